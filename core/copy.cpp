@@ -1,0 +1,99 @@
+#include "pleat/core/copy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "pleat/core/create.h"
+#include "pleat/core/elementwise.h"
+#include "pleat/core/format.h"
+#include "pleat/core/parallel.h"
+
+namespace pleat::ops {
+namespace {
+
+/// Copies a matrix [rows, columns] whose rows are dense into one whose columns are: by square tiles, so that both
+/// sides use whole cache lines. This is what NCHW <-> NHWC amounts to, image by image.
+template <class T>
+void transpose_tiles(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
+  constexpr int64_t tile = 32;
+  for (int64_t r = 0; r < rows; r += tile) {
+    const int64_t r_end = std::min(rows, r + tile);
+    for (int64_t c = 0; c < columns; c += tile) {
+      const int64_t c_end = std::min(columns, c + tile);
+      for (int64_t i = c; i < c_end; ++i)
+        for (int64_t j = r; j < r_end; ++j) to[i * to_row + j] = from[j * from_row + i];
+    }
+  }
+}
+
+/// Whether `to` and `from` are one tensor [N, C, ...] in the two memory formats, then done here.
+bool copied_between_formats(const Tensor& to, const Tensor& from) {
+  const int64_t rank = to.rank();
+  if (rank < 3 || rank > 5 || to.dtype() != from.dtype() || to.shape() != from.shape()) return false;
+  const bool to_last = to.is_contiguous(MemoryFormat::channels_last) && from.is_contiguous();
+  const bool to_first = to.is_contiguous() && from.is_contiguous(MemoryFormat::channels_last);
+  if (!to_last && !to_first) return false;
+  const int64_t images = to.size(0);
+  const int64_t channels = to.size(1);
+  const int64_t image = channels == 0 ? 0 : to.numel() / std::max<int64_t>(images, 1);
+  const int64_t pixels = channels == 0 ? 0 : image / channels;
+  const int64_t rows = to_last ? channels : pixels;
+  const int64_t columns = to_last ? pixels : channels;
+  dispatch(to.dtype(), [&]<class T>(Type<T>) {
+    parallel_for(0, images, std::max<int64_t>(1, 32768 / std::max<int64_t>(image, 1)),
+                 [&](int64_t first, int64_t last) {
+                   for (int64_t n = first; n < last; ++n)
+                     transpose_tiles(to.data<T>() + n * image, rows, from.data<T>() + n * image, columns, rows,
+                                     columns);
+                 });
+  });
+  to.bump_version();
+  return true;
+}
+
+}  // namespace
+
+void copy_into(const Tensor& to, const Tensor& from) {
+  if (to.impl().storage->bytes.get() != from.impl().storage->bytes.get() && copied_between_formats(to, from)) return;
+  dispatch(to.dtype(), [&]<class T>(Type<T>) {
+    elementwise<T, T>("copy", to, {from}, [](T* out, const T* in, int64_t n) {
+      if (out != in) std::copy_n(in, n, out);
+    });
+  });
+}
+
+Tensor copy(const Tensor& x) {
+  const Tensor result = empty_like(x);
+  copy_into(result, x);
+  return result;
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  const std::array inputs = {x};
+  const Tensor result = empty_as(inputs, x.shape(), dtype);
+  copy_into(result, x);
+  return result;
+}
+
+Tensor to_format(const Tensor& x, MemoryFormat format) {
+  if (x.is_contiguous(format)) return x;
+  const Tensor result = empty(x.shape(), {.dtype = x.dtype(), .device = x.device(), .format = format});
+  copy_into(result, x);
+  return result;
+}
+
+Tensor to_device(const Tensor& x, Device device) {
+  if (x.device() == device) return x;
+  fail<DeviceError>("to: {} cannot go to {}: this is Pleat built without CUDA", x.describe(), device);
+}
+
+void fill(const Tensor& x, const Number& value) {
+  dispatch(x.dtype(), [&]<class T>(Type<T>) {
+    const T element = value.to<T>();
+    elementwise<T>("fill", x, {}, [element](T* out, int64_t n) { std::fill_n(out, n, element); });
+  });
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,158 @@
+#include "pleat/core/create.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "pleat/core/allocator.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/elementwise.h"
+#include "pleat/core/format.h"
+
+namespace pleat {
+namespace {
+
+std::shared_ptr<Storage> new_storage(const Shape& shape, DType dtype, Device device) {
+  auto storage = std::make_shared<Storage>();
+  storage->size = checked_multiply(count(shape), size_of(dtype), "tensor");
+  storage->bytes = allocate(storage->size, device);
+  storage->device = device;
+  return storage;
+}
+
+}  // namespace
+
+Tensor empty(Shape shape, TensorOptions options) {
+  auto storage = new_storage(shape, options.dtype, options.device);
+  Strides strides = dense_strides(shape, options.format);
+  return make_tensor(std::move(storage), std::move(shape), std::move(strides), 0, options.dtype);
+}
+
+Tensor full(Shape shape, Number value, TensorOptions options) {
+  Tensor result = empty(std::move(shape), options);
+  ops::fill(result, value);
+  return result;
+}
+
+Tensor zeros(Shape shape, TensorOptions options) { return full(std::move(shape), 0, options); }
+Tensor ones(Shape shape, TensorOptions options) { return full(std::move(shape), 1, options); }
+
+Tensor empty_like(const Tensor& like) {
+  const std::array inputs = {like};
+  return empty_as(inputs, like.shape(), like.dtype());
+}
+
+Tensor full_like(const Tensor& like, Number value) {
+  Tensor result = empty_like(like);
+  ops::fill(result, value);
+  return result;
+}
+
+Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }
+Tensor ones_like(const Tensor& like) { return full_like(like, 1); }
+
+Tensor arange(Number start, Number end, Number step, TensorOptions options) {
+  const double distance = end.to<double>() - start.to<double>();
+  const double stride = step.to<double>();
+  check<ValueError>(std::isfinite(distance) && std::isfinite(stride) && stride != 0 && distance * stride >= 0,
+                    "arange: step must lead from start to end, got start {}, end {}, step {}", start.to<double>(),
+                    end.to<double>(), stride);
+  const double exact = std::ceil(distance / stride);
+  check<ShapeError>(exact < 1e15, "arange: {} elements are too many", exact);
+  const auto n = static_cast<int64_t>(exact);
+  const bool integers = start.kind() != float64 && step.kind() != float64;
+  Tensor result;
+  if (integers) {
+    std::vector<int64_t> values(static_cast<std::size_t>(n));
+    for (int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = start.to<int64_t>() + i * step.to<int64_t>();
+    result = from_vector(values);
+  } else {
+    std::vector<double> values(static_cast<std::size_t>(n));
+    for (int64_t i = 0; i < n; ++i)
+      values[static_cast<std::size_t>(i)] = start.to<double>() + static_cast<double>(i) * stride;
+    result = from_vector(values);
+  }
+  return ops::to_device(ops::cast(result, options.dtype), options.device);
+}
+
+Tensor arange(Number start, Number end, Number step) {
+  const bool integers = start.kind() != float64 && end.kind() != float64 && step.kind() != float64;
+  return arange(start, end, step, {.dtype = integers ? int64 : float32});
+}
+
+Tensor linspace(double start, double end, int64_t count, TensorOptions options) {
+  check<ValueError>(count >= 1, "linspace: count must be at least 1, got {}", count);
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const double t = count == 1 ? 0 : static_cast<double>(i) / static_cast<double>(count - 1);
+    values[static_cast<std::size_t>(i)] = start + (end - start) * t;
+  }
+  if (count > 1) values.back() = end;
+  return ops::to_device(ops::cast(from_vector(values), options.dtype), options.device);
+}
+
+Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
+  const Tensor result = zeros({rows, columns}, options);
+  const int64_t diagonal = std::min(rows, columns);
+  if (diagonal > 0) ops::fill(result.as_strided({diagonal}, {result.strides()[0] + result.strides()[1]}, 0), 1);
+  return result;
+}
+
+Tensor eye(int64_t rows, TensorOptions options) { return eye(rows, rows, options); }
+
+template <Element T>
+Tensor from_span(std::span<const T> values, Shape shape, Device device) {
+  const int64_t n = count(shape);
+  check<ShapeError>(n == static_cast<int64_t>(values.size()), "from_span: shape {} needs {} values, got {}", shape, n,
+                    values.size());
+  Tensor result = empty(std::move(shape), {.dtype = dtype_of<T>()});
+  if (n > 0) std::memcpy(result.raw(), values.data(), values.size_bytes());
+  return ops::to_device(result, device);
+}
+
+template Tensor from_span(std::span<const bool>, Shape, Device);
+template Tensor from_span(std::span<const uint8_t>, Shape, Device);
+template Tensor from_span(std::span<const int32_t>, Shape, Device);
+template Tensor from_span(std::span<const int64_t>, Shape, Device);
+template Tensor from_span(std::span<const Half>, Shape, Device);
+template Tensor from_span(std::span<const BFloat16>, Shape, Device);
+template Tensor from_span(std::span<const float>, Shape, Device);
+template Tensor from_span(std::span<const double>, Shape, Device);
+
+Tensor from_vector(const std::vector<bool>& values, Shape shape, Device device) {
+  const std::vector<uint8_t> bytes(values.begin(), values.end());
+  return ops::cast(from_vector(bytes, std::move(shape), device), boolean);
+}
+
+Tensor from_memory(void* data, Shape shape, DType dtype, std::shared_ptr<void> owner, Strides strides) {
+  check<ValueError>(data != nullptr || count(shape) == 0, "from_memory: the pointer is null");
+  check<ValueError>(reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(size_of(dtype)) == 0,
+                    "from_memory: the pointer must be aligned to the {} bytes of {}", size_of(dtype), dtype);
+  if (strides.empty()) strides = dense_strides(shape);
+  check<ShapeError>(strides.size() == shape.size(), "from_memory: {} has {} sizes but {} strides", shape,
+                    shape.size(), strides.size());
+  int64_t last = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    check<ValueError>(strides[d] >= 0, "from_memory: strides must not be negative, got {}", to_string(strides));
+    last = checked_add(last, checked_multiply(std::max<int64_t>(shape[d] - 1, 0), strides[d], "from_memory"),
+                       "from_memory");
+  }
+  auto storage = std::make_shared<Storage>();
+  storage->bytes = std::shared_ptr<std::byte>(std::move(owner), static_cast<std::byte*>(data));
+  storage->size = count(shape) == 0 ? 0 : checked_multiply(last + 1, size_of(dtype), "from_memory");
+  return make_tensor(std::move(storage), std::move(shape), std::move(strides), 0, dtype);
+}
+
+namespace detail {
+Tensor from_numbers(std::span<const double> values, Shape shape, DType dtype) {
+  return ops::cast(from_span(values, std::move(shape)), dtype);
+}
+Tensor from_numbers(std::span<const int64_t> values, Shape shape, DType dtype) {
+  return ops::cast(from_span(values, std::move(shape)), dtype);
+}
+}  // namespace detail
+
+Tensor scalar(Number value, DType dtype) { return full({}, value, {.dtype = dtype}); }
+Tensor scalar(Number value) { return scalar(value, value.kind() == float64 ? float32 : value.kind()); }
+
+}  // namespace pleat

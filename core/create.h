@@ -1,0 +1,132 @@
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "pleat/core/error.h"
+#include "pleat/core/number.h"
+#include "pleat/core/tensor.h"
+
+namespace pleat {
+
+/// What a new tensor is like.
+struct TensorOptions {
+  DType dtype = float32;
+  Device device = {};
+  MemoryFormat format = MemoryFormat::contiguous;
+};
+
+/// Elements not initialised.
+Tensor empty(Shape shape, TensorOptions options = {});
+Tensor zeros(Shape shape, TensorOptions options = {});
+Tensor ones(Shape shape, TensorOptions options = {});
+Tensor full(Shape shape, Number value, TensorOptions options = {});
+/// A new tensor with dtype, device and layout of another; `empty_like` keeps the order of its dimensions in memory.
+Tensor empty_like(const Tensor& like);
+Tensor zeros_like(const Tensor& like);
+Tensor ones_like(const Tensor& like);
+Tensor full_like(const Tensor& like, Number value);
+
+/// start, start + step, ... below `end`: int64 from integers, else float32 unless asked otherwise.
+/// Throws ValueError when step is 0 or leads away from `end`.
+Tensor arange(Number start, Number end, Number step = 1);
+Tensor arange(Number start, Number end, Number step, TensorOptions options);
+inline Tensor arange(Number end) { return arange(0, end); }
+/// `count` values from `start` to `end`, both included.
+Tensor linspace(double start, double end, int64_t count, TensorOptions options = {});
+/// Ones on the diagonal.
+Tensor eye(int64_t rows, TensorOptions options = {});
+Tensor eye(int64_t rows, int64_t columns, TensorOptions options = {});
+
+/// A copy of `values`, row-major.
+/// Throws ShapeError when shape and number of values disagree.
+template <Element T>
+Tensor from_span(std::span<const T> values, Shape shape, Device device = {});
+template <Element T>
+Tensor from_vector(const std::vector<T>& values, Shape shape, Device device = {}) {
+  return from_span(std::span<const T>(values), std::move(shape), device);
+}
+template <Element T>
+Tensor from_vector(const std::vector<T>& values) {
+  return from_vector(values, {static_cast<int64_t>(values.size())});
+}
+Tensor from_vector(const std::vector<bool>& values, Shape shape, Device device = {});
+/// A tensor over memory of somebody else, who keeps it alive while `owner` lives (or for ever when null).
+/// Strides in elements; empty means row-major.
+Tensor from_memory(void* data, Shape shape, DType dtype, std::shared_ptr<void> owner = nullptr, Strides strides = {});
+
+namespace detail {
+Tensor from_numbers(std::span<const double> values, Shape shape, DType dtype);
+Tensor from_numbers(std::span<const int64_t> values, Shape shape, DType dtype);
+
+template <class T>
+void flatten(const T& value, std::size_t level, Shape&, std::vector<T>& values) {
+  (void)level;
+  values.push_back(value);
+}
+/// Appends the elements of nested lists to `values` and finds the shape; throws ShapeError on uneven lists.
+template <class T, class Item>
+void flatten(const std::initializer_list<Item>& list, std::size_t level, Shape& shape, std::vector<T>& values) {
+  const auto length = static_cast<int64_t>(list.size());
+  if (shape.size() == level) shape.push_back(length);
+  if (shape[level] != length)
+    throw ShapeError("tensor: lists of one level must be equally long, got " + std::to_string(shape[level]) +
+                     " and " + std::to_string(length));
+  for (const Item& item : list) flatten(item, level + 1, shape, values);
+}
+template <class T, class List>
+Tensor from_lists(const List& list, std::optional<DType> dtype) {
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+  constexpr DType natural = std::is_floating_point_v<T> ? float32 : std::is_same_v<T, bool> ? boolean : int64;
+  Shape shape;
+  std::vector<Wide> values;
+  if constexpr (std::is_same_v<T, Wide>) {
+    flatten(list, 0, shape, values);
+  } else {
+    std::vector<T> narrow;
+    flatten(list, 0, shape, narrow);
+    values.assign(narrow.begin(), narrow.end());
+  }
+  return from_numbers(std::span<const Wide>(values), std::move(shape), dtype.value_or(natural));
+}
+}  // namespace detail
+
+/// Tensors written out: `tensor({1.5, 2})`, `tensor({{1, 2}, {3, 4}})`, up to four levels. Floating numbers give
+/// float32, integers int64 and bools bool, unless a dtype is given. Throws ShapeError when lists of one level differ
+/// in length.
+template <class T>
+using List1 = std::initializer_list<T>;
+template <class T>
+using List2 = std::initializer_list<List1<T>>;
+template <class T>
+using List3 = std::initializer_list<List2<T>>;
+template <class T>
+using List4 = std::initializer_list<List3<T>>;
+
+template <class T>
+Tensor tensor(List1<T> values, std::optional<DType> dtype = {}) {
+  return detail::from_lists<T>(values, dtype);
+}
+template <class T>
+Tensor tensor(List2<T> rows, std::optional<DType> dtype = {}) {
+  return detail::from_lists<T>(rows, dtype);
+}
+template <class T>
+Tensor tensor(List3<T> planes, std::optional<DType> dtype = {}) {
+  return detail::from_lists<T>(planes, dtype);
+}
+template <class T>
+Tensor tensor(List4<T> blocks, std::optional<DType> dtype = {}) {
+  return detail::from_lists<T>(blocks, dtype);
+}
+
+/// A tensor of rank 0: bool, int64 or float32 by the category of the number, unless a dtype is given.
+Tensor scalar(Number value);
+Tensor scalar(Number value, DType dtype);
+
+}  // namespace pleat

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include "pleat/core/dtype.h"
+
+namespace pleat {
+
+/// A plain C++ number given to an operation. It is weak: it never widens a tensor inside its category
+/// (float16 tensor * 2.0 stays float16), but lifts the category (int64 tensor * 2.0 is float32).
+class Number {
+ public:
+  Number(bool value) : integer_(value), real_(value), kind_(boolean) {}
+  template <std::integral T>
+  Number(T value) : integer_(static_cast<int64_t>(value)), real_(static_cast<double>(value)), kind_(int64) {}
+  template <std::floating_point T>
+  Number(T value) : integer_(static_cast<int64_t>(value)), real_(static_cast<double>(value)), kind_(float64) {}
+
+  /// The value as T; int64 values keep all their bits.
+  template <class T>
+  T to() const {
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(static_cast<float>(real_));
+    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(integer_);
+    else if constexpr (std::is_same_v<T, bool>) return real_ != 0;
+    else return static_cast<T>(real_);
+  }
+
+  /// boolean, int64 or float64: the category.
+  DType kind() const { return kind_; }
+
+ private:
+  int64_t integer_;
+  double real_;
+  DType kind_;
+};
+
+/// The type of a result of a tensor of `dtype` and a number.
+inline DType promote_with_number(DType dtype, const Number& number) {
+  if (number.kind() == float64 && !is_floating(dtype)) return float32;
+  if (number.kind() == int64 && dtype == boolean) return int64;
+  return dtype;
+}
+
+}  // namespace pleat

@@ -1,0 +1,189 @@
+#include "pleat/core/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "pleat/core/format.h"
+
+namespace pleat {
+namespace {
+
+thread_local bool inside_parallel_region = false;
+
+/// Denormal operands cost 20 to 50 times a normal multiply; training drifts into them and loses nothing without.
+void flush_denormals() {
+#if defined(__SSE2__)
+  _mm_setcsr(_mm_getcsr() | 0x8040u);
+#endif
+}
+
+/// Restores the caller's floating-point mode: the library must not change it for good.
+class FlushDenormalsScope {
+ public:
+  FlushDenormalsScope() {
+#if defined(__SSE2__)
+    saved_ = _mm_getcsr();
+    flush_denormals();
+#endif
+  }
+  ~FlushDenormalsScope() {
+#if defined(__SSE2__)
+    _mm_setcsr(saved_);
+#endif
+  }
+  FlushDenormalsScope(const FlushDenormalsScope&) = delete;
+  FlushDenormalsScope& operator=(const FlushDenormalsScope&) = delete;
+
+ private:
+  unsigned saved_ = 0;
+};
+
+/// One parallel_for: pieces are taken by whoever is free, so a slow core does not hold up the rest.
+struct Job {
+  int64_t begin, end, piece;
+  detail::RangeFunction function;
+  const void* context;
+  std::atomic<int64_t> next{0};
+  std::mutex error_mutex;
+  std::exception_ptr error;
+
+  void work() {
+    const int64_t pieces = (end - begin + piece - 1) / piece;
+    for (int64_t i = next.fetch_add(1); i < pieces; i = next.fetch_add(1)) {
+      const int64_t first = begin + i * piece;
+      try {
+        function(context, first, std::min(end, first + piece));
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+      }
+    }
+  }
+};
+
+class Pool {
+ public:
+  explicit Pool(int helpers) {
+    for (int i = 0; i < helpers; ++i) threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+  }
+
+  ~Pool() {
+    for (auto& thread : threads_) thread.request_stop();
+    wake_.notify_all();
+  }
+
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  int helpers() const { return static_cast<int>(threads_.size()); }
+
+  /// False when another thread's job is running: the caller then works alone.
+  bool try_run(Job& job) {
+    const std::unique_lock owner(owner_mutex_, std::try_to_lock);
+    if (!owner) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = &job;
+      ++generation_;
+      busy_ = helpers();
+    }
+    wake_.notify_all();
+    job.work();
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return busy_ == 0; });
+    job_ = nullptr;
+    return true;
+  }
+
+ private:
+  void serve(const std::stop_token& stop) {
+    inside_parallel_region = true;
+    flush_denormals();
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      if (!wake_.wait(lock, stop, [&] { return generation_ != seen; })) return;
+      seen = generation_;
+      Job* job = job_;
+      lock.unlock();
+      job->work();
+      lock.lock();
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex owner_mutex_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::condition_variable done_;
+  Job* job_ = nullptr;
+  uint64_t generation_ = 0;
+  int busy_ = 0;
+  std::vector<std::jthread> threads_;
+};
+
+int initial_threads() {
+  if (const char* wish = std::getenv("PLEAT_THREADS")) {
+    const int threads = std::atoi(wish);
+    if (threads >= 1) return threads;
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::mutex settings_mutex;
+std::shared_ptr<Pool> current_pool;
+std::atomic<int> thread_count{initial_threads()};
+
+std::shared_ptr<Pool> pool() {
+  const std::lock_guard lock(settings_mutex);
+  const int helpers = thread_count - 1;
+  if (!current_pool || current_pool->helpers() != helpers) current_pool = std::make_shared<Pool>(helpers);
+  return current_pool;
+}
+
+}  // namespace
+
+int num_threads() { return thread_count; }
+
+void set_num_threads(int threads) {
+  check<ValueError>(threads >= 1, "set_num_threads: at least 1 thread, got {}", threads);
+  thread_count = threads;
+}
+
+namespace detail {
+
+void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction function, const void* context) {
+  if (end <= begin) return;
+  const int threads = thread_count;
+  const int64_t length = end - begin;
+  grain = std::max<int64_t>(grain, 1);
+  if (threads == 1 || length <= grain || inside_parallel_region) {
+    const FlushDenormalsScope flush;
+    function(context, begin, end);
+    return;
+  }
+  // About four pieces a thread balance the load without much overhead.
+  const int64_t piece = std::max(grain, (length + 4 * threads - 1) / (4 * threads));
+  Job job{begin, end, piece, function, context, {}, {}, {}};
+  const auto shared = pool();
+  const FlushDenormalsScope flush;
+  inside_parallel_region = true;
+  const bool ran = shared->try_run(job);
+  if (!ran) job.work();
+  inside_parallel_region = false;
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+}  // namespace detail
+}  // namespace pleat

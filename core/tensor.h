@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pleat/core/device.h"
+#include "pleat/core/dtype.h"
+#include "pleat/core/shape.h"
+
+namespace pleat {
+
+class Tensor;
+
+namespace autograd {
+struct Slot;  // what the tape knows of a tensor; core/ knows only that it exists
+}
+
+/// Bytes on a device, shared by all tensors that view them.
+struct Storage {
+  std::shared_ptr<std::byte> bytes;
+  int64_t size = 0;  ///< bytes
+  Device device;
+  uint64_t version = 0;  ///< counts in-place changes, so that the tape notices them
+};
+
+/// Everything a Tensor refers to. Handles that are copies of each other share it.
+struct TensorImpl {
+  std::shared_ptr<Storage> storage;
+  Shape shape;
+  Strides strides;
+  int64_t offset = 0;  ///< elements from the start of the storage
+  DType dtype = float32;
+  uint64_t id = 0;  ///< never used twice in a process
+  std::shared_ptr<autograd::Slot> slot;
+};
+
+/// A strided view of typed elements on a device, with a place on the autograd tape.
+///
+/// A Tensor is a handle: copying it is cheap and both copies are the same tensor (same elements, same gradient).
+/// Methods ask; free functions compute (`relu(x)`, `sum(x, {0, 2})`, `x + y`).
+/// A default-constructed Tensor is undefined; asking it anything but `defined()` throws Error.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return impl_ != nullptr; }
+  explicit operator bool() const = delete;  // ask defined() or item<bool>()
+
+  // --- What it is -------------------------------------------------------------------------------------------------
+  const Shape& shape() const { return impl().shape; }
+  const Strides& strides() const { return impl().strides; }
+  int64_t rank() const { return static_cast<int64_t>(impl().shape.size()); }
+  /// Size of a dimension; negative ones count from the end. Throws IndexError.
+  int64_t size(int64_t dim) const;
+  /// Number of elements.
+  int64_t numel() const;
+  DType dtype() const { return impl().dtype; }
+  Device device() const { return impl().storage->device; }
+  int64_t offset() const { return impl().offset; }
+  /// Elements in row-major (or channels-last) order without gaps.
+  bool is_contiguous(MemoryFormat format = MemoryFormat::contiguous) const;
+  /// channels_last when it lies so and not also row-major; else contiguous.
+  MemoryFormat memory_format() const;
+  /// Elements without gaps or overlap, in whatever order of dimensions.
+  bool is_dense() const;
+  /// "[8, 3, 32, 32] float32 cpu channels_last": how error messages describe a tensor.
+  std::string describe() const;
+
+  // --- Elements ---------------------------------------------------------------------------------------------------
+  /// Pointer to the first element. Throws DTypeError when T is not the element type.
+  template <Element T>
+  T* data() const {
+    require_dtype(dtype_of<T>());
+    return reinterpret_cast<T*>(raw());
+  }
+  /// The same without a type.
+  std::byte* raw() const { return impl().storage->bytes.get() + impl().offset * size_of(impl().dtype); }
+  /// The only element, converted to T. Throws ShapeError when there is not exactly one.
+  template <class T = double>
+  T item() const;
+  /// All elements in row-major order, converted to T.
+  template <class T = float>
+  std::vector<T> to_vector() const;
+
+  // --- Other forms of it (differentiable) -------------------------------------------------------------------------
+  /// These return the tensor itself when nothing changes, else a copy.
+  Tensor to(DType dtype) const;
+  Tensor to(Device device) const;
+  Tensor to(MemoryFormat format) const;
+  Tensor contiguous(MemoryFormat format = MemoryFormat::contiguous) const { return to(format); }
+  /// A copy with storage of its own, in the same memory format.
+  Tensor clone() const;
+  /// The same elements (shared storage) off the tape.
+  Tensor detach() const;
+
+  // --- Gradients (autograd/) --------------------------------------------------------------------------------------
+  bool requires_grad() const;
+  /// Marks a leaf whose gradient is wanted. Returns the tensor. Throws DTypeError unless floating,
+  /// AutogradError on a tensor that a function produced.
+  const Tensor& set_requires_grad(bool requires_grad = true) const;
+  /// The accumulated gradient; undefined before the first backward.
+  Tensor grad() const;
+  void set_grad(const Tensor& grad) const;
+  /// Keeps the gradient of a tensor that is not a leaf, too.
+  const Tensor& retain_grad() const;
+  bool is_leaf() const;
+  /// Accumulates gradients of this tensor into the leaves it was computed from. `gradient` may be omitted for one
+  /// element. See autograd/backward.h for the options and for `grad()` without accumulation.
+  void backward(const Tensor& gradient = {}) const;
+  /// Called with the tensor's gradient during backward; what it returns (if defined) replaces the gradient.
+  const Tensor& register_hook(std::function<Tensor(const Tensor&)> hook) const;
+
+  // --- For those who write operations -----------------------------------------------------------------------------
+  /// A view of the same storage. Throws ShapeError when it would reach outside.
+  Tensor as_strided(Shape shape, Strides strides, int64_t offset) const;
+  /// Makes this tensor another: same handle, other elements (module.to(...), loading weights).
+  void set_data(const Tensor& other) const;
+  const TensorImpl& impl() const;
+  TensorImpl& mutable_impl() const;
+  /// Tells the tape that the elements were changed in place.
+  void bump_version() const { ++mutable_impl().storage->version; }
+  uint64_t version() const { return impl().storage->version; }
+
+ private:
+  void require_dtype(DType wanted) const;
+  std::shared_ptr<TensorImpl> impl_;
+};
+
+/// A tensor over a storage. Throws ShapeError when it would reach outside.
+Tensor make_tensor(std::shared_ptr<Storage> storage, Shape shape, Strides strides, int64_t offset, DType dtype);
+
+/// Prints as people know it: nested brackets, aligned columns, summarised above 1,000 elements.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+std::string to_string(const Tensor& tensor);
+
+}  // namespace pleat
