@@ -48,7 +48,7 @@ class AutogradError : public Error {
   using Error::Error;
 };
 
-/// A value that is not finite where anomaly mode watches for it.
+/// A NaN where anomaly mode watches for it.
 class NumericError : public Error {
  public:
   using Error::Error;

@@ -123,6 +123,8 @@ class Tensor {
   Tensor as_strided(Shape shape, Strides strides, int64_t offset) const;
   /// Makes this tensor another: same handle, other elements (module.to(...), loading weights).
   void set_data(const Tensor& other) const;
+  /// Whether no other handle and no other tensor refers to these elements.
+  bool is_sole_owner() const { return impl_.use_count() == 1 && impl().storage.use_count() == 1; }
   const TensorImpl& impl() const;
   TensorImpl& mutable_impl() const;
   /// Tells the tape that the elements were changed in place.

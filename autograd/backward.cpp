@@ -1,0 +1,275 @@
+#include "pleat/autograd/backward.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "pleat/autograd/anomaly.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/node.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+
+namespace pleat {
+namespace autograd {
+namespace {
+
+/// Where a requested gradient is caught: a leaf's slot, or an output of a node.
+struct Place {
+  const void* owner;
+  std::size_t output;
+  bool operator==(const Place&) const = default;
+};
+struct PlaceHash {
+  std::size_t operator()(const Place& place) const {
+    return std::hash<const void*>()(place.owner) * 31 + place.output;
+  }
+};
+
+Place place_of(const Edge& edge) {
+  return edge.leaf ? Place{edge.leaf.get(), 0} : Place{edge.node.get(), edge.output};
+}
+Place place_of(const Slot& slot) { return slot.node ? Place{slot.node.get(), slot.output} : Place{&slot, 0}; }
+
+/// A sum of gradients, which owns its elements once it has added anything.
+struct Accumulator {
+  Tensor sum;
+  bool own = false;
+
+  void add(const Tensor& gradient) {
+    if (!sum.defined()) {
+      sum = gradient;
+    } else if (own && !grad_enabled()) {
+      ops::add_into(sum, sum, gradient);
+    } else {
+      sum = pleat::add(sum, gradient);
+      own = true;
+    }
+  }
+};
+
+/// One walk backwards. Nodes are taken in falling order of their sequence numbers, which is an order in which every
+/// consumer comes before its producer.
+class Walk {
+ public:
+  Walk(BackwardOptions options, const std::vector<Tensor>* wanted) : options_(options) {
+    if (wanted == nullptr) return;
+    only_wanted_ = true;
+    for (const Tensor& input : *wanted)
+      if (input.impl().slot) caught_[place_of(*input.impl().slot)];
+  }
+
+  void start(const Tensor& output, Tensor gradient) {
+    const auto& slot = output.impl().slot;
+    check<AutogradError>(slot && slot->wants_grad(),
+                         "backward: the tensor {} does not depend on anything that requires a gradient",
+                         output.describe());
+    if (!gradient.defined()) {
+      check<AutogradError>(output.numel() == 1,
+                           "backward: the tensor {} has more than one element; give the gradient to start from, or "
+                           "reduce it (sum, mean) first",
+                           output.describe());
+      gradient = ones_like(output);
+    }
+    check<ShapeError>(gradient.shape() == output.shape(), "backward: the gradient has shape {}, the tensor {}",
+                      gradient.shape(), output.shape());
+    if (slot->node) roots_.push_back(slot->node);
+    deliver(slot->node ? nullptr : slot, slot->node.get(), slot->output, gradient);
+  }
+
+  void run() {
+    std::vector<std::shared_ptr<Node>> order = reachable();
+    const std::unordered_set<const Node*> useful = only_wanted_ ? leading_to_wanted(order) : std::unordered_set<const Node*>();
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
+    for (std::shared_ptr<Node>& node : order) {
+      visit(*node, useful);
+      node.reset();  // lets go of what nobody else needs, early
+    }
+  }
+
+  Tensor caught(const Tensor& input) const {
+    if (!input.impl().slot) return {};
+    return caught_.at(place_of(*input.impl().slot)).sum;
+  }
+
+ private:
+  std::vector<std::shared_ptr<Node>> reachable() const {
+    std::unordered_set<const Node*> seen;
+    std::vector<std::shared_ptr<Node>> order;
+    for (const auto& root : roots_)
+      if (seen.insert(root.get()).second) order.push_back(root);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      for (const Edge& edge : order[i]->edges)
+        if (edge.node && seen.insert(edge.node.get()).second) order.push_back(edge.node);
+    return order;
+  }
+
+  std::unordered_set<const Node*> leading_to_wanted(std::vector<std::shared_ptr<Node>> order) const {
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
+    std::unordered_set<const Node*> useful;
+    for (const auto& node : order)
+      for (const Edge& edge : node->edges)
+        if (edge.wanted() && (caught_.contains(place_of(edge)) || useful.contains(edge.node.get()))) {
+          useful.insert(node.get());
+          break;
+        }
+    return useful;
+  }
+
+  bool edge_needed(const Edge& edge, const std::unordered_set<const Node*>& useful) const {
+    if (!edge.wanted()) return false;
+    return !only_wanted_ || caught_.contains(place_of(edge)) || useful.contains(edge.node.get());
+  }
+
+  void visit(Node& node, const std::unordered_set<const Node*>& useful) {
+    const auto found = pending_.find(&node);
+    if (found == pending_.end()) return;
+    Grads gradients(node.outputs.size());
+    for (std::size_t k = 0; k < gradients.size(); ++k) gradients[k] = std::move(found->second[k].sum);
+    pending_.erase(found);
+    for (std::size_t k = 0; k < gradients.size(); ++k) finish_output(node, k, gradients[k]);
+    if (only_wanted_ && !useful.contains(&node)) return;
+
+    check<AutogradError>(!node.released,
+                         "backward: {} was released by an earlier backward through it; pass retain_graph = true to "
+                         "that one",
+                         node.name);
+    for (std::size_t k = 0; k < gradients.size(); ++k)
+      if (!gradients[k].defined())
+        gradients[k] = zeros(node.outputs[k].shape, {.dtype = node.outputs[k].dtype, .device = node.outputs[k].device});
+    for (const Node::Group& group : node.groups) run_group(node, group, gradients, useful);
+    if (!options_.retain_graph && !options_.create_graph) node.release();
+  }
+
+  void finish_output(Node& node, std::size_t k, Tensor& gradient) {
+    if (!gradient.defined()) return;
+    for (const Hook& hook : node.outputs[k].hooks) {
+      Tensor replaced = hook(gradient);
+      if (replaced.defined()) gradient = replaced;
+    }
+    if (const auto slot = node.outputs[k].retain.lock()) slot->grad = gradient;
+    const auto wanted = caught_.find(Place{&node, k});
+    if (wanted != caught_.end()) wanted->second.add(gradient);
+  }
+
+  void run_group(Node& node, const Node::Group& group, const Grads& gradients,
+                 const std::unordered_set<const Node*>& useful) {
+    std::vector<bool> wanted(group.edges);
+    for (std::size_t i = 0; i < group.edges; ++i) wanted[i] = edge_needed(node.edges[group.first_edge + i], useful);
+    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
+    const Needs needs(wanted);
+    Node*& current = current_node();
+    Node* const outer = current;
+    current = &node;
+    Grads results;
+    try {
+      results = group.backward(gradients, needs);
+    } catch (...) {
+      current = outer;
+      throw;
+    }
+    current = outer;
+    check<AutogradError>(results.size() == group.edges,
+                         "{}: its backward returned {} gradients for {} inputs; return one each (undefined for zero)",
+                         node.name, results.size(), group.edges);
+    for (std::size_t i = 0; i < group.edges; ++i) {
+      if (!wanted[i] || !results[i].defined()) continue;
+      const Edge& edge = node.edges[group.first_edge + i];
+      Tensor gradient = fitted(node, i, edge, std::move(results[i]));
+      results[i] = {};
+      if (anomaly_mode()) check_no_nan(node.name + " (backward)", "gave", {gradient});
+      deliver(edge.leaf, edge.node.get(), edge.output, std::move(gradient));
+    }
+  }
+
+  /// Undoes broadcasting and type promotion of an input, and checks what remains.
+  static Tensor fitted(const Node& node, std::size_t input, const Edge& edge, Tensor gradient) {
+    if (gradient.shape() != edge.shape) gradient = sum_to(gradient, edge.shape);
+    if (gradient.dtype() != edge.dtype) gradient = gradient.to(edge.dtype);
+    check<DeviceError>(gradient.device() == edge.device,
+                       "{}: its backward returned the gradient of input {} on {}, the input is on {}", node.name,
+                       input, gradient.device(), edge.device);
+    return gradient;
+  }
+
+  void deliver(const std::shared_ptr<Slot>& leaf, Node* node, std::size_t output, Tensor gradient) {
+    if (node != nullptr) {
+      auto& sums = pending_[node];
+      sums.resize(node->outputs.size());
+      sums[output].add(gradient);
+      return;
+    }
+    if (only_wanted_) {
+      const auto wanted = caught_.find(Place{leaf.get(), 0});
+      if (wanted != caught_.end()) wanted->second.add(hooked(*leaf, std::move(gradient)));
+      return;
+    }
+    accumulate(*leaf, hooked(*leaf, std::move(gradient)));
+  }
+
+  static Tensor hooked(const Slot& leaf, Tensor gradient) {
+    for (const Hook& hook : leaf.hooks) {
+      Tensor replaced = hook(gradient);
+      if (replaced.defined()) gradient = replaced;
+    }
+    return gradient;
+  }
+
+  static void accumulate(Slot& leaf, Tensor gradient) {
+    if (grad_enabled()) {
+      leaf.grad = leaf.grad.defined() ? add(leaf.grad, gradient) : gradient;
+    } else if (leaf.grad.defined()) {
+      ops::add_into(leaf.grad, leaf.grad, gradient);
+    } else {
+      // Two leaves must not share one gradient: it is changed in place later.
+      const bool sole_owner = gradient.is_sole_owner() && gradient.is_dense();
+      leaf.grad = sole_owner ? gradient.detach() : ops::copy(gradient);
+    }
+  }
+
+  BackwardOptions options_;
+  bool only_wanted_ = false;
+  std::unordered_map<Place, Accumulator, PlaceHash> caught_;
+  std::unordered_map<Node*, std::vector<Accumulator>> pending_;
+  std::vector<std::shared_ptr<Node>> roots_;
+};
+
+void walk(Walk& walk, const std::vector<Tensor>& outputs, const Grads& gradients) {
+  check<ValueError>(gradients.empty() || gradients.size() == outputs.size(),
+                    "backward: {} gradients for {} outputs; give one each, or none", gradients.size(), outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    walk.start(outputs[i], gradients.empty() ? Tensor() : gradients[i]);
+  walk.run();
+}
+
+}  // namespace
+}  // namespace autograd
+
+void backward(const std::vector<Tensor>& outputs, const Grads& gradients, BackwardOptions options) {
+  const GradMode mode(options.create_graph);
+  autograd::Walk walk(options, nullptr);
+  autograd::walk(walk, outputs, gradients);
+}
+
+Grads grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Grads& gradients,
+           BackwardOptions options) {
+  const GradMode mode(options.create_graph);
+  autograd::Walk walk(options, &inputs);
+  autograd::walk(walk, outputs, gradients);
+  Grads results;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    results.push_back(walk.caught(inputs[i]));
+    check<AutogradError>(results.back().defined() || options.allow_unused,
+                         "grad: the outputs do not depend on input {}, {}; pass allow_unused = true to get an "
+                         "undefined Tensor for it",
+                         i, inputs[i].describe());
+  }
+  return results;
+}
+
+}  // namespace pleat

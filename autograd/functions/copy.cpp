@@ -1,0 +1,43 @@
+#include "pleat/autograd/functions/copy.h"
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+
+namespace pleat {
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return record("to", ops::cast(x, dtype), {grad_of(x, [](const Tensor& dy) { return dy; })});
+}
+
+Tensor to_device(const Tensor& x, Device device) {
+  if (x.device() == device) return x;
+  return record("to", ops::to_device(x, device),
+                {grad_of(x, [from = x.device()](const Tensor& dy) { return dy.to(from); })});
+}
+
+Tensor to_format(const Tensor& x, MemoryFormat format) {
+  if (x.is_contiguous(format)) return x;
+  return record("to", ops::to_format(x, format), {grad_of(x, [](const Tensor& dy) { return dy; })});
+}
+
+Tensor clone(const Tensor& x) {
+  return record("clone", ops::copy(x), {grad_of(x, [](const Tensor& dy) { return dy; })});
+}
+
+const Tensor& copy_(const Tensor& x, const Tensor& from) {
+  if (autograd::anything_to_record({x, from})) {
+    become("copy_", x, [&](const Tensor& before) {
+      const Tensor after = empty_like(before);
+      ops::copy_into(after, from);
+      return record("copy_", after, {grad_of(from, [](const Tensor& dy) { return dy; })});
+    });
+  } else {
+    ops::copy_into(x, from);
+  }
+  return x;
+}
+
+}  // namespace pleat

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "pleat/core/tensor.h"
+
+namespace pleat {
+
+/// What the methods Tensor::to and Tensor::clone do.
+Tensor cast(const Tensor& x, DType dtype);
+Tensor to_device(const Tensor& x, Device device);
+Tensor to_format(const Tensor& x, MemoryFormat format);
+Tensor clone(const Tensor& x);
+
+/// Copies `from`'s elements into `x`, in place, converting and broadcasting. Returns `x`.
+const Tensor& copy_(const Tensor& x, const Tensor& from);
+
+}  // namespace pleat

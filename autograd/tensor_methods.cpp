@@ -1,0 +1,58 @@
+#include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/node.h"
+#include "pleat/core/format.h"
+#include "pleat/core/tensor.h"
+
+/// The methods of Tensor that speak to the tape; core/tensor.h declares them.
+
+namespace pleat {
+
+using autograd::slot_of;
+
+bool Tensor::requires_grad() const { return impl().slot && impl().slot->wants_grad(); }
+bool Tensor::is_leaf() const { return !impl().slot || !impl().slot->node; }
+
+const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
+  check<AutogradError>(is_leaf(),
+                       "set_requires_grad: only leaves can be told; this tensor {} was computed by {}; use detach()",
+                       describe(), is_leaf() ? "" : impl().slot->node->name);
+  check<DTypeError>(!requires_grad || is_floating(dtype()),
+                    "set_requires_grad: only floating tensors have gradients, got {}", describe());
+  slot_of(*this).requires_grad = requires_grad;
+  return *this;
+}
+
+Tensor Tensor::grad() const { return impl().slot ? impl().slot->grad : Tensor(); }
+
+void Tensor::set_grad(const Tensor& grad) const {
+  check<ShapeError>(!grad.defined() || grad.shape() == shape(), "set_grad: the gradient has shape {}, the tensor {}",
+                    grad.defined() ? grad.shape() : Shape(), shape());
+  slot_of(*this).grad = grad;
+}
+
+const Tensor& Tensor::retain_grad() const {
+  if (!is_leaf()) impl().slot->node->outputs[impl().slot->output].retain = impl().slot;
+  return *this;
+}
+
+const Tensor& Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  check<AutogradError>(requires_grad(), "register_hook: the tensor {} does not require a gradient", describe());
+  auto& hooks = is_leaf() ? impl().slot->hooks : impl().slot->node->outputs[impl().slot->output].hooks;
+  hooks.push_back(std::move(hook));
+  return *this;
+}
+
+void Tensor::backward(const Tensor& gradient) const { pleat::backward({*this}, {gradient}); }
+
+Tensor Tensor::detach() const {
+  const TensorImpl& t = impl();
+  return make_tensor(t.storage, t.shape, t.strides, t.offset, t.dtype);
+}
+
+Tensor Tensor::to(DType dtype) const { return pleat::cast(*this, dtype); }
+Tensor Tensor::to(Device device) const { return pleat::to_device(*this, device); }
+Tensor Tensor::to(MemoryFormat format) const { return pleat::to_format(*this, format); }
+Tensor Tensor::clone() const { return pleat::clone(*this); }
+
+}  // namespace pleat

@@ -1,0 +1,239 @@
+#include "pleat/ops/shape/view.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+
+namespace pleat::ops {
+namespace {
+
+std::size_t at(int64_t dim) { return static_cast<std::size_t>(dim); }
+
+/// Puts the size in that makes the number of elements right in place of -1.
+Shape without_wildcard(const char* op, Shape shape, int64_t numel) {
+  const auto wildcard = std::find(shape.begin(), shape.end(), -1);
+  check<ShapeError>(wildcard == shape.end() || std::find(wildcard + 1, shape.end(), -1) == shape.end(),
+                    "{}: only one size may be -1, got {}", op, shape);
+  if (wildcard != shape.end()) {
+    *wildcard = 1;
+    const int64_t rest = count(shape);
+    check<ShapeError>(rest != 0 && numel % rest == 0, "{}: no size in place of -1 makes {} elements of the others' {}",
+                      op, numel, rest);
+    *wildcard = numel / rest;
+  }
+  check<ShapeError>(count(shape) == numel, "{}: shape {} has {} elements, the tensor {}", op, shape, count(shape),
+                    numel);
+  return shape;
+}
+
+/// Strides under which `shape` reads x's elements in row-major order, where there are such: dimensions of x that step
+/// evenly form a block, and each block must be made of whole new dimensions.
+std::optional<Strides> view_strides(const Tensor& x, const Shape& shape) {
+  if (x.numel() == 0) return dense_strides(shape);
+  Strides strides(shape.size());
+  std::size_t next = shape.size();  // new dimensions below this are still to be placed
+  const auto rank = x.shape().size();
+  for (std::size_t d = rank; d-- > 0;) {
+    if (x.shape()[d] == 1) continue;
+    const int64_t base = x.strides()[d];
+    int64_t block = x.shape()[d];
+    while (d > 0 && (x.shape()[d - 1] == 1 || x.strides()[d - 1] == base * block)) block *= x.shape()[--d];
+    int64_t placed = 1;
+    while (next > 0 && (placed < block || shape[next - 1] == 1)) {
+      strides[--next] = base * placed;
+      placed *= shape[next];
+    }
+    if (placed != block) return std::nullopt;
+  }
+  while (next > 0) strides[--next] = 1;  // what is left has size 1
+  return strides;
+}
+
+}  // namespace
+
+Tensor view(const Tensor& x, Shape shape) {
+  shape = without_wildcard("view", std::move(shape), x.numel());
+  const auto strides = view_strides(x, shape);
+  check<ShapeError>(strides.has_value(), "view: {} cannot be seen as {} without a copy; use reshape", x.describe(),
+                    shape);
+  return x.as_strided(std::move(shape), *strides, x.offset());
+}
+
+Tensor reshape(const Tensor& x, Shape shape) {
+  shape = without_wildcard("reshape", std::move(shape), x.numel());
+  if (const auto strides = view_strides(x, shape)) return x.as_strided(std::move(shape), *strides, x.offset());
+  const Tensor dense = empty(x.shape(), {.dtype = x.dtype(), .device = x.device()});
+  copy_into(dense, x);
+  Strides strides = dense_strides(shape);
+  return dense.as_strided(std::move(shape), std::move(strides), 0);
+}
+
+Tensor permute(const Tensor& x, const Dims& order) {
+  const int64_t rank = x.rank();
+  check<ShapeError>(static_cast<int64_t>(order.values.size()) == rank,
+                    "permute: needs all {} dimensions in a new order, got {}", rank, to_string(order.values));
+  Shape shape;
+  Strides strides;
+  std::vector<bool> seen(order.values.size());
+  for (const int64_t dim : order.values) {
+    const auto d = at(normalize_dim(dim, rank, "permute"));
+    check<ShapeError>(!seen[d], "permute: dimension {} is named twice in {}", d, to_string(order.values));
+    seen[d] = true;
+    shape.push_back(x.shape()[d]);
+    strides.push_back(x.strides()[d]);
+  }
+  return x.as_strided(std::move(shape), std::move(strides), x.offset());
+}
+
+Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  const auto a = at(normalize_dim(dim0, x.rank(), "transpose"));
+  const auto b = at(normalize_dim(dim1, x.rank(), "transpose"));
+  if (a == b) return x.as_strided(std::move(shape), std::move(strides), x.offset());
+  std::swap(shape[a], shape[b]);
+  std::swap(strides[a], strides[b]);
+  return x.as_strided(std::move(shape), std::move(strides), x.offset());
+}
+
+Tensor expand(const Tensor& x, const Shape& shape) {
+  const auto rank = x.shape().size();
+  check<ShapeError>(shape.size() >= rank, "expand: {} has more dimensions than {}", x.shape(), shape);
+  const std::size_t added = shape.size() - rank;
+  Shape sizes = shape;
+  Strides strides(shape.size(), 0);
+  for (std::size_t d = added; d < shape.size(); ++d) {
+    const int64_t own = x.shape()[d - added];
+    if (sizes[d] == -1) sizes[d] = own;
+    check<ShapeError>(own == sizes[d] || own == 1, "expand: {} cannot stretch to {}: size {} of dimension {} is not 1",
+                      x.shape(), shape, own, d - added);
+    strides[d] = own == sizes[d] ? x.strides()[d - added] : 0;
+  }
+  return x.as_strided(std::move(sizes), std::move(strides), x.offset());
+}
+
+Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t step) {
+  check<ShapeError>(x.rank() > 0, "slice: a tensor of rank 0 has nothing to slice");
+  check<ValueError>(step >= 1, "slice: step must be at least 1, got {}", step);
+  const auto d = at(normalize_dim(dim, x.rank(), "slice"));
+  const int64_t size = x.shape()[d];
+  const auto bound = [size](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
+  start = bound(start);
+  end = std::max(start, bound(end));
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  const int64_t offset = x.offset() + (start < size ? start * strides[d] : 0);
+  shape[d] = (end - start + step - 1) / step;
+  if (shape[d] > 1) strides[d] *= step;
+  return x.as_strided(std::move(shape), std::move(strides), offset);
+}
+
+Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+  check<ShapeError>(x.rank() > 0, "narrow: a tensor of rank 0 has nothing to narrow");
+  const int64_t size = x.size(dim);
+  check<IndexError>(start >= 0 && length >= 0 && start <= size && length <= size - start,
+                    "narrow: {} elements from {} reach outside dimension {} of {}", length, start, dim, x.shape());
+  return slice(x, dim, start, start + length);
+}
+
+Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+  check<ShapeError>(x.rank() > 0, "select: a tensor of rank 0 has nothing to select");
+  const auto d = at(normalize_dim(dim, x.rank(), "select"));
+  const int64_t size = x.shape()[d];
+  check<IndexError>(index >= -size && index < size, "select: index {} is outside dimension {} of {}", index, dim,
+                    x.shape());
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  const int64_t offset = x.offset() + (index < 0 ? index + size : index) * strides[d];
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(d));
+  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(d));
+  return x.as_strided(std::move(shape), std::move(strides), offset);
+}
+
+Tensor squeeze(const Tensor& x, const Dims& dims) {
+  std::vector<bool> chosen(x.shape().size(), dims.values.empty());
+  for (const int64_t dim : dims.values)
+    if (x.rank() > 0) chosen[at(normalize_dim(dim, x.rank(), "squeeze"))] = true;
+  Shape shape;
+  Strides strides;
+  for (std::size_t d = 0; d < chosen.size(); ++d) {
+    if (chosen[d] && x.shape()[d] == 1) continue;
+    shape.push_back(x.shape()[d]);
+    strides.push_back(x.strides()[d]);
+  }
+  return x.as_strided(std::move(shape), std::move(strides), x.offset());
+}
+
+Tensor unsqueeze(const Tensor& x, int64_t dim) {
+  const auto d = static_cast<std::ptrdiff_t>(normalize_dim(dim, x.rank() + 1, "unsqueeze"));
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  const int64_t step = d < static_cast<std::ptrdiff_t>(shape.size()) ? shape[at(d)] * strides[at(d)] : 1;
+  shape.insert(shape.begin() + d, 1);
+  strides.insert(strides.begin() + d, step);
+  return x.as_strided(std::move(shape), std::move(strides), x.offset());
+}
+
+Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
+  if (x.rank() == 0) return reshape(x, {1});
+  const int64_t a = normalize_dim(first, x.rank(), "flatten");
+  const int64_t b = normalize_dim(last, x.rank(), "flatten");
+  check<ShapeError>(a <= b, "flatten: the first dimension {} comes after the last {}", first, last);
+  Shape shape(x.shape().begin(), x.shape().begin() + a);
+  shape.push_back(count(std::span(x.shape()).subspan(at(a), at(b - a + 1))));
+  shape.insert(shape.end(), x.shape().begin() + b + 1, x.shape().end());
+  return reshape(x, std::move(shape));
+}
+
+Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
+  check<ShapeError>(x.rank() > 0, "unflatten: a tensor of rank 0 has nothing to unflatten");
+  const int64_t d = normalize_dim(dim, x.rank(), "unflatten");
+  const Shape parts = without_wildcard("unflatten", sizes, x.shape()[at(d)]);
+  Shape shape(x.shape().begin(), x.shape().begin() + d);
+  shape.insert(shape.end(), parts.begin(), parts.end());
+  shape.insert(shape.end(), x.shape().begin() + d + 1, x.shape().end());
+  return view(x, std::move(shape));
+}
+
+Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
+  check<ShapeError>(x.rank() > 0, "unfold_dimension: a tensor of rank 0 has no windows");
+  const auto d = at(normalize_dim(dim, x.rank(), "unfold_dimension"));
+  const int64_t extent = x.shape()[d];
+  check<ValueError>(step >= 1, "unfold_dimension: step must be at least 1, got {}", step);
+  check<ShapeError>(size >= 0 && size <= extent, "unfold_dimension: windows of {} do not fit dimension {} of {}", size,
+                    dim, x.shape());
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  const int64_t own = strides[d];
+  shape[d] = (extent - size) / step + 1;
+  strides[d] = shape[d] > 1 ? own * step : own;
+  shape.push_back(size);
+  strides.push_back(own);
+  return x.as_strided(std::move(shape), std::move(strides), x.offset());
+}
+
+Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim0, int64_t dim1) {
+  const auto a = at(normalize_dim(dim0, x.rank(), "diagonal"));
+  const auto b = at(normalize_dim(dim1, x.rank(), "diagonal"));
+  check<ShapeError>(a != b, "diagonal: needs two different dimensions, got {} and {}", dim0, dim1);
+  const int64_t rows = x.shape()[a];
+  const int64_t columns = x.shape()[b];
+  const bool inside = offset > -rows && offset < columns;
+  const int64_t length = inside ? std::min(offset < 0 ? rows + offset : rows, offset < 0 ? columns : columns - offset) : 0;
+  const int64_t start = length == 0 ? 0 : offset < 0 ? -offset * x.strides()[a] : offset * x.strides()[b];
+  Shape shape;
+  Strides strides;
+  for (std::size_t d = 0; d < x.shape().size(); ++d) {
+    if (d == a || d == b) continue;
+    shape.push_back(x.shape()[d]);
+    strides.push_back(x.strides()[d]);
+  }
+  shape.push_back(length);
+  strides.push_back(x.strides()[a] + x.strides()[b]);
+  return x.as_strided(std::move(shape), std::move(strides), x.offset() + start);
+}
+
+}  // namespace pleat::ops
