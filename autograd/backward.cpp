@@ -68,12 +68,12 @@ class Walk {
     const auto& slot = output.impl().slot;
     check<AutogradError>(slot && slot->wants_grad(),
                          "backward: the tensor {} does not depend on anything that requires a gradient",
-                         output.describe());
+                         output);
     if (!gradient.defined()) {
       check<AutogradError>(output.numel() == 1,
                            "backward: the tensor {} has more than one element; give the gradient to start from, or "
                            "reduce it (sum, mean) first",
-                           output.describe());
+                           output);
       gradient = ones_like(output);
     }
     check<ShapeError>(gradient.shape() == output.shape(), "backward: the gradient has shape {}, the tensor {}",
@@ -267,7 +267,7 @@ Grads grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs
     check<AutogradError>(results.back().defined() || options.allow_unused,
                          "grad: the outputs do not depend on input {}, {}; pass allow_unused = true to get an "
                          "undefined Tensor for it",
-                         i, inputs[i].describe());
+                         i, inputs[i]);
   }
   return results;
 }

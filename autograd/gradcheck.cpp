@@ -66,7 +66,7 @@ void check_input(const TensorFunction& function, const std::vector<Tensor>& inpu
     const double tape = analytic[static_cast<std::size_t>(i)];
     const bool close = std::abs(tape - numerical) <= options.absolute + options.relative * std::abs(numerical);
     check<AutogradError>(close, "gradcheck: input {} {}, element {}: the tape gives {}, central differences {}", which,
-                         inputs[which].describe(), i, tape, numerical);
+                         inputs[which], i, tape, numerical);
   }
 }
 
@@ -77,7 +77,7 @@ bool gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs
   std::vector<Tensor> differentiable;
   for (const Tensor& input : inputs) {
     check<DTypeError>(!is_floating(input.dtype()) || input.dtype() == float64,
-                      "gradcheck: differences need float64, got {}", input.describe());
+                      "gradcheck: differences need float64, got {}", input);
     own.push_back(input.is_dense() ? ops::copy(input) : input);
   }
   const EnableGrad guard;

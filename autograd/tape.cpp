@@ -23,7 +23,7 @@ void check_view(const std::string& op, const Tensor& tensor) {
   check<AutogradError>(!slot || !slot->is_view || slot->view_version == tensor.version(),
                        "{}: the input {} is a view whose tensor was changed in place after the view was taken; take "
                        "the view again",
-                       op, tensor.describe());
+                       op, tensor);
 }
 
 Edge edge_to(const Tensor& input) {
@@ -122,7 +122,7 @@ Tensor Saved::operator*() const {
   check<AutogradError>(alias_.version() == version_,
                        "{}: backward needs a tensor {} that was changed in place since (version {}, saved at {}); "
                        "change a clone() instead",
-                       node != nullptr ? node->name : "backward", alias_.describe(), alias_.version(), version_);
+                       node != nullptr ? node->name : "backward", alias_, alias_.version(), version_);
   if (node != nullptr)
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k].id == id_) {

@@ -16,9 +16,9 @@ bool Tensor::is_leaf() const { return !impl().slot || !impl().slot->node; }
 const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   check<AutogradError>(is_leaf(),
                        "set_requires_grad: only leaves can be told; this tensor {} was computed by {}; use detach()",
-                       describe(), is_leaf() ? "" : impl().slot->node->name);
+                       *this, is_leaf() ? "" : impl().slot->node->name);
   check<DTypeError>(!requires_grad || is_floating(dtype()),
-                    "set_requires_grad: only floating tensors have gradients, got {}", describe());
+                    "set_requires_grad: only floating tensors have gradients, got {}", *this);
   slot_of(*this).requires_grad = requires_grad;
   return *this;
 }
@@ -37,7 +37,7 @@ const Tensor& Tensor::retain_grad() const {
 }
 
 const Tensor& Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
-  check<AutogradError>(requires_grad(), "register_hook: the tensor {} does not require a gradient", describe());
+  check<AutogradError>(requires_grad(), "register_hook: the tensor {} does not require a gradient", *this);
   auto& hooks = is_leaf() ? impl().slot->hooks : impl().slot->node->outputs[impl().slot->output].hooks;
   hooks.push_back(std::move(hook));
   return *this;

@@ -133,7 +133,7 @@ Tensor from_memory(void* data, Shape shape, DType dtype, std::shared_ptr<void> o
                     shape.size(), strides.size());
   int64_t last = 0;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    check<ValueError>(strides[d] >= 0, "from_memory: strides must not be negative, got {}", to_string(strides));
+    check<ValueError>(strides[d] >= 0, "from_memory: strides must not be negative, got {}", strides);
     last = checked_add(last, checked_multiply(std::max<int64_t>(shape[d] - 1, 0), strides[d], "from_memory"),
                        "from_memory");
   }

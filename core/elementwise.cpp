@@ -243,9 +243,9 @@ void check_operands(const char* op, std::span<const Operand> operands) {
   for (const Operand& operand : operands) {
     const Tensor& t = operand.tensor;
     check<DeviceError>(t.device() == first.device(), "{}: all tensors must be on one device, got {} and {}", op,
-                       name(first.device()), name(t.device()));
+                       first.device(), t.device());
     check<DeviceError>(t.device().is_cpu(), "{}: this is Pleat built without CUDA, got a tensor on {}", op,
-                       name(t.device()));
+                       t.device());
     if (operand.access == Access::read) {
       check<ShapeError>(broadcast(t.shape(), first.shape(), op) == first.shape(),
                         "{}: {} does not broadcast to {}", op, t.shape(), first.shape());
@@ -254,7 +254,7 @@ void check_operands(const char* op, std::span<const Operand> operands) {
                         first.shape());
       check<ShapeError>(!overlaps_itself(t),
                         "{}: cannot write to {}, whose elements share memory (it was expanded); clone() it first", op,
-                        t.describe());
+                        t);
     }
   }
 }

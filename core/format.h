@@ -36,6 +36,15 @@ struct fmt::formatter<pleat::Shape> : fmt::formatter<std::string_view> {
   }
 };
 
+/// A tensor as `describe()` tells it. Give `check` the tensor itself: the text is then made only when it is needed.
+template <>
+struct fmt::formatter<pleat::Tensor> : fmt::formatter<std::string_view> {
+  template <class Context>
+  auto format(const pleat::Tensor& tensor, Context& context) const {
+    return fmt::formatter<std::string_view>::format(tensor.describe(), context);
+  }
+};
+
 namespace pleat {
 
 template <class E, class... Args>

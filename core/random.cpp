@@ -37,7 +37,7 @@ void through_plain(const Tensor& tensor, const Generate& generate) {
 }
 
 void check_floating(const char* op, const Tensor& tensor) {
-  check<DTypeError>(is_floating(tensor.dtype()), "{}: needs a floating type, got {}", op, tensor.describe());
+  check<DTypeError>(is_floating(tensor.dtype()), "{}: needs a floating type, got {}", op, tensor);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void check_bounds(const Storage& storage, const Shape& shape, const Strides& str
   const int64_t capacity = storage.size / size_of(dtype);
   check<ShapeError>(low >= 0 && high < capacity,
                     "tensor: shape {} with strides {} from element {} reaches elements {} to {} of a storage of {}",
-                    shape, to_string(strides), offset, low, high, capacity);
+                    shape, strides, offset, low, high, capacity);
 }
 
 /// Dimensions of size 1 have no neighbours: their stride means nothing.
@@ -107,7 +107,7 @@ std::string Tensor::describe() const {
 }
 
 void Tensor::require_dtype(DType wanted) const {
-  check<DTypeError>(dtype() == wanted, "data: the tensor {} holds {}, not {}; convert it with to({})", describe(),
+  check<DTypeError>(dtype() == wanted, "data: the tensor {} holds {}, not {}; convert it with to({})", *this,
                     dtype(), wanted, wanted);
 }
 
@@ -143,7 +143,7 @@ std::vector<T> Tensor::to_vector() const {
 
 template <class T>
 T Tensor::item() const {
-  check<ShapeError>(numel() == 1, "item: needs a tensor of one element, got {}", describe());
+  check<ShapeError>(numel() == 1, "item: needs a tensor of one element, got {}", *this);
   return to_vector<T>()[0];
 }
 

@@ -57,7 +57,7 @@ std::optional<Strides> view_strides(const Tensor& x, const Shape& shape) {
 Tensor view(const Tensor& x, Shape shape) {
   shape = without_wildcard("view", std::move(shape), x.numel());
   const auto strides = view_strides(x, shape);
-  check<ShapeError>(strides.has_value(), "view: {} cannot be seen as {} without a copy; use reshape", x.describe(),
+  check<ShapeError>(strides.has_value(), "view: {} cannot be seen as {} without a copy; use reshape", x,
                     shape);
   return x.as_strided(std::move(shape), *strides, x.offset());
 }
@@ -74,13 +74,13 @@ Tensor reshape(const Tensor& x, Shape shape) {
 Tensor permute(const Tensor& x, const Dims& order) {
   const int64_t rank = x.rank();
   check<ShapeError>(static_cast<int64_t>(order.values.size()) == rank,
-                    "permute: needs all {} dimensions in a new order, got {}", rank, to_string(order.values));
+                    "permute: needs all {} dimensions in a new order, got {}", rank, order.values);
   Shape shape;
   Strides strides;
   std::vector<bool> seen(order.values.size());
   for (const int64_t dim : order.values) {
     const auto d = at(normalize_dim(dim, rank, "permute"));
-    check<ShapeError>(!seen[d], "permute: dimension {} is named twice in {}", d, to_string(order.values));
+    check<ShapeError>(!seen[d], "permute: dimension {} is named twice in {}", d, order.values);
     seen[d] = true;
     shape.push_back(x.shape()[d]);
     strides.push_back(x.strides()[d]);
