@@ -1,0 +1,157 @@
+#include "pleat/ops/matmul/gemm.h"
+
+#include <algorithm>
+#include <cmath>
+
+// g++ 12 takes the undefined halves inside its own AVX-512 intrinsics for uninitialised variables.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include <Eigen/Core>
+
+#include "pleat/core/allocator.h"
+#include "pleat/core/parallel.h"
+
+namespace pleat::ops {
+namespace {
+
+template <class T, int Order>
+using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Order>;
+
+/// A row-major matrix, or (transposed) the same memory read as column-major.
+template <class T, int Order>
+auto map(const T* data, int64_t rows, int64_t columns, int64_t leading) {
+  return Eigen::Map<const Matrix<T, Order>, 0, Eigen::OuterStride<>>(data, rows, columns,
+                                                                     Eigen::OuterStride<>(leading));
+}
+
+template <int OrderA, int OrderB, class T>
+void multiply(const Gemm<T>& p) {
+  const auto a = map<T, OrderA>(p.a, p.m, p.k, p.lda);
+  const auto b = map<T, OrderB>(p.b, p.k, p.n, p.ldb);
+  Eigen::Map<Matrix<T, Eigen::RowMajor>, 0, Eigen::OuterStride<>> c(p.c, p.m, p.n,
+                                                                    Eigen::OuterStride<>(p.ldc));
+  if (p.accumulate)
+    c.noalias() += p.alpha * a * b;
+  else
+    c.noalias() = p.alpha * a * b;
+}
+
+template <class T>
+void multiply(const Gemm<T>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  constexpr int rows = Eigen::RowMajor;
+  constexpr int columns = Eigen::ColMajor;
+  if (p.transpose_a && p.transpose_b)
+    multiply<columns, columns>(p);
+  else if (p.transpose_a)
+    multiply<columns, rows>(p);
+  else if (p.transpose_b)
+    multiply<rows, columns>(p);
+  else
+    multiply<rows, rows>(p);
+}
+
+int64_t blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
+int64_t round_up(int64_t size, int64_t multiple) { return blocks(size, multiple) * multiple; }
+
+/// The size of a block of C, and how much of k it sums.
+struct Blocking {
+  int64_t rows, columns, depth;
+};
+
+/// Blocks of at least about a million multiplications, which outweigh the handing out of work, at most 64.
+Blocking choose_blocking(int64_t m, int64_t n, int64_t k) {
+  constexpr double work_of_block = 1 << 20;
+  constexpr int64_t most_blocks = 64;
+  constexpr int64_t least_rows = 32;
+  constexpr int64_t least_columns = 96;  // twice what Eigen's kernel holds in AVX-512 registers
+  constexpr int64_t least_depth = 2048;  // below, adding up the parts costs too much
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const auto wanted = static_cast<int64_t>(std::clamp(work / work_of_block, 1.0, double{most_blocks}));
+  Blocking block{m, n, k};
+  const auto tiles = [&] { return blocks(m, block.rows) * blocks(n, block.columns); };
+  while (tiles() < wanted) {
+    const bool rows_can = block.rows > least_rows;
+    const bool columns_can = block.columns > least_columns;
+    if (!rows_can && !columns_can) break;
+    if (rows_can && (block.rows >= block.columns || !columns_can))
+      block.rows = round_up(blocks(block.rows, 2), least_rows);
+    else
+      block.columns = round_up(blocks(block.columns, 2), least_columns);
+  }
+  const int64_t parts = std::min(wanted / tiles(), k / least_depth);
+  if (parts > 1) block.depth = round_up(blocks(k, parts), 64);
+  return block;
+}
+
+/// The part of `p` that lies in one block of C.
+template <class T>
+Gemm<T> tile_of(const Gemm<T>& p, const Blocking& block, int64_t tile) {
+  const int64_t across = blocks(p.n, block.columns);
+  const int64_t row = tile / across * block.rows;
+  const int64_t column = tile % across * block.columns;
+  Gemm<T> part = p;
+  part.m = std::min(block.rows, p.m - row);
+  part.n = std::min(block.columns, p.n - column);
+  part.a += p.transpose_a ? row : row * p.lda;
+  part.b += p.transpose_b ? column * p.ldb : column;
+  part.c += row * p.ldc + column;
+  return part;
+}
+
+/// Sums the parts of k into matrices of their own, then adds these up in order.
+template <class T>
+void multiply_by_depth(const Gemm<T>& p, const Blocking& block, int64_t tiles, int64_t parts) {
+  const int64_t elements = p.m * p.n;
+  const auto memory = allocate(parts * elements * static_cast<int64_t>(sizeof(T)));
+  T* const sums = reinterpret_cast<T*>(memory.get());
+  parallel_chunks(parts * tiles, [&](int64_t chunk) {
+    const int64_t part = chunk / tiles;
+    const int64_t first = part * block.depth;
+    Gemm<T> product = p;
+    product.k = std::min(block.depth, p.k - first);
+    product.a += p.transpose_a ? first * p.lda : first;
+    product.b += p.transpose_b ? first : first * p.ldb;
+    product.c = sums + part * elements;
+    product.ldc = p.n;
+    product.accumulate = false;
+    multiply(tile_of(product, block, chunk % tiles));
+  });
+  parallel_for(0, p.m, std::max<int64_t>(1, 16384 / (parts * p.n)), [&](int64_t begin, int64_t end) {
+    using Row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
+    for (int64_t row = begin; row < end; ++row) {
+      Row total(sums + row * p.n, p.n);
+      for (int64_t part = 1; part < parts; ++part) total += Row(sums + part * elements + row * p.n, p.n);
+      Row c(p.c + row * p.ldc, p.n);
+      if (p.accumulate)
+        c += total;
+      else
+        c = total;
+    }
+  });
+}
+
+template <class T>
+void multiply_parallel(const Gemm<T>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  const Blocking block = choose_blocking(p.m, p.n, p.k);
+  const int64_t tiles = blocks(p.m, block.rows) * blocks(p.n, block.columns);
+  const int64_t parts = p.k == 0 ? 1 : blocks(p.k, block.depth);
+  if (parts > 1)
+    multiply_by_depth(p, block, tiles, parts);
+  else if (tiles == 1)
+    multiply(p);
+  else
+    parallel_chunks(tiles, [&](int64_t tile) { multiply(tile_of(p, block, tile)); });
+}
+
+}  // namespace
+
+void gemm_serial(const Gemm<float>& product) { multiply(product); }
+void gemm_serial(const Gemm<double>& product) { multiply(product); }
+void gemm(const Gemm<float>& product) { multiply_parallel(product); }
+void gemm(const Gemm<double>& product) { multiply_parallel(product); }
+
+}  // namespace pleat::ops

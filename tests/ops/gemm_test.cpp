@@ -1,0 +1,144 @@
+#include "pleat/ops/matmul/gemm.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+
+namespace {
+
+struct Case {
+  int64_t m, n, k;
+};
+
+/// Odd sizes, vectors, empty sides, sizes that are cut into rows, columns and parts of k.
+const std::vector<Case> cases = {{1, 1, 1},     {3, 5, 7},     {1, 9, 17},   {33, 1, 20},   {17, 19, 1},
+                                 {4, 4, 0},     {0, 5, 3},     {5, 0, 3},    {64, 64, 64},  {97, 131, 53},
+                                 {257, 3, 65},  {2, 301, 40},  {1, 1, 9000}, {7, 5, 70000}, {400, 96, 97},
+                                 {90, 700, 60}, {131, 205, 91}};
+
+template <class T>
+std::vector<T> numbers(int64_t count, uint64_t seed) {
+  Generator generator(seed);
+  const Tensor x = rand({count}, {.dtype = float64}, generator);
+  std::vector<T> values;
+  for (const double value : x.to_vector<double>()) values.push_back(static_cast<T>(value * 2 - 1));
+  return values;
+}
+
+/// A product with gaps between rows, its operands, and the result in float64 by a plain loop.
+template <class T>
+struct Problem {
+  ops::Gemm<T> product;
+  std::vector<T> a, b, c;
+  std::vector<double> expected;
+
+  Problem(const Case& size, bool transpose_a, bool transpose_b, bool accumulate, T alpha) {
+    const auto [m, n, k] = size;
+    auto& p = product;
+    p = {.m = m,
+         .n = n,
+         .k = k,
+         .transpose_a = transpose_a,
+         .transpose_b = transpose_b,
+         .accumulate = accumulate,
+         .alpha = alpha};
+    p.lda = (transpose_a ? m : k) + 3;
+    p.ldb = (transpose_b ? k : n) + 1;
+    p.ldc = n + 2;
+    a = numbers<T>((transpose_a ? k : m) * p.lda, 1);
+    b = numbers<T>((transpose_b ? n : k) * p.ldb, 2);
+    c = numbers<T>(m * p.ldc, 3);
+    p.a = a.data();
+    p.b = b.data();
+    p.c = c.data();
+    expected.assign(c.begin(), c.end());
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; ++l)
+          sum += static_cast<double>(p.a[transpose_a ? l * p.lda + i : i * p.lda + l]) *
+                 static_cast<double>(p.b[transpose_b ? j * p.ldb + l : l * p.ldb + j]);
+        double& out = expected[static_cast<std::size_t>(i * p.ldc + j)];
+        out = alpha * sum + (accumulate ? out : 0);
+      }
+  }
+
+  /// ||c - expected|| / ||expected||, the gaps between the rows included: they must not have changed.
+  double error() const {
+    double difference = 0;
+    double norm = 1e-300;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      difference += std::pow(static_cast<double>(c[i]) - expected[i], 2);
+      norm += expected[i] * expected[i];
+    }
+    return std::sqrt(difference / norm);
+  }
+};
+
+template <class T>
+void check_products(double tolerance) {
+  for (const Case& size : cases)
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true})
+        for (const bool accumulate : {false, true}) {
+          CAPTURE(size.m, size.n, size.k, transpose_a, transpose_b, accumulate);
+          Problem<T> parallel(size, transpose_a, transpose_b, accumulate, T(1.5));
+          ops::gemm(parallel.product);
+          CHECK(parallel.error() < tolerance);
+          Problem<T> serial(size, transpose_a, transpose_b, accumulate, T(1));
+          ops::gemm_serial(serial.product);
+          CHECK(serial.error() < tolerance);
+        }
+}
+
+}  // namespace
+
+TEST_CASE("gemm agrees with a plain float64 loop", "[gemm]") {
+  check_products<float>(1e-5);
+  check_products<double>(1e-13);
+}
+
+TEST_CASE("gemm gives the same bits for any number of threads", "[gemm]") {
+  const int threads = num_threads();
+  for (const Case& size : cases)
+    for (const bool transpose : {false, true}) {
+      CAPTURE(size.m, size.n, size.k, transpose);
+      std::vector<std::vector<float>> results;
+      for (const int count : {1, 2, 3}) {
+        set_num_threads(count);
+        Problem<float> problem(size, transpose, !transpose, true, 1);
+        ops::gemm(problem.product);
+        results.push_back(problem.c);
+        // Inside somebody else's parallel region, too.
+        Problem<float> inner(size, transpose, !transpose, true, 1);
+        parallel_chunks(2, [&](int64_t chunk) {
+          if (chunk == 1) ops::gemm(inner.product);
+        });
+        results.push_back(inner.c);
+      }
+      for (const auto& result : results)
+        CHECK((result.empty() ||
+               std::memcmp(result.data(), results[0].data(), result.size() * sizeof(float)) == 0));
+    }
+  set_num_threads(threads);
+}
+
+TEST_CASE("gemm reads rows that overlap", "[gemm]") {
+  // Rows of 4 at distance 2: what a convolution without unfolding hands over.
+  const auto a = numbers<double>(10, 5);
+  const auto b = numbers<double>(4 * 3, 6);
+  std::vector<double> c(4 * 3);
+  ops::gemm(ops::Gemm<double>{
+      .m = 4, .n = 3, .k = 4, .a = a.data(), .lda = 2, .b = b.data(), .ldb = 3, .c = c.data(), .ldc = 3});
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t j = 0; j < 3; ++j) {
+      double sum = 0;
+      for (std::size_t l = 0; l < 4; ++l) sum += a[i * 2 + l] * b[l * 3 + j];
+      CHECK(c[i * 3 + j] == Approx(sum).epsilon(1e-13));
+    }
+}
