@@ -14,6 +14,11 @@ namespace {
 
 constexpr int64_t grain = 8192;
 
+__extension__ typedef unsigned __int128 uint128;  // an extension of every 64-bit gcc and clang
+
+/// `word` scaled to [0, range): the high half of a 64 by 64 bit product, uniform up to a bias of range / 2^64.
+uint64_t scale(uint64_t word, uint64_t range) { return static_cast<uint64_t>((uint128{word} * range) >> 64); }
+
 /// Calls `write(i, words)` for the four random words of every element i: one counter an element keeps any slice of
 /// the stream addressable, on any device.
 template <class Write>
@@ -112,9 +117,8 @@ Tensor randint(int64_t low, int64_t high, Shape shape, Generator& generator) {
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   int64_t* out = result.data<int64_t>();
   for_each_element(result.numel(), generator, [=](int64_t i, const std::array<uint32_t, 4>& words) {
-    // The high half of a 64 by 64 bit product: uniform up to a bias of range / 2^64.
     const uint64_t word = (uint64_t{words[0]} << 32) | words[1];
-    const auto scaled = static_cast<uint64_t>((static_cast<unsigned __int128>(word) * range) >> 64);
+    const uint64_t scaled = scale(word, range);
     out[i] = static_cast<int64_t>(static_cast<uint64_t>(low) + scaled);
   });
   return result;
@@ -128,7 +132,7 @@ Tensor randperm(int64_t n, Generator& generator) {
   for (int64_t i = n - 1; i > 0; --i) {  // Fisher-Yates
     const auto words = philox(generator.seed(), static_cast<uint64_t>(i), draw);
     const uint64_t word = (uint64_t{words[0]} << 32) | words[1];
-    const auto j = static_cast<std::size_t>((static_cast<unsigned __int128>(word) * static_cast<uint64_t>(i + 1)) >> 64);
+    const auto j = static_cast<std::size_t>(scale(word, static_cast<uint64_t>(i + 1)));
     std::swap(order[static_cast<std::size_t>(i)], order[j]);
   }
   return from_vector(order);
