@@ -1,0 +1,16 @@
+# pleat_warnings(<target>): the warnings every target of Pleat is compiled with; errors when PLEAT_WERROR is on.
+include_guard()
+
+function(pleat_warnings target)
+  set(flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+    -Woverloaded-virtual -Wimplicit-fallthrough -Wundef)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # False alarm on `"text" + std::string` (GCC bug 105651).
+    list(APPEND flags -Wno-restrict)
+  endif()
+  if(PLEAT_WERROR)
+    list(APPEND flags -Werror)
+  endif()
+  # CUDA sources pass through a host compiler of their own.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${flags}>)
+endfunction()
