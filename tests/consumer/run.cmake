@@ -1,0 +1,38 @@
+# Installs the build, then configures, builds and runs the consumer beside this file against what was installed:
+#   cmake -DBUILD=<Pleat's build folder> -DWORK=<scratch folder> -DGENERATOR=... -DCXX=... -DCXX_FLAGS=... -P run.cmake
+cmake_minimum_required(VERSION 3.24)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
+# An installed package can be moved: nothing in it may point back.
+file(RENAME ${WORK}/first ${WORK}/prefix)
+
+file(GLOB_RECURSE installed ${WORK}/prefix/*.h ${WORK}/prefix/*.cmake)
+foreach(file IN LISTS installed)
+  file(READ ${file} text)
+  if(text MATCHES "// Private header: not installed\\.")
+    message(FATAL_ERROR "${file}: a private header was installed")
+  endif()
+  string(FIND "${text}" "${BUILD}" position)
+  if(NOT position EQUAL -1)
+    message(FATAL_ERROR "${file}: names the build folder")
+  endif()
+endforeach()
+
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G ${GENERATOR}
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}"
+  -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/consumer)
+if(NOT output STREQUAL "[2., 4., 6.]\n")
+  message(FATAL_ERROR "consumer: must print the gradient [2., 4., 6.], printed\n${output}")
+endif()
