@@ -1,0 +1,108 @@
+# Shared by the scripts beside it (sourced, never run).
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+logs=$root/build/logs
+# Where setup.sh puts a CMake when the distribution's is too old.
+tools=$root/build/tools
+[[ -x $tools/bin/cmake ]] && PATH=$tools/bin:$PATH
+
+say() { printf '== %s\n' "$*"; }
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# Runs a command whose output only matters when it fails: quietly NAME COMMAND...
+quietly() {
+  local log=$logs/$1.log
+  shift
+  mkdir -p "$logs"
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    fail "'$*' failed; all of its output is in $log"
+  fi
+}
+
+# What the compiler $1 is and what it can include, one word a line: gcc or clang with its version, and libraries.
+probe_compiler() {
+  "$1" -std=c++20 -E -P -x c++ - 2>/dev/null <<'CPP'
+#if defined(__clang__)
+clang __clang_major__
+#elif defined(__GNUC__)
+gcc __GNUC__
+#endif
+#if __has_include(<Eigen/Core>) || __has_include(<eigen3/Eigen/Core>)
+eigen
+#endif
+#if __has_include(<fmt/core.h>)
+fmt_library
+#endif
+#if __has_include(<zlib.h>)
+zlib
+#endif
+#if __has_include(<nlohmann/json.hpp>)
+json
+#endif
+#if __has_include(<CLI/CLI.hpp>)
+cli11
+#endif
+#if __has_include(<catch2/catch.hpp>) || __has_include(<catch2/catch_all.hpp>)
+catch2
+#endif
+CPP
+}
+
+# Sets `compiler` to the first that is new enough, and `found` to what probe_compiler says of it; fails when none is.
+# A CXX in the environment is the only candidate.
+find_compiler() {
+  local candidate version
+  local candidates=(c++ g++ g++-14 g++-13 g++-12 clang++ clang++-18 clang++-17 clang++-16 clang++-15 clang++-14)
+  [[ -n ${CXX:-} ]] && candidates=("$CXX")
+  for candidate in "${candidates[@]}"; do
+    found=$(probe_compiler "$candidate") || continue
+    version=${found%%$'\n'*}
+    case $version in
+      gcc\ *) [[ ${version#gcc } -ge 12 ]] || continue ;;
+      clang\ *) [[ ${version#clang } -ge 14 ]] || continue ;;
+      *) continue ;;
+    esac
+    compiler=$candidate
+    return 0
+  done
+  compiler='' found=''
+  return 1
+}
+
+# Compilations at a time: one a core, and no more than the free memory carries (1.5 GB each).
+jobs() {
+  local cores memory
+  cores=$(nproc 2>/dev/null || echo 2)
+  memory=$(awk '/^MemAvailable/ {print int($2 / 1500000)}' /proc/meminfo 2>/dev/null || true)
+  [[ -n $memory && $memory -lt $cores ]] && cores=$memory
+  echo $((cores > 1 ? cores : 1))
+}
+
+# Configures the preset release and builds the given targets (none: everything).
+build_release() {
+  local targets=() werror=OFF
+  [[ ${CI:-} == true ]] && werror=ON
+  [[ $# -gt 0 ]] && targets=(--target "$@")
+  find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
+  say "configure"
+  (cd "$root" && CXX=$compiler quietly configure cmake --preset release "-DPLEAT_WERROR=${PLEAT_WERROR:-$werror}")
+  say "build${*:+ $*}"
+  # A terminal gets Ninja's own status line; a file gets one line in about ten, and all that is not status.
+  if [[ -t 1 ]]; then
+    (cd "$root" && cmake --build --preset release --parallel "$(jobs)" ${targets[@]+"${targets[@]}"})
+  else
+    (cd "$root" && NINJA_STATUS='[%f/%t] ' cmake --build --preset release --parallel "$(jobs)" \
+      ${targets[@]+"${targets[@]}"}) | awk '
+        match($0, /^\[[0-9]+\/[0-9]+\] /) {
+          split(substr($0, 2, RLENGTH - 3), n, "/")
+          if (int(10 * n[1] / n[2]) > tenth || n[1] == n[2]) { tenth = int(10 * n[1] / n[2]); print; fflush() }
+          next
+        }
+        !/^ninja: no work to do/ { print; fflush() }'
+  fi
+}
