@@ -1,0 +1,68 @@
+// Private header: not installed.
+#pragma once
+
+#include <vector>
+
+#include "pleat/ops/norm/problem.h"
+
+/// The passes over memory that every normalisation is made of, fast for both layouts of ChannelView and both
+/// of float and double. A group is a channel, or (`per_image`) a channel of one image: index c, or n *
+/// channels + c. How the work is cut depends on the view only, and parts are merged in a fixed order: the
+/// results have the same bits for any number of threads.
+
+namespace pleat::ops {
+
+/// For each group: the mean, and the sum of squared distances from it.
+struct Moments {
+  std::vector<double> mean;
+  std::vector<double> m2;
+};
+
+/// Tiles that fit the cache are read twice, mean first, so that a mean far from 0 costs no digits; the tiles
+/// are merged in float64 (Chan, Golub and LeVeque, 1979).
+template <class T>
+Moments channel_moments(const ChannelView& view, bool per_image, const T* x);
+
+/// Merges the moments (mean_b, m2_b) of n_b values into those of n_a values.
+inline void merge_moments(double& mean_a, double& m2_a, double n_a, double mean_b, double m2_b, double n_b) {
+  const double delta = mean_b - mean_a;
+  const double part = n_b / (n_a + n_b);
+  mean_a += delta * part;
+  m2_a += m2_b + delta * delta * n_a * part;
+}
+
+/// y = (x - shift) * scale + bias, numbers for each group. The shift is apart, so that x - mean loses
+/// nothing.
+template <class T>
+struct Affine {
+  explicit Affine(std::size_t groups) : shift(groups), scale(groups), bias(groups) {}
+  std::vector<T> shift;
+  std::vector<T> scale;
+  std::vector<T> bias;
+};
+template <class T>
+void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, T* y);
+
+/// For each group: the sums of dy and of dy * (x - shift).
+struct GradientSums {
+  std::vector<double> dy;
+  std::vector<double> dy_x;
+};
+template <class T>
+GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
+                                   const std::vector<T>& shift);
+
+/// dx = dy * scale - (x - shift) * slope - offset, numbers for each group.
+template <class T>
+struct InputGradient {
+  explicit InputGradient(std::size_t groups) : shift(groups), scale(groups), slope(groups), offset(groups) {}
+  std::vector<T> shift;
+  std::vector<T> scale;
+  std::vector<T> slope;
+  std::vector<T> offset;
+};
+template <class T>
+void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
+                            const InputGradient<T>& numbers, T* dx);
+
+}  // namespace pleat::ops

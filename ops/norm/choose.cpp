@@ -1,0 +1,28 @@
+#include <array>
+
+#include "pleat/core/format.h"
+#include "pleat/ops/norm/implementation.h"
+
+namespace pleat::ops {
+
+std::span<const BatchNormImplementation* const> batch_norm_implementations() {
+  static const std::array<const BatchNormImplementation*, 2> all{&cpu_native_batch_norm(),
+                                                                 &cpu_reference_batch_norm()};
+  return all;
+}
+
+const BatchNormImplementation& choose_batch_norm(const BatchNormProblem& problem, std::string_view name) {
+  std::string able;
+  std::string reason = "there is none of that name";
+  for (const BatchNormImplementation* one : batch_norm_implementations()) {
+    const std::string why = one->unsupported(problem);
+    if (why.empty() && (name.empty() || name == one->name())) return *one;
+    if (why.empty()) able += fmt::format("{}{}", able.empty() ? "" : ", ", one->name());
+    if (name == one->name()) reason = why;
+  }
+  if (name.empty()) fail<DeviceError>("batch_norm: no implementation for {}", problem.describe());
+  fail<ValueError>("batch_norm: implementation \"{}\" cannot do {}: {}; these can: {}", name,
+                   problem.describe(), reason, able);
+}
+
+}  // namespace pleat::ops

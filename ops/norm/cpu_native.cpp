@@ -1,0 +1,119 @@
+#include <cmath>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/norm/channel_kernels.h"
+#include "pleat/ops/norm/implementation.h"
+#include "pleat/ops/norm/per_channel.h"
+
+namespace pleat::ops {
+namespace {
+
+/// Forward: one reading for the statistics, tile by tile, and one for the result. Backward: one reading of dy
+/// and x for the two sums of each channel, and one for dx. Half types are converted to float32 first.
+class Native final : public BatchNormImplementation {
+ public:
+  std::string_view name() const override { return "native"; }
+
+  std::string unsupported(const BatchNormProblem& problem) const override {
+    return problem.device.is_cpu() ? "" : "it runs on the CPU";
+  }
+
+  void forward(const BatchNormProblem& problem, const BatchNormForward& t) const override {
+    if (is_half(problem.dtype)) {
+      BatchNormForward wide = t;
+      wide.x = cast(t.x, float32);
+      wide.y = empty_like(wide.x);
+      run_forward<float>(problem, wide);
+      copy_into(t.y, wide.y);
+    } else if (problem.dtype == float64) {
+      run_forward<double>(problem, t);
+    } else {
+      run_forward<float>(problem, t);
+    }
+  }
+
+  void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {
+    if (is_half(problem.dtype)) {
+      BatchNormBackward wide = t;
+      wide.x = cast(t.x, float32);
+      wide.dy = cast(t.dy, float32);
+      if (t.dx.defined()) wide.dx = empty_like(wide.x);
+      run_backward<float>(problem, wide);
+      if (t.dx.defined()) copy_into(t.dx, wide.dx);
+    } else if (problem.dtype == float64) {
+      run_backward<double>(problem, t);
+    } else {
+      run_backward<float>(problem, t);
+    }
+  }
+
+ private:
+  template <class T>
+  static void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
+    const T* x = t.x.data<T>();
+    double* mean = t.mean.data<double>();
+    double* variance = t.variance.data<double>();
+    const auto channels = static_cast<std::size_t>(problem.view.channels);
+    if (problem.training) {
+      const Moments moments = channel_moments(problem.view, false, x);
+      const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
+      for (std::size_t c = 0; c < channels; ++c) {
+        mean[c] = moments.mean[c];
+        variance[c] = moments.m2[c] / n;
+      }
+    }
+    const std::vector<double> weight = per_channel(t.weight, problem.view.channels, 1);
+    const std::vector<double> bias = per_channel(t.bias, problem.view.channels, 0);
+    Affine<T> numbers(channels);
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double scale = weight[c] / std::sqrt(variance[c] + problem.eps);
+      numbers.shift[c] = static_cast<T>(mean[c]);
+      numbers.scale[c] = static_cast<T>(scale);
+      // The part of the mean that its rounding cuts off.
+      numbers.bias[c] = static_cast<T>(bias[c] + (static_cast<double>(numbers.shift[c]) - mean[c]) * scale);
+    }
+    channel_affine(problem.view, false, x, numbers, t.y.data<T>());
+  }
+
+  /// With h = (x - mean) rstd and n values in a channel:
+  ///   dbias = sum dy,  dweight = sum dy h,  dx = weight rstd (dy - (dbias + h dweight) / n)  in training.
+  template <class T>
+  static void run_backward(const BatchNormProblem& problem, const BatchNormBackward& t) {
+    const auto channels = static_cast<std::size_t>(problem.view.channels);
+    const double* mean = t.mean.data<double>();
+    const double* rstd = t.rstd.data<double>();
+    InputGradient<T> numbers(channels);
+    for (std::size_t c = 0; c < channels; ++c) numbers.shift[c] = static_cast<T>(mean[c]);
+    const T* dy = t.dy.data<T>();
+    const T* x = t.x.data<T>();
+    const GradientSums sums = channel_gradient_sums(problem.view, false, dy, x, numbers.shift);
+    const std::vector<double> weight = per_channel(t.weight, problem.view.channels, 1);
+    const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double cut = static_cast<double>(numbers.shift[c]) - mean[c];
+      const double dbias = sums.dy[c];
+      const double dweight = (sums.dy_x[c] + cut * dbias) * rstd[c];
+      t.dbias.data<double>()[c] = dbias;
+      t.dweight.data<double>()[c] = dweight;
+      const double scale = weight[c] * rstd[c];
+      numbers.scale[c] = static_cast<T>(scale);
+      if (!problem.training) continue;
+      const double slope = scale * rstd[c] * dweight / n;
+      numbers.slope[c] = static_cast<T>(slope);
+      numbers.offset[c] = static_cast<T>(scale * dbias / n + slope * cut);
+    }
+    if (t.dx.defined()) channel_input_gradient(problem.view, false, dy, x, numbers, t.dx.data<T>());
+  }
+};
+
+}  // namespace
+
+const BatchNormImplementation& cpu_native_batch_norm() {
+  static const Native native;
+  return native;
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pleat/ops/norm/problem.h"
+
+namespace pleat::ops {
+
+/// What an implementation computes from, and where it writes to. x, dy, y and dx lie as the problem's view
+/// says; weight and bias may be undefined; mean, variance and rstd are [C] float64.
+struct BatchNormForward {
+  Tensor x, weight, bias;
+  Tensor mean, variance;  ///< written in training (the biased variance), else read
+  Tensor y;
+};
+struct BatchNormBackward {
+  Tensor dy, x, weight;
+  Tensor mean, rstd;
+  Tensor dx;              ///< undefined when it is not wanted
+  Tensor dweight, dbias;  ///< [C] float64
+};
+
+/// One way to solve batch normalisations. It validates nothing, and knows of no other.
+class BatchNormImplementation {
+ public:
+  virtual ~BatchNormImplementation() = default;
+  virtual std::string_view name() const = 0;
+  /// Why it cannot solve this problem; empty when it can.
+  virtual std::string unsupported(const BatchNormProblem& problem) const = 0;
+  virtual void forward(const BatchNormProblem& problem, const BatchNormForward& tensors) const = 0;
+  virtual void backward(const BatchNormProblem& problem, const BatchNormBackward& tensors) const = 0;
+};
+
+const BatchNormImplementation& cpu_native_batch_norm();
+const BatchNormImplementation& cpu_reference_batch_norm();
+
+/// All there are, best first.
+std::span<const BatchNormImplementation* const> batch_norm_implementations();
+/// The one with this name, or for an empty name the first that supports the problem. Throws ValueError,
+/// listing those that can solve it, when the named one does not exist or cannot.
+const BatchNormImplementation& choose_batch_norm(const BatchNormProblem& problem, std::string_view name);
+
+}  // namespace pleat::ops

@@ -1,0 +1,136 @@
+#include "pleat/ops/norm/problem.h"
+
+#include <cmath>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/elementwise.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/shape/view.h"
+
+namespace pleat::ops {
+namespace {
+
+constexpr const char* op = "batch_norm";
+
+/// Row-major in the order [N, spatial..., C].
+bool channels_are_densest(const Tensor& x) {
+  std::vector<int64_t> order{0};
+  for (int64_t d = 2; d < x.rank(); ++d) order.push_back(d);
+  order.push_back(1);
+  return permute(x, order).is_contiguous();
+}
+
+BatchNormProblem problem_of(const Tensor& x, const BatchNormOptions& options) {
+  BatchNormProblem problem;
+  const Shape& shape = x.shape();
+  problem.view = {shape[0], shape[1], count(std::span(shape).subspan(2)), false};
+  problem.view.channels_last = problem.view.pixels == 1 || (!x.is_contiguous() && channels_are_densest(x));
+  problem.dtype = x.dtype();
+  problem.device = x.device();
+  problem.training = options.training;
+  problem.eps = options.eps;
+  return problem;
+}
+
+void check_input(const Tensor& x) {
+  check<ShapeError>(x.rank() >= 2, "{}: input must be [N, C] or [N, C, spatial...], got {}", op, x);
+  check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
+                    op, x);
+}
+
+void check_options(const BatchNormOptions& options) {
+  check<ValueError>(options.eps > 0 && std::isfinite(options.eps), "{}: eps must be above 0, got {}", op,
+                    options.eps);
+  if (options.momentum)
+    check<ValueError>(*options.momentum >= 0 && *options.momentum <= 1,
+                      "{}: momentum must be in [0, 1], got {}", op, *options.momentum);
+  check<ValueError>(options.batches_tracked >= 0, "{}: batches_tracked must not be negative, got {}", op,
+                    options.batches_tracked);
+}
+
+void check_running(const Tensor& running_mean, const Tensor& running_var, const BatchNormOptions& options) {
+  check<ValueError>(running_mean.defined() == running_var.defined(),
+                    "{}: running_mean and running_var go together, got only one", op);
+  check<ValueError>(
+      options.training || running_mean.defined(),
+      "{}: without running statistics there is nothing to normalise with outside training; pass them or "
+      "set .training = true",
+      op);
+  for (const Tensor& running : {running_mean, running_var})
+    check<ShapeError>(!running.defined() || running.is_dense(),
+                      "{}: running statistics are written to and must be dense, got {}", op, running);
+}
+
+}  // namespace
+
+std::string BatchNormProblem::describe() const {
+  return fmt::format("{} [{}, {}, {}] {} {}{}", training ? "training" : "evaluation", view.images,
+                     view.channels, view.pixels, dtype, device, view.channels_last ? " channels_last" : "");
+}
+
+void check_per_channel(const char* op, const char* what, const Tensor& t, int64_t channels, DType dtype,
+                       Device device) {
+  if (!t.defined()) return;
+  check<ShapeError>(t.rank() == 1 && t.shape()[0] == channels,
+                    "{}: {} must be [{}], one number for each channel of the input, got {}", op, what,
+                    channels, t);
+  check<DTypeError>(t.dtype() == dtype || (is_half(dtype) && t.dtype() == float32),
+                    "{}: {} must be {}{}, got {}", op, what, dtype, is_half(dtype) ? " or float32" : "", t);
+  check<DeviceError>(t.device() == device, "{}: {} must be on {} like the input, got {}", op, what, device,
+                     t);
+}
+
+BatchNormProblem batch_norm_problem(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                    const Tensor& running_mean, const Tensor& running_var,
+                                    const BatchNormOptions& options) {
+  check_input(x);
+  check_options(options);
+  const BatchNormProblem problem = problem_of(x, options);
+  const int64_t channels = problem.view.channels;
+  check_per_channel(op, "weight", weight, channels, x.dtype(), x.device());
+  check_per_channel(op, "bias", bias, channels, x.dtype(), x.device());
+  check_per_channel(op, "running_mean", running_mean, channels, x.dtype(), x.device());
+  check_per_channel(op, "running_var", running_var, channels, x.dtype(), x.device());
+  check_running(running_mean, running_var, options);
+  check<ShapeError>(
+      !options.training || problem.view.images * problem.view.pixels != 1,
+      "{}: training needs more than one value per channel, got input {}; use a larger batch, or "
+      "evaluation",
+      op, x);
+  return problem;
+}
+
+BatchNormProblem batch_norm_backward_problem(const Tensor& dy, const Tensor& x, const Tensor& weight,
+                                             const Tensor& mean, const Tensor& rstd,
+                                             const BatchNormOptions& options) {
+  check_input(x);
+  check_options(options);
+  const BatchNormProblem problem = problem_of(x, options);
+  check<ShapeError>(dy.shape() == x.shape(), "{}: the gradient must be {} like the input, got {}", op,
+                    x.shape(), dy);
+  check<DTypeError>(dy.dtype() == x.dtype(), "{}: the gradient must be {} like the input, got {}", op,
+                    x.dtype(), dy);
+  check<DeviceError>(dy.device() == x.device(), "{}: the gradient must be on {} like the input, got {}", op,
+                     x.device(), dy);
+  check_per_channel(op, "weight", weight, problem.view.channels, x.dtype(), x.device());
+  check_per_channel(op, "saved mean", mean, problem.view.channels, float64, x.device());
+  check_per_channel(op, "saved rstd", rstd, problem.view.channels, float64, x.device());
+  return problem;
+}
+
+ChannelView channel_view(const Tensor& x) { return problem_of(x, {}).view; }
+
+Tensor channel_dense(const Tensor& x) {
+  return x.is_contiguous() || channels_are_densest(x) ? x : to_format(x, MemoryFormat::contiguous);
+}
+
+Tensor laid_out_as(const Tensor& x, const Tensor& like) {
+  const bool same = like.is_contiguous() ? x.is_contiguous() : channels_are_densest(x);
+  if (same) return x;
+  const Tensor result = empty_as(std::span(&like, 1), x.shape(), x.dtype());
+  copy_into(result, x);
+  return result;
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,305 @@
+#include "pleat/ops/norm/batch_norm.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/norm/implementation.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+#include "pleat/tests/relative_error.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+using test::relative_error;
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+struct Reference {
+  Numbers y, mean, variance, dx, dweight, dbias;
+};
+
+/// The definition, in loops over row-major numbers.
+Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, const Numbers& bias,
+                    const Numbers* mean, const Numbers* variance, double eps) {
+  const bool training = mean == nullptr;
+  const auto images = static_cast<std::size_t>(x.size(0));
+  const auto channels = static_cast<std::size_t>(x.size(1));
+  const Numbers a = x.to_vector<double>();
+  const Numbers g = dy.to_vector<double>();
+  const std::size_t pixels = a.size() / (images * channels);
+  const auto n = static_cast<double>(images * pixels);
+  Reference r{Numbers(a.size()), Numbers(channels), Numbers(channels),
+              Numbers(a.size()), Numbers(channels), Numbers(channels)};
+  for (std::size_t c = 0; c < channels; ++c) {
+    std::vector<std::size_t> own;
+    for (std::size_t i = 0; i < images; ++i)
+      for (std::size_t p = 0; p < pixels; ++p) own.push_back((i * channels + c) * pixels + p);
+    if (training) {
+      for (const auto i : own) r.mean[c] += a[i] / n;
+      for (const auto i : own) r.variance[c] += (a[i] - r.mean[c]) * (a[i] - r.mean[c]) / n;
+    } else {
+      r.mean[c] = (*mean)[c];
+      r.variance[c] = (*variance)[c];
+    }
+    const double rstd = 1 / std::sqrt(r.variance[c] + eps);
+    for (const auto i : own) {
+      const double h = (a[i] - r.mean[c]) * rstd;
+      r.y[i] = h * weight[c] + bias[c];
+      r.dbias[c] += g[i];
+      r.dweight[c] += g[i] * h;
+    }
+    for (const auto i : own) {
+      const double h = (a[i] - r.mean[c]) * rstd;
+      r.dx[i] = weight[c] * rstd * (training ? g[i] - (r.dbias[c] + h * r.dweight[c]) / n : g[i]);
+    }
+  }
+  return r;
+}
+
+Tensor numbers(const Shape& shape, DType dtype, uint64_t seed) {
+  Generator generator(seed);
+  const Tensor t = empty(shape, {.dtype = float64});
+  fill_normal_(t, 0.3, 1.5, generator);
+  return ops::cast(t, dtype);
+}
+
+/// Layouts under which an operation may meet a tensor.
+Tensor laid_out(const Tensor& x, const std::string& layout) {
+  if (layout == "contiguous" || x.rank() < 3) return x;
+  if (layout == "channels_last") {
+    std::vector<int64_t> there{0}, back{0, x.rank() - 1};
+    for (int64_t d = 2; d < x.rank(); ++d) there.push_back(d), back.push_back(d - 1);
+    there.push_back(1);
+    return ops::permute(ops::to_format(ops::permute(x, there), MemoryFormat::contiguous), back);
+  }
+  Shape wide = x.shape();
+  wide.back() *= 2;
+  const Tensor room = zeros(wide, {.dtype = x.dtype()});
+  const Tensor gaps = ops::slice(room, -1, 0, wide.back(), 2);
+  ops::copy_into(gaps, x);
+  return gaps;
+}
+
+double tolerance(DType dtype) {
+  return dtype == float64 ? 1e-12 : dtype == float32 ? 2e-6 : dtype == float16 ? 1e-3 : 8e-3;
+}
+
+}  // namespace
+
+TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch_norm]") {
+  const std::vector<Shape> shapes{{6, 3},          {40, 5},         {3, 4, 5},          {2, 3, 4, 5},
+                                  {3, 16, 9, 7},   {2, 2, 3, 2, 4}, {2, 3, 2, 2, 2, 3}, {1, 1, 2, 2},
+                                  {5, 4, 1, 1},    {2, 100, 3, 3},  {70, 2, 16, 20},    {1, 2, 150, 170},
+                                  {2, 1100, 2, 1}, {37, 48, 4, 4}};
+  for (const ops::BatchNormImplementation* implementation : ops::batch_norm_implementations())
+    for (const Shape& shape : shapes)
+      for (const std::string layout : {"contiguous", "channels_last", "gaps"})
+        for (const DType dtype : {float64, float32, float16, bfloat16})
+          for (const bool training : {true, false}) {
+            CAPTURE(implementation->name(), shape, layout, name(dtype), training);
+            const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
+            const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
+            const DType parameters = dtype == bfloat16 ? float32 : dtype;
+            const Shape per_channel{shape[1]};
+            const Tensor weight = numbers(per_channel, parameters, 3);
+            const Tensor bias = numbers(per_channel, parameters, 4);
+            const Tensor mean = numbers(per_channel, parameters, 5);
+            const Tensor var = ops::cast(full(per_channel, 0.75), parameters);
+            const BatchNormOptions options{
+                .training = training, .eps = 1e-3, .implementation = std::string(implementation->name())};
+            const Numbers mean_before = mean.to_vector<double>();
+            const Numbers var_before = var.to_vector<double>();
+            const Reference wanted =
+                reference(x, dy, weight.to_vector<double>(), bias.to_vector<double>(),
+                          training ? nullptr : &mean_before, training ? nullptr : &var_before, options.eps);
+            const ops::BatchNormResult got = ops::batch_norm_forward(x, weight, bias, mean, var, options);
+            const double tolerated = tolerance(dtype);
+            CHECK(relative_error(got.y, wanted.y) < tolerated);
+            CHECK(got.y.dtype() == dtype);
+            if (layout != "gaps") CHECK(got.y.strides() == x.strides());
+            CHECK(relative_error(got.mean, wanted.mean) < 1e-6);
+            const ops::BatchNormGrads grads =
+                ops::batch_norm_backward(dy, x, weight, got.mean, got.rstd, options);
+            CHECK(relative_error(grads.x, wanted.dx) < tolerated);
+            CHECK(relative_error(grads.weight, wanted.dweight) < 10 * tolerated);
+            CHECK(relative_error(grads.bias, wanted.dbias) < 10 * tolerated);
+            CHECK(grads.weight.dtype() == parameters);
+            if (!training) CHECK(mean.to_vector<double>() == mean_before);
+          }
+}
+
+TEST_CASE("batch_norm: PyTorch's results, gradients and running statistics", "[batch_norm]") {
+  for (const test::Json& json : test::fixture_cases("layers", "batch_norm"))
+    for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last}) {
+      auto inputs = test::tensors_from(json["inputs"]);
+      auto outputs = test::tensors_from(json["outputs"]);
+      auto grads = test::tensors_from(json["grads"]);
+      const test::Json& given = json["options"];
+      Tensor x = inputs["x"];
+      if (format == MemoryFormat::channels_last && x.rank() < 3) continue;
+      x = ops::to_format(x, format);
+      CAPTURE(json["name"].get<std::string>(), name(format));
+      BatchNormOptions options;
+      options.training = given["training"].get<bool>() || !given["track_running_stats"].get<bool>();
+      options.eps = given["eps"].get<double>();
+      options.momentum.reset();
+      if (!given["momentum"].is_null()) options.momentum = given["momentum"].get<double>();
+      const Tensor tracked = inputs["num_batches_tracked"];
+      if (tracked.defined()) options.batches_tracked = tracked.item<int64_t>();
+      const Tensor running_mean = inputs["running_mean"];
+      const Tensor running_var = inputs["running_var"];
+      const auto got =
+          ops::batch_norm_forward(x, inputs["weight"], inputs["bias"], running_mean, running_var, options);
+      CHECK(relative_error(got.y, outputs["y"]) < 1e-12);
+      if (running_mean.defined()) {
+        CHECK(relative_error(running_mean, outputs["running_mean"]) < 1e-12);
+        CHECK(relative_error(running_var, outputs["running_var"]) < 1e-12);
+      }
+      const Tensor dy = test::tensor_from(json["grad_output"]);
+      const auto back = ops::batch_norm_backward(dy, x, inputs["weight"], got.mean, got.rstd, options);
+      CHECK(relative_error(back.x, grads["x"]) < 1e-11);
+      if (inputs["weight"].defined()) {
+        CHECK(relative_error(back.weight, grads["weight"]) < 1e-11);
+        CHECK(relative_error(back.bias, grads["bias"]) < 1e-11);
+      }
+    }
+}
+
+TEST_CASE("batch_norm: a mean of 10,000 costs float32 no more than the input's own rounding",
+          "[batch_norm]") {
+  for (const std::string layout : {"contiguous", "channels_last"}) {
+    CAPTURE(layout);
+    const Tensor noise = numbers({4, 3, 60, 60}, float64, 7);
+    Tensor far = noise;
+    far = ops::copy(noise);
+    for (int64_t i = 0; i < far.numel(); ++i) far.data<double>()[i] += 1e4;
+    const Tensor x = laid_out(ops::cast(far, float32), layout);
+    const Tensor dy = laid_out(numbers({4, 3, 60, 60}, float32, 8), layout);
+    const Numbers one(3, 1.0), zero(3, 0.0);
+    const Reference wanted = reference(x, dy, one, zero, nullptr, nullptr, 1e-5);
+    const BatchNormOptions options{.training = true};
+    const auto got = ops::batch_norm_forward(x, {}, {}, {}, {}, options);
+    CHECK(relative_error(got.mean, wanted.mean) < 1e-9);
+    CHECK(relative_error(got.y, wanted.y) < 1e-6);
+    const auto grads = ops::batch_norm_backward(dy, x, {}, got.mean, got.rstd, options);
+    CHECK(relative_error(grads.x, wanted.dx) < 1e-6);
+    CHECK(relative_error(grads.weight, wanted.dweight) < 1e-4);
+  }
+}
+
+TEST_CASE("batch_norm: the same bits for any number of threads", "[batch_norm]") {
+  const int before = num_threads();
+  for (const Shape& shape :
+       {Shape{33, 6, 31, 17}, Shape{4, 130, 9, 8}, Shape{3000, 7}, Shape{2, 3, 200, 190}})
+    for (const std::string layout : {"contiguous", "channels_last"}) {
+      const Tensor x = laid_out(numbers(shape, float32, 11), layout);
+      const Tensor dy = laid_out(numbers(shape, float32, 12), layout);
+      std::vector<std::vector<float>> results;
+      for (const int threads : {1, 2, 5}) {
+        set_num_threads(threads);
+        const BatchNormOptions options{.training = true};
+        const auto got = ops::batch_norm_forward(x, {}, {}, {}, {}, options);
+        const auto grads = ops::batch_norm_backward(dy, x, {}, got.mean, got.rstd, options);
+        std::vector<float> all = got.y.to_vector();
+        for (const Tensor& t : {grads.x, grads.weight, grads.bias})
+          for (const float value : t.to_vector()) all.push_back(value);
+        results.push_back(std::move(all));
+      }
+      CHECK(results[0] == results[1]);
+      CHECK(results[0] == results[2]);
+    }
+  set_num_threads(before);
+}
+
+TEST_CASE("batch_norm: running statistics follow momentum, or average all batches", "[batch_norm]") {
+  const Tensor x = tensor({{1.0, 10.0}, {3.0, 14.0}, {8.0, 12.0}});  // means 4, 12; unbiased variances 13, 4
+  SECTION("momentum") {
+    const Tensor mean = tensor({0.0, 2.0}), var = tensor({1.0, 1.0});
+    ops::batch_norm_forward(x, {}, {}, mean, var, {.training = true, .momentum = 0.25});
+    CHECK(mean.to_vector() == std::vector<float>{1, 4.5});
+    CHECK(var.to_vector() == std::vector<float>{4, 1.75});
+  }
+  SECTION("cumulative") {
+    const Tensor mean = tensor({0.0, 0.0}), var = tensor({1.0, 1.0});
+    ops::batch_norm_forward(x, {}, {}, mean, var, {.training = true, .momentum = {}});
+    CHECK(mean.to_vector() == std::vector<float>{4, 12});
+    const Tensor next = tensor({{0.0, 0.0}, {0.0, 0.0}});
+    ops::batch_norm_forward(next, {}, {}, mean, var,
+                            {.training = true, .momentum = {}, .batches_tracked = 1});
+    CHECK(mean.to_vector() == std::vector<float>{2, 6});
+    CHECK(var.to_vector() == std::vector<float>{6.5, 2});
+  }
+  SECTION("an empty batch leaves them alone") {
+    const Tensor mean = tensor({5.0, 6.0}), var = tensor({2.0, 3.0});
+    const auto got = ops::batch_norm_forward(zeros({0, 2, 3, 3}), {}, {}, mean, var, {.training = true});
+    CHECK(got.y.shape() == Shape{0, 2, 3, 3});
+    CHECK(mean.to_vector() == std::vector<float>{5, 6});
+    const auto grads = ops::batch_norm_backward(got.y, got.y, {}, got.mean, got.rstd, {.training = true});
+    CHECK(grads.x.shape() == Shape{0, 2, 3, 3});
+    CHECK(grads.bias.to_vector() == std::vector<float>{0, 0});
+  }
+  SECTION("float32 statistics beside a half input") {
+    const Tensor mean = tensor({0.0, 2.0}), var = tensor({1.0, 1.0});
+    ops::batch_norm_forward(ops::cast(x, float16), {}, {}, mean, var, {.training = true, .momentum = 0.25});
+    CHECK(mean.to_vector() == std::vector<float>{1, 4.5});
+    CHECK(mean.dtype() == float32);
+  }
+}
+
+TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_norm]") {
+  const Tensor x = ones({2, 3, 4, 4});
+  const Tensor mean = full({3}, 7), var = full({3}, 8);
+  const BatchNormOptions training{.training = true};
+  const auto run = [&](const Tensor& input, const Tensor& weight, const Tensor& bias,
+                       const BatchNormOptions& options) {
+    ops::batch_norm_forward(input, weight, bias, mean, var, options);
+  };
+  CHECK_THROWS_WITH(run(ones({3}), {}, {}, training),
+                    Contains("batch_norm: input must be [N, C] or [N, C, spatial...], got [3] float32 cpu"));
+  CHECK_THROWS_AS(run(zeros({2, 3}, {.dtype = int64}), {}, {}, training), DTypeError);
+  for (const int64_t length : {0, 1, 4}) {
+    const Tensor wrong = ones({length});
+    CHECK_THROWS_WITH(run(x, wrong, {}, training),
+                      Contains("weight must be [3], one number for each channel"));
+    CHECK_THROWS_WITH(run(x, {}, wrong, training), Contains("bias must be [3]"));
+    CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, wrong, var, training),
+                      Contains("running_mean must be [3]"));
+    CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, mean, wrong, training),
+                      Contains("running_var must be [3]"));
+  }
+  CHECK_THROWS_AS(run(x, ones({3, 1}), {}, training), ShapeError);
+  CHECK_THROWS_WITH(run(x, ones({3}, {.dtype = float64}), {}, training),
+                    Contains("weight must be float32, got [3] float64"));
+  CHECK_THROWS_WITH(run(ones({1, 3}), {}, {}, training),
+                    Contains("more than one value per channel, got input [1, 3] float32"));
+  CHECK_THROWS_AS(run(ones({1, 3, 1, 1}), {}, {}, training), ShapeError);
+  for (const double eps : {0.0, -1e-5, std::nan("")})
+    CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .eps = eps}), Contains("eps must be above 0"));
+  for (const double momentum : {-0.1, 1.1, std::nan("")})
+    CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .momentum = momentum}),
+                      Contains("momentum must be in [0, 1]"));
+  CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .implementation = "magic"}),
+                    Contains("implementation \"magic\" cannot do training [2, 3, 16] float32 cpu") &&
+                        Contains("these can: native, reference"));
+  CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, {}, {}, {}), Contains("set .training = true"));
+  CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, mean, {}, training), Contains("go together"));
+  CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, ops::expand(ones({1}), {3}), var, training),
+                    Contains("must be dense"));
+  CHECK(mean.to_vector() == std::vector<float>(3, 7));
+  CHECK(var.to_vector() == std::vector<float>(3, 8));
+
+  const auto got = ops::batch_norm_forward(x, {}, {}, {}, {}, training);
+  CHECK_THROWS_WITH(ops::batch_norm_backward(ones({2, 3, 4, 3}), x, {}, got.mean, got.rstd, training),
+                    Contains("the gradient must be [2, 3, 4, 4] like the input, got [2, 3, 4, 3]"));
+  CHECK_THROWS_WITH(ops::batch_norm_backward(x, x, {}, zeros({4}, {.dtype = float64}), got.rstd, training),
+                    Contains("saved mean must be [3]"));
+}
