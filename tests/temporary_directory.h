@@ -1,0 +1,48 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pleat_test {
+
+/// A directory of its own for a test case, removed with all that is in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    // Tests run side by side, also of different builds.
+    std::random_device random;
+    path_ = std::filesystem::temp_directory_path() /
+            ("pleat_test_" + std::to_string(random()) + "_" + std::to_string(random()));
+    std::filesystem::create_directory(path_);
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The bytes of a file; empty when there is none.
+inline std::vector<unsigned char> read_bytes(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Makes or replaces a file.
+inline void write_bytes(const std::filesystem::path& path, std::span<const unsigned char> bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+}  // namespace pleat_test
