@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Times Eigen's single-threaded float32 matrix product under different compile flags (all of them for this CPU) and
-# prints GFLOP/s: the median over interleaved rounds. The last column is an auto-vectorised loop, y += a x in the first
-# cache, which feels the width of the vectors. cmake/native_tuning.cmake rests on these numbers; docs/measurements.md
-# keeps them.
+# prints GFLOP/s: the best of interleaved rounds, because noise only ever adds time. The last column is an
+# auto-vectorised loop, y += a x in the first cache, which feels the width of the vectors.
+# cmake/native_tuning.cmake rests on these numbers; docs/measurements.md keeps them.
 #
 #   bench/gemm_flags.sh [rounds]        default: 7 rounds
 #   CXX=g++-13 bench/gemm_flags.sh      another compiler in place of g++
@@ -39,7 +39,7 @@ static double gflops(long m, long n, long k) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   run();
-  // Small products repeat until they fill about 60 ms; the fastest counts, because noise only ever adds time.
+  // Small products repeat until they fill a tenth of a second.
   const double flop = 2.0 * double(m) * double(n) * double(k);
   const int repeats = std::max(2, int(10e9 / flop));
   double best = run();
@@ -121,7 +121,7 @@ for ((round = 0; round < rounds; ++round)); do
   for i in "${!names[@]}"; do "$work/bin$i" "${shapes[@]}" >>"$work/times$i"; done
 done
 
-printf '%s, %s%s; float32, one thread, GFLOP/s, median of %s\n' "$(date +%Y-%m-%d)" "$("$cxx" --version | head -n 1)" \
+printf '%s, %s%s; float32, one thread, GFLOP/s, best of %s\n' "$(date +%Y-%m-%d)" "$("$cxx" --version | head -n 1)" \
   "$([[ $clang == none ]] || { command -v "$clang" >/dev/null && printf ', %s' "$("$clang" --version | head -n 1)"; })" "$rounds"
 header='| flags |' rule='|---|'
 for ((s = 0; s < ${#shapes[@]}; s += 3)); do
@@ -133,7 +133,7 @@ printf '%s\n%s\n' "$header" "$rule"
 for i in "${!names[@]}"; do
   row="| ${names[i]} |"
   for ((s = 1; s <= ${#shapes[@]} / 3 + 1; ++s)); do
-    row+=" $(awk -v c="$s" '{print $c}' "$work/times$i" | sort -n | awk '{v[NR]=$1} END {printf "%.0f", v[int((NR+1)/2)]}') |"
+    row+=" $(awk -v c="$s" '{print $c}' "$work/times$i" | sort -n | tail -n 1 | xargs printf '%.0f') |"
   done
   printf '%s\n' "$row"
 done

@@ -36,7 +36,7 @@ look() {
 }
 
 declare -A description=(
-  [compiler]='a C++20 compiler: g++ 12 or clang++ 14, or newer (set CXX if it has an unusual name)'
+  [compiler]='a C++20 compiler: g++ 12 or clang++ 14, or newer'
   [cmake]='CMake 3.24 or newer'
   [ninja]='Ninja'
   [eigen]='Eigen 3.4'
@@ -62,6 +62,9 @@ list_missing() {
 }
 
 look
+if [[ -n ${CXX:-} && " ${missing[*]} " == *' compiler '* ]]; then
+  fail "CXX=$CXX must be ${description[compiler]}; unset it to let the scripts choose"
+fi
 have_apt=0
 command -v apt-get >/dev/null && have_apt=1
 # ccache is a comfort: worth an installation by apt, never a reason to stop.
@@ -73,9 +76,6 @@ if [[ $have_apt == 0 ]]; then
   fail "this is not Debian or Ubuntu, so please install what is missing with your package manager:
 $(list_missing)
 (ccache is used too when it is there)"
-fi
-if [[ -n ${CXX:-} && " ${missing[*]} " == *' compiler '* ]]; then
-  fail "CXX=$CXX is no C++20 compiler that Pleat accepts; unset CXX, or set it to: ${description[compiler]}"
 fi
 
 as_root=()
@@ -89,10 +89,12 @@ $(list_missing)"
 fi
 apt() { quietly apt ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=120 "$@"; }
 
-# Whether the version that apt would install of package $1 is at least $2.
+# Whether the version that apt would install of package $1 is at least $2. (To apt, "g++-14" is also a pattern.)
 offers() {
   local candidate
-  candidate=$(LC_ALL=C apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: *\([0-9]*:\)\{0,1\}//p')
+  candidate=$(LC_ALL=C apt-cache policy "$1" 2>/dev/null | awk -v heading="$1:" '
+    /^[^ ]/ { mine = $0 == heading }
+    mine && $1 == "Candidate:" { sub(/^[0-9]+:/, "", $2); print $2 }')
   [[ -n $candidate && $candidate != '(none)' ]] && dpkg --compare-versions "$candidate" ge "$2"
 }
 
