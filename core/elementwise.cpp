@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/convert.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -69,38 +70,6 @@ Loop make_loop(std::span<const Operand> operands) {
     else loop.dims.push_back(dim);
   }
   return loop;
-}
-
-template <class To, class From>
-To convert(From value) {
-  if constexpr (std::is_same_v<To, From>) return value;
-  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>)
-    return convert<To>(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>)
-    return To(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, bool>) return value != From(0);
-  else return static_cast<To>(value);
-}
-
-template <class To, class From>
-void convert_run(std::byte* to, int64_t to_step, const std::byte* from, int64_t from_step, int64_t n) {
-  To* out = reinterpret_cast<To*>(to);
-  const From* in = reinterpret_cast<const From*>(from);
-  if (to_step == 1 && from_step == 1) {
-    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
-  } else if (to_step == 1 && from_step == 0) {
-    std::fill_n(out, n, convert<To>(*in));
-  } else {
-    for (int64_t i = 0; i < n; ++i) out[i * to_step] = convert<To>(in[i * from_step]);
-  }
-}
-
-using ConvertRun = void (*)(std::byte*, int64_t, const std::byte*, int64_t, int64_t);
-
-ConvertRun find_convert_run(DType to, DType from) {
-  return dispatch(to, [&]<class To>(Type<To>) {
-    return dispatch(from, [&]<class From>(Type<From>) -> ConvertRun { return convert_run<To, From>; });
-  });
 }
 
 /// A place in the loop, counted from the innermost dimension.
