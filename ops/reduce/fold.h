@@ -1,0 +1,103 @@
+// Private header: not installed.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "pleat/ops/reduce/engine.h"
+
+/// Reductions that fold one element after another into a number: sums, products, extremes, logic.
+
+namespace pleat::ops::reduction {
+
+/// The operation made of `Step`:
+///   In, State, `State start() const`, `State step(State, In) const`, `State join(State, State) const`.
+template <class Step>
+struct Fold {
+  using In = typename Step::In;
+  using State = typename Step::State;
+  static constexpr bool uses_index = false;
+  Step s{};
+
+  State empty() const { return s.start(); }
+  void merge(State& into, const State& other) const { into = s.join(into, other); }
+
+  State row(const In* x, int64_t n, int64_t) const {
+    // Independent lanes fill the vector unit and hide its latency.
+    constexpr int64_t lanes = 32;
+    if (n < lanes) {
+      State total = s.start();
+      for (int64_t i = 0; i < n; ++i) total = s.step(total, x[i]);
+      return total;
+    }
+    std::array<State, lanes> lane;
+    lane.fill(s.start());
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+      for (int64_t j = 0; j < lanes; ++j)
+        lane[static_cast<std::size_t>(j)] = s.step(lane[static_cast<std::size_t>(j)], x[i + j]);
+    for (int64_t j = 0; i + j < n; ++j)
+      lane[static_cast<std::size_t>(j)] = s.step(lane[static_cast<std::size_t>(j)], x[i + j]);
+    for (std::size_t half = lanes / 2; half > 0; half /= 2)
+      for (std::size_t j = 0; j < half; ++j) lane[j] = s.join(lane[j], lane[j + half]);
+    return lane[0];
+  }
+
+  void columns(State* states, const In* const* rows, int64_t row_count, int64_t n, int64_t) const {
+    std::fill_n(states, n, s.start());
+    int64_t r = 0;
+    for (; r + 4 <= row_count; r += 4) {
+      // Four rows at once: a state is read and written a quarter as often.
+      const In* const a = rows[r];
+      const In* const b = rows[r + 1];
+      const In* const c = rows[r + 2];
+      const In* const d = rows[r + 3];
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j)
+        states[j] = s.step(s.step(s.step(s.step(states[j], a[j]), b[j]), c[j]), d[j]);
+    }
+    for (; r < row_count; ++r) {
+      const In* const a = rows[r];
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) states[j] = s.step(states[j], a[j]);
+    }
+  }
+};
+
+/// The type in which elements of type T are summed: integers in int64, all floating types in float64.
+template <class T>
+using SumType = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+
+template <class T>
+struct SumStep {
+  using In = T;
+  using State = SumType<T>;
+  State start() const { return 0; }
+  State step(State total, T x) const { return total + static_cast<State>(x); }
+  State join(State a, State b) const { return a + b; }
+};
+
+/// The larger element where `larger`, else the smaller; a NaN beats all.
+template <class T, bool larger>
+struct ExtremeStep {
+  using In = T;
+  using State = T;
+  static constexpr T worst() {
+    if constexpr (std::is_floating_point_v<T>)
+      return larger ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+    else
+      return larger ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  }
+  T start() const { return worst(); }
+  T step(T best, T x) const {
+    // Two choices rather than one with `or`: a maximum instruction and a branch that is never taken.
+    const T winner = (larger ? x > best : x < best) ? x : best;
+    return x != x ? x : winner;
+  }
+  T join(T a, T b) const { return step(a, b); }
+};
+
+}  // namespace pleat::ops::reduction

@@ -1,0 +1,100 @@
+#include "pleat/autograd/functions/reduce.h"
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/gradcheck.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Tensor leaf(const Tensor& x) { return x.set_requires_grad(); }
+
+Tensor random(Shape shape, uint64_t seed = 11) {
+  Generator generator(seed);
+  const Tensor x = empty(std::move(shape), {.dtype = float64});
+  fill_uniform_(x, -2, 2, generator);
+  return x;
+}
+
+using Reduction = std::function<Tensor(const Tensor&, const Dims&, bool)>;
+
+/// Gradients, and gradients of gradients, over several dimensions and layouts.
+void check_gradients(const Reduction& reduction) {
+  const std::vector<Tensor> inputs = {
+      random({3, 4}),
+      ops::transpose(random({4, 3}), 0, 1),
+      ops::slice(random({3, 8}), 1, 0, 8, 2),
+      ops::to_format(random({2, 3, 2, 2}), MemoryFormat::channels_last),
+  };
+  const std::vector<Dims> all = {{}, {0}, {-1}, {0, -1}};
+  for (const Tensor& x : inputs)
+    for (const Dims& dims : all)
+      for (const bool keepdim : {false, true}) {
+        INFO(x.describe() << " over " << to_string(Shape(dims.values)));
+        const auto f = [&](const std::vector<Tensor>& t) { return reduction(t[0], dims, keepdim); };
+        CHECK(gradcheck(f, {x}));
+        // A square makes the gradient depend on x, so that the second derivative is not all zeros.
+        const auto squared = [&](const std::vector<Tensor>& t) {
+          const Tensor y = reduction(t[0], dims, keepdim);
+          return y * y;
+        };
+        CHECK(gradgradcheck(squared, {x}));
+      }
+}
+
+}  // namespace
+
+TEST_CASE("gradients of sum, mean, max and min") {
+  check_gradients([](auto& x, auto& dims, bool keep) { return sum(x, dims, keep); });
+  check_gradients([](auto& x, auto& dims, bool keep) { return mean(x, dims, keep); });
+  check_gradients([](auto& x, auto& dims, bool keep) { return max(x, dims, keep); });
+  check_gradients([](auto& x, auto& dims, bool keep) { return min(x, dims, keep); });
+}
+
+TEST_CASE("gradients of max and min with indices") {
+  check_gradients([](auto& x, auto& dims, bool keep) {
+    return max_with_indices(x, dims.values.empty() ? 0 : dims.values[0], keep).values;
+  });
+  check_gradients([](auto& x, auto& dims, bool keep) {
+    return min_with_indices(x, dims.values.empty() ? 0 : dims.values[0], keep).values;
+  });
+}
+
+TEST_CASE("equal maxima share a gradient; with indices the first gets it") {
+  const Tensor x = leaf(tensor({{1.0, 3.0, 3.0}, {2.0, 2.0, 2.0}}));
+  sum(max(x, 1) * tensor({4.0, 6.0})).backward();
+  CHECK(x.grad().to_vector() == std::vector<float>{0, 2, 2, 2, 2, 2});
+  const Tensor y = leaf(tensor({{1.0, 3.0, 3.0}, {2.0, 2.0, 2.0}}));
+  const ValuesIndices best = max_with_indices(y, 1);
+  CHECK(best.indices.to_vector<int64_t>() == std::vector<int64_t>{1, 0});
+  CHECK_FALSE(best.indices.requires_grad());
+  sum(best.values * tensor({4.0, 6.0})).backward();
+  CHECK(y.grad().to_vector() == std::vector<float>{0, 4, 0, 6, 0, 0});
+  CHECK_FALSE(argmax(y).requires_grad());
+}
+
+TEST_CASE("gradients of reductions of one number and of an empty batch") {
+  const Tensor x = leaf(scalar(3.0));
+  (sum(x) + mean(x, 0) + max(x) + max_with_indices(x, 0).values).backward();
+  CHECK(x.grad().item() == 4);
+  const Tensor empty_batch = leaf(zeros({0, 3}));
+  sum(sum(empty_batch, 1) + mean(empty_batch, 1) + max(empty_batch, 1)).backward();
+  CHECK(empty_batch.grad().shape() == Shape{0, 3});
+}
+
+TEST_CASE("sum_to undoes broadcasting") {
+  const Tensor x = ones({2, 3, 4});
+  CHECK(sum_to(x, {3, 1}).to_vector() == std::vector<float>{8, 8, 8});
+  CHECK(sum_to(x, {}).item() == 24);
+  CHECK(sum_to(x, {2, 3, 4}).shape() == Shape{2, 3, 4});
+  CHECK_THROWS_WITH(sum_to(x, {2, 4}), Contains("sum_to"));
+  CHECK(gradcheck([](const std::vector<Tensor>& t) { return sum_to(t[0], {3, 1}); }, {random({2, 3, 2})}));
+}

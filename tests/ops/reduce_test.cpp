@@ -1,0 +1,254 @@
+#include "pleat/ops/reduce/reduce.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+/// A reduction as plain loops: the elements that make each result, in row-major order of both.
+std::vector<std::vector<double>> groups(const Tensor& x, const Dims& dims) {
+  std::vector<bool> reduced(x.shape().size(), dims.values.empty());
+  for (const int64_t dim : dims.values)
+    if (x.rank() > 0) reduced[static_cast<std::size_t>(normalize_dim(dim, x.rank(), "test"))] = true;
+  int64_t outputs = 1;
+  for (std::size_t d = 0; d < reduced.size(); ++d)
+    if (!reduced[d]) outputs *= x.shape()[d];
+  std::vector<std::vector<double>> result(static_cast<std::size_t>(outputs));
+  const std::vector<double> values = x.to_vector<double>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    int64_t output = 0;
+    int64_t step = 1;
+    for (std::size_t d = reduced.size(); d-- > 0;) {
+      if (!reduced[d]) {
+        output += rest % x.shape()[d] * step;
+        step *= x.shape()[d];
+      }
+      rest /= x.shape()[d];
+    }
+    result[static_cast<std::size_t>(output)].push_back(values[i]);
+  }
+  return result;
+}
+
+using Reference = std::function<double(const std::vector<double>&)>;
+
+double sum_of(const std::vector<double>& v) {
+  long double total = 0;
+  for (const double value : v) total += value;
+  return static_cast<double>(total);
+}
+double mean_of(const std::vector<double>& v) { return sum_of(v) / static_cast<double>(v.size()); }
+
+/// One table of layouts serves every reduction: shapes above and below each block size, gaps, transpositions,
+/// channels_last, expanded and single dimensions.
+struct Layout {
+  const char* name;
+  Tensor x;
+  std::vector<Dims> dims;
+};
+
+std::vector<Layout> layouts(DType dtype) {
+  Generator generator(7);
+  const auto random = [&](Shape shape) {
+    const Tensor x = empty(std::move(shape), {.dtype = float64});
+    fill_uniform_(x, dtype == uint8 || dtype == boolean ? 0 : -1.5, 3, generator);
+    return ops::cast(x, dtype);
+  };
+  const Tensor cube = random({6, 5, 7});
+  return {
+      {"one number", random({}), {{}, {0}}},
+      {"one row", random({70001}), {{}}},
+      {"a matrix", random({130, 300}), {{}, {0}, {1}, {0, 1}}},
+      {"a tall matrix", random({5000, 3}), {{0}, {1}, {}}},
+      {"a tall matrix whose rows do not fit", random({3001, 20}), {{0}, {1}}},
+      {"long columns", random({1500, 130}), {{0}}},
+      {"transposed", ops::transpose(random({40, 90}), 0, 1), {{}, {0}, {1}}},
+      {"every second column", ops::slice(random({40, 90}), 1, 1, 90, 2), {{}, {0}, {1}}},
+      {"a cube", cube, {{}, {0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}}},
+      {"a cube turned", ops::permute(cube, {2, 0, 1}), {{}, {0}, {1}, {2}, {0, 2}, {-1, 0}}},
+      {"expanded", ops::expand(random({3, 1, 4}), {3, 50, 4}), {{}, {0}, {1}, {2}, {1, 2}}},
+      {"images", random({3, 4, 17, 16}), {{0, 2, 3}, {1}, {2, 3}, {0}, {1, 2, 3}}},
+      {"channels_last images",
+       ops::to_format(random({3, 4, 17, 16}), MemoryFormat::channels_last),
+       {{0, 2, 3}, {1}, {2, 3}, {0}, {1, 2, 3}}},
+      {"sizes of one", random({1, 4, 1, 1, 5}), {{0}, {2, 3}, {1}, {0, 4}, {}}},
+  };
+}
+
+using Reduction = std::function<Tensor(const Tensor&, const Dims&, bool)>;
+
+void check_everywhere(const Reduction& reduction, const Reference& reference, DType dtype, double tolerance) {
+  for (const Layout& layout : layouts(dtype))
+    for (const Dims& dims : layout.dims) {
+      INFO(layout.name << " " << to_string(Shape(dims.values)) << " " << name(dtype));
+      const Tensor y = reduction(layout.x, dims, false);
+      const auto expected = groups(layout.x, dims);
+      const std::vector<double> got = y.to_vector<double>();
+      REQUIRE(got.size() == expected.size());
+      double worst = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const double right = reference(expected[i]);
+        const double error = std::abs(got[i] - right) / std::max(1.0, std::abs(right));
+        worst = error <= worst ? worst : error;  // keeps a NaN
+      }
+      CHECK(worst <= tolerance);
+      const Tensor kept = reduction(layout.x, dims, true);
+      CHECK(kept.rank() == layout.x.rank());
+      CHECK(kept.to_vector<double>() == got);
+    }
+}
+
+double tolerance_of(DType dtype) { return dtype == float64 ? 1e-14 : dtype == float32 ? 1e-7 : 4e-3; }
+
+}  // namespace
+
+TEST_CASE("sum and mean are right in every layout and type") {
+  for (const DType dtype : {float64, float32, float16, bfloat16}) {
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::sum(x, dims, keep); }, sum_of, dtype,
+                     tolerance_of(dtype));
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::mean(x, dims, keep); }, mean_of, dtype,
+                     tolerance_of(dtype));
+  }
+  for (const DType dtype : {boolean, uint8, int32, int64})
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::sum(x, dims, keep); }, sum_of, dtype,
+                     0);
+  CHECK(ops::sum(tensor({true, true, false})).dtype() == int64);
+  CHECK(ops::mean(tensor({1, 2})).dtype() == float32);
+  CHECK(ops::mean(tensor({true, true, false, false})).item() == 0.5);
+  CHECK(ops::sum(full({3}, 2000000000, {.dtype = int32})).item<int64_t>() == 6000000000);
+}
+
+TEST_CASE("max and min are right in every layout and type") {
+  const auto largest = [](const std::vector<double>& v) { return *std::max_element(v.begin(), v.end()); };
+  const auto smallest = [](const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); };
+  for (const DType dtype : {float64, float32, float16, bfloat16, int64, int32, uint8, boolean}) {
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::max(x, dims, keep); }, largest, dtype,
+                     0);
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::min(x, dims, keep); }, smallest, dtype,
+                     0);
+    CHECK(ops::max(zeros({2}, {.dtype = dtype})).dtype() == dtype);
+  }
+}
+
+TEST_CASE("argmax and argmin give the first of equal elements") {
+  const auto first_largest = [](const std::vector<double>& v) {
+    return static_cast<double>(std::max_element(v.begin(), v.end()) - v.begin());
+  };
+  const auto first_smallest = [](const std::vector<double>& v) {
+    return static_cast<double>(std::min_element(v.begin(), v.end()) - v.begin());
+  };
+  // int32 values are few, so that almost every group has ties.
+  for (const DType dtype : {float64, float32, bfloat16, int32})
+    for (const Layout& layout : layouts(dtype))
+      for (const Dims& dims : layout.dims) {
+        if (dims.values.size() > 1) continue;
+        const auto dim = dims.values.empty() ? std::optional<int64_t>() : dims.values[0];
+        INFO(layout.name << " " << to_string(Shape(dims.values)) << " " << name(dtype));
+        std::vector<double> largest;
+        std::vector<double> smallest;
+        for (const auto& group : groups(layout.x, dims)) {
+          largest.push_back(first_largest(group));
+          smallest.push_back(first_smallest(group));
+        }
+        CHECK(ops::argmax(layout.x, dim).to_vector<double>() == largest);
+        CHECK(ops::argmin(layout.x, dim, true).to_vector<double>() == smallest);
+        if (!dim) continue;
+        CHECK(ops::max_with_indices(layout.x, *dim).values.to_vector<double>() ==
+              ops::max(layout.x, *dim).to_vector<double>());
+        CHECK(ops::min_with_indices(layout.x, *dim, true).values.shape() ==
+              ops::min(layout.x, *dim, true).shape());
+      }
+}
+
+TEST_CASE("a NaN wins every choice, the first one its index") {
+  for (const int64_t n : {5, 40, 3000, 70000}) {
+    const Tensor x = arange(0, n, 1, {.dtype = float32});
+    x.data<float>()[n / 2] = x.data<float>()[n - 1] = static_cast<float>(nan_value);
+    CHECK(std::isnan(ops::max(x).item()));
+    CHECK(std::isnan(ops::min(x).item()));
+    CHECK(ops::argmax(x).item<int64_t>() == n / 2);
+    CHECK(ops::argmin(x).item<int64_t>() == n / 2);
+    const Tensor columns =
+        ops::to_format(ops::expand(ops::reshape(x, {n, 1}), {n, 3}), MemoryFormat::contiguous);
+    CHECK(ops::argmin(columns, 0).to_vector<int64_t>() == std::vector<int64_t>(3, n / 2));
+    CHECK(std::isnan(ops::max(columns, 0).to_vector()[2]));
+  }
+}
+
+TEST_CASE("sums of ten million float32 stay exact") {
+  const Tensor x = full({10000000}, 0.1);
+  const double right = 10000000.0 * static_cast<double>(0.1F);
+  CHECK(std::abs(ops::sum(x).item<double>() / right - 1) < 1e-7);
+  CHECK(std::abs(ops::mean(x).item<double>() / static_cast<double>(0.1F) - 1) < 1e-7);
+  const Tensor matrix = ops::reshape(x, {1000000, 10});
+  for (const double column : ops::sum(matrix, 0).to_vector<double>())
+    CHECK(std::abs(column / right * 10 - 1) < 1e-7);
+  const Tensor wide = full({1000000}, 0.1, {.dtype = float64});
+  CHECK(std::abs(ops::sum(wide).item<double>() / 100000.0 - 1) < 1e-14);
+}
+
+TEST_CASE("reductions of nothing") {
+  const Tensor nothing = zeros({0, 3});
+  CHECK(ops::sum(nothing).item() == 0);
+  CHECK(ops::sum(nothing, 0).to_vector() == std::vector<float>{0, 0, 0});
+  CHECK(ops::sum(nothing, 1).shape() == Shape{0});
+  CHECK(std::isnan(ops::mean(nothing).item()));
+  CHECK(ops::max(nothing, 1).shape() == Shape{0});
+  CHECK_THROWS_AS(ops::max(nothing), ShapeError);
+  CHECK_THROWS_WITH(ops::max(nothing),
+                    "max: needs at least one element to choose from, got [0, 3] float32 cpu reduced to []");
+  CHECK_THROWS_WITH(ops::min(nothing, 0), Contains("min: needs at least one element"));
+  CHECK_THROWS_WITH(ops::argmax(nothing, 0), Contains("argmax: needs at least one element"));
+  CHECK_THROWS_WITH(ops::argmin(nothing), Contains("argmin: needs at least one element"));
+}
+
+TEST_CASE("bad dimensions of a reduction are explained") {
+  const Tensor x = zeros({2, 3});
+  CHECK_THROWS_AS(ops::sum(x, 2), IndexError);
+  CHECK_THROWS_WITH(ops::sum(x, 2), Contains("sum"));
+  CHECK_THROWS_AS(ops::mean(x, {0, -2}), ValueError);
+  CHECK_THROWS_WITH(ops::mean(x, {0, -2}), "mean: dimension 0 of [2, 3] float32 cpu is named twice");
+  CHECK_THROWS_WITH(ops::argmax(x, -3), Contains("argmax"));
+}
+
+TEST_CASE("results lie in memory as their input does") {
+  const Tensor x = ops::to_format(rand({2, 3, 4, 5}), MemoryFormat::channels_last);
+  CHECK(ops::max(x, 0, true).strides() == Strides{60, 1, 15, 3});
+  CHECK(ops::sum(x, 0).strides() == Strides{1, 15, 3});
+  CHECK(ops::sum(ops::slice(x, 1, 0, 3, 2), 0).is_contiguous());
+}
+
+TEST_CASE("reductions give the same bits for any number of threads") {
+  const int before = num_threads();
+  const Tensor x = rand({300, 70, 11});
+  const std::vector<Dims> all = {{}, {0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}};
+  const auto results = [&](int threads) {
+    set_num_threads(threads);
+    std::vector<std::vector<float>> values;
+    for (const Dims& dims : all) {
+      values.push_back(ops::sum(x, dims).to_vector());
+      values.push_back(ops::mean(ops::permute(x, {2, 0, 1}), dims).to_vector());
+    }
+    return values;
+  };
+  const auto one = results(1);
+  CHECK(results(2) == one);
+  CHECK(results(3) == one);
+  set_num_threads(before);
+}
