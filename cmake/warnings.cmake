@@ -5,8 +5,8 @@ function(pleat_warnings target)
   set(flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -Woverloaded-virtual -Wimplicit-fallthrough -Wundef)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # False alarm on `"text" + std::string` (GCC bug 105651).
-    list(APPEND flags -Wno-restrict)
+    # False alarms on `"text" + std::string` (GCC bug 105651) and on AVX-512 intrinsics (105593).
+    list(APPEND flags -Wno-restrict -Wno-maybe-uninitialized)
   endif()
   if(PLEAT_WERROR)
     list(APPEND flags -Werror)
