@@ -83,26 +83,33 @@ jobs() {
   echo $((cores > 1 ? cores : 1))
 }
 
-# Configures the preset release and builds the given targets (none: everything).
+# Of Ninja's status lines, passes on about one in ten; all other lines as they are.
+thin_status() {
+  local line tenth=0 now
+  while IFS= read -r line; do
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
+      now=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+      ((now > tenth)) || continue
+      tenth=$now
+    elif [[ $line == 'ninja: no work to do.' ]]; then
+      continue
+    fi
+    printf '%s\n' "$line"
+  done
+}
+
+# Configures the preset release and builds the given targets.
 build_release() {
-  local targets=() werror=OFF
+  local werror=OFF build=(cmake --build --preset release --parallel "$(jobs)" --target "$@")
   [[ ${CI:-} == true ]] && werror=ON
-  [[ $# -gt 0 ]] && targets=(--target "$@")
   find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
   say "configure"
   (cd "$root" && CXX=$compiler quietly configure cmake --preset release "-DPLEAT_WERROR=${PLEAT_WERROR:-$werror}")
-  say "build${*:+ $*}"
-  # A terminal gets Ninja's own status line; a file gets one line in about ten, and all that is not status.
+  say "build $*"
+  # A terminal gets Ninja's own status line, a file a few lines.
   if [[ -t 1 ]]; then
-    (cd "$root" && cmake --build --preset release --parallel "$(jobs)" ${targets[@]+"${targets[@]}"})
+    (cd "$root" && "${build[@]}")
   else
-    (cd "$root" && NINJA_STATUS='[%f/%t] ' cmake --build --preset release --parallel "$(jobs)" \
-      ${targets[@]+"${targets[@]}"}) | awk '
-        match($0, /^\[[0-9]+\/[0-9]+\] /) {
-          split(substr($0, 2, RLENGTH - 3), n, "/")
-          if (int(10 * n[1] / n[2]) > tenth || n[1] == n[2]) { tenth = int(10 * n[1] / n[2]); print; fflush() }
-          next
-        }
-        !/^ninja: no work to do/ { print; fflush() }'
+    (cd "$root" && NINJA_STATUS='[%f/%t] ' "${build[@]}") | thin_status
   fi
 }

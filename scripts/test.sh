@@ -13,13 +13,14 @@ say "test"
 junit=$root/build/release/tests.xml
 rm -f "$junit"
 status=0
-# Of the tests that pass or are skipped, a file gets only the count; a terminal a line that counts up.
+run=(ctest --preset release --parallel "$(jobs)" --output-junit "$junit" "$@")
+# Of the tests that pass or are skipped, a terminal gets a line that counts up, a file nothing.
 if [[ -t 1 ]]; then
-  (cd "$root" && ctest --preset release --parallel "$(jobs)" --output-junit "$junit" --progress "$@") || status=$?
+  (cd "$root" && "${run[@]}" --progress) || status=$?
 else
-  (cd "$root" && ctest --preset release --parallel "$(jobs)" --output-junit "$junit" "$@") |
-    awk '/^ +Start +[0-9]+: / || /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*[ .](Passed|\*\*\*Skipped) / || /^Test project / || NF == 0 { next }
-      { print; fflush() }' || status=$?
+  (cd "$root" && "${run[@]}") |
+    grep -vE '^$|^Test project |^ +Start +[0-9]+: |^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*[ .](Passed|\*\*\*Skipped) ' ||
+    status=${PIPESTATUS[0]}
 fi
 [[ -s $junit ]] || fail "no test ran"
 
