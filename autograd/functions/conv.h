@@ -1,0 +1,34 @@
+#pragma once
+
+#include "pleat/core/tensor.h"
+#include "pleat/ops/conv/options.h"
+
+namespace pleat {
+
+/// Convolution (cross-correlation, as everywhere in deep learning) of x [N, C, spatial...] or unbatched
+/// [C, spatial...] with weight [K, C / groups, kernel...] and bias [K] (undefined: none).
+///   y[n, k, p] = bias[k] + sum over c, r of x[n, c, p * stride - padding + r * dilation] * weight[k, c, r]
+/// The implementation can be chosen in the options or by a ConvPolicy; `unfold` returns channels-last.
+/// Throws ShapeError, DTypeError, DeviceError, ValueError, all before anything is computed.
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+/// `conv2d(x, w, {.padding = 1})`: without a bias.
+Tensor conv1d(const Tensor& x, const Tensor& weight, const ConvOptions& options);
+Tensor conv2d(const Tensor& x, const Tensor& weight, const ConvOptions& options);
+Tensor conv3d(const Tensor& x, const Tensor& weight, const ConvOptions& options);
+
+/// Transposed convolution: the gradient of a convolution with respect to its input, as a function of its own.
+/// x [N, C, ...] with weight [C, K / groups, kernel...] gives [N, K, ...] of size
+///   (input - 1) * stride - padding_low - padding_high + dilation * (kernel - 1) + output_padding + 1.
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});
+
+}  // namespace pleat

@@ -1,0 +1,75 @@
+#include "pleat/core/format.h"
+#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/implementation.h"
+
+namespace pleat {
+namespace {
+thread_local ConvPolicyOptions policy;
+}
+
+ConvPolicy::ConvPolicy(ConvPolicyOptions options) : previous_(std::move(policy)) {
+  policy = std::move(options);
+}
+ConvPolicy::~ConvPolicy() { policy = std::move(previous_); }
+const ConvPolicyOptions& ConvPolicy::current() { return policy; }
+
+namespace ops {
+namespace {
+
+const std::string& policy_wish(ConvPass pass) {
+  const std::string& own = pass == ConvPass::backward_input    ? policy.backward_input_implementation
+                           : pass == ConvPass::backward_weight ? policy.backward_weight_implementation
+                                                               : policy.implementation;
+  return own.empty() ? policy.implementation : own;
+}
+
+std::string supporting(const ConvProblem& problem, ConvPass pass) {
+  std::vector<std::string_view> names;
+  for (const ConvImplementation* implementation : all_conv_implementations())
+    if (implementation->unsupported(problem, pass).empty()) names.push_back(implementation->name());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string_view name(ConvPass pass) {
+  switch (pass) {
+    case ConvPass::forward:
+      return "forward";
+    case ConvPass::backward_input:
+      return "backward_input";
+    case ConvPass::backward_weight:
+      break;
+  }
+  return "backward_weight";
+}
+
+const std::vector<const ConvImplementation*>& all_conv_implementations() {
+  static const std::vector<const ConvImplementation*> table = {&unfold_conv(), &reference_conv()};
+  return table;
+}
+
+std::vector<std::string> conv_implementations() {
+  std::vector<std::string> names;
+  for (const ConvImplementation* implementation : all_conv_implementations())
+    names.emplace_back(implementation->name());
+  return names;
+}
+
+const ConvImplementation& choose_conv(const char* op, const ConvProblem& problem, ConvPass pass,
+                                      const std::string& wish) {
+  const std::string& wanted = wish.empty() ? policy_wish(pass) : wish;
+  for (const ConvImplementation* implementation : all_conv_implementations()) {
+    if (!wanted.empty() && implementation->name() != wanted) continue;
+    const std::string reason = implementation->unsupported(problem, pass);
+    if (reason.empty()) return *implementation;
+    check<ValueError>(wanted.empty(),
+                      "{}: implementation \"{}\" cannot compute the {} pass of {}: {}; these can: {}", op,
+                      wanted, name(pass), problem.describe(), reason, supporting(problem, pass));
+  }
+  fail<ValueError>("{}: there is no implementation \"{}\"; for the {} pass of {} there are: {}", op, wanted,
+                   name(pass), problem.describe(), supporting(problem, pass));
+}
+
+}  // namespace ops
+}  // namespace pleat

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pleat/core/tensor.h"
+#include "pleat/ops/conv/options.h"
+
+/// Raw convolutions of 1, 2 and 3 spatial dimensions, by the rank of the weight. All three passes check all
+/// sizes (ops/conv/problem.h has the formulas), choose an implementation and run it. The result of an
+/// implementation that works in rows is channels-last; `reference` keeps its input's format. float16 and
+/// bfloat16 are computed in float32. They throw ShapeError, DTypeError, DeviceError, ValueError.
+
+namespace pleat::ops {
+
+/// y [N, K, ...] = x [N, C, ...] * w [K, C/groups, ...] + bias [K] (undefined: none).
+Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
+
+/// The gradient [N, C, ...] of x, whose shape has to be given: several fit one dy when stride > 1.
+Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
+                           const ConvOptions& options);
+
+/// The gradient [K, C/groups, ...] of w.
+Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
+                            const ConvOptions& options);
+
+/// The gradient [K] of the bias: dy summed over all but the channels.
+Tensor conv_backward_bias(const Tensor& dy);
+
+/// Names that `implementation` takes, the preferred first.
+std::vector<std::string> conv_implementations();
+
+}  // namespace pleat::ops

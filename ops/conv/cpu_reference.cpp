@@ -1,0 +1,179 @@
+#include "pleat/core/format.h"
+#include "pleat/core/host_device.h"
+#include "pleat/ops/conv/implementation.h"
+
+/// The formulas of ops/conv/problem.h as they stand, one result element at a time, through any strides. Slow
+/// and plain: what every other implementation is checked against.
+
+namespace pleat::ops {
+namespace {
+
+/// Elements of a five-dimensional tensor, by index.
+template <class T>
+struct View5 {
+  T* data;
+  int64_t strides[5];
+
+  explicit View5(const Tensor& t) : data(t.data<T>()) {
+    for (std::size_t d = 0; d < 5; ++d) strides[d] = t.strides()[d];
+  }
+  PLEAT_HOST_DEVICE T& at(int64_t a, int64_t b, int64_t d, int64_t h, int64_t w) const {
+    return data[a * strides[0] + b * strides[1] + d * strides[2] + h * strides[3] + w * strides[4]];
+  }
+};
+
+/// The index of a result element in five dimensions.
+struct Index5 {
+  int64_t i[5];
+  PLEAT_HOST_DEVICE Index5(int64_t linear, int64_t channels, const Spatial& sizes) {
+    for (int d = 2; d >= 0; --d) {
+      i[2 + d] = linear % sizes[static_cast<std::size_t>(d)];
+      linear /= sizes[static_cast<std::size_t>(d)];
+    }
+    i[1] = linear % channels;
+    i[0] = linear / channels;
+  }
+};
+
+template <class T>
+struct Forward {
+  ConvProblem p;
+  View5<T> x, w;
+  const T* bias;
+  View5<T> y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t linear) const {
+    const Index5 at(linear, p.out_channels, p.output);
+    const int64_t k = at.i[1];
+    const int64_t first = k / p.group_out() * p.group_in();
+    T total = bias != nullptr ? bias[k] : T(0);
+    for (int64_t t = 0; t < p.kernel[0]; ++t) {
+      const int64_t d = at.i[2] * p.stride[0] - p.padding_low[0] + t * p.dilation[0];
+      if (d < 0 || d >= p.input[0]) continue;
+      for (int64_t r = 0; r < p.kernel[1]; ++r) {
+        const int64_t h = at.i[3] * p.stride[1] - p.padding_low[1] + r * p.dilation[1];
+        if (h < 0 || h >= p.input[1]) continue;
+        for (int64_t s = 0; s < p.kernel[2]; ++s) {
+          const int64_t v = at.i[4] * p.stride[2] - p.padding_low[2] + s * p.dilation[2];
+          if (v < 0 || v >= p.input[2]) continue;
+          for (int64_t c = 0; c < p.group_in(); ++c)
+            total += x.at(at.i[0], first + c, d, h, v) * w.at(k, c, t, r, s);
+        }
+      }
+    }
+    y.at(at.i[0], k, at.i[2], at.i[3], at.i[4]) = total;
+  }
+};
+
+/// The output whose window has input position `i` at tap `r`, or -1.
+PLEAT_HOST_DEVICE inline int64_t output_of(const ConvProblem& p, std::size_t d, int64_t i, int64_t r) {
+  const int64_t shifted = i + p.padding_low[d] - r * p.dilation[d];
+  if (shifted < 0 || shifted % p.stride[d] != 0) return -1;
+  const int64_t o = shifted / p.stride[d];
+  return o < p.output[d] ? o : -1;
+}
+
+template <class T>
+struct BackwardInput {
+  ConvProblem p;
+  View5<T> dy, w, dx;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t linear) const {
+    const Index5 at(linear, p.in_channels, p.input);
+    const int64_t c = at.i[1] % p.group_in();
+    const int64_t first = at.i[1] / p.group_in() * p.group_out();
+    T total = 0;
+    for (int64_t t = 0; t < p.kernel[0]; ++t) {
+      const int64_t d = output_of(p, 0, at.i[2], t);
+      if (d < 0) continue;
+      for (int64_t r = 0; r < p.kernel[1]; ++r) {
+        const int64_t h = output_of(p, 1, at.i[3], r);
+        if (h < 0) continue;
+        for (int64_t s = 0; s < p.kernel[2]; ++s) {
+          const int64_t v = output_of(p, 2, at.i[4], s);
+          if (v < 0) continue;
+          for (int64_t k = first; k < first + p.group_out(); ++k)
+            total += dy.at(at.i[0], k, d, h, v) * w.at(k, c, t, r, s);
+        }
+      }
+    }
+    dx.at(at.i[0], at.i[1], at.i[2], at.i[3], at.i[4]) = total;
+  }
+};
+
+template <class T>
+struct BackwardWeight {
+  ConvProblem p;
+  View5<T> dy, x, dw;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t linear) const {
+    const Index5 at(linear, p.group_in(), p.kernel);
+    const int64_t k = at.i[0];
+    const int64_t c = k / p.group_out() * p.group_in() + at.i[1];
+    T total = 0;
+    for (int64_t n = 0; n < p.batch; ++n)
+      for (int64_t a = 0; a < p.output[0]; ++a) {
+        const int64_t d = a * p.stride[0] - p.padding_low[0] + at.i[2] * p.dilation[0];
+        if (d < 0 || d >= p.input[0]) continue;
+        for (int64_t b = 0; b < p.output[1]; ++b) {
+          const int64_t h = b * p.stride[1] - p.padding_low[1] + at.i[3] * p.dilation[1];
+          if (h < 0 || h >= p.input[1]) continue;
+          for (int64_t o = 0; o < p.output[2]; ++o) {
+            const int64_t v = o * p.stride[2] - p.padding_low[2] + at.i[4] * p.dilation[2];
+            if (v < 0 || v >= p.input[2]) continue;
+            total += dy.at(n, k, a, b, o) * x.at(n, c, d, h, v);
+          }
+        }
+      }
+    dw.at(k, at.i[1], at.i[2], at.i[3], at.i[4]) = total;
+  }
+};
+
+template <class F>
+void by_type(const ConvProblem& problem, F f) {
+  if (problem.dtype == float64)
+    f(Type<double>{});
+  else
+    f(Type<float>{});
+}
+
+class ReferenceConv : public ConvImplementation {
+ public:
+  std::string_view name() const override { return "reference"; }
+  std::string unsupported(const ConvProblem& problem, ConvPass) const override {
+    return problem.device.is_cpu() ? std::string() : std::string("it runs on the CPU");
+  }
+  bool wants_rows() const override { return false; }
+  int64_t workspace_bytes(const ConvProblem&, ConvPass) const override { return 0; }
+
+  void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+               const Tensor& y) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      for_each_index(
+          y.numel(),
+          Forward<T>{p, View5<T>(x), View5<T>(w), bias.defined() ? bias.data<T>() : nullptr, View5<T>(y)},
+          16);
+    });
+  }
+  void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
+                      const Tensor& dx) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      for_each_index(dx.numel(), BackwardInput<T>{p, View5<T>(dy), View5<T>(w), View5<T>(dx)}, 16);
+    });
+  }
+  void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
+                       const Tensor& dw) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      for_each_index(dw.numel(), BackwardWeight<T>{p, View5<T>(dy), View5<T>(x), View5<T>(dw)}, 1);
+    });
+  }
+};
+
+}  // namespace
+
+const ConvImplementation& reference_conv() {
+  static const ReferenceConv implementation;
+  return implementation;
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pleat/ops/conv/problem.h"
+
+namespace pleat::ops {
+
+enum class ConvPass : unsigned char { forward, backward_input, backward_weight };
+
+/// "forward", "backward_input", "backward_weight".
+std::string_view name(ConvPass pass);
+
+/// One way to compute a convolution. It neither checks its arguments nor knows of another one.
+///
+/// Tensors have five dimensions, [N, C, D, H, W], [K, C/g, T, R, S] and [N, K, P, Q, O], with the sizes of
+/// the problem given beside them. An implementation that `wants_rows` gets them dense in channels-last format
+/// with the problem reduced (ops/conv/reduce.h); any other gets them as the caller laid them, the result in
+/// the input's format.
+class ConvImplementation {
+ public:
+  virtual ~ConvImplementation() = default;
+  virtual std::string_view name() const = 0;
+  /// Empty when it can compute this pass of the problem, else the reason why not.
+  virtual std::string unsupported(const ConvProblem& problem, ConvPass pass) const = 0;
+  virtual bool wants_rows() const = 0;
+  /// Bytes it needs beside operands and result while it runs on `num_threads()` threads.
+  virtual int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const = 0;
+
+  /// y from x, w and bias (undefined: none).
+  virtual void forward(const ConvProblem& problem, const Tensor& x, const Tensor& w, const Tensor& bias,
+                       const Tensor& y) const = 0;
+  /// dx from dy and w.
+  virtual void backward_input(const ConvProblem& problem, const Tensor& dy, const Tensor& w,
+                              const Tensor& dx) const = 0;
+  /// dw from dy and x.
+  virtual void backward_weight(const ConvProblem& problem, const Tensor& dy, const Tensor& x,
+                               const Tensor& dw) const = 0;
+};
+
+/// All implementations, the preferred first.
+const std::vector<const ConvImplementation*>& all_conv_implementations();
+
+/// The one for a pass: `wish` by name when not empty, else the policy's, else the first that supports the
+/// problem. Throws ValueError for a wish that is unknown or cannot compute the problem, listing those that
+/// can.
+const ConvImplementation& choose_conv(const char* op, const ConvProblem& problem, ConvPass pass,
+                                      const std::string& wish);
+
+const ConvImplementation& reference_conv();
+const ConvImplementation& unfold_conv();
+
+}  // namespace pleat::ops

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/core/shape.h"
+
+namespace pleat {
+
+/// Zeros around the input: one number, one for each spatial dimension, a {low, high} pair for each, or
+/// "same" (the output has the input's size; needs stride 1) or "valid" (none).
+class Padding {
+ public:
+  Padding(int64_t all) : sides_{{all, all}} {}
+  Padding(int all) : Padding(int64_t{all}) {}
+  Padding(std::initializer_list<int64_t> each) : Padding(std::vector<int64_t>(each)) {}
+  Padding(const std::vector<int64_t>& each) {
+    for (const int64_t width : each) sides_.emplace_back(width, width);
+  }
+  Padding(const PerDim& each) : Padding(each.values()) {}
+  Padding(std::initializer_list<std::pair<int64_t, int64_t>> sides) : sides_(sides) {}
+  Padding(const char* mode) : mode_(mode) {}
+  Padding(std::string mode) : mode_(std::move(mode)) {}
+
+  /// "same", "valid" or empty.
+  const std::string& mode() const { return mode_; }
+  const std::vector<std::pair<int64_t, int64_t>>& sides() const { return sides_; }
+
+ private:
+  std::string mode_;
+  std::vector<std::pair<int64_t, int64_t>> sides_;
+};
+
+struct ConvOptions {
+  PerDim stride = 1;
+  Padding padding = 0;
+  PerDim dilation = 1;
+  int64_t groups = 1;
+  /// Name of the implementation for all passes ("unfold", "reference"; ops::conv_implementations() lists
+  /// them); empty: what the ConvPolicy in force says, else the fastest.
+  std::string implementation = {};
+  /// The same for one backward pass alone.
+  std::string backward_input_implementation = {};
+  std::string backward_weight_implementation = {};
+};
+
+struct ConvTransposeOptions {
+  PerDim stride = 1;
+  Padding padding = 0;        ///< taken off the output: the padding of the convolution whose gradient this is
+  PerDim output_padding = 0;  ///< added to the output at the high side; below stride or dilation
+  PerDim dilation = 1;
+  int64_t groups = 1;
+  std::string implementation = {};
+};
+
+/// What convolutions in a scope do where their call does not say it.
+struct ConvPolicyOptions {
+  std::string implementation = {};
+  std::string backward_input_implementation = {};
+  std::string backward_weight_implementation = {};
+};
+
+/// Sets the policy of this thread for a scope: `ConvPolicy guard{{.implementation = "reference"}};`
+class ConvPolicy {
+ public:
+  explicit ConvPolicy(ConvPolicyOptions options);
+  ~ConvPolicy();
+  ConvPolicy(const ConvPolicy&) = delete;
+  ConvPolicy& operator=(const ConvPolicy&) = delete;
+
+  static const ConvPolicyOptions& current();
+
+ private:
+  ConvPolicyOptions previous_;
+};
+
+}  // namespace pleat

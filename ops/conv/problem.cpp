@@ -1,0 +1,199 @@
+#include "pleat/ops/conv/problem.h"
+
+#include <algorithm>
+
+#include "pleat/core/format.h"
+
+namespace pleat::ops {
+namespace {
+
+Shape with_spatial(int64_t a, int64_t b, const Spatial& sizes, int dims) {
+  Shape shape{a, b};
+  for (int d = 3 - dims; d < 3; ++d) shape.push_back(sizes[static_cast<std::size_t>(d)]);
+  return shape;
+}
+
+std::string line(const ConvOperand& operand) {
+  return fmt::format("\n  {:<6} {} {} {}{}", operand.role, operand.shape, operand.dtype, name(operand.device),
+                     operand.format == MemoryFormat::channels_last ? " channels_last" : "");
+}
+
+/// The tensors of a call, a line each: the end of every message.
+std::string lines(const ConvOperand& input, const ConvOperand& weight, const ConvOperand* output,
+                  const ConvOperand* bias) {
+  std::string text = line(input) + line(weight);
+  if (bias != nullptr) text += line(*bias);
+  if (output != nullptr) text += line(*output);
+  return text;
+}
+
+/// "hw32" for equal sizes, else "h32w16".
+std::string sizes_text(const Spatial& sizes, int dims) {
+  constexpr std::array<const char*, 3> letters = {"d", "h", "w"};
+  std::string names;
+  std::string each;
+  bool equal = true;
+  for (auto d = static_cast<std::size_t>(3 - dims); d < 3; ++d) {
+    names += letters[d];
+    each += fmt::format("{}{}", letters[d], sizes[d]);
+    equal = equal && sizes[d] == sizes[2];
+  }
+  return equal ? fmt::format("{}{}", names, sizes[2]) : each;
+}
+
+std::string list_text(const char* letter, const Spatial& values, int dims) {
+  const auto first = values.end() - dims;
+  const bool equal = std::all_of(first, values.end(), [&](int64_t v) { return v == values[2]; });
+  return equal ? fmt::format("{}{}", letter, values[2])
+               : fmt::format("{}{}", letter, fmt::join(first, values.end(), "x"));
+}
+
+}  // namespace
+
+Shape ConvProblem::input_shape() const { return with_spatial(batch, in_channels, input, spatial_dims); }
+Shape ConvProblem::weight_shape() const {
+  return with_spatial(out_channels, group_in(), kernel, spatial_dims);
+}
+Shape ConvProblem::output_shape() const { return with_spatial(batch, out_channels, output, spatial_dims); }
+
+std::string ConvProblem::describe() const {
+  std::string text =
+      fmt::format("n{} c{} k{} {} {} {}", batch, in_channels, out_channels, sizes_text(input, spatial_dims),
+                  list_text("r", kernel, spatial_dims), list_text("s", stride, spatial_dims));
+  if (padding_low == padding_high)
+    text += ' ' + list_text("p", padding_low, spatial_dims);
+  else
+    text +=
+        ' ' + list_text("pl", padding_low, spatial_dims) + ' ' + list_text("ph", padding_high, spatial_dims);
+  if (dilation != Spatial{1, 1, 1}) text += ' ' + list_text("d", dilation, spatial_dims);
+  if (groups != 1) text += fmt::format(" g{}", groups);
+  return text;
+}
+
+ConvOperand::ConvOperand(const char* role_, const Tensor& tensor)
+    : role(role_),
+      shape(tensor.shape()),
+      dtype(tensor.dtype()),
+      device(tensor.device()),
+      format(tensor.memory_format()) {}
+
+ConvOperand::ConvOperand(const char* role_, Shape shape_, const Tensor& like)
+    : role(role_),
+      shape(std::move(shape_)),
+      dtype(like.dtype()),
+      device(like.device()),
+      format(like.memory_format()) {}
+
+int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t stride, int64_t padding_low,
+                         int64_t padding_high, int64_t dilation) {
+  const int64_t reach = checked_add(checked_multiply(dilation, kernel - 1, op), 1, op);
+  const int64_t padded = checked_add(input, checked_add(padding_low, padding_high, op), op);
+  check<ShapeError>(reach <= padded,
+                    "{}: a kernel of {} with dilation {} reaches over {} elements, the padded input has {}",
+                    op, kernel, dilation, reach, padded);
+  return (padded - reach) / stride + 1;
+}
+
+std::vector<std::pair<int64_t, int64_t>> resolve_padding(const char* op, const Padding& padding,
+                                                         const std::vector<int64_t>& kernel,
+                                                         const std::vector<int64_t>& stride,
+                                                         const std::vector<int64_t>& dilation) {
+  const std::size_t dims = kernel.size();
+  if (padding.mode() == "same") {
+    std::vector<std::pair<int64_t, int64_t>> sides;
+    for (std::size_t d = 0; d < dims; ++d) {
+      check<ValueError>(stride[d] == 1, "{}: padding \"same\" needs stride 1, got [{}]", op,
+                        fmt::join(stride, ", "));
+      const int64_t total = checked_multiply(dilation[d], kernel[d] - 1, op);
+      sides.emplace_back(total / 2, total - total / 2);
+    }
+    return sides;
+  }
+  if (padding.mode() == "valid") return std::vector<std::pair<int64_t, int64_t>>(dims, {0, 0});
+  check<ValueError>(padding.mode().empty(),
+                    "{}: padding is a number, a list, \"same\" or \"valid\", got \"{}\"", op, padding.mode());
+  std::vector<std::pair<int64_t, int64_t>> sides = padding.sides();
+  if (sides.size() == 1) sides.assign(dims, sides[0]);
+  check<ShapeError>(sides.size() == dims,
+                    "{}: padding needs one value, or {} (one for each spatial dimension), got {}", op, dims,
+                    sides.size());
+  for (const auto& [low, high] : sides)
+    check<ValueError>(low >= 0 && high >= 0, "{}: padding must not be negative, got {} and {}", op, low,
+                      high);
+  return sides;
+}
+
+ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperand& input,
+                              const ConvOperand& weight, const ConvOptions& options,
+                              const ConvOperand* output, const ConvOperand* bias) {
+  const auto dims = static_cast<std::size_t>(spatial_dims);
+  const auto all = [&] { return lines(input, weight, output, bias); };
+  const auto require_rank = [&](const ConvOperand& operand, const char* meaning) {
+    check<ShapeError>(operand.shape.size() == dims + 2, "{}: {} needs {} dimensions {}, got {}{}", op,
+                      operand.role, dims + 2, meaning, operand.shape.size(), all());
+  };
+  require_rank(input, "[N, C, spatial...]");
+  require_rank(weight, "[K, C / groups, kernel...]");
+  for (const ConvOperand* other : {&weight, output, bias}) {
+    if (other == nullptr) continue;
+    check<DeviceError>(other->device == input.device, "{}: {} is on {}, {} on {}{}", op, input.role,
+                       name(input.device), other->role, name(other->device), all());
+    check<DTypeError>(other->dtype == input.dtype, "{}: {} is {}, {} is {}; convert one with to(...){}", op,
+                      input.role, input.dtype, other->role, other->dtype, all());
+  }
+  check<DTypeError>(is_floating(input.dtype), "{}: needs floating tensors; convert with to(float32){}", op,
+                    all());
+
+  ConvProblem problem;
+  problem.spatial_dims = spatial_dims;
+  problem.batch = input.shape[0];
+  problem.in_channels = input.shape[1];
+  problem.out_channels = weight.shape[0];
+  problem.groups = options.groups;
+  problem.dtype = input.dtype;
+  problem.device = input.device;
+  problem.format = input.format;
+  check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
+  check<ShapeError>(problem.in_channels % options.groups == 0 && problem.out_channels % options.groups == 0,
+                    "{}: groups = {} must divide {} input and {} output channels{}", op, options.groups,
+                    problem.in_channels, problem.out_channels, all());
+  check<ShapeError>(*std::min_element(weight.shape.begin(), weight.shape.end()) >= 1,
+                    "{}: every size of the weight must be at least 1{}", op, all());
+  check<ShapeError>(problem.in_channels / options.groups == weight.shape[1],
+                    "{}: input has {} channels, but weight {} with groups = {} needs {}{}", op,
+                    problem.in_channels, weight.shape, options.groups,
+                    checked_multiply(weight.shape[1], options.groups, op), all());
+  if (bias != nullptr)
+    check<ShapeError>(bias->shape == Shape{problem.out_channels}, "{}: bias needs shape [{}], got {}{}", op,
+                      problem.out_channels, bias->shape, all());
+
+  const auto stride = options.stride.expand(spatial_dims, op, "stride");
+  const auto dilation = options.dilation.expand(spatial_dims, op, "dilation");
+  const std::vector<int64_t> kernel(weight.shape.begin() + 2, weight.shape.end());
+  for (const int64_t value : stride)
+    check<ValueError>(value >= 1, "{}: stride must be at least 1, got [{}]", op, fmt::join(stride, ", "));
+  for (const int64_t value : dilation)
+    check<ValueError>(value >= 1, "{}: dilation must be at least 1, got [{}]", op, fmt::join(dilation, ", "));
+  const auto padding = resolve_padding(op, options.padding, kernel, stride, dilation);
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::size_t d = 3 - dims + i;
+    problem.input[d] = input.shape[2 + i];
+    problem.kernel[d] = kernel[i];
+    problem.stride[d] = stride[i];
+    problem.dilation[d] = dilation[i];
+    problem.padding_low[d] = padding[i].first;
+    problem.padding_high[d] = padding[i].second;
+    check<ShapeError>(problem.input[d] >= 1, "{}: spatial sizes must be at least 1{}", op, all());
+    problem.output[d] = conv_output_size(op, problem.input[d], kernel[i], stride[i], padding[i].first,
+                                         padding[i].second, dilation[i]);
+  }
+  count(problem.input_shape());  // throw on overflow
+  count(problem.output_shape());
+  checked_multiply(problem.depth(), problem.out_channels, op);
+  if (output != nullptr)
+    check<ShapeError>(output->shape == problem.output_shape(), "{}: {} needs shape {}, got {}{}", op,
+                      output->role, problem.output_shape(), output->shape, all());
+  return problem;
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "pleat/core/tensor.h"
+#include "pleat/ops/conv/options.h"
+
+namespace pleat::ops {
+
+/// Three spatial sizes: depth, height, width. What a convolution of fewer dimensions lacks is 1 (padding 0).
+using Spatial = std::array<int64_t, 3>;
+
+/// Everything on which a convolution's result or speed depends, checked. A plain value: compared whole, it is
+/// the key of every cache. Formula (cross-correlation):
+///   y[n, k, p] = sum over c, r of x[n, c, p * stride - padding_low + r * dilation] * w[k, c, r]
+///   output = (input + padding_low + padding_high - dilation * (kernel - 1) - 1) / stride + 1
+struct ConvProblem {
+  int spatial_dims = 2;  ///< 1, 2 or 3; the same computation for all
+  int64_t batch = 0;
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  int64_t groups = 1;
+  Spatial input{1, 1, 1};
+  Spatial kernel{1, 1, 1};
+  Spatial output{1, 1, 1};
+  Spatial stride{1, 1, 1};
+  Spatial padding_low{0, 0, 0};
+  Spatial padding_high{0, 0, 0};
+  Spatial dilation{1, 1, 1};
+  DType dtype = float32;
+  Device device;
+  MemoryFormat format = MemoryFormat::contiguous;  ///< of the input; of dy where there is no input
+
+  bool operator==(const ConvProblem&) const = default;
+
+  int64_t group_in() const { return in_channels / groups; }
+  int64_t group_out() const { return out_channels / groups; }
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t input_pixels() const { return input[0] * input[1] * input[2]; }
+  int64_t output_pixels() const { return output[0] * output[1] * output[2]; }
+  /// Products of channels and taps that make one output: the depth of the matrix product.
+  int64_t depth() const { return group_in() * taps(); }
+  /// Floating-point operations of one pass, padding taps counted: 2 N K P C/g R.
+  int64_t flops() const { return 2 * batch * out_channels * output_pixels() * depth(); }
+
+  Shape input_shape() const;   ///< [N, C, ...] with the caller's number of dimensions
+  Shape weight_shape() const;  ///< [K, C/g, ...]
+  Shape output_shape() const;  ///< [N, K, ...]
+  /// "n128 c64 k64 hw32 r3 s1 p1": short, for messages and tables.
+  std::string describe() const;
+};
+
+/// A tensor as far as checking needs it: a shape stands for a tensor that is yet to be made.
+struct ConvOperand {
+  const char* role;  ///< "input", "weight", ...
+  Shape shape;
+  DType dtype;
+  Device device;
+  MemoryFormat format = MemoryFormat::contiguous;
+
+  ConvOperand(const char* role, const Tensor& tensor);
+  ConvOperand(const char* role, Shape shape, const Tensor& like);
+};
+
+/// Checks everything and works out the sizes. `op` ("conv2d") begins every message. `output` and `bias` may
+/// be null. Throws ShapeError, DTypeError, DeviceError or ValueError, before anything is touched.
+ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperand& input,
+                              const ConvOperand& weight, const ConvOptions& options,
+                              const ConvOperand* output = nullptr, const ConvOperand* bias = nullptr);
+
+/// The output size of one dimension. Throws ShapeError naming `op` when the kernel does not fit.
+int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t stride, int64_t padding_low,
+                         int64_t padding_high, int64_t dilation);
+
+/// The {low, high} widths for each of `dims` dimensions. "same" needs stride 1: low = d(k-1)/2, high = the
+/// rest.
+std::vector<std::pair<int64_t, int64_t>> resolve_padding(const char* op, const Padding& padding,
+                                                         const std::vector<int64_t>& kernel,
+                                                         const std::vector<int64_t>& stride,
+                                                         const std::vector<int64_t>& dilation);
+
+}  // namespace pleat::ops

@@ -1,0 +1,71 @@
+// Private header: not installed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "pleat/core/parallel.h"
+#include "pleat/ops/conv/problem.h"
+
+/// What implementations share that see a convolution as a matrix of rows: one row an output pixel (or an
+/// input pixel), dense in channels-last format.
+
+namespace pleat::ops {
+
+/// The pixel [n, d, h, w] of a row.
+struct Pixel {
+  int64_t n, d, h, w;
+
+  Pixel(int64_t row, const Spatial& sizes) {
+    w = row % sizes[2];
+    row /= sizes[2];
+    h = row % sizes[1];
+    row /= sizes[1];
+    d = row % sizes[0];
+    n = row / sizes[0];
+  }
+
+  /// To the next row.
+  void advance(const Spatial& sizes) {
+    if (++w < sizes[2]) return;
+    w = 0;
+    if (++h < sizes[1]) return;
+    h = 0;
+    if (++d < sizes[0]) return;
+    d = 0;
+    ++n;
+  }
+};
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Rows cut into equal tiles, and these into chunks that are summed apart: a function of the problem alone,
+/// so that no result depends on the number of threads.
+struct RowTiles {
+  int64_t rows;  ///< in all
+  int64_t tile;  ///< rows of a tile
+  int64_t tiles;
+
+  RowTiles(int64_t rows_, int64_t tile_) : rows(rows_), tile(tile_), tiles(ceil_div(rows_, tile_)) {}
+  int64_t first(int64_t t) const { return t * tile; }
+  int64_t size(int64_t t) const { return std::min(tile, rows - t * tile); }
+};
+
+/// total[i] = partials[0][i] + partials[1][i] + ..., in this order for every number of threads.
+template <class T>
+void sum_partials(const T* partials, int64_t count, int64_t size, T* total) {
+  parallel_for(0, size, 4096, [&](int64_t first, int64_t last) {
+    std::copy(partials + first, partials + last, total + first);
+    for (int64_t c = 1; c < count; ++c)
+      for (int64_t i = first; i < last; ++i) total[i] += partials[c * size + i];
+  });
+}
+
+/// How many chunks to sum apart: enough for many threads, few enough that their partial sums stay small.
+inline int64_t chunks_for(int64_t tiles, int64_t partial_bytes) {
+  constexpr int64_t most = 16;
+  constexpr int64_t most_bytes = int64_t{64} << 20;
+  return std::min(tiles, std::clamp(most_bytes / std::max<int64_t>(partial_bytes, 1), int64_t{2}, most));
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,113 @@
+#include "pleat/tests/ops/conv_cases.h"
+
+#include <array>
+#include <random>
+
+#include "pleat/core/shape.h"
+
+namespace pleat::test {
+namespace {
+
+/// Cases that a sweep would hardly meet.
+std::vector<ConvCase> special_cases() {
+  return {
+      {{1, 1, 1, 1}, {1, 1, 1, 1}, {}},
+      {{0, 3, 8, 8}, {4, 3, 3, 3}, {.padding = 1}},  // empty batch
+      {{2, 3, 5, 7}, {4, 3, 3, 3}, {.padding = "same"}},
+      {{2, 3, 6, 7}, {4, 3, 2, 4}, {.padding = "same"}},  // even kernels
+      {{2, 3, 9, 8}, {4, 3, 3, 3}, {.padding = "same", .dilation = 2}},
+      {{2, 3, 9, 8}, {4, 3, 3, 3}, {.padding = "valid"}},
+      {{2, 3, 5, 6}, {4, 3, 3, 3}, {.padding = {{0, 1}, {2, 0}}}},  // asymmetric
+      {{2, 3, 5, 6}, {4, 3, 3, 3}, {.stride = 2, .padding = {{0, 2}, {3, 1}}}},
+      {{2, 4, 7, 7}, {6, 4, 1, 1}, {}},                                         // matrix product
+      {{2, 4, 7, 7}, {6, 4, 1, 1}, {.stride = 2}},                              // rows gathered
+      {{2, 4, 7, 7}, {6, 4, 1, 1}, {.padding = 2}},                             // pads with zeros
+      {{2, 4, 8, 8}, {6, 4, 4, 4}, {.stride = 4}},                              // patches
+      {{3, 4, 5, 6}, {6, 4, 5, 6}, {}},                                         // a linear layer
+      {{3, 4, 3, 3}, {6, 4, 3, 3}, {.padding = 4}},                             // padding beyond the kernel
+      {{2, 3, 9, 9}, {4, 3, 2, 2}, {.stride = 3}},                              // stride above kernel
+      {{2, 6, 9, 9}, {6, 1, 3, 3}, {.padding = 1, .groups = 6}},                // depthwise
+      {{2, 4, 9, 9}, {12, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 4}},  // with a multiplier
+      {{1, 2, 4, 500}, {3, 2, 1, 3}, {.padding = {0, 1}}},
+      {{1, 3, 70, 70}, {8, 3, 3, 3}, {.padding = 1}},              // several tiles an image
+      {{40, 8, 6, 6}, {8, 8, 3, 3}, {.padding = 1}},               // several images a tile
+      {{2, 3, 6, 5, 4}, {4, 3, 1, 3, 3}, {.padding = {0, 1, 1}}},  // is a conv2d
+      {{2, 3, 6, 5, 4}, {4, 3, 3, 1, 1}, {.padding = {1, 0, 0}}},  // h and w merge
+      {{2, 3, 6, 5, 4}, {4, 3, 1, 1, 3}, {.padding = {0, 0, 1}}},  // d and h join the batch
+      {{2, 3, 6, 5, 4}, {4, 3, 3, 1, 3}, {.padding = {1, 0, 1}}},
+      {{2, 3, 6, 5, 4}, {4, 3, 1, 1, 1}, {}},
+      {{2, 3, 6, 5, 4}, {4, 3, 6, 5, 4}, {}},
+      {{2, 3, 31}, {4, 3, 5}, {.padding = 4, .dilation = 2}},
+      {{2, 3, 1}, {4, 3, 1}, {}},
+  };
+}
+
+/// Reproducible choices: the standard fixes what mt19937_64 gives, but not what its distributions make of it.
+class Chooser {
+ public:
+  template <std::size_t n>
+  int64_t from(const std::array<int64_t, n>& values) {
+    return values[engine_() % n];
+  }
+
+ private:
+  std::mt19937_64 engine_{20240607};
+};
+
+}  // namespace
+
+std::string ConvCase::name() const {
+  std::string text = "input " + to_string(input) + " weight " + to_string(weight) + " stride " +
+                     to_string(options.stride.values()) + " dilation " +
+                     to_string(options.dilation.values()) + " groups " + std::to_string(options.groups) +
+                     " padding " + options.padding.mode();
+  for (const auto& [low, high] : options.padding.sides())
+    text.append("{").append(std::to_string(low)).append(", ").append(std::to_string(high)).append("}");
+  return text;
+}
+
+std::vector<ConvCase> conv_cases() {
+  std::vector<ConvCase> cases = special_cases();
+  Chooser choose;
+  while (cases.size() < 340) {
+    const auto dims = static_cast<std::size_t>(1 + cases.size() % 3);
+    const int64_t groups = choose.from<4>({1, 1, 2, 3});
+    const int64_t in = groups * choose.from<5>({1, 2, 3, 5, 8});
+    const int64_t out = groups * choose.from<5>({1, 2, 3, 7, 16});
+    ConvCase c{{choose.from<4>({1, 2, 3, 5}), in}, {out, in / groups}, {.groups = groups}};
+    std::vector<int64_t> stride, dilation;
+    std::vector<std::pair<int64_t, int64_t>> padding;
+    for (std::size_t d = 0; d < dims; ++d) {
+      const int64_t kernel = choose.from<5>({1, 2, 3, 3, 5});
+      dilation.push_back(choose.from<4>({1, 1, 1, 2}));
+      stride.push_back(choose.from<5>({1, 1, 2, 3, 4}));
+      padding.emplace_back(choose.from<4>({0, 1, 2, 3}), choose.from<4>({0, 1, 2, 3}));
+      const int64_t reach = dilation.back() * (kernel - 1) + 1 - padding.back().first - padding.back().second;
+      const int64_t size = choose.from<5>({3, 4, 6, 7, 11}) - (dims == 3 ? 1 : 0);
+      c.input.push_back(std::max(size, reach));
+      c.weight.push_back(kernel);
+    }
+    c.options.stride = stride;
+    c.options.dilation = dilation;
+    c.options.padding = dims == 1   ? Padding({padding[0]})
+                        : dims == 2 ? Padding({padding[0], padding[1]})
+                                    : Padding({padding[0], padding[1], padding[2]});
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+std::vector<ConvCase> small_conv_cases() {
+  return {
+      {{2, 2, 5}, {3, 2, 3}, {.stride = 2, .padding = 1}},
+      {{1, 2, 4, 3}, {2, 2, 3, 3}, {.padding = 1}},
+      {{2, 2, 4, 5}, {3, 2, 1, 1}, {}},
+      {{1, 4, 4, 4}, {4, 2, 2, 3}, {.stride = {2, 1}, .padding = {{0, 1}, {1, 0}}, .groups = 2}},
+      {{1, 3, 5, 4}, {3, 1, 3, 3}, {.padding = 2, .dilation = 2, .groups = 3}},
+      {{1, 2, 3, 3}, {2, 2, 3, 3}, {}},
+      {{1, 2, 3, 3, 2}, {2, 2, 1, 3, 2}, {.padding = {0, 1, 0}}},
+      {{1, 1, 3, 4, 3}, {2, 1, 2, 2, 2}, {.stride = 2, .padding = 1}},
+  };
+}
+
+}  // namespace pleat::test

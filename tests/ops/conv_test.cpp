@@ -1,0 +1,279 @@
+#include "pleat/ops/conv/conv.h"
+
+#include <cmath>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/problem.h"
+#include "pleat/ops/conv/reduce.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/ops/conv_cases.h"
+
+using namespace pleat;
+using namespace pleat::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// The three passes of a convolution.
+struct Passes {
+  Tensor y, dx, dw;
+};
+
+Passes run(const ConvCase& c, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& dy,
+           const std::string& implementation) {
+  ConvOptions options = c.options;
+  options.implementation = implementation;
+  return {ops::conv_forward(x, w, b, options), ops::conv_backward_input(dy, w, c.input, options),
+          ops::conv_backward_weight(dy, x, c.weight, options)};
+}
+
+/// The textbook loops over vectors, with padding by bounds checks: shares nothing with the library but the
+/// formula.
+struct Textbook {
+  std::vector<double> y, dx, dw;
+};
+
+/// Calls f(y index, x index, w index) for every product of the convolution.
+template <class F>
+void for_each_product(const ops::ConvProblem& p, const F& f) {
+  for (int64_t n = 0; n < p.batch; ++n)
+    for (int64_t k = 0; k < p.out_channels; ++k)
+      for (int64_t o = 0; o < p.output_pixels(); ++o)
+        for (int64_t c = 0; c < p.group_in(); ++c)
+          for (int64_t t = 0; t < p.taps(); ++t) {
+            const int64_t out[3] = {o / (p.output[2] * p.output[1]), o / p.output[2] % p.output[1],
+                                    o % p.output[2]};
+            const int64_t tap[3] = {t / (p.kernel[2] * p.kernel[1]), t / p.kernel[2] % p.kernel[1],
+                                    t % p.kernel[2]};
+            int64_t at = 0;
+            bool inside = true;
+            for (std::size_t d = 0; d < 3; ++d) {
+              const int64_t i = out[d] * p.stride[d] - p.padding_low[d] + tap[d] * p.dilation[d];
+              inside = inside && i >= 0 && i < p.input[d];
+              at = at * p.input[d] + i;
+            }
+            if (!inside) continue;
+            const int64_t channel = k / p.group_out() * p.group_in() + c;
+            f((n * p.out_channels + k) * p.output_pixels() + o,
+              (n * p.in_channels + channel) * p.input_pixels() + at, (k * p.group_in() + c) * p.taps() + t);
+          }
+}
+
+Textbook textbook(const ops::ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& dy) {
+  const auto xs = x.to_vector<double>();
+  const auto ws = w.to_vector<double>();
+  const auto dys = dy.to_vector<double>();
+  Textbook result{std::vector<double>(dys.size()), std::vector<double>(xs.size()),
+                  std::vector<double>(ws.size())};
+  for_each_product(p, [&](int64_t out, int64_t in, int64_t weight) {
+    const auto o = static_cast<std::size_t>(out);
+    const auto i = static_cast<std::size_t>(in);
+    const auto k = static_cast<std::size_t>(weight);
+    result.y[o] += xs[i] * ws[k];
+    result.dx[i] += dys[o] * ws[k];
+    result.dw[k] += dys[o] * xs[i];
+  });
+  return result;
+}
+
+/// ||a - b|| / ||b||.
+double relative_error(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+}
+
+ops::ConvProblem problem_of(const ConvCase& c) {
+  const Tensor like = empty({}, {.dtype = float64});
+  return ops::make_conv_problem("conv", static_cast<int>(c.input.size()) - 2, {"input", c.input, like},
+                                {"weight", c.weight, like}, c.options);
+}
+
+/// The same elements as a tensor with gaps and permuted dimensions.
+Tensor scattered(const Tensor& x) {
+  Shape wide = x.shape();
+  std::swap(wide.front(), wide.back());
+  wide[0] *= 2;
+  const Tensor memory = zeros(wide, {.dtype = x.dtype()});
+  Strides strides = memory.strides();
+  strides[0] *= 2;
+  std::swap(strides.front(), strides.back());
+  const Tensor view = memory.as_strided(x.shape(), strides, 0);
+  ops::copy_into(view, x);
+  return view;
+}
+
+Tensor integers(const Shape& shape, int64_t bound, DType dtype, Generator& generator) {
+  return ops::cast(randint(-bound, bound + 1, shape, generator), dtype);
+}
+
+}  // namespace
+
+TEST_CASE("every convolution implementation agrees with the textbook, in every layout", "[conv]") {
+  Generator generator(7);
+  const auto cases = conv_cases();
+  REQUIRE(cases.size() >= 300);
+  for (const ConvCase& c : cases) {
+    INFO(c.name());
+    const ops::ConvProblem p = problem_of(c);
+    const Tensor x = randn(c.input, {.dtype = float64}, generator);
+    const Tensor w = randn(c.weight, {.dtype = float64}, generator);
+    const Tensor dy = randn(p.output_shape(), {.dtype = float64}, generator);
+    const Textbook expected = textbook(p, x, w, dy);
+    for (const std::string& implementation : ops::conv_implementations()) {
+      INFO(implementation);
+      const auto check_passes = [&](const Tensor& xs, const Tensor& ws, const Tensor& dys, double tolerance) {
+        const Passes got = run(c, xs, ws, {}, dys, implementation);
+        CHECK(got.y.shape() == p.output_shape());
+        CHECK(relative_error(got.y.to_vector<double>(), expected.y) < tolerance);
+        CHECK(relative_error(got.dx.to_vector<double>(), expected.dx) < tolerance);
+        CHECK(relative_error(got.dw.to_vector<double>(), expected.dw) < tolerance);
+      };
+      check_passes(x, w, dy, 1e-12);
+      check_passes(scattered(x), scattered(w), scattered(dy), 1e-12);
+      const auto last = MemoryFormat::channels_last;
+      check_passes(ops::to_format(x, last), ops::to_format(w, last), ops::to_format(dy, last), 1e-12);
+      check_passes(ops::cast(x, float32), ops::cast(w, float32), ops::cast(dy, float32), 1e-5);
+    }
+  }
+}
+
+TEST_CASE("on small integers all implementations give the same bits, with any number of threads", "[conv]") {
+  const int before = num_threads();
+  Generator generator(8);
+  for (const ConvCase& c : conv_cases()) {
+    INFO(c.name());
+    const ops::ConvProblem p = problem_of(c);
+    const Tensor x = integers(c.input, 4, float32, generator);
+    const Tensor w = integers(c.weight, 4, float32, generator);
+    const Tensor b = integers({c.weight[0]}, 4, float32, generator);
+    const Tensor dy = integers(p.output_shape(), 4, float32, generator);
+    set_num_threads(1);
+    const Passes expected = run(c, x, w, b, dy, "reference");
+    for (const std::string& implementation : ops::conv_implementations()) {
+      INFO(implementation);
+      const Passes got = run(c, x, w, b, dy, implementation);
+      CHECK(got.y.to_vector() == expected.y.to_vector());
+      CHECK(got.dx.to_vector() == expected.dx.to_vector());
+      CHECK(got.dw.to_vector() == expected.dw.to_vector());
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("convolutions do not depend on the number of threads, to the bit", "[conv]") {
+  const int before = num_threads();
+  Generator generator(9);
+  for (const ConvCase& c : {ConvCase{{9, 16, 20, 20}, {24, 16, 3, 3}, {.padding = 1}},
+                            ConvCase{{9, 16, 20, 20}, {24, 16, 3, 3}, {.stride = 2, .padding = 1}},
+                            ConvCase{{5, 8, 9, 9}, {16, 1, 3, 3}, {.padding = 1, .groups = 8}}}) {
+    const Tensor x = randn(c.input, {}, generator);
+    const Tensor w = randn(c.weight, {}, generator);
+    const Tensor b = randn({c.weight[0]}, {}, generator);
+    const Tensor dy = randn(problem_of(c).output_shape(), {}, generator);
+    for (const std::string& implementation : ops::conv_implementations()) {
+      set_num_threads(1);
+      const Passes one = run(c, x, w, b, dy, implementation);
+      for (const int threads : {2, 3, 5}) {
+        set_num_threads(threads);
+        const Passes many = run(c, x, w, b, dy, implementation);
+        CHECK(many.y.to_vector() == one.y.to_vector());
+        CHECK(many.dx.to_vector() == one.dx.to_vector());
+        CHECK(many.dw.to_vector() == one.dw.to_vector());
+      }
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("half types are computed in float32 and rounded once", "[conv]") {
+  Generator generator(10);
+  const ConvCase c{{2, 5, 7, 7}, {6, 5, 3, 3}, {.padding = 1}};
+  for (const DType dtype : {float16, bfloat16}) {
+    const Tensor x = randn(c.input, {.dtype = dtype}, generator);
+    const Tensor w = randn(c.weight, {.dtype = dtype}, generator);
+    const Tensor y = ops::conv_forward(x, w, {}, c.options);
+    CHECK(y.dtype() == dtype);
+    const Tensor exact = ops::conv_forward(ops::cast(x, float32), ops::cast(w, float32), {}, c.options);
+    CHECK(y.to_vector() == ops::cast(exact, dtype).to_vector());
+  }
+}
+
+TEST_CASE("convolution problems reduce to simpler ones", "[conv]") {
+  const auto reduced = [](const ConvCase& c) { return ops::reduce(problem_of(c)); };
+  const ConvCase flat{{2 * 6, 3, 5, 4}, {4, 3, 3, 3}, {.padding = 1}};
+  const ConvCase deep{{2, 3, 6, 5, 4}, {4, 3, 1, 3, 3}, {.padding = {0, 1, 1}}};
+  CHECK(reduced(deep) == reduced(flat));
+  const ops::ConvProblem pointwise = reduced({{2, 3, 6, 5, 4}, {4, 3, 1, 1, 1}, {}});
+  CHECK(pointwise.batch == 2 * 6 * 5 * 4);
+  CHECK(pointwise.output_pixels() == 1);
+  const ops::ConvProblem linear = reduced({{7, 3, 4, 4}, {9, 3, 4, 4}, {}});
+  CHECK(linear.in_channels == 48);
+  CHECK(linear.taps() == 1);
+  const ops::ConvProblem merged = reduced({{2, 3, 6, 5, 4}, {4, 3, 3, 1, 1}, {.padding = {1, 0, 0}}});
+  CHECK(merged.input == ops::Spatial{1, 6, 20});
+}
+
+TEST_CASE("bad convolutions are refused with an explanation", "[conv]") {
+  const Tensor x = zeros({8, 3, 32, 32});
+  const Tensor w = zeros({16, 3, 3, 3});
+  const auto conv = [&](const Tensor& a, const Tensor& b, const ConvOptions& options) {
+    return ops::conv_forward(a, b, {}, options);
+  };
+  CHECK_THROWS_WITH(conv(x, zeros({16, 4, 3, 3}), {}),
+                    "conv2d: input has 3 channels, but weight [16, 4, 3, 3] with groups = 1 needs 4\n"
+                    "  input  [8, 3, 32, 32] float32 cpu\n"
+                    "  weight [16, 4, 3, 3] float32 cpu");
+  CHECK_THROWS_WITH(conv(x, w, {.stride = 0}), Contains("conv2d: stride must be at least 1, got [0, 0]"));
+  CHECK_THROWS_WITH(conv(x, w, {.dilation = -1}), Contains("dilation must be at least 1"));
+  CHECK_THROWS_WITH(conv(x, w, {.padding = -1}), Contains("padding must not be negative"));
+  CHECK_THROWS_WITH(conv(x, w, {.padding = {1, 2, 3}}), Contains("padding needs one value, or 2"));
+  CHECK_THROWS_WITH(conv(x, w, {.stride = {1, 2, 3}}), Contains("stride needs one value, or 2"));
+  CHECK_THROWS_WITH(conv(x, w, {.stride = 2, .padding = "same"}), Contains("\"same\" needs stride 1"));
+  CHECK_THROWS_WITH(conv(x, w, {.padding = "full"}), Contains("got \"full\""));
+  CHECK_THROWS_WITH(conv(x, w, {.groups = 0}), Contains("groups must be at least 1"));
+  CHECK_THROWS_WITH(conv(x, w, {.groups = 2}),
+                    Contains("groups = 2 must divide 3 input and 16 output channels"));
+  CHECK_THROWS_WITH(conv(x, zeros({16, 3, 33, 33}), {}),
+                    Contains("a kernel of 33 with dilation 1 reaches over 33"));
+  CHECK_THROWS_AS(conv(x, w, {.dilation = int64_t{1} << 62}), ShapeError);
+  CHECK_THROWS_AS(conv(x, w, {.padding = int64_t{1} << 62}), ShapeError);
+  CHECK_THROWS_WITH(conv(zeros({3, 32}), w, {}), Contains("input needs 4 dimensions"));
+  CHECK_THROWS_WITH(conv(zeros({8, 3, 32, 32}, {.dtype = float64}), w, {}),
+                    Contains("input is float64, weight is float32"));
+  CHECK_THROWS_AS(conv(zeros({8, 3, 32, 32}, {.dtype = int64}), zeros({16, 3, 3, 3}, {.dtype = int64}), {}),
+                  DTypeError);
+  CHECK_THROWS_WITH(conv(zeros({8, 3, 0, 32}), w, {.padding = 2}),
+                    Contains("spatial sizes must be at least 1"));
+  CHECK_THROWS_WITH(conv(x, zeros({16, 3, 0, 3}), {}), Contains("every size of the weight"));
+  CHECK_THROWS_WITH(ops::conv_forward(x, w, zeros({4}), {}), Contains("bias needs shape [16], got [4]"));
+  CHECK_THROWS_WITH(ops::conv_backward_input(zeros({8, 16, 31, 30}), w, x.shape(), {}),
+                    Contains("dy needs shape [8, 16, 30, 30], got [8, 16, 31, 30]"));
+  CHECK_THROWS_WITH(ops::conv_backward_weight(zeros({8, 15, 30, 30}), x, w.shape(), {}),
+                    Contains("dy needs shape"));
+  CHECK_THROWS_WITH(conv(x, w, {.implementation = "fft"}), Contains("there is no implementation \"fft\""));
+}
+
+TEST_CASE("a policy sets the implementation for a scope", "[conv]") {
+  const Tensor x = zeros({1, 2, 4, 4});
+  const Tensor w = zeros({3, 2, 3, 3});
+  const auto format = [&] { return ops::conv_forward(x, w, {}, {}).memory_format(); };
+  CHECK(format() == MemoryFormat::channels_last);
+  {
+    const ConvPolicy guard{{.implementation = "reference"}};
+    CHECK(format() == MemoryFormat::contiguous);
+    const ConvPolicy inner{{.implementation = "unfold"}};
+    CHECK(format() == MemoryFormat::channels_last);
+  }
+  CHECK(format() == MemoryFormat::channels_last);
+}
