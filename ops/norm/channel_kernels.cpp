@@ -16,96 +16,107 @@ namespace {
 constexpr int64_t tile_elements = 16384;
 /// Rows of a tile at least, when a row of many channels is long.
 constexpr int64_t tile_rows = 64;
+/// Images of a tile at least, when planes are small: adding up the lanes of a channel costs as much as a few
+/// pixels.
+constexpr int64_t tile_images = 8;
 /// Lanes summed side by side at most. More would only make folding them slower.
 constexpr int64_t max_lanes = 1024;
 
+/// Planes smaller than this are summed several at a time, `plane_lanes` lanes for each channel.
+constexpr int64_t small_plane = 128;
+constexpr int64_t plane_lanes = 8;
+/// Lanes of a large plane.
+constexpr int64_t large_plane_lanes = 64;
+
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// How a view is cut. In channels_last a tile has all channels of some pixels, else one channel of some
-/// pixels of one image or, where images are small, of all pixels of several. With `per_image` a tile stays
-/// inside an image.
+/// What belongs to a lane, one of the sums that are made side by side.
+enum class LaneOrder : unsigned char {
+  pixels,  ///< lane l sums channel l % channels: whole pixels of a channels_last tensor
+  plane,   ///< all lanes sum one channel: a large plane
+  planes   ///< lane l sums channel l / plane_lanes: small planes of all channels
+};
+
+/// A part of a view, and the lanes that it is summed in.
+struct Piece {
+  int64_t tile;
+  int64_t first_image, last_image, first_pixel, last_pixel;
+  int64_t first_channel, channels;
+  int64_t lanes;
+  int64_t values() const {
+    return (last_image - first_image) * (last_pixel - first_pixel);
+  }  ///< of a channel
+};
+
+/// How a view is cut. A tile has all channels of some pixels or images; the planes of a tile of large ones
+/// are pieces of their own. Pieces follow each other in memory. With `per_image` a tile stays inside an
+/// image.
 struct Tiling {
   ChannelView view;
+  LaneOrder order;
   int64_t images_per_tile = 1;
-  int64_t pixels_per_tile = 1;
-  int64_t blocks = 0;    ///< along images
-  int64_t segments = 0;  ///< along pixels
+  int64_t pixels_per_tile;
+  int64_t segments;  ///< tiles along pixels
 
-  Tiling(const ChannelView& of, bool per_image) : view(of) {
-    if (view.channels_last && !per_image) {
-      // Images are nothing but more pixels here.
-      view.pixels *= view.images;
-      view.images = 1;
+  Tiling(const ChannelView& of, bool per_image)
+      : view(of),
+        order(of.channels_last           ? LaneOrder::pixels
+              : of.pixels >= small_plane ? LaneOrder::plane
+                                         : LaneOrder::planes),
+        pixels_per_tile(std::max<int64_t>(of.pixels, 1)) {
+    const int64_t channels = std::max<int64_t>(view.channels, 1);
+    if (order == LaneOrder::pixels) {
+      if (!per_image) {
+        // Images are nothing but more pixels here.
+        view.pixels *= view.images;
+        view.images = 1;
+      }
+      // Whole rows of lanes in every tile but the last.
+      pixels_per_tile = ceil_divide(std::max(ceil_divide(tile_elements, channels), tile_rows), 64) * 64;
+    } else if (order == LaneOrder::plane) {
+      pixels_per_tile = tile_elements;
+    } else if (!per_image) {
+      images_per_tile = std::max(ceil_divide(tile_elements, channels * pixels_per_tile), tile_images);
     }
-    const int64_t row = view.channels_last ? std::max<int64_t>(view.channels, 1) : 1;
-    pixels_per_tile = std::max(ceil_divide(tile_elements, row), tile_rows);
-    // Whole super-rows in every tile but the last.
-    pixels_per_tile = ceil_divide(pixels_per_tile, 64) * 64;
-    if (!view.channels_last && !per_image)
-      images_per_tile = std::max<int64_t>(1, tile_elements / std::max<int64_t>(view.pixels, 1));
-    blocks = ceil_divide(view.images, images_per_tile);
     segments = ceil_divide(view.pixels, pixels_per_tile);
   }
 
-  int64_t tiles() const { return blocks * segments; }
-  /// Pieces of work: in the contiguous layout each channel of a tile is one.
-  int64_t pieces() const { return tiles() * (view.channels_last ? 1 : view.channels); }
+  /// Values that a channel has in a tile.
+  int64_t values(int64_t tile) const {
+    const int64_t image = tile / segments * images_per_tile;
+    const int64_t pixel = tile % segments * pixels_per_tile;
+    return std::min(images_per_tile, view.images - image) * std::min(pixels_per_tile, view.pixels - pixel);
+  }
+  int64_t tiles() const { return ceil_divide(view.images, images_per_tile) * segments; }
+  int64_t pieces() const { return tiles() * (order == LaneOrder::plane ? view.channels : 1); }
 
-  struct Range {
-    int64_t first_image, last_image, first_pixel, last_pixel;
-    int64_t values() const { return (last_image - first_image) * (last_pixel - first_pixel); }
-  };
-  Range range(int64_t tile) const {
-    const int64_t block = tile / segments;
-    const int64_t segment = tile % segments;
-    return {block * images_per_tile, std::min(view.images, (block + 1) * images_per_tile),
-            segment * pixels_per_tile, std::min(view.pixels, (segment + 1) * pixels_per_tile)};
+  Piece piece(int64_t index) const {
+    const int64_t segment = index % segments;
+    int64_t block = index / segments;
+    Piece piece{};
+    piece.channels = view.channels;
+    if (order == LaneOrder::plane) {
+      piece.first_channel = block % view.channels;
+      piece.channels = 1;
+      block /= view.channels;
+    }
+    piece.tile = block * segments + segment;
+    piece.first_image = block * images_per_tile;
+    piece.last_image = std::min(view.images, piece.first_image + images_per_tile);
+    piece.first_pixel = segment * pixels_per_tile;
+    piece.last_pixel = std::min(view.pixels, piece.first_pixel + pixels_per_tile);
+    if (order == LaneOrder::plane) {
+      piece.lanes = large_plane_lanes;
+    } else if (order == LaneOrder::planes) {
+      piece.lanes = plane_lanes * view.channels;
+    } else {
+      // So many pixels that they fill vector registers.
+      const int64_t pixels = 32 / std::gcd<int64_t>(view.channels, 32);
+      piece.lanes = pixels * view.channels <= max_lanes ? pixels * view.channels : view.channels;
+    }
+    return piece;
   }
 };
-
-/// Rows of equally many adjacent elements, `lanes`, at distance `stride`, and what is left behind them.
-struct Strip {
-  int64_t begin;
-  int64_t rows;
-  int64_t lanes;
-  int64_t stride;
-  int64_t left;  ///< elements after the last row, fewer than lanes: they belong to the first lanes
-};
-
-/// Lanes of a channels_last tile: whole pixels, so many that they fill vector registers.
-int64_t lanes_of_pixels(int64_t channels) {
-  const int64_t pixels = 32 / std::gcd<int64_t>(channels, 32);
-  return pixels * channels <= max_lanes ? pixels * channels : channels;
-}
-
-/// Calls `f(strip)` for the strips that make up one piece. Lane l of a strip belongs to channel l % channels
-/// in channels_last, else all lanes belong to channel `c`.
-template <class F>
-void for_strips(const Tiling& tiling, const Tiling::Range& range, int64_t c, int64_t lanes, const F& f) {
-  const ChannelView& view = tiling.view;
-  if (view.channels_last) {
-    const int64_t n = (range.last_pixel - range.first_pixel) * view.channels;
-    const int64_t begin = (range.first_image * view.pixels + range.first_pixel) * view.channels;
-    f(Strip{begin, n / lanes, lanes, lanes, n % lanes});
-    return;
-  }
-  const int64_t begin = (range.first_image * view.channels + c) * view.pixels + range.first_pixel;
-  const int64_t image = view.channels * view.pixels;
-  const int64_t images = range.last_image - range.first_image;
-  const int64_t n = range.last_pixel - range.first_pixel;
-  if (lanes == n) {
-    f(Strip{begin, images, n, image, 0});
-    return;
-  }
-  for (int64_t i = 0; i < images; ++i) f(Strip{begin + i * image, n / lanes, lanes, lanes, n % lanes});
-}
-
-/// Lanes of the pieces of a tile. A small plane is one row: then the images are the rows.
-int64_t lanes_of(const Tiling& tiling, const Tiling::Range& range) {
-  if (tiling.view.channels_last) return lanes_of_pixels(tiling.view.channels);
-  const int64_t pixels = range.last_pixel - range.first_pixel;
-  return pixels <= 256 ? pixels : 64;
-}
 
 /// Calls `f.operator()<L>(first)` for blocks of L lanes that together are `lanes`.
 template <class F>
@@ -127,34 +138,8 @@ auto store(T* to) {
   return Eigen::Map<Lanes<T, L>>(to);
 }
 
-/// sums[k][lane] += terms(index of element, lane)[k], over all rows: `terms.operator()<L>(at, lane)` gives K
-/// arrays.
-template <class T, std::size_t K, class Terms>
-void add_rows(const Strip& strip, const std::array<T*, K>& sums, const Terms& terms) {
-  for_lane_blocks(strip.lanes, [&]<int L>(int64_t lane) {
-    std::array<Lanes<T, L>, K> own;
-    for (std::size_t k = 0; k < K; ++k) own[k] = load<L>(sums[k] + lane);
-    const auto row_terms = terms.template at_lane<L>(lane);
-    for (int64_t r = 0; r < strip.rows; ++r) row_terms(strip.begin + r * strip.stride + lane, own);
-    for (std::size_t k = 0; k < K; ++k) store<L>(sums[k] + lane) = own[k];
-  });
-  if (strip.left == 0) return;
-  add_rows<T, K>(Strip{strip.begin + strip.rows * strip.stride, 1, strip.left, 0, 0}, sums, terms);
-}
-
-/// Adds up lanes of one channel. Returns the number of channels the lanes belong to.
-template <class T>
-void fold(T* sums, int64_t lanes, int64_t channels) {
-  for (int64_t lane = channels; lane < lanes; lane += channels)
-    for (int64_t c = 0; c < channels; ++c) sums[c] += sums[lane + c];
-}
-
-/// Repeats the first `channels` numbers over all lanes.
-template <class T>
-void spread(T* numbers, int64_t lanes, int64_t channels) {
-  for (int64_t lane = channels; lane < lanes; ++lane) numbers[lane] = numbers[lane - channels];
-}
-
+/// Terms of the sums: `at_lane<L>(lane)` gives a function that adds those of L elements from index `at` on to
+/// `sums`.
 template <class T>
 struct PlainTerms {
   const T* x;
@@ -167,7 +152,7 @@ struct PlainTerms {
 template <class T>
 struct ShiftedTerms {
   const T* x;
-  const T* shift;
+  const T* shift;  ///< of each lane
   template <int L>
   auto at_lane(int64_t lane) const {
     return [x = x, pivot = Lanes<T, L>(load<L>(shift + lane))](int64_t at, std::array<Lanes<T, L>, 2>& sums) {
@@ -182,7 +167,7 @@ template <class T>
 struct GradientTerms {
   const T* dy;
   const T* x;
-  const T* shift;
+  const T* shift;  ///< of each lane
   template <int L>
   auto at_lane(int64_t lane) const {
     return [dy = dy, x = x, pivot = Lanes<T, L>(load<L>(shift + lane))](int64_t at,
@@ -194,6 +179,108 @@ struct GradientTerms {
   }
 };
 
+/// Adds the terms of `rows` rows of adjacent elements, `lanes` each, to sums[k][lane].
+template <class T, std::size_t K, class Terms>
+void add_rows(int64_t begin, int64_t rows, int64_t lanes, const std::array<T*, K>& sums, const Terms& terms) {
+  for_lane_blocks(lanes, [&]<int L>(int64_t lane) {
+    std::array<Lanes<T, L>, K> own;
+    for (std::size_t k = 0; k < K; ++k) own[k] = load<L>(sums[k] + lane);
+    const auto add = terms.template at_lane<L>(lane);
+    for (int64_t r = 0; r < rows; ++r) add(begin + r * lanes + lane, own);
+    for (std::size_t k = 0; k < K; ++k) store<L>(sums[k] + lane) = own[k];
+  });
+}
+
+/// The same for one small plane, whose lanes are the first plane_lanes of `sums`.
+template <class T, std::size_t K, class Terms>
+void add_plane(int64_t begin, int64_t pixels, int64_t lane, const std::array<T*, K>& sums,
+               const Terms& terms) {
+  constexpr int L = plane_lanes;
+  std::array<Lanes<T, L>, K> own;
+  for (std::size_t k = 0; k < K; ++k) own[k] = load<L>(sums[k] + lane);
+  const auto add = terms.template at_lane<L>(lane);
+  int64_t p = 0;
+  for (; p + L <= pixels; p += L) add(begin + p, own);
+  for (std::size_t k = 0; k < K; ++k) store<L>(sums[k] + lane) = own[k];
+  for (int64_t rest = 0; p < pixels; ++p, ++rest) {
+    std::array<Lanes<T, 1>, K> one;
+    for (std::size_t k = 0; k < K; ++k) one[k] = load<1>(sums[k] + lane + rest);
+    terms.template at_lane<1>(lane + rest)(begin + p, one);
+    for (std::size_t k = 0; k < K; ++k) sums[k][lane + rest] = one[k].value();
+  }
+}
+
+/// Adds the terms of all elements of a piece to sums[k][lane].
+template <class T, std::size_t K, class Terms>
+void add_piece(const Tiling& tiling, const Piece& piece, const std::array<T*, K>& sums, const Terms& terms) {
+  const ChannelView& view = tiling.view;
+  if (tiling.order == LaneOrder::planes) {
+    int64_t at = piece.first_image * view.channels * view.pixels;
+    for (int64_t n = piece.first_image; n < piece.last_image; ++n)
+      for (int64_t c = 0; c < view.channels; ++c, at += view.pixels)
+        add_plane<T, K>(at, view.pixels, c * plane_lanes, sums, terms);
+    return;
+  }
+  const bool last = tiling.order == LaneOrder::pixels;
+  const int64_t n = (piece.last_pixel - piece.first_pixel) * (last ? view.channels : 1);
+  const int64_t begin =
+      last ? (piece.first_image * view.pixels + piece.first_pixel) * view.channels
+           : (piece.first_image * view.channels + piece.first_channel) * view.pixels + piece.first_pixel;
+  const int64_t rows = n / piece.lanes;
+  add_rows<T, K>(begin, rows, piece.lanes, sums, terms);
+  // What is left belongs to the first lanes.
+  add_rows<T, K>(begin + rows * piece.lanes, 1, n - rows * piece.lanes, sums, terms);
+}
+
+/// Adds up the lanes of each channel of a piece, into the first of `sums`.
+template <class T>
+void fold(const Tiling& tiling, const Piece& piece, T* sums) {
+  if (tiling.order == LaneOrder::planes) {
+    for (int64_t c = 0; c < piece.channels; ++c) sums[c] = load<plane_lanes>(sums + c * plane_lanes).sum();
+    return;
+  }
+  if (tiling.order == LaneOrder::plane) {
+    sums[0] = load<large_plane_lanes>(sums).sum();
+    return;
+  }
+  for (int64_t groups = piece.lanes / piece.channels; groups > 1;) {
+    const int64_t upper = groups / 2 * piece.channels;
+    const int64_t kept = (groups - groups / 2) * piece.channels;
+    for (int64_t i = 0; i < upper; ++i) sums[i] += sums[kept + i];
+    groups -= groups / 2;
+  }
+}
+
+/// Gives each lane the number of its channel.
+template <class T>
+void spread(const Tiling& tiling, const Piece& piece, T* numbers) {
+  if (tiling.order == LaneOrder::planes) {
+    for (int64_t c = piece.channels; c-- > 0;)
+      std::fill_n(numbers + c * plane_lanes, plane_lanes, T(numbers[c]));
+    return;
+  }
+  if (tiling.order == LaneOrder::plane) {
+    std::fill_n(numbers, piece.lanes, T(numbers[0]));
+    return;
+  }
+  for (int64_t lane = piece.channels; lane < piece.lanes; ++lane)
+    numbers[lane] = numbers[lane - piece.channels];
+}
+
+/// Runs `body(piece, scratch)` for all pieces of a tiling; scratch is `arrays` arrays of lanes, zeros.
+template <class T, class Body>
+void for_pieces(const Tiling& tiling, int64_t arrays, const Body& body) {
+  if (tiling.view.numel() == 0) return;
+  parallel_for(0, tiling.pieces(), 1, [&](int64_t first, int64_t last) {
+    std::vector<T> scratch;
+    for (int64_t i = first; i < last; ++i) {
+      const Piece piece = tiling.piece(i);
+      scratch.assign(static_cast<std::size_t>(arrays * piece.lanes), T(0));
+      body(piece, scratch.data());
+    }
+  });
+}
+
 /// Two numbers for each channel of each tile, [tiles, channels].
 struct Partials {
   Partials(int64_t tiles, int64_t channels)
@@ -203,21 +290,30 @@ struct Partials {
   std::vector<double> second;
 };
 
-/// Runs `piece(tile, range, c, lanes, channels, scratch)` for all pieces of a tiling; `channels` are those
-/// that the lanes belong to, scratch is `buffers` arrays of lanes.
-template <class T, class Piece>
-void for_pieces(const Tiling& tiling, int64_t buffers, const Piece& piece) {
-  const ChannelView& view = tiling.view;
-  if (view.numel() == 0) return;
-  parallel_for(0, tiling.pieces(), 1, [&](int64_t first, int64_t last) {
-    std::vector<T> scratch;
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t tile = view.channels_last ? i : i / view.channels;
-      const int64_t c = view.channels_last ? 0 : i % view.channels;
-      const Tiling::Range range = tiling.range(tile);
-      const int64_t lanes = lanes_of(tiling, range);
-      scratch.assign(static_cast<std::size_t>(buffers * lanes), T(0));
-      piece(tile, range, c, lanes, view.channels_last ? view.channels : 1, scratch.data());
+/// Groups [first, last), whose numbers of one tile start at `at` in Partials: `values` each, after `before`
+/// that are merged already.
+struct Merge {
+  int64_t first, last;
+  int64_t at;
+  double before, values;
+};
+
+/// Calls `merge(Merge)` for all tiles of all groups, those of a group in order.
+template <class F>
+void merge_tiles(const Tiling& tiling, int64_t groups, const F& merge) {
+  if (tiling.view.numel() == 0) return;
+  const int64_t channels = tiling.view.channels;
+  const int64_t tiles = tiling.tiles() * channels / groups;
+  parallel_for(0, groups, 64, [&](int64_t first, int64_t last) {
+    for (int64_t image = first / channels; image <= (last - 1) / channels; ++image) {
+      const int64_t begin = std::max(first, image * channels);
+      const int64_t end = std::min(last, (image + 1) * channels);
+      double before = 0;
+      for (int64_t tile = image * tiles; tile < (image + 1) * tiles; ++tile) {
+        const auto values = static_cast<double>(tiling.values(tile));
+        merge(Merge{begin, end, tile * channels + begin - image * channels, before, values});
+        before += values;
+      }
     }
   });
 }
@@ -227,53 +323,39 @@ void for_pieces(const Tiling& tiling, int64_t buffers, const Piece& piece) {
 template <class T>
 Moments channel_moments(const ChannelView& view, bool per_image, const T* x) {
   const Tiling tiling(view, per_image);
-  const int64_t channels = view.channels;
-  Partials parts(tiling.tiles(), channels);
-  for_pieces<T>(
-      tiling, 3,
-      [&](int64_t tile, const Tiling::Range& range, int64_t c, int64_t lanes, int64_t own, T* scratch) {
-        T* pivot = scratch;
-        T* sum = scratch + lanes;
-        T* square = scratch + 2 * lanes;
-        for_strips(tiling, range, c, lanes,
-                   [&](const Strip& strip) { add_rows<T, 1>(strip, {pivot}, PlainTerms<T>{x}); });
-        fold(pivot, lanes, own);
-        const auto n = static_cast<double>(range.values());
-        for (int64_t k = 0; k < own; ++k) pivot[k] /= static_cast<T>(n);
-        spread(pivot, lanes, own);
-        for_strips(tiling, range, c, lanes, [&](const Strip& strip) {
-          add_rows<T, 2>(strip, {sum, square}, ShiftedTerms<T>{x, pivot});
-        });
-        fold(sum, lanes, own);
-        fold(square, lanes, own);
-        for (int64_t k = 0; k < own; ++k) {
-          // The pivot is the mean up to rounding; what is left of it is taken out here.
-          const auto at = static_cast<std::size_t>(tile * channels + c + k);
-          const double rest = static_cast<double>(sum[k]) / n;
-          const double m2 = static_cast<double>(square[k]) - rest * static_cast<double>(sum[k]);
-          parts.first[at] = static_cast<double>(pivot[k]) + rest;
-          parts.second[at] = m2 < 0 ? 0 : m2;
-        }
-      });
-  const int64_t images = per_image ? view.images : 1;
-  const int64_t tiles = images == 0 ? 0 : tiling.tiles() / images;
-  Moments moments{std::vector<double>(static_cast<std::size_t>(images * channels)),
-                  std::vector<double>(static_cast<std::size_t>(images * channels))};
-  if (view.numel() == 0) return moments;
-  parallel_for(0, images * channels, 64, [&](int64_t first, int64_t last) {
-    for (int64_t group = first; group < last; ++group) {
-      const int64_t image = group / channels;
-      const int64_t c = group % channels;
-      auto& mean = moments.mean[static_cast<std::size_t>(group)];
-      auto& m2 = moments.m2[static_cast<std::size_t>(group)];
-      double n = 0;
-      for (int64_t tile = image * tiles; tile < (image + 1) * tiles; ++tile) {
-        const auto at = static_cast<std::size_t>(tile * channels + c);
-        const auto own = static_cast<double>(tiling.range(tile).values());
-        merge_moments(mean, m2, n, parts.first[at], parts.second[at], own);
-        n += own;
-      }
+  Partials parts(tiling.tiles(), view.channels);
+  for_pieces<T>(tiling, 3, [&](const Piece& piece, T* scratch) {
+    T* pivot = scratch;
+    T* sum = scratch + piece.lanes;
+    T* square = scratch + 2 * piece.lanes;
+    add_piece<T, 1>(tiling, piece, {pivot}, PlainTerms<T>{x});
+    fold(tiling, piece, pivot);
+    const auto n = static_cast<double>(piece.values());
+    for (int64_t c = 0; c < piece.channels; ++c) pivot[c] /= static_cast<T>(n);
+    spread(tiling, piece, pivot);
+    add_piece<T, 2>(tiling, piece, {sum, square}, ShiftedTerms<T>{x, pivot});
+    fold(tiling, piece, sum);
+    fold(tiling, piece, square);
+    const int64_t lanes_apart = tiling.order == LaneOrder::planes ? plane_lanes : 1;
+    for (int64_t c = 0; c < piece.channels; ++c) {
+      // The pivot is the mean up to rounding; what is left of it is taken out here.
+      const auto at = static_cast<std::size_t>(piece.tile * view.channels + piece.first_channel + c);
+      const double rest = static_cast<double>(sum[c]) / n;
+      const double m2 = static_cast<double>(square[c]) - rest * static_cast<double>(sum[c]);
+      parts.first[at] = static_cast<double>(pivot[c * lanes_apart]) + rest;
+      parts.second[at] = m2 < 0 ? 0 : m2;
     }
+  });
+  const int64_t groups = (per_image ? view.images : 1) * view.channels;
+  Moments moments{std::vector<double>(static_cast<std::size_t>(groups)),
+                  std::vector<double>(static_cast<std::size_t>(groups))};
+  merge_tiles(tiling, groups, [&](const Merge& of) {
+    double* mean = moments.mean.data();
+    double* m2 = moments.m2.data();
+    const double* more_mean = parts.first.data() + of.at - of.first;
+    const double* more_m2 = parts.second.data() + of.at - of.first;
+    for (int64_t group = of.first; group < of.last; ++group)
+      merge_moments(mean[group], m2[group], of.before, more_mean[group], more_m2[group], of.values);
   });
   return moments;
 }
@@ -282,67 +364,65 @@ template <class T>
 GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
                                    const std::vector<T>& shift) {
   const Tiling tiling(view, per_image);
-  const int64_t channels = view.channels;
-  Partials parts(tiling.tiles(), channels);
-  for_pieces<T>(
-      tiling, 3,
-      [&](int64_t tile, const Tiling::Range& range, int64_t c, int64_t lanes, int64_t own, T* scratch) {
-        T* pivot = scratch;
-        T* sum = scratch + lanes;
-        T* product = scratch + 2 * lanes;
-        const int64_t group = (per_image ? range.first_image * channels : 0) + c;
-        std::copy_n(shift.data() + group, own, pivot);
-        spread(pivot, lanes, own);
-        for_strips(tiling, range, c, lanes, [&](const Strip& strip) {
-          add_rows<T, 2>(strip, {sum, product}, GradientTerms<T>{dy, x, pivot});
-        });
-        fold(sum, lanes, own);
-        fold(product, lanes, own);
-        for (int64_t k = 0; k < own; ++k) {
-          const auto at = static_cast<std::size_t>(tile * channels + c + k);
-          parts.first[at] = static_cast<double>(sum[k]);
-          parts.second[at] = static_cast<double>(product[k]);
-        }
-      });
-  const int64_t images = per_image ? view.images : 1;
-  const int64_t tiles = images == 0 ? 0 : tiling.tiles() / images;
-  GradientSums sums{std::vector<double>(static_cast<std::size_t>(images * channels)),
-                    std::vector<double>(static_cast<std::size_t>(images * channels))};
-  if (view.numel() == 0) return sums;
-  parallel_for(0, images * channels, 64, [&](int64_t first, int64_t last) {
-    for (int64_t group = first; group < last; ++group)
-      for (int64_t tile = group / channels * tiles; tile < (group / channels + 1) * tiles; ++tile) {
-        const auto at = static_cast<std::size_t>(tile * channels + group % channels);
-        sums.dy[static_cast<std::size_t>(group)] += parts.first[at];
-        sums.dy_x[static_cast<std::size_t>(group)] += parts.second[at];
-      }
+  Partials parts(tiling.tiles(), view.channels);
+  for_pieces<T>(tiling, 3, [&](const Piece& piece, T* scratch) {
+    T* pivot = scratch;
+    T* sum = scratch + piece.lanes;
+    T* product = scratch + 2 * piece.lanes;
+    const int64_t group = (per_image ? piece.first_image * view.channels : 0) + piece.first_channel;
+    std::copy_n(shift.data() + group, piece.channels, pivot);
+    spread(tiling, piece, pivot);
+    add_piece<T, 2>(tiling, piece, {sum, product}, GradientTerms<T>{dy, x, pivot});
+    fold(tiling, piece, sum);
+    fold(tiling, piece, product);
+    const auto at = static_cast<std::ptrdiff_t>(piece.tile * view.channels + piece.first_channel);
+    std::copy_n(sum, piece.channels, parts.first.begin() + at);
+    std::copy_n(product, piece.channels, parts.second.begin() + at);
+  });
+  const auto groups = static_cast<std::size_t>((per_image ? view.images : 1) * view.channels);
+  GradientSums sums{std::vector<double>(groups), std::vector<double>(groups)};
+  merge_tiles(tiling, static_cast<int64_t>(groups), [&](const Merge& of) {
+    double* dy_sum = sums.dy.data();
+    double* product_sum = sums.dy_x.data();
+    const double* more_dy = parts.first.data() + of.at - of.first;
+    const double* more_product = parts.second.data() + of.at - of.first;
+    for (int64_t group = of.first; group < of.last; ++group) {
+      dy_sum[group] += more_dy[group];
+      product_sum[group] += more_product[group];
+    }
   });
   return sums;
 }
 
 namespace {
 
-/// Spreads the numbers of the groups over the lanes of a piece, then calls `f(begin, n)` for runs of adjacent
-/// elements, element i of which belongs to lane i: n is `lanes` or less.
+/// Calls `f.operator()<each>(begin, n, numbers)` for runs of adjacent elements, with the numbers of their
+/// groups: one for each element when `each`, else one for all.
 template <class T, std::size_t K, class F>
 void for_runs(const ChannelView& view, bool per_image, const std::array<const T*, K>& numbers, const F& f) {
   const Tiling tiling(view, per_image);
-  for_pieces<T>(tiling, static_cast<int64_t>(K),
-                [&](int64_t, const Tiling::Range& range, int64_t c, int64_t lanes, int64_t own, T* scratch) {
-                  const int64_t group = (per_image ? range.first_image * view.channels : 0) + c;
-                  std::array<const T*, K> spread_numbers;
-                  for (std::size_t k = 0; k < K; ++k) {
-                    T* mine = scratch + static_cast<int64_t>(k) * lanes;
-                    std::copy_n(numbers[k] + group, own, mine);
-                    spread(mine, lanes, own);
-                    spread_numbers[k] = mine;
-                  }
-                  for_strips(tiling, range, c, lanes, [&](const Strip& strip) {
-                    for (int64_t r = 0; r < strip.rows; ++r)
-                      f(strip.begin + r * strip.stride, strip.lanes, spread_numbers);
-                    f(strip.begin + strip.rows * strip.stride, strip.left, spread_numbers);
-                  });
-                });
+  for_pieces<T>(tiling, static_cast<int64_t>(K), [&](const Piece& piece, T* scratch) {
+    std::array<const T*, K> own;
+    if (tiling.order == LaneOrder::pixels) {
+      for (std::size_t k = 0; k < K; ++k) {
+        T* mine = scratch + static_cast<int64_t>(k) * piece.lanes;
+        std::copy_n(numbers[k] + (per_image ? piece.first_image * view.channels : 0), piece.channels, mine);
+        spread(tiling, piece, mine);
+        own[k] = mine;
+      }
+      const int64_t begin = (piece.first_image * tiling.view.pixels + piece.first_pixel) * view.channels;
+      const int64_t end = begin + (piece.last_pixel - piece.first_pixel) * view.channels;
+      for (int64_t at = begin; at < end; at += piece.lanes)
+        f.template operator()<true>(at, std::min(piece.lanes, end - at), own);
+      return;
+    }
+    for (int64_t n = piece.first_image; n < piece.last_image; ++n)
+      for (int64_t c = piece.first_channel; c < piece.first_channel + piece.channels; ++c) {
+        for (std::size_t k = 0; k < K; ++k) own[k] = numbers[k] + (per_image ? n * view.channels : 0) + c;
+        f.template operator()<false>((n * view.channels + c) * view.pixels + piece.first_pixel,
+                                     piece.last_pixel - piece.first_pixel, own);
+      }
+  });
 }
 
 }  // namespace
@@ -350,13 +430,16 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
 template <class T>
 void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, T* y) {
   for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
-                 [x, y](int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
+                 [x, y]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
                    const T* __restrict from = x + begin;
                    T* __restrict to = y + begin;
                    const T* __restrict shift = of[0];
                    const T* __restrict scale = of[1];
                    const T* __restrict bias = of[2];
-                   for (int64_t i = 0; i < n; ++i) to[i] = (from[i] - shift[i]) * scale[i] + bias[i];
+                   for (int64_t i = 0; i < n; ++i) {
+                     const int64_t k = each ? i : 0;
+                     to[i] = (from[i] - shift[k]) * scale[k] + bias[k];
+                   }
                  });
 }
 
@@ -365,7 +448,7 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
                             const InputGradient<T>& numbers, T* dx) {
   for_runs<T, 4>(view, per_image,
                  {numbers.shift.data(), numbers.scale.data(), numbers.slope.data(), numbers.offset.data()},
-                 [dy, x, dx](int64_t begin, int64_t n, const std::array<const T*, 4>& of) {
+                 [dy, x, dx]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 4>& of) {
                    const T* __restrict gradient = dy + begin;
                    const T* __restrict from = x + begin;
                    T* __restrict to = dx + begin;
@@ -373,8 +456,10 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
                    const T* __restrict scale = of[1];
                    const T* __restrict slope = of[2];
                    const T* __restrict offset = of[3];
-                   for (int64_t i = 0; i < n; ++i)
-                     to[i] = gradient[i] * scale[i] - (from[i] - shift[i]) * slope[i] - offset[i];
+                   for (int64_t i = 0; i < n; ++i) {
+                     const int64_t k = each ? i : 0;
+                     to[i] = gradient[i] * scale[k] - (from[i] - shift[k]) * slope[k] - offset[k];
+                   }
                  });
 }
 
