@@ -1,7 +1,12 @@
 #include "pleat/autograd/functions/shape.h"
 
+#include <functional>
+
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat {
@@ -11,19 +16,69 @@ namespace {
 template <class F>
 Tensor record_reshape(const char* name, const Tensor& y, const Tensor& x, F backward) {
   const bool shares = y.impl().storage == x.impl().storage;
-  return shares ? record_view(name, y, x, std::move(backward)) : record(name, y, {grad_of(x, std::move(backward))});
+  return shares ? record_view(name, y, x, std::move(backward))
+                : record(name, y, {grad_of(x, std::move(backward))});
+}
+
+/// Functions whose gradient is the same elements in the shape of the input.
+Tensor record_same_elements(const char* name, const Tensor& y, const Tensor& x) {
+  return record_reshape(name, y, x, [shape = x.shape()](const Tensor& dy) { return reshape(dy, shape); });
+}
+
+/// What a gradient is embedded in.
+struct Frame {
+  Shape shape;
+  MemoryFormat format;
+};
+
+using View = std::function<Tensor(const Tensor&)>;
+using Embed = std::function<void(const Tensor& frame, const Tensor& dy)>;
+
+/// The adjoint of a view of some of the elements: zeros in the shape of the view's input, and `dy` in the
+/// places that the view reads. Its own derivative is the view.
+Tensor embed(const Tensor& dy, const Frame& frame, const Embed& put, const View& view) {
+  const Tensor dx = zeros(frame.shape, {.dtype = dy.dtype(), .device = dy.device(), .format = frame.format});
+  put(dx, dy);
+  return record("embed", dx, {grad_of(dy, view)});
+}
+
+/// Records `view(x)` = `raw`, a view of some of the elements of x.
+Tensor record_part(const char* name, const Tensor& raw, const Tensor& x, Embed put, View view) {
+  return record_view(name, raw, x,
+                     [frame = Frame{x.shape(), x.memory_format()}, put = std::move(put),
+                      view = std::move(view)](const Tensor& dy) { return embed(dy, frame, put, view); });
+}
+
+/// `put` for a view that reads no element twice.
+template <class RawView>
+Embed copy_to(RawView raw_view) {
+  return [raw_view](const Tensor& frame, const Tensor& dy) { ops::copy_into(raw_view(frame), dy); };
 }
 
 }  // namespace
 
+Tensor view(const Tensor& x, Shape shape) {
+  return record_same_elements("view", ops::view(x, std::move(shape)), x);
+}
+
 Tensor reshape(const Tensor& x, Shape shape) {
-  return record_reshape("reshape", ops::reshape(x, std::move(shape)), x,
-                        [shape = x.shape()](const Tensor& dy) { return reshape(dy, shape); });
+  return record_same_elements("reshape", ops::reshape(x, std::move(shape)), x);
 }
 
 Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
-  return record_reshape("flatten", ops::flatten(x, first, last), x,
-                        [shape = x.shape()](const Tensor& dy) { return reshape(dy, shape); });
+  return record_same_elements("flatten", ops::flatten(x, first, last), x);
+}
+
+Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
+  return record_same_elements("unflatten", ops::unflatten(x, dim, sizes), x);
+}
+
+Tensor squeeze(const Tensor& x, const Dims& dims) {
+  return record_same_elements("squeeze", ops::squeeze(x, dims), x);
+}
+
+Tensor unsqueeze(const Tensor& x, int64_t dim) {
+  return record_same_elements("unsqueeze", ops::unsqueeze(x, dim), x);
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
@@ -35,8 +90,52 @@ Tensor permute(const Tensor& x, const Dims& order) {
   std::vector<int64_t> inverse(order.values.size());
   const Tensor y = ops::permute(x, order);
   for (std::size_t i = 0; i < inverse.size(); ++i)
-    inverse[static_cast<std::size_t>(normalize_dim(order.values[i], x.rank(), "permute"))] = static_cast<int64_t>(i);
+    inverse[static_cast<std::size_t>(normalize_dim(order.values[i], x.rank(), "permute"))] =
+        static_cast<int64_t>(i);
   return record_view("permute", y, x, [inverse](const Tensor& dy) { return permute(dy, inverse); });
+}
+
+Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
+  return record_view("transpose", ops::transpose(x, dim0, dim1), x,
+                     [dim0, dim1](const Tensor& dy) { return transpose(dy, dim0, dim1); });
+}
+
+Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t step) {
+  return record_part("slice", ops::slice(x, dim, start, end, step), x,
+                     copy_to([=](const Tensor& t) { return ops::slice(t, dim, start, end, step); }),
+                     [=](const Tensor& t) { return slice(t, dim, start, end, step); });
+}
+
+Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+  return record_part("narrow", ops::narrow(x, dim, start, length), x,
+                     copy_to([=](const Tensor& t) { return ops::narrow(t, dim, start, length); }),
+                     [=](const Tensor& t) { return narrow(t, dim, start, length); });
+}
+
+Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+  return record_part("select", ops::select(x, dim, index), x,
+                     copy_to([=](const Tensor& t) { return ops::select(t, dim, index); }),
+                     [=](const Tensor& t) { return select(t, dim, index); });
+}
+
+Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
+  const int64_t along = x.rank() == 0 ? 0 : normalize_dim(dim, x.rank(), "unfold_dimension");
+  // Windows overlap, but the elements at one place of all windows do not.
+  const auto put = [=](const Tensor& frame, const Tensor& dy) {
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t end = i + (dy.size(along) - 1) * step + 1;
+      const Tensor place = ops::slice(frame, along, i, end, step);
+      ops::add_into(place, place, ops::select(dy, -1, i));
+    }
+  };
+  return record_part("unfold_dimension", ops::unfold_dimension(x, dim, size, step), x, put,
+                     [=](const Tensor& t) { return unfold_dimension(t, along, size, step); });
+}
+
+Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim0, int64_t dim1) {
+  return record_part("diagonal", ops::diagonal(x, offset, dim0, dim1), x,
+                     copy_to([=](const Tensor& t) { return ops::diagonal(t, offset, dim0, dim1); }),
+                     [=](const Tensor& t) { return diagonal(t, offset, dim0, dim1); });
 }
 
 }  // namespace pleat

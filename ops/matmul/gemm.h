@@ -37,5 +37,7 @@ void gemm_serial(const Gemm<double>& product);
 /// of threads.
 void gemm(const Gemm<float>& product);
 void gemm(const Gemm<double>& product);
+/// Integers, modulo 2^64, by a plain loop.
+void gemm(const Gemm<int64_t>& product);
 
 }  // namespace pleat::ops

@@ -20,17 +20,17 @@ Shape without_wildcard(const char* op, Shape shape, int64_t numel) {
   if (wildcard != shape.end()) {
     *wildcard = 1;
     const int64_t rest = count(shape);
-    check<ShapeError>(rest != 0 && numel % rest == 0, "{}: no size in place of -1 makes {} elements of the others' {}",
-                      op, numel, rest);
+    check<ShapeError>(rest != 0 && numel % rest == 0,
+                      "{}: no size in place of -1 makes {} elements of the others' {}", op, numel, rest);
     *wildcard = numel / rest;
   }
-  check<ShapeError>(count(shape) == numel, "{}: shape {} has {} elements, the tensor {}", op, shape, count(shape),
-                    numel);
+  check<ShapeError>(count(shape) == numel, "{}: shape {} has {} elements, the tensor {}", op, shape,
+                    count(shape), numel);
   return shape;
 }
 
-/// Strides under which `shape` reads x's elements in row-major order, where there are such: dimensions of x that step
-/// evenly form a block, and each block must be made of whole new dimensions.
+/// Strides under which `shape` reads x's elements in row-major order, where there are such: dimensions of x
+/// that step evenly form a block, and each block must be made of whole new dimensions.
 std::optional<Strides> view_strides(const Tensor& x, const Shape& shape) {
   if (x.numel() == 0) return dense_strides(shape);
   Strides strides(shape.size());
@@ -64,7 +64,8 @@ Tensor view(const Tensor& x, Shape shape) {
 
 Tensor reshape(const Tensor& x, Shape shape) {
   shape = without_wildcard("reshape", std::move(shape), x.numel());
-  if (const auto strides = view_strides(x, shape)) return x.as_strided(std::move(shape), *strides, x.offset());
+  if (const auto strides = view_strides(x, shape))
+    return x.as_strided(std::move(shape), *strides, x.offset());
   const Tensor dense = empty(x.shape(), {.dtype = x.dtype(), .device = x.device()});
   copy_into(dense, x);
   Strides strides = dense_strides(shape);
@@ -108,8 +109,9 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   for (std::size_t d = added; d < shape.size(); ++d) {
     const int64_t own = x.shape()[d - added];
     if (sizes[d] == -1) sizes[d] = own;
-    check<ShapeError>(own == sizes[d] || own == 1, "expand: {} cannot stretch to {}: size {} of dimension {} is not 1",
-                      x.shape(), shape, own, d - added);
+    check<ShapeError>(own == sizes[d] || own == 1,
+                      "expand: {} cannot stretch to {}: size {} of dimension {} is not 1", x.shape(), shape,
+                      own, d - added);
     strides[d] = own == sizes[d] ? x.strides()[d - added] : 0;
   }
   return x.as_strided(std::move(sizes), std::move(strides), x.offset());
@@ -126,7 +128,7 @@ Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t s
   Shape shape = x.shape();
   Strides strides = x.strides();
   const int64_t offset = x.offset() + (start < size ? start * strides[d] : 0);
-  shape[d] = (end - start + step - 1) / step;
+  shape[d] = (end - start) / step + ((end - start) % step != 0 ? 1 : 0);  // start + step may overflow
   if (shape[d] > 1) strides[d] *= step;
   return x.as_strided(std::move(shape), std::move(strides), offset);
 }
@@ -135,7 +137,8 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
   check<ShapeError>(x.rank() > 0, "narrow: a tensor of rank 0 has nothing to narrow");
   const int64_t size = x.size(dim);
   check<IndexError>(start >= 0 && length >= 0 && start <= size && length <= size - start,
-                    "narrow: {} elements from {} reach outside dimension {} of {}", length, start, dim, x.shape());
+                    "narrow: {} elements from {} reach outside dimension {} of {}", length, start, dim,
+                    x.shape());
   return slice(x, dim, start, start + length);
 }
 
@@ -143,8 +146,8 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
   check<ShapeError>(x.rank() > 0, "select: a tensor of rank 0 has nothing to select");
   const auto d = at(normalize_dim(dim, x.rank(), "select"));
   const int64_t size = x.shape()[d];
-  check<IndexError>(index >= -size && index < size, "select: index {} is outside dimension {} of {}", index, dim,
-                    x.shape());
+  check<IndexError>(index >= -size && index < size, "select: index {} is outside dimension {} of {}", index,
+                    dim, x.shape());
   Shape shape = x.shape();
   Strides strides = x.strides();
   const int64_t offset = x.offset() + (index < 0 ? index + size : index) * strides[d];
@@ -203,8 +206,8 @@ Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step
   const auto d = at(normalize_dim(dim, x.rank(), "unfold_dimension"));
   const int64_t extent = x.shape()[d];
   check<ValueError>(step >= 1, "unfold_dimension: step must be at least 1, got {}", step);
-  check<ShapeError>(size >= 0 && size <= extent, "unfold_dimension: windows of {} do not fit dimension {} of {}", size,
-                    dim, x.shape());
+  check<ShapeError>(size >= 0 && size <= extent,
+                    "unfold_dimension: windows of {} do not fit dimension {} of {}", size, dim, x.shape());
   Shape shape = x.shape();
   Strides strides = x.strides();
   const int64_t own = strides[d];
@@ -222,7 +225,8 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim0, int64_t dim1) {
   const int64_t rows = x.shape()[a];
   const int64_t columns = x.shape()[b];
   const bool inside = offset > -rows && offset < columns;
-  const int64_t length = inside ? std::min(offset < 0 ? rows + offset : rows, offset < 0 ? columns : columns - offset) : 0;
+  const int64_t length =
+      inside ? std::min(offset < 0 ? rows + offset : rows, offset < 0 ? columns : columns - offset) : 0;
   const int64_t start = length == 0 ? 0 : offset < 0 ? -offset * x.strides()[a] : offset * x.strides()[b];
   Shape shape;
   Strides strides;

@@ -4,13 +4,13 @@
 
 #include "pleat/core/tensor.h"
 
-/// Views: other shapes and strides over the same storage, without copies (`reshape` copies where no strides fit).
-/// Dimensions may be negative, counting from the end.
+/// Views: other shapes and strides over the same storage, without copies (`reshape` copies where no strides
+/// fit). Dimensions may be negative, counting from the end.
 
 namespace pleat::ops {
 
-/// The same elements in row-major order under another shape; one size may be -1. `view` throws ShapeError when that
-/// needs a copy, `reshape` makes it.
+/// The same elements in row-major order under another shape; one size may be -1. `view` throws ShapeError
+/// when that needs a copy, `reshape` makes it.
 Tensor view(const Tensor& x, Shape shape);
 Tensor reshape(const Tensor& x, Shape shape);
 /// Dimensions in a new order: y.shape[i] = x.shape[order[i]].
@@ -18,8 +18,8 @@ Tensor permute(const Tensor& x, const Dims& order);
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1);
 /// Sizes of 1 (or new leading dimensions) stretched without copying; -1 keeps a size.
 Tensor expand(const Tensor& x, const Shape& shape);
-/// Elements start, start + step, ... below end of one dimension; negative bounds count from the end and both are
-/// clamped. Throws ValueError unless step >= 1.
+/// Elements start, start + step, ... below end of one dimension; negative bounds count from the end and both
+/// are clamped. Throws ValueError unless step >= 1.
 Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
 /// `length` elements from `start`. Throws IndexError when they reach outside.
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length);
@@ -33,8 +33,8 @@ Tensor unsqueeze(const Tensor& x, int64_t dim);
 Tensor flatten(const Tensor& x, int64_t first = 0, int64_t last = -1);
 /// Dimension `dim` made several; one size may be -1.
 Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes);
-/// Windows of `size` at distance `step` along `dim`: that dimension becomes the number of windows, their elements
-/// are a new last dimension.
+/// Windows of `size` at distance `step` along `dim`: that dimension becomes the number of windows, their
+/// elements are a new last dimension.
 Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step);
 /// The elements at (i, i + offset) of dimensions dim0 and dim1, as a new last dimension.
 Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim0 = 0, int64_t dim1 = 1);

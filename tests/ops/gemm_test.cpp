@@ -1,11 +1,11 @@
 #include "pleat/ops/matmul/gemm.h"
 
-#include <cmath>
 #include <cstring>
 
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/relative_error.h"
 
 using namespace pleat;
 
@@ -68,16 +68,8 @@ struct Problem {
       }
   }
 
-  /// ||c - expected|| / ||expected||, the gaps between the rows included: they must not have changed.
-  double error() const {
-    double difference = 0;
-    double norm = 1e-300;
-    for (std::size_t i = 0; i < c.size(); ++i) {
-      difference += std::pow(static_cast<double>(c[i]) - expected[i], 2);
-      norm += expected[i] * expected[i];
-    }
-    return std::sqrt(difference / norm);
-  }
+  /// The gaps between the rows included: they must not have changed.
+  double error() const { return test::relative_error(std::vector<double>(c.begin(), c.end()), expected); }
 };
 
 template <class T>

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "pleat/core/number.h"
+#include "pleat/core/tensor.h"
+
+/// Raw matrix products. Types are promoted (core/dtype.h); half types are summed in float32, integers modulo
+/// their size. bool throws DTypeError. Operands are read as they lie, transposed or with gaps; only where
+/// neither of the last two dimensions is dense is there a copy. Results are row-major.
+
+namespace pleat::ops {
+
+/// Matrix product of the last two dimensions, [..., m, k] x [..., k, n] -> [..., m, n]; the dimensions before
+/// them broadcast. A vector [k] counts as a row on the left and a column on the right, and that dimension is
+/// left out of the result: two vectors give their dot product, of rank 0. Throws ShapeError when sizes do not
+/// fit or a rank is 0.
+Tensor matmul(const Tensor& a, const Tensor& b);
+
+struct AddmmOptions {
+  Number beta = 1;
+  Number alpha = 1;
+};
+
+/// beta input + alpha a b for matrices a [m, k] and b [k, n]; `input` broadcasts to [m, n] and is not read
+/// when beta is 0. Throws ShapeError, and DTypeError for factors that are not whole with integer tensors.
+Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions options = {});
+
+/// x W^T + b along the last dimension: x [..., in], weight [out, in], bias [out] or undefined -> [..., out].
+/// Throws ShapeError.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+}  // namespace pleat::ops
