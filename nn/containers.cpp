@@ -1,0 +1,77 @@
+#include "pleat/nn/containers.h"
+
+#include <algorithm>
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/core/format.h"
+
+namespace pleat::nn {
+
+void Members::operator()(std::string name, AnyModule& child) {
+  if (child.defined()) (*this)(std::move(name), child.get());
+}
+
+Module& AnyModule::get() const {
+  check<Error>(defined(), "AnyModule: there is no module in it; give it one first");
+  return *module_;
+}
+
+void ModuleList::members(Members& m) {
+  for (Named& named : modules_) m(named.name, named.module);
+}
+
+ModuleList& ModuleList::add(AnyModule module) {
+  return add(std::to_string(modules_.size()), std::move(module));
+}
+
+ModuleList& ModuleList::add(std::string name, AnyModule module) {
+  check<ValueError>(module.defined(), "{}: the module '{}' to add is undefined", type_name(), name);
+  check<ValueError>(!name.empty() && name.find('.') == std::string::npos,
+                    "{}: the name of a module must not be empty or have dots, got '{}'", type_name(), name);
+  check<ValueError>(std::ranges::none_of(modules_, [&](const Named& named) { return named.name == name; }),
+                    "{}: there is a module '{}' already", type_name(), name);
+  modules_.push_back({std::move(name), std::move(module)});
+  return *this;
+}
+
+Module& ModuleList::operator[](int64_t index) const {
+  check<IndexError>(index >= -size() && index < size(), "{}: has {} modules, got index {}", type_name(),
+                    size(), index);
+  return modules_[static_cast<std::size_t>(index < 0 ? index + size() : index)].module.get();
+}
+
+Module& ModuleList::operator[](const std::string& name) const {
+  for (const Named& named : modules_)
+    if (named.name == name) return named.module.get();
+  fail<ValueError>("{}: has no module '{}'", type_name(), name);
+}
+
+void ModuleList::throw_wrong_type(int64_t index, const Module& module) const {
+  fail<ValueError>("{}: module {} is a {}, not what was asked for", type_name(), index, module.type_name());
+}
+
+Tensor Sequential::forward(const Tensor& x) {
+  Tensor y = x;
+  for (Module& module : *this) y = module(y);
+  return y;
+}
+
+Tensor Residual::forward(const Tensor& x) {
+  const Tensor main = body(x);
+  const Tensor side = shortcut.defined() ? shortcut(x) : x;
+  check<ShapeError>(
+      main.shape() == side.shape(),
+      "Residual: body and shortcut must give one shape, got {} and {} from {}; a body that changes the "
+      "shape needs a shortcut that does, too",
+      main.shape(), side.shape(), x.shape());
+  const Tensor sum = main + side;
+  return activation.defined() ? activation(sum) : sum;
+}
+
+void Residual::members(Members& m) {
+  m("body", body);
+  m("shortcut", shortcut);
+  m("activation", activation);
+}
+
+}  // namespace pleat::nn

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "pleat/nn/module.h"
+#include "pleat/nn/required.h"
+
+namespace pleat::nn {
+
+/// What stands where a module is wanted: a module, or a function `Tensor(const Tensor&)`.
+template <class F>
+concept ModuleOrFunction =
+    std::derived_from<std::remove_cvref_t<F>, Module> || std::is_invocable_r_v<Tensor, F&, const Tensor&>;
+
+/// A function as a module without parameters: `nn::Lambda{[](const Tensor& x) { return flatten(x, 1); }}`.
+class Lambda : public Module {
+ public:
+  explicit Lambda(std::function<Tensor(const Tensor&)> function) : function_(std::move(function)) {}
+  Tensor forward(const Tensor& x) override { return function_(x); }
+  std::string type_name() const override { return "Lambda"; }
+
+ private:
+  std::function<Tensor(const Tensor&)> function_;
+};
+
+/// A module of any class, by value; or none. A copy of it has a copy of the module.
+class AnyModule {
+ public:
+  AnyModule() = default;
+  template <ModuleOrFunction F>
+  requires(!std::same_as<std::remove_cvref_t<F>, AnyModule>) AnyModule(F&& module) {
+    using Given = std::remove_cvref_t<F>;
+    using Kept = std::conditional_t<std::derived_from<Given, Module>, Given, Lambda>;
+    module_ = std::make_unique<Kept>(std::forward<F>(module));
+    copy_ = [](const Module& from) -> std::unique_ptr<Module> {
+      return std::make_unique<Kept>(static_cast<const Kept&>(from));
+    };
+  }
+  AnyModule(const AnyModule& other)
+      : module_(other.module_ ? other.copy_(*other.module_) : nullptr), copy_(other.copy_) {}
+  AnyModule(AnyModule&&) = default;
+  AnyModule& operator=(AnyModule other) {
+    module_ = std::move(other.module_);
+    copy_ = other.copy_;
+    return *this;
+  }
+
+  bool defined() const { return module_ != nullptr; }
+  /// Throws Error when there is none.
+  Module& get() const;
+  Tensor operator()(const Tensor& x) const { return get()(x); }
+
+ private:
+  std::unique_ptr<Module> module_;
+  std::unique_ptr<Module> (*copy_)(const Module&) = nullptr;
+};
+
+/// Modules in order, by the names "0", "1" ... or their own. What to do with them is their owner's affair:
+///
+///   for (nn::Module& layer : layers) x = x + layer(x);
+///
+/// Modules of one class need no list: a `std::vector<Block>` is listed in members() as it is.
+class ModuleList : public Module {
+ public:
+  struct Named {
+    std::string name;
+    AnyModule module;
+  };
+
+  ModuleList() = default;
+  template <ModuleOrFunction... M>
+  requires(sizeof...(M) > 1 ||
+           (... &&
+            !std::derived_from<std::remove_cvref_t<M>, ModuleList>)) explicit ModuleList(M&&... modules) {
+    (add(std::forward<M>(modules)), ...);
+  }
+  ModuleList(std::initializer_list<Named> modules) {
+    for (const Named& named : modules) add(named.name, named.module);
+  }
+
+  void members(Members& m) override;
+  std::string type_name() const override { return "ModuleList"; }
+
+  /// Appends a module under its number, or a name. Throws ValueError when the name is taken or not a name.
+  ModuleList& add(AnyModule module);
+  ModuleList& add(std::string name, AnyModule module);
+
+  int64_t size() const { return static_cast<int64_t>(modules_.size()); }
+  /// Negative indices count from the end. Throws IndexError.
+  Module& operator[](int64_t index) const;
+  /// Throws ValueError when there is none of this name.
+  Module& operator[](const std::string& name) const;
+  /// The module as what it is. Throws ValueError when it is something else.
+  template <std::derived_from<Module> M>
+  M& get(int64_t index) const {
+    Module& module = (*this)[index];
+    if (auto* typed = dynamic_cast<M*>(&module)) return *typed;
+    throw_wrong_type(index, module);
+  }
+
+  class Iterator {
+   public:
+    using value_type = Module;
+    using difference_type = std::ptrdiff_t;
+    explicit Iterator(const Named* at = nullptr) : at_(at) {}
+    Module& operator*() const { return at_->module.get(); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const Named* at_;
+  };
+  Iterator begin() const { return Iterator(modules_.data()); }
+  Iterator end() const { return Iterator(modules_.data() + modules_.size()); }
+
+ private:
+  [[noreturn]] void throw_wrong_type(int64_t index, const Module& module) const;
+
+  std::vector<Named> modules_;
+};
+
+/// One module after the other:
+///
+///   nn::Sequential net{nn::Linear{{.in_features = 2, .out_features = 16}}, nn::ReLU{}, my_function};
+///   nn::Sequential net{{"conv", nn::Conv2d{{...}}}, {"act", nn::ReLU{}}};
+///   net.add(nn::Linear{{...}});
+class Sequential : public ModuleList {
+ public:
+  using ModuleList::ModuleList;
+  Tensor forward(const Tensor& x) override;
+  std::string type_name() const override { return "Sequential"; }
+};
+
+struct ResidualOptions {
+  Required<AnyModule> body;
+  AnyModule shortcut = {};    ///< identity when absent
+  AnyModule activation = {};  ///< applied to the sum; none when absent
+};
+
+/// y = activation(body(x) + shortcut(x)): He et al., "Deep residual learning for image recognition" (2016).
+/// Throws ShapeError when body and shortcut give different shapes.
+class Residual : public Module {
+ public:
+  explicit Residual(ResidualOptions options)
+      : body(options.body),
+        shortcut(std::move(options.shortcut)),
+        activation(std::move(options.activation)) {}
+  Tensor forward(const Tensor& x) override;
+  void members(Members& m) override;
+  std::string type_name() const override { return "Residual"; }
+
+  AnyModule body, shortcut, activation;
+};
+
+}  // namespace pleat::nn

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pleat/core/tensor.h"
+#include "pleat/nn/state_dict.h"
+
+/// Modules: functions with parameters. A module is an ordinary class with ordinary members, which it lists
+/// once:
+///
+///   struct Net : nn::Module {
+///     nn::Conv2d conv{{.in_channels = 3, .out_channels = 64, .kernel_size = 3}};
+///     nn::Linear fc{{.in_features = 64, .out_features = 10}};
+///     Tensor forward(const Tensor& x) override { return fc(mean(relu(conv(x)), {2, 3})); }
+///     void members(nn::Members& m) override { m("conv", conv); m("fc", fc); }
+///   };
+
+namespace pleat::nn {
+
+class Module;
+class AnyModule;
+
+/// What a module is made of, by name: filled by Module::members.
+class Members {
+ public:
+  struct Item {
+    std::string name;
+    Tensor* tensor;  ///< of a parameter or buffer
+    bool buffer;
+    Module* module;  ///< of a child
+  };
+
+  /// A tensor to train. An undefined one (a layer without bias) is left out.
+  void operator()(std::string name, Tensor& parameter) {
+    items_.push_back({std::move(name), &parameter, false, nullptr});
+  }
+  /// A tensor that is saved and moved with the module, but not trained.
+  void buffer(std::string name, Tensor& buffer) {
+    items_.push_back({std::move(name), &buffer, true, nullptr});
+  }
+  /// A module inside the module.
+  void operator()(std::string name, Module& child) {
+    items_.push_back({std::move(name), nullptr, false, &child});
+  }
+  /// A module that may be absent.
+  void operator()(std::string name, AnyModule& child);
+  /// Modules "name.0", "name.1" ...
+  template <std::derived_from<Module> M>
+  void operator()(const std::string& name, std::vector<M>& children) {
+    for (std::size_t i = 0; i < children.size(); ++i) (*this)(name + '.' + std::to_string(i), children[i]);
+  }
+
+  const std::vector<Item>& items() const { return items_; }
+
+ private:
+  std::vector<Item> items_;
+};
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using NamedModules = std::vector<std::pair<std::string, Module*>>;
+
+/// A function of a tensor, with parameters, buffers and modules inside it.
+///
+/// Names of what is inside are paths: "layer1.0.conv.weight". A tensor in two places is one parameter with
+/// two names. Modules are values. A copy refers to the same tensors, as a copy of a Tensor does;
+/// clone(module) has its own.
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  /// The function. A module of several inputs declares its own forward beside this one, which then throws
+  /// Error.
+  virtual Tensor forward(const Tensor& x);
+  /// Lists parameters, buffers and children.
+  virtual void members(Members& m);
+  /// The class without namespaces: "Conv2d".
+  virtual std::string type_name() const;
+  /// The options as they are printed: "3, 16, kernel_size=3".
+  virtual std::string options_text() const { return {}; }
+
+  /// Calls forward, under the eyes of every ForwardObserver of this thread.
+  Tensor operator()(const Tensor& x);
+
+  /// Whether dropout drops and batch norm takes its batch's statistics. True at the start.
+  bool training() const { return training_; }
+  /// Sets it for the module and everything inside.
+  void train(bool training = true);
+  void eval() { train(false); }
+
+  /// Everything trained, each tensor once. A floating tensor of which nobody said whether it requires a
+  /// gradient does from now on. All that walk the members throw ValueError when a name is empty, has an empty
+  /// part, or is used twice.
+  std::vector<Tensor> parameters() const;
+  NamedTensors named_parameters() const;
+  NamedTensors named_buffers() const;
+  /// This module, by the name "", and all inside it, outermost first.
+  NamedModules named_modules();
+  /// Number of elements of all parameters.
+  int64_t num_parameters() const;
+  /// Calls `f` for all modules inside, innermost first, and for this one.
+  void apply(const std::function<void(Module&)>& f);
+
+  /// Forgets the gradients.
+  void zero_grad();
+  void requires_grad_(bool requires_grad);
+
+  /// Converts floating parameters, buffers and gradients. Handles (an optimiser's, for instance) stay valid.
+  /// Throws DTypeError unless floating.
+  void to(DType dtype);
+  void to(Device device);
+  /// Reorders those of 3 to 5 dimensions.
+  void to(MemoryFormat format);
+
+  /// Parameters and buffers by name. They share memory with the module: clone(state) keeps them as they are
+  /// now.
+  StateDict state_dict() const;
+  /// Copies values from a state; see copy_state for the errors.
+  LoadReport load_state_dict(const StateDict& state, LoadOptions options = {});
+
+ protected:
+  Module() = default;
+  Module(const Module&) = default;
+  Module(Module&&) = default;
+  Module& operator=(const Module&) = default;
+  Module& operator=(Module&&) = default;
+
+ private:
+  bool training_ = true;
+};
+
+/// Sees the calls of modules in this thread while it lives: what summaries and profilers are made of.
+class ForwardObserver {
+ public:
+  ForwardObserver();
+  virtual ~ForwardObserver();
+  ForwardObserver(const ForwardObserver&) = delete;
+  ForwardObserver& operator=(const ForwardObserver&) = delete;
+
+  virtual void enter(Module& module, const Tensor& input) = 0;
+  /// `output` is undefined when forward threw. Must not throw.
+  virtual void leave(Module& module, const Tensor& input, const Tensor& output) = 0;
+};
+
+/// Marks a tensor as to be trained: `Tensor weight = nn::parameter(randn({3, 4}));`. Returns it.
+Tensor parameter(const Tensor& tensor);
+
+namespace detail {
+/// Replaces all parameters and buffers by copies; those that were one tensor stay one.
+void own_tensors(Module& module);
+}  // namespace detail
+
+/// A copy with tensors of its own, without gradients.
+template <std::derived_from<Module> M>
+M clone(const M& module) {
+  M copy = module;
+  detail::own_tensors(copy);
+  return copy;
+}
+
+/// A tree, as people know it:
+///
+///   Sequential(
+///     (0): Linear(2, 16)
+///     (1): ReLU()
+///   )
+std::string to_string(const Module& module);
+std::ostream& operator<<(std::ostream& out, const Module& module);
+
+}  // namespace pleat::nn

@@ -1,0 +1,49 @@
+#include "pleat/nn/state_dict.h"
+
+#include <utility>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/format.h"
+
+namespace pleat::nn {
+
+LoadReport copy_state(const std::string& what, const StateDict& into, const StateDict& from,
+                      LoadOptions options) {
+  LoadReport report;
+  std::string problems;
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  for (const auto& [name, own] : into) {
+    const auto found = from.find(name);
+    if (found == from.end()) {
+      report.missing.push_back(name);
+      if (options.strict) problems += fmt::format("\n  missing     {}  {}", name, own.describe());
+    } else if (!found->second.defined()) {
+      problems += fmt::format("\n  undefined   {}", name);
+    } else if (found->second.shape() != own.shape()) {
+      problems +=
+          fmt::format("\n  shape       {}  needs {}, got {}", name, own.shape(), found->second.shape());
+    } else if (is_floating(found->second.dtype()) && !is_floating(own.dtype())) {
+      problems +=
+          fmt::format("\n  type        {}  needs {}, got {}", name, own.dtype(), found->second.dtype());
+    } else {
+      copies.emplace_back(own, found->second);
+    }
+  }
+  for (const auto& [name, tensor] : from) {
+    if (into.contains(name)) continue;
+    report.unexpected.push_back(name);
+    if (options.strict) problems += fmt::format("\n  unexpected  {}  {}", name, tensor.describe());
+  }
+  check<ValueError>(problems.empty(), "{}: the state does not fit{}", what, problems);
+  for (auto& [own, given] : copies) given = ops::to_device(given, own.device());
+  for (const auto& [own, given] : copies) ops::copy_into(own, given);
+  return report;
+}
+
+StateDict clone(const StateDict& state) {
+  StateDict copy;
+  for (const auto& [name, tensor] : state) copy.emplace(name, ops::copy(tensor));
+  return copy;
+}
+
+}  // namespace pleat::nn
