@@ -1,0 +1,32 @@
+#pragma once
+
+#include "pleat/nn/optim/optimizer.h"
+
+namespace pleat::optim {
+
+struct AdagradOptions {
+  double lr = 1e-2;
+  double lr_decay = 0;
+  double weight_decay = 0;
+  double initial_accumulator_value = 0;
+  double eps = 1e-10;
+  bool maximize = false;
+};
+
+/// Adagrad (Duchi, Hazan, Singer, "Adaptive subgradient methods for online learning", 2011) at update t = 1,
+/// 2 ...:
+///
+///   g += weight_decay * p;  s += g^2;  p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
+class Adagrad : public OptimizerWith<AdagradOptions> {
+ public:
+  explicit Adagrad(std::vector<Tensor> params, AdagradOptions options = {})
+      : Adagrad({{std::move(params), options}}) {}
+  explicit Adagrad(std::vector<Group> groups);
+
+ protected:
+  void check_group(std::size_t group) const override;
+  void update(Entry& entry, const Tensor& grad) override;
+  bool needs_state(std::size_t, std::size_t) const override { return true; }
+};
+
+}  // namespace pleat::optim

@@ -1,0 +1,32 @@
+#include "pleat/nn/optim/lion.h"
+
+#include "pleat/nn/optim/fused.h"
+
+namespace pleat::optim {
+
+Lion::Lion(std::vector<Group> groups) : OptimizerWith("Lion", {"exp_avg"}) { add_groups(std::move(groups)); }
+
+void Lion::check_group(std::size_t group) const {
+  const LionOptions& o = options(group);
+  check_at_least_0(name(), "lr", o.lr);
+  check_fraction(name(), "betas[0]", o.betas[0]);
+  check_fraction(name(), "betas[1]", o.betas[1]);
+  check_at_least_0(name(), "weight_decay", o.weight_decay);
+}
+
+void Lion::update(Entry& entry, const Tensor& grad) {
+  const LionOptions& o = options(entry.group);
+  const double sign = o.maximize ? -1 : 1;
+  fused_update(
+      name(),
+      [&](auto p, const auto& dp, auto m) {
+        using T = ScalarOf<decltype(p)>;
+        const Block<T> g = T(sign) * dp;
+        const Block<T> c = T(o.betas[0]) * m + T(1 - o.betas[0]) * g;
+        p -= T(o.lr) * (c.sign() + T(o.weight_decay) * p);
+        m = T(o.betas[1]) * m + T(1 - o.betas[1]) * g;
+      },
+      entry.param, grad, state_of(entry, 0));
+}
+
+}  // namespace pleat::optim

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+
+#include "pleat/nn/optim/optimizer.h"
+
+namespace pleat::optim {
+
+struct LionOptions {
+  double lr = 1e-4;
+  std::array<double, 2> betas = {0.9, 0.99};
+  double weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Lion (Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2):
+///
+///   c = beta1 * m + (1 - beta1) * g;  p -= lr * (sign(c) + weight_decay * p);  m = beta2 * m + (1 - beta2) *
+///   g
+class Lion : public OptimizerWith<LionOptions> {
+ public:
+  explicit Lion(std::vector<Tensor> params, LionOptions options = {})
+      : Lion({{std::move(params), options}}) {}
+  explicit Lion(std::vector<Group> groups);
+
+ protected:
+  void check_group(std::size_t group) const override;
+  void update(Entry& entry, const Tensor& grad) override;
+  bool needs_state(std::size_t, std::size_t) const override { return true; }
+};
+
+}  // namespace pleat::optim

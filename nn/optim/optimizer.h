@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/core/tensor.h"
+#include "pleat/nn/required.h"
+#include "pleat/nn/state_dict.h"
+
+namespace pleat::optim {
+
+using nn::Required;
+
+/// Parameters trained with the same options. Options are complete in each group; to vary one of them, copy
+/// and change:
+///
+///   optim::SGDOptions slow{.lr = 0.01, .momentum = 0.9};
+///   optim::SGDOptions fast = slow;
+///   fast.lr = 0.1;
+///   optim::SGD sgd{{{body.parameters(), slow}, {head.parameters(), fast}}};
+template <class Options>
+struct ParamGroup {
+  std::vector<Tensor> params;
+  Options options;
+};
+
+/// What all optimisers have. Parameters are changed in place, off the tape; those without a gradient stay as
+/// they are. Types: float64 parameters are updated in float64, all others in float32, in which their state is
+/// kept, too.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// One update. Throws ValueError when an option of a group makes no sense; then nothing was changed.
+  void step();
+  /// Forgets the gradients of all parameters.
+  void zero_grad();
+
+  std::vector<Tensor> parameters() const;
+  std::size_t num_groups() const { return groups_; }
+
+  /// The learning rate of a group; set for one or for all. Schedules do it.
+  virtual double lr(std::size_t group = 0) const = 0;
+  virtual void set_lr(std::size_t group, double lr) = 0;
+  void set_lr(double lr);
+  /// The momentum of a group, which is the first beta where there are betas; none where the optimiser knows
+  /// neither.
+  virtual std::optional<double> momentum(std::size_t group = 0) const = 0;
+  virtual void set_momentum(std::size_t group, double momentum) = 0;
+
+  /// All that a training must keep to go on the same, to the bit: "param.0.step", "param.0.exp_avg",
+  /// "group.0.lr" ... with parameters numbered through all groups. Copies, not views.
+  nn::StateDict state_dict() const;
+  /// Throws ValueError with all problems when the state is not one of this optimiser with these parameters.
+  void load_state_dict(const nn::StateDict& state);
+
+ protected:
+  /// A parameter with what the optimiser knows of it.
+  struct Entry {
+    Tensor param;
+    std::size_t group;
+    int64_t step = 0;  ///< updates made
+    std::vector<Tensor>
+        state;  ///< in the order of the state names; undefined until the first update that needs it
+  };
+
+  Optimizer(std::string name, std::vector<std::string> state_names)
+      : name_(std::move(name)), state_names_(std::move(state_names)) {}
+
+  /// Checks and appends. Throws ValueError when there are none or one is known already, undefined, or no
+  /// leaf.
+  void add_parameters(const std::vector<Tensor>& params);
+
+  const std::string& name() const { return name_; }
+
+  /// Throws ValueError when the options of the group, or parameters under these options, make no sense.
+  virtual void check_group(std::size_t group) const = 0;
+  virtual void check_parameter(const Tensor& param) const;
+  /// One update of one parameter; its step is counted already.
+  virtual void update(Entry& entry, const Tensor& grad) = 0;
+  /// Whether an update under the group's options uses this state.
+  virtual bool needs_state(std::size_t group, std::size_t state) const = 0;
+
+  /// A state of the entry, made of `value` when it was not there.
+  Tensor& state_of(Entry& entry, std::size_t state, double value = 0) const;
+
+ private:
+  std::string name_;
+  std::vector<std::string> state_names_;
+  std::vector<Entry> entries_;
+  std::size_t groups_ = 0;
+};
+
+/// An optimiser with options of its kind for each group.
+template <class Options>
+class OptimizerWith : public Optimizer {
+ public:
+  using Group = ParamGroup<Options>;
+
+  /// The options of a group, to read and to change; checked at the next step.
+  Options& options(std::size_t group = 0) { return options_.at(group); }
+  const Options& options(std::size_t group = 0) const { return options_.at(group); }
+
+  using Optimizer::set_lr;
+  double lr(std::size_t group = 0) const override { return options(group).lr; }
+  void set_lr(std::size_t group, double lr) override { options(group).lr = lr; }
+  std::optional<double> momentum(std::size_t group = 0) const override {
+    if constexpr (requires(Options o) { o.momentum; })
+      return options(group).momentum;
+    else if constexpr (requires(Options o) { o.betas; })
+      return options(group).betas[0];
+    else
+      return {};
+  }
+  void set_momentum(std::size_t group, double momentum) override {
+    if constexpr (requires(Options o) { o.momentum; })
+      options(group).momentum = momentum;
+    else if constexpr (requires(Options o) { o.betas; })
+      options(group).betas[0] = momentum;
+  }
+
+ protected:
+  using Optimizer::Optimizer;
+
+  void add_groups(std::vector<Group> groups) {
+    for (Group& group : groups) {
+      options_.push_back(std::move(group.options));
+      check_group(options_.size() - 1);
+      add_parameters(group.params);
+    }
+  }
+
+ private:
+  std::vector<Options> options_;
+};
+
+}  // namespace pleat::optim

@@ -1,0 +1,66 @@
+#include "pleat/nn/optim/rmsprop.h"
+
+#include "pleat/nn/optim/fused.h"
+
+namespace pleat::optim {
+namespace {
+enum State : std::size_t { square_avg, grad_avg, momentum_buffer };
+}  // namespace
+
+RMSprop::RMSprop(std::vector<Group> groups)
+    : OptimizerWith("RMSprop", {"square_avg", "grad_avg", "momentum_buffer"}) {
+  add_groups(std::move(groups));
+}
+
+void RMSprop::check_group(std::size_t group) const {
+  const RMSpropOptions& o = options(group);
+  check_at_least_0(name(), "lr", o.lr);
+  check_fraction(name(), "alpha", o.alpha);
+  check_at_least_0(name(), "eps", o.eps);
+  check_at_least_0(name(), "weight_decay", o.weight_decay);
+  check_at_least_0(name(), "momentum", o.momentum);
+}
+
+bool RMSprop::needs_state(std::size_t group, std::size_t state) const {
+  const RMSpropOptions& o = options(group);
+  return state == square_avg || (state == grad_avg && o.centered) ||
+         (state == momentum_buffer && o.momentum != 0);
+}
+
+void RMSprop::update(Entry& entry, const Tensor& grad) {
+  const RMSpropOptions& o = options(entry.group);
+  const double sign = o.maximize ? -1 : 1;
+
+  /// The direction d of one block, with the running averages brought up to date; `a` is a state or nothing.
+  const auto direction = [&](const auto& p, const auto& dp, auto& s, auto*... a) {
+    using T = ScalarOf<decltype(p)>;
+    const Block<T> g = T(sign) * dp + T(o.weight_decay) * p;
+    s = T(o.alpha) * s + T(1 - o.alpha) * g.square();
+    Block<T> variance = s;
+    // Rounding may make a variance of almost 0 negative.
+    ((*a = T(o.alpha) * *a + T(1 - o.alpha) * g, variance = (s - a->square()).max(T(0))), ...);
+    return Block<T>(g / (variance.sqrt() + T(o.eps)));
+  };
+  const auto plain = [&](auto p, const auto& g, auto s, auto... a) {
+    p -= ScalarOf<decltype(p)>(o.lr) * direction(p, g, s, &a...);
+  };
+  const auto with_momentum = [&](auto p, const auto& g, auto s, auto b, auto... a) {
+    using T = ScalarOf<decltype(p)>;
+    b = T(o.momentum) * b + direction(p, g, s, &a...);
+    p -= T(o.lr) * b;
+  };
+
+  const Tensor s = state_of(entry, square_avg);
+  const Tensor b = o.momentum != 0 ? state_of(entry, momentum_buffer) : Tensor();
+  const Tensor a = o.centered ? state_of(entry, grad_avg) : Tensor();
+  if (a.defined() && b.defined())
+    fused_update(name(), with_momentum, entry.param, grad, s, b, a);
+  else if (b.defined())
+    fused_update(name(), with_momentum, entry.param, grad, s, b);
+  else if (a.defined())
+    fused_update(name(), plain, entry.param, grad, s, a);
+  else
+    fused_update(name(), plain, entry.param, grad, s);
+}
+
+}  // namespace pleat::optim

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "pleat/nn/optim/optimizer.h"
+
+namespace pleat::optim {
+
+struct SGDOptions {
+  Required<double> lr;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;  ///< needs momentum > 0 and dampening = 0
+  bool maximize = false;  ///< ascend instead
+};
+
+/// Stochastic gradient descent with momentum (Sutskever et al., "On the importance of initialization and
+/// momentum in deep learning", 2013, in the form in which the learning rate is outside the momentum):
+///
+///   g += weight_decay * p;  b = momentum * b + (1 - dampening) * g  (b = g at first)
+///   p -= lr * (nesterov ? g + momentum * b : b)
+class SGD : public OptimizerWith<SGDOptions> {
+ public:
+  SGD(std::vector<Tensor> params, SGDOptions options) : SGD({{std::move(params), std::move(options)}}) {}
+  explicit SGD(std::vector<Group> groups);
+
+ protected:
+  void check_group(std::size_t group) const override;
+  void update(Entry& entry, const Tensor& grad) override;
+  bool needs_state(std::size_t group, std::size_t) const override { return options(group).momentum != 0; }
+};
+
+}  // namespace pleat::optim
