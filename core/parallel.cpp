@@ -72,10 +72,24 @@ struct Job {
   }
 };
 
+/// Waits for `done()` without giving the core away, for about as long as falling asleep and being woken would take.
+template <class Done>
+bool spin_until(const Done& done) {
+  constexpr int rounds = 2000;
+  for (int i = 0; i < rounds; ++i) {
+    if (done()) return true;
+#if defined(__SSE2__)
+    _mm_pause();
+#endif
+  }
+  return done();
+}
+
 class Pool {
  public:
   explicit Pool(int helpers) {
-    for (int i = 0; i < helpers; ++i) threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+    for (int i = 0; i < helpers; ++i)
+      threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
   }
 
   ~Pool() {
@@ -92,17 +106,24 @@ class Pool {
   bool try_run(Job& job) {
     const std::unique_lock owner(owner_mutex_, std::try_to_lock);
     if (!owner) return false;
+    bool somebody_sleeps = false;
     {
       const std::lock_guard lock(mutex_);
       job_ = &job;
       ++generation_;
-      busy_ = helpers();
+      somebody_sleeps = asleep_ > 0;
     }
-    wake_.notify_all();
+    if (somebody_sleeps) wake_.notify_all();
     job.work();
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return busy_ == 0; });
-    job_ = nullptr;
+    {
+      // No piece is left to take: who has not come by now need not come.
+      const std::lock_guard lock(mutex_);
+      job_ = nullptr;
+    }
+    if (!spin_until([this] { return active_ == 0; })) {
+      std::unique_lock lock(mutex_);
+      done_.wait(lock, [this] { return active_ == 0; });
+    }
     return true;
   }
 
@@ -111,15 +132,27 @@ class Pool {
     inside_parallel_region = true;
     flush_denormals();
     uint64_t seen = 0;
-    std::unique_lock lock(mutex_);
     while (true) {
-      if (!wake_.wait(lock, stop, [&] { return generation_ != seen; })) return;
-      seen = generation_;
-      Job* job = job_;
-      lock.unlock();
+      if (!spin_until([&] { return generation_ != seen; })) {
+        std::unique_lock lock(mutex_);
+        ++asleep_;
+        const bool woken = wake_.wait(lock, stop, [&] { return generation_ != seen; });
+        --asleep_;
+        if (!woken) return;
+      }
+      Job* job = nullptr;
+      {
+        const std::lock_guard lock(mutex_);
+        seen = generation_;
+        job = job_;
+        if (job != nullptr) ++active_;
+      }
+      if (job == nullptr) continue;
       job->work();
-      lock.lock();
-      if (--busy_ == 0) done_.notify_one();
+      if (--active_ == 0) {
+        const std::lock_guard lock(mutex_);  // the caller is either before its check or asleep
+        done_.notify_one();
+      }
     }
   }
 
@@ -128,8 +161,9 @@ class Pool {
   std::condition_variable_any wake_;
   std::condition_variable done_;
   Job* job_ = nullptr;
-  uint64_t generation_ = 0;
-  int busy_ = 0;
+  std::atomic<uint64_t> generation_{0};
+  std::atomic<int> active_{0};  ///< helpers at work on the job
+  int asleep_ = 0;
   std::vector<std::jthread> threads_;
 };
 
@@ -160,6 +194,9 @@ void set_num_threads(int threads) {
   check<ValueError>(threads >= 1, "set_num_threads: at least 1 thread, got {}", threads);
   thread_count = threads;
 }
+
+SerialScope::SerialScope() : previous_(inside_parallel_region) { inside_parallel_region = true; }
+SerialScope::~SerialScope() { inside_parallel_region = previous_; }
 
 namespace detail {
 

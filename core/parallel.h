@@ -11,6 +11,19 @@ int num_threads();
 /// Throws ValueError unless `threads` >= 1.
 void set_num_threads(int threads);
 
+/// While it lives, every parallel_for of this thread runs in this thread alone: for threads of one's own that work
+/// beside the pool.
+class SerialScope {
+ public:
+  SerialScope();
+  ~SerialScope();
+  SerialScope(const SerialScope&) = delete;
+  SerialScope& operator=(const SerialScope&) = delete;
+
+ private:
+  bool previous_;
+};
+
 namespace detail {
 using RangeFunction = void (*)(const void* context, int64_t begin, int64_t end);
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction function, const void* context);

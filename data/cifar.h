@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pleat/data/dataset.h"
+
+namespace pleat::data {
+
+/// Images [N, 3, 32, 32] uint8 and labels [N] int64, with the names of the classes where the folder holds
+/// them.
+struct CifarDataset : TensorDataset {
+  CifarDataset(Tensor images, Tensor labels, std::vector<std::string> class_names_)
+      : TensorDataset(std::move(images), std::move(labels)), class_names(std::move(class_names_)) {}
+  std::vector<std::string> class_names;
+};
+
+/// Reads CIFAR-10's binary version (Krizhevsky, 2009): all `data_batch_*.bin`, or `test_batch.bin`, of a
+/// folder. A record is a label byte (0-9) and 3,072 bytes: the red, green and blue planes of 32 x 32 pixels.
+/// Throws FileError naming file, byte offset and cause: nothing to read, a size that is no whole number of
+/// records, a label above 9.
+CifarDataset read_cifar10(const std::filesystem::path& folder, bool train);
+
+/// The same for CIFAR-100 (`train.bin`, `test.bin`): two label bytes, of which the fine one (0-99) is taken.
+CifarDataset read_cifar100(const std::filesystem::path& folder, bool train);
+
+}  // namespace pleat::data

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "pleat/core/tensor.h"
+
+namespace pleat::data {
+
+/// Samples side by side: inputs [B, ...] and, where there are any, targets [B, ...].
+struct Batch {
+  Tensor inputs;
+  Tensor targets;
+
+  int64_t size() const { return inputs.size(0); }
+};
+
+/// Samples by index. Implementations are read by several threads at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  /// The samples of these indices, in this order, in tensors of their own.
+  /// Throws IndexError for an index outside [0, size).
+  virtual Batch get(std::span<const int64_t> indices) const = 0;
+};
+
+/// Samples that lie in memory: inputs [N, ...] and targets [N, ...] (or undefined).
+class TensorDataset : public Dataset {
+ public:
+  /// Throws ShapeError when the first dimensions differ or there is none, DeviceError unless on the CPU.
+  explicit TensorDataset(Tensor inputs, Tensor targets = {});
+
+  int64_t size() const override { return inputs_.size(0); }
+  Batch get(std::span<const int64_t> indices) const override;
+
+  const Tensor& inputs() const { return inputs_; }
+  const Tensor& targets() const { return targets_; }
+
+ private:
+  Tensor inputs_;
+  Tensor targets_;
+};
+
+}  // namespace pleat::data

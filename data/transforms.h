@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "pleat/data/dataset.h"
+
+/// Changes to batches on their way from a data set to a network. Each random transform draws from numbers
+/// that depend on (seed, epoch, sample, position in the list) alone, so a batch is the same whoever makes it.
+
+namespace pleat::data {
+
+/// Random numbers of the samples of a batch, for one transform.
+class SampleRandom {
+ public:
+  /// `indices` are the samples' places in the data set; `position` is the transform's place in its list.
+  SampleRandom(uint64_t seed, int64_t epoch, std::span<const int64_t> indices, int64_t position)
+      : seed_(seed), epoch_(epoch), indices_(indices), position_(position) {}
+
+  /// Uniform on [0, 1): the `draw`-th number of sample `i` of the batch.
+  double uniform(int64_t i, int64_t draw = 0) const;
+  /// Uniform on 0 ... range-1.
+  int64_t below(int64_t range, int64_t i, int64_t draw = 0) const;
+
+ private:
+  uint64_t seed_;
+  int64_t epoch_;
+  std::span<const int64_t> indices_;
+  int64_t position_;
+};
+
+using Transform = std::function<void(Batch&, const SampleRandom&)>;
+
+/// One after the other.
+void apply(std::span<const Transform> transforms, Batch& batch, uint64_t seed, int64_t epoch,
+           std::span<const int64_t> indices);
+
+/// Inputs as float32, bytes divided by 255; then (x - mean) / std for each channel of [B, C, ...].
+/// Throws ShapeError when the number of channels differs, ValueError for a std of 0.
+Transform normalize(std::vector<float> mean, std::vector<float> std);
+/// The same without mean and std.
+Transform to_float();
+
+/// Moves each image [C, H, W] by up to `padding` pixels in both directions; what comes in is 0 (or
+/// reflected).
+struct RandomCropOptions {
+  int64_t padding = 4;
+  bool reflect = false;
+};
+Transform random_crop(RandomCropOptions options = {});
+/// Mirrors each image left to right with probability `p`.
+Transform random_horizontal_flip(double p = 0.5);
+/// Mirrors each image top to bottom with probability `p`.
+Transform random_vertical_flip(double p = 0.5);
+/// Sets a square of `size` pixels, centred anywhere, to 0. (DeVries and Taylor, arXiv:1708.04552.)
+Transform cutout(int64_t size);
+/// Multiplies brightness and contrast, and mixes with grey (saturation), each by a factor uniform on
+/// [1 - value, 1 + value]. For float images of 3 channels [B, 3, H, W] before normalisation.
+struct ColorJitterOptions {
+  double brightness = 0;
+  double contrast = 0;
+  double saturation = 0;
+};
+Transform color_jitter(ColorJitterOptions options);
+
+/// Mixes each sample with another of its batch, x = l x + (1 - l) x', with l from Beta(alpha, alpha), and the
+/// targets alike, which become probabilities [B, classes] float32. (Zhang et al., arXiv:1710.09412.)
+Transform mixup(double alpha, int64_t classes);
+/// Replaces a box of each image by that of another of its batch and mixes targets by area.
+/// (Yun et al., arXiv:1905.04899.)
+Transform cutmix(double alpha, int64_t classes);
+
+}  // namespace pleat::data
