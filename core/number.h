@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 
 #include "pleat/core/dtype.h"
 
@@ -15,7 +16,7 @@ class Number {
   template <std::integral T>
   Number(T value) : integer_(static_cast<int64_t>(value)), real_(static_cast<double>(value)), kind_(int64) {}
   template <std::floating_point T>
-  Number(T value) : integer_(static_cast<int64_t>(value)), real_(static_cast<double>(value)), kind_(float64) {}
+  Number(T value) : integer_(cut(static_cast<double>(value))), real_(static_cast<double>(value)), kind_(float64) {}
 
   /// The value as T; int64 values keep all their bits.
   template <class T>
@@ -30,6 +31,13 @@ class Number {
   DType kind() const { return kind_; }
 
  private:
+  /// Towards 0; the nearer end of the range for what lies outside, 0 for NaN: C++ leaves both undefined.
+  static constexpr int64_t cut(double value) {
+    if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
+    if (value < -0x1p63) return std::numeric_limits<int64_t>::min();
+    return value == value ? static_cast<int64_t>(value) : 0;
+  }
+
   int64_t integer_;
   double real_;
   DType kind_;

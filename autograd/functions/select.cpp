@@ -1,0 +1,42 @@
+#include "pleat/autograd/functions/select.h"
+
+#include "pleat/autograd/tape.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/select.h"
+
+namespace pleat {
+
+using ops::number_like;
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return record("where", ops::where(condition, a, b),
+                {grad_of(a, [c = saved(condition)](const Tensor& dy) { return where(*c, dy, 0); }),
+                 grad_of(b, [c = saved(condition)](const Tensor& dy) { return where(*c, 0, dy); })});
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, Number b) {
+  return where(condition, a, number_like(b, a));
+}
+Tensor where(const Tensor& condition, Number a, const Tensor& b) {
+  return where(condition, number_like(a, b), b);
+}
+Tensor where(const Tensor& condition, Number a, Number b) { return ops::where(condition, a, b); }
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
+  return record("masked_fill", ops::masked_fill(x, mask, value),
+                {grad_of(x, [mask = saved(mask)](const Tensor& dy) { return masked_fill(dy, *mask, 0); })});
+}
+
+const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Number value) {
+  if (autograd::anything_to_record({x})) {
+    check<ShapeError>(broadcast(x.shape(), mask.shape(), "masked_fill_") == x.shape(),
+                      "masked_fill_: {} does not broadcast to {}", mask.shape(), x.shape());
+    become("masked_fill_", x, [&](const Tensor& before) { return masked_fill(before, mask, value); });
+  } else {
+    ops::masked_fill_into(x, mask, value);
+  }
+  return x;
+}
+
+}  // namespace pleat

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "pleat/core/number.h"
+#include "pleat/core/tensor.h"
+
+/// Differentiable choices between elements; what they throw and which types they give stands in
+/// ops/elementwise/select.h.
+
+namespace pleat {
+
+/// `a` where the condition (bool) holds, else `b`. All three broadcast.
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+Tensor where(const Tensor& condition, const Tensor& a, Number b);
+Tensor where(const Tensor& condition, Number a, const Tensor& b);
+Tensor where(const Tensor& condition, Number a, Number b);
+
+/// `value` where the mask (bool) is true, else `x`, in x's type. Both broadcast.
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value);
+/// In place: the mask must broadcast to x. Returns `x`.
+const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Number value);
+
+}  // namespace pleat

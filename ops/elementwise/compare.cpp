@@ -1,0 +1,106 @@
+#include "pleat/ops/elementwise/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/ops/elementwise/kernels.h"
+
+namespace pleat::ops {
+namespace {
+
+constexpr auto is_equal = [](auto a, auto b) { return a == b; };
+constexpr auto is_unequal = [](auto a, auto b) { return a != b; };
+constexpr auto is_less = [](auto a, auto b) { return a < b; };
+constexpr auto is_at_most = [](auto a, auto b) { return a <= b; };
+
+template <class F>
+Tensor compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+  const Tensor out = binary_result(op, a, b, boolean);
+  dispatch_ordered(op, promote(a.dtype(), b.dtype()),
+                   [&]<class T>(Type<T>) { map_into<bool, T, T>(op, out, a, b, f); });
+  return out;
+}
+
+template <class T>
+bool fits(int64_t value) {
+  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
+}
+
+/// A number as a tensor that compares with `like`'s elements: in their type where that can hold it, which is
+/// fastest, else in one that can hold both.
+Tensor comparable(Number number, const Tensor& like) {
+  DType dtype = like.dtype();
+  if (!is_floating(dtype)) {
+    const auto value = number.to<int64_t>();
+    if (number.kind() == float64)
+      dtype = float64;
+    else if (dtype <= uint8)
+      dtype = fits<uint8_t>(value) ? uint8 : int64;
+    else if (dtype == int32)
+      dtype = fits<int32_t>(value) ? int32 : int64;
+  }
+  return full({}, number, {.dtype = dtype, .device = like.device()});
+}
+
+template <class F>
+Tensor test_floating(const char* op, const Tensor& x, bool otherwise, const F& f) {
+  const Tensor out = unary_result(x, boolean);
+  if (!is_floating(x.dtype()))
+    fill(out, otherwise);
+  else
+    dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) { map_into<bool, T>(op, out, x, f); });
+  return out;
+}
+
+/// Whether every element of a new (so dense) bool tensor is true.
+bool all_true(const Tensor& dense) {
+  const bool* values = dense.data<bool>();
+  return std::find(values, values + dense.numel(), false) == values + dense.numel();
+}
+
+}  // namespace
+
+Tensor equal(const Tensor& a, const Tensor& b) { return compare("equal", a, b, is_equal); }
+Tensor not_equal(const Tensor& a, const Tensor& b) { return compare("not_equal", a, b, is_unequal); }
+Tensor less(const Tensor& a, const Tensor& b) { return compare("less", a, b, is_less); }
+Tensor less_equal(const Tensor& a, const Tensor& b) { return compare("less_equal", a, b, is_at_most); }
+Tensor greater(const Tensor& a, const Tensor& b) { return compare("greater", b, a, is_less); }
+Tensor greater_equal(const Tensor& a, const Tensor& b) { return compare("greater_equal", b, a, is_at_most); }
+
+Tensor equal(const Tensor& a, Number b) { return equal(a, comparable(b, a)); }
+Tensor not_equal(const Tensor& a, Number b) { return not_equal(a, comparable(b, a)); }
+Tensor less(const Tensor& a, Number b) { return less(a, comparable(b, a)); }
+Tensor less_equal(const Tensor& a, Number b) { return less_equal(a, comparable(b, a)); }
+Tensor greater(const Tensor& a, Number b) { return greater(a, comparable(b, a)); }
+Tensor greater_equal(const Tensor& a, Number b) { return greater_equal(a, comparable(b, a)); }
+
+Tensor isnan(const Tensor& x) {
+  return test_floating("isnan", x, false, [](auto a) { return a != a; });
+}
+Tensor isinf(const Tensor& x) {
+  return test_floating("isinf", x, false,
+                       []<class T>(T a) { return std::abs(a) == std::numeric_limits<T>::infinity(); });
+}
+Tensor isfinite(const Tensor& x) {
+  return test_floating("isfinite", x, true,
+                       []<class T>(T a) { return std::abs(a) < std::numeric_limits<T>::infinity(); });
+}
+
+bool array_equal(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && all_true(equal(a, b)); }
+
+bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options) {
+  check<ValueError>(options.rtol >= 0 && options.atol >= 0,
+                    "allclose: the tolerances must not be negative, got rtol = {} and atol = {}",
+                    options.rtol, options.atol);
+  const Tensor close = binary_result("allclose", a, b, boolean);
+  map_into<bool, double, double>("allclose", close, a, b, [&options](double p, double q) {
+    const bool near = std::abs(p - q) <= options.atol + options.rtol * std::abs(q) && std::isfinite(q);
+    return p == q || near || (options.equal_nan && p != p && q != q);
+  });
+  return all_true(close);
+}
+
+}  // namespace pleat::ops

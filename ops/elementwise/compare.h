@@ -1,0 +1,49 @@
+#pragma once
+
+#include "pleat/core/number.h"
+#include "pleat/core/tensor.h"
+
+/// Raw comparisons and tests, element by element, broadcasting; the results are bool.
+/// Tensors are compared in their promoted type (core/dtype.h). A plain number is compared with integers
+/// exactly (uint8 elements are never below -1 nor equal to 255.5), with floating elements after rounding to
+/// their type. NaN is unequal to everything. All throw ShapeError when shapes do not broadcast.
+
+namespace pleat {
+
+struct AllcloseOptions {
+  double rtol = 1e-5;
+  double atol = 1e-8;
+  bool equal_nan = false;  ///< whether NaN is close to NaN
+};
+
+}  // namespace pleat
+
+namespace pleat::ops {
+
+Tensor equal(const Tensor& a, const Tensor& b);
+Tensor not_equal(const Tensor& a, const Tensor& b);
+Tensor less(const Tensor& a, const Tensor& b);
+Tensor less_equal(const Tensor& a, const Tensor& b);
+Tensor greater(const Tensor& a, const Tensor& b);
+Tensor greater_equal(const Tensor& a, const Tensor& b);
+
+Tensor equal(const Tensor& a, Number b);
+Tensor not_equal(const Tensor& a, Number b);
+Tensor less(const Tensor& a, Number b);
+Tensor less_equal(const Tensor& a, Number b);
+Tensor greater(const Tensor& a, Number b);
+Tensor greater_equal(const Tensor& a, Number b);
+
+/// False everywhere for integers and bool, isfinite true.
+Tensor isnan(const Tensor& x);
+Tensor isinf(const Tensor& x);
+Tensor isfinite(const Tensor& x);
+
+/// Whether the shapes are the same and all elements equal, whatever the types.
+bool array_equal(const Tensor& a, const Tensor& b);
+
+/// Whether |a - b| <= atol + rtol |b| everywhere, computed in float64; infinities are close to themselves.
+/// The shapes broadcast. Throws ValueError for a negative tolerance.
+bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options = {});
+
+}  // namespace pleat::ops

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "pleat/core/tensor.h"
+
+/// Raw logic, element by element, broadcasting. An element of any type is true when it is not 0 (NaN is
+/// true); the results are bool. All throw ShapeError when shapes do not broadcast.
+
+namespace pleat::ops {
+
+Tensor logical_and(const Tensor& a, const Tensor& b);
+Tensor logical_or(const Tensor& a, const Tensor& b);
+Tensor logical_xor(const Tensor& a, const Tensor& b);
+Tensor logical_not(const Tensor& x);
+
+}  // namespace pleat::ops

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <optional>
+
+#include "pleat/core/number.h"
+#include "pleat/core/tensor.h"
+
+/// Raw mathematical functions, element by element, broadcasting. Types (core/dtype.h says how they are
+/// promoted):
+/// - "floating": integers and bool give float32; floating types stay, half types are computed in float32;
+/// - "own type": the promoted type of the operands, so integers stay integers; bool throws DTypeError.
+/// A plain number beside a tensor is weak. Functions of several tensors throw ShapeError when shapes do not
+/// broadcast. Outside a function's domain the result is NaN or infinite, as in IEEE 754; NaN in gives NaN
+/// out.
+
+namespace pleat {
+
+/// Bounds of clamp; one may be left out.
+struct ClampOptions {
+  std::optional<Number> min = std::nullopt;
+  std::optional<Number> max = std::nullopt;
+};
+
+}  // namespace pleat
+
+namespace pleat::ops {
+
+// --- Floating
+// -------------------------------------------------------------------------------------------------------
+Tensor exp(const Tensor& x);
+Tensor expm1(const Tensor& x);  ///< exp(x) - 1, exact near 0
+Tensor log(const Tensor& x);
+Tensor log1p(const Tensor& x);  ///< log(1 + x), exact near 0
+Tensor log2(const Tensor& x);
+Tensor log10(const Tensor& x);
+Tensor sqrt(const Tensor& x);
+Tensor rsqrt(const Tensor& x);       ///< 1 / sqrt(x)
+Tensor reciprocal(const Tensor& x);  ///< 1 / x
+Tensor sin(const Tensor& x);
+Tensor cos(const Tensor& x);
+Tensor tan(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+/// The angle of the point (x, y) on (-pi, pi].
+Tensor atan2(const Tensor& y, const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
+Tensor tanh(const Tensor& x);
+/// The error function 2/sqrt(pi) * integral of exp(-t^2) from 0 to x.
+Tensor erf(const Tensor& x);
+/// a + weight * (b - a); exactly b for a weight of 1.
+Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
+void lerp_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& weight);
+
+// --- Own type
+// -------------------------------------------------------------------------------------------------------
+Tensor abs(const Tensor& x);
+Tensor sign(const Tensor& x);  ///< -1, 0 or 1
+Tensor square(const Tensor& x);
+Tensor floor(const Tensor& x);
+Tensor ceil(const Tensor& x);
+Tensor round(const Tensor& x);  ///< halves to even
+Tensor trunc(const Tensor& x);  ///< towards 0
+
+/// Integers to an integer power wrap around; a negative exponent gives 1 / base^|exponent| cut to an integer,
+/// which is 0 unless the base is 1 or -1.
+Tensor pow(const Tensor& base, const Tensor& exponent);
+/// Exponents 2, 3, 1/2, -1/2, -1 and -2 cost no more than the products and roots they stand for.
+/// Throws ValueError for integers to a negative integer power.
+Tensor pow(const Tensor& base, Number exponent);
+Tensor pow(Number base, const Tensor& exponent);
+
+/// a - floor(a / b) * b: the sign of b, as Python's %. Throws ValueError when an integer is divided by 0.
+Tensor remainder(const Tensor& a, const Tensor& b);
+Tensor remainder(const Tensor& a, Number b);
+
+/// The larger and the smaller one; NaN where either is. These take bool, too.
+Tensor maximum(const Tensor& a, const Tensor& b);
+Tensor minimum(const Tensor& a, const Tensor& b);
+
+/// min where x is below it, max where x is above it: `clamp(x, {.min = 0, .max = 6})`; max where min > max.
+/// A floating bound makes integers floating, as in arithmetic. Throws ValueError when there is no bound.
+Tensor clamp(const Tensor& x, ClampOptions bounds);
+void clamp_into(const Tensor& out, const Tensor& x, ClampOptions bounds);
+/// dy where x lies within the bounds (which count as inside), else 0.
+Tensor clamp_backward(const Tensor& dy, const Tensor& x, ClampOptions bounds);
+
+// --- Backward in one pass
+// -------------------------------------------------------------------------------------------
+/// dy * (1 - y^2) of y = tanh(x).
+Tensor tanh_backward(const Tensor& dy, const Tensor& y);
+
+}  // namespace pleat::ops

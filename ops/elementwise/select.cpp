@@ -1,0 +1,61 @@
+#include "pleat/ops/elementwise/select.h"
+
+#include "pleat/core/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/kernels.h"
+
+namespace pleat::ops {
+namespace {
+
+void check_mask(const char* op, const char* what, const Tensor& mask) {
+  check<DTypeError>(mask.dtype() == boolean, "{}: the {} must be bool, got {}; compare it first ({} != 0)",
+                    op, what, mask.describe(), what);
+}
+
+void where_into(const char* op, const Tensor& out, const Tensor& condition, const Tensor& a,
+                const Tensor& b) {
+  dispatch(out.dtype(), [&]<class T>(Type<T>) {
+    map_into<T, bool, T, T>(op, out, condition, a, b, [](bool c, T p, T q) { return c ? p : q; });
+  });
+}
+
+/// The number as an element of `x`'s type.
+Tensor fill_value(const char* op, Number value, const Tensor& x) {
+  check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(), "{}: a tensor of {} cannot hold {}",
+                    op, x.dtype(), value.to<double>());
+  return number_like(value, x);
+}
+
+}  // namespace
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  check_mask("where", "condition", condition);
+  const Shape shape = broadcast(broadcast(a.shape(), b.shape(), "where"), condition.shape(), "where");
+  const std::array inputs = {a, b, condition};
+  const Tensor out = empty_as(inputs, shape, promote(a.dtype(), b.dtype()));
+  where_into("where", out, condition, a, b);
+  return out;
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, Number b) {
+  return where(condition, a, number_like(b, a));
+}
+Tensor where(const Tensor& condition, Number a, const Tensor& b) {
+  return where(condition, number_like(a, b), b);
+}
+Tensor where(const Tensor& condition, Number a, Number b) { return where(condition, scalar(a), scalar(b)); }
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
+  check_mask("masked_fill", "mask", mask);
+  const Tensor number = fill_value("masked_fill", value, x);
+  const Tensor out = binary_result("masked_fill", x, mask, x.dtype());
+  where_into("masked_fill", out, mask, number, x);
+  return out;
+}
+
+void masked_fill_into(const Tensor& x, const Tensor& mask, Number value) {
+  check_mask("masked_fill_", "mask", mask);
+  where_into("masked_fill_", x, mask, fill_value("masked_fill_", value, x), x);
+}
+
+}  // namespace pleat::ops
