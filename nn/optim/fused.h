@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <Eigen/Core>
 #include <array>
 #include <cmath>
 #include <string>
@@ -20,6 +21,16 @@ constexpr int64_t fused_block = 512;
 template <class T>
 using Block = Eigen::Array<T, Eigen::Dynamic, 1, Eigen::ColMajor, fused_block, 1>;
 
+/// Plain memory as an Eigen array.
+template <class T>
+auto array(T* data, int64_t n) {
+  return Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>(data, n);
+}
+template <class T>
+auto array(const T* data, int64_t n) {
+  return Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>(data, n);
+}
+
 /// Calls `f(param, grad, states...)` with Eigen arrays of float (of double for a float64 parameter), block by
 /// block; all but the gradient may be written.
 template <class... State, class F>
@@ -34,9 +45,9 @@ void fused_update(const std::string& op, const F& f, const Tensor& param, const 
       for (int64_t first = 0; first < n; first += fused_block) {
         const int64_t length = std::min(fused_block, n - first);
         [&]<std::size_t... I>(std::index_sequence<I...>) {
-          update(ops::array(reinterpret_cast<T*>(arrays[0]) + first, length),
-                 ops::array(reinterpret_cast<const T*>(arrays[1]) + first, length),
-                 ops::array(reinterpret_cast<T*>(arrays[I + 2]) + first, length)...);
+          update(array(reinterpret_cast<T*>(arrays[0]) + first, length),
+                 array(reinterpret_cast<const T*>(arrays[1]) + first, length),
+                 array(reinterpret_cast<T*>(arrays[I + 2]) + first, length)...);
         }
         (std::index_sequence_for<State...>{});
       }
