@@ -50,6 +50,7 @@ const ConvImplementation& choose_conv(const char* op, const ConvProblem& problem
                                       const std::string& wish);
 
 const ConvImplementation& reference_conv();
+const ConvImplementation& direct_conv();
 const ConvImplementation& unfold_conv();
 
 }  // namespace pleat::ops

@@ -1,0 +1,305 @@
+#include <cstring>
+#include <type_traits>
+
+#include "pleat/core/allocator.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/conv/gather.h"
+#include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/rows.h"
+
+/// Direct convolution in registers: a tile of 8 pixels times one or two vectors of result channels is summed
+/// over all taps and channels before it is written once. Nothing is unfolded; a band of source rows is copied
+/// with its padding into the second-level cache, and the taps read it from there. (Zhang, Franchetti, Low:
+/// "High performance zero-memory overhead direct convolutions", ICML 2018, has the loop order; the tile is
+/// chosen for 32 vector registers.)
+
+namespace pleat::ops {
+namespace {
+
+/// One vector of 64 bytes, whatever the machine makes of it.
+template <class T>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  using type = float __attribute__((vector_size(64), aligned(4), may_alias));
+};
+template <>
+struct VectorOf<double> {
+  using type = double __attribute__((vector_size(64), aligned(8), may_alias));
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+
+template <class T>
+constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
+
+constexpr int pixel_tile = 8;
+/// Elements of the padded source that stay in the second-level cache beside weights and results.
+constexpr int64_t band_elements = 64 << 10;
+
+template <class T>
+std::shared_ptr<std::byte> scratch(int64_t elements) {
+  return allocate(elements * static_cast<int64_t>(sizeof(T)));
+}
+template <class T>
+T* elements_of(const std::shared_ptr<std::byte>& memory) {
+  return reinterpret_cast<T*>(memory.get());
+}
+
+/// Result channels in panels of two vectors, the last of one when that suffices.
+template <class T>
+struct Panels {
+  int64_t channels;
+
+  int64_t padded() const { return ceil_div(channels, lanes<T>) * lanes<T>; }
+  int64_t count() const { return ceil_div(padded(), 2 * lanes<T>); }
+  int64_t first(int64_t panel) const { return panel * 2 * lanes<T>; }
+  int vectors(int64_t panel) const { return padded() - first(panel) > lanes<T> ? 2 : 1; }
+};
+
+/// Weights as [panel][depth][channels of the panel], zeros for channels that are not there, in the order in
+/// which a gather reads its taps. `at(kernel tap, source channel, result channel)` is the weight.
+template <class T, class At>
+std::shared_ptr<std::byte> pack_weights(const Gather& gather, const Spatial& kernel, const At& at) {
+  const Panels<T> panels{gather.result_channels};
+  const int64_t depth = gather.depth();
+  auto memory = scratch<T>(panels.padded() * depth);
+  std::vector<int64_t> taps;
+  for (const GatherDim::Tap& t : gather.dims[0].taps)
+    for (const GatherDim::Tap& r : gather.dims[1].taps)
+      for (const GatherDim::Tap& s : gather.dims[2].taps)
+        taps.push_back((t.kernel * kernel[1] + r.kernel) * kernel[2] + s.kernel);
+  parallel_chunks(panels.count(), [&](int64_t panel) {
+    const int64_t first = panels.first(panel);
+    const int64_t width = panels.vectors(panel) * lanes<T>;
+    const int64_t valid = std::min(width, gather.result_channels - first);
+    T* out = elements_of<T>(memory) + first * depth;
+    for (const int64_t tap : taps)
+      for (int64_t c = 0; c < gather.source_channels; ++c, out += width)
+        for (int64_t k = 0; k < width; ++k) out[k] = k < valid ? at(tap, c, first + k) : T(0);
+  });
+  return memory;
+}
+
+/// sums[pixel][vector] = start + the products of eight pixels with one panel of weights.
+template <class T, int vectors>
+void sum_tile(const T* const (&pixels)[pixel_tile], const std::vector<GatherRun>& runs, const T* weights,
+              const Vector<T>* start, Vector<T> (&sums)[pixel_tile][vectors]) {
+  using V = Vector<T>;
+  V total[pixel_tile][vectors];
+  for (int i = 0; i < pixel_tile; ++i)
+    for (int v = 0; v < vectors; ++v) total[i][v] = start[v];
+  for (const GatherRun& run : runs)
+    for (int64_t c = run.offset; c < run.offset + run.length; ++c, weights += vectors * lanes<T>) {
+      V w[vectors];
+      for (int v = 0; v < vectors; ++v) w[v] = *reinterpret_cast<const V*>(weights + v * lanes<T>);
+#pragma GCC unroll 8
+      for (int i = 0; i < pixel_tile; ++i) {
+        const V x = pixels[i][c] - V{};  // the element in every lane
+        for (int v = 0; v < vectors; ++v) total[i][v] += x * w[v];
+      }
+    }
+  for (int i = 0; i < pixel_tile; ++i)
+    for (int v = 0; v < vectors; ++v) sums[i][v] = total[i][v];
+}
+
+/// All pixels of a band times one panel; `y` are the result's elements, `rows` the pixels' rows in it.
+template <class T, int vectors>
+void multiply_band(const std::vector<GatherRun>& runs, const T* buffer, const std::vector<int64_t>& bases,
+                   const std::vector<int64_t>& rows, const T* weights, const T* bias, int64_t first,
+                   int64_t channels, T* y) {
+  using V = Vector<T>;
+  constexpr int64_t width = vectors * lanes<T>;
+  const int64_t valid = std::min(width, channels - first);
+  alignas(64) T start[width] = {};
+  if (bias != nullptr) std::copy_n(bias + first, valid, start);
+  const std::size_t count = bases.size();
+  for (std::size_t p = 0; p < count; p += pixel_tile) {
+    const T* pixels[pixel_tile];
+    for (std::size_t i = 0; i < pixel_tile; ++i) pixels[i] = buffer + bases[std::min(p + i, count - 1)];
+    V sums[pixel_tile][vectors];
+    sum_tile<T, vectors>(pixels, runs, weights, reinterpret_cast<const V*>(start), sums);
+    const std::size_t tile = std::min<std::size_t>(pixel_tile, count - p);
+    for (std::size_t i = 0; i < tile; ++i)
+      std::memcpy(y + rows[p + i] * channels + first, sums[i], static_cast<std::size_t>(valid) * sizeof(T));
+  }
+}
+
+template <class T>
+void multiply(const Gather& gather, const T* source, const T* weights, const T* bias, T* y) {
+  const GatherBand band(gather, band_elements);
+  const Panels<T> panels{gather.result_channels};
+  parallel_chunks(band.count(), [&](int64_t piece) {
+    const auto memory = scratch<T>(band.buffer_elements());
+    T* buffer = elements_of<T>(memory);
+    thread_local std::vector<int64_t> bases, rows;
+    band.fill(piece, source, buffer, bases, rows);
+    for (int64_t panel = 0; panel < panels.count(); ++panel) {
+      const int64_t first = panels.first(panel);
+      const T* packed = weights + first * gather.depth();
+      const auto run = panels.vectors(panel) == 2 ? multiply_band<T, 2> : multiply_band<T, 1>;
+      run(band.runs(), buffer, bases, rows, packed, bias, first, gather.result_channels, y);
+    }
+  });
+}
+
+/// sums[depth row][channel of the panel] += x dy over all pixels, for `height` consecutive rows of a run.
+template <class T, int height, int vectors>
+void sum_outer(const T* x, const std::vector<int64_t>& bases, const T* dy, const std::vector<int64_t>& rows,
+               int64_t channels, T* sums, int64_t leading) {
+  using V = Vector<T>;
+  V total[height][vectors] = {};
+  for (std::size_t p = 0; p < bases.size(); ++p) {
+    const T* pixel = x + bases[p];
+    const T* gradient = dy + rows[p] * channels;
+    V g[vectors];
+    for (int v = 0; v < vectors; ++v) g[v] = *reinterpret_cast<const V*>(gradient + v * lanes<T>);
+#pragma GCC unroll 8
+    for (int i = 0; i < height; ++i) {
+      const V element = pixel[i] - V{};
+      for (int v = 0; v < vectors; ++v) total[i][v] += element * g[v];
+    }
+  }
+  for (int i = 0; i < height; ++i)
+    for (int v = 0; v < vectors; ++v) *reinterpret_cast<V*>(sums + i * leading + v * lanes<T>) += total[i][v];
+}
+
+template <class T, int vectors>
+void sum_outer_runs(const std::vector<GatherRun>& runs, const T* buffer, const std::vector<int64_t>& bases,
+                    const T* dy, const std::vector<int64_t>& rows, int64_t channels, T* sums,
+                    int64_t leading) {
+  for (const GatherRun& run : runs) {
+    const T* x = buffer + run.offset;
+    int64_t left = run.length;
+    const auto advance = [&](int64_t by) {
+      x += by;
+      sums += by * leading;
+      left -= by;
+    };
+    for (; left >= 8; advance(8)) sum_outer<T, 8, vectors>(x, bases, dy, rows, channels, sums, leading);
+    for (; left >= 3; advance(3)) sum_outer<T, 3, vectors>(x, bases, dy, rows, channels, sums, leading);
+    for (; left >= 1; advance(1)) sum_outer<T, 1, vectors>(x, bases, dy, rows, channels, sums, leading);
+  }
+}
+
+/// dw [K, taps, C] from sums [taps * C, padded K]. Forward gathers have their taps in the weight's order.
+template <class T>
+void write_weight_gradient(const T* sums, int64_t depth, int64_t channels, int64_t leading, T* dw) {
+  parallel_for(0, channels, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      for (int64_t i = 0; i < depth; ++i) dw[k * depth + i] = sums[i * leading + k];
+  });
+}
+
+template <class T>
+void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
+  const Gather gather = forward_gather(p);
+  const GatherBand band(gather, band_elements);
+  const Panels<T> panels{p.out_channels};
+  const int64_t leading = panels.padded();
+  const bool whole = leading == p.out_channels;
+  const int64_t size = gather.depth() * leading;
+  const int64_t chunks = chunks_for(band.count(), size * static_cast<int64_t>(sizeof(T)));
+  const auto partials = scratch<T>((chunks + 1) * size);
+  parallel_chunks(chunks, [&](int64_t chunk) {
+    const auto memory = scratch<T>(band.buffer_elements());
+    T* buffer = elements_of<T>(memory);
+    T* sums = elements_of<T>(partials) + chunk * size;
+    std::fill_n(sums, size, T(0));
+    std::vector<int64_t> bases, rows;
+    std::vector<T> padded;
+    for (int64_t piece = band.count() * chunk / chunks; piece < band.count() * (chunk + 1) / chunks;
+         ++piece) {
+      band.fill(piece, x, buffer, bases, rows);
+      const T* gradients = dy;
+      if (!whole) {  // vectors must not read beyond a row of dy
+        padded.assign(rows.size() * static_cast<std::size_t>(leading), T(0));
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          std::copy_n(dy + rows[i] * p.out_channels, p.out_channels,
+                      padded.data() + static_cast<int64_t>(i) * leading);
+          rows[i] = static_cast<int64_t>(i);
+        }
+        gradients = padded.data();
+      }
+      for (int64_t panel = 0; panel < panels.count(); ++panel) {
+        const int64_t first = panels.first(panel);
+        const auto run = panels.vectors(panel) == 2 ? sum_outer_runs<T, 2> : sum_outer_runs<T, 1>;
+        run(band.runs(), buffer, bases, gradients + first, rows, leading, sums + first, leading);
+      }
+    }
+  });
+  T* total = elements_of<T>(partials) + chunks * size;
+  sum_partials(elements_of<T>(partials), chunks, size, total);
+  write_weight_gradient(total, gather.depth(), p.out_channels, leading, dw);
+}
+
+template <class F>
+void by_type(const ConvProblem& problem, F f) {
+  if (problem.dtype == float64)
+    f(Type<double>{});
+  else
+    f(Type<float>{});
+}
+
+class DirectConv : public ConvImplementation {
+ public:
+  std::string_view name() const override { return "direct"; }
+
+  std::string unsupported(const ConvProblem& problem, ConvPass) const override {
+    if (!problem.device.is_cpu()) return "it runs on the CPU";
+    return problem.groups == 1 ? std::string() : std::string("it needs groups = 1");
+  }
+  bool wants_rows() const override { return true; }
+
+  int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
+    const int64_t element = size_of(compute_dtype(p.dtype));
+    const int64_t weights = ceil_div(p.out_channels, 16) * 16 * p.depth() * element;
+    const GatherBand band(forward_gather(p), band_elements);
+    const int64_t partials = pass == ConvPass::backward_weight ? chunks_for(band.count(), weights) + 1 : 1;
+    return num_threads() * band.buffer_elements() * element + partials * weights;
+  }
+
+  void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+               const Tensor& y) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      const Gather gather = forward_gather(p);
+      const T* weights = w.data<T>();
+      const int64_t taps = p.taps();
+      const auto packed = pack_weights<T>(gather, p.kernel, [=, &p](int64_t tap, int64_t c, int64_t k) {
+        return weights[(k * taps + tap) * p.in_channels + c];
+      });
+      multiply(gather, x.data<T>(), elements_of<T>(packed), bias.defined() ? bias.data<T>() : nullptr,
+               y.data<T>());
+    });
+  }
+
+  void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
+                      const Tensor& dx) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      const T* weights = w.data<T>();
+      const int64_t taps = p.taps();
+      std::fill_n(dx.data<T>(), dx.numel(), T(0));
+      for (const Gather& gather : backward_input_gathers(p)) {
+        if (gather.taps() == 0) continue;
+        const auto packed = pack_weights<T>(gather, p.kernel, [=, &p](int64_t tap, int64_t k, int64_t c) {
+          return weights[(k * taps + tap) * p.in_channels + c];
+        });
+        multiply<T>(gather, dy.data<T>(), elements_of<T>(packed), nullptr, dx.data<T>());
+      }
+    });
+  }
+
+  void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
+                       const Tensor& dw) const override {
+    by_type(p, [&]<class T>(Type<T>) { multiply_transposed(p, dy.data<T>(), x.data<T>(), dw.data<T>()); });
+  }
+};
+
+}  // namespace
+
+const ConvImplementation& direct_conv() {
+  static const DirectConv implementation;
+  return implementation;
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,91 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pleat/ops/conv/problem.h"
+
+/// A convolution as a gather: every output pixel sums weighted input pixels at fixed offsets. Forward is one
+/// such gather; backward_input with stride s falls into s classes of pixels for each dimension, each a gather
+/// with the taps that reach it. So one kernel serves both passes, multiplies no zero that stride put in, and
+/// scatters nothing.
+
+namespace pleat::ops {
+
+/// One dimension of a gather: output pixel first + step * j reads source pixel source_step * j + offset of
+/// each tap.
+struct GatherDim {
+  struct Tap {
+    int64_t kernel;  ///< index in the weight
+    int64_t offset;
+  };
+  int64_t first = 0;
+  int64_t step = 1;
+  int64_t count = 0;  ///< j = 0 ... count-1
+  int64_t source_step = 1;
+  std::vector<Tap> taps;  ///< by rising offset
+
+  int64_t low() const { return taps.front().offset; }
+  int64_t high() const { return taps.back().offset; }
+};
+
+struct Gather {
+  int64_t batch = 0;
+  int64_t source_channels = 0;
+  int64_t result_channels = 0;
+  Spatial source{};
+  Spatial result{};
+  GatherDim dims[3];
+
+  int64_t taps() const {
+    return static_cast<int64_t>(dims[0].taps.size() * dims[1].taps.size() * dims[2].taps.size());
+  }
+  /// Products that make one result element.
+  int64_t depth() const { return taps() * source_channels; }
+};
+
+/// y from x.
+Gather forward_gather(const ConvProblem& problem);
+
+/// dx from dy: one gather for each class of input pixels. Classes that no tap reaches have no taps: their dx
+/// is 0.
+std::vector<Gather> backward_input_gathers(const ConvProblem& problem);
+
+/// A stretch of consecutive source elements that a pixel reads, relative to its base.
+struct GatherRun {
+  int64_t offset;
+  int64_t length;
+};
+
+/// A piece of the work: some images, one depth, a band of rows. Its source is copied into a buffer with the
+/// padding around it, so that kernels meet no borders.
+class GatherBand {
+ public:
+  /// `elements_wanted`: about how large the buffer may be.
+  GatherBand(const Gather& gather, int64_t elements_wanted);
+
+  int64_t count() const { return image_groups_ * depths_ * bands_; }
+  int64_t buffer_elements() const { return images_ * image_elements_; }
+  /// Stretches in the order of the packed weights: taps by rising offset, then channels.
+  const std::vector<GatherRun>& runs() const { return runs_; }
+
+  /// Piece `index`: fills `buffer`, and lists the pixels: base in the buffer, and row in the result.
+  template <class T>
+  void fill(int64_t index, const T* source, T* buffer, std::vector<int64_t>& bases,
+            std::vector<int64_t>& rows) const;
+
+ private:
+  const Gather& gather_;
+  int64_t images_;  ///< of a piece
+  int64_t image_groups_;
+  int64_t depths_;
+  int64_t band_;  ///< rows j of a piece
+  int64_t bands_;
+  int64_t lines_;           ///< source rows of a piece, with padding
+  int64_t columns_;         ///< source columns, with padding
+  int64_t image_elements_;  ///< of one image in the buffer
+  std::vector<GatherRun> runs_;
+};
+
+}  // namespace pleat::ops
