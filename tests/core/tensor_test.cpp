@@ -26,7 +26,8 @@ TEST_CASE("every type converts to every other, through any layout") {
       const Tensor from = ops::cast(x, a);
       const Tensor transposed = from.as_strided({3, 2}, {1, 3}, 0);
       const Tensor to = ops::cast(transposed, b);
-      const auto expected = a == boolean ? std::vector<double>{0, 1, 1, 1, 1, 1} : std::vector<double>{0, 3, 1, 4, 2, 250};
+      const auto expected =
+          a == boolean ? std::vector<double>{0, 1, 1, 1, 1, 1} : std::vector<double>{0, 3, 1, 4, 2, 250};
       CHECK(to.to_vector<double>() == expected);
     }
 }
@@ -44,6 +45,8 @@ TEST_CASE("a tensor prints as people know it") {
   CHECK(to_string(tensor({{1, -20}, {3, 4}})) == "[[  1, -20],\n [  3,   4]]");
   CHECK(to_string(tensor({1.0, 0.5})) == "[1.0000, 0.5000]");
   CHECK(to_string(zeros({40, 40})) ==
-        "[[0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.],\n ...,\n"
-        " [0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.]] [40, 40]");
+        "[[0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.],\n "
+        "...,\n"
+        " [0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.]] "
+        "[40, 40]");
 }

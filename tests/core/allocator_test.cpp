@@ -1,0 +1,93 @@
+#include "pleat/core/allocator.h"
+
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+
+namespace {
+
+/// Puts the cache's limit back, whatever a test does.
+class CacheLimit {
+ public:
+  explicit CacheLimit(int64_t bytes) { set_cache_limit(bytes); }
+  ~CacheLimit() { set_cache_limit(int64_t{1} << 30); }
+};
+
+}  // namespace
+
+TEST_CASE("blocks are aligned and come back from the cache", "[core]") {
+  empty_cache();
+  const AllocatorStatistics before = allocator_statistics();
+  const std::byte* first = nullptr;
+  {
+    const auto block = allocate(1000);
+    first = block.get();
+    CHECK(reinterpret_cast<uintptr_t>(first) % 64 == 0);
+    CHECK(allocator_statistics().allocated >= before.allocated + 1000);
+  }
+  CHECK(allocator_statistics().allocated == before.allocated);
+  CHECK(allocator_statistics().cached >= 1000);
+  const auto again = allocate(1000);
+  CHECK(again.get() == first);
+  CHECK(allocator_statistics().hits == before.hits + 1);
+  CHECK(allocator_statistics().requests == before.requests + 2);
+}
+
+TEST_CASE("the cache is bounded and can be emptied", "[core]") {
+  empty_cache();
+  const CacheLimit limit(1 << 20);
+  { const auto large = allocate(4 << 20); }
+  CHECK(allocator_statistics().cached == 0);
+  { const auto small = allocate(1 << 19); }
+  CHECK(allocator_statistics().cached >= 1 << 19);
+  empty_cache();
+  CHECK(allocator_statistics().cached == 0);
+  CHECK_THROWS_AS(set_cache_limit(-1), ValueError);
+}
+
+TEST_CASE("the peak is remembered until it is reset", "[core]") {
+  reset_peak_statistics();
+  const int64_t base = allocator_statistics().allocated;
+  { const auto block = allocate(1 << 20); }
+  CHECK(allocator_statistics().peak >= base + (1 << 20));
+  reset_peak_statistics();
+  CHECK(allocator_statistics().peak == allocator_statistics().allocated);
+}
+
+TEST_CASE("memory that cannot be had is a recoverable error", "[core]") {
+  const int64_t before = allocator_statistics().allocated;
+  CHECK_THROWS_AS(allocate(int64_t{1} << 60), OutOfMemoryError);
+  CHECK_THROWS_AS(zeros({int64_t{1} << 58, 2}), OutOfMemoryError);
+  CHECK_THROWS_AS(zeros({int64_t{1} << 62, 8}), ShapeError);  // bytes overflow
+  CHECK(allocator_statistics().allocated == before);
+  CHECK(zeros({4}).numel() == 4);
+}
+
+TEST_CASE("a device that is not built says so", "[core]") {
+  CHECK_THROWS_WITH(zeros({2}, {.device = Device("cuda:1")}),
+                    Catch::Matchers::Contains("built without CUDA"));
+  CHECK_THROWS_WITH(zeros({2}).to(Device("cuda")), Catch::Matchers::Contains("built without CUDA"));
+  CHECK_THROWS_AS(Device("gpu"), ValueError);
+  CHECK_THROWS_AS(Device("cuda:x"), ValueError);
+  CHECK_THROWS_AS(Device("cpu:1"), ValueError);
+}
+
+TEST_CASE("threads allocate and free side by side", "[core]") {
+  const int64_t before = allocator_statistics().allocated;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      for (int i = 1; i < 500; ++i) {
+        const auto block = allocate(64 * ((i * 7 + t) % 50 + 1));
+        block.get()[0] = std::byte{1};
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(allocator_statistics().allocated == before);
+}

@@ -1,0 +1,89 @@
+#include "pleat/core/parallel.h"
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "pleat/core/error.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+
+namespace {
+
+/// Sets the number of threads for a scope.
+class Threads {
+ public:
+  explicit Threads(int threads) : before_(num_threads()) { set_num_threads(threads); }
+  ~Threads() { set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+TEST_CASE("every index is visited once, whatever the number of threads", "[core]") {
+  for (const int threads : {1, 2, 3, 8}) {
+    const Threads scope(threads);
+    for (const int64_t n : {0, 1, 7, 1000, 100001}) {
+      std::vector<std::atomic<int>> seen(static_cast<std::size_t>(n));
+      parallel_for(0, n, 10, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) ++seen[static_cast<std::size_t>(i)];
+      });
+      bool once = true;
+      for (const auto& count : seen) once = once && count == 1;
+      CHECK(once);
+    }
+  }
+}
+
+TEST_CASE("many short parallel regions in a row all end", "[core]") {
+  const Threads scope(4);
+  std::atomic<int64_t> total = 0;
+  for (int i = 0; i < 5000; ++i)
+    parallel_for(0, 4, 1, [&](int64_t first, int64_t last) { total += last - first; });
+  CHECK(total == 20000);
+}
+
+TEST_CASE("an exception of a piece reaches the caller, and the pool goes on", "[core]") {
+  const Threads scope(3);
+  const auto failing = [] {
+    parallel_for(0, 100, 1, [](int64_t first, int64_t) {
+      if (first >= 50) throw std::runtime_error("piece failed");
+    });
+  };
+  CHECK_THROWS_WITH(failing(), "piece failed");
+  CHECK_THROWS_WITH(failing(), "piece failed");
+  std::atomic<int> count = 0;
+  parallel_chunks(10, [&](int64_t) { ++count; });
+  CHECK(count == 10);
+}
+
+TEST_CASE("parallel regions inside each other and beside each other work", "[core]") {
+  const Threads scope(3);
+  std::atomic<int> count = 0;
+  parallel_chunks(6, [&](int64_t) { parallel_chunks(5, [&](int64_t) { ++count; }); });
+  CHECK(count == 30);
+  std::vector<std::thread> users;
+  for (int u = 0; u < 3; ++u)
+    users.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) parallel_chunks(4, [&](int64_t) { ++count; });
+    });
+  for (std::thread& user : users) user.join();
+  CHECK(count == 30 + 3 * 200 * 4);
+}
+
+TEST_CASE("a serial scope keeps its thread's work in the thread", "[core]") {
+  const Threads scope(4);
+  const SerialScope serial;
+  const auto self = std::this_thread::get_id();
+  bool same = true;
+  parallel_for(0, 1000, 1, [&](int64_t, int64_t) { same = same && std::this_thread::get_id() == self; });
+  CHECK(same);
+}
+
+TEST_CASE("the number of threads must make sense", "[core]") {
+  CHECK_THROWS_AS(set_num_threads(0), ValueError);
+}
