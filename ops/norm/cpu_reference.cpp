@@ -3,7 +3,6 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
-#include "pleat/core/parallel.h"
 #include "pleat/ops/norm/batch_norm_functors.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/per_channel.h"
@@ -13,13 +12,6 @@ namespace {
 
 ChannelSteps steps_of(const ChannelView& view) {
   return {view.images, view.channels, view.pixels, view.channels_last};
-}
-
-template <class F>
-void for_each(int64_t count, const F& functor) {
-  parallel_for(0, count, 1024, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) functor(i);
-  });
 }
 
 /// The functors that a GPU runs, run on the CPU: what every other implementation is compared with.
@@ -38,14 +30,14 @@ class Reference final : public BatchNormImplementation {
     const Tensor y = empty_like(x);
     double* variance = t.variance.data<double>();
     if (problem.training)
-      for_each(steps.channels,
-               ChannelStatistics<double>{steps, x.data<double>(), t.mean.data<double>(), variance});
+      for_each_index(steps.channels,
+                     ChannelStatistics<double>{steps, x.data<double>(), t.mean.data<double>(), variance});
     const std::vector<double> weight = per_channel(t.weight, steps.channels, 1);
     const std::vector<double> bias = per_channel(t.bias, steps.channels, 0);
     std::vector<double> rstd(weight.size());
     for (std::size_t c = 0; c < rstd.size(); ++c) rstd[c] = 1 / std::sqrt(variance[c] + problem.eps);
-    for_each(x.numel(), Normalize<double>{steps, x.data<double>(), t.mean.data<double>(), rstd.data(),
-                                          weight.data(), bias.data(), y.data<double>()});
+    for_each_index(x.numel(), Normalize<double>{steps, x.data<double>(), t.mean.data<double>(), rstd.data(),
+                                                weight.data(), bias.data(), y.data<double>()});
     copy_into(t.y, y);
   }
 
@@ -57,14 +49,14 @@ class Reference final : public BatchNormImplementation {
     const double* rstd = t.rstd.data<double>();
     double* dweight = t.dweight.data<double>();
     double* dbias = t.dbias.data<double>();
-    for_each(steps.channels, ChannelGradients<double>{steps, dy.data<double>(), x.data<double>(), mean, rstd,
-                                                      dweight, dbias});
+    for_each_index(steps.channels, ChannelGradients<double>{steps, dy.data<double>(), x.data<double>(), mean,
+                                                            rstd, dweight, dbias});
     if (!t.dx.defined()) return;
     const std::vector<double> weight = per_channel(t.weight, steps.channels, 1);
     const Tensor dx = empty_like(x);
-    for_each(x.numel(),
-             NormalizeBackward<double>{steps, problem.training, dy.data<double>(), x.data<double>(), mean,
-                                       rstd, weight.data(), dweight, dbias, dx.data<double>()});
+    for_each_index(x.numel(),
+                   NormalizeBackward<double>{steps, problem.training, dy.data<double>(), x.data<double>(),
+                                             mean, rstd, weight.data(), dweight, dbias, dx.data<double>()});
     copy_into(t.dx, dx);
   }
 };

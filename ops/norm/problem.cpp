@@ -1,31 +1,17 @@
 #include "pleat/ops/norm/problem.h"
 
 #include <cmath>
-#include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
-#include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
 namespace {
 
 constexpr const char* op = "batch_norm";
 
-/// Row-major in the order [N, spatial..., C].
-bool channels_are_densest(const Tensor& x) {
-  std::vector<int64_t> order{0};
-  for (int64_t d = 2; d < x.rank(); ++d) order.push_back(d);
-  order.push_back(1);
-  return permute(x, order).is_contiguous();
-}
-
 BatchNormProblem problem_of(const Tensor& x, const BatchNormOptions& options) {
   BatchNormProblem problem;
-  const Shape& shape = x.shape();
-  problem.view = {shape[0], shape[1], count(std::span(shape).subspan(2)), false};
-  problem.view.channels_last = problem.view.pixels == 1 || (!x.is_contiguous() && channels_are_densest(x));
+  problem.view = channel_view(x);
   problem.dtype = x.dtype();
   problem.device = x.device();
   problem.training = options.training;
@@ -117,20 +103,6 @@ BatchNormProblem batch_norm_backward_problem(const Tensor& dy, const Tensor& x, 
   check_per_channel(op, "saved mean", mean, problem.view.channels, float64, x.device());
   check_per_channel(op, "saved rstd", rstd, problem.view.channels, float64, x.device());
   return problem;
-}
-
-ChannelView channel_view(const Tensor& x) { return problem_of(x, {}).view; }
-
-Tensor channel_dense(const Tensor& x) {
-  return x.is_contiguous() || channels_are_densest(x) ? x : to_format(x, MemoryFormat::contiguous);
-}
-
-Tensor laid_out_as(const Tensor& x, const Tensor& like) {
-  const bool same = like.is_contiguous() ? x.is_contiguous() : channels_are_densest(x);
-  if (same) return x;
-  const Tensor result = empty_as(std::span(&like, 1), x.shape(), x.dtype());
-  copy_into(result, x);
-  return result;
 }
 
 }  // namespace pleat::ops

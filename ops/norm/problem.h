@@ -2,20 +2,9 @@
 
 #include "pleat/core/tensor.h"
 #include "pleat/ops/norm/batch_norm.h"
+#include "pleat/ops/spatial/channel_layout.h"
 
 namespace pleat::ops {
-
-/// A tensor [N, C, spatial...] as normalisation sees it: the spatial dimensions are one, of `pixels`.
-struct ChannelView {
-  int64_t images = 0;
-  int64_t channels = 0;
-  int64_t pixels = 0;
-  /// Element (n, c, p) lies at (n * pixels + p) * channels + c, else at (n * channels + c) * pixels + p.
-  bool channels_last = false;
-
-  int64_t numel() const { return images * channels * pixels; }
-  bool operator==(const ChannelView&) const = default;
-};
 
 /// Everything that the result or the speed of a batch normalisation depends on, but for the numbers in its
 /// tensors.
@@ -40,13 +29,6 @@ BatchNormProblem batch_norm_problem(const Tensor& x, const Tensor& weight, const
 BatchNormProblem batch_norm_backward_problem(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                              const Tensor& mean, const Tensor& rstd,
                                              const BatchNormOptions& options);
-
-/// How a dense `x` [N, C, spatial...] is seen; `x` must lie as `channel_dense` leaves it.
-ChannelView channel_view(const Tensor& x);
-/// `x` itself when it lies in one of the two layouts of ChannelView without gaps, else a row-major copy.
-Tensor channel_dense(const Tensor& x);
-/// `x` in the same layout as the dense tensor `like` of the same shape; itself when it lies so already.
-Tensor laid_out_as(const Tensor& x, const Tensor& like);
 
 /// Checks of a parameter or statistic of every channel: rank 1, `channels` long, a type that goes with
 /// `dtype` (the same, or float32 beside a half type), the device. Undefined ones pass.

@@ -8,15 +8,17 @@
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
 #include "pleat/core/parallel.h"
-#include "pleat/core/random.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
+#include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
+using test::laid_out;
+using test::numbers;
 using test::relative_error;
 
 namespace {
@@ -63,30 +65,6 @@ Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, co
     }
   }
   return r;
-}
-
-Tensor numbers(const Shape& shape, DType dtype, uint64_t seed) {
-  Generator generator(seed);
-  const Tensor t = empty(shape, {.dtype = float64});
-  fill_normal_(t, 0.3, 1.5, generator);
-  return ops::cast(t, dtype);
-}
-
-/// Layouts under which an operation may meet a tensor.
-Tensor laid_out(const Tensor& x, const std::string& layout) {
-  if (layout == "contiguous" || x.rank() < 3) return x;
-  if (layout == "channels_last") {
-    std::vector<int64_t> there{0}, back{0, x.rank() - 1};
-    for (int64_t d = 2; d < x.rank(); ++d) there.push_back(d), back.push_back(d - 1);
-    there.push_back(1);
-    return ops::permute(ops::to_format(ops::permute(x, there), MemoryFormat::contiguous), back);
-  }
-  Shape wide = x.shape();
-  wide.back() *= 2;
-  const Tensor room = zeros(wide, {.dtype = x.dtype()});
-  const Tensor gaps = ops::slice(room, -1, 0, wide.back(), 2);
-  ops::copy_into(gaps, x);
-  return gaps;
 }
 
 double tolerance(DType dtype) {

@@ -6,8 +6,8 @@
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/create.h"
 #include "pleat/core/random.h"
-#include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
@@ -16,14 +16,11 @@ namespace {
 
 Tensor noise(const Shape& shape) { return randn(shape, {.dtype = float64}); }
 
-/// Inputs of one shape in the layouts that a function must take: row-major, channels_last, with gaps.
+/// Inputs of one shape in every layout.
 std::vector<Tensor> layouts(const Shape& shape) {
-  std::vector<Tensor> result{noise(shape)};
-  if (shape.size() < 3) return result;
-  result.push_back(noise(shape).to(MemoryFormat::channels_last).detach());
-  Shape wide = shape;
-  wide.back() *= 2;
-  result.push_back(ops::slice(noise(wide), -1, 0, wide.back(), 2));
+  std::vector<Tensor> result;
+  for (const std::string& layout : test::layouts())
+    if (shape.size() > 2 || layout == "contiguous") result.push_back(test::laid_out(noise(shape), layout));
   return result;
 }
 

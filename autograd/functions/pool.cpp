@@ -1,0 +1,120 @@
+#include "pleat/autograd/functions/pool.h"
+
+#include <algorithm>
+
+#include "pleat/autograd/functions/linear_map.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/pool/problem.h"
+
+namespace pleat {
+namespace {
+
+Tensor gather(const char* op, const Tensor& x, const Tensor& indices);
+
+/// Scattering by indices and gathering by them are each other's adjoint.
+Tensor scatter(const char* op, const Tensor& dy, const Tensor& indices, const Shape& shape,
+               MemoryFormat format) {
+  return record(
+      std::string(op) + "_backward", ops::max_pool_backward(dy, indices, shape, format, op),
+      {grad_of(dy, [op, indices = saved(indices)](const Tensor& d) { return gather(op, d, *indices); })});
+}
+
+Tensor gather(const char* op, const Tensor& x, const Tensor& indices) {
+  return record(std::string(op) + "_gather", ops::max_pool_gather(x, indices, op),
+                {grad_of(x, [op, indices = saved(indices), shape = x.shape(), format = x.memory_format()](
+                                const Tensor& d) { return scatter(op, d, *indices, shape, format); })});
+}
+
+Tensor record_max(const char* op, const Tensor& x, const ops::MaxPoolResult& result) {
+  return record(
+      op, result.values,
+      {grad_of(x, [op, indices = saved(result.indices), shape = x.shape(), format = x.memory_format()](
+                      const Tensor& dy) { return scatter(op, dy, *indices, shape, format); })});
+}
+
+Tensor max_pool(const char* op, const Tensor& x, const MaxPoolOptions& options) {
+  return record_max(op, x, ops::max_pool(x, options, op));
+}
+Tensor adaptive_max_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
+  return record_max(op, x, ops::adaptive_max_pool(x, options, op));
+}
+Tensor avg_pool(const char* op, const Tensor& x, const AvgPoolOptions& options) {
+  return linear_map(op, ops::avg_pool_map(op, x, options), x, {.implementation = options.implementation});
+}
+Tensor adaptive_avg_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
+  return linear_map(op, ops::adaptive_avg_pool_map(op, x, options), x,
+                    {.implementation = options.implementation});
+}
+
+/// `pool` for input of `dims` spatial dimensions, with or without a batch.
+template <class Options>
+Tensor with_rank(const char* op, int64_t dims, Tensor (*pool)(const char*, const Tensor&, const Options&),
+                 const Tensor& x, const Options& options) {
+  if (x.rank() == dims + 2) return pool(op, x, options);
+  check<ShapeError>(x.rank() == dims + 1,
+                    "{}: input must be [N, C, and {} spatial dimensions] or without N, got {}", op, dims, x);
+  Shape batched = x.shape();
+  batched.insert(batched.begin(), 1);
+  const Tensor y = pool(op, reshape(x, batched), options);
+  return reshape(y, Shape(y.shape().begin() + 1, y.shape().end()));
+}
+
+}  // namespace
+
+Tensor max_pool(const Tensor& x, const MaxPoolOptions& options) { return max_pool("max_pool", x, options); }
+Tensor max_pool1d(const Tensor& x, const MaxPoolOptions& options) {
+  return with_rank("max_pool1d", 1, max_pool, x, options);
+}
+Tensor max_pool2d(const Tensor& x, const MaxPoolOptions& options) {
+  return with_rank("max_pool2d", 2, max_pool, x, options);
+}
+Tensor max_pool3d(const Tensor& x, const MaxPoolOptions& options) {
+  return with_rank("max_pool3d", 3, max_pool, x, options);
+}
+
+MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options) {
+  const ops::MaxPoolResult result = ops::max_pool(x, options);
+  return {record_max("max_pool", x, result), ops::cast(result.indices, int64)};
+}
+
+Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options) { return avg_pool("avg_pool", x, options); }
+Tensor avg_pool1d(const Tensor& x, const AvgPoolOptions& options) {
+  return with_rank("avg_pool1d", 1, avg_pool, x, options);
+}
+Tensor avg_pool2d(const Tensor& x, const AvgPoolOptions& options) {
+  return with_rank("avg_pool2d", 2, avg_pool, x, options);
+}
+Tensor avg_pool3d(const Tensor& x, const AvgPoolOptions& options) {
+  return with_rank("avg_pool3d", 3, avg_pool, x, options);
+}
+
+Tensor adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options) {
+  return adaptive_max_pool("adaptive_max_pool", x, options);
+}
+Tensor adaptive_max_pool1d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_max_pool1d", 1, adaptive_max_pool, x, options);
+}
+Tensor adaptive_max_pool2d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_max_pool2d", 2, adaptive_max_pool, x, options);
+}
+Tensor adaptive_max_pool3d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_max_pool3d", 3, adaptive_max_pool, x, options);
+}
+
+Tensor adaptive_avg_pool(const Tensor& x, const AdaptivePoolOptions& options) {
+  return adaptive_avg_pool("adaptive_avg_pool", x, options);
+}
+Tensor adaptive_avg_pool1d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_avg_pool1d", 1, adaptive_avg_pool, x, options);
+}
+Tensor adaptive_avg_pool2d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_avg_pool2d", 2, adaptive_avg_pool, x, options);
+}
+Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_avg_pool3d", 3, adaptive_avg_pool, x, options);
+}
+
+}  // namespace pleat

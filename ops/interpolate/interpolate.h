@@ -1,0 +1,52 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "pleat/core/tensor.h"
+
+namespace pleat {
+
+/// One factor for all spatial dimensions, or one each: `.scale_factor = 2`, `.scale_factor = {2, 1.5}`.
+class ScaleFactor {
+ public:
+  ScaleFactor() = default;
+  ScaleFactor(double all) : values_{all} {}
+  ScaleFactor(int all) : values_{static_cast<double>(all)} {}
+  ScaleFactor(std::initializer_list<double> each) : values_(each) {}
+  ScaleFactor(std::vector<double> each) : values_(std::move(each)) {}
+  const std::vector<double>& values() const { return values_; }
+
+ private:
+  std::vector<double> values_;
+};
+
+enum class Interpolation : unsigned char {
+  nearest,  ///< the element in whose place a point falls
+  linear    ///< linear, bilinear or trilinear by the number of spatial dimensions
+};
+
+/// The size of the result, or a factor of the input's: floor(input * factor). Exactly one of the two.
+struct InterpolateOptions {
+  PerDim size = {};
+  ScaleFactor scale_factor = {};
+  Interpolation mode = Interpolation::nearest;
+  /// Linear only. The centres of the outermost elements of input and result coincide, else their edges do.
+  bool align_corners = false;
+  std::string implementation = {};  ///< "native", "reference"; empty: native
+};
+
+namespace ops {
+
+/// x [N, C, spatial...] of 1 to 3 spatial dimensions, resampled. With s = 1 / factor, or input / output where
+/// sizes are given, output o reads the input at
+///   nearest                floor(o s)
+///   linear                 max((o + 1/2) s - 1/2, 0)
+///   linear, align_corners  o (input - 1) / (output - 1)
+/// between its neighbours, the last of which is repeated. Throws ShapeError, ValueError, DTypeError,
+/// DeviceError.
+Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
+
+}  // namespace ops
+}  // namespace pleat

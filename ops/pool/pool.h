@@ -1,0 +1,72 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "pleat/core/tensor.h"
+
+namespace pleat {
+
+/// Windows of `kernel_size` at distance `stride` over an input with `padding` on both sides. The result has
+///   floor((input + 2 padding - dilation (kernel_size - 1) - 1) / stride) + 1
+/// elements in each spatial dimension; `ceil_mode` rounds up, but for a window that would start behind the
+/// input and its low padding.
+struct MaxPoolOptions {
+  PerDim kernel_size;
+  PerDim stride = {};  ///< empty: kernel_size
+  PerDim padding = 0;  ///< never the maximum; at most half the kernel
+  PerDim dilation = 1;
+  bool ceil_mode = false;
+  std::string implementation = {};  ///< "native", "reference"; empty: native
+};
+
+struct AvgPoolOptions {
+  PerDim kernel_size;
+  PerDim stride = {};  ///< empty: kernel_size
+  PerDim padding = 0;  ///< zeros; at most half the kernel
+  bool ceil_mode = false;
+  /// Divide by the window's size with its padding (but not what ceil_mode lets it reach beyond), else by the
+  /// number of elements of the input in it.
+  bool count_include_pad = true;
+  std::optional<int64_t> divisor_override = {};  ///< divide by this instead
+  std::string implementation = {};               ///< "native", "reference"; empty: native
+};
+
+/// Output o of n covers inputs floor(o size / n) to ceil((o + 1) size / n) - 1.
+struct AdaptivePoolOptions {
+  PerDim output_size = 1;
+  std::string implementation = {};  ///< "native", "reference"; empty: native
+};
+
+namespace ops {
+
+struct MaxPoolResult {
+  Tensor values;
+  /// int32 (int64 where planes are larger), like `values`: the place of the maximum in its plane, row-major;
+  /// of equal ones the first. -1 where a window has no element.
+  Tensor indices;
+};
+
+/// Pooling of x [N, C, spatial...] of 1 to 3 spatial dimensions, floating; results keep type and memory
+/// format. A NaN is larger than any number; a window that dilation leads around the input altogether gives
+/// -infinity. All throw ShapeError (rank, padding above half the kernel, an output without elements),
+/// ValueError (kernel size, stride or dilation below 1, divisor 0), DTypeError, DeviceError; `op` names the
+/// function in the message.
+MaxPoolResult max_pool(const Tensor& x, const MaxPoolOptions& options, const char* op = "max_pool");
+MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options,
+                                const char* op = "adaptive_max_pool");
+
+/// The gradient of `values` with respect to x [input_shape], in the given format: each dy goes where its
+/// index says. Throws IndexError when an index is outside.
+Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Shape& input_shape,
+                         MemoryFormat format, const char* op = "max_pool");
+/// Its adjoint: the elements of x [N, C, spatial...] that the indices name, in x's format; 0 where an index
+/// is -1.
+Tensor max_pool_gather(const Tensor& x, const Tensor& indices, const char* op = "max_pool");
+
+Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options, const char* op = "avg_pool");
+Tensor adaptive_avg_pool(const Tensor& x, const AdaptivePoolOptions& options,
+                         const char* op = "adaptive_avg_pool");
+
+}  // namespace ops
+}  // namespace pleat

@@ -1,0 +1,138 @@
+#include "pleat/autograd/functions/pool.h"
+
+#include <functional>
+
+#include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/gradcheck.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+#include "pleat/tests/layouts.h"
+#include "pleat/tests/relative_error.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<int64_t> list(const test::Json& json) { return json.get<std::vector<int64_t>>(); }
+
+using Pool = std::function<Tensor(const Tensor&)>;
+
+void check_case(const test::Json& json, const Pool& pool) {
+  const Tensor given = test::tensors_from(json["inputs"])["x"];
+  const Tensor wanted = test::tensors_from(json["outputs"])["y"];
+  const Tensor dx = test::tensors_from(json["grads"])["x"];
+  const Tensor dy = test::tensor_from(json["grad_output"]);
+  for (const std::string& layout : test::layouts()) {
+    CAPTURE(json["name"].get<std::string>(), layout);
+    const Tensor x = test::laid_out(given, layout);
+    x.set_requires_grad();
+    const Tensor y = pool(x);
+    CHECK(test::relative_error(y, wanted) < 1e-14);
+    CHECK(y.is_contiguous(x.memory_format()));
+    const Tensor got = grad({y}, {x}, {dy})[0];
+    CHECK(test::relative_error(got, dx) < 1e-14);
+    CHECK(got.is_contiguous(x.memory_format()));
+  }
+}
+
+template <class Options>
+using PoolFunction = Tensor (*)(const Tensor&, const Options&);
+
+}  // namespace
+
+TEST_CASE("pooling: PyTorch's results and gradients", "[pool]") {
+  const std::vector<PoolFunction<MaxPoolOptions>> max{max_pool1d, max_pool2d, max_pool3d};
+  const std::vector<PoolFunction<AvgPoolOptions>> avg{avg_pool1d, avg_pool2d, avg_pool3d};
+  const std::vector<PoolFunction<AdaptivePoolOptions>> adaptive_max{adaptive_max_pool1d, adaptive_max_pool2d,
+                                                                    adaptive_max_pool3d};
+  const std::vector<PoolFunction<AdaptivePoolOptions>> adaptive_avg{adaptive_avg_pool1d, adaptive_avg_pool2d,
+                                                                    adaptive_avg_pool3d};
+  for (std::size_t d = 0; d < 3; ++d) {
+    const std::string dims = "_pool" + std::to_string(d + 1) + "d";
+    for (const test::Json& json : test::fixture_cases("layers", "max" + dims)) {
+      const test::Json& o = json["options"];
+      const MaxPoolOptions options{.kernel_size = list(o["kernel_size"]),
+                                   .stride = list(o["stride"]),
+                                   .padding = list(o["padding"]),
+                                   .dilation = list(o["dilation"]),
+                                   .ceil_mode = o["ceil_mode"].get<bool>()};
+      check_case(json, [&](const Tensor& x) { return max[d](x, options); });
+    }
+    for (const test::Json& json : test::fixture_cases("layers", "avg" + dims)) {
+      const test::Json& o = json["options"];
+      const AvgPoolOptions options{.kernel_size = list(o["kernel_size"]),
+                                   .stride = list(o["stride"]),
+                                   .padding = list(o["padding"]),
+                                   .ceil_mode = o["ceil_mode"].get<bool>(),
+                                   .count_include_pad = o["count_include_pad"].get<bool>()};
+      check_case(json, [&](const Tensor& x) { return avg[d](x, options); });
+    }
+    for (const auto& [op, pool] :
+         {std::pair{"adaptive_max", adaptive_max[d]}, {"adaptive_avg", adaptive_avg[d]}})
+      for (const test::Json& json : test::fixture_cases("layers", op + dims)) {
+        const AdaptivePoolOptions options{.output_size = list(json["options"]["output_size"])};
+        check_case(json, [&, pool = pool](const Tensor& x) { return pool(x, options); });
+      }
+  }
+}
+
+TEST_CASE("pooling: gradients, and gradients of gradients", "[pool]") {
+  const std::vector<Pool> pools{
+      [](const Tensor& x) {
+        return max_pool(x, {.kernel_size = 3, .stride = 2, .padding = 1, .ceil_mode = true});
+      },
+      [](const Tensor& x) {
+        return max_pool(x, {.kernel_size = 2, .stride = 1, .padding = 1, .dilation = 2});
+      },
+      [](const Tensor& x) { return avg_pool(x, {.kernel_size = 2}); },
+      [](const Tensor& x) {
+        return avg_pool(
+            x, {.kernel_size = 3, .stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false});
+      },
+      [](const Tensor& x) { return adaptive_avg_pool(x, {.output_size = 2}); },
+      [](const Tensor& x) { return adaptive_avg_pool(x, {}); },
+      [](const Tensor& x) { return adaptive_max_pool(x, {.output_size = 3}); },
+      [](const Tensor& x) { return adaptive_max_pool(x, {}); }};
+  for (const Pool& pool : pools)
+    for (const Shape& shape : {Shape{2, 2, 5}, Shape{2, 2, 4, 3}, Shape{1, 2, 3, 4, 3}})
+      for (const std::string& layout : test::layouts()) {
+        // Squared, so that the second derivative is not zero.
+        const auto f = [&](const std::vector<Tensor>& t) { return pool(t[0] * t[0]); };
+        const Tensor x = test::laid_out(test::numbers(shape), layout);
+        CAPTURE(x.describe());
+        CHECK(gradcheck(f, {x}));
+        CHECK(gradgradcheck(f, {x}));
+        const auto linear = [&](const std::vector<Tensor>& t) { return pool(t[0]); };
+        CHECK(gradgradcheck(linear, {x}));
+      }
+}
+
+TEST_CASE("pooling: unbatched input, ranks, indices", "[pool]") {
+  const Tensor x = test::numbers({3, 6, 6});
+  const Tensor y = max_pool2d(x, {.kernel_size = 2});
+  CHECK(y.shape() == Shape{3, 3, 3});
+  const auto [values, indices] =
+      max_pool_with_indices(x.as_strided({1, 3, 6, 6}, {108, 36, 6, 1}, 0), {.kernel_size = 2});
+  CHECK(values.to_vector<double>() == y.to_vector<double>());
+  CHECK(indices.dtype() == int64);
+  CHECK(x.to_vector<double>()[static_cast<std::size_t>(indices.to_vector<int64_t>()[0])] ==
+        y.to_vector<double>()[0]);
+  CHECK(avg_pool1d(x, {.kernel_size = 3}).shape() == Shape{3, 6, 2});
+  CHECK(adaptive_avg_pool2d(x, {.output_size = {1, 2}}).shape() == Shape{3, 1, 2});
+  CHECK_THROWS_WITH(max_pool2d(ones({2, 2}), {.kernel_size = 1}),
+                    Contains("max_pool2d: input must be [N, C, and 2 spatial dimensions] or without N"));
+  CHECK_THROWS_WITH(avg_pool3d(x, {.kernel_size = 1}), Contains("avg_pool3d: input must be"));
+  CHECK_THROWS_WITH(adaptive_max_pool1d(ones({1, 1, 1, 1}), {}), Contains("adaptive_max_pool1d"));
+}
+
+TEST_CASE("pooling: an empty batch has empty gradients", "[pool]") {
+  const Tensor x = zeros({0, 3, 4, 4});
+  x.set_requires_grad();
+  sum(max_pool2d(x, {.kernel_size = 2}) + avg_pool2d(x, {.kernel_size = 2})).backward();
+  CHECK(x.grad().shape() == Shape{0, 3, 4, 4});
+}

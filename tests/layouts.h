@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/random.h"
+#include "pleat/core/tensor.h"
+#include "pleat/ops/shape/view.h"
+
+namespace pleat::test {
+
+/// Names that `laid_out` takes: layouts under which an operation on images may meet a tensor.
+inline const std::vector<std::string>& layouts() {
+  static const std::vector<std::string> all{"contiguous", "channels_last", "gaps"};
+  return all;
+}
+
+/// A copy of x [N, C, spatial...] of any number of spatial dimensions: row-major, with the channels densest,
+/// or with gaps between elements.
+inline Tensor laid_out(const Tensor& x, const std::string& layout) {
+  if (layout == "contiguous" || x.rank() < 3) return ops::to_format(x, MemoryFormat::contiguous);
+  if (layout == "channels_last") {
+    std::vector<int64_t> there{0};
+    std::vector<int64_t> back{0, x.rank() - 1};
+    for (int64_t d = 2; d < x.rank(); ++d) {
+      there.push_back(d);
+      back.push_back(d - 1);
+    }
+    there.push_back(1);
+    return ops::permute(ops::to_format(ops::permute(x, there), MemoryFormat::contiguous), back);
+  }
+  Shape wide = x.shape();
+  wide.back() *= 2;
+  const Tensor gaps = ops::slice(zeros(wide, {.dtype = x.dtype()}), -1, 0, wide.back(), 2);
+  ops::copy_into(gaps, x);
+  return gaps;
+}
+
+/// Normally distributed numbers that depend on shape and seed alone.
+inline Tensor numbers(const Shape& shape, DType dtype = float64, uint64_t seed = 1) {
+  Generator generator(seed);
+  const Tensor t = empty(shape, {.dtype = float64});
+  fill_normal_(t, 0.3, 1.5, generator);
+  return ops::cast(t, dtype);
+}
+
+}  // namespace pleat::test
