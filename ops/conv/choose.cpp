@@ -45,7 +45,8 @@ std::string_view name(ConvPass pass) {
 }
 
 const std::vector<const ConvImplementation*>& all_conv_implementations() {
-  static const std::vector<const ConvImplementation*> table = {&direct_conv(), &unfold_conv(), &reference_conv()};
+  static const std::vector<const ConvImplementation*> table = {&direct_conv(), &unfold_conv(),
+                                                               &reference_conv()};
   return table;
 }
 

@@ -1,8 +1,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "pleat/core/allocator.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/conv/depthwise.h"
 #include "pleat/ops/conv/gather.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/rows.h"
@@ -37,15 +37,6 @@ constexpr int pixel_tile = 8;
 /// Elements of the padded source that stay in the second-level cache beside weights and results.
 constexpr int64_t band_elements = 64 << 10;
 
-template <class T>
-std::shared_ptr<std::byte> scratch(int64_t elements) {
-  return allocate(elements * static_cast<int64_t>(sizeof(T)));
-}
-template <class T>
-T* elements_of(const std::shared_ptr<std::byte>& memory) {
-  return reinterpret_cast<T*>(memory.get());
-}
-
 /// Result channels in panels of two vectors, the last of one when that suffices.
 template <class T>
 struct Panels {
@@ -57,6 +48,16 @@ struct Panels {
   int vectors(int64_t panel) const { return padded() - first(panel) > lanes<T> ? 2 : 1; }
 };
 
+/// The kernel's taps in the order in which a gather reads them.
+std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {
+  std::vector<int64_t> taps;
+  for (const GatherDim::Tap& t : gather.dims[0].taps)
+    for (const GatherDim::Tap& r : gather.dims[1].taps)
+      for (const GatherDim::Tap& s : gather.dims[2].taps)
+        taps.push_back((t.kernel * kernel[1] + r.kernel) * kernel[2] + s.kernel);
+  return taps;
+}
+
 /// Weights as [panel][depth][channels of the panel], zeros for channels that are not there, in the order in
 /// which a gather reads its taps. `at(kernel tap, source channel, result channel)` is the weight.
 template <class T, class At>
@@ -64,11 +65,7 @@ std::shared_ptr<std::byte> pack_weights(const Gather& gather, const Spatial& ker
   const Panels<T> panels{gather.result_channels};
   const int64_t depth = gather.depth();
   auto memory = scratch<T>(panels.padded() * depth);
-  std::vector<int64_t> taps;
-  for (const GatherDim::Tap& t : gather.dims[0].taps)
-    for (const GatherDim::Tap& r : gather.dims[1].taps)
-      for (const GatherDim::Tap& s : gather.dims[2].taps)
-        taps.push_back((t.kernel * kernel[1] + r.kernel) * kernel[2] + s.kernel);
+  const std::vector<int64_t> taps = kernel_taps(gather, kernel);
   parallel_chunks(panels.count(), [&](int64_t panel) {
     const int64_t first = panels.first(panel);
     const int64_t width = panels.vectors(panel) * lanes<T>;
@@ -233,6 +230,28 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   write_weight_gradient(total, gather.depth(), p.out_channels, leading, dw);
 }
 
+bool is_depthwise(const ConvProblem& p) {
+  return p.groups > 1 && p.groups == p.in_channels && p.groups == p.out_channels;
+}
+
+/// w [C, taps] as [taps in the gather's order][C].
+template <class T>
+std::shared_ptr<std::byte> depthwise_weights(const ConvProblem& p, const Gather& gather, const T* w) {
+  const std::vector<int64_t> taps = kernel_taps(gather, p.kernel);
+  auto memory = scratch<T>(static_cast<int64_t>(taps.size()) * p.out_channels);
+  T* out = elements_of<T>(memory);
+  for (const int64_t tap : taps)
+    for (int64_t c = 0; c < p.out_channels; ++c) *out++ = w[c * p.taps() + tap];
+  return memory;
+}
+
+template <class T>
+void depthwise_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw) {
+  const auto sums = scratch<T>(p.taps() * p.out_channels);
+  depthwise_weight_gradient(forward_gather(p), dy, x, elements_of<T>(sums));
+  write_weight_gradient(elements_of<T>(sums), p.taps(), p.out_channels, p.out_channels, dw);
+}
+
 template <class F>
 void by_type(const ConvProblem& problem, F f) {
   if (problem.dtype == float64)
@@ -247,7 +266,9 @@ class DirectConv : public ConvImplementation {
 
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     if (!problem.device.is_cpu()) return "it runs on the CPU";
-    return problem.groups == 1 ? std::string() : std::string("it needs groups = 1");
+    const bool able = problem.groups == 1 || is_depthwise(problem);
+    return able ? std::string()
+                : std::string("it needs groups = 1, or as many groups as input and output channels");
   }
   bool wants_rows() const override { return true; }
 
@@ -264,6 +285,11 @@ class DirectConv : public ConvImplementation {
     by_type(p, [&]<class T>(Type<T>) {
       const Gather gather = forward_gather(p);
       const T* weights = w.data<T>();
+      const T* start = bias.defined() ? bias.data<T>() : nullptr;
+      if (is_depthwise(p)) {
+        const auto by_tap = depthwise_weights(p, gather, weights);
+        return depthwise_gather(gather, x.data<T>(), elements_of<T>(by_tap), start, y.data<T>());
+      }
       const int64_t taps = p.taps();
       const auto packed = pack_weights<T>(gather, p.kernel, [=, &p](int64_t tap, int64_t c, int64_t k) {
         return weights[(k * taps + tap) * p.in_channels + c];
@@ -281,6 +307,11 @@ class DirectConv : public ConvImplementation {
       std::fill_n(dx.data<T>(), dx.numel(), T(0));
       for (const Gather& gather : backward_input_gathers(p)) {
         if (gather.taps() == 0) continue;
+        if (is_depthwise(p)) {
+          const auto by_tap = depthwise_weights(p, gather, weights);
+          depthwise_gather<T>(gather, dy.data<T>(), elements_of<T>(by_tap), nullptr, dx.data<T>());
+          continue;
+        }
         const auto packed = pack_weights<T>(gather, p.kernel, [=, &p](int64_t tap, int64_t k, int64_t c) {
           return weights[(k * taps + tap) * p.in_channels + c];
         });
@@ -291,7 +322,10 @@ class DirectConv : public ConvImplementation {
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
-    by_type(p, [&]<class T>(Type<T>) { multiply_transposed(p, dy.data<T>(), x.data<T>(), dw.data<T>()); });
+    by_type(p, [&]<class T>(Type<T>) {
+      const auto compute = is_depthwise(p) ? depthwise_backward_weight<T> : multiply_transposed<T>;
+      compute(p, dy.data<T>(), x.data<T>(), dw.data<T>());
+    });
   }
 };
 

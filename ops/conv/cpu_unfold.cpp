@@ -1,6 +1,5 @@
 #include <cstring>
 
-#include "pleat/core/allocator.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/rows.h"
@@ -25,15 +24,6 @@ bool is_pointwise(const ConvProblem& p) {
   const Spatial ones{1, 1, 1};
   const Spatial none{0, 0, 0};
   return p.kernel == ones && p.stride == ones && p.padding_low == none && p.padding_high == none;
-}
-
-template <class T>
-std::shared_ptr<std::byte> scratch(int64_t elements) {
-  return allocate(elements * static_cast<int64_t>(sizeof(T)));
-}
-template <class T>
-T* elements_of(const std::shared_ptr<std::byte>& memory) {
-  return reinterpret_cast<T*>(memory.get());
 }
 
 /// Calls `visit(tap, count, pixel)` for each run of taps of one window row that lie beside each other in

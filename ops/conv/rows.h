@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
+#include <memory>
 
+#include "pleat/core/allocator.h"
 #include "pleat/core/parallel.h"
 #include "pleat/ops/conv/problem.h"
 
@@ -36,6 +38,17 @@ struct Pixel {
     ++n;
   }
 };
+
+/// Memory for elements that a pass needs meanwhile, not initialised.
+template <class T>
+std::shared_ptr<std::byte> scratch(int64_t elements) {
+  return allocate(elements * static_cast<int64_t>(sizeof(T)));
+}
+
+template <class T>
+T* elements_of(const std::shared_ptr<std::byte>& memory) {
+  return reinterpret_cast<T*>(memory.get());
+}
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

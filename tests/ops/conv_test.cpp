@@ -273,8 +273,9 @@ TEST_CASE("bad convolutions are refused with an explanation", "[conv]") {
   CHECK_THROWS_WITH(conv(x, w, {.implementation = "fft"}), Contains("there is no implementation \"fft\""));
   CHECK_THROWS_WITH(
       conv(zeros({1, 4, 8, 8}), zeros({4, 2, 3, 3}), {.groups = 2, .implementation = "direct"}),
-      Contains("implementation \"direct\" cannot compute the forward pass of n1 c4 k4 hw8 r3 s1 p0 g2: it "
-               "needs groups = 1; these can: unfold, reference"));
+      Contains(
+          "implementation \"direct\" cannot compute the forward pass of n1 c4 k4 hw8 r3 s1 p0 g2: it "
+          "needs groups = 1, or as many groups as input and output channels; these can: unfold, reference"));
 }
 
 TEST_CASE("a policy sets the implementation for a scope", "[conv]") {

@@ -37,7 +37,7 @@ TEST_CASE("convolutions pass gradcheck and gradgradcheck", "[conv]") {
       INFO(implementation << ' ' << c.name());
       ConvOptions options = c.options;
       options.implementation = implementation;
-      if (implementation == "direct" && options.groups != 1) continue;  // which it refuses
+      if (implementation == "direct" && options.groups == 2) continue;  // which it refuses
       const Tensor x = randn(c.input, {.dtype = float64}, generator);
       const Tensor w = randn(c.weight, {.dtype = float64}, generator);
       const Tensor b = randn({c.weight[0]}, {.dtype = float64}, generator);
