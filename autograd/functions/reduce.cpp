@@ -1,10 +1,17 @@
 #include "pleat/autograd/functions/reduce.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/scan.h"
+#include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/reduce/shares.h"
@@ -15,27 +22,79 @@ namespace {
 /// Turns what belongs to the results of a reduction into what belongs to its inputs, without copying.
 class Spread {
  public:
-  Spread(const Tensor& x, const Dims& dims, const char* op) : shape_(x.shape()), kept_(x.shape()) {
-    if (dims.values.empty()) kept_.assign(kept_.size(), 1);
+  Spread(const Tensor& x, const Dims& dims, const char* op)
+      : shape_(x.shape()), kept_(x.shape()), reduced_(x.shape().size(), dims.values.empty()) {
     for (const int64_t dim : dims.values)
-      if (!kept_.empty()) kept_[static_cast<std::size_t>(normalize_dim(dim, x.rank(), op))] = 1;
+      if (!shape_.empty()) reduced_[static_cast<std::size_t>(normalize_dim(dim, x.rank(), op))] = true;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      if (!reduced_[d]) continue;
+      kept_[d] = 1;
+      count_ *= shape_[d];
+    }
   }
 
   /// The result with its reduced dimensions as 1.
   Tensor keepdim(const Tensor& y) const { return reshape(y, kept_); }
   Tensor operator()(const Tensor& y) const { return expand(keepdim(y), shape_); }
   /// Elements of x that make one result.
-  double count() const {
-    double n = 1;
-    for (std::size_t d = 0; d < shape_.size(); ++d)
-      n *= static_cast<double>(shape_[d]) / static_cast<double>(std::max<int64_t>(kept_[d], 1));
-    return n;
+  int64_t count() const { return count_; }
+
+  /// x as a matrix with a row for each result, and back.
+  Tensor to_rows(const Tensor& x) const {
+    return reshape(permute(x, order()), {pleat::count(kept_), count_});
+  }
+  Tensor from_rows(const Tensor& rows) const {
+    const std::vector<int64_t> forward = order();
+    std::vector<int64_t> inverse(forward.size());
+    Shape permuted;
+    for (std::size_t i = 0; i < forward.size(); ++i) {
+      permuted.push_back(shape_[static_cast<std::size_t>(forward[i])]);
+      inverse[static_cast<std::size_t>(forward[i])] = static_cast<int64_t>(i);
+    }
+    return permute(reshape(rows, permuted), inverse);
   }
 
  private:
+  /// The kept dimensions, then the reduced ones.
+  std::vector<int64_t> order() const {
+    std::vector<int64_t> result;
+    for (const bool reduced : {false, true})
+      for (std::size_t d = 0; d < shape_.size(); ++d)
+        if (reduced_[d] == reduced) result.push_back(static_cast<int64_t>(d));
+    return result;
+  }
+
   Shape shape_;
   Shape kept_;
+  std::vector<bool> reduced_;
+  int64_t count_ = 1;
 };
+
+/// g -> g (x - mean) / (count - correction): half of the variance's derivative.
+class FromMean {
+ public:
+  FromMean(const Tensor& x, const Dims& dims, const VarOptions& options, const Tensor& mean)
+      : spread_(x, dims, "var"),
+        dims_(dims),
+        degrees_(static_cast<double>(spread_.count()) - options.correction),
+        x_(saved(x)),
+        mean_(saved(mean)) {}
+
+  Tensor operator()(const Tensor& g) const {
+    // A graph of gradients must know that the mean depends on x.
+    const Tensor centre = grad_enabled() ? mean(*x_, dims_, true) : spread_.keepdim(*mean_);
+    return spread_(g / degrees_) * (*x_ - centre);
+  }
+
+ private:
+  Spread spread_;
+  Dims dims_;
+  double degrees_;
+  Saved x_;
+  Saved mean_;
+};
+
+Tensor without_zeros(const Tensor& x) { return masked_fill(x, x == 0, 1); }
 
 using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, bool);
 using IndicesFunction = ValuesIndices (*)(const Tensor&, int64_t, bool);
@@ -44,8 +103,7 @@ Tensor extreme(const char* op, ExtremeFunction function, const Tensor& x, const 
   const Tensor y = function(x, dims, keepdim);
   return record(
       op, y, {grad_of(x, [spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
-        const Tensor shares = ops::shares_of_equals(*x, spread.keepdim((*y).detach()), dims);
-        return spread(dy) * shares;
+        return spread(dy) * ops::shares_of_equals(*x, spread.keepdim((*y).detach()), dims);
       })});
 }
 
@@ -83,8 +141,77 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
   return record("mean", ops::mean(x, dims, keepdim),
                 {grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
-                  return spread(dy / spread.count());
+                  return spread(dy / static_cast<double>(spread.count()));
                 })});
+}
+
+Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
+  return record("prod", ops::prod(x, dims, keepdim),
+                {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x)](const Tensor& dy) {
+                  // The product of all others: those before times those after. No division, so zeros do no
+                  // harm.
+                  const Tensor rows = spread.to_rows(*x);
+                  const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
+                  const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
+                  return spread(dy) * spread.from_rows(before * after);
+                })});
+}
+
+Tensor var(const Tensor& x, const Dims& dims, VarOptions options) {
+  const VarMean y = ops::var_mean(x, dims, options);
+  return record("var", y.var, {grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
+                  return from_mean(dy * 2);
+                })});
+}
+
+Tensor stddev(const Tensor& x, const Dims& dims, VarOptions options) {
+  const VarMean moments = ops::var_mean(x, dims, options);
+  const Tensor y = ops::sqrt(moments.var);
+  return record("stddev", y,
+                {grad_of(x, [from_mean = FromMean(x, dims, options, moments.mean),
+                             y = saved(y)](const Tensor& dy) { return from_mean(dy / without_zeros(*y)); })});
+}
+
+VarMean var_mean(const Tensor& x, const Dims& dims, VarOptions options) {
+  const VarMean y = ops::var_mean(x, dims, options);
+  const auto backward = [spread = Spread(x, dims, "var_mean"),
+                         from_mean = FromMean(x, dims, options, y.mean)](const Grads& dys,
+                                                                         const Needs&) -> Grads {
+    return {from_mean(dys[0] * 2) + spread(dys[1] / static_cast<double>(spread.count()))};
+  };
+  const std::vector<Tensor> recorded =
+      record("var_mean", std::vector<Tensor>{y.var, y.mean}, {{{x}, backward}});
+  return {recorded[0], recorded[1]};
+}
+
+Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
+  const Tensor y = ops::norm(x, dims, options);
+  return record("norm", y,
+                {grad_of(x,
+                         [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
+                          y = saved(y)](const Tensor& dy) -> Tensor {
+                           if (p == 0) return {};
+                           if (p == 1) return sign(*x) * spread(dy);
+                           if (p == 2) return *x * spread(dy / without_zeros(*y));
+                           if (std::isinf(p)) {
+                             const Tensor largest = spread.keepdim((*y).detach());
+                             return sign(*x) * ops::shares_of_equals(ops::abs(*x), largest, dims) *
+                                    spread(dy);
+                           }
+                           return sign(*x) * pow(without_zeros(abs(*x)), p - 1) *
+                                  spread(dy * pow(without_zeros(*y), 1 - p));
+                         })});
+}
+
+Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
+  const Tensor y = ops::logsumexp(x, dims, keepdim);
+  return record(
+      "logsumexp", y,
+      {grad_of(x, [spread = Spread(x, dims, "logsumexp"), x = saved(x), y = saved(y)](const Tensor& dy) {
+        // Of -infinity alone y is -infinity, and the difference would be NaN.
+        const Tensor finite = masked_fill(*y, *y == -std::numeric_limits<double>::infinity(), 0);
+        return spread(dy) * exp(*x - spread(finite));
+      })});
 }
 
 Tensor max(const Tensor& x, const Dims& dims, bool keepdim) {
@@ -99,13 +226,6 @@ ValuesIndices max_with_indices(const Tensor& x, int64_t dim, bool keepdim) {
 }
 ValuesIndices min_with_indices(const Tensor& x, int64_t dim, bool keepdim) {
   return with_indices("min_with_indices", ops::min_with_indices, x, dim, keepdim);
-}
-
-Tensor argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  return ops::argmax(x, dim, keepdim);
-}
-Tensor argmin(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  return ops::argmin(x, dim, keepdim);
 }
 
 }  // namespace pleat

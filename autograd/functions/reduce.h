@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "pleat/core/tensor.h"
 #include "pleat/ops/reduce/reduce.h"
 
@@ -16,18 +14,31 @@ Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor sum_to(const Tensor& x, const Shape& shape);
 Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 
+/// Also where factors are 0, and to any order.
+Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+
+Tensor var(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+/// Where it is 0, its derivative is taken as 0.
+Tensor stddev(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+VarMean var_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+
+/// Where it is 0, its derivative is taken as 0; with p = infinity equal magnitudes share the gradient evenly.
+Tensor norm(const Tensor& x, const Dims& dims = {}, NormOptions options = {});
+Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+
 /// The largest (smallest) element. The gradient is shared evenly by all elements that are equal to it.
 Tensor max(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor min(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 
-using ops::ValuesIndices;
 /// The largest (smallest) elements along one dimension, with the index of the first of equal ones, to which
 /// the whole gradient of `values` goes.
 ValuesIndices max_with_indices(const Tensor& x, int64_t dim, bool keepdim = false);
 ValuesIndices min_with_indices(const Tensor& x, int64_t dim, bool keepdim = false);
 
-/// Indices (int64): no gradient. Without `dim` the place in row-major order among all elements.
-Tensor argmax(const Tensor& x, std::optional<int64_t> dim = {}, bool keepdim = false);
-Tensor argmin(const Tensor& x, std::optional<int64_t> dim = {}, bool keepdim = false);
+/// Indices and truth have no derivatives.
+using ops::all;
+using ops::any;
+using ops::argmax;
+using ops::argmin;
 
 }  // namespace pleat

@@ -12,7 +12,7 @@ namespace {
 Plan plan_of_elements(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
   Plan plan = make_plan(op, x, dims, keepdim);
   check<ShapeError>(plan.count > 0, "{}: needs at least one element to choose from, got {} reduced to {}", op,
-                    x.describe(), plan.shape);
+                    x, plan.shape);
   return plan;
 }
 

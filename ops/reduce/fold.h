@@ -80,6 +80,15 @@ struct SumStep {
   State join(State a, State b) const { return a + b; }
 };
 
+template <class T>
+struct ProductStep {
+  using In = T;
+  using State = SumType<T>;
+  State start() const { return 1; }
+  State step(State total, T x) const { return total * static_cast<State>(x); }
+  State join(State a, State b) const { return a * b; }
+};
+
 /// The larger element where `larger`, else the smaller; a NaN beats all.
 template <class T, bool larger>
 struct ExtremeStep {
@@ -91,13 +100,14 @@ struct ExtremeStep {
     else
       return larger ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
   }
-  T start() const { return worst(); }
-  T step(T best, T x) const {
+  static T better(T best, T x) {
     // Two choices rather than one with `or`: a maximum instruction and a branch that is never taken.
     const T winner = (larger ? x > best : x < best) ? x : best;
     return x != x ? x : winner;
   }
-  T join(T a, T b) const { return step(a, b); }
+  T start() const { return worst(); }
+  T step(T best, T x) const { return better(best, x); }
+  T join(T a, T b) const { return better(a, b); }
 };
 
 }  // namespace pleat::ops::reduction

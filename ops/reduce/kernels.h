@@ -3,6 +3,7 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/reduce/engine.h"
 #include "pleat/ops/reduce/fold.h"
 
@@ -25,8 +26,6 @@ decltype(auto) dispatch_read_floating(DType dtype, F&& f) {
   if (is_floating(dtype) && dtype != float64) return f(Type<float>{});
   return f(Type<double>{});
 }
-
-inline DType floating_result(DType dtype) { return is_floating(dtype) ? dtype : float32; }
 
 /// result = finish(state), computed as Out and converted to `dtype`.
 template <class Out, class Operation, class Finish>

@@ -75,7 +75,7 @@ Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) 
   for (const int64_t dim : dims.values) {
     const auto d = static_cast<std::size_t>(normalize_dim(dim, x.rank(), op));
     const bool twice = shape.empty() ? named_scalar : static_cast<bool>(is_reduced[d]);
-    check<ValueError>(!twice, "{}: dimension {} of {} is named twice", op, d, x.describe());
+    check<ValueError>(!twice, "{}: dimension {} of {} is named twice", op, d, x);
     if (shape.empty())
       named_scalar = true;
     else

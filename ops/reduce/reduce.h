@@ -13,6 +13,31 @@
 ///
 /// All throw IndexError for a dimension out of range, ValueError for a dimension named twice.
 
+namespace pleat {
+
+// Not in ops: an argument of a type from there would make the compiler find the raw function beside pleat's
+// own.
+struct VarOptions {
+  /// The sum of squares is divided by count - correction: 1 is unbiased, 0 the plain mean.
+  double correction = 1;
+  bool keepdim = false;
+};
+struct VarMean {
+  Tensor var;
+  Tensor mean;
+};
+struct NormOptions {
+  double p = 2;  ///< infinity: the largest |x|; -infinity: the smallest; 0: how many are not 0
+  bool keepdim = false;
+};
+/// Elements, and where along the reduced dimension they were found (int64).
+struct ValuesIndices {
+  Tensor values;
+  Tensor indices;
+};
+
+}  // namespace pleat
+
 namespace pleat::ops {
 
 /// Integers and bool give int64. Of nothing: 0.
@@ -20,16 +45,33 @@ Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 /// Integers and bool give float32. Of nothing: NaN.
 Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 
+/// The product; integers and bool give int64. Of nothing: 1.
+Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+
+/// Mean squared distance from the mean; each block about its own mean, blocks merged by the formula of Chan,
+/// Golub and LeVeque (1979), so that a large mean costs no digits. Integers and bool give float32. NaN where
+/// count <= correction.
+Tensor var(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+/// The square root of `var` (a function named std would hide the standard library's namespace).
+Tensor stddev(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+/// Both in one pass.
+VarMean var_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+
+/// (sum of |x|^p)^(1/p), over all reduced elements as one vector. Integers and bool give float32.
+Tensor norm(const Tensor& x, const Dims& dims = {}, NormOptions options = {});
+
+/// log(sum of exp(x)) without overflow. Integers and bool give float32. Of nothing: -infinity.
+Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+
+/// Whether any (all) elements are not 0, as bool; NaN is not 0. Of nothing: false (true).
+Tensor any(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor all(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+
 /// The largest (smallest) element; a NaN beats all. The type is that of x.
 /// Throws ShapeError where there are no elements.
 Tensor max(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor min(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 
-/// Elements, and where along the reduced dimension they were found (int64).
-struct ValuesIndices {
-  Tensor values;
-  Tensor indices;
-};
 /// The largest (smallest) elements along one dimension and the index of the first of equal ones; the first
 /// NaN beats all. Throws ShapeError where there are no elements.
 ValuesIndices max_with_indices(const Tensor& x, int64_t dim, bool keepdim = false);

@@ -14,6 +14,15 @@ Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
   });
 }
 
+Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
+  const Plan plan = make_plan("prod", x, dims, keepdim);
+  const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
+  return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
+    return reduce_to<T>(Fold<ProductStep<T>>{}, plan, x, dtype,
+                        [](SumType<T> total) { return static_cast<T>(total); });
+  });
+}
+
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
   const Plan plan = make_plan("mean", x, dims, keepdim);
   const auto n = static_cast<double>(plan.count);

@@ -1,5 +1,6 @@
 #include "pleat/ops/reduce/reduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "pleat/core/error.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 
@@ -19,6 +21,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// A reduction as plain loops: the elements that make each result, in row-major order of both.
 std::vector<std::vector<double>> groups(const Tensor& x, const Dims& dims) {
@@ -52,6 +55,21 @@ double sum_of(const std::vector<double>& v) {
   long double total = 0;
   for (const double value : v) total += value;
   return static_cast<double>(total);
+}
+double var_of(const std::vector<double>& v, double correction) {
+  const double mean = sum_of(v) / static_cast<double>(v.size());
+  std::vector<double> squares;
+  for (const double value : v) squares.push_back((value - mean) * (value - mean));
+  return sum_of(squares) / (static_cast<double>(v.size()) - correction);
+}
+double norm_of(const std::vector<double>& v, double p) {
+  std::vector<double> powers;
+  for (const double value : v)
+    powers.push_back(std::isinf(p) ? std::abs(value) : std::pow(std::abs(value), p));
+  if (p == infinity) return *std::max_element(powers.begin(), powers.end());
+  if (p == -infinity) return *std::min_element(powers.begin(), powers.end());
+  if (p == 0) return static_cast<double>(std::count_if(v.begin(), v.end(), [](double a) { return a != 0; }));
+  return std::pow(sum_of(powers), 1 / p);
 }
 double mean_of(const std::vector<double>& v) { return sum_of(v) / static_cast<double>(v.size()); }
 
@@ -93,7 +111,9 @@ std::vector<Layout> layouts(DType dtype) {
 
 using Reduction = std::function<Tensor(const Tensor&, const Dims&, bool)>;
 
-void check_everywhere(const Reduction& reduction, const Reference& reference, DType dtype, double tolerance) {
+/// Groups of a size outside [fewest, most] are left out.
+void check_everywhere(const Reduction& reduction, const Reference& reference, DType dtype, double tolerance,
+                      std::size_t most = 1 << 30, std::size_t fewest = 0) {
   for (const Layout& layout : layouts(dtype))
     for (const Dims& dims : layout.dims) {
       INFO(layout.name << " " << to_string(Shape(dims.values)) << " " << name(dtype));
@@ -101,6 +121,7 @@ void check_everywhere(const Reduction& reduction, const Reference& reference, DT
       const auto expected = groups(layout.x, dims);
       const std::vector<double> got = y.to_vector<double>();
       REQUIRE(got.size() == expected.size());
+      if (expected[0].size() > most || expected[0].size() < fewest) continue;
       double worst = 0;
       for (std::size_t i = 0; i < got.size(); ++i) {
         const double right = reference(expected[i]);
@@ -176,6 +197,92 @@ TEST_CASE("argmax and argmin give the first of equal elements") {
       }
 }
 
+TEST_CASE("prod, norm, logsumexp, any and all are right in every layout") {
+  for (const DType dtype : {float64, float32}) {
+    // Of 70,000 numbers around 1 the product leaves the range: there the reference does, too, or is 0.
+    const double tolerance = 100 * tolerance_of(dtype);
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::prod(x, dims, keep); },
+                     [](const std::vector<double>& v) {
+                       return std::accumulate(v.begin(), v.end(), 1.0, std::multiplies<>());
+                     },
+                     dtype, tolerance, 40);
+    for (const double p : {2.0, 1.0, 0.0, 3.5, -1.0, infinity, -infinity})
+      check_everywhere(
+          [&](auto& x, auto& dims, bool keep) { return ops::norm(x, dims, {.p = p, .keepdim = keep}); },
+          [&](const std::vector<double>& v) { return norm_of(v, p); }, dtype, tolerance);
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::logsumexp(x, dims, keep); },
+                     [](const std::vector<double>& v) {
+                       double total = 0;
+                       for (const double value : v) total += std::exp(value);
+                       return std::log(total);
+                     },
+                     dtype, tolerance);
+  }
+  for (const DType dtype : {float32, float16, int32, uint8, boolean}) {
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::any(x, dims, keep); },
+                     [](const std::vector<double>& v) {
+                       return std::any_of(v.begin(), v.end(), [](double a) { return a != 0; });
+                     },
+                     dtype, 0);
+    check_everywhere([](auto& x, auto& dims, bool keep) { return ops::all(x, dims, keep); },
+                     [](const std::vector<double>& v) {
+                       return std::all_of(v.begin(), v.end(), [](double a) { return a != 0; });
+                     },
+                     dtype, 0);
+  }
+  CHECK(ops::all(ones({70000})).item<bool>());
+  CHECK_FALSE(ops::any(zeros({300, 200})).item<bool>());
+  CHECK(ops::any(tensor({nan_value})).dtype() == boolean);
+  CHECK(ops::prod(tensor({2, 3, 4})).dtype() == int64);
+  CHECK(ops::norm(tensor({3, 4})).dtype() == float32);
+  CHECK_THROWS_WITH(ops::norm(ones({2}), {}, {.p = nan_value}), Contains("p must be a number"));
+}
+
+TEST_CASE("var, stddev and var_mean are right in every layout and type") {
+  for (const double correction : {1.0, 0.0})
+    for (const DType dtype : {float64, float32, float16}) {
+      const auto reference = [&](const std::vector<double>& v) { return var_of(v, correction); };
+      const auto root = [&](const std::vector<double>& v) { return std::sqrt(var_of(v, correction)); };
+      const auto options = [&](bool keep) { return VarOptions{.correction = correction, .keepdim = keep}; };
+      const double tolerance = 10 * tolerance_of(dtype);
+      check_everywhere([&](auto& x, auto& dims, bool keep) { return ops::var(x, dims, options(keep)); },
+                       reference, dtype, tolerance, 1 << 30, 2);
+      check_everywhere([&](auto& x, auto& dims, bool keep) { return ops::stddev(x, dims, options(keep)); },
+                       root, dtype, tolerance, 1 << 30, 2);
+      check_everywhere(
+          [&](auto& x, auto& dims, bool keep) { return ops::var_mean(x, dims, options(keep)).mean; }, mean_of,
+          dtype, tolerance);
+    }
+  CHECK(std::isnan(ops::var(scalar(1.0)).item()));
+  CHECK(ops::var(scalar(1.0), {}, {.correction = 0}).item() == 0);
+  CHECK_THROWS_WITH(ops::var(ones({2}), {}, {.correction = nan_value}),
+                    Contains("correction must be a finite number"));
+}
+
+TEST_CASE("a large mean costs the variance no digits") {
+  Generator generator(3);
+  const Tensor noise = empty({400000}, {.dtype = float64});
+  fill_normal_(noise, 0, 1, generator);
+  for (const double mean : {0.0, 1e4, -1e6}) {
+    const Tensor x = ops::cast(ops::add(noise, scalar(mean, float64)), float32);
+    const double right = var_of(x.to_vector<double>(), 1);
+    CHECK(std::abs(ops::var(x).item<double>() / right - 1) < 1e-6);
+    const Tensor matrix = ops::reshape(x, {100000, 4});
+    const std::vector<double> columns = ops::var(matrix, 0).to_vector<double>();
+    const auto expected = groups(matrix, 0);
+    for (std::size_t c = 0; c < 4; ++c) CHECK(std::abs(columns[c] / var_of(expected[c], 1) - 1) < 1e-6);
+  }
+}
+
+TEST_CASE("logsumexp stands large and infinite numbers") {
+  CHECK(ops::logsumexp(tensor({1000.0, 1000.0})).item() == Approx(1000 + std::log(2.0)));
+  CHECK(ops::logsumexp(tensor({-infinity, -infinity})).item() == -infinity);
+  CHECK(ops::logsumexp(tensor({-infinity, 0.0})).item() == 0);
+  CHECK(ops::logsumexp(tensor({infinity, 0.0, -infinity})).item() == infinity);
+  CHECK(std::isnan(ops::logsumexp(tensor({infinity, nan_value})).item()));
+  CHECK(ops::logsumexp(full({40000, 3}, -1000), 0).to_vector()[1] == Approx(-1000 + std::log(40000.0)));
+}
+
 TEST_CASE("a NaN wins every choice, the first one its index") {
   for (const int64_t n : {5, 40, 3000, 70000}) {
     const Tensor x = arange(0, n, 1, {.dtype = float32});
@@ -209,6 +316,13 @@ TEST_CASE("reductions of nothing") {
   CHECK(ops::sum(nothing, 0).to_vector() == std::vector<float>{0, 0, 0});
   CHECK(ops::sum(nothing, 1).shape() == Shape{0});
   CHECK(std::isnan(ops::mean(nothing).item()));
+  CHECK(std::isnan(ops::var(nothing).item()));
+  CHECK(ops::prod(nothing).item() == 1);
+  CHECK(ops::norm(nothing).item() == 0);
+  CHECK(ops::norm(nothing, {}, {.p = infinity}).item() == 0);
+  CHECK(ops::logsumexp(nothing, 0).to_vector() == std::vector<float>(3, -static_cast<float>(infinity)));
+  CHECK_FALSE(ops::any(nothing).item<bool>());
+  CHECK(ops::all(nothing).item<bool>());
   CHECK(ops::max(nothing, 1).shape() == Shape{0});
   CHECK_THROWS_AS(ops::max(nothing), ShapeError);
   CHECK_THROWS_WITH(ops::max(nothing),
@@ -244,6 +358,9 @@ TEST_CASE("reductions give the same bits for any number of threads") {
     for (const Dims& dims : all) {
       values.push_back(ops::sum(x, dims).to_vector());
       values.push_back(ops::mean(ops::permute(x, {2, 0, 1}), dims).to_vector());
+      values.push_back(ops::var(x, dims).to_vector());
+      values.push_back(ops::logsumexp(x, dims).to_vector());
+      values.push_back(ops::norm(x, dims, {.p = 3}).to_vector());
     }
     return values;
   };

@@ -1,6 +1,9 @@
 #include "pleat/autograd/functions/reduce.h"
 
+#include <limits>
+
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/scan.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/copy.h"
@@ -14,6 +17,8 @@ using namespace pleat;
 using Catch::Matchers::Contains;
 
 namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Tensor leaf(const Tensor& x) { return x.set_requires_grad(); }
 
@@ -66,6 +71,68 @@ TEST_CASE("gradients of max and min with indices") {
   check_gradients([](auto& x, auto& dims, bool keep) {
     return min_with_indices(x, dims.values.empty() ? 0 : dims.values[0], keep).values;
   });
+}
+
+TEST_CASE("gradients of var, stddev, norm, logsumexp and prod") {
+  for (const double correction : {0.0, 1.0}) {
+    const auto options = [&](bool keep) { return VarOptions{.correction = correction, .keepdim = keep}; };
+    check_gradients([&](auto& x, auto& dims, bool keep) { return var(x, dims, options(keep)); });
+    check_gradients([&](auto& x, auto& dims, bool keep) { return stddev(x, dims, options(keep)); });
+    check_gradients([&](auto& x, auto& dims, bool keep) {
+      const VarMean y = var_mean(x, dims, options(keep));
+      return y.var * 2 + y.mean;
+    });
+  }
+  for (const double p : {1.0, 2.0, 3.0, 1.5, -2.0, infinity, -infinity})
+    check_gradients([&](auto& x, auto& dims, bool keep) { return norm(x, dims, {.p = p, .keepdim = keep}); });
+  check_gradients([](auto& x, auto& dims, bool keep) { return logsumexp(x, dims, keep); });
+  check_gradients([](auto& x, auto& dims, bool keep) { return prod(x, dims, keep); });
+}
+
+TEST_CASE("gradients where a function has a corner") {
+  const Tensor zero = leaf(zeros({3}));
+  (norm(zero) + stddev(zero) + norm(zero, {}, {.p = 3})).backward();
+  CHECK(zero.grad().to_vector() == std::vector<float>{0, 0, 0});
+  const Tensor count = leaf(ones({3}));
+  (norm(count, {}, {.p = 0}) + sum(count)).backward();
+  CHECK(count.grad().to_vector() == std::vector<float>{1, 1, 1});
+  const Tensor lost = leaf(full({2}, -infinity));
+  logsumexp(lost).backward();
+  CHECK(lost.grad().to_vector() == std::vector<float>{0, 0});
+  for (const Tensor& x : {tensor({{0.0, 2.0, 3.0}, {1.0, 2.0, 4.0}}, float64),
+                          tensor({{0.0, 2.0, 0.0}}, float64), tensor({{0.0, 0.0, 0.0}}, float64)}) {
+    CHECK(gradcheck([](const std::vector<Tensor>& t) { return prod(t[0], 1); }, {x}));
+    CHECK(gradgradcheck([](const std::vector<Tensor>& t) { return prod(t[0], 1); }, {x}));
+  }
+}
+
+TEST_CASE("gradients of scans") {
+  const Tensor cube = random({3, 2, 4});
+  for (const Tensor& x : {cube, ops::permute(cube, {2, 0, 1}), ops::slice(cube, 2, 0, 4, 2)})
+    for (const int64_t dim : {0, -1})
+      for (const bool reverse : {false, true}) {
+        INFO(x.describe() << " along " << dim << (reverse ? " backwards" : ""));
+        const auto running_sum = [&](const std::vector<Tensor>& t) {
+          return cumsum(t[0] * t[0], dim, reverse);
+        };
+        const auto product = [&](const std::vector<Tensor>& t) { return cumprod(t[0], dim, reverse); };
+        const auto recurrence = [&](const std::vector<Tensor>& t) {
+          return linear_scan(t[0], t[1], dim, reverse);
+        };
+        CHECK(gradcheck(running_sum, {x}));
+        CHECK(gradgradcheck(running_sum, {x}));
+        CHECK(gradcheck(product, {x}));
+        CHECK(gradgradcheck(product, {x}));
+        const Tensor b = random(x.shape(), 31);
+        CHECK(gradcheck(recurrence, {x, b}));
+        CHECK(gradgradcheck(recurrence, {x, b}));
+      }
+  const Tensor with_zeros = tensor({0.5, 0.0, 2.0, 0.0, 3.0}, float64);
+  CHECK(gradcheck([](const std::vector<Tensor>& t) { return cumprod(t[0], 0); }, {with_zeros}));
+  CHECK(gradgradcheck([](const std::vector<Tensor>& t) { return cumprod(t[0], 0); }, {with_zeros}));
+  const auto shift = [](const std::vector<Tensor>& t) { return shifted(t[0] * t[0], 1, -1, 2); };
+  CHECK(gradcheck(shift, {cube}));
+  CHECK(gradgradcheck(shift, {cube}));
 }
 
 TEST_CASE("equal maxima share a gradient; with indices the first gets it") {

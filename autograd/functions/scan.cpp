@@ -1,0 +1,48 @@
+#include "pleat/autograd/functions/scan.h"
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/ops/reduce/scan.h"
+
+namespace pleat {
+
+Tensor cumsum(const Tensor& x, int64_t dim, bool reverse) {
+  return record("cumsum", ops::cumsum(x, dim, reverse),
+                {grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); })});
+}
+
+Tensor cumprod(const Tensor& x, int64_t dim, bool reverse) {
+  const Tensor y = ops::cumprod(x, dim, reverse);
+  // dx[i] = (product before i) * (dy[i] + x[i+1] (dy[i+1] + x[i+2] (...))): the bracket is a linear
+  // recurrence.
+  return record("cumprod", y, {grad_of(x, [dim, reverse, x = saved(x), y = saved(y)](const Tensor& dy) {
+                  const int64_t step = reverse ? -1 : 1;
+                  const Tensor before = shifted(*y, dim, step, 1);
+                  // linear_scan backwards takes its factor one place on; run forwards it takes that of the
+                  // place.
+                  const Tensor factors = reverse ? shifted(*x, dim, 1, 0) : *x;
+                  return before * linear_scan(factors, dy, dim, !reverse);
+                })});
+}
+
+Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) {
+  const Tensor y = ops::linear_scan(a, b, dim, reverse);
+  // The gradient of b runs the other way with the same factors. Forwards y[i] has a[i] y[i-1]; backwards
+  // y[i-1] has a[i] y[i].
+  return record("linear_scan", y,
+                {grad_of(a,
+                         [dim, reverse, a = saved(a), y = saved(y)](const Tensor& dy) {
+                           const Tensor db = linear_scan(*a, dy, dim, !reverse);
+                           return reverse ? shifted(db, dim, 1, 0) * *y : db * shifted(*y, dim, 1, 0);
+                         }),
+                 grad_of(b, [dim, reverse, a = saved(a)](const Tensor& dy) {
+                   return linear_scan(*a, dy, dim, !reverse);
+                 })});
+}
+
+Tensor shifted(const Tensor& x, int64_t dim, int64_t by, double fill) {
+  return record("shifted", ops::shifted(x, dim, by, fill),
+                {grad_of(x, [dim, by](const Tensor& dy) { return shifted(dy, dim, -by, 0); })});
+}
+
+}  // namespace pleat

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "pleat/core/tensor.h"
+
+/// Differentiable scans along one dimension, forwards or, where `reverse`, backwards; see ops/reduce/scan.h.
+
+namespace pleat {
+
+Tensor cumsum(const Tensor& x, int64_t dim, bool reverse = false);
+/// Its gradient is right also where factors are 0, and to any order.
+Tensor cumprod(const Tensor& x, int64_t dim, bool reverse = false);
+/// y[i] = a[i] y[i-1] + b[i]; where `reverse`, y[i] = a[i+1] y[i+1] + b[i].
+Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse = false);
+/// y[i] = x[i - by], and `fill` where there is no such element.
+Tensor shifted(const Tensor& x, int64_t dim, int64_t by, double fill);
+
+}  // namespace pleat

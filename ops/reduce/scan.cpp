@@ -1,0 +1,130 @@
+#include "pleat/ops/reduce/scan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "pleat/core/create.h"
+#include "pleat/core/parallel.h"
+#include "pleat/ops/reduce/kernels.h"
+#include "pleat/ops/reduce/lines.h"
+#include "pleat/ops/shape/view.h"
+
+namespace pleat::ops {
+
+using namespace reduction;
+
+namespace {
+
+constexpr int64_t grain_elements = 32768;
+
+/// Calls `first(total, at)` for the first element of each line and `next(total, at)` for the others, `at`
+/// being the place in the storage and `total` the State of the line.
+template <class State, class First, class Next>
+void walk_lines(const Lines& lines, bool reverse, const First& first, const Next& next) {
+  if (lines.outer == 0) return;
+  const int64_t width = std::min<int64_t>(lines.inner, column_block);
+  const int64_t blocks = (lines.inner + width - 1) / width;
+  const int64_t grain = std::max<int64_t>(1, grain_elements / (lines.size * width));
+  parallel_for(0, lines.outer * blocks, grain, [&](int64_t item, int64_t end) {
+    std::array<State, column_block> totals;
+    for (; item < end; ++item) {
+      const int64_t column = item % blocks * width;
+      const int64_t n = std::min(width, lines.inner - column);
+      const int64_t base = item / blocks * lines.size * lines.inner + column;
+      for (int64_t k = 0; k < lines.size; ++k) {
+        const int64_t at = base + (reverse ? lines.size - 1 - k : k) * lines.inner;
+        for (int64_t c = 0; c < n; ++c) {
+          State& total = totals[static_cast<std::size_t>(c)];
+          if (k == 0)
+            first(total, at + c);
+          else
+            next(total, at + c);
+        }
+      }
+    }
+  });
+}
+
+template <class Step>
+Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, Step step) {
+  check<DeviceError>(x.device().is_cpu(), "{}: this is Pleat built without CUDA, got a tensor on {}", op,
+                     x.device());
+  const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
+  return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
+    const Tensor in = dense(cast(x, dtype_of<T>()));
+    const Tensor out = empty_like(in);
+    const T* const a = in.data<T>();
+    T* const y = out.data<T>();
+    using State = SumType<T>;
+    walk_lines<State>(
+        Lines(op, in, dim), reverse,
+        [&](State& total, int64_t i) {
+          total = static_cast<State>(a[i]);
+          y[i] = a[i];
+        },
+        [&](State& total, int64_t i) {
+          total = step(total, static_cast<State>(a[i]));
+          y[i] = static_cast<T>(total);
+        });
+    return cast(out, dtype);
+  });
+}
+
+}  // namespace
+
+Tensor cumsum(const Tensor& x, int64_t dim, bool reverse) {
+  return running("cumsum", x, dim, reverse, [](auto total, auto value) { return total + value; });
+}
+
+Tensor cumprod(const Tensor& x, int64_t dim, bool reverse) {
+  return running("cumprod", x, dim, reverse, [](auto total, auto value) { return total * value; });
+}
+
+Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) {
+  check<ShapeError>(a.shape() == b.shape(), "linear_scan: a and b must have one shape, got {} and {}", a, b);
+  check<DTypeError>(a.dtype() == b.dtype() && is_floating(a.dtype()),
+                    "linear_scan: a and b must have one floating type, got {} and {}", a, b);
+  check<DeviceError>(a.device().is_cpu() && b.device().is_cpu(),
+                     "linear_scan: this is Pleat built without CUDA, got tensors on {} and {}", a.device(),
+                     b.device());
+  return dispatch_read_floating(a.dtype(), [&]<class T>(Type<T>) {
+    const Tensor factors = to_format(cast(a, dtype_of<T>()), MemoryFormat::contiguous);
+    const Tensor terms = to_format(cast(b, dtype_of<T>()), MemoryFormat::contiguous);
+    const Tensor out = empty(a.shape(), {.dtype = dtype_of<T>()});
+    const T* const p = factors.data<T>();
+    const T* const q = terms.data<T>();
+    T* const y = out.data<T>();
+    // A dimension of size 1 may have any stride; then there is no next element to multiply.
+    const Lines lines("linear_scan", out, dim);
+    const int64_t ahead = reverse ? lines.inner : 0;
+    walk_lines<double>(
+        lines, reverse,
+        [&](double& total, int64_t i) {
+          total = static_cast<double>(q[i]);
+          y[i] = q[i];
+        },
+        [&](double& total, int64_t i) {
+          total = static_cast<double>(p[i + ahead]) * total + static_cast<double>(q[i]);
+          y[i] = static_cast<T>(total);
+        });
+    return cast(out, a.dtype());
+  });
+}
+
+Tensor shifted(const Tensor& x, int64_t dim, int64_t by, double fill) {
+  const Tensor out = full_like(x, fill);
+  if (x.rank() == 0) {
+    normalize_dim(dim, 0, "shifted");
+    if (by == 0) copy_into(out, x);
+    return out;
+  }
+  const int64_t size = x.size(dim);
+  const int64_t moved = size - std::min(size, std::abs(by));
+  if (moved > 0)
+    copy_into(narrow(out, dim, std::max<int64_t>(by, 0), moved),
+              narrow(x, dim, std::max<int64_t>(-by, 0), moved));
+  return out;
+}
+
+}  // namespace pleat::ops

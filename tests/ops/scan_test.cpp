@@ -1,0 +1,130 @@
+#include "pleat/ops/reduce/scan.h"
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Tensor random(Shape shape, DType dtype) {
+  Generator generator(5);
+  const Tensor x = empty(std::move(shape), {.dtype = float64});
+  fill_uniform_(x, 0.5, 2, generator);
+  return ops::cast(x, dtype);
+}
+
+/// y[i] = step(y[i-1], a[i], b[i]) along one dimension, as plain loops.
+template <class Step>
+std::vector<double> running(const Tensor& a, const Tensor& b, int64_t dim, bool reverse, Step step) {
+  const std::vector<double> p = a.to_vector<double>();
+  const std::vector<double> q = b.to_vector<double>();
+  std::vector<double> y(p.size());
+  int64_t inner = 1;
+  for (int64_t d = dim + 1; d < a.rank(); ++d) inner *= a.size(d);
+  const int64_t size = a.size(dim);
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const int64_t line = i / (inner * size) * inner * size + i % inner;
+    if (i / inner % size != 0) continue;
+    double last = 0;
+    for (int64_t k = 0; k < size; ++k) {
+      const int64_t at = line + (reverse ? size - 1 - k : k) * inner;
+      const int64_t factor = reverse ? at + inner : at;
+      last = step(k == 0, last, k == 0 ? 0 : p[static_cast<std::size_t>(factor)],
+                  p[static_cast<std::size_t>(at)], q[static_cast<std::size_t>(at)]);
+      y[static_cast<std::size_t>(at)] = last;
+    }
+  }
+  return y;
+}
+
+void check_close(const std::vector<double>& got, const std::vector<double>& right, double tolerance) {
+  REQUIRE(got.size() == right.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double error = std::abs(got[i] - right[i]) / std::max(1.0, std::abs(right[i]));
+    worst = error <= worst ? worst : error;
+  }
+  CHECK(worst <= tolerance);
+}
+
+}  // namespace
+
+TEST_CASE("scans are right along every dimension and in every layout") {
+  for (const DType dtype : {float64, float32, bfloat16}) {
+    const double tolerance = dtype == float64 ? 1e-14 : dtype == float32 ? 1e-7 : 4e-3;
+    const Tensor cube = random({3, 5, 200}, dtype);
+    for (const Tensor& x : {cube, ops::permute(cube, {2, 0, 1}), ops::slice(cube, 2, 0, 200, 3)})
+      for (int64_t dim = 0; dim < 3; ++dim)
+        for (const bool reverse : {false, true}) {
+          INFO(x.describe() << " along " << dim << (reverse ? " backwards" : ""));
+          check_close(ops::cumsum(x, dim, reverse).to_vector<double>(),
+                      running(x, x, dim, reverse,
+                              [](bool, double last, double, double a, double) { return last + a; }),
+                      tolerance);
+          const Tensor few = ops::narrow(x, dim, 0, 3);
+          check_close(
+              ops::cumprod(few, dim, reverse).to_vector<double>(),
+              running(few, few, dim, reverse,
+                      [](bool first, double last, double, double a, double) { return first ? a : last * a; }),
+              tolerance);
+          const Tensor b = random(few.shape(), dtype);
+          check_close(ops::linear_scan(few, b, dim, reverse).to_vector<double>(),
+                      running(few, b, dim, reverse,
+                              [](bool, double last, double factor, double, double term) {
+                                return factor * last + term;
+                              }),
+                      tolerance);
+        }
+  }
+}
+
+TEST_CASE("scans of integers, of one number and of nothing") {
+  CHECK(ops::cumsum(tensor({true, true, false, true}), 0).to_vector<int64_t>() ==
+        std::vector<int64_t>{1, 2, 2, 3});
+  CHECK(ops::cumprod(tensor({2, 3, 4}), 0, true).to_vector<int64_t>() == std::vector<int64_t>{24, 12, 4});
+  CHECK(ops::cumsum(tensor({1, 2}, int32), 0).dtype() == int64);
+  CHECK(ops::cumsum(scalar(3.0), 0).item() == 3);
+  CHECK(ops::cumsum(zeros({2, 0}), 1).shape() == Shape{2, 0});
+  CHECK(ops::cumsum(zeros({0, 2}), 1).shape() == Shape{0, 2});
+  CHECK_THROWS_AS(ops::cumsum(zeros({2, 2}), 2), IndexError);
+  CHECK_THROWS_WITH(ops::linear_scan(ones({2}), ones({3}), 0), Contains("must have one shape"));
+  CHECK_THROWS_WITH(ops::linear_scan(ones({2}), ones({2}, {.dtype = float64}), 0),
+                    Contains("one floating type"));
+  CHECK_THROWS_AS(ops::linear_scan(tensor({1}), tensor({1}), 0), DTypeError);
+}
+
+TEST_CASE("a long running sum of float32 stays exact") {
+  const Tensor y = ops::cumsum(full({10000000}, 0.1), 0);
+  CHECK(std::abs(static_cast<double>(y.data<float>()[9999999]) / (1e7 * static_cast<double>(0.1F)) - 1) <
+        1e-7);
+}
+
+TEST_CASE("shifted moves elements and fills what is left") {
+  const Tensor x = tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
+  CHECK(ops::shifted(x, 1, 1, 9).to_vector() == std::vector<float>{9, 1, 2, 9, 4, 5});
+  CHECK(ops::shifted(x, 1, -2, 0).to_vector() == std::vector<float>{3, 0, 0, 6, 0, 0});
+  CHECK(ops::shifted(x, 0, 5, 1).to_vector() == std::vector<float>{1, 1, 1, 1, 1, 1});
+  CHECK(ops::shifted(scalar(2.0), 0, 1, 7).item() == 7);
+}
+
+TEST_CASE("scans give the same bits for any number of threads") {
+  const int before = num_threads();
+  const Tensor x = random({300, 40, 7}, float32);
+  const auto results = [&](int threads) {
+    set_num_threads(threads);
+    std::vector<std::vector<float>> values;
+    for (int64_t dim = 0; dim < 3; ++dim) values.push_back(ops::cumsum(x, dim).to_vector());
+    return values;
+  };
+  const auto one = results(1);
+  CHECK(results(2) == one);
+  CHECK(results(3) == one);
+  set_num_threads(before);
+}
