@@ -1,0 +1,31 @@
+#include "pleat/autograd/functions/softmax.h"
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/ops/softmax/softmax.h"
+
+namespace pleat {
+
+// The backward is one raw pass; only when gradients are recorded themselves is it spelt out in differentiable
+// functions.
+
+Tensor softmax(const Tensor& x, int64_t dim) {
+  const Tensor y = ops::softmax(x, dim);
+  return record("softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
+                  if (!grad_enabled()) return ops::softmax_backward(dy, *y, dim);
+                  return *y * (dy - sum(dy * *y, dim, true));
+                })});
+}
+
+Tensor log_softmax(const Tensor& x, int64_t dim) {
+  const Tensor y = ops::log_softmax(x, dim);
+  return record("log_softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
+                  if (!grad_enabled()) return ops::log_softmax_backward(dy, *y, dim);
+                  return dy - exp(*y) * sum(dy, dim, true);
+                })});
+}
+
+}  // namespace pleat

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "pleat/core/tensor.h"
+
+/// Differentiable softmax along one dimension; see ops/softmax/softmax.h.
+
+namespace pleat {
+
+Tensor softmax(const Tensor& x, int64_t dim);
+Tensor log_softmax(const Tensor& x, int64_t dim);
+
+}  // namespace pleat

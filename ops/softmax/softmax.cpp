@@ -1,0 +1,192 @@
+#include "pleat/ops/softmax/softmax.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "pleat/core/create.h"
+#include "pleat/core/parallel.h"
+#include "pleat/ops/elementwise/exponential.h"
+#include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/reduce/fold.h"
+#include "pleat/ops/reduce/lines.h"
+
+namespace pleat::ops {
+namespace {
+
+using reduction::ExtremeStep;
+using reduction::Fold;
+using reduction::SumStep;
+
+constexpr int64_t block_columns = 128;
+/// Elements worth waking another thread for: an exponential costs much more than a sum.
+constexpr int64_t grain_elements = 8192;
+
+template <class T>
+using Block = std::array<T, block_columns>;
+
+/// Where all elements are -infinity, or one is infinity, the difference to the largest would be NaN too
+/// early.
+template <class T>
+T shift(T largest) {
+  return std::isfinite(largest) ? largest : T(0);
+}
+
+/// Calls `row(at, n)` for the lines of elements that are neighbours (inner = 1), else `columns(at, n)` for
+/// `n` lines side by side; `at` is the place of the first element.
+template <class Row, class Columns>
+void for_lines(const Lines& lines, const Row& row, const Columns& columns) {
+  if (lines.outer == 0) return;
+  const int64_t width = std::min(lines.inner, block_columns);
+  const int64_t blocks = (lines.inner + width - 1) / width;
+  const int64_t grain = std::max<int64_t>(1, grain_elements / (lines.size * width));
+  parallel_for(0, lines.outer * blocks, grain, [&](int64_t item, int64_t end) {
+    for (; item < end; ++item) {
+      const int64_t column = item % blocks * width;
+      const int64_t at = item / blocks * lines.size * lines.inner + column;
+      if (lines.inner == 1)
+        row(at);
+      else
+        columns(at, std::min(width, lines.inner - column));
+    }
+  });
+}
+
+template <class T>
+void softmax_row(T* y, const T* x, int64_t size, bool logarithm) {
+  const T largest = shift(Fold<ExtremeStep<T, true>>{}.row(x, size, 0));
+  map(y, x, size, [largest](T value) { return exponential(value - largest); });
+  const double sum = Fold<SumStep<T>>{}.row(y, size, 0);
+  if (logarithm) {
+    const T rest = static_cast<T>(std::log(sum));
+    map(y, x, size, [=](T value) { return (value - largest) - rest; });
+  } else {
+    const T scale = static_cast<T>(1 / sum);
+    map(y, y, size, [scale](T value) { return value * scale; });
+  }
+}
+
+template <class T>
+void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, bool logarithm) {
+  alignas(64) Block<T> largest;
+  alignas(64) Block<T> last;
+  alignas(64) Block<double> sums{};
+  std::copy_n(x, n, largest.data());
+  for (int64_t k = 1; k < size; ++k)
+    map(largest.data(), largest.data(), x + k * stride, n, ExtremeStep<T, true>::better);
+  map(largest.data(), largest.data(), n, shift<T>);
+  for (int64_t k = 0; k < size; ++k) {
+    T* const to = y + k * stride;
+    map(to, x + k * stride, largest.data(), n, [](T value, T most) { return exponential(value - most); });
+    map(sums.data(), sums.data(), to, n,
+        [](double sum, T value) { return sum + static_cast<double>(value); });
+  }
+  map(last.data(), sums.data(), n,
+      [=](double sum) { return static_cast<T>(logarithm ? std::log(sum) : 1 / sum); });
+  for (int64_t k = 0; k < size; ++k) {
+    T* const to = y + k * stride;
+    if (logarithm)
+      map(to, x + k * stride, largest.data(), last.data(), n,
+          [](T value, T most, T rest) { return (value - most) - rest; });
+    else
+      map(to, to, last.data(), n, [](T value, T scale) { return value * scale; });
+  }
+}
+
+Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm) {
+  check<DeviceError>(given.device().is_cpu(), "{}: this is Pleat built without CUDA, got {}", op, given);
+  const DType dtype = floating_result(given.dtype());
+  return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
+    const Tensor x = dense(cast(given, dtype_of<T>()));
+    const Tensor y = empty_like(x);
+    const Lines lines(op, x, dim);
+    const T* const from = x.data<T>();
+    T* const to = y.data<T>();
+    for_lines(
+        lines, [&](int64_t at) { softmax_row(to + at, from + at, lines.size, logarithm); },
+        [&](int64_t at, int64_t n) {
+          softmax_columns(to + at, from + at, lines.size, lines.inner, n, logarithm);
+        });
+    return cast(y, dtype);
+  });
+}
+
+/// dx = y (dy - sum of dy y), or dx = dy - exp(y) sum of dy.
+template <class T>
+void backward_row(T* dx, const T* dy, const T* y, int64_t size, bool logarithm) {
+  if (logarithm) {
+    const T sum = static_cast<T>(Fold<SumStep<T>>{}.row(dy, size, 0));
+    map(dx, dy, y, size, [sum](T g, T out) { return g - exponential(out) * sum; });
+    return;
+  }
+  map(dx, dy, y, size, [](T g, T out) { return g * out; });
+  const T sum = static_cast<T>(Fold<SumStep<T>>{}.row(dx, size, 0));
+  map(dx, dy, y, size, [sum](T g, T out) { return out * (g - sum); });
+}
+
+template <class T>
+void backward_columns(T* dx, const T* dy, const T* y, int64_t size, int64_t stride, int64_t n,
+                      bool logarithm) {
+  alignas(64) Block<double> sums{};
+  alignas(64) Block<T> rounded;
+  const auto add = [](double sum, T g) { return sum + static_cast<double>(g); };
+  const auto add_product = [](double sum, T g, T out) {
+    return sum + static_cast<double>(g) * static_cast<double>(out);
+  };
+  for (int64_t at = 0; at < size * stride; at += stride) {
+    if (logarithm)
+      map(sums.data(), sums.data(), dy + at, n, add);
+    else
+      map(sums.data(), sums.data(), dy + at, y + at, n, add_product);
+  }
+  map(rounded.data(), sums.data(), n, [](double sum) { return static_cast<T>(sum); });
+  const auto from_logarithm = [](T g, T out, T sum) { return g - exponential(out) * sum; };
+  const auto from_share = [](T g, T out, T sum) { return out * (g - sum); };
+  for (int64_t at = 0; at < size * stride; at += stride) {
+    if (logarithm)
+      map(dx + at, dy + at, y + at, rounded.data(), n, from_logarithm);
+    else
+      map(dx + at, dy + at, y + at, rounded.data(), n, from_share);
+  }
+}
+
+Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, int64_t dim, bool logarithm) {
+  check<ShapeError>(given_dy.shape() == given_y.shape(), "{}: the gradient has shape {}, the result {}", op,
+                    given_dy.shape(), given_y.shape());
+  check<DeviceError>(given_dy.device().is_cpu() && given_y.device().is_cpu(),
+                     "{}: this is Pleat built without CUDA, got {} and {}", op, given_dy, given_y);
+  const DType dtype = promote(given_dy.dtype(), given_y.dtype());
+  return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
+    const Tensor y = dense(cast(given_y, dtype_of<T>()));
+    Tensor dy = given_dy;
+    if (dy.dtype() != y.dtype() || dy.strides() != y.strides()) {
+      dy = empty_like(y);
+      copy_into(dy, given_dy);
+    }
+    const Tensor dx = empty_like(y);
+    const Lines lines(op, y, dim);
+    const T* const gradient = dy.data<T>();
+    const T* const result = y.data<T>();
+    T* const to = dx.data<T>();
+    for_lines(
+        lines, [&](int64_t at) { backward_row(to + at, gradient + at, result + at, lines.size, logarithm); },
+        [&](int64_t at, int64_t n) {
+          backward_columns(to + at, gradient + at, result + at, lines.size, lines.inner, n, logarithm);
+        });
+    return cast(dx, dtype);
+  });
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int64_t dim) { return forward("softmax", x, dim, false); }
+Tensor log_softmax(const Tensor& x, int64_t dim) { return forward("log_softmax", x, dim, true); }
+
+Tensor softmax_backward(const Tensor& dy, const Tensor& y, int64_t dim) {
+  return backward("softmax_backward", dy, y, dim, false);
+}
+Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, int64_t dim) {
+  return backward("log_softmax_backward", dy, y, dim, true);
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,71 @@
+#include "pleat/autograd/functions/softmax.h"
+
+#include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/gradcheck.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+
+using namespace pleat;
+
+namespace {
+
+Tensor random(Shape shape) {
+  Generator generator(21);
+  const Tensor x = empty(std::move(shape), {.dtype = float64});
+  fill_normal_(x, 0, 1.5, generator);
+  return x;
+}
+
+using Function = Tensor (*)(const Tensor&, int64_t);
+
+void check_gradients(Function function) {
+  const Tensor image = random({2, 3, 2, 2});
+  for (const Tensor& x :
+       {random({3, 4}), ops::transpose(random({4, 3}), 0, 1), ops::slice(random({3, 8}), 1, 0, 8, 2), image,
+        ops::to_format(image, MemoryFormat::channels_last)})
+    for (const int64_t dim : {0, 1, -1}) {
+      INFO(x.describe() << " along " << dim);
+      const auto f = [&](const std::vector<Tensor>& t) { return function(t[0], dim); };
+      CHECK(gradcheck(f, {x}));
+      CHECK(gradgradcheck(f, {x}));
+    }
+}
+
+void check_against_torch(const char* op, Function function) {
+  for (const test::Json& wanted : test::fixture_cases("layers", op)) {
+    INFO(wanted["name"]);
+    const Tensor x = test::tensors_from(wanted["inputs"]).begin()->second.set_requires_grad();
+    const Tensor y = function(x, wanted["options"]["dim"].get<int64_t>());
+    y.backward(test::tensor_from(wanted["grad_output"]));
+    const auto close = [](const Tensor& got, const Tensor& right) {
+      return max(ops::abs(got.detach() - right)).item<double>() < 1e-12;
+    };
+    CHECK(close(y, test::tensor_from(wanted["outputs"]["y"])));
+    CHECK(close(x.grad(), test::tensors_from(wanted["grads"]).begin()->second));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gradients of softmax and log_softmax") {
+  check_gradients(softmax);
+  check_gradients(log_softmax);
+}
+
+TEST_CASE("softmax and log_softmax agree with PyTorch") {
+  check_against_torch("softmax", softmax);
+  check_against_torch("log_softmax", log_softmax);
+}
+
+TEST_CASE("softmax of an empty batch has gradients of its shape") {
+  const Tensor x = zeros({0, 3}).set_requires_grad();
+  sum(softmax(x, 1) + log_softmax(x, 1)).backward();
+  CHECK(x.grad().shape() == Shape{0, 3});
+}
