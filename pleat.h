@@ -41,6 +41,7 @@
 #include "pleat/nn/optim/lion.h"
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/optim/rmsprop.h"
+#include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/state_dict.h"
 #include "pleat/ops/conv/conv.h"

@@ -1,0 +1,247 @@
+#include "pleat/nn/optim/schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "pleat/core/format.h"
+
+namespace pleat::optim {
+namespace {
+
+void check_at_least(const char* schedule, const char* option, int64_t value, int64_t least) {
+  pleat::check<ValueError>(value >= least, "{}: {} must be at least {}, got {}", schedule, option, least,
+                           value);
+}
+
+void check_finite(const char* schedule, const char* option, double value) {
+  pleat::check<ValueError>(std::isfinite(value), "{}: {} must be finite, got {}", schedule, option, value);
+}
+
+void check_positive(const char* schedule, const char* option, double value) {
+  pleat::check<ValueError>(std::isfinite(value) && value > 0, "{}: {} must be positive, got {}", schedule,
+                           option, value);
+}
+
+double cosine(double from, double to, double share) {
+  return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
+}
+
+/// Where a one-cycle schedule is: between corner `phase` and the next, `share` of the way.
+struct CyclePlace {
+  std::size_t phase;
+  double share;
+};
+
+CyclePlace place_in_cycle(const OneCycleLR& cycle, int64_t step) {
+  const auto total = static_cast<double>(cycle.total_steps);
+  const double rise = cycle.pct_start * total;
+  const std::array<double, 3> ends = cycle.three_phase
+                                         ? std::array<double, 3>{rise - 1, 2 * rise - 2, total - 1}
+                                         : std::array<double, 3>{rise - 1, total - 1, total - 1};
+  const std::size_t phases = cycle.three_phase ? 3 : 2;
+  const auto now = std::min(static_cast<double>(step), total - 1);
+  double start = 0;
+  for (std::size_t phase = 0;; ++phase) {
+    if (now <= ends[phase] || phase + 1 == phases) {
+      const double length = ends[phase] - start;
+      return {phase, length > 0 ? (now - start) / length : 1};
+    }
+    start = ends[phase];
+  }
+}
+
+double between(const OneCycleLR& cycle, double from, double to, double share) {
+  return cycle.linear ? from + (to - from) * share : cosine(from, to, share);
+}
+
+}  // namespace
+
+double StepLR::operator()(int64_t step, double base_lr) const {
+  return base_lr * std::pow(gamma, static_cast<double>(step / step_size));
+}
+void StepLR::check() const {
+  check_at_least("StepLR", "step_size", step_size, 1);
+  check_finite("StepLR", "gamma", gamma);
+}
+
+double MultiStepLR::operator()(int64_t step, double base_lr) const {
+  const auto passed =
+      std::count_if(milestones.begin(), milestones.end(), [=](int64_t m) { return m <= step; });
+  return base_lr * std::pow(gamma, static_cast<double>(passed));
+}
+void MultiStepLR::check() const {
+  for (const int64_t milestone : milestones) check_at_least("MultiStepLR", "a milestone", milestone, 0);
+  check_finite("MultiStepLR", "gamma", gamma);
+}
+
+double ExponentialLR::operator()(int64_t step, double base_lr) const {
+  return base_lr * std::pow(gamma, static_cast<double>(step));
+}
+void ExponentialLR::check() const { check_finite("ExponentialLR", "gamma", gamma); }
+
+double CosineAnnealingLR::operator()(int64_t step, double base_lr) const {
+  return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(steps));
+}
+void CosineAnnealingLR::check() const {
+  check_at_least("CosineAnnealingLR", "steps", steps, 1);
+  check_finite("CosineAnnealingLR", "eta_min", eta_min);
+}
+
+double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) const {
+  int64_t length = first;
+  while (step >= length) {
+    step -= length;
+    length *= mult;
+  }
+  return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(length));
+}
+void CosineAnnealingWarmRestarts::check() const {
+  check_at_least("CosineAnnealingWarmRestarts", "first", first, 1);
+  check_at_least("CosineAnnealingWarmRestarts", "mult", mult, 1);
+  check_finite("CosineAnnealingWarmRestarts", "eta_min", eta_min);
+}
+
+double ConstantLR::operator()(int64_t step, double base_lr) const {
+  return step < steps ? base_lr * factor : base_lr;
+}
+void ConstantLR::check() const {
+  check_at_least("ConstantLR", "steps", steps, 0);
+  check_finite("ConstantLR", "factor", factor);
+}
+
+double LinearLR::operator()(int64_t step, double base_lr) const {
+  const double share = static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
+  return base_lr * (start_factor + (end_factor - start_factor) * share);
+}
+void LinearLR::check() const {
+  check_at_least("LinearLR", "steps", steps, 1);
+  check_finite("LinearLR", "start_factor", start_factor);
+  check_finite("LinearLR", "end_factor", end_factor);
+}
+
+double PolynomialLR::operator()(int64_t step, double base_lr) const {
+  const double left = 1 - static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
+  return base_lr * std::pow(left, power);
+}
+void PolynomialLR::check() const {
+  check_at_least("PolynomialLR", "steps", steps, 1);
+  check_positive("PolynomialLR", "power", power);
+}
+
+double OneCycleLR::operator()(int64_t step, double) const {
+  const double first = max_lr / div_factor;
+  const double last = first / final_div_factor;
+  const std::array<double, 4> corners = three_phase ? std::array<double, 4>{first, max_lr, first, last}
+                                                    : std::array<double, 4>{first, max_lr, last, last};
+  const CyclePlace place = place_in_cycle(*this, step);
+  return between(*this, corners[place.phase], corners[place.phase + 1], place.share);
+}
+
+std::optional<double> OneCycleLR::momentum(int64_t step) const {
+  if (!cycle_momentum) return std::nullopt;
+  const std::array<double, 4> corners = {max_momentum, base_momentum, max_momentum, max_momentum};
+  const CyclePlace place = place_in_cycle(*this, step);
+  return between(*this, corners[place.phase], corners[place.phase + 1], place.share);
+}
+
+void OneCycleLR::check() const {
+  check_at_least("OneCycleLR", "total_steps", total_steps, 1);
+  check_positive("OneCycleLR", "max_lr", max_lr);
+  check_positive("OneCycleLR", "div_factor", div_factor);
+  check_positive("OneCycleLR", "final_div_factor", final_div_factor);
+  pleat::check<ValueError>(pct_start >= 0 && pct_start <= 1,
+                           "OneCycleLR: pct_start must be in [0, 1], got {}", pct_start);
+}
+
+void LambdaLR::check() const { pleat::check<ValueError>(bool(function), "LambdaLR: there is no function"); }
+
+double SequentialLR::operator()(int64_t step, double base_lr) const {
+  const auto next = std::upper_bound(milestones.begin(), milestones.end(), step);
+  const auto index = static_cast<std::size_t>(next - milestones.begin());
+  return rates[index](index == 0 ? step : step - milestones[index - 1], base_lr);
+}
+void SequentialLR::check() const {
+  pleat::check<ValueError>(rates.size() == milestones.size() + 1,
+                           "SequentialLR: {} rates need {} milestones between them, got {}", rates.size(),
+                           rates.empty() ? 0 : rates.size() - 1, milestones.size());
+  pleat::check<ValueError>(std::is_sorted(milestones.begin(), milestones.end()),
+                           "SequentialLR: milestones must rise");
+}
+
+double ChainedLR::operator()(int64_t step, double base_lr) const {
+  double lr = base_lr;
+  for (const Rate& rate : rates) lr *= base_lr == 0 ? 0 : rate(step, base_lr) / base_lr;
+  return lr;
+}
+void ChainedLR::check() const { pleat::check<ValueError>(!rates.empty(), "ChainedLR: there are no rates"); }
+
+SequentialLR warm_up(int64_t steps, Rate after, double start_factor) {
+  return {{LinearLR{.start_factor = start_factor, .steps = steps}, std::move(after)}, {steps}};
+}
+
+Schedule::Schedule(Optimizer& optimizer, Rate rate)
+    : Schedule(optimizer, std::vector<Rate>(optimizer.num_groups(), rate)) {}
+
+Schedule::Schedule(Optimizer& optimizer, std::vector<Rate> rates)
+    : optimizer_(optimizer), rates_(std::move(rates)) {
+  check<ValueError>(rates_.size() == optimizer.num_groups(), "Schedule: {} rates for {} parameter groups",
+                    rates_.size(), optimizer.num_groups());
+  for (std::size_t g = 0; g < rates_.size(); ++g) base_lrs_.push_back(optimizer.lr(g));
+  set_steps(0);
+}
+
+void Schedule::set_steps(int64_t steps) {
+  check<ValueError>(steps >= 0, "Schedule: steps must not be negative, got {}", steps);
+  steps_ = steps;
+  for (std::size_t g = 0; g < rates_.size(); ++g) {
+    optimizer_.set_lr(g, rates_[g](steps, base_lrs_[g]));
+    const auto momentum = rates_[g].momentum(steps);
+    if (momentum && optimizer_.momentum(g)) optimizer_.set_momentum(g, *momentum);
+  }
+}
+
+ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, Options options)
+    : optimizer_(optimizer),
+      options_(std::move(options)),
+      best_(options_.maximize ? -std::numeric_limits<double>::infinity()
+                              : std::numeric_limits<double>::infinity()) {
+  check<ValueError>(options_.factor > 0 && options_.factor < 1,
+                    "ReduceLROnPlateau: factor must be in (0, 1), got {}", options_.factor);
+  check<ValueError>(options_.patience >= 0 && options_.cooldown >= 0,
+                    "ReduceLROnPlateau: patience and cooldown must not be negative, got {} and {}",
+                    options_.patience, options_.cooldown);
+  check<ValueError>(options_.min_lr.size() == 1 || options_.min_lr.size() == optimizer.num_groups(),
+                    "ReduceLROnPlateau: {} min_lr for {} parameter groups", options_.min_lr.size(),
+                    optimizer.num_groups());
+}
+
+bool ReduceLROnPlateau::improves(double metric) const {
+  const double margin = options_.absolute ? options_.threshold : options_.threshold * std::abs(best_);
+  if (std::isinf(best_)) return options_.maximize ? metric > best_ : metric < best_;
+  return options_.maximize ? metric > best_ + margin : metric < best_ - margin;
+}
+
+void ReduceLROnPlateau::step(double metric) {
+  if (improves(metric)) {
+    best_ = metric;
+    bad_steps_ = 0;
+  } else {
+    ++bad_steps_;
+  }
+  if (cooling_ > 0) {
+    --cooling_;
+    bad_steps_ = 0;
+  }
+  if (bad_steps_ <= options_.patience) return;
+  for (std::size_t g = 0; g < optimizer_.num_groups(); ++g) {
+    const double least = options_.min_lr[options_.min_lr.size() == 1 ? 0 : g];
+    const double lr = std::max(optimizer_.lr(g) * options_.factor, least);
+    if (optimizer_.lr(g) - lr > options_.eps) optimizer_.set_lr(g, lr);
+  }
+  cooling_ = options_.cooldown;
+  bad_steps_ = 0;
+}
+
+}  // namespace pleat::optim

@@ -1,0 +1,207 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "pleat/nn/optim/optimizer.h"
+
+/// Learning rates as functions of the step. A rate is a small value with the name that people know; a
+/// Schedule applies one to an optimiser:
+///
+///   optim::Schedule schedule{sgd, optim::OneCycleLR{.max_lr = 0.2, .total_steps = epochs * loader.size()}};
+///   ... sgd.step(); schedule.step();
+///
+/// What a step is, an iteration or an epoch, is decided by where step() is called. Formulas are PyTorch's.
+
+namespace pleat::optim {
+
+/// The rate falls to `gamma` of itself every `step_size` steps.
+struct StepLR {
+  int64_t step_size = 1;
+  double gamma = 0.1;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// The same at each milestone; one named twice counts twice.
+struct MultiStepLR {
+  std::vector<int64_t> milestones;
+  double gamma = 0.1;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+struct ExponentialLR {
+  double gamma = 0.99;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// Half a cosine from the base rate to `eta_min` in `steps` steps, then back up. (Loshchilov and Hutter,
+/// arXiv:1608.03983.)
+struct CosineAnnealingLR {
+  int64_t steps = 1;
+  double eta_min = 0;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// The same that starts again: after `first` steps, then after `mult` times as many each time.
+struct CosineAnnealingWarmRestarts {
+  int64_t first = 1;
+  int64_t mult = 1;
+  double eta_min = 0;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// `factor` of the base rate for `steps` steps.
+struct ConstantLR {
+  double factor = 1.0 / 3;
+  int64_t steps = 5;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// From `start_factor` to `end_factor` of the base rate in `steps` steps: a warm-up when the first is
+/// smaller.
+struct LinearLR {
+  double start_factor = 1.0 / 3;
+  double end_factor = 1;
+  int64_t steps = 5;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// base_lr * (1 - step / steps)^power.
+struct PolynomialLR {
+  int64_t steps = 5;
+  double power = 1;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// Up to `max_lr` in the share `pct_start` of the steps, then down to next to nothing, the momentum the other
+/// way. (Smith and Topin, arXiv:1708.07120.) Ignores the base rate. After `total_steps` it stays where it
+/// ended.
+struct OneCycleLR {
+  double max_lr = 0.1;
+  int64_t total_steps = 1;
+  double pct_start = 0.3;
+  bool linear = false;  ///< straight lines instead of cosines
+  bool cycle_momentum = true;
+  double base_momentum = 0.85;
+  double max_momentum = 0.95;
+  double div_factor = 25;         ///< the first rate is max_lr / div_factor
+  double final_div_factor = 1e4;  ///< the last one is the first / final_div_factor
+  bool three_phase = false;       ///< down as long as up, then to the end
+  double operator()(int64_t step, double base_lr) const;
+  std::optional<double> momentum(int64_t step) const;
+  void check() const;
+};
+
+/// base_lr * function(step).
+struct LambdaLR {
+  std::function<double(int64_t)> function;
+  double operator()(int64_t step, double base_lr) const { return base_lr * function(step); }
+  void check() const;
+};
+
+/// Any of them, or a function `double(int64_t step, double base_lr)` of one's own.
+class Rate {
+ public:
+  /// Throws ValueError when the rate's options make no sense.
+  template <class R>
+  requires(!std::same_as<std::remove_cvref_t<R>, Rate> && std::is_invocable_r_v<double, R, int64_t, double>)
+      Rate(R rate) {
+    if constexpr (requires { rate.check(); }) rate.check();
+    if constexpr (requires { rate.momentum(int64_t{}); })
+      momentum_ = [rate](int64_t step) { return rate.momentum(step); };
+    lr_ = std::move(rate);
+  }
+
+  double operator()(int64_t step, double base_lr) const { return lr_(step, base_lr); }
+  std::optional<double> momentum(int64_t step) const { return momentum_ ? momentum_(step) : std::nullopt; }
+
+ private:
+  std::function<double(int64_t, double)> lr_;
+  std::function<std::optional<double>(int64_t)> momentum_;
+};
+
+/// One after the other: rates[i] counts its steps from milestones[i - 1] on.
+struct SequentialLR {
+  std::vector<Rate> rates;
+  std::vector<int64_t> milestones;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// All together: the product of their factors.
+struct ChainedLR {
+  std::vector<Rate> rates;
+  double operator()(int64_t step, double base_lr) const;
+  void check() const;
+};
+
+/// A linear warm-up from `start_factor` in `steps` steps, then `after`.
+SequentialLR warm_up(int64_t steps, Rate after, double start_factor = 0.01);
+
+/// Sets an optimiser's rates, which it has from construction on, and again at each step(). The base rate of a
+/// group is what it had when the schedule was made. Refers to the optimiser, which must live as long.
+class Schedule {
+ public:
+  Schedule(Optimizer& optimizer, Rate rate);
+  /// One for each group. Throws ValueError for another number.
+  Schedule(Optimizer& optimizer, std::vector<Rate> rates);
+
+  void step() { set_steps(steps_ + 1); }
+  /// How many steps were made; setting it goes on from there, as after loading a checkpoint.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps);
+
+ private:
+  Optimizer& optimizer_;
+  std::vector<Rate> rates_;
+  std::vector<double> base_lrs_;
+  int64_t steps_ = 0;
+};
+
+struct ReduceLROnPlateauOptions {
+  bool maximize = false;  ///< the metric should rise
+  double factor = 0.1;
+  int64_t patience = 10;  ///< steps without improvement that are borne
+  double threshold = 1e-4;
+  bool absolute = false;             ///< an improvement is one by `threshold`, not by that share
+  int64_t cooldown = 0;              ///< steps after a cut in which nothing is counted
+  std::vector<double> min_lr = {0};  ///< one for all groups, or one each
+  double eps = 1e-8;                 ///< a smaller change of the rate is not made
+};
+
+/// Cuts the rates when a metric has stopped to improve.
+class ReduceLROnPlateau {
+ public:
+  using Options = ReduceLROnPlateauOptions;
+  ReduceLROnPlateau(Optimizer& optimizer, Options options = {});
+
+  /// Tells the metric of the last epoch. A NaN is no improvement.
+  void step(double metric);
+  double best() const { return best_; }
+
+ private:
+  bool improves(double metric) const;
+
+  Optimizer& optimizer_;
+  Options options_;
+  double best_;
+  int64_t bad_steps_ = 0;
+  int64_t cooling_ = 0;
+};
+
+}  // namespace pleat::optim

@@ -1,0 +1,168 @@
+#include "pleat/nn/optim/schedule.h"
+
+#include <cmath>
+#include <limits>
+
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/sgd.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+
+using namespace pleat;
+using namespace pleat::optim;
+using test::Json;
+
+namespace {
+
+/// The rate with the options that PyTorch knows it by; `group` chooses from options that differ between
+/// groups.
+Rate rate_from(const std::string& op, const Json& o, std::size_t group) {
+  const auto number = [&](const char* key) { return o.at(key).get<double>(); };
+  const auto count = [&](const char* key) { return o.at(key).get<int64_t>(); };
+  if (op == "StepLR") return StepLR{.step_size = count("step_size"), .gamma = number("gamma")};
+  if (op == "MultiStepLR")
+    return MultiStepLR{o.at("milestones").get<std::vector<int64_t>>(), number("gamma")};
+  if (op == "ExponentialLR") return ExponentialLR{number("gamma")};
+  if (op == "CosineAnnealingLR") return CosineAnnealingLR{count("T_max"), number("eta_min")};
+  if (op == "CosineAnnealingWarmRestarts")
+    return CosineAnnealingWarmRestarts{count("T_0"), count("T_mult"), number("eta_min")};
+  if (op == "ConstantLR") return ConstantLR{number("factor"), count("total_iters")};
+  if (op == "LinearLR") return LinearLR{number("start_factor"), number("end_factor"), count("total_iters")};
+  if (op == "PolynomialLR") return PolynomialLR{count("total_iters"), number("power")};
+  if (op == "LambdaLR") {
+    const auto text = o.at("lr_lambda").at(group).get<std::string>();
+    if (text == "0.95 ** step") return LambdaLR{[](int64_t step) { return std::pow(0.95, step); }};
+    REQUIRE(text == "1 / (1 + 0.1 * step)");
+    return LambdaLR{[](int64_t step) { return 1 / (1 + 0.1 * static_cast<double>(step)); }};
+  }
+  if (op == "OneCycleLR")
+    return OneCycleLR{
+        .max_lr = o.at("max_lr").is_array() ? o.at("max_lr").at(group).get<double>() : number("max_lr"),
+        .total_steps = count("total_steps"),
+        .pct_start = number("pct_start"),
+        .linear = o.at("anneal_strategy") == "linear",
+        .cycle_momentum = o.at("cycle_momentum").get<bool>(),
+        .base_momentum = number("base_momentum"),
+        .max_momentum = number("max_momentum"),
+        .div_factor = number("div_factor"),
+        .final_div_factor = number("final_div_factor"),
+        .three_phase = o.at("three_phase").get<bool>()};
+  std::vector<Rate> parts;
+  for (const Json& part : o.at("schedulers"))
+    parts.push_back(rate_from(part.at("op"), part.at("options"), group));
+  if (op == "SequentialLR") return SequentialLR{parts, o.at("milestones").get<std::vector<int64_t>>()};
+  REQUIRE(op == "ChainedScheduler");
+  return ChainedLR{parts};
+}
+
+std::unique_ptr<Optimizer> optimizer_for(const Json& c) {
+  std::vector<SGD::Group> sgd;
+  std::vector<Adam::Group> adam;
+  for (const Json& group : c.at("groups")) {
+    sgd.push_back({{zeros({1})}, {.lr = group.at("base_lr"), .momentum = 0.9}});
+    adam.push_back({{zeros({1})}, {.lr = group.at("base_lr")}});
+  }
+  if (c.at("optimizer") == "SGD") return std::make_unique<SGD>(std::move(sgd));
+  REQUIRE(c.at("optimizer") == "Adam");
+  return std::make_unique<Adam>(std::move(adam));
+}
+
+void check_step(const Json& c, const Optimizer& optimizer, std::size_t step) {
+  for (std::size_t g = 0; g < optimizer.num_groups(); ++g) {
+    const Json& group = c.at("groups").at(g);
+    INFO(c.at("name") << ", group " << g << ", after " << step << " steps");
+    CHECK(std::abs(optimizer.lr(g) - group.at("lr").at(step).get<double>()) < 1e-14);
+    if (group.contains("momentum") && c.at("options").at("cycle_momentum").get<bool>())
+      CHECK(std::abs(*optimizer.momentum(g) - group.at("momentum").at(step).get<double>()) < 1e-14);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("schedules follow PyTorch step by step", "[optim]") {
+  for (const Json& c : test::fixture("schedules").at("cases")) {
+    if (c.at("op") == "ReduceLROnPlateau") continue;
+    const auto optimizer = optimizer_for(c);
+    std::vector<Rate> rates;
+    for (std::size_t g = 0; g < optimizer->num_groups(); ++g)
+      rates.push_back(rate_from(c.at("op"), c.at("options"), g));
+    Schedule schedule(*optimizer, rates);
+    const std::size_t steps = c.at("groups").at(0).at("lr").size();
+    REQUIRE(steps == 30);
+    for (std::size_t step = 0; step < steps; ++step, schedule.step()) check_step(c, *optimizer, step);
+    schedule.set_steps(3);
+    check_step(c, *optimizer, 3);
+  }
+}
+
+TEST_CASE("ReduceLROnPlateau follows PyTorch step by step", "[optim]") {
+  for (const Json& c : test::fixture_cases("schedules", "ReduceLROnPlateau")) {
+    const Json& o = c.at("options");
+    const auto optimizer = optimizer_for(c);
+    ReduceLROnPlateau schedule(
+        *optimizer, {.maximize = o.at("mode") == "max",
+                     .factor = o.at("factor"),
+                     .patience = o.at("patience"),
+                     .threshold = o.at("threshold"),
+                     .absolute = o.at("threshold_mode") == "abs",
+                     .cooldown = o.at("cooldown"),
+                     .min_lr = o.at("min_lr").is_array() ? o.at("min_lr").get<std::vector<double>>()
+                                                         : std::vector<double>{o.at("min_lr").get<double>()},
+                     .eps = o.at("eps")});
+    const auto metrics = c.at("metrics").get<std::vector<double>>();
+    REQUIRE(metrics.size() == 29);
+    check_step(c, *optimizer, 0);
+    for (std::size_t step = 1; step <= metrics.size(); ++step) {
+      schedule.step(metrics[step - 1]);
+      check_step(c, *optimizer, step);
+    }
+  }
+}
+
+TEST_CASE("warm_up rises to the base rate and goes on", "[optim]") {
+  SGD sgd{{zeros({1})}, {.lr = 1.0}};
+  Schedule schedule(sgd, warm_up(4, ExponentialLR{.gamma = 0.5}, 0.2));
+  std::vector<double> lrs;
+  for (int i = 0; i < 7; ++i, schedule.step()) lrs.push_back(sgd.lr());
+  const std::vector<double> expected = {0.2, 0.4, 0.6, 0.8, 1, 0.5, 0.25};
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(lrs[i] == Approx(expected[i]));
+}
+
+TEST_CASE("a one-cycle schedule stays at its end", "[optim]") {
+  SGD sgd{{zeros({1})}, {.lr = 1.0}};
+  Schedule schedule(sgd, OneCycleLR{.max_lr = 1, .total_steps = 5});
+  schedule.set_steps(4);
+  const double last = sgd.lr();
+  schedule.set_steps(50);
+  CHECK(sgd.lr() == last);
+}
+
+TEST_CASE("a NaN metric is no improvement", "[optim]") {
+  SGD sgd{{zeros({1})}, {.lr = 1.0}};
+  ReduceLROnPlateau schedule(sgd, {.patience = 0});
+  schedule.step(1.0);
+  schedule.step(std::numeric_limits<double>::quiet_NaN());
+  CHECK(sgd.lr() == Approx(0.1));
+  CHECK(schedule.best() == 1.0);
+}
+
+TEST_CASE("bad schedules are refused", "[optim]") {
+  SGD sgd{{zeros({1})}, {.lr = 1.0}};
+  CHECK_THROWS_AS(Rate(StepLR{.step_size = 0}), ValueError);
+  CHECK_THROWS_AS(Rate(MultiStepLR{{-1}}), ValueError);
+  CHECK_THROWS_AS(Rate(CosineAnnealingLR{.steps = 0}), ValueError);
+  CHECK_THROWS_AS(Rate(CosineAnnealingWarmRestarts{.first = 1, .mult = 0}), ValueError);
+  CHECK_THROWS_AS(Rate(LinearLR{.steps = 0}), ValueError);
+  CHECK_THROWS_AS(Rate(PolynomialLR{.steps = 0}), ValueError);
+  CHECK_THROWS_AS(Rate(ExponentialLR{std::nan("")}), ValueError);
+  CHECK_THROWS_AS(Rate(OneCycleLR{.total_steps = 0}), ValueError);
+  CHECK_THROWS_AS(Rate(OneCycleLR{.max_lr = -1, .total_steps = 9}), ValueError);
+  CHECK_THROWS_AS(Rate(LambdaLR{}), ValueError);
+  CHECK_THROWS_AS(Rate(SequentialLR{{StepLR{}}, {1}}), ValueError);
+  CHECK_THROWS_AS(Rate(ChainedLR{}), ValueError);
+  CHECK_THROWS_AS(Schedule(sgd, std::vector<Rate>{StepLR{}, StepLR{}}), ValueError);
+  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.factor = 1.5}), ValueError);
+  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.min_lr = {0, 0}}), ValueError);
+}
