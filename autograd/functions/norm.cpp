@@ -1,30 +1,18 @@
 #include "pleat/autograd/functions/norm.h"
 
-#include <cmath>
+#include <algorithm>
+#include <string>
 
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/create.h"
-#include "pleat/core/elementwise.h"
+#include "pleat/core/format.h"
 
 namespace pleat {
 namespace {
-
-/// 1 / sqrt(x + eps)
-Tensor reciprocal_root(const Tensor& x, double eps) {
-  const Tensor y = empty_like(x);
-  dispatch(x.dtype(), [&]<class T>(Type<T>) {
-    if constexpr (std::is_floating_point_v<T>)
-      elementwise<T, T>("batch_norm", y, {x}, [eps](T* to, const T* from, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) to[i] = 1 / std::sqrt(from[i] + static_cast<T>(eps));
-      });
-  });
-  return record("rsqrt", y,
-                {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * *y * *y * *y * -0.5; })});
-}
 
 /// [C] seen as [1, C, 1...], of `rank` dimensions.
 Tensor as_channels(const Tensor& t, int64_t rank) {
@@ -33,35 +21,99 @@ Tensor as_channels(const Tensor& t, int64_t rank) {
   return reshape(t, shape);
 }
 
-/// The gradients of batch_norm, written with differentiable functions: for gradients of gradients, where mean
-/// and rstd depend on x.
-Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                           const Tensor& rstd, const BatchNormOptions& options, const Needs& needs) {
-  const int64_t rank = x.rank();
+/// All dimensions but the channels'.
+Dims all_but_channels(const Tensor& x) {
   std::vector<int64_t> others{0};
-  for (int64_t d = 2; d < rank; ++d) others.push_back(d);
-  const auto over_others = [&](const Tensor& t) { return sum(t, others, true); };
+  for (int64_t d = 2; d < x.rank(); ++d) others.push_back(d);
+  return others;
+}
+
+/// The fused gradients are no functions on the tape. When a graph of gradients is recorded, these take their
+/// place, written with differentiable functions: mean and standard deviation depend on x again.
+struct Normal {
+  Tensor h;     ///< (x - mean) / sqrt(variance + eps)
+  Tensor rstd;  ///< 1 / sqrt(variance + eps)
+};
+
+Normal normalized(const Tensor& x, const Dims& dims, double eps) {
+  const Tensor centred = x - mean(x, dims, true);
+  const Tensor rstd = rsqrt(mean(centred * centred, dims, true) + eps);
+  return {centred * rstd, rstd};
+}
+
+/// The gradient of x from that of h, g.
+Tensor normalized_gradient(const Tensor& g, const Normal& of, const Dims& dims) {
+  return of.rstd * (g - mean(g, dims, true) - of.h * mean(g * of.h, dims, true));
+}
+
+Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& saved_mean,
+                           const Tensor& saved_rstd, const BatchNormOptions& options, const Needs& needs) {
+  const int64_t rank = x.rank();
+  const Dims others = all_but_channels(x);
   const DType compute = compute_dtype(x.dtype());
   const Tensor g = dy.to(compute);
-  const Tensor wide = x.to(compute);
-  const double values = static_cast<double>(x.numel()) / static_cast<double>(x.size(1));
-  Tensor centred = wide - as_channels(mean.to(compute), rank);
-  Tensor r = as_channels(rstd.to(compute), rank);
+  Normal normal;
   if (options.training) {
-    centred = wide - over_others(wide) / values;
-    r = reciprocal_root(over_others(centred * centred) / values, options.eps);
+    normal = normalized(x.to(compute), others, options.eps);
+  } else {
+    normal.rstd = as_channels(saved_rstd.to(compute), rank);
+    normal.h = (x.to(compute) - as_channels(saved_mean.to(compute), rank)) * normal.rstd;
   }
-  const Tensor normal = centred * r;
-  const Tensor dbias = over_others(g);
-  const Tensor dweight = over_others(g * normal);
   Grads grads(3);
   if (needs[0]) {
-    const Tensor scale = weight.defined() ? as_channels(weight.to(compute), rank) * r : r;
-    grads[0] = scale * (options.training ? g - (dbias + normal * dweight) / values : g);
+    const Tensor scaled = weight.defined() ? g * as_channels(weight.to(compute), rank) : g;
+    grads[0] = options.training ? normalized_gradient(scaled, normal, others) : scaled * normal.rstd;
   }
-  if (needs[1]) grads[1] = reshape(dweight, {x.size(1)});
-  if (needs[2]) grads[2] = reshape(dbias, {x.size(1)});
+  if (needs[1]) grads[1] = sum(g * normal.h, others);
+  if (needs[2]) grads[2] = sum(g, others);
   return grads;
+}
+
+Grads group_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weight,
+                           const GroupNormOptions& options, const Needs& needs) {
+  const DType compute = compute_dtype(x.dtype());
+  const Shape grouped{x.size(0), options.num_groups,
+                      x.numel() / std::max<int64_t>(1, x.size(0) * options.num_groups)};
+  const Tensor g = dy.to(compute);
+  const Normal normal = normalized(reshape(x.to(compute), grouped), -1, options.eps);
+  Grads grads(3);
+  if (needs[0]) {
+    const Tensor scaled = weight.defined() ? g * as_channels(weight.to(compute), x.rank()) : g;
+    grads[0] = reshape(normalized_gradient(reshape(scaled, grouped), normal, -1), x.shape());
+  }
+  if (needs[1]) grads[1] = sum(g * reshape(normal.h, x.shape()), all_but_channels(x));
+  if (needs[2]) grads[2] = sum(g, all_but_channels(x));
+  return grads;
+}
+
+Tensor record_group_norm(const char* op, const ops::GroupNormResult& result, const Tensor& x,
+                         const Tensor& weight, const Tensor& bias, const GroupNormOptions& options) {
+  return record(op, result.y, {x, weight, bias},
+                [op, x = saved(x), weight = saved(weight), mean = saved(result.mean),
+                 rstd = saved(result.rstd), options](const Tensor& dy, const Needs& needs) -> Grads {
+                  if (grad_enabled()) return group_norm_gradients(dy, *x, *weight, options, needs);
+                  const ops::GroupNormGrads grads =
+                      ops::group_norm_backward(dy, *x, *weight, *mean, *rstd, options, needs[0], op);
+                  return {grads.x, grads.weight, grads.bias};
+                });
+}
+
+void check_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& normalized) {
+  check<ShapeError>(!normalized.empty() && normalized.size() <= x.shape().size() &&
+                        std::equal(normalized.rbegin(), normalized.rend(), x.shape().rbegin()),
+                    "layer_norm: input must end in the dimensions {}, got {}", normalized, x);
+  check<ShapeError>(count(normalized) > 0, "layer_norm: nothing to normalise over in {}", normalized);
+  check<DTypeError>(is_floating(x.dtype()),
+                    "layer_norm: input must be floating, got {}; convert it with to(float32)", x);
+  for (const auto& [what, t] : {std::pair{"weight", weight}, {"bias", bias}}) {
+    if (!t.defined()) continue;
+    check<ShapeError>(t.shape() == normalized, "layer_norm: {} must be {}, got {}", what, normalized, t);
+    check<DTypeError>(t.dtype() == x.dtype() || (is_half(x.dtype()) && t.dtype() == float32),
+                      "layer_norm: {} must be {}{}, got {}", what, x.dtype(),
+                      is_half(x.dtype()) ? " or float32" : "", t);
+    check<DeviceError>(t.device() == x.device(), "layer_norm: {} must be on {} like the input, got {}", what,
+                       x.device(), t);
+  }
 }
 
 }  // namespace
@@ -79,6 +131,40 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
                       ops::batch_norm_backward(dy, *x, *weight, *mean, *rstd, options, needs[0]);
                   return {grads.x, grads.weight, grads.bias};
                 });
+}
+
+Tensor group_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  const GroupNormOptions& options) {
+  return record_group_norm("group_norm", ops::group_norm_forward(x, weight, bias, options), x, weight, bias,
+                           options);
+}
+
+Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                     const Tensor& running_var, const InstanceNormOptions& options) {
+  check<ValueError>(options.use_input_stats || (running_mean.defined() && running_var.defined()),
+                    "instance_norm: without use_input_stats it needs running statistics to normalise with");
+  if (!options.use_input_stats)
+    return batch_norm(x, weight, bias, running_mean, running_var, {.eps = options.eps});
+  const ops::GroupNormResult result =
+      ops::instance_norm_forward(x, weight, bias, running_mean, running_var, options);
+  return record_group_norm("instance_norm", result, x, weight, bias,
+                           {.num_groups = x.size(1), .eps = options.eps});
+}
+
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  const LayerNormOptions& options) {
+  check_layer_norm(x, weight, bias, options.normalized_shape);
+  const int64_t values = count(options.normalized_shape);
+  // A row is an image of one channel. Half types stay float32 until weight and bias are through.
+  const Tensor rows = reshape(x.to(compute_dtype(x.dtype())), {x.numel() / values, 1, values});
+  const GroupNormOptions groups{.num_groups = 1, .eps = options.eps};
+  Tensor y =
+      reshape(record_group_norm("layer_norm", ops::group_norm_forward(rows, {}, {}, groups, "layer_norm"),
+                                rows, {}, {}, groups),
+              x.shape());
+  if (weight.defined()) y = y * weight;
+  if (bias.defined()) y = y + bias;
+  return y.to(x.dtype());
 }
 
 }  // namespace pleat

@@ -1,16 +1,23 @@
 #include "pleat/autograd/functions/norm.h"
 
+#include <functional>
+#include <map>
+
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
 #include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
+using Catch::Matchers::Contains;
 
 namespace {
 
@@ -92,7 +99,164 @@ TEST_CASE("batch_norm: an empty batch has empty gradients", "[batch_norm]") {
   const Tensor weight = ones({3});
   x.set_requires_grad();
   weight.set_requires_grad();
-  sum(batch_norm(x, weight, {}, {}, {}, {.training = true})).backward();
+  const Tensor y = sum(batch_norm(x, weight, {}, {}, {}, {.training = true}));
+  CHECK(grad({y}, {x, weight}, {}, {.create_graph = true})[1].to_vector() == std::vector<float>(3, 0));
+  y.backward();
   CHECK(x.grad().shape() == Shape{0, 3, 2, 2});
   CHECK(weight.grad().to_vector() == std::vector<float>(3, 0));
+}
+
+namespace {
+
+using Named = std::map<std::string, Tensor>;
+
+/// Runs `norm(inputs)` of a fixture in every layout, and compares result, statistics and gradients.
+void check_case(const test::Json& json, const std::function<Tensor(Named&)>& norm) {
+  for (const std::string& layout : test::layouts()) {
+    CAPTURE(json["name"].get<std::string>(), layout);
+    Named inputs = test::tensors_from(json["inputs"]);
+    Named outputs = test::tensors_from(json["outputs"]);
+    inputs["x"] = test::laid_out(inputs["x"], layout);
+    std::vector<Tensor> leaves;
+    std::vector<Tensor> wanted;
+    for (const auto& [name, gradient] : test::tensors_from(json["grads"])) {
+      leaves.push_back(inputs[name].set_requires_grad());
+      wanted.push_back(gradient);
+    }
+    const Tensor y = norm(inputs);
+    for (const auto& [name, value] : outputs)
+      CHECK(test::relative_error(name == "y" ? y : inputs[name], value) < 1e-12);
+    const Tensor dy = test::tensor_from(json["grad_output"]);
+    const Grads fused = grad({y}, leaves, {dy}, {.retain_graph = true});
+    const Grads recorded = grad({y}, leaves, {dy}, {.create_graph = true});
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      // Groups of two values leave all but nothing of their gradient, and so few of its digits.
+      CHECK(test::relative_error(fused[i], wanted[i]) < 1e-9);
+      CHECK(test::relative_error(recorded[i], wanted[i]) < 1e-9);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("group, layer and instance norm: PyTorch's results and gradients", "[norm]") {
+  for (const test::Json& json : test::fixture_cases("layers", "group_norm")) {
+    const GroupNormOptions options{.num_groups = json["options"]["num_groups"].get<int64_t>(),
+                                   .eps = json["options"]["eps"].get<double>()};
+    check_case(json, [&](Named& in) { return group_norm(in["x"], in["weight"], in["bias"], options); });
+  }
+  for (const test::Json& json : test::fixture_cases("layers", "layer_norm")) {
+    const LayerNormOptions options{.normalized_shape = json["options"]["normalized_shape"].get<Shape>(),
+                                   .eps = json["options"]["eps"].get<double>()};
+    check_case(json, [&](Named& in) { return layer_norm(in["x"], in["weight"], in["bias"], options); });
+  }
+  for (const test::Json& json : test::fixture_cases("layers", "instance_norm")) {
+    const InstanceNormOptions options{.use_input_stats = json["options"]["use_input_stats"].get<bool>(),
+                                      .momentum = json["options"]["momentum"].get<double>(),
+                                      .eps = json["options"]["eps"].get<double>()};
+    check_case(json, [&](Named& in) {
+      return instance_norm(in["x"], in["weight"], in["bias"], in["running_mean"], in["running_var"], options);
+    });
+  }
+}
+
+TEST_CASE("group, layer and instance norm: gradients, and gradients of gradients", "[norm]") {
+  manual_seed(5);
+  for (const Shape& shape : {Shape{2, 4}, Shape{2, 4, 3}, Shape{2, 4, 2, 2}, Shape{1, 2, 2, 1, 2}})
+    for (const Tensor& x : layouts(shape)) {
+      CAPTURE(x.describe());
+      const std::vector<Tensor> inputs{x, noise({shape[1]}), noise({shape[1]})};
+      const auto groups = [](const std::vector<Tensor>& t) {
+        return group_norm(t[0], t[1], t[2], {.num_groups = 2, .eps = 1e-2});
+      };
+      CHECK(gradcheck(groups, inputs));
+      CHECK(gradgradcheck(groups, inputs));
+      const auto instances = [](const std::vector<Tensor>& t) {
+        return instance_norm(t[0], t[1], t[2], {}, {}, {.eps = 1e-2});
+      };
+      if (shape.size() > 2) {
+        CHECK(gradcheck(instances, inputs));
+        CHECK(gradgradcheck(instances, inputs));
+      }
+      const Shape last(shape.begin() + 1, shape.end());
+      const auto layers = [&](const std::vector<Tensor>& t) {
+        return layer_norm(t[0], t[1], t[2], {.normalized_shape = last, .eps = 1e-2});
+      };
+      CHECK(gradcheck(layers, {x, noise(last), noise(last)}));
+      CHECK(gradgradcheck(layers, {x, noise(last), noise(last)}));
+    }
+}
+
+TEST_CASE("group, layer and instance norm: float32, half types, a large mean", "[norm]") {
+  for (const std::string& layout : test::layouts()) {
+    const Tensor x = test::laid_out(test::numbers({3, 24, 17, 9}) + 1000, layout);
+    const Tensor weight = test::numbers({24}, float64, 2), bias = test::numbers({24}, float64, 3);
+    const Tensor single = x.to(float32);
+    const Tensor exact = single.to(float64);
+    const Tensor wanted = group_norm(exact, weight, bias, {.num_groups = 6});
+    const Tensor got = group_norm(single, weight.to(float32), bias.to(float32), {.num_groups = 6});
+    CHECK(test::relative_error(got, wanted) < 1e-6);
+    CHECK(got.is_contiguous(x.memory_format()));
+    const Tensor half = test::laid_out(test::numbers({3, 24, 17, 9}), layout).to(bfloat16);
+    const Tensor y = group_norm(half, weight.to(float32), {}, {.num_groups = 3});
+    CHECK(y.dtype() == bfloat16);
+    CHECK(test::relative_error(y, group_norm(half.to(float64), weight, {}, {.num_groups = 3})) < 1e-2);
+    const LayerNormOptions layer{.normalized_shape = {17, 9}};
+    CHECK(test::relative_error(layer_norm(single, {}, {}, layer), layer_norm(exact, {}, {}, layer)) < 1e-6);
+    CHECK(layer_norm(half, ones({17, 9}), {}, layer).dtype() == bfloat16);
+  }
+}
+
+TEST_CASE("group norm: the same bits for any number of threads", "[norm]") {
+  const int before = num_threads();
+  for (const std::string layout : {"contiguous", "channels_last"}) {
+    const Tensor x = test::laid_out(test::numbers({9, 30, 23, 15}, float32), layout);
+    const Tensor weight = test::numbers({30}, float32);
+    x.set_requires_grad();
+    weight.set_requires_grad();
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 5}) {
+      set_num_threads(threads);
+      const Tensor y = group_norm(x, weight, {}, {.num_groups = 5});
+      std::vector<float> all = y.to_vector();
+      for (const Tensor& t : grad({y}, {x, weight}, {y.detach()}))
+        for (const float value : t.to_vector()) all.push_back(value);
+      results.push_back(std::move(all));
+    }
+    CHECK(results[0] == results[1]);
+    CHECK(results[0] == results[2]);
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("group, layer and instance norm: bad input is refused, an empty batch is not", "[norm]") {
+  const Tensor x = ones({2, 4, 3});
+  CHECK_THROWS_WITH(group_norm(x, {}, {}, {.num_groups = 3}),
+                    Contains("group_norm: 3 groups do not divide the 4"));
+  CHECK_THROWS_WITH(group_norm(x, {}, {}, {.num_groups = 0}), Contains("num_groups must be at least 1"));
+  CHECK_THROWS_WITH(group_norm(x, ones({3}), {}, {.num_groups = 2}), Contains("weight must be [4]"));
+  CHECK_THROWS_WITH(group_norm(x, {}, {}, {.num_groups = 2, .eps = 0}), Contains("eps must be above 0"));
+  CHECK_THROWS_AS(group_norm(ones({4}), {}, {}, {}), ShapeError);
+  CHECK_THROWS_AS(group_norm(zeros({2, 4}, {.dtype = int64}), {}, {}, {}), DTypeError);
+  CHECK_THROWS_WITH(layer_norm(x, {}, {}, {.normalized_shape = {4}}),
+                    Contains("layer_norm: input must end in the dimensions [4], got [2, 4, 3]"));
+  CHECK_THROWS_AS(layer_norm(x, {}, {}, {.normalized_shape = {}}), ShapeError);
+  CHECK_THROWS_WITH(layer_norm(x, ones({4}), {}, {.normalized_shape = {3}}), Contains("weight must be [3]"));
+  CHECK_THROWS_WITH(layer_norm(x, {}, ones({3}, {.dtype = float64}), {.normalized_shape = {3}}),
+                    Contains("bias must be float32"));
+  CHECK_THROWS_WITH(layer_norm(x, {}, {}, {.normalized_shape = {3}, .eps = -1}), Contains("layer_norm: eps"));
+  const Tensor mean = zeros({4}), var = ones({4});
+  CHECK_THROWS_WITH(instance_norm(ones({2, 4, 1}), {}, {}, mean, var, {}),
+                    Contains("instance_norm: needs more than one element per channel and image"));
+  CHECK_THROWS_WITH(instance_norm(x, {}, {}, {}, {}, {.use_input_stats = false}),
+                    Contains("running statistics"));
+  CHECK_THROWS_WITH(instance_norm(x, {}, {}, mean, ones({3}), {}), Contains("running_var must be [4]"));
+  CHECK_THROWS_AS(instance_norm(x, {}, {}, mean, var, {.momentum = 2}), ValueError);
+  CHECK(mean.to_vector() == std::vector<float>(4, 0));
+  const Tensor empty = zeros({0, 4, 3});
+  empty.set_requires_grad();
+  sum(group_norm(empty, {}, {}, {.num_groups = 2}) + layer_norm(empty, {}, {}, {.normalized_shape = {3}}) +
+      instance_norm(empty, {}, {}, mean, var, {}))
+      .backward();
+  CHECK(empty.grad().shape() == Shape{0, 4, 3});
 }

@@ -1,0 +1,241 @@
+#include "pleat/ops/norm/group_norm.h"
+
+#include <cmath>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/norm/channel_kernels.h"
+#include "pleat/ops/norm/per_channel.h"
+#include "pleat/ops/norm/problem.h"
+
+namespace pleat::ops {
+namespace {
+
+/// Sizes of a problem; `dense` is x, in float32 or float64, as the kernels take it.
+struct Groups {
+  Tensor dense;
+  ChannelView view;
+  int64_t groups;    ///< of an image
+  int64_t channels;  ///< of a group
+
+  int64_t count() const { return view.images * groups; }
+  double values() const { return static_cast<double>(channels * view.pixels); }
+  /// The group of (n, c), which is number n * view.channels + c.
+  std::size_t group_of(int64_t n, int64_t c) const {
+    return static_cast<std::size_t>(n * groups + c / channels);
+  }
+};
+
+void check_arguments(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     const GroupNormOptions& options) {
+  check<ShapeError>(x.rank() >= 2, "{}: input must be [N, C] or [N, C, spatial...], got {}", op, x);
+  check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
+                    op, x);
+  check<DeviceError>(x.device().is_cpu(), "{}: this is Pleat built without CUDA, got {}", op, x);
+  check<ValueError>(options.eps > 0 && std::isfinite(options.eps), "{}: eps must be above 0, got {}", op,
+                    options.eps);
+  check<ValueError>(options.num_groups >= 1, "{}: num_groups must be at least 1, got {}", op,
+                    options.num_groups);
+  check<ShapeError>(x.size(1) % options.num_groups == 0, "{}: {} groups do not divide the {} channels of {}",
+                    op, options.num_groups, x.size(1), x);
+  check_per_channel(op, "weight", weight, x.size(1), x.dtype(), x.device());
+  check_per_channel(op, "bias", bias, x.size(1), x.dtype(), x.device());
+}
+
+Groups groups_of(const Tensor& x, const GroupNormOptions& options) {
+  Groups result{channel_dense(cast(x, compute_dtype(x.dtype()))), {}, options.num_groups, 0};
+  result.view = channel_view(result.dense);
+  result.channels = result.view.channels / result.groups;
+  return result;
+}
+
+template <class T>
+Moments group_moments(const Groups& of, const T* x) {
+  if (!of.view.channels_last) {
+    // The channels of a group lie next to each other: one long plane.
+    return channel_moments(ChannelView{of.count(), 1, of.channels * of.view.pixels, false}, true, x);
+  }
+  const Moments each = channel_moments(of.view, true, x);
+  Moments merged{std::vector<double>(static_cast<std::size_t>(of.count())),
+                 std::vector<double>(static_cast<std::size_t>(of.count()))};
+  const auto pixels = static_cast<double>(of.view.pixels);
+  for (std::size_t group = 0, at = 0; group < merged.mean.size(); ++group)
+    for (int64_t c = 0; c < of.channels; ++c, ++at)
+      merge_moments(merged.mean[group], merged.m2[group], static_cast<double>(c) * pixels, each.mean[at],
+                    each.m2[at], pixels);
+  return merged;
+}
+
+template <class T>
+void run_forward(const Groups& of, const Tensor& weight, const Tensor& bias, double eps,
+                 const GroupNormResult& to) {
+  const Moments moments = group_moments(of, of.dense.data<T>());
+  double* mean = to.mean.data<double>();
+  double* variance = to.variance.data<double>();
+  double* rstd = to.rstd.data<double>();
+  for (std::size_t group = 0; group < moments.mean.size(); ++group) {
+    mean[group] = moments.mean[group];
+    variance[group] = moments.m2[group] / of.values();
+    rstd[group] = 1 / std::sqrt(variance[group] + eps);
+  }
+  const std::vector<double> scale = per_channel(weight, of.view.channels, 1);
+  const std::vector<double> offset = per_channel(bias, of.view.channels, 0);
+  Affine<T> numbers(static_cast<std::size_t>(of.view.images * of.view.channels));
+  std::size_t at = 0;
+  for (int64_t n = 0; n < of.view.images; ++n)
+    for (int64_t c = 0; c < of.view.channels; ++c, ++at) {
+      const std::size_t group = of.group_of(n, c);
+      const double factor = scale[static_cast<std::size_t>(c)] * rstd[group];
+      numbers.shift[at] = static_cast<T>(mean[group]);
+      numbers.scale[at] = static_cast<T>(factor);
+      // The part of the mean that its rounding cuts off.
+      numbers.bias[at] = static_cast<T>(offset[static_cast<std::size_t>(c)] +
+                                        (static_cast<double>(numbers.shift[at]) - mean[group]) * factor);
+    }
+  channel_affine(of.view, true, of.dense.data<T>(), numbers, to.y.data<T>());
+}
+
+/// With h = (x - mean) rstd and n values in a group:
+///   dbias = sum dy,  dweight = sum dy h  over images and pixels,
+///   dx = rstd (weight dy - (a + h b) / n),  a = sum weight dy,  b = sum weight dy h  over the group.
+template <class T>
+void run_backward(const Groups& of, const Tensor& dy, const Tensor& weight, const double* mean,
+                  const double* rstd, const Tensor& dx, double* dweight, double* dbias) {
+  const auto numbers_count = static_cast<std::size_t>(of.view.images * of.view.channels);
+  InputGradient<T> numbers(numbers_count);
+  std::size_t at = 0;
+  for (int64_t n = 0; n < of.view.images; ++n)
+    for (int64_t c = 0; c < of.view.channels; ++c, ++at)
+      numbers.shift[at] = static_cast<T>(mean[of.group_of(n, c)]);
+  const T* x = of.dense.data<T>();
+  const GradientSums sums = channel_gradient_sums(of.view, true, dy.data<T>(), x, numbers.shift);
+  const std::vector<double> scale = per_channel(weight, of.view.channels, 1);
+  std::vector<double> a(static_cast<std::size_t>(of.count()));
+  std::vector<double> b(a.size());
+  at = 0;
+  for (int64_t n = 0; n < of.view.images; ++n)
+    for (int64_t c = 0; c < of.view.channels; ++c, ++at) {
+      const std::size_t group = of.group_of(n, c);
+      const double cut = static_cast<double>(numbers.shift[at]) - mean[group];
+      const double product = (sums.dy_x[at] + cut * sums.dy[at]) * rstd[group];
+      dbias[c] += sums.dy[at];
+      dweight[c] += product;
+      a[group] += scale[static_cast<std::size_t>(c)] * sums.dy[at];
+      b[group] += scale[static_cast<std::size_t>(c)] * product;
+    }
+  if (!dx.defined()) return;
+  at = 0;
+  for (int64_t n = 0; n < of.view.images; ++n)
+    for (int64_t c = 0; c < of.view.channels; ++c, ++at) {
+      const std::size_t group = of.group_of(n, c);
+      const double cut = static_cast<double>(numbers.shift[at]) - mean[group];
+      const double slope = rstd[group] * rstd[group] * b[group] / of.values();
+      numbers.scale[at] = static_cast<T>(rstd[group] * scale[static_cast<std::size_t>(c)]);
+      numbers.slope[at] = static_cast<T>(slope);
+      numbers.offset[at] = static_cast<T>(rstd[group] * a[group] / of.values() + slope * cut);
+    }
+  channel_input_gradient(of.view, true, dy.data<T>(), x, numbers, dx.data<T>());
+}
+
+void check_instances(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                     const InstanceNormOptions& options) {
+  constexpr const char* op = "instance_norm";
+  check<ShapeError>(x.numel() == 0 || x.numel() != x.size(0) * x.size(1),
+                    "{}: needs more than one element per channel and image, got input {}", op, x);
+  check<ValueError>(options.momentum >= 0 && options.momentum <= 1, "{}: momentum must be in [0, 1], got {}",
+                    op, options.momentum);
+  check<ValueError>(running_mean.defined() == running_var.defined(),
+                    "{}: running_mean and running_var go together, got only one", op);
+  check_per_channel(op, "running_mean", running_mean, x.size(1), x.dtype(), x.device());
+  check_per_channel(op, "running_var", running_var, x.size(1), x.dtype(), x.device());
+  for (const Tensor& running : {running_mean, running_var})
+    check<ShapeError>(!running.defined() || running.is_dense(),
+                      "{}: running statistics are written to and must be dense, got {}", op, running);
+}
+
+/// r <- (1 - momentum) r + momentum * mean over images of statistic [N, C] * factor.
+void update_running(const Tensor& running, const Tensor& statistic, double momentum, double factor) {
+  const Tensor next = copy(cast(running, float64));
+  const int64_t images = statistic.size(0);
+  const int64_t channels = statistic.size(1);
+  for (int64_t c = 0; c < channels; ++c) {
+    double sum = 0;
+    for (int64_t n = 0; n < images; ++n) sum += statistic.data<double>()[n * channels + c];
+    double& r = next.data<double>()[c];
+    r += momentum * (sum * factor / static_cast<double>(images) - r);
+  }
+  copy_into(running, next);
+}
+
+}  // namespace
+
+GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                   const GroupNormOptions& options, const char* op) {
+  check_arguments(op, x, weight, bias, options);
+  const Groups of = groups_of(x, options);
+  const TensorOptions statistics{.dtype = float64, .device = x.device()};
+  const Shape shape{of.view.images, of.groups};
+  GroupNormResult result{empty_like(of.dense), zeros(shape, statistics), zeros(shape, statistics),
+                         zeros(shape, statistics)};
+  if (x.numel() > 0) {
+    if (of.dense.dtype() == float64)
+      run_forward<double>(of, weight, bias, options.eps, result);
+    else
+      run_forward<float>(of, weight, bias, options.eps, result);
+  }
+  result.y = cast(result.y, x.dtype());
+  return result;
+}
+
+GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
+                                   const Tensor& mean, const Tensor& rstd, const GroupNormOptions& options,
+                                   bool need_input, const char* op) {
+  check_arguments(op, x, weight, {}, options);
+  const Shape groups{x.size(0), options.num_groups};
+  check<ShapeError>(dy.shape() == x.shape(), "{}: the gradient must be {} like the input, got {}", op,
+                    x.shape(), dy);
+  check<DTypeError>(dy.dtype() == x.dtype(), "{}: the gradient must be {} like the input, got {}", op,
+                    x.dtype(), dy);
+  for (const Tensor& saved : {mean, rstd}) {
+    check<ShapeError>(saved.shape() == groups && saved.is_contiguous(),
+                      "{}: saved statistics must be {}, got {}", op, groups, saved);
+    check<DTypeError>(saved.dtype() == float64, "{}: saved statistics must be float64, got {}", op, saved);
+  }
+  const Groups of = groups_of(x, options);
+  const Tensor gradient = laid_out_as(cast(dy, of.dense.dtype()), of.dense);
+  const Tensor dx = need_input ? empty_like(of.dense) : Tensor();
+  const Tensor dweight = zeros({x.size(1)}, {.dtype = float64, .device = x.device()});
+  const Tensor dbias = zeros_like(dweight);
+  if (x.numel() > 0) {
+    const auto run = [&]<class T>(Type<T>) {
+      run_backward<T>(of, gradient, weight, mean.data<double>(), rstd.data<double>(), dx,
+                      dweight.data<double>(), dbias.data<double>());
+    };
+    if (of.dense.dtype() == float64)
+      run(Type<double>{});
+    else
+      run(Type<float>{});
+  }
+  const DType parameters = weight.defined() ? weight.dtype() : of.dense.dtype();
+  return {need_input ? cast(dx, x.dtype()) : dx, cast(dweight, parameters), cast(dbias, parameters)};
+}
+
+GroupNormResult instance_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                      const Tensor& running_mean, const Tensor& running_var,
+                                      const InstanceNormOptions& options) {
+  check<ShapeError>(x.rank() >= 2 && x.size(1) >= 1,
+                    "instance_norm: input must be [N, C, spatial...] with at least one channel, got {}", x);
+  const GroupNormOptions groups{.num_groups = x.size(1), .eps = options.eps};
+  check_arguments("instance_norm", x, weight, bias, groups);
+  check_instances(x, running_mean, running_var, options);
+  const GroupNormResult result = group_norm_forward(x, weight, bias, groups, "instance_norm");
+  if (running_mean.defined() && x.numel() > 0) {
+    const auto n = static_cast<double>(x.numel() / (x.size(0) * x.size(1)));
+    update_running(running_mean, result.mean, options.momentum, 1);
+    update_running(running_var, result.variance, options.momentum, n / (n - 1));
+  }
+  return result;
+}
+
+}  // namespace pleat::ops
