@@ -9,8 +9,6 @@
 
 namespace pleat {
 
-using ops::AddmmOptions;
-
 Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions options = {});
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});

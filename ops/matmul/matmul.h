@@ -7,6 +7,17 @@
 /// their size. bool throws DTypeError. Operands are read as they lie, transposed or with gaps; only where
 /// neither of the last two dimensions is dense is there a copy. Results are row-major.
 
+// Options are in namespace pleat: found through their namespace, the raw functions would rival the
+// differentiable ones.
+namespace pleat {
+
+struct AddmmOptions {
+  Number beta = 1;
+  Number alpha = 1;
+};
+
+}  // namespace pleat
+
 namespace pleat::ops {
 
 /// Matrix product of the last two dimensions, [..., m, k] x [..., k, n] -> [..., m, n]; the dimensions before
@@ -14,11 +25,6 @@ namespace pleat::ops {
 /// left out of the result: two vectors give their dot product, of rank 0. Throws ShapeError when sizes do not
 /// fit or a rank is 0.
 Tensor matmul(const Tensor& a, const Tensor& b);
-
-struct AddmmOptions {
-  Number beta = 1;
-  Number alpha = 1;
-};
 
 /// beta input + alpha a b for matrices a [m, k] and b [k, n]; `input` broadcasts to [m, n] and is not read
 /// when beta is 0. Throws ShapeError, and DTypeError for factors that are not whole with integer tensors.

@@ -1,0 +1,50 @@
+#include "pleat/autograd/functions/join.h"
+
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/ops/shape/join.h"
+
+namespace pleat {
+
+Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
+  const Tensor y = ops::cat(tensors, dim);
+  std::vector<Derivative> derivatives;
+  int64_t start = 0;
+  for (const Tensor& t : tensors) {
+    const int64_t length = t.size(dim);
+    derivatives.push_back(
+        grad_of(t, [dim, start, length](const Tensor& dy) { return narrow(dy, dim, start, length); }));
+    start += length;
+  }
+  return record("cat", y, std::move(derivatives));
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+  const Tensor y = ops::stack(tensors, dim);
+  std::vector<Derivative> derivatives;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    derivatives.push_back(
+        grad_of(tensors[i], [dim, i](const Tensor& dy) { return select(dy, dim, static_cast<int64_t>(i)); }));
+  return record("stack", y, std::move(derivatives));
+}
+
+std::vector<Tensor> split_with_sizes(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+  std::vector<Tensor> pieces = ops::split_with_sizes(x, sizes, dim);
+  int64_t start = 0;
+  for (Tensor& piece : pieces) {
+    const int64_t length = piece.size(dim);
+    piece = narrow(x, dim, start, length);
+    start += length;
+  }
+  return pieces;
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
+  return split_with_sizes(x, ops::split_sizes(x, size, dim), dim);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
+  return split_with_sizes(x, ops::chunk_sizes(x, chunks, dim), dim);
+}
+
+}  // namespace pleat

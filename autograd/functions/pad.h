@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "pleat/ops/shape/pad.h"
+
+namespace pleat {
+
+/// Widens the last dimensions by pairs of widths, the last dimension first; see ops/shape/pad.h.
+/// Differentiable.
+Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions options = {});
+
+}  // namespace pleat

@@ -1,0 +1,53 @@
+#include "pleat/autograd/functions/rearrange.h"
+
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/ops/shape/rearrange.h"
+
+namespace pleat {
+
+Tensor flip(const Tensor& x, const Dims& dims) {
+  return record("flip", ops::flip(x, dims),
+                {grad_of(x, [dims](const Tensor& dy) { return flip(dy, dims); })});
+}
+
+Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
+  Dims back;
+  for (const int64_t shift : shifts.values) back.values.push_back(-shift);
+  return record("roll", ops::roll(x, shifts, dims),
+                {grad_of(x, [back, dims](const Tensor& dy) { return roll(dy, back, dims); })});
+}
+
+Tensor repeat(const Tensor& x, const Shape& repeats) {
+  const Tensor y = ops::repeat(x, repeats);
+  // The result as blocks: [repeats[0], size 0, repeats[1], size 1, ...].
+  Shape blocks;
+  Dims repeated;
+  const std::size_t added = repeats.size() - x.shape().size();
+  for (std::size_t d = 0; d < repeats.size(); ++d) {
+    repeated.values.push_back(static_cast<int64_t>(blocks.size()));
+    blocks.insert(blocks.end(), {repeats[d], d < added ? 1 : x.shape()[d - added]});
+  }
+  return record("repeat", y, {grad_of(x, [blocks, repeated, shape = x.shape()](const Tensor& dy) {
+                  return reshape(sum(reshape(dy, blocks), repeated), shape);
+                })});
+}
+
+Tensor tile(const Tensor& x, Shape repeats) {
+  if (repeats.size() < x.shape().size())
+    repeats.insert(repeats.begin(), x.shape().size() - repeats.size(), 1);
+  return repeat(x, repeats);
+}
+
+Tensor repeat_interleave(const Tensor& x, int64_t times, int64_t dim) {
+  const Tensor y = ops::repeat_interleave(x, times, dim);
+  const int64_t along = normalize_dim(dim, x.rank(), "repeat_interleave");
+  Shape blocks = x.shape();
+  blocks.insert(blocks.begin() + along + 1, times);
+  return record(
+      "repeat_interleave", y,
+      {grad_of(x, [blocks, along](const Tensor& dy) { return sum(reshape(dy, blocks), along + 1); })});
+}
+
+}  // namespace pleat

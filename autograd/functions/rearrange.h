@@ -1,0 +1,15 @@
+#pragma once
+
+#include "pleat/core/tensor.h"
+
+/// Differentiable copies in another order; see ops/shape/rearrange.h for what each does.
+
+namespace pleat {
+
+Tensor flip(const Tensor& x, const Dims& dims);
+Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {});
+Tensor repeat(const Tensor& x, const Shape& repeats);
+Tensor tile(const Tensor& x, Shape repeats);
+Tensor repeat_interleave(const Tensor& x, int64_t times, int64_t dim);
+
+}  // namespace pleat

@@ -1,0 +1,213 @@
+#include "pleat/ops/shape/pad.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/core/parallel.h"
+#include "pleat/ops/shape/view.h"
+
+namespace pleat::ops {
+namespace {
+
+const char* name_of(PadMode mode) {
+  switch (mode) {
+    case PadMode::constant:
+      return "constant";
+    case PadMode::reflect:
+      return "reflect";
+    case PadMode::replicate:
+      return "replicate";
+    case PadMode::circular:
+      break;
+  }
+  return "circular";
+}
+
+struct Widths {
+  int64_t before = 0;
+  int64_t after = 0;
+};
+
+/// The widths of each dimension, checked against the input's shape.
+std::vector<Widths> check_widths(const char* op, const Shape& shape, const std::vector<int64_t>& widths,
+                                 PadMode mode) {
+  check<ShapeError>(widths.size() % 2 == 0 && widths.size() / 2 <= shape.size(),
+                    "{}: needs a pair of widths for each of at most {} dimensions of {}, got {}", op,
+                    shape.size(), shape, widths);
+  std::vector<Widths> result(shape.size());
+  for (std::size_t i = 0; i < widths.size() / 2; ++i) {
+    const std::size_t d = shape.size() - 1 - i;
+    const Widths w{widths[2 * i], widths[2 * i + 1]};
+    const int64_t size = shape[d];
+    const int64_t wider = checked_add(checked_add(size, w.before, op), w.after, op);
+    check<ShapeError>(wider >= 0, "{}: widths {} and {} leave nothing of dimension {} of {}", op, w.before,
+                      w.after, d, shape);
+    const int64_t widest = std::max(w.before, w.after);
+    const int64_t most = mode == PadMode::reflect    ? size - 1
+                         : mode == PadMode::circular ? size
+                         : size > 0                  ? widest
+                                                     : 0;
+    check<ShapeError>(mode == PadMode::constant || widest <= std::max<int64_t>(most, 0),
+                      "{}: {} can add at most {} to dimension {} of {}, got widths {} and {}", op,
+                      name_of(mode), std::max<int64_t>(most, 0), d, shape, w.before, w.after);
+    result[d] = w;
+  }
+  return result;
+}
+
+Shape padded_shape(Shape shape, const std::vector<Widths>& widths) {
+  for (std::size_t d = 0; d < shape.size(); ++d) shape[d] += widths[d].before + widths[d].after;
+  return shape;
+}
+
+/// Where an element at `i`, counted from the input's start, is read.
+int64_t source(PadMode mode, int64_t i, int64_t size) {
+  if (i >= 0 && i < size) return i;
+  if (mode == PadMode::reflect) return i < 0 ? -i : 2 * (size - 1) - i;
+  if (mode == PadMode::replicate) return i < 0 ? 0 : size - 1;
+  return i < 0 ? i + size : i - size;
+}
+
+/// One dimension of the walk over the padded tensor: its step there, and in the other one either a step or,
+/// where it is padded, an offset for each place.
+struct WalkDim {
+  int64_t size = 1;
+  int64_t padded_step = 0;
+  int64_t step = 0;
+  std::vector<int64_t> offsets;
+
+  int64_t offset(int64_t i) const {
+    return offsets.empty() ? i * step : offsets[static_cast<std::size_t>(i)];
+  }
+};
+
+/// Walks over all elements of `padded`, each with the one of `plain` that it is read from. Dimensions that
+/// are not padded are divided among threads: then no element of `plain` is met by two of them.
+class Walk {
+ public:
+  Walk(const Tensor& padded, const Tensor& plain, const std::vector<Widths>& widths, PadMode mode) {
+    std::vector<std::size_t> order(padded.shape().size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return padded.strides()[a] > padded.strides()[b]; });
+    std::erase_if(order, [&](std::size_t d) { return padded.shape()[d] == 1 && plain.shape()[d] == 1; });
+    for (const std::size_t d : order) {
+      WalkDim dim{padded.shape()[d], padded.strides()[d], plain.strides()[d], {}};
+      const bool is_padded = widths[d].before != 0 || widths[d].after != 0;
+      if (is_padded)
+        for (int64_t i = 0; i < dim.size; ++i)
+          dim.offsets.push_back(source(mode, i - widths[d].before, plain.shape()[d]) * dim.step);
+      if (d == order.back())
+        run_ = std::move(dim);
+      else
+        (is_padded ? inner_ : outer_).push_back(std::move(dim));
+    }
+  }
+
+  /// Calls `visit(T& padded, T& plain)` for all pairs.
+  template <class T, class Visit>
+  void go(T* padded, T* plain, const Visit& visit) const {
+    int64_t outer = 1;
+    int64_t inner = 1;
+    for (const WalkDim& dim : outer_) outer *= dim.size;
+    for (const WalkDim& dim : inner_) inner *= dim.size;
+    if (outer == 0 || inner == 0 || run_.size == 0) return;
+    const int64_t work = inner * run_.size;
+    parallel_for(0, outer, std::max<int64_t>(1, 16384 / work), [&](int64_t first, int64_t last) {
+      for (int64_t o = first; o < last; ++o)
+        for (int64_t i = 0; i < inner; ++i) {
+          T* p = padded;
+          T* q = plain;
+          move(outer_, o, p, q);
+          move(inner_, i, p, q);
+          if (run_.offsets.empty() && run_.padded_step == 1 && run_.step == 1)
+            for (int64_t r = 0; r < run_.size; ++r) visit(p[r], q[r]);
+          else if (run_.offsets.empty())
+            for (int64_t r = 0; r < run_.size; ++r) visit(p[r * run_.padded_step], q[r * run_.step]);
+          else
+            for (int64_t r = 0; r < run_.size; ++r)
+              visit(p[r * run_.padded_step], q[run_.offsets[static_cast<std::size_t>(r)]]);
+        }
+    });
+  }
+
+ private:
+  template <class T>
+  static void move(const std::vector<WalkDim>& dims, int64_t index, T*& padded, T*& plain) {
+    for (std::size_t d = dims.size(); d-- > 0;) {
+      const int64_t i = index % dims[d].size;
+      index /= dims[d].size;
+      padded += i * dims[d].padded_step;
+      plain += dims[d].offset(i);
+    }
+  }
+
+  std::vector<WalkDim> outer_;  // not padded
+  std::vector<WalkDim> inner_;  // padded
+  WalkDim run_;                 // the densest
+};
+
+/// The part of a tensor that is left when negative widths cut off and positive ones are ignored.
+Tensor cut(const Tensor& x, const std::vector<Widths>& widths) {
+  Tensor y = x;
+  for (std::size_t d = 0; d < widths.size(); ++d) {
+    const int64_t start = std::max<int64_t>(-widths[d].before, 0);
+    const int64_t end = x.shape()[d] - std::max<int64_t>(-widths[d].after, 0);
+    y = narrow(y, static_cast<int64_t>(d), std::min(start, std::max<int64_t>(end, 0)),
+               std::max<int64_t>(end - start, 0));
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions options) {
+  const auto each = check_widths("pad", x.shape(), widths, options.mode);
+  const TensorOptions like = {.dtype = x.dtype(), .device = x.device(), .format = x.memory_format()};
+  const Shape shape = padded_shape(x.shape(), each);
+  if (options.mode == PadMode::constant) {
+    const Tensor y = full(shape, options.value, like);
+    std::vector<Widths> inverse;
+    for (const Widths& w : each) inverse.push_back({-w.before, -w.after});
+    const Tensor kept = cut(x, each);
+    if (kept.numel() > 0) copy_into(cut(y, inverse), kept);
+    return y;
+  }
+  const Tensor y = empty(shape, like);
+  dispatch(x.dtype(), [&]<class T>(Type<T>) {
+    Walk(y, x, each, options.mode).go(y.data<T>(), x.data<T>(), [](T& padded, const T& plain) {
+      padded = plain;
+    });
+  });
+  return y;
+}
+
+Tensor pad_backward(const Tensor& dy, const Shape& shape, const std::vector<int64_t>& widths, PadMode mode) {
+  const auto each = check_widths("pad_backward", shape, widths, mode);
+  check<ShapeError>(dy.shape() == padded_shape(shape, each), "pad_backward: the gradient must be {}, got {}",
+                    padded_shape(shape, each), dy.shape());
+  check<DTypeError>(is_floating(dy.dtype()), "pad_backward: needs a floating type, got {}", dy.dtype());
+  if (mode == PadMode::constant) {
+    std::vector<int64_t> inverse;
+    for (const int64_t width : widths) inverse.push_back(-width);
+    return pad(dy, inverse);
+  }
+  const Tensor wide = cast(dy, compute_dtype(dy.dtype()));
+  const Tensor dx =
+      zeros(shape, {.dtype = wide.dtype(), .device = dy.device(), .format = dy.memory_format()});
+  const auto add = [&]<class T>(Type<T>) {
+    Walk(wide, dx, each, mode).go(wide.data<T>(), dx.data<T>(), [](const T& padded, T& plain) {
+      plain += padded;
+    });
+  };
+  if (wide.dtype() == float64)
+    add(Type<double>{});
+  else
+    add(Type<float>{});
+  return cast(dx, dy.dtype());
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,103 @@
+#include "pleat/ops/shape/rearrange.h"
+
+#include <algorithm>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/shape/view.h"
+
+namespace pleat::ops {
+namespace {
+
+/// y[i] = x[i - shift], shift in [0, size).
+Tensor roll_one(const Tensor& x, int64_t shift, int64_t dim) {
+  const Tensor y = empty_like(x);
+  const int64_t rest = x.size(dim) - shift;
+  copy_into(narrow(y, dim, shift, rest), narrow(x, dim, 0, rest));
+  copy_into(narrow(y, dim, 0, shift), narrow(x, dim, rest, shift));
+  return y;
+}
+
+}  // namespace
+
+Tensor flip(const Tensor& x, const Dims& dims) {
+  std::vector<bool> seen(x.shape().size());
+  Strides strides = x.strides();
+  int64_t offset = x.offset();
+  for (const int64_t dim : dims.values) {
+    check<ShapeError>(x.rank() > 0, "flip: a tensor of rank 0 has no dimension {}", dim);
+    const auto d = static_cast<std::size_t>(normalize_dim(dim, x.rank(), "flip"));
+    check<ValueError>(!seen[d], "flip: dimension {} is named twice in {}", d, dims.values);
+    seen[d] = true;
+    if (x.shape()[d] == 0) return copy(x);
+    offset += (x.shape()[d] - 1) * strides[d];
+    strides[d] = -strides[d];
+  }
+  const Tensor y = empty_like(x);
+  copy_into(y, x.as_strided(x.shape(), std::move(strides), offset));
+  return y;
+}
+
+Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
+  if (dims.values.empty()) {
+    check<ShapeError>(shifts.values.size() == 1, "roll: without dimensions there must be one shift, got {}",
+                      shifts.values);
+    return reshape(roll(reshape(x, {x.numel()}), shifts, 0), x.shape());
+  }
+  check<ShapeError>(shifts.values.size() == dims.values.size(),
+                    "roll: needs a shift for each dimension, got shifts {} and dimensions {}", shifts.values,
+                    dims.values);
+  for (const int64_t dim : dims.values) {
+    check<ShapeError>(x.rank() > 0, "roll: a tensor of rank 0 has no dimension {}", dim);
+    normalize_dim(dim, x.rank(), "roll");
+  }
+  if (x.numel() == 0) return copy(x);
+  Tensor y = x;
+  for (std::size_t i = 0; i < dims.values.size(); ++i) {
+    const int64_t size = x.size(dims.values[i]);
+    y = roll_one(y, (shifts.values[i] % size + size) % size, dims.values[i]);
+  }
+  return y;
+}
+
+Tensor repeat(const Tensor& x, const Shape& repeats) {
+  check<ShapeError>(repeats.size() >= x.shape().size(), "repeat: needs at least {} numbers for {}, got {}",
+                    x.rank(), x.shape(), repeats);
+  const std::size_t added = repeats.size() - x.shape().size();
+  Shape shape;   // of the result
+  Shape once;    // x with a dimension of 1 before each of its own
+  Shape blocks;  // the result with that dimension repeated
+  for (std::size_t d = 0; d < repeats.size(); ++d) {
+    check<ShapeError>(repeats[d] >= 0, "repeat: numbers must not be negative, got {}", repeats);
+    const int64_t size = d < added ? 1 : x.shape()[d - added];
+    shape.push_back(checked_multiply(size, repeats[d], "repeat"));
+    once.insert(once.end(), {1, size});
+    blocks.insert(blocks.end(), {repeats[d], size});
+  }
+  const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device()});
+  copy_into(view(y, std::move(blocks)), reshape(x, std::move(once)));
+  return y;
+}
+
+Tensor tile(const Tensor& x, Shape repeats) {
+  if (repeats.size() < x.shape().size())
+    repeats.insert(repeats.begin(), x.shape().size() - repeats.size(), 1);
+  return repeat(x, repeats);
+}
+
+Tensor repeat_interleave(const Tensor& x, int64_t times, int64_t dim) {
+  check<ShapeError>(x.rank() > 0, "repeat_interleave: a tensor of rank 0 has no dimension {}", dim);
+  check<ValueError>(times >= 0, "repeat_interleave: the number of times must not be negative, got {}", times);
+  const int64_t along = normalize_dim(dim, x.rank(), "repeat_interleave");
+  Shape shape = x.shape();
+  const auto d = static_cast<std::size_t>(along);
+  shape[d] = checked_multiply(shape[d], times, "repeat_interleave");
+  Shape blocks = x.shape();
+  blocks.insert(blocks.begin() + along + 1, times);
+  const Tensor y = empty(std::move(shape), {.dtype = x.dtype(), .device = x.device()});
+  copy_into(view(y, std::move(blocks)), unsqueeze(x, along + 1));
+  return y;
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,88 @@
+#include "pleat/ops/shape/join.h"
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+TEST_CASE("cat joins along any dimension", "[join]") {
+  const Tensor a = tensor({{1, 2}, {3, 4}});
+  const Tensor b = tensor({{5, 6}});
+  CHECK(ops::cat({a, b}).to_vector<int>() == std::vector<int>{1, 2, 3, 4, 5, 6});
+  CHECK(ops::cat({ops::transpose(a, 0, 1), b, b}).to_vector<int>() ==
+        std::vector<int>{1, 3, 2, 4, 5, 6, 5, 6});
+  CHECK(ops::cat({a, ops::transpose(b, 0, 1)}, -1).to_vector<int>() == std::vector<int>{1, 2, 5, 3, 4, 6});
+  CHECK(ops::cat({a, zeros({0, 2}, {.dtype = int64}), b}).shape() == Shape{3, 2});
+  CHECK(ops::cat({a, tensor({{0.5, 1.5}})}).dtype() == float32);
+  CHECK(ops::cat({a}).impl().storage != a.impl().storage);
+}
+
+TEST_CASE("cat keeps channels_last", "[join]") {
+  const Tensor plain = ops::reshape(ops::cast(arange(2 * 3 * 2 * 2), float32), {2, 3, 2, 2});
+  const Tensor last = ops::to_format(plain, MemoryFormat::channels_last);
+  for (const int64_t dim : {0, 1, 2, 3}) {
+    const Tensor expected = ops::cat({plain, plain}, dim);
+    const Tensor y = ops::cat({last, last}, dim);
+    CHECK(y.memory_format() == MemoryFormat::channels_last);
+    CHECK(y.to_vector() == expected.to_vector());
+    CHECK(expected.is_contiguous());
+    CHECK(ops::cat({last, plain}, dim).is_contiguous());
+  }
+  // A tensor of one channel lies in both ways.
+  const Tensor one = ops::narrow(plain, 1, 0, 1);
+  CHECK(ops::cat({ops::copy(one), last}, 1).memory_format() == MemoryFormat::channels_last);
+}
+
+TEST_CASE("cat and stack name what does not fit", "[join]") {
+  CHECK_THROWS_WITH(ops::cat({}), "cat: needs at least one tensor");
+  CHECK_THROWS_WITH(ops::cat({scalar(1)}), Contains("use stack"));
+  CHECK_THROWS_WITH(ops::cat({ones({2, 3}), ones({2})}),
+                    Contains("must have one rank, got [2, 3] and, as number 1, [2]"));
+  CHECK_THROWS_WITH(
+      ops::cat({ones({2, 3}), ones({2, 4})}),
+      "cat: sizes except that of dimension 0 must be equal, got [2, 3] and, as number 1, [2, 4]");
+  CHECK_THROWS_AS(ops::cat({ones({2})}, 1), IndexError);
+  CHECK_THROWS_WITH(ops::stack({ones({2}), ones({3})}),
+                    "stack: all tensors must have one shape, got [2] and [3]");
+  CHECK_THROWS_AS(ops::stack({}), ValueError);
+  CHECK_THROWS_AS(ops::stack({ones({2})}, 2), IndexError);
+}
+
+TEST_CASE("stack adds a dimension", "[join]") {
+  CHECK(ops::stack({scalar(1), scalar(2)}).to_vector<int>() == std::vector<int>{1, 2});
+  const Tensor a = tensor({1, 2});
+  const Tensor b = tensor({3, 4});
+  CHECK(ops::stack({a, b}).to_vector<int>() == std::vector<int>{1, 2, 3, 4});
+  CHECK(ops::stack({a, b}, -1).to_vector<int>() == std::vector<int>{1, 3, 2, 4});
+  CHECK(ops::stack({zeros({0}), zeros({0})}, 1).shape() == Shape{0, 2});
+}
+
+TEST_CASE("split and chunk are views", "[join]") {
+  const Tensor x = ops::reshape(arange(14), {7, 2});
+  const auto shapes = [](const std::vector<Tensor>& pieces) {
+    std::vector<int64_t> sizes;
+    for (const Tensor& piece : pieces) sizes.push_back(piece.size(0));
+    return sizes;
+  };
+  CHECK(shapes(ops::split(x, 3)) == std::vector<int64_t>{3, 3, 1});
+  CHECK(shapes(ops::split(x, 100)) == std::vector<int64_t>{7});
+  CHECK(shapes(ops::chunk(x, 3)) == std::vector<int64_t>{3, 3, 1});
+  CHECK(shapes(ops::chunk(x, 4)) == std::vector<int64_t>{2, 2, 2, 1});
+  CHECK(shapes(ops::chunk(x, 100)) == std::vector<int64_t>(7, 1));
+  CHECK(shapes(ops::chunk(zeros({0}), 3)) == std::vector<int64_t>{0});
+  CHECK(shapes(ops::split(zeros({0}), 3)) == std::vector<int64_t>{0});
+  CHECK(shapes(ops::split_with_sizes(x, {0, 5, 2})) == std::vector<int64_t>{0, 5, 2});
+  CHECK(ops::split(x, 3)[1].impl().storage == x.impl().storage);
+  CHECK(ops::split(x, 1, -1)[1].to_vector<int>() == std::vector<int>{1, 3, 5, 7, 9, 11, 13});
+  CHECK(ops::split(x, 3)[2].to_vector<int>() == std::vector<int>{12, 13});
+  CHECK_THROWS_WITH(ops::split(x, 0), "split: the size of a piece must be at least 1, got 0");
+  CHECK_THROWS_WITH(ops::chunk(x, 0), "chunk: needs at least 1 chunk, got 0");
+  CHECK_THROWS_WITH(ops::split_with_sizes(x, {3, 3}), Contains("add up to 6, dimension 0 of [7, 2] has 7"));
+  CHECK_THROWS_AS(ops::split_with_sizes(x, {8, -1}), ShapeError);
+  CHECK_THROWS_AS(ops::split(scalar(1), 1), ShapeError);
+  CHECK_THROWS_AS(ops::chunk(x, 2, 2), IndexError);
+}

@@ -1,0 +1,93 @@
+#include "pleat/ops/shape/pad.h"
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+namespace {
+using Numbers = std::vector<int>;
+Numbers numbers(const Tensor& x) { return x.to_vector<int>(); }
+
+PadMode mode_of(const std::string& name) {
+  if (name == "constant") return PadMode::constant;
+  if (name == "reflect") return PadMode::reflect;
+  return name == "replicate" ? PadMode::replicate : PadMode::circular;
+}
+}  // namespace
+
+TEST_CASE("pad and its gradient agree with PyTorch to the bit", "[pad]") {
+  for (const test::Json& entry : test::fixture_cases("layers", "pad")) {
+    CAPTURE(entry.at("name").get<std::string>());
+    const test::Json& options = entry.at("options");
+    const auto widths = options.at("pad").get<std::vector<int64_t>>();
+    const auto mode = mode_of(options.at("mode"));
+    const double value = options.at("value").is_null() ? 0 : options.at("value").get<double>();
+    const Tensor x = test::tensor_from(entry.at("inputs").at("x"));
+    const Tensor y = test::tensor_from(entry.at("outputs").at("y"));
+    const Tensor dy = test::tensor_from(entry.at("grad_output"));
+    const Tensor dx = test::tensor_from(entry.at("grads").at("x"));
+    CHECK(ops::pad(x, widths, {.mode = mode, .value = value}).to_vector<double>() == y.to_vector<double>());
+    const auto got = ops::pad_backward(dy, x.shape(), widths, mode).to_vector<double>();
+    const auto wanted = dx.to_vector<double>();
+    REQUIRE(got.size() == wanted.size());
+    // Sums of a few numbers, perhaps in another order.
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK(got[i] == Approx(wanted[i]).epsilon(1e-14).margin(1e-14));
+    if (x.rank() < 3) continue;
+    const Tensor last = ops::to_format(x, MemoryFormat::channels_last);
+    const Tensor padded = ops::pad(last, widths, {.mode = mode, .value = value});
+    CHECK(padded.is_contiguous(MemoryFormat::channels_last));
+    CHECK(padded.to_vector<double>() == y.to_vector<double>());
+    const Tensor back =
+        ops::pad_backward(ops::to_format(dy, MemoryFormat::channels_last), x.shape(), widths, mode);
+    CHECK(back.is_contiguous(MemoryFormat::channels_last));
+    CHECK(back.to_vector<double>() == got);
+  }
+}
+
+TEST_CASE("pad modes read what they say", "[pad]") {
+  using enum PadMode;
+  const Tensor x = tensor({1, 2, 3});
+  CHECK(numbers(ops::pad(x, {1, 2})) == Numbers{0, 1, 2, 3, 0, 0});
+  CHECK(numbers(ops::pad(x, {2, 1}, {.mode = reflect})) == Numbers{3, 2, 1, 2, 3, 2});
+  CHECK(numbers(ops::pad(x, {2, 1}, {.mode = replicate})) == Numbers{1, 1, 1, 2, 3, 3});
+  CHECK(numbers(ops::pad(x, {2, 3}, {.mode = circular})) == Numbers{2, 3, 1, 2, 3, 1, 2, 3});
+  for (const auto mode : {constant, reflect, replicate, circular}) {
+    CHECK(numbers(ops::pad(x, {-1, -1}, {.mode = mode})) == Numbers{2});
+    CHECK(numbers(ops::pad(x, {-1, -2}, {.mode = mode})).empty());
+    CHECK(numbers(ops::pad(x, {}, {.mode = mode})) == Numbers{1, 2, 3});
+    CHECK(ops::pad(zeros({0, 3}), {1, 1}, {.mode = mode}).shape() == Shape{0, 5});
+  }
+  CHECK(numbers(ops::pad(x, {-2, 1}, {.mode = reflect})) == Numbers{3, 2});
+  CHECK(numbers(ops::pad(x, {-4, 3}, {.value = 9})) == Numbers{9, 9});
+  CHECK(numbers(ops::pad(ops::transpose(tensor({{1, 2}, {3, 4}}), 0, 1), {1, 0}, {.mode = replicate})) ==
+        Numbers{1, 1, 3, 2, 2, 4});
+  CHECK(ops::pad(zeros({0}), {1, 1}, {.value = 2}).to_vector() == std::vector<float>{2, 2});
+  for (const DType dtype : {boolean, uint8, int32, float16, bfloat16})
+    CHECK(numbers(ops::pad(ops::cast(tensor({0, 1}), dtype), {0, 1}, {.mode = replicate})) ==
+          Numbers{0, 1, 1});
+}
+
+TEST_CASE("pad names widths that do not fit", "[pad]") {
+  using enum PadMode;
+  const Tensor x = ones({2, 3});
+  CHECK_THROWS_WITH(ops::pad(x, {1}),
+                    Contains("needs a pair of widths for each of at most 2 dimensions of [2, 3], got [1]"));
+  CHECK_THROWS_AS(ops::pad(x, {1, 1, 1, 1, 1, 1}), ShapeError);
+  CHECK_THROWS_WITH(ops::pad(x, {-2, -2}), "pad: widths -2 and -2 leave nothing of dimension 1 of [2, 3]");
+  CHECK_THROWS_WITH(ops::pad(x, {3, 0}, {.mode = reflect}),
+                    "pad: reflect can add at most 2 to dimension 1 of [2, 3], got widths 3 and 0");
+  CHECK_THROWS_WITH(ops::pad(x, {0, 4}, {.mode = circular}), Contains("circular can add at most 3"));
+  CHECK_THROWS_WITH(ops::pad(zeros({0}), {0, 1}, {.mode = replicate}),
+                    Contains("replicate can add at most 0"));
+  CHECK_THROWS_AS(ops::pad(x, {int64_t{1} << 62, int64_t{1} << 62}), ShapeError);
+  CHECK_THROWS_WITH(ops::pad_backward(x, {2, 2}, {0, 2}, replicate),
+                    "pad_backward: the gradient must be [2, 4], got [2, 3]");
+  CHECK_THROWS_AS(ops::pad_backward(tensor({1, 2}), {1}, {1, 0}, replicate), DTypeError);
+}

@@ -1,0 +1,86 @@
+#include "pleat/ops/index/sort.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+namespace {
+using Numbers = std::vector<int>;
+Numbers numbers(const Tensor& x) { return x.to_vector<int>(); }
+}  // namespace
+
+TEST_CASE("sort orders lines and keeps equal elements in order", "[sort]") {
+  const Tensor x = tensor({{3, 1, 3, 2}, {0, 0, -1, 5}});
+  const auto up = ops::sort(x);
+  CHECK(numbers(up.values) == Numbers{1, 2, 3, 3, -1, 0, 0, 5});
+  CHECK(numbers(up.indices) == Numbers{1, 3, 0, 2, 2, 0, 1, 3});
+  const auto down = ops::sort(x, {.descending = true});
+  CHECK(numbers(down.values) == Numbers{3, 3, 2, 1, 5, 0, 0, -1});
+  CHECK(numbers(down.indices) == Numbers{0, 2, 3, 1, 3, 0, 1, 2});
+  CHECK(numbers(ops::sort(x, {.dim = 0}).values) == Numbers{0, 0, -1, 2, 3, 1, 3, 5});
+  CHECK(numbers(ops::argsort(ops::transpose(x, 0, 1), {.dim = 0})) == Numbers{1, 2, 3, 0, 0, 1, 2, 3});
+  CHECK(ops::sort(scalar(4)).values.item<int>() == 4);
+  CHECK(ops::sort(scalar(4)).indices.item<int>() == 0);
+  CHECK(ops::sort(zeros({2, 0})).indices.shape() == Shape{2, 0});
+  CHECK(ops::sort(zeros({0, 2})).values.shape() == Shape{0, 2});
+  CHECK_THROWS_AS(ops::sort(x, {.dim = 2}), IndexError);
+}
+
+TEST_CASE("sort works for every type", "[sort]") {
+  for (const DType dtype : {uint8, int32, int64, bfloat16, float16, float32, float64}) {
+    const auto [values, indices] = ops::sort(ops::cast(tensor({3, 1, 2, 1}), dtype));
+    CHECK(values.dtype() == dtype);
+    CHECK(indices.dtype() == int64);
+    CHECK(numbers(values) == Numbers{1, 1, 2, 3});
+    CHECK(numbers(indices) == Numbers{1, 3, 2, 0});
+  }
+  CHECK(numbers(ops::argsort(tensor({true, false, true}))) == Numbers{1, 0, 2});
+}
+
+TEST_CASE("a NaN is the largest", "[sort]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor x = tensor({nan, 1.0F, -infinity, nan, infinity});
+  CHECK(numbers(ops::argsort(x)) == Numbers{2, 1, 4, 0, 3});
+  CHECK(numbers(ops::argsort(x, {.descending = true})) == Numbers{0, 3, 4, 1, 2});
+  CHECK(numbers(ops::topk(x, 3).indices) == Numbers{0, 3, 4});
+}
+
+TEST_CASE("sort agrees with std::stable_sort on random lines", "[sort]") {
+  const Tensor x = ops::cast(randint(0, 20, {7, 3, 40}), float32);
+  const Tensor turned = ops::transpose(x, 0, 2);
+  const auto [values, indices] = ops::sort(turned, {.dim = 0});
+  for (int64_t i = 0; i < 7; ++i)
+    for (int64_t j = 0; j < 3; ++j) {
+      auto line = ops::select(ops::select(x, 0, i), 0, j).to_vector();
+      std::stable_sort(line.begin(), line.end());
+      CHECK(ops::select(ops::select(values, 2, i), 1, j).to_vector() == line);
+    }
+  CHECK(ops::gather(turned, 0, indices).to_vector() == values.to_vector());
+}
+
+TEST_CASE("topk finds the extremes in order", "[sort]") {
+  const Tensor x = tensor({{3, 1, 3, 2}, {0, 0, -1, 5}});
+  const auto largest = ops::topk(x, 2);
+  CHECK(numbers(largest.values) == Numbers{3, 3, 5, 0});
+  CHECK(numbers(largest.indices) == Numbers{0, 2, 3, 0});
+  const auto smallest = ops::topk(x, 3, {.largest = false});
+  CHECK(numbers(smallest.values) == Numbers{1, 2, 3, -1, 0, 0});
+  CHECK(numbers(smallest.indices) == Numbers{1, 3, 0, 2, 0, 1});
+  CHECK(numbers(ops::topk(x, 1, {.dim = 0}).values) == Numbers{3, 1, 3, 5});
+  CHECK(ops::topk(x, 0).values.shape() == Shape{2, 0});
+  CHECK(numbers(ops::topk(x, 4).values) == numbers(ops::sort(x, {.descending = true}).values));
+  CHECK_THROWS_WITH(ops::topk(x, 5), "topk: k = 5 is outside [0, 4], dimension 1 of [2, 4]");
+  CHECK_THROWS_AS(ops::topk(x, -1), IndexError);
+  CHECK_THROWS_AS(ops::topk(scalar(1), 1), ShapeError);
+}
