@@ -1,6 +1,9 @@
 #include "pleat/autograd/functions/conv.h"
 
+#include <algorithm>
+
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/format.h"
@@ -78,17 +81,29 @@ Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& x, const
   return without_batch(forward(with_batch(x), weight, bias, options));
 }
 
-/// The shape of the convolution's input whose gradient the transposed convolution is.
-Shape transposed_output(const char* op, int64_t spatial_dims, const Tensor& x, const Tensor& weight,
-                        const ConvTransposeOptions& options) {
+/// What a transposed convolution comes down to: the gradient of a convolution with respect to an input of
+/// this shape, widened by zeros at the high sides.
+struct TransposedPlan {
+  Shape shape;
+  std::vector<std::pair<int64_t, int64_t>> padding;
+  std::vector<int64_t> widths;  ///< as `pad` takes them: the last dimension first
+  bool widens = false;
+};
+
+/// Output padding moves the high edge outwards, which takes padding away; where none is left, no window
+/// reaches.
+TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tensor& x, const Tensor& weight,
+                               const ConvTransposeOptions& options) {
   const auto stride = options.stride.expand(spatial_dims, op, "stride");
   const auto dilation = options.dilation.expand(spatial_dims, op, "dilation");
   const auto extra = options.output_padding.expand(spatial_dims, op, "output_padding");
-  check<ShapeError>(x.rank() == spatial_dims + 2, "{}: input needs {} dimensions [N, C, spatial...], got {}",
-                    op, spatial_dims + 2, x.describe());
-  check<ShapeError>(x.size(1) == weight.size(0),
-                    "{}: input has {} channels, but weight {} needs {}\n  input  {}\n  weight {}", op,
-                    x.size(1), weight.shape(), weight.size(0), x.describe(), weight.describe());
+  const auto tensors = [&] {
+    return fmt::format("\n  input  {}\n  weight {}", x.describe(), weight.describe());
+  };
+  check<ShapeError>(x.rank() == spatial_dims + 2, "{}: input needs {} dimensions [N, C, spatial...]{}", op,
+                    spatial_dims + 2, tensors());
+  check<ShapeError>(x.size(1) == weight.size(0), "{}: input has {} channels, but weight {} needs {}{}", op,
+                    x.size(1), weight.shape(), weight.size(0), tensors());
   check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
   const std::vector<int64_t> kernel(weight.shape().begin() + 2, weight.shape().end());
   for (std::size_t d = 0; d < kernel.size(); ++d) {
@@ -99,19 +114,23 @@ Shape transposed_output(const char* op, int64_t spatial_dims, const Tensor& x, c
                       "{}: output_padding {} must be below stride {} or dilation {}", op, extra[d], stride[d],
                       dilation[d]);
   }
-  const auto padding = ops::resolve_padding(op, options.padding, kernel, stride, dilation);
-  Shape shape{x.size(0), checked_multiply(weight.size(1), options.groups, op)};
+  TransposedPlan plan;
+  plan.padding = ops::resolve_padding(op, options.padding, kernel, stride, dilation);
+  plan.shape = {x.size(0), checked_multiply(weight.size(1), options.groups, op)};
   for (std::size_t d = 0; d < kernel.size(); ++d) {
+    auto& [low, high] = plan.padding[d];
     const int64_t spread = checked_multiply(x.shape()[d + 2] - 1, stride[d], op);
     const int64_t reach = checked_multiply(dilation[d], kernel[d] - 1, op);
-    const int64_t size =
-        checked_add(checked_add(spread, reach, op), extra[d] + 1, op) - padding[d].first - padding[d].second;
-    check<ShapeError>(size >= 1,
-                      "{}: the output would have size {} in spatial dimension {}\n  input  {}\n  weight {}",
-                      op, size, d, x.describe(), weight.describe());
-    shape.push_back(size);
+    const int64_t zeros = std::max<int64_t>(extra[d] - high, 0);
+    high = std::max<int64_t>(high - extra[d], 0);
+    const int64_t size = checked_add(checked_add(spread, reach, op), 1, op) - low - high;
+    check<ShapeError>(size >= 1, "{}: the output would have size {} in spatial dimension {}{}", op,
+                      size + zeros, d, tensors());
+    plan.shape.push_back(size);
+    plan.widths.insert(plan.widths.begin(), {0, zeros});
+    plan.widens = plan.widens || zeros > 0;
   }
-  return shape;
+  return plan;
 }
 
 Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& x, const Tensor& weight,
@@ -119,19 +138,20 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& x, co
   check_weight_rank(op, spatial_dims, weight);
   if (x.rank() == spatial_dims + 1)
     return without_batch(transposed_conv(op, spatial_dims, with_batch(x), weight, bias, options));
-  const Shape shape = transposed_output(op, spatial_dims, x, weight, options);
-  check<ShapeError>(!bias.defined() || bias.shape() == Shape{shape[1]}, "{}: bias needs shape [{}], got {}",
-                    op, shape[1], bias.defined() ? bias.describe() : "");
-  // Padding as pairs: "same" has been worked out above for stride 1.
-  ConvOptions conv{.stride = options.stride,
-                   .padding = options.padding,
-                   .dilation = options.dilation,
-                   .groups = options.groups,
-                   .implementation = options.implementation};
-  const Tensor y = backward_input(x, weight, shape, conv);
+  const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);
+  const int64_t channels = plan.shape[1];
+  check<ShapeError>(!bias.defined() || bias.shape() == Shape{channels}, "{}: bias needs shape [{}], got {}",
+                    op, channels, bias.defined() ? bias.describe() : "");
+  Tensor y = backward_input(x, weight, plan.shape,
+                            {.stride = options.stride,
+                             .padding = Padding(plan.padding),
+                             .dilation = options.dilation,
+                             .groups = options.groups,
+                             .implementation = options.implementation});
+  if (plan.widens) y = pad(y, plan.widths);
   if (!bias.defined()) return y;
   Shape kept(y.shape().size(), 1);
-  kept[1] = shape[1];
+  kept[1] = channels;
   return y + reshape(bias, kept);
 }
 

@@ -22,6 +22,7 @@ class Padding {
   }
   Padding(const PerDim& each) : Padding(each.values()) {}
   Padding(std::initializer_list<std::pair<int64_t, int64_t>> sides) : sides_(sides) {}
+  explicit Padding(std::vector<std::pair<int64_t, int64_t>> sides) : sides_(std::move(sides)) {}
   Padding(const char* mode) : mode_(mode) {}
   Padding(std::string mode) : mode_(std::move(mode)) {}
 
