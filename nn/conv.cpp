@@ -1,0 +1,154 @@
+#include "pleat/nn/conv.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pleat/autograd/functions/conv.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/nn/init.h"
+#include "pleat/ops/conv/problem.h"
+
+namespace pleat::nn {
+namespace {
+
+/// Checks what can be checked without an input, and makes the weight [first, second, kernel...].
+template <class Options>
+Tensor make_weight(const std::string& module, int dims, const Options& o, int64_t first, int64_t second) {
+  const char* op = module.c_str();
+  check<ValueError>(o.in_channels.get() >= 1 && o.out_channels.get() >= 1,
+                    "{}: in_channels and out_channels must be at least 1, got {} and {}", module,
+                    o.in_channels.get(), o.out_channels.get());
+  check<ValueError>(
+      o.groups >= 1 && o.in_channels.get() % o.groups == 0 && o.out_channels.get() % o.groups == 0,
+      "{}: groups = {} must divide in_channels {} and out_channels {}", module, o.groups, o.in_channels.get(),
+      o.out_channels.get());
+  const auto kernel = o.kernel_size.get().expand(dims, op, "kernel_size");
+  const auto stride = o.stride.expand(dims, op, "stride");
+  const auto dilation = o.dilation.expand(dims, op, "dilation");
+  const auto positive = [&](const char* what, const std::vector<int64_t>& values) {
+    check<ValueError>(*std::min_element(values.begin(), values.end()) >= 1,
+                      "{}: {} must be at least 1, got [{}]", module, what, fmt::join(values, ", "));
+  };
+  positive("kernel_size", kernel);
+  positive("stride", stride);
+  positive("dilation", dilation);
+  ops::resolve_padding(op, o.padding, kernel, stride, dilation);
+  Shape shape{first, second};
+  shape.insert(shape.end(), kernel.begin(), kernel.end());
+  const Tensor weight = empty(shape, {.format = MemoryFormat::channels_last});
+  init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)});
+  return weight;
+}
+
+Tensor make_bias(const Tensor& weight, int64_t channels) {
+  const double bound = 1 / std::sqrt(static_cast<double>(init::fan_in_and_fan_out(weight).in));
+  return init::uniform_(empty({channels}), -bound, bound);
+}
+
+std::string padding_text(const Padding& padding) {
+  if (!padding.mode().empty()) return padding.mode();
+  std::vector<std::string> sides;
+  for (const auto& [low, high] : padding.sides())
+    sides.push_back(low == high ? std::to_string(low) : fmt::format("({}, {})", low, high));
+  return sides.size() == 1 ? sides[0] : fmt::format("({})", fmt::join(sides, ", "));
+}
+
+std::string per_dim_text(const PerDim& values) {
+  return values.values().size() == 1 ? std::to_string(values.values()[0])
+                                     : fmt::format("({})", fmt::join(values.values(), ", "));
+}
+
+/// "3, 16, kernel_size=(3, 3), stride=2, padding=1": what differs from the defaults.
+template <class Options>
+std::string describe(int64_t in, int64_t out, const Tensor& weight, const Tensor& bias, const Options& o) {
+  std::string text = fmt::format("{}, {}, kernel_size=({})", in, out,
+                                 fmt::join(weight.shape().begin() + 2, weight.shape().end(), ", "));
+  if (per_dim_text(o.stride) != "1") text += ", stride=" + per_dim_text(o.stride);
+  if (padding_text(o.padding) != "0") text += ", padding=" + padding_text(o.padding);
+  if constexpr (requires { o.output_padding; })
+    if (per_dim_text(o.output_padding) != "0") text += ", output_padding=" + per_dim_text(o.output_padding);
+  if (per_dim_text(o.dilation) != "1") text += ", dilation=" + per_dim_text(o.dilation);
+  if (o.groups != 1) text += fmt::format(", groups={}", o.groups);
+  if (!bias.defined()) text += ", bias=false";
+  if (!o.implementation.empty()) text += ", implementation=" + o.implementation;
+  return text;
+}
+
+}  // namespace
+
+template <int dims>
+Conv<dims>::Conv(ConvOptions o)
+    : weight(make_weight("Conv" + std::to_string(dims) + "d", dims, o, o.out_channels,
+                         o.in_channels / std::max<int64_t>(o.groups, 1))),
+      options{.stride = o.stride,
+              .padding = o.padding,
+              .dilation = o.dilation,
+              .groups = o.groups,
+              .implementation = o.implementation} {
+  if (o.bias) bias = make_bias(weight, o.out_channels);
+}
+
+template <int dims>
+Tensor Conv<dims>::forward(const Tensor& x) {
+  if constexpr (dims == 1)
+    return conv1d(x, weight, bias, options);
+  else if constexpr (dims == 2)
+    return conv2d(x, weight, bias, options);
+  else
+    return conv3d(x, weight, bias, options);
+}
+
+template <int dims>
+void Conv<dims>::members(Members& m) {
+  m("weight", weight);
+  m("bias", bias);
+}
+
+template <int dims>
+std::string Conv<dims>::options_text() const {
+  return describe(weight.size(1) * options.groups, weight.size(0), weight, bias, options);
+}
+
+template <int dims>
+ConvTranspose<dims>::ConvTranspose(ConvTransposeOptions o)
+    : weight(make_weight("ConvTranspose" + std::to_string(dims) + "d", dims, o, o.in_channels,
+                         o.out_channels / std::max<int64_t>(o.groups, 1))),
+      options{.stride = o.stride,
+              .padding = o.padding,
+              .output_padding = o.output_padding,
+              .dilation = o.dilation,
+              .groups = o.groups,
+              .implementation = o.implementation} {
+  if (o.bias) bias = make_bias(weight, o.out_channels);
+}
+
+template <int dims>
+Tensor ConvTranspose<dims>::forward(const Tensor& x) {
+  if constexpr (dims == 1)
+    return conv_transpose1d(x, weight, bias, options);
+  else if constexpr (dims == 2)
+    return conv_transpose2d(x, weight, bias, options);
+  else
+    return conv_transpose3d(x, weight, bias, options);
+}
+
+template <int dims>
+void ConvTranspose<dims>::members(Members& m) {
+  m("weight", weight);
+  m("bias", bias);
+}
+
+template <int dims>
+std::string ConvTranspose<dims>::options_text() const {
+  return describe(weight.size(0), weight.size(1) * options.groups, weight, bias, options);
+}
+
+template class Conv<1>;
+template class Conv<2>;
+template class Conv<3>;
+template class ConvTranspose<1>;
+template class ConvTranspose<2>;
+template class ConvTranspose<3>;
+
+}  // namespace pleat::nn

@@ -1,0 +1,73 @@
+#pragma once
+
+#include "pleat/nn/module.h"
+#include "pleat/nn/required.h"
+#include "pleat/ops/conv/options.h"
+
+namespace pleat::nn {
+
+struct ConvOptions {
+  Required<int64_t> in_channels;
+  Required<int64_t> out_channels;
+  Required<PerDim> kernel_size;
+  PerDim stride = 1;
+  Padding padding = 0;
+  PerDim dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  std::string implementation = {};  ///< of all passes; empty: see pleat::ConvOptions
+};
+
+/// Convolution of [N, C, spatial...] with `dims` spatial dimensions; formula and errors:
+/// autograd/functions/conv.h. weight [out, in / groups, kernel...] and bias [out] start uniform on [-b, b], b
+/// = 1 / sqrt(in / groups * taps). The weight lies channels-last in memory, as the fast implementations read
+/// it. Throws ValueError for options that make no sense.
+template <int dims>
+class Conv : public Module {
+ public:
+  explicit Conv(ConvOptions options);
+  Tensor forward(const Tensor& x) override;
+  void members(Members& m) override;
+  std::string type_name() const override { return "Conv" + std::to_string(dims) + "d"; }
+  std::string options_text() const override;
+
+  Tensor weight, bias;
+  pleat::ConvOptions options;
+};
+
+using Conv1d = Conv<1>;
+using Conv2d = Conv<2>;
+using Conv3d = Conv<3>;
+
+struct ConvTransposeOptions {
+  Required<int64_t> in_channels;
+  Required<int64_t> out_channels;
+  Required<PerDim> kernel_size;
+  PerDim stride = 1;
+  Padding padding = 0;
+  PerDim output_padding = 0;
+  PerDim dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  std::string implementation = {};
+};
+
+/// Transposed convolution; weight [in, out / groups, kernel...], bias [out].
+template <int dims>
+class ConvTranspose : public Module {
+ public:
+  explicit ConvTranspose(ConvTransposeOptions options);
+  Tensor forward(const Tensor& x) override;
+  void members(Members& m) override;
+  std::string type_name() const override { return "ConvTranspose" + std::to_string(dims) + "d"; }
+  std::string options_text() const override;
+
+  Tensor weight, bias;
+  pleat::ConvTransposeOptions options;
+};
+
+using ConvTranspose1d = ConvTranspose<1>;
+using ConvTranspose2d = ConvTranspose<2>;
+using ConvTranspose3d = ConvTranspose<3>;
+
+}  // namespace pleat::nn

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/nn/module.h"
+
+namespace pleat::nn {
+
+struct FlattenOptions {
+  int64_t first = 1;
+  int64_t last = -1;
+};
+
+/// Dimensions `first` to `last` made one: [N, C, H, W] to [N, C * H * W].
+class Flatten : public Module {
+ public:
+  explicit Flatten(FlattenOptions options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x) override { return flatten(x, options.first, options.last); }
+  std::string type_name() const override { return "Flatten"; }
+
+  FlattenOptions options;
+};
+
+struct UnflattenOptions {
+  int64_t dim = 1;
+  Shape sizes;
+};
+
+/// Dimension `dim` made several; one size may be -1.
+class Unflatten : public Module {
+ public:
+  explicit Unflatten(UnflattenOptions options_) : options(std::move(options_)) {}
+  Tensor forward(const Tensor& x) override { return unflatten(x, options.dim, options.sizes); }
+  std::string type_name() const override { return "Unflatten"; }
+
+  UnflattenOptions options;
+};
+
+}  // namespace pleat::nn

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "pleat/nn/module.h"
+#include "pleat/nn/required.h"
+
+namespace pleat::nn {
+
+struct LinearOptions {
+  Required<int64_t> in_features;
+  Required<int64_t> out_features;
+  bool bias = true;
+};
+
+/// y = x W^T + b for x [..., in_features]: y [..., out_features]. weight [out, in] and bias [out] start
+/// uniform on
+/// [-b, b] with b = 1 / sqrt(in_features). Throws ValueError unless both numbers are at least 1.
+class Linear : public Module {
+ public:
+  explicit Linear(LinearOptions options);
+  Tensor forward(const Tensor& x) override;
+  void members(Members& m) override;
+  std::string type_name() const override { return "Linear"; }
+  std::string options_text() const override;
+
+  Tensor weight, bias;
+};
+
+}  // namespace pleat::nn

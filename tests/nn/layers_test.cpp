@@ -1,0 +1,135 @@
+// Modules with parameters and pooling: what they hold, how they begin, what they refuse. Their functions are
+// tested where they are.
+
+#include <algorithm>
+#include <cmath>
+
+#include "pleat/autograd/functions/conv.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/random.h"
+#include "pleat/nn/activation.h"
+#include "pleat/nn/containers.h"
+#include "pleat/nn/conv.h"
+#include "pleat/nn/flatten.h"
+#include "pleat/nn/linear.h"
+#include "pleat/nn/norm.h"
+#include "pleat/nn/pool.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<std::string> names_of(const nn::Module& module) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : module.state_dict()) names.push_back(name);
+  return names;
+}
+
+double largest(const Tensor& x) {
+  double result = 0;
+  for (const double v : x.to_vector<double>()) result = std::max(result, std::abs(v));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("modules hold PyTorch's names and shapes", "[nn]") {
+  nn::Conv2d conv{{.in_channels = 4, .out_channels = 6, .kernel_size = {3, 5}, .groups = 2}};
+  CHECK(conv.weight.shape() == Shape{6, 2, 3, 5});
+  CHECK(conv.weight.is_contiguous(MemoryFormat::channels_last));
+  CHECK(names_of(conv) == std::vector<std::string>{"bias", "weight"});
+  nn::ConvTranspose3d transposed{
+      {.in_channels = 4, .out_channels = 6, .kernel_size = 2, .groups = 2, .bias = false}};
+  CHECK(transposed.weight.shape() == Shape{4, 3, 2, 2, 2});
+  CHECK(names_of(transposed) == std::vector<std::string>{"weight"});
+  nn::BatchNorm2d norm{{.num_features = 3}};
+  CHECK(names_of(norm) ==
+        std::vector<std::string>{"bias", "num_batches_tracked", "running_mean", "running_var", "weight"});
+  CHECK(norm.parameters().size() == 2);
+  nn::BatchNorm1d bare{{.num_features = 3, .affine = false, .track_running_stats = false}};
+  CHECK(names_of(bare).empty());
+}
+
+TEST_CASE("weights and biases start in PyTorch's ranges", "[nn]") {
+  manual_seed(1);
+  nn::Conv2d conv{{.in_channels = 16, .out_channels = 32, .kernel_size = 3}};
+  const double bound = 1 / std::sqrt(16.0 * 9);
+  CHECK(largest(conv.weight) <= bound);
+  CHECK(largest(conv.weight) > 0.99 * bound);
+  CHECK(largest(conv.bias) <= bound);
+  nn::Linear linear{{.in_features = 100, .out_features = 50}};
+  CHECK(largest(linear.weight) <= 0.1);
+  CHECK(largest(linear.weight) > 0.099);
+  CHECK(largest(linear.bias) <= 0.1);
+}
+
+TEST_CASE("modules compute their functions", "[nn]") {
+  manual_seed(2);
+  nn::Conv2d conv{{.in_channels = 3, .out_channels = 4, .kernel_size = 3, .stride = 2, .padding = 1}};
+  const Tensor x = randn({2, 3, 7, 7});
+  CHECK(conv(x).to_vector() == conv2d(x, conv.weight, conv.bias, {.stride = 2, .padding = 1}).to_vector());
+  nn::ConvTranspose2d up{{.in_channels = 3, .out_channels = 2, .kernel_size = 2, .stride = 2}};
+  CHECK(up(x).shape() == Shape{2, 2, 14, 14});
+  nn::Sequential net{nn::Conv1d{{.in_channels = 3, .out_channels = 8, .kernel_size = 3, .padding = "same"}},
+                     nn::BatchNorm1d{{.num_features = 8}},
+                     nn::ReLU{},
+                     nn::MaxPool1d{{.kernel_size = 2}},
+                     nn::AdaptiveAvgPool1d{{.output_size = 2}},
+                     nn::Flatten{},
+                     nn::Linear{{.in_features = 16, .out_features = 5}},
+                     nn::Softmax{}};
+  const Tensor y = net(randn({4, 3, 10}));
+  CHECK(y.shape() == Shape{4, 5});
+  CHECK(sum(y).item() == Approx(4));
+}
+
+TEST_CASE("batch norm counts batches in training only", "[nn]") {
+  nn::BatchNorm2d norm{{.num_features = 2}};
+  const Tensor x = randn({4, 2, 3, 3});
+  norm(x);
+  norm(x);
+  CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
+  const auto mean = norm.running_mean.to_vector();
+  norm.eval();
+  norm(x);
+  CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
+  CHECK(norm.running_mean.to_vector() == mean);
+  nn::BatchNorm2d cumulative{{.num_features = 2, .momentum = std::nullopt}};
+  cumulative(x);
+  const auto first = cumulative.running_mean.to_vector();
+  cumulative(x);
+  for (std::size_t c = 0; c < 2; ++c) CHECK(cumulative.running_mean.to_vector()[c] == Approx(first[c]));
+}
+
+TEST_CASE("modules refuse options that make no sense", "[nn]") {
+  CHECK_THROWS_WITH((nn::Conv2d{{.in_channels = 0, .out_channels = 4, .kernel_size = 3}}),
+                    Contains("Conv2d: in_channels and out_channels must be at least 1"));
+  CHECK_THROWS_AS((nn::Conv2d{{.in_channels = 3, .out_channels = 4, .kernel_size = 3, .groups = 2}}),
+                  ValueError);
+  CHECK_THROWS_AS((nn::Conv2d{{.in_channels = 3, .out_channels = 4, .kernel_size = 3, .groups = 0}}),
+                  ValueError);
+  CHECK_THROWS_AS((nn::Conv2d{{.in_channels = 3, .out_channels = 4, .kernel_size = {3, 3, 3}}}), ShapeError);
+  CHECK_THROWS_AS((nn::Conv2d{{.in_channels = 3, .out_channels = 4, .kernel_size = 3, .stride = 0}}),
+                  ValueError);
+  CHECK_THROWS_AS((nn::Conv2d{{.in_channels = 3, .out_channels = 4, .kernel_size = 3, .padding = "full"}}),
+                  ValueError);
+  CHECK_THROWS_AS((nn::Linear{{.in_features = 3, .out_features = 0}}), ValueError);
+  CHECK_THROWS_AS((nn::BatchNorm2d{{.num_features = 0}}), ValueError);
+  CHECK_THROWS_AS((nn::BatchNorm2d{{.num_features = 2, .eps = 0}}), ValueError);
+  nn::BatchNorm2d norm{{.num_features = 3}};
+  CHECK_THROWS_WITH(norm(zeros({2, 3})), Contains("BatchNorm2d: needs [N, C, spatial...]"));
+}
+
+TEST_CASE("modules print their options", "[nn]") {
+  CHECK(nn::Conv2d{{.in_channels = 3, .out_channels = 16, .kernel_size = 3, .padding = 1, .bias = false}}
+            .options_text() == "3, 16, kernel_size=(3, 3), padding=1, bias=false");
+  CHECK(nn::Linear{{.in_features = 3, .out_features = 2}}.options_text() == "3, 2");
+  CHECK(nn::MaxPool2d{{.kernel_size = 2}}.options_text() == "kernel_size=2");
+  CHECK(nn::BatchNorm3d{{.num_features = 8}}.options_text() == "8");
+  CHECK(nn::BatchNorm3d{{.num_features = 8}}.type_name() == "BatchNorm3d");
+}
