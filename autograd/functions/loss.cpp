@@ -1,0 +1,90 @@
+#include "pleat/autograd/functions/loss.h"
+
+#include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/functions/softmax.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/create.h"
+
+namespace pleat {
+namespace {
+
+int64_t class_dim(const Tensor& logits) { return logits.rank() == 1 ? 0 : 1; }
+
+/// The derivative of a loss by the distance, in differentiable functions.
+Tensor slope(const Tensor& distance, ops::DistanceLoss loss) {
+  using Kind = ops::DistanceLoss::Kind;
+  switch (loss.width == 0 && loss.kind == Kind::smooth_absolute ? Kind::absolute : loss.kind) {
+    case Kind::squared:
+      return distance * 2;
+    case Kind::absolute:
+      return sign(distance);
+    case Kind::smooth_absolute:
+      return clamp(distance / loss.width, {.min = -1, .max = 1});
+    case Kind::huber:
+      break;
+  }
+  return clamp(distance, {.min = -loss.width, .max = loss.width});
+}
+
+}  // namespace
+
+Tensor class_cross_entropies(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                             ClassLossOptions options) {
+  const ops::CrossEntropy y = ops::cross_entropy_forward(logits, target, weight, options);
+  return record("cross_entropy", y.losses,
+                {grad_of(logits, [logits = saved(logits), logsumexp = saved(y.logsumexp),
+                                  target = saved(target), weight = saved(weight), options](const Tensor& dy) {
+                  if (!grad_enabled())
+                    return ops::cross_entropy_backward(dy, *logits, *logsumexp, *target, *weight, options);
+                  const int64_t dim = class_dim(*logits);
+                  const Tensor shares = ops::class_shares(*logits, *target, *weight, options);
+                  return unsqueeze(dy, dim) * (softmax(*logits, dim) * sum(shares, dim, true) - shares);
+                })});
+}
+
+Tensor nll_losses(const Tensor& x, const Tensor& target, const Tensor& weight, int64_t ignore_index) {
+  return record(
+      "nll_loss", ops::nll_forward(x, target, weight, ignore_index),
+      {grad_of(
+          x, [x = saved(x), target = saved(target), weight = saved(weight), ignore_index](const Tensor& dy) {
+            if (!grad_enabled()) return ops::nll_backward(dy, *x, *target, *weight, ignore_index);
+            const Tensor shares = ops::class_shares(*x, *target, *weight, {.ignore_index = ignore_index});
+            return unsqueeze(-dy, class_dim(*x)) * shares;
+          })});
+}
+
+Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, ops::DistanceLoss loss) {
+  return record(
+      op, ops::distance_loss(op, x, target, loss), {x, target},
+      [op, x = saved(x), target = saved(target), loss](const Tensor& dy, const Needs& needs) -> Grads {
+        const Tensor dx = grad_enabled() ? dy * slope(*x - *target, loss)
+                                         : ops::distance_loss_backward(op, dy, *x, *target, loss);
+        return {dx, needs[1] ? -dx : Tensor()};
+      });
+}
+
+Tensor binary_cross_entropies(const Tensor& x, const Tensor& target, const Tensor& pos_weight) {
+  const auto positive = [dtype = x.dtype()](const Saved& weight) {
+    return (*weight).defined() ? *weight - 1 : scalar(0.0, dtype);
+  };
+  return record("bce_with_logits", ops::binary_cross_entropy(x, target, pos_weight),
+                {grad_of(x,
+                         [x = saved(x), target = saved(target), weight = saved(pos_weight),
+                          positive](const Tensor& dy) {
+                           if (!grad_enabled())
+                             return ops::binary_cross_entropy_backward(dy, *x, *target, *weight);
+                           return dy * ((1 - *target) - (positive(weight) * *target + 1) * sigmoid(-*x));
+                         }),
+                 grad_of(target, [x = saved(x), weight = saved(pos_weight), positive](const Tensor& dy) {
+                   // log(1 + exp(-x)) without overflow.
+                   const Tensor softplus = log1p(exp(-abs(*x))) + relu(-*x);
+                   return dy * (positive(weight) * softplus - *x);
+                 })});
+}
+
+}  // namespace pleat

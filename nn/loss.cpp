@@ -1,0 +1,133 @@
+#include "pleat/nn/loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/loss.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/select.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/functions/softmax.h"
+#include "pleat/core/format.h"
+
+namespace pleat {
+namespace {
+
+using ops::DistanceLoss;
+
+Tensor reduced(const Tensor& losses, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::none:
+      return losses;
+    case Reduction::mean:
+      return mean(losses);
+    case Reduction::sum:
+      return sum(losses);
+    case Reduction::batch_mean:
+      break;
+  }
+  return sum(losses) / static_cast<double>(losses.rank() == 0 ? 1 : losses.size(0));
+}
+
+/// The mean of class losses divides by what the targets weigh.
+Tensor reduced_by_weight(const Tensor& losses, const Tensor& logits, const Tensor& target,
+                         const Tensor& weight, int64_t ignore_index, Reduction reduction) {
+  if (reduction != Reduction::mean) return reduced(losses, reduction);
+  return sum(losses) / sum(ops::target_weights(logits, target, weight, ignore_index)).to(losses.dtype());
+}
+
+Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& target,
+                                      const CrossEntropyOptions& options) {
+  check<DTypeError>(is_floating(logits.dtype()), "cross_entropy: the input must be floating, got {}", logits);
+  check<ShapeError>(logits.rank() >= 1, "cross_entropy: the input must be [C] or [N, C, ...], got {}",
+                    logits);
+  check<ShapeError>(
+      target.shape() == logits.shape(),
+      "cross_entropy: a floating target holds probabilities and must have the input's shape, got input {} "
+      "and target {}; class indices are integers",
+      logits, target);
+  const int64_t dim = logits.rank() == 1 ? 0 : 1;
+  const int64_t classes = logits.size(dim);
+  const double smoothing = options.label_smoothing;
+  check<ValueError>(smoothing >= 0 && smoothing <= 1,
+                    "cross_entropy: label_smoothing must lie in [0, 1], got {}", smoothing);
+  Tensor shares = target;
+  if (smoothing > 0) shares = shares * (1 - smoothing) + smoothing / static_cast<double>(classes);
+  if (options.weight.defined()) {
+    check<ShapeError>(options.weight.shape() == Shape{classes},
+                      "cross_entropy: the weight must be [{}], one number for each class, got {}", classes,
+                      options.weight);
+    Shape along(logits.shape().size(), 1);
+    along[static_cast<std::size_t>(dim)] = classes;
+    shares = shares * reshape(options.weight, along);
+  }
+  return reduced(-sum(log_softmax(logits, dim) * shares, dim), options.reduction);
+}
+
+void check_pair(const char* op, const Tensor& input, const Tensor& target) {
+  check<ShapeError>(input.shape() == target.shape(),
+                    "{}: input and target must have one shape, got {} and {}; reshape or expand one of them",
+                    op, input, target);
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  if (is_floating(target.dtype())) return cross_entropy_of_probabilities(logits, target, options);
+  const Tensor losses = class_cross_entropies(
+      logits, target, options.weight,
+      {.ignore_index = options.ignore_index, .label_smoothing = options.label_smoothing});
+  return reduced_by_weight(losses, logits, target, options.weight, options.ignore_index, options.reduction);
+}
+
+Tensor nll_loss(const Tensor& input, const Tensor& target, const NllOptions& options) {
+  const Tensor losses = nll_losses(input, target, options.weight, options.ignore_index);
+  return reduced_by_weight(losses, input, target, options.weight, options.ignore_index, options.reduction);
+}
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, LossOptions options) {
+  return reduced(distance_losses("mse_loss", input, target, {DistanceLoss::Kind::squared}),
+                 options.reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, LossOptions options) {
+  return reduced(distance_losses("l1_loss", input, target, {DistanceLoss::Kind::absolute}),
+                 options.reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, SmoothL1Options options) {
+  check<ValueError>(options.beta >= 0 && std::isfinite(options.beta),
+                    "smooth_l1_loss: beta must be at least 0, got {}", options.beta);
+  return reduced(
+      distance_losses("smooth_l1_loss", input, target, {DistanceLoss::Kind::smooth_absolute, options.beta}),
+      options.reduction);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, HuberOptions options) {
+  check<ValueError>(options.delta > 0 && std::isfinite(options.delta),
+                    "huber_loss: delta must be above 0, got {}", options.delta);
+  return reduced(distance_losses("huber_loss", input, target, {DistanceLoss::Kind::huber, options.delta}),
+                 options.reduction);
+}
+
+Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {
+  for (const Tensor& weight : {options.weight, options.pos_weight})
+    check<ShapeError>(
+        !weight.defined() || broadcast(logits.shape(), weight.shape(), "bce_with_logits") == logits.shape(),
+        "bce_with_logits: the weight {} does not broadcast to the input {}", weight, logits);
+  Tensor losses = binary_cross_entropies(logits, target, options.pos_weight);
+  if (options.weight.defined()) losses = losses * options.weight;
+  return reduced(losses, options.reduction);
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, KlDivOptions options) {
+  check_pair("kl_div", input, target);
+  if (options.log_target) return reduced(exp(target) * (target - input), options.reduction);
+  const Tensor positive = masked_fill(target, target == 0, 1);
+  return reduced(target * (log(positive) - input), options.reduction);
+}
+
+}  // namespace pleat

@@ -1,0 +1,301 @@
+#include "pleat/nn/loss.h"
+
+#include <cmath>
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/softmax.h"
+#include "pleat/autograd/gradcheck.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/loss/class_loss.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Tensor random(Shape shape, uint64_t seed = 17) {
+  Generator generator(seed);
+  const Tensor x = empty(std::move(shape), {.dtype = float64});
+  fill_normal_(x, 0, 1.5, generator);
+  return x;
+}
+
+Tensor positive(Shape shape, uint64_t seed) {
+  Generator generator(seed);
+  const Tensor x = empty(std::move(shape), {.dtype = float64});
+  fill_uniform_(x, 0.1, 1, generator);
+  return x;
+}
+
+Reduction reduction_of(const test::Json& options) {
+  const std::string name = options["reduction"];
+  if (name == "none") return Reduction::none;
+  if (name == "sum") return Reduction::sum;
+  return name == "mean" ? Reduction::mean : Reduction::batch_mean;
+}
+
+using Inputs = std::map<std::string, Tensor>;
+
+Tensor get(const Inputs& inputs, const std::string& name) {
+  const auto found = inputs.find(name);
+  return found == inputs.end() ? Tensor() : found->second;
+}
+
+/// The loss of a recorded case.
+Tensor loss_of(const std::string& op, const Inputs& in, const test::Json& options) {
+  const Reduction reduction = reduction_of(options);
+  const Tensor x = get(in, "input");
+  const Tensor t = get(in, "target");
+  if (op == "cross_entropy")
+    return cross_entropy(x, t,
+                         {.weight = get(in, "weight"),
+                          .ignore_index = options["ignore_index"],
+                          .label_smoothing = options["label_smoothing"],
+                          .reduction = reduction});
+  if (op == "nll_loss")
+    return nll_loss(
+        x, t, {.weight = get(in, "weight"), .ignore_index = options["ignore_index"], .reduction = reduction});
+  if (op == "mse_loss") return mse_loss(x, t, {reduction});
+  if (op == "l1_loss") return l1_loss(x, t, {reduction});
+  if (op == "smooth_l1_loss") return smooth_l1_loss(x, t, {.beta = options["beta"], .reduction = reduction});
+  if (op == "huber_loss") return huber_loss(x, t, {.delta = options["delta"], .reduction = reduction});
+  if (op == "kl_div") return kl_div(x, t, {.log_target = options["log_target"], .reduction = reduction});
+  return bce_with_logits(
+      x, t, {.weight = get(in, "weight"), .pos_weight = get(in, "pos_weight"), .reduction = reduction});
+}
+
+/// ||a - b|| / ||b||, or ||a|| where b is 0.
+double distance(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  const double size = ops::norm(b).item<double>();
+  const double apart = ops::norm(ops::subtract(a, b)).item<double>();
+  return size > 0 ? apart / size : apart;
+}
+
+const std::vector<std::string> recorded = {
+    "cross_entropy",  "nll_loss",   "mse_loss", "l1_loss",
+    "smooth_l1_loss", "huber_loss", "kl_div",   "binary_cross_entropy_with_logits"};
+
+}  // namespace
+
+TEST_CASE("losses and their gradients agree with PyTorch") {
+  for (const std::string& op : recorded)
+    for (const test::Json& wanted : test::fixture_cases("losses", op)) {
+      const Tensor y_right = test::tensor_from(wanted["outputs"]["y"]);
+      const Tensor dy = test::tensor_from(wanted["grad_output"]);
+      const Inputs grads = test::tensors_from(wanted["grads"]);
+      for (const DType dtype : {float64, float32})
+        for (const bool channels_last : {false, true}) {
+          INFO(wanted["name"].get<std::string>()
+               << " " << name(dtype) << (channels_last ? " channels_last" : ""));
+          Inputs inputs = test::tensors_from(wanted["inputs"]);
+          if (channels_last && inputs.at("input").rank() < 3) continue;
+          for (auto& [name, tensor] : inputs) {
+            if (!is_floating(tensor.dtype())) continue;
+            tensor = ops::cast(tensor, dtype);
+            if (channels_last && tensor.rank() >= 3)
+              tensor = ops::to_format(tensor, MemoryFormat::channels_last);
+            if (grads.contains(name)) tensor.set_requires_grad();
+          }
+          const Tensor y = loss_of(op, inputs, wanted["options"]);
+          y.backward(ops::cast(dy, dtype));
+          const double tolerance = dtype == float64 ? 1e-12 : 1e-5;
+          CHECK(y.dtype() == dtype);
+          CHECK(distance(y.detach(), y_right) < tolerance);
+          for (const auto& [name, right] : grads) {
+            INFO("gradient of " << name);
+            CHECK(distance(inputs.at(name).grad(), right) < tolerance);
+          }
+        }
+    }
+}
+
+TEST_CASE("gradients of class losses") {
+  const Tensor weight = tensor({0.5, 2.0, 1.5}, float64);
+  const Tensor rows = random({4, 3});
+  const Tensor image = random({2, 3, 2, 2});
+  const Tensor row_targets = tensor({2, 0, -100, 1});
+  const Tensor image_targets = tensor({{{0, 1}, {2, -100}}, {{1, 1}, {0, 2}}});
+  struct Layout {
+    Tensor x;
+    Tensor target;
+  };
+  for (const Layout& layout :
+       {Layout{rows, row_targets}, Layout{ops::transpose(random({3, 4}), 0, 1), row_targets},
+        Layout{ops::slice(random({4, 6}), 1, 0, 6, 2), row_targets}, Layout{image, image_targets},
+        Layout{ops::to_format(image, MemoryFormat::channels_last), image_targets},
+        Layout{random({3}), scalar(2)}})
+    for (const Tensor& w : {Tensor(), weight})
+      for (const double smoothing : {0.0, 0.2})
+        for (const Reduction reduction : {Reduction::none, Reduction::mean}) {
+          INFO(layout.x.describe() << " smoothing " << smoothing);
+          const auto indices = [&](const std::vector<Tensor>& t) {
+            return cross_entropy(t[0], layout.target,
+                                 {.weight = w, .label_smoothing = smoothing, .reduction = reduction});
+          };
+          CHECK(gradcheck(indices, {layout.x}));
+          CHECK(gradgradcheck(indices, {layout.x}));
+          const auto probabilities = [&](const std::vector<Tensor>& t) {
+            return cross_entropy(t[0], t[1],
+                                 {.weight = w, .label_smoothing = smoothing, .reduction = reduction});
+          };
+          const Tensor p = positive(layout.x.shape(), 3);
+          CHECK(gradcheck(probabilities, {layout.x, p}));
+          CHECK(gradgradcheck(probabilities, {layout.x, p}));
+          const auto nll = [&](const std::vector<Tensor>& t) {
+            return nll_loss(t[0] * t[0], layout.target, {.weight = w, .reduction = reduction});
+          };
+          CHECK(gradcheck(nll, {layout.x}));
+          CHECK(gradgradcheck(nll, {layout.x}));
+        }
+}
+
+TEST_CASE("gradients of losses of elements") {
+  const Tensor target = random({3, 4}, 5);
+  for (const Tensor& x : {random({3, 4}), ops::transpose(random({4, 3}), 0, 1)})
+    for (const Reduction reduction : {Reduction::none, Reduction::mean, Reduction::batch_mean}) {
+      const auto check = [&](const auto& loss, const Tensor& t) {
+        const auto f = [&](const std::vector<Tensor>& in) { return loss(in[0], in[1]); };
+        CHECK(gradcheck(f, {x, t}));
+        CHECK(gradgradcheck(f, {x, t}));
+      };
+      check([&](auto& a, auto& t) { return mse_loss(a, t, {reduction}); }, target);
+      check([&](auto& a, auto& t) { return l1_loss(a, t, {reduction}); }, target);
+      for (const double width : {0.5, 1.0, 3.0}) {
+        check([&](auto& a, auto& t) { return smooth_l1_loss(a, t, {.beta = width, .reduction = reduction}); },
+              target);
+        check([&](auto& a, auto& t) { return huber_loss(a, t, {.delta = width, .reduction = reduction}); },
+              target);
+      }
+      check([&](auto& a, auto& t) { return smooth_l1_loss(a, t, {.beta = 0, .reduction = reduction}); },
+            target);
+      const Tensor share = positive({3, 4}, 9);
+      check([&](auto& a, auto& t) { return bce_with_logits(a, t, {.reduction = reduction}); }, share);
+      const Tensor weight = positive({3, 1}, 10);
+      const Tensor pos_weight = positive({4}, 11) * 3;
+      check(
+          [&](auto& a, auto& t) {
+            return bce_with_logits(a, t,
+                                   {.weight = weight, .pos_weight = pos_weight, .reduction = reduction});
+          },
+          share);
+      check([&](auto& a, auto& t) { return kl_div(a, t, {.reduction = reduction}); }, share);
+      check([&](auto& a, auto& t) { return kl_div(a, t, {.log_target = true, .reduction = reduction}); },
+            target);
+    }
+}
+
+TEST_CASE("the fused backward of cross_entropy is that of its formula, on more than one block") {
+  for (const Shape& shape : {Shape{300, 70}, Shape{3, 5, 13, 17}, Shape{2, 300, 7}}) {
+    const Tensor x = random(shape).set_requires_grad();
+    Shape target_shape = shape;
+    target_shape.erase(target_shape.begin() + 1);
+    const Tensor target = empty(target_shape, {.dtype = int64});
+    for (int64_t i = 0; i < target.numel(); ++i) target.data<int64_t>()[i] = i * 31 % shape[1];
+    target.data<int64_t>()[1] = -100;
+    cross_entropy(x, target, {.label_smoothing = 0.1}).backward();
+    const Tensor fused = x.grad();
+    x.set_grad({});
+    nll_loss(log_softmax(x, 1) * 0.9, target).backward();
+    const Tensor shares = ops::class_shares(x, target, {}, {.label_smoothing = 1});
+    const Tensor smooth = -sum(log_softmax(x, 1) * shares) / static_cast<double>(target.numel() - 1);
+    (smooth * 0.1).backward();
+    CHECK(distance(fused, x.grad()) < 1e-12);
+  }
+}
+
+TEST_CASE("cross_entropy stands large logits and empty batches") {
+  const Tensor x = tensor({{1000.0, -1000.0}, {0.0, 800.0}}).set_requires_grad();
+  const Tensor y = cross_entropy(x, tensor({1, 1}), {.reduction = Reduction::none});
+  CHECK(y.to_vector() == std::vector<float>{2000, 0});
+  sum(y).backward();
+  CHECK(x.grad().to_vector() == std::vector<float>{1, -1, 0, 0});
+
+  const Tensor none = zeros({0, 3}).set_requires_grad();
+  const Tensor no_targets = zeros({0}, {.dtype = int64});
+  CHECK(std::isnan(cross_entropy(none, no_targets).item()));
+  cross_entropy(none, no_targets, {.reduction = Reduction::sum}).backward();
+  CHECK(none.grad().shape() == Shape{0, 3});
+  CHECK(std::isnan(cross_entropy(zeros({2, 3}), tensor({-100, -100})).item()));
+  CHECK(cross_entropy(zeros({2, 3}), tensor({-100, -100}), {.reduction = Reduction::sum}).item() == 0);
+  CHECK(mse_loss(zeros({0, 2}), zeros({0, 2}), {Reduction::sum}).item() == 0);
+}
+
+TEST_CASE("losses take half types and integer class indices of any type") {
+  const Tensor x = ops::cast(random({4, 3}), float16).set_requires_grad();
+  for (const DType dtype : {uint8, int32, int64}) {
+    const Tensor y = cross_entropy(x, tensor({0, 1, 2, 1}, dtype));
+    CHECK(y.dtype() == float16);
+    y.backward();
+    CHECK(x.grad().dtype() == float16);
+  }
+  CHECK(mse_loss(tensor({1, 2}), tensor({2, 4})).item() == 2.5);
+  CHECK(mse_loss(tensor({1.0, 2.0}), tensor({2.0, 4.0}), {Reduction::batch_mean}).item() == 2.5);
+}
+
+TEST_CASE("bad arguments of losses are explained") {
+  const Tensor x = zeros({2, 3});
+  CHECK_THROWS_AS(cross_entropy(x, tensor({0, 3})), IndexError);
+  CHECK_THROWS_WITH(
+      cross_entropy(x, tensor({0, 3})),
+      "cross_entropy: class 3 of target number 1 lies outside [0, 3) (and is not ignore_index, -100); input "
+      "[2, 3] float32 cpu");
+  CHECK_THROWS_WITH(nll_loss(x, tensor({-1, 0})),
+                    Contains("nll_loss: class -1 of target number 0 lies outside [0, 3)"));
+  CHECK_THROWS_WITH(
+      cross_entropy(x, tensor({0, 1, 2})),
+      "cross_entropy: 3 classes of input [2, 3] float32 cpu need class indices of shape [2], got [3] int64 "
+      "cpu");
+  CHECK_THROWS_AS(cross_entropy(x, tensor({true, false})), DTypeError);
+  CHECK_THROWS_AS(cross_entropy(tensor({{1, 2}}), tensor({0})), DTypeError);
+  CHECK_THROWS_WITH(cross_entropy(x, zeros({2})), Contains("must have the input's shape"));
+  CHECK_THROWS_WITH(cross_entropy(x, tensor({0, 1}), {.weight = ones({2})}),
+                    Contains("the weight must be [3], one number for each class, got [2]"));
+  CHECK_THROWS_WITH(cross_entropy(x, x, {.weight = ones({2})}), Contains("the weight must be [3]"));
+  CHECK_THROWS_WITH(cross_entropy(x, tensor({0, 1}), {.label_smoothing = 1.5}),
+                    Contains("label_smoothing must lie in [0, 1], got 1.5"));
+  CHECK_THROWS_WITH(cross_entropy(x, x, {.label_smoothing = -1}), Contains("label_smoothing"));
+  CHECK_THROWS_AS(cross_entropy(scalar(1.0), scalar(0)), ShapeError);
+  CHECK_THROWS_WITH(mse_loss(x, zeros({2, 1})),
+                    "mse_loss: input and target must have one shape, got [2, 3] float32 cpu "
+                    "and [2, 1] float32 cpu; reshape or expand one of them");
+  CHECK_THROWS_WITH(kl_div(x, zeros({3})), Contains("kl_div: input and target must have one shape"));
+  CHECK_THROWS_WITH(bce_with_logits(x, zeros({3})),
+                    Contains("bce_with_logits: input and target must have one shape"));
+  CHECK_THROWS_WITH(bce_with_logits(x, x, {.weight = ones({2})}), Contains("bce_with_logits"));
+  CHECK_THROWS_WITH(bce_with_logits(x, x, {.pos_weight = ones({4, 2, 3})}),
+                    Contains("does not broadcast to the input"));
+  CHECK_THROWS_WITH(smooth_l1_loss(x, x, {.beta = -1}), Contains("beta must be at least 0, got -1"));
+  CHECK_THROWS_WITH(huber_loss(x, x, {.delta = 0}), Contains("delta must be above 0, got 0"));
+}
+
+TEST_CASE("cross_entropy gives the same bits for any number of threads") {
+  const int before = num_threads();
+  const auto results = [&](int threads) {
+    set_num_threads(threads);
+    std::vector<std::vector<float>> values;
+    for (const Shape& shape : {Shape{2000, 50}, Shape{4, 5, 60, 50}}) {
+      const Tensor x = ops::cast(random(shape), float32).set_requires_grad();
+      Shape target_shape = shape;
+      target_shape.erase(target_shape.begin() + 1);
+      const Tensor y = cross_entropy(x, zeros(target_shape, {.dtype = int64}), {.label_smoothing = 0.1});
+      y.backward();
+      values.push_back(y.to_vector());
+      values.push_back(x.grad().to_vector());
+    }
+    return values;
+  };
+  const auto one = results(1);
+  CHECK(results(2) == one);
+  CHECK(results(3) == one);
+  set_num_threads(before);
+}
