@@ -1,7 +1,6 @@
 #include <iostream>
 
-#include <pleat/autograd/functions/arithmetic.h>
-#include <pleat/core/create.h>
+#include <pleat/pleat.h>
 
 // d(x * x)/dx = 2 x through the installed headers and library.
 int main() {
