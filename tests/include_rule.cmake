@@ -6,6 +6,7 @@
 #   - every header has #pragma once;
 #   - a public header includes only Pleat's public headers and the standard library. A header is private (not installed)
 #     when its first five lines hold the line comment "Private header: not installed.";
+#   - pleat.h includes every public header;
 #   - the examples include public headers only, as a user would.
 cmake_minimum_required(VERSION 3.24)
 
@@ -19,7 +20,7 @@ set(allowed_data core ops io)
 set(allowed_profile core)
 set(allowed_dist core ops autograd nn)
 set(library core ops autograd nn io data profile dist)
-set(allowed_bench ${library})
+set(allowed_bench ${library} examples)
 set(allowed_examples ${library})
 set(allowed_tests ${library} bench examples)
 set(folders ${library} bench examples tests)
@@ -100,6 +101,10 @@ function(check_file file)
       is_private(${file} private)
       if(NOT private)
         set(kind public)
+        string(FIND "${umbrella_text}" "#include \"pleat/${file}\"" place)
+        if(place EQUAL -1 AND NOT file STREQUAL "pleat.h")
+          breach(${file} "pleat.h includes every public header, but not this one")
+        endif()
       endif()
     endif()
   endif()
@@ -126,6 +131,10 @@ endforeach()
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${patterns})
 file(GLOB umbrella RELATIVE ${ROOT} ${ROOT}/pleat.h)
 list(APPEND files ${umbrella})
+set(umbrella_text "")
+if(umbrella)
+  file(READ ${ROOT}/pleat.h umbrella_text)
+endif()
 # Broken on purpose: see include_rule_selftest.cmake.
 list(FILTER files EXCLUDE REGEX "^tests/include_rule/")
 list(SORT files)

@@ -117,8 +117,13 @@ void multiply_band(const std::vector<GatherRun>& runs, const T* buffer, const st
     V sums[pixel_tile][vectors];
     sum_tile<T, vectors>(pixels, runs, weights, reinterpret_cast<const V*>(start), sums);
     const std::size_t tile = std::min<std::size_t>(pixel_tile, count - p);
-    for (std::size_t i = 0; i < tile; ++i)
-      std::memcpy(y + rows[p + i] * channels + first, sums[i], static_cast<std::size_t>(valid) * sizeof(T));
+    for (std::size_t i = 0; i < tile; ++i) {
+      T* out = y + rows[p + i] * channels + first;
+      if (valid == width)
+        std::memcpy(out, sums[i], sizeof sums[i]);  // a constant size needs no call
+      else
+        std::memcpy(out, sums[i], static_cast<std::size_t>(valid) * sizeof(T));
+    }
   }
 }
 

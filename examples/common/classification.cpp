@@ -1,0 +1,29 @@
+#include "classification.h"
+
+using namespace pleat;
+
+void ClassificationScore::add(const Tensor& loss, const Tensor& logits, const Tensor& targets) {
+  const NoGrad guard;
+  const Tensor answers = argmax(logits, 1);
+  const Tensor labels = targets.rank() == 2 ? argmax(targets, 1) : targets;
+  const int64_t samples = logits.size(0);
+  loss_ += loss.item() * static_cast<double>(samples);
+  right_ += sum(answers == labels).item<int64_t>();
+  samples_ += samples;
+}
+
+ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader) {
+  const NoGrad guard;
+  net.eval();
+  ClassificationScore score;
+  for (const data::Batch& batch : loader) {
+    const Tensor logits = net(batch.inputs);
+    score.add(cross_entropy(logits, batch.targets), logits, batch.targets);
+  }
+  net.train();
+  return score;
+}
+
+data::Transform cifar_normalization() {
+  return data::normalize({0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F});
+}

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+/// Shows how far an epoch is: a bar that is drawn over and over on a terminal, nothing at all in a file.
+class ProgressBar {
+ public:
+  /// `total` steps; `label` stands before the bar.
+  ProgressBar(std::string label, int64_t total);
+  /// Takes the bar away.
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  /// `done` steps are behind; `note` stands after the bar, then the time left.
+  void update(int64_t done, const std::string& note);
+  double seconds() const;
+
+ private:
+  std::string label_;
+  int64_t total_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point drawn_;
+};
