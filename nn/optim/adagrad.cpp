@@ -23,11 +23,10 @@ void Adagrad::update(Entry& entry, const Tensor& grad) {
   const double rate = o.lr / (1 + static_cast<double>(entry.step - 1) * o.lr_decay);
   fused_update(
       name(),
-      [&](auto p, const auto& dp, auto s) {
-        using T = ScalarOf<decltype(p)>;
-        const Block<T> g = T(sign) * dp + T(o.weight_decay) * p;
-        s += g.square();
-        p -= T(rate) * g / (s.sqrt() + T(o.eps));
+      [=, decay = o.weight_decay, eps = o.eps]<class T>(T& p, T dp, T& s) {
+        const T g = T(sign) * dp + T(decay) * p;
+        s += g * g;
+        p -= T(rate) * g / (std::sqrt(s) + T(eps));
       },
       entry.param, grad, state_of(entry, 0, o.initial_accumulator_value));
 }

@@ -36,33 +36,35 @@ Step make_step(const Options& o, int64_t step, double l2, double decoupled) {
           1 / std::sqrt(1 - std::pow(o.betas[1], t))};
 }
 
+template <class T>
+void update_moments(const Step& s, T p, T dp, T& m, T& v) {
+  const T g = T(s.sign) * dp + T(s.l2) * p;
+  m = T(s.beta1) * m + T(1 - s.beta1) * g;
+  v = T(s.beta2) * v + T(1 - s.beta2) * g * g;
+}
+
+template <class T>
+T moved(const Step& s, T p, T m, T v) {
+  return T(s.keep) * p - T(s.rate) * m / (std::sqrt(v) * T(s.v_scale) + T(s.eps));
+}
+
 void apply(const std::string& name, const Step& s, const Tensor& param, const Tensor& grad, const Tensor& m,
            const Tensor& v, const Tensor& v_max) {
-  const auto moments = [&s](auto& p, const auto& dp, auto& m_, auto& v_) {
-    using T = ScalarOf<decltype(p)>;
-    const Block<T> g = T(s.sign) * dp + T(s.l2) * p;
-    m_ = T(s.beta1) * m_ + T(1 - s.beta1) * g;
-    v_ = T(s.beta2) * v_ + T(1 - s.beta2) * g.square();
-  };
-  const auto move = [&s](auto& p, const auto& m_, const auto& v_) {
-    using T = ScalarOf<decltype(p)>;
-    p = T(s.keep) * p - T(s.rate) * m_ / (v_.sqrt() * T(s.v_scale) + T(s.eps));
-  };
   if (v_max.defined()) {
     fused_update(
         name,
-        [&](auto p, const auto& g, auto m_, auto v_, auto largest) {
-          moments(p, g, m_, v_);
-          largest = largest.max(v_);
-          move(p, m_, largest);
+        [s]<class T>(T& p, T g, T& m_, T& v_, T& largest) {
+          update_moments(s, p, g, m_, v_);
+          largest = largest < v_ ? v_ : largest;
+          p = moved(s, p, m_, largest);
         },
         param, grad, m, v, v_max);
   } else {
     fused_update(
         name,
-        [&](auto p, const auto& g, auto m_, auto v_) {
-          moments(p, g, m_, v_);
-          move(p, m_, v_);
+        [s]<class T>(T& p, T g, T& m_, T& v_) {
+          update_moments(s, p, g, m_, v_);
+          p = moved(s, p, m_, v_);
         },
         param, grad, m, v);
   }

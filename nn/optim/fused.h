@@ -1,11 +1,10 @@
 // Private header: not installed.
 #pragma once
 
-#include <Eigen/Core>
 #include <array>
 #include <cmath>
 #include <string>
-#include <string_view>
+#include <utility>
 
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
@@ -13,26 +12,22 @@
 
 namespace pleat::optim {
 
-/// Elements updated at a time: parameter, gradient and state of a block stay in the first-level cache while
-/// several array expressions go over them, so that each byte is read from memory once a step.
-constexpr int64_t fused_block = 512;
-
-/// A block of temporaries, on the stack.
-template <class T>
-using Block = Eigen::Array<T, Eigen::Dynamic, 1, Eigen::ColMajor, fused_block, 1>;
-
-/// Plain memory as an Eigen array.
-template <class T>
-auto array(T* data, int64_t n) {
-  return Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>(data, n);
+namespace detail {
+/// The tensors of one parameter lie apart, so that iterations are independent and the loop is vectorised; `f`
+/// is a copy so that its constants may stay in registers.
+template <class T, class F, class... State>
+void update_all(F f, int64_t n, T* p, const T* g, State*... states) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#elif defined(__GNUC__)
+#pragma GCC ivdep
+#endif
+  for (int64_t i = 0; i < n; ++i) f(p[i], g[i], states[i]...);
 }
-template <class T>
-auto array(const T* data, int64_t n) {
-  return Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>(data, n);
-}
+}  // namespace detail
 
-/// Calls `f(param, grad, states...)` with Eigen arrays of float (of double for a float64 parameter), block by
-/// block; all but the gradient may be written.
+/// Calls `f(T& param, T grad, T& state...)` for each element, with T = float (double for a float64
+/// parameter): one pass over memory a step.
 template <class... State, class F>
 void fused_update(const std::string& op, const F& f, const Tensor& param, const Tensor& grad,
                   const State&... states) {
@@ -41,24 +36,15 @@ void fused_update(const std::string& op, const F& f, const Tensor& param, const 
         Operand{param, dtype_of<T>(), Access::read_write}, Operand{grad, dtype_of<T>(), Access::read},
         Operand{states, dtype_of<T>(), Access::read_write}...};
     const auto kernel = [](const void* context, std::byte* const* arrays, int64_t n) {
-      const F& update = *static_cast<const F*>(context);
-      for (int64_t first = 0; first < n; first += fused_block) {
-        const int64_t length = std::min(fused_block, n - first);
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
-          update(array(reinterpret_cast<T*>(arrays[0]) + first, length),
-                 array(reinterpret_cast<const T*>(arrays[1]) + first, length),
-                 array(reinterpret_cast<T*>(arrays[I + 2]) + first, length)...);
-        }
-        (std::index_sequence_for<State...>{});
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        detail::update_all(*static_cast<const F*>(context), n, reinterpret_cast<T*>(arrays[0]),
+                           reinterpret_cast<const T*>(arrays[1]), reinterpret_cast<T*>(arrays[I + 2])...);
       }
+      (std::index_sequence_for<State...>{});
     };
     elementwise_loop(op.c_str(), operands, kernel, &f);
   });
 }
-
-/// The element type of an Eigen array.
-template <class Array>
-using ScalarOf = typename std::remove_cvref_t<Array>::Scalar;
 
 /// Throws ValueError "SGD: lr must be at least 0 and finite, got -1".
 inline void check_at_least_0(const std::string& op, const char* what, double value) {

@@ -19,12 +19,13 @@ void Lion::update(Entry& entry, const Tensor& grad) {
   const double sign = o.maximize ? -1 : 1;
   fused_update(
       name(),
-      [&](auto p, const auto& dp, auto m) {
-        using T = ScalarOf<decltype(p)>;
-        const Block<T> g = T(sign) * dp;
-        const Block<T> c = T(o.betas[0]) * m + T(1 - o.betas[0]) * g;
-        p -= T(o.lr) * (c.sign() + T(o.weight_decay) * p);
-        m = T(o.betas[1]) * m + T(1 - o.betas[1]) * g;
+      [=, lr = o.lr, beta1 = o.betas[0], beta2 = o.betas[1], decay = o.weight_decay]<class T>(T& p, T dp,
+                                                                                              T& m) {
+        const T g = T(sign) * dp;
+        const T c = T(beta1) * m + T(1 - beta1) * g;
+        const T direction = T(c > 0) - T(c < 0);
+        p -= T(lr) * (direction + T(decay) * p);
+        m = T(beta2) * m + T(1 - beta2) * g;
       },
       entry.param, grad, state_of(entry, 0));
 }

@@ -31,23 +31,24 @@ void RMSprop::update(Entry& entry, const Tensor& grad) {
   const RMSpropOptions& o = options(entry.group);
   const double sign = o.maximize ? -1 : 1;
 
-  /// The direction d of one block, with the running averages brought up to date; `a` is a state or nothing.
-  const auto direction = [&](const auto& p, const auto& dp, auto& s, auto*... a) {
-    using T = ScalarOf<decltype(p)>;
-    const Block<T> g = T(sign) * dp + T(o.weight_decay) * p;
-    s = T(o.alpha) * s + T(1 - o.alpha) * g.square();
-    Block<T> variance = s;
+  // The direction d of one element, with the running averages brought up to date; `a` is a state or nothing.
+  const auto direction = [sign, alpha = o.alpha, decay = o.weight_decay, eps = o.eps]<class T>(
+                             T p, T dp, T& s, auto&... a) {
+    const T g = T(sign) * dp + T(decay) * p;
+    s = T(alpha) * s + T(1 - alpha) * g * g;
+    T variance = s;
     // Rounding may make a variance of almost 0 negative.
-    ((*a = T(o.alpha) * *a + T(1 - o.alpha) * g, variance = (s - a->square()).max(T(0))), ...);
-    return Block<T>(g / (variance.sqrt() + T(o.eps)));
+    ((a = T(alpha) * a + T(1 - alpha) * g, variance = s - a * a, variance = variance > 0 ? variance : T(0)),
+     ...);
+    return g / (std::sqrt(variance) + T(eps));
   };
-  const auto plain = [&](auto p, const auto& g, auto s, auto... a) {
-    p -= ScalarOf<decltype(p)>(o.lr) * direction(p, g, s, &a...);
+  const auto plain = [direction, lr = o.lr]<class T>(T& p, T g, T& s, auto&... a) {
+    p -= T(lr) * direction(p, g, s, a...);
   };
-  const auto with_momentum = [&](auto p, const auto& g, auto s, auto b, auto... a) {
-    using T = ScalarOf<decltype(p)>;
-    b = T(o.momentum) * b + direction(p, g, s, &a...);
-    p -= T(o.lr) * b;
+  const auto with_momentum = [direction, lr = o.lr, momentum = o.momentum]<class T>(T& p, T g, T& s, T& b,
+                                                                                    auto&... a) {
+    b = T(momentum) * b + direction(p, g, s, a...);
+    p -= T(lr) * b;
   };
 
   const Tensor s = state_of(entry, square_avg);

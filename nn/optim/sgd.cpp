@@ -25,25 +25,23 @@ void SGD::update(Entry& entry, const Tensor& grad) {
   if (o.momentum == 0) {
     fused_update(
         name(),
-        [&](auto p, const auto& g) {
-          using T = ScalarOf<decltype(p)>;
-          p -= T(o.lr) * (T(sign) * g + T(o.weight_decay) * p);
+        [rate = sign * o.lr, decay = o.lr * o.weight_decay]<class T>(T& p, T dp) {
+          p -= T(rate) * dp + T(decay) * p;
         },
         entry.param, grad);
     return;
   }
   // From b = 0, b = g at the first update whatever the dampening.
   const double fresh = entry.state[0].defined() ? 1 - o.dampening : 1;
+  // The direction, as one formula, without a branch in the loop.
+  const double g_share = o.nesterov ? 1 : 0;
+  const double b_share = o.nesterov ? o.momentum : 1;
   fused_update(
       name(),
-      [&](auto p, const auto& dp, auto b) {
-        using T = ScalarOf<decltype(p)>;
-        const Block<T> g = T(sign) * dp + T(o.weight_decay) * p;
-        b = T(o.momentum) * b + T(fresh) * g;
-        if (o.nesterov)
-          p -= T(o.lr) * (g + T(o.momentum) * b);
-        else
-          p -= T(o.lr) * b;
+      [=, lr = o.lr.get(), momentum = o.momentum, decay = o.weight_decay]<class T>(T& p, T dp, T& b) {
+        const T g = T(sign) * dp + T(decay) * p;
+        b = T(momentum) * b + T(fresh) * g;
+        p -= T(lr) * (T(g_share) * g + T(b_share) * b);
       },
       entry.param, grad, state_of(entry, 0));
 }
