@@ -1,0 +1,33 @@
+#pragma once
+
+#include <vector>
+
+#include "pleat/core/tensor.h"
+#include "pleat/nn/required.h"
+
+/// Gradients kept in bounds, between backward and an optimiser's step. Parameters without a gradient are
+/// passed over.
+
+namespace pleat::optim {
+
+struct ClipGradNormOptions {
+  nn::Required<double> max_norm;
+  double norm_type = 2;  ///< infinity: the largest element
+  bool error_if_nonfinite = false;
+};
+
+/// Multiplies all gradients by max_norm / (norm + 1e-6) where their norm, as one vector, is larger (Pascanu,
+/// Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013). Returns the norm
+/// before. When that is NaN or infinite, gradients stay as they are, or NumericError is thrown. Throws
+/// ValueError unless max_norm >= 0 and norm_type > 0.
+double clip_grad_norm_(const std::vector<Tensor>& params, ClipGradNormOptions options);
+
+struct ClipGradValueOptions {
+  nn::Required<double> clip_value;
+};
+
+/// Moves each element of each gradient into [-clip_value, clip_value]. Throws ValueError unless clip_value >=
+/// 0.
+void clip_grad_value_(const std::vector<Tensor>& params, ClipGradValueOptions options);
+
+}  // namespace pleat::optim

@@ -1,0 +1,89 @@
+#include "pleat/nn/optim/muon.h"
+
+#include <algorithm>
+
+#include "pleat/core/create.h"
+#include "pleat/nn/optim/fused.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/reduce/reduce.h"
+
+namespace pleat::optim {
+namespace {
+
+/// A wide matrix with the singular vectors of `matrix` [rows, columns], rows <= columns, and singular values
+/// near 1.
+Tensor newton_schulz(const Tensor& matrix, int64_t steps) {
+  const double norm = ops::norm(matrix).item();
+  Tensor x = ops::multiply(matrix, ops::number_like(1 / (norm + 1e-7), matrix));
+  for (int64_t step = 0; step < steps; ++step) {
+    const Tensor gram =
+        ops::matmul(x, x.as_strided({x.size(1), x.size(0)}, {x.strides()[1], x.strides()[0]}, x.offset()));
+    const Tensor polynomial = ops::addmm(gram, gram, gram, {.beta = -4.7750, .alpha = 2.0315});
+    x = ops::addmm(x, polynomial, x, {.beta = 3.4445});
+  }
+  return x;
+}
+
+}  // namespace
+
+Muon::Muon(std::vector<Group> groups) : OptimizerWith("Muon", {"momentum_buffer"}) {
+  add_groups(std::move(groups));
+}
+
+void Muon::check_group(std::size_t group) const {
+  const MuonOptions& o = options(group);
+  check_at_least_0(name(), "lr", o.lr);
+  check_fraction(name(), "momentum", o.momentum);
+  check_at_least_0(name(), "weight_decay", o.weight_decay);
+  check<ValueError>(o.ns_steps >= 0, "Muon: ns_steps must be at least 0, got {}", o.ns_steps);
+}
+
+void Muon::check_parameter(const Tensor& param) const {
+  check<ValueError>(param.rank() >= 2,
+                    "Muon: takes matrices and filters, got {}; train the others with AdamW",
+                    param.describe());
+}
+
+void Muon::update(Entry& entry, const Tensor& grad) {
+  const MuonOptions& o = options(entry.group);
+  const Tensor& param = entry.param;
+  if (param.numel() == 0) return;
+  const Shape& shape = param.shape();
+  const int64_t rows = shape[0];
+  const int64_t columns = param.numel() / rows;
+  const bool tall = rows > columns;
+
+  // The update lies as a wide matrix: row-major, or for a tall one as its transpose.
+  const Tensor wide =
+      empty({std::min(rows, columns), std::max(rows, columns)}, {.dtype = compute_dtype(param.dtype())});
+  const auto as_param = [&](const Tensor& matrix) {
+    Strides strides = dense_strides(shape);
+    if (tall) {
+      for (int64_t& stride : strides) stride *= rows;
+      strides[0] = 1;
+    }
+    return matrix.as_strided(shape, strides, 0);
+  };
+  const double sign = o.maximize ? -1 : 1;
+  const double g_share = o.nesterov ? 1 : 0;
+  const double b_share = o.nesterov ? o.momentum : 1;
+  fused_update(
+      name(),
+      [=, momentum = o.momentum]<class T>(T& b, T dp, T& u) {
+        const T g = T(sign) * dp;
+        b = T(momentum) * b + g;
+        u = T(g_share) * g + T(b_share) * b;
+      },
+      state_of(entry, 0), grad, as_param(wide));
+
+  const double stretch = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
+  fused_update(
+      name(),
+      [keep = 1 - o.lr * o.weight_decay, rate = o.lr * stretch]<class T>(T& p, T u) {
+        p = T(keep) * p - T(rate) * u;
+      },
+      param, as_param(newton_schulz(wide, o.ns_steps)));
+}
+
+}  // namespace pleat::optim

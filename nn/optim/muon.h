@@ -1,0 +1,39 @@
+#pragma once
+
+#include "pleat/nn/optim/optimizer.h"
+
+namespace pleat::optim {
+
+struct MuonOptions {
+  double lr = 0.02;
+  double momentum = 0.95;
+  bool nesterov = true;
+  int64_t ns_steps = 5;  ///< iterations that make the update orthogonal
+  double weight_decay = 0;
+  bool maximize = false;
+};
+
+/// Momentum made orthogonal (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024),
+/// weight decay decoupled:
+///
+///   b = momentum * b + g;  u = nesterov ? g + momentum * b : b
+///   p -= lr * (weight_decay * p + sqrt(max(1, rows / columns)) * o)
+///
+/// where o is u as the matrix [out, the rest], its singular values pushed towards 1 by the Newton-Schulz
+/// iteration X = u / |u|, X <- 3.4445 X - 4.775 (X X^T) X + 2.0315 (X X^T)^2 X. Takes matrices and filters:
+/// throws ValueError for parameters of lower rank; biases, norms and usually the first and the last layer are
+/// for AdamW.
+class Muon : public OptimizerWith<MuonOptions> {
+ public:
+  explicit Muon(std::vector<Tensor> params, MuonOptions options = {})
+      : Muon({{std::move(params), options}}) {}
+  explicit Muon(std::vector<Group> groups);
+
+ protected:
+  void check_group(std::size_t group) const override;
+  void check_parameter(const Tensor& param) const override;
+  void update(Entry& entry, const Tensor& grad) override;
+  bool needs_state(std::size_t, std::size_t) const override { return true; }
+};
+
+}  // namespace pleat::optim

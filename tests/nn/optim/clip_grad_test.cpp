@@ -1,0 +1,72 @@
+#include "pleat/nn/optim/clip_grad.h"
+
+#include <cmath>
+#include <limits>
+
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+#include "pleat/tests/relative_error.h"
+
+using namespace pleat;
+using test::Json;
+
+namespace {
+
+Tensor with_grad(const Tensor& grad) {
+  const Tensor param = zeros(grad.shape(), {.dtype = grad.dtype()}).set_requires_grad();
+  param.set_grad(grad);
+  return param;
+}
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+TEST_CASE("clipping follows the recorded cases") {
+  for (const std::string op : {"clip_grad_norm_", "clip_grad_value_"})
+    for (const Json& entry : test::fixture_cases("optimizers", op))
+      for (const DType dtype : {float64, float32}) {
+        CAPTURE(entry.at("name").get<std::string>());
+        const Json& o = entry.at("options");
+        std::vector<Tensor> params = {zeros({3}).set_requires_grad()};  // one without a gradient
+        for (const auto& [name, grad] : test::tensors_from(entry.at("inputs")))
+          params.push_back(with_grad(grad.to(dtype)));
+        const auto wanted = test::tensors_from(entry.at("outputs"));
+        const double tolerance = dtype == float64 ? 1e-14 : 1e-6;
+        if (op == "clip_grad_norm_") {
+          const double p = o.at("norm_type").is_string() ? infinity : o.at("norm_type").get<double>();
+          const double norm =
+              optim::clip_grad_norm_(params, {.max_norm = o.at("max_norm").get<double>(), .norm_type = p});
+          CHECK(norm == Approx(wanted.at("total_norm").item()).epsilon(tolerance));
+        } else {
+          optim::clip_grad_value_(params, {.clip_value = o.at("clip_value").get<double>()});
+        }
+        CHECK(test::relative_error(params[1].grad(), wanted.at("g0")) < tolerance);
+        CHECK(test::relative_error(params[2].grad(), wanted.at("g1")) < tolerance);
+      }
+}
+
+TEST_CASE("a norm larger than its type can hold is found") {
+  const Tensor p = with_grad(full({1000}, 60000.0, {.dtype = float16}));
+  CHECK(optim::clip_grad_norm_({p}, {.max_norm = 1}) == Approx(60000 * std::sqrt(1000.0)).epsilon(1e-3));
+  CHECK(p.grad().to_vector()[0] == Approx(1 / std::sqrt(1000.0)).epsilon(0.02));
+}
+
+TEST_CASE("gradients that are not finite stay, or are an error") {
+  for (const double bad : {infinity, std::numeric_limits<double>::quiet_NaN()})
+    for (const double p : {2.0, infinity}) {
+      const std::vector<Tensor> params = {with_grad(tensor({1.0, bad})), with_grad(tensor({2.0}))};
+      CHECK_FALSE(std::isfinite(optim::clip_grad_norm_(params, {.max_norm = 1, .norm_type = p})));
+      CHECK(params[1].grad().item() == 2);
+      CHECK_THROWS_AS(
+          optim::clip_grad_norm_(params, {.max_norm = 1, .norm_type = p, .error_if_nonfinite = true}),
+          NumericError);
+    }
+  CHECK_THROWS_WITH(optim::clip_grad_norm_({}, {.max_norm = -1}),
+                    "clip_grad_norm_: max_norm must be at least 0, got -1");
+  CHECK_THROWS_AS(optim::clip_grad_norm_({}, {.max_norm = 1, .norm_type = 0}), ValueError);
+  CHECK_THROWS_AS(optim::clip_grad_value_({}, {.clip_value = -1}), ValueError);
+  CHECK(optim::clip_grad_norm_({}, {.max_norm = 1}) == 0);
+}
