@@ -30,6 +30,12 @@ class Lambda : public Module {
   std::function<Tensor(const Tensor&)> function_;
 };
 
+/// y = x: stands where a module is wanted and nothing is to be done.
+struct Identity : Module {
+  Tensor forward(const Tensor& x) override { return x; }
+  std::string type_name() const override { return "Identity"; }
+};
+
 /// A module of any class, by value; or none. A copy of it has a copy of the module.
 class AnyModule {
  public:

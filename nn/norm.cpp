@@ -1,5 +1,7 @@
 #include "pleat/nn/norm.h"
 
+#include <algorithm>
+
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
@@ -29,17 +31,16 @@ template <int dims>
 Tensor BatchNorm<dims>::forward(const Tensor& x) {
   check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}",
                     type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe());
-  int64_t seen = 0;
-  if (training() && num_batches_tracked.defined()) {
-    seen = num_batches_tracked.item<int64_t>();
-    ops::fill(num_batches_tracked, seen + 1);
-  }
-  return batch_norm(x, weight, bias, running_mean, running_var,
-                    {.training = training() || !running_mean.defined(),
-                     .momentum = options.momentum,
-                     .eps = options.eps,
-                     .batches_tracked = seen,
-                     .implementation = options.implementation});
+  const bool count = training() && num_batches_tracked.defined();
+  const int64_t seen = count ? num_batches_tracked.item<int64_t>() : 0;
+  const Tensor y = batch_norm(x, weight, bias, running_mean, running_var,
+                              {.training = training() || !running_mean.defined(),
+                               .momentum = options.momentum,
+                               .eps = options.eps,
+                               .batches_tracked = seen,
+                               .implementation = options.implementation});
+  if (count) ops::fill(num_batches_tracked, seen + 1);
+  return y;
 }
 
 template <int dims>
@@ -65,6 +66,120 @@ std::string BatchNorm<dims>::options_text() const {
   return text;
 }
 
+LayerNorm::LayerNorm(LayerNormOptions o) : options(std::move(o)) {
+  const Shape& shape = options.normalized_shape.get().values;
+  check<ValueError>(!shape.empty() && std::ranges::all_of(shape, [](int64_t size) { return size >= 1; }),
+                    "LayerNorm: normalized_shape needs sizes of at least 1, got {}", shape);
+  check<ValueError>(options.eps > 0, "LayerNorm: eps must be positive, got {}", options.eps);
+  if (!options.elementwise_affine) return;
+  weight = ones(shape);
+  if (options.bias) bias = zeros(shape);
+}
+
+Tensor LayerNorm::forward(const Tensor& x) {
+  return layer_norm(x, weight, bias,
+                    {.normalized_shape = options.normalized_shape.get().values, .eps = options.eps});
+}
+
+void LayerNorm::members(Members& m) {
+  m("weight", weight);
+  m("bias", bias);
+}
+
+std::string LayerNorm::options_text() const {
+  std::string text = pleat::to_string(Shape(options.normalized_shape.get().values));
+  if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
+  if (!options.elementwise_affine)
+    text += ", elementwise_affine=false";
+  else if (!options.bias)
+    text += ", bias=false";
+  return text;
+}
+
+GroupNorm::GroupNorm(GroupNormOptions o) : options(std::move(o)) {
+  const int64_t groups = options.num_groups;
+  const int64_t channels = options.num_channels;
+  check<ValueError>(groups >= 1 && channels >= 1 && channels % groups == 0,
+                    "GroupNorm: num_groups must be at least 1 and divide num_channels, got {} and {}", groups,
+                    channels);
+  check<ValueError>(options.eps > 0, "GroupNorm: eps must be positive, got {}", options.eps);
+  if (!options.affine) return;
+  weight = ones({channels});
+  bias = zeros({channels});
+}
+
+Tensor GroupNorm::forward(const Tensor& x) {
+  check<ShapeError>(x.rank() >= 2 && x.size(1) == options.num_channels,
+                    "GroupNorm: needs [N, {}, ...], got {}", options.num_channels.get(), x.describe());
+  return group_norm(x, weight, bias, {.num_groups = options.num_groups, .eps = options.eps});
+}
+
+void GroupNorm::members(Members& m) {
+  m("weight", weight);
+  m("bias", bias);
+}
+
+std::string GroupNorm::options_text() const {
+  std::string text = fmt::format("{}, {}", options.num_groups.get(), options.num_channels.get());
+  if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
+  if (!options.affine) text += ", affine=false";
+  return text;
+}
+
+template <int dims>
+InstanceNorm<dims>::InstanceNorm(InstanceNormOptions o) : options(std::move(o)) {
+  const int64_t features = options.num_features;
+  check<ValueError>(features >= 1, "{}: num_features must be at least 1, got {}", type_name(), features);
+  check<ValueError>(options.eps > 0, "{}: eps must be positive, got {}", type_name(), options.eps);
+  check<ValueError>(options.momentum >= 0 && options.momentum <= 1, "{}: momentum must be in [0, 1], got {}",
+                    type_name(), options.momentum);
+  if (options.affine) {
+    weight = ones({features});
+    bias = zeros({features});
+  }
+  if (options.track_running_stats) {
+    running_mean = zeros({features});
+    running_var = ones({features});
+    num_batches_tracked = scalar(0, int64);
+  }
+}
+
+template <int dims>
+Tensor InstanceNorm<dims>::forward(const Tensor& x) {
+  check<ShapeError>(x.rank() == dims + 2 && x.size(1) == options.num_features,
+                    "{}: needs [N, {}] and {} spatial dimensions, got {}", type_name(),
+                    options.num_features.get(), dims, x.describe());
+  const Tensor y = instance_norm(x, weight, bias, running_mean, running_var,
+                                 {.use_input_stats = training() || !options.track_running_stats,
+                                  .momentum = options.momentum,
+                                  .eps = options.eps});
+  if (training() && num_batches_tracked.defined())
+    ops::fill(num_batches_tracked, num_batches_tracked.item<int64_t>() + 1);
+  return y;
+}
+
+template <int dims>
+void InstanceNorm<dims>::members(Members& m) {
+  m("weight", weight);
+  m("bias", bias);
+  m.buffer("running_mean", running_mean);
+  m.buffer("running_var", running_var);
+  m.buffer("num_batches_tracked", num_batches_tracked);
+}
+
+template <int dims>
+std::string InstanceNorm<dims>::options_text() const {
+  std::string text = fmt::format("{}", options.num_features.get());
+  if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
+  if (options.momentum != 0.1) text += fmt::format(", momentum={}", options.momentum);
+  if (options.affine) text += ", affine=true";
+  if (options.track_running_stats) text += ", track_running_stats=true";
+  return text;
+}
+
+template class InstanceNorm<1>;
+template class InstanceNorm<2>;
+template class InstanceNorm<3>;
 template class BatchNorm<1>;
 template class BatchNorm<2>;
 template class BatchNorm<3>;

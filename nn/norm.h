@@ -38,4 +38,75 @@ using BatchNorm1d = BatchNorm<1>;
 using BatchNorm2d = BatchNorm<2>;
 using BatchNorm3d = BatchNorm<3>;
 
+struct LayerNormOptions {
+  Required<Dims> normalized_shape;  ///< of the last dimensions: 64, or {32, 8}
+  double eps = 1e-5;
+  bool elementwise_affine = true;  ///< weight and bias
+  bool bias = true;                ///< with a weight
+};
+
+/// Normalises the last dimensions of x; see autograd/functions/norm.h. weight starts as 1, bias as 0, both of
+/// the normalised shape. Throws ValueError for options that make no sense.
+class LayerNorm : public Module {
+ public:
+  explicit LayerNorm(LayerNormOptions options);
+  Tensor forward(const Tensor& x) override;
+  void members(Members& m) override;
+  std::string type_name() const override { return "LayerNorm"; }
+  std::string options_text() const override;
+
+  Tensor weight, bias;
+  LayerNormOptions options;
+};
+
+struct GroupNormOptions {
+  Required<int64_t> num_groups;
+  Required<int64_t> num_channels;
+  double eps = 1e-5;
+  bool affine = true;
+};
+
+/// Normalises groups of channels of each image [N, C] or [N, C, spatial...]; see ops/norm/group_norm.h.
+/// weight [C] starts as 1, bias [C] as 0. Throws ValueError unless num_groups divides num_channels.
+class GroupNorm : public Module {
+ public:
+  explicit GroupNorm(GroupNormOptions options);
+  Tensor forward(const Tensor& x) override;
+  void members(Members& m) override;
+  std::string type_name() const override { return "GroupNorm"; }
+  std::string options_text() const override;
+
+  Tensor weight, bias;
+  GroupNormOptions options;
+};
+
+struct InstanceNormOptions {
+  Required<int64_t> num_features;
+  double eps = 1e-5;
+  double momentum = 0.1;
+  bool affine = false;
+  bool track_running_stats = false;  ///< and normalise by them in evaluation
+};
+
+/// Normalises each channel of each image [N, C, spatial...] with `dims` spatial dimensions; see
+/// ops/norm/group_norm.h. forward throws ShapeError for another rank.
+template <int dims>
+class InstanceNorm : public Module {
+ public:
+  explicit InstanceNorm(InstanceNormOptions options);
+  Tensor forward(const Tensor& x) override;
+  void members(Members& m) override;
+  std::string type_name() const override { return "InstanceNorm" + std::to_string(dims) + "d"; }
+  std::string options_text() const override;
+
+  Tensor weight, bias;
+  Tensor running_mean, running_var;
+  Tensor num_batches_tracked;  ///< int64
+  InstanceNormOptions options;
+};
+
+using InstanceNorm1d = InstanceNorm<1>;
+using InstanceNorm2d = InstanceNorm<2>;
+using InstanceNorm3d = InstanceNorm<3>;
+
 }  // namespace pleat::nn

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/copy.h"
@@ -13,10 +14,12 @@
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"
+#include "pleat/nn/embedding.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
+#include "pleat/nn/upsample.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -132,4 +135,71 @@ TEST_CASE("modules print their options", "[nn]") {
   CHECK(nn::MaxPool2d{{.kernel_size = 2}}.options_text() == "kernel_size=2");
   CHECK(nn::BatchNorm3d{{.num_features = 8}}.options_text() == "8");
   CHECK(nn::BatchNorm3d{{.num_features = 8}}.type_name() == "BatchNorm3d");
+}
+
+TEST_CASE("layer, group and instance norm hold and use their parameters", "[nn]") {
+  manual_seed(4);
+  const Tensor x = randn({3, 6, 5});
+  nn::LayerNorm layer{{.normalized_shape = {6, 5}}};
+  CHECK(layer.weight.shape() == Shape{6, 5});
+  CHECK(names_of(layer) == std::vector<std::string>{"bias", "weight"});
+  CHECK(mean(layer(x), {1, 2}).to_vector()[1] == Approx(0).margin(1e-6));
+  nn::LayerNorm bare{{.normalized_shape = 5, .elementwise_affine = false}};
+  CHECK(names_of(bare).empty());
+  CHECK(var(bare(x), -1, {.correction = 0}).to_vector()[0] == Approx(1).epsilon(1e-3));
+  CHECK(names_of(nn::LayerNorm{{.normalized_shape = 5, .bias = false}}) ==
+        std::vector<std::string>{"weight"});
+
+  nn::GroupNorm group{{.num_groups = 3, .num_channels = 6}};
+  ops::fill(group.bias, 2);
+  CHECK(mean(group(x)).item() == Approx(2));
+  CHECK(names_of(group) == std::vector<std::string>{"bias", "weight"});
+
+  nn::InstanceNorm1d instance{{.num_features = 6}};
+  CHECK(names_of(instance).empty());
+  CHECK(mean(instance(x), -1).to_vector()[7] == Approx(0).margin(1e-6));
+  nn::InstanceNorm1d tracking{{.num_features = 6, .affine = true, .track_running_stats = true}};
+  tracking(x);
+  CHECK(tracking.num_batches_tracked.item() == 1);
+  CHECK(tracking.running_mean.to_vector()[2] != 0);
+  tracking.eval();
+  // In evaluation by the running statistics, which are still far from the instances'.
+  CHECK(largest(tracking(x) - instance(x)) > 0.01);
+  CHECK(tracking.num_batches_tracked.item() == 1);
+
+  CHECK_THROWS_AS((nn::LayerNorm{{.normalized_shape = {4, 0}}}), ValueError);
+  CHECK_THROWS_WITH((nn::GroupNorm{{.num_groups = 4, .num_channels = 6}}), Contains("got 4 and 6"));
+  CHECK_THROWS_WITH(group(zeros({2, 3})), "GroupNorm: needs [N, 6, ...], got [2, 3] float32 cpu");
+  CHECK_THROWS_AS(instance(zeros({2, 6, 4, 4})), ShapeError);
+  CHECK_THROWS_AS((nn::InstanceNorm2d{{.num_features = 6, .momentum = 2}}), ValueError);
+  CHECK(layer.options_text() == "[6, 5]");
+  CHECK(group.options_text() == "3, 6");
+  CHECK(tracking.options_text() == "6, affine=true, track_running_stats=true");
+}
+
+TEST_CASE("embeddings start normal, with a row of zeros for padding", "[nn]") {
+  manual_seed(5);
+  nn::Embedding embedding{{.num_embeddings = 100, .embedding_dim = 50, .padding_idx = -1}};
+  CHECK(stddev(embedding.weight).item() == Approx(0.995).epsilon(0.03));
+  const Tensor y = embedding(tensor({{99, 0}, {1, 99}}));
+  CHECK(y.shape() == Shape{2, 2, 50});
+  CHECK(largest(y.as_strided({50}, {1}, 0)) == 0);
+  embedding.parameters();
+  sum(embedding(tensor({99, 0}))).backward();
+  CHECK(sum(embedding.weight.grad()).item() == 50);
+  CHECK_THROWS_AS(embedding(tensor({100})), IndexError);
+  CHECK_THROWS_WITH((nn::Embedding{{.num_embeddings = 3, .embedding_dim = 2, .padding_idx = 3}}),
+                    "Embedding: padding_idx must be one of 3 rows, got 3");
+  CHECK(embedding.options_text() == "100, 50, padding_idx=-1");
+}
+
+TEST_CASE("Upsample and Identity", "[nn]") {
+  nn::Upsample up{{.scale_factor = 2}};
+  CHECK(up(tensor({{{1.0, 2.0}}})).to_vector() == std::vector<float>{1, 1, 2, 2});
+  nn::Upsample to{{.size = {3, 4}, .mode = Interpolation::linear, .align_corners = true}};
+  CHECK(to(zeros({1, 2, 5, 5})).shape() == Shape{1, 2, 3, 4});
+  CHECK(to.options_text() == "size=(3, 4), mode=linear, align_corners=true");
+  CHECK(up.options_text() == "scale_factor=(2), mode=nearest");
+  const Tensor x = ones({2});
+  CHECK(&nn::Identity()(x).impl() == &x.impl());
 }

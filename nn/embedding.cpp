@@ -1,0 +1,36 @@
+#include "pleat/nn/embedding.h"
+
+#include "pleat/autograd/functions/index.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/nn/init.h"
+
+namespace pleat::nn {
+
+Embedding::Embedding(EmbeddingOptions options) : padding_idx(options.padding_idx) {
+  const int64_t rows = options.num_embeddings;
+  const int64_t width = options.embedding_dim;
+  check<ValueError>(rows >= 1 && width >= 1,
+                    "Embedding: num_embeddings and embedding_dim must be at least 1, got {} and {}", rows,
+                    width);
+  check<ValueError>(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows),
+                    "Embedding: padding_idx must be one of {} rows, got {}", rows, padding_idx.value_or(0));
+  weight = empty({rows, width});
+  init::normal_(weight);
+  if (!padding_idx) return;
+  const int64_t row = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+  ops::fill(weight.as_strided({width}, {1}, row * width), 0);
+}
+
+Tensor Embedding::forward(const Tensor& index) {
+  return embedding(index, weight, {.padding_idx = padding_idx});
+}
+
+std::string Embedding::options_text() const {
+  std::string text = fmt::format("{}, {}", weight.size(0), weight.size(1));
+  if (padding_idx) text += fmt::format(", padding_idx={}", *padding_idx);
+  return text;
+}
+
+}  // namespace pleat::nn

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+
+#include "pleat/nn/module.h"
+#include "pleat/nn/required.h"
+
+namespace pleat::nn {
+
+struct EmbeddingOptions {
+  Required<int64_t> num_embeddings;
+  Required<int64_t> embedding_dim;
+  std::optional<int64_t> padding_idx = {};  ///< a row that starts as 0 and stays; may count from the end
+};
+
+/// Rows of weight [num_embeddings, embedding_dim] for integer indices of any shape: [...] -> [...,
+/// embedding_dim]. The weight starts standard normal. Throws ValueError for options that make no sense;
+/// forward throws IndexError.
+class Embedding : public Module {
+ public:
+  explicit Embedding(EmbeddingOptions options);
+  Tensor forward(const Tensor& index) override;
+  void members(Members& m) override { m("weight", weight); }
+  std::string type_name() const override { return "Embedding"; }
+  std::string options_text() const override;
+
+  Tensor weight;
+  std::optional<int64_t> padding_idx;
+};
+
+}  // namespace pleat::nn
