@@ -1,0 +1,118 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+/// Files that somebody else wrote, read with suspicion: every read says what it reads, and an error names the
+/// file, the offset and the cause.
+
+namespace pleat::io {
+
+/// Bytes in order.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  /// Fills `buffer` from its front and returns the number of bytes; fewer than asked for only at the end.
+  std::size_t read(std::span<std::byte> buffer);
+  /// Fills `buffer`. Throws FileError when the bytes end before, saying that `what` is truncated.
+  void read_exactly(std::span<std::byte> buffer, std::string_view what);
+  /// Throws FileError unless all bytes were read (and are intact, where a checksum tells).
+  virtual void expect_end();
+  /// No more than this many bytes are left: what a header that promises more is refused by, before memory is
+  /// taken for it.
+  virtual std::int64_t remaining_at_most() const = 0;
+
+  /// Bytes read so far.
+  std::int64_t position() const { return position_; }
+  /// Whose bytes these are, as errors name it: "read_npy: 'x.npy'".
+  const std::string& name() const { return name_; }
+  /// Throws FileError "<name>, byte <position>: <cause>".
+  [[noreturn]] void fail(const std::string& cause) const { fail_at(position_, cause); }
+  [[noreturn]] void fail_at(std::int64_t position, const std::string& cause) const;
+
+ protected:
+  explicit ByteSource(std::string name) : name_(std::move(name)) {}
+
+ private:
+  virtual std::size_t read_some(std::span<std::byte> buffer) = 0;
+
+  std::string name_;
+  std::int64_t position_ = 0;
+};
+
+/// An open file, read at any place by any thread.
+class File {
+ public:
+  /// `op` opens the error messages. Throws FileError when there is no such regular file or it cannot be read.
+  File(std::string_view op, const std::filesystem::path& path);
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  std::int64_t size() const { return size_; }
+  /// "op: 'path'".
+  const std::string& name() const { return name_; }
+  /// Throws FileError unless [offset, offset + buffer.size()) lies in the file; `what` says what was to be
+  /// read.
+  void read_at(std::int64_t offset, std::span<std::byte> buffer, std::string_view what) const;
+  /// Throws FileError "<name>, byte <offset>: <cause>".
+  [[noreturn]] void fail_at(std::int64_t offset, const std::string& cause) const;
+
+ private:
+  std::string name_;
+  int descriptor_;
+  std::int64_t size_;
+};
+
+/// The bytes [begin, begin + size) of a file, which must outlive this.
+class FileSource final : public ByteSource {
+ public:
+  explicit FileSource(const File& file) : FileSource(file, 0, file.size()) {}
+  FileSource(const File& file, std::int64_t begin, std::int64_t size);
+  std::int64_t remaining_at_most() const override { return size_ - position(); }
+
+ private:
+  std::size_t read_some(std::span<std::byte> buffer) override;
+
+  const File& file_;
+  std::int64_t begin_;
+  std::int64_t size_;
+};
+
+/// What a compressed source decompresses to.
+class InflateSource final : public ByteSource {
+ public:
+  enum class Format {
+    deflate,  ///< RFC 1951, as in zip files
+    gzip      ///< RFC 1952, one or more members; their checksums are verified at each end
+  };
+  InflateSource(std::unique_ptr<ByteSource> compressed, Format format);
+  ~InflateSource() override;
+  void expect_end() override;
+  std::int64_t remaining_at_most() const override;
+
+ private:
+  struct State;
+  std::size_t read_some(std::span<std::byte> buffer) override;
+
+  std::unique_ptr<State> state_;
+};
+
+/// An unsigned number of 1 to 8 bytes, the least significant first.
+std::uint64_t little_endian(std::span<const std::byte> bytes);
+/// The same, the most significant first.
+std::uint64_t big_endian(std::span<const std::byte> bytes);
+
+/// Text of a file for a message: quoted, cut after 40 characters, unprintable bytes as \x7f.
+std::string printable(std::string_view text);
+
+}  // namespace pleat::io

@@ -1,0 +1,46 @@
+#include "pleat/io/csv.h"
+
+#include "pleat/core/format.h"
+
+namespace pleat::io {
+namespace {
+
+std::string field(const CsvWriter::Value& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+  const std::string& text = std::get<std::string>(value);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"') result += '"';
+    result += c;
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+CsvWriter::CsvWriter(const std::filesystem::path& path, std::vector<std::string> columns)
+    : path_(path), columns_(std::move(columns)) {
+  check<ValueError>(!columns_.empty(), "CsvWriter: a table needs at least one column");
+  file_.open(path, std::ios::binary | std::ios::trunc);
+  write_line({columns_.begin(), columns_.end()});
+}
+
+void CsvWriter::row(const std::vector<Value>& values) {
+  check<ValueError>(values.size() == columns_.size(), "CsvWriter: a row of '{}' needs {} values ({}), got {}",
+                    path_.string(), columns_.size(), fmt::join(columns_, ", "), values.size());
+  write_line(values);
+}
+
+void CsvWriter::write_line(const std::vector<Value>& values) {
+  std::string line;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) line += ',';
+    line += field(values[i]);
+  }
+  file_ << line << '\n' << std::flush;
+  check<FileError>(file_.good(), "CsvWriter: cannot write '{}'", path_.string());
+}
+
+}  // namespace pleat::io

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+
+#include "pleat/core/tensor.h"
+
+/// NumPy's format for one array: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+
+namespace pleat::io {
+
+/// Reads an array as a row-major tensor.
+///
+/// The element types bool, uint8, int32, int64, float16, float32 and float64 stay as they are; int8, int16
+/// and uint16 become int32, uint32 and uint64 become int64. Either byte order and Fortran order are
+/// understood. Types that no tensor holds (complex, strings, structures, Python objects) are refused; nothing
+/// is ever unpickled.
+///
+/// Throws FileError, naming file, offset and cause, when the file cannot be read, is not a .npy file, ends
+/// too early, has bytes left over, or holds a uint64 above the range of int64.
+Tensor read_npy(const std::filesystem::path& path);
+
+/// Writes a tensor of any strides as a row-major .npy file of version 1.0, under a temporary name that
+/// replaces `path` only when all of it is on disk. Throws DTypeError for bfloat16, which NumPy does not know;
+/// FileError when the file cannot be written.
+void write_npy(const std::filesystem::path& path, const Tensor& tensor);
+
+}  // namespace pleat::io

@@ -1,0 +1,12 @@
+// Private header: not installed.
+#pragma once
+
+#include "pleat/core/tensor.h"
+#include "pleat/io/byte_source.h"
+
+namespace pleat::io {
+
+/// What read_npy reads, from any source; reads it to its end.
+Tensor read_npy(ByteSource& source);
+
+}  // namespace pleat::io

@@ -1,0 +1,51 @@
+#include "pleat/io/npz.h"
+
+#include <string_view>
+
+#include "pleat/core/format.h"
+#include "pleat/io/npy_stream.h"
+#include "pleat/io/zip.h"
+
+namespace pleat::io {
+
+struct NpzReader::State {
+  explicit State(const std::filesystem::path& path) : file("read_npz", path) {}
+  File file;
+  std::vector<std::string> names;
+  std::map<std::string, ZipEntry> entries;
+};
+
+NpzReader::NpzReader(const std::filesystem::path& path) {
+  constexpr std::string_view suffix = ".npy";
+  auto state = std::make_shared<State>(path);
+  for (ZipEntry& entry : read_zip_directory(state->file)) {
+    if (!entry.name.ends_with(suffix)) continue;
+    std::string name = entry.name.substr(0, entry.name.size() - suffix.size());
+    state->names.push_back(name);
+    state->entries.emplace(std::move(name), std::move(entry));
+  }
+  state_ = std::move(state);
+}
+
+const std::vector<std::string>& NpzReader::names() const { return state_->names; }
+
+bool NpzReader::contains(const std::string& name) const { return state_->entries.contains(name); }
+
+Tensor NpzReader::read(const std::string& name) const {
+  const auto found = state_->entries.find(name);
+  if (found == state_->entries.end()) {
+    pleat::fail<ValueError>("{}: has no array '{}', but: {}", state_->file.name(), name,
+                            fmt::join(state_->names, ", "));
+  }
+  const auto source = open_zip_entry(state_->file, found->second);
+  return read_npy(*source);
+}
+
+std::map<std::string, Tensor> read_npz(const std::filesystem::path& path) {
+  const NpzReader reader(path);
+  std::map<std::string, Tensor> arrays;
+  for (const std::string& name : reader.names()) arrays.emplace(name, reader.read(name));
+  return arrays;
+}
+
+}  // namespace pleat::io

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pleat/core/tensor.h"
+
+namespace pleat::io {
+
+/// NumPy's archive of named arrays, as `numpy.savez` and `numpy.savez_compressed` write it: a zip file of
+/// .npy files.
+///
+/// Only the directory is read at first, so that one array of a large archive can be had without the others.
+/// Copies refer to the same open file; reading from several threads is safe.
+class NpzReader {
+ public:
+  /// Throws FileError, naming file, offset and cause, when it is not a zip file that can be read.
+  explicit NpzReader(const std::filesystem::path& path);
+
+  /// Names of the arrays (without ".npy"), in the order of the archive.
+  const std::vector<std::string>& names() const;
+  bool contains(const std::string& name) const;
+  /// Reads an array as read_npy does, and verifies its checksum.
+  /// Throws ValueError, with the names there are, if there is none of this name; FileError when it is
+  /// damaged.
+  Tensor read(const std::string& name) const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;
+};
+
+/// All arrays of an archive. Throws as NpzReader does.
+std::map<std::string, Tensor> read_npz(const std::filesystem::path& path);
+
+}  // namespace pleat::io

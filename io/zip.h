@@ -1,0 +1,33 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pleat/io/byte_source.h"
+
+/// The part of the zip format that .npz files use:
+/// https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+
+namespace pleat::io {
+
+struct ZipEntry {
+  std::string name;
+  std::uint16_t method = 0;  ///< 0: stored, 8: deflated
+  std::uint32_t crc = 0;
+  std::int64_t compressed_size = 0;
+  std::int64_t size = 0;
+  std::int64_t header_offset = 0;  ///< of the local header
+};
+
+/// The entries of the central directory, in its order. Zip64 is understood; archives of several disks are
+/// refused. Throws FileError.
+std::vector<ZipEntry> read_zip_directory(const File& file);
+
+/// The content of an entry, of at most `entry.size` bytes; expect_end() verifies size and CRC.
+/// `file` must outlive the source. Throws FileError for an encrypted entry or an unknown method.
+std::unique_ptr<ByteSource> open_zip_entry(const File& file, const ZipEntry& entry);
+
+}  // namespace pleat::io
