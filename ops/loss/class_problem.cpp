@@ -35,12 +35,12 @@ ClassProblem::ClassProblem(const char* op, const Tensor& logits, const Tensor& t
                                  : std::accumulate(weights_.begin(), weights_.end(), 0.0);
 
   target_ = to_format(cast(target, int64), MemoryFormat::contiguous);
-  const int64_t* const t = target_.data<int64_t>();
+  indices_ = target_.data<int64_t>();
   for (int64_t i = 0; i < target_.numel(); ++i)
     check<IndexError>(
-        (t[i] >= 0 && t[i] < classes_) || t[i] == options.ignore_index,
+        (indices_[i] >= 0 && indices_[i] < classes_) || indices_[i] == options.ignore_index,
         "{}: class {} of target number {} lies outside [0, {}) (and is not ignore_index, {}); input {}", op,
-        t[i], i, classes_, options.ignore_index, logits);
+        indices_[i], i, classes_, options.ignore_index, logits);
 
   logits_ = cast(logits, logits.dtype() == float64 ? float64 : float32);
   if (!logits_.is_contiguous(MemoryFormat::channels_last))

@@ -25,7 +25,7 @@ class ClassProblem {
 
   /// The class of a target, -1 when it is to be ignored.
   int64_t class_of(int64_t i) const {
-    const int64_t t = target_.data<int64_t>()[i];
+    const int64_t t = indices_[i];
     return t == options_.ignore_index ? -1 : t;
   }
   double weight(int64_t c) const { return weights_.empty() ? 1 : weights_[static_cast<std::size_t>(c)]; }
@@ -44,6 +44,7 @@ class ClassProblem {
   int64_t inner_ = 1;
   Tensor logits_;
   Tensor target_;
+  const int64_t* indices_ = nullptr;  ///< target_'s elements
   std::vector<double> weights_;
   double weight_sum_ = 0;
 };

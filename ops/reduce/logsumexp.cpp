@@ -25,7 +25,9 @@ struct LogSumExp {
   State empty() const { return {Largest::worst(), 0}; }
 
   void merge(State& into, const State& other) const {
-    if (other.largest == into.largest) {
+    if (into.sum == 0) {
+      into = other;  // most merges are a first one: no exponential
+    } else if (other.largest == into.largest) {
       into.sum += other.sum;
     } else if (other.largest < into.largest) {
       into.sum +=

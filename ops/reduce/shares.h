@@ -1,3 +1,4 @@
+// Private header: not installed.
 #pragma once
 
 #include "pleat/core/tensor.h"
