@@ -257,14 +257,6 @@ void depthwise_backward_weight(const ConvProblem& p, const T* dy, const T* x, T*
   write_weight_gradient(elements_of<T>(sums), p.taps(), p.out_channels, p.out_channels, dw);
 }
 
-template <class F>
-void by_type(const ConvProblem& problem, F f) {
-  if (problem.dtype == float64)
-    f(Type<double>{});
-  else
-    f(Type<float>{});
-}
-
 class DirectConv : public ConvImplementation {
  public:
   std::string_view name() const override { return "direct"; }

@@ -1,6 +1,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/host_device.h"
 #include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/rows.h"
 
 /// The formulas of ops/conv/problem.h as they stand, one result element at a time, through any strides. Slow
 /// and plain: what every other implementation is checked against.
@@ -128,14 +129,6 @@ struct BackwardWeight {
     dw.at(k, at.i[1], at.i[2], at.i[3], at.i[4]) = total;
   }
 };
-
-template <class F>
-void by_type(const ConvProblem& problem, F f) {
-  if (problem.dtype == float64)
-    f(Type<double>{});
-  else
-    f(Type<float>{});
-}
 
 class ReferenceConv : public ConvImplementation {
  public:

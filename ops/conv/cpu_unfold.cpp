@@ -235,14 +235,6 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   sum_partials(elements_of<T>(partials), chunks, size, dw);
 }
 
-template <class F>
-void by_type(const ConvProblem& problem, F f) {
-  if (problem.dtype == float64)
-    f(Type<double>{});
-  else
-    f(Type<float>{});
-}
-
 class UnfoldConv : public ConvImplementation {
  public:
   std::string_view name() const override { return "unfold"; }

@@ -14,6 +14,15 @@
 
 namespace pleat::ops {
 
+/// Calls `f(Type<T>{})` with the type in which a problem is computed: float or double.
+template <class F>
+void by_type(const ConvProblem& problem, F f) {
+  if (problem.dtype == float64)
+    f(Type<double>{});
+  else
+    f(Type<float>{});
+}
+
 /// The pixel [n, d, h, w] of a row.
 struct Pixel {
   int64_t n, d, h, w;
