@@ -14,6 +14,8 @@ namespace {
 /// Elements that a tile has at least (where there are so many): it stays in the first- or second-level cache
 /// between two readings, and merging its sums costs little beside making them.
 constexpr int64_t tile_elements = 16384;
+/// Elements that the prefetchers of a CPU take as one stream: a page.
+constexpr int64_t page_elements = 1024;
 /// Rows of a tile at least, when a row of many channels is long.
 constexpr int64_t tile_rows = 64;
 /// Images of a tile at least, when planes are small: adding up the lanes of a channel costs as much as a few
@@ -122,6 +124,7 @@ struct Tiling {
 template <class F>
 void for_lane_blocks(int64_t lanes, const F& f) {
   int64_t at = 0;
+  for (; at + 64 <= lanes; at += 64) f.template operator()<64>(at);
   for (; at + 32 <= lanes; at += 32) f.template operator()<32>(at);
   for (; at + 8 <= lanes; at += 8) f.template operator()<8>(at);
   for (; at < lanes; ++at) f.template operator()<1>(at);
@@ -182,13 +185,18 @@ struct GradientTerms {
 /// Adds the terms of `rows` rows of adjacent elements, `lanes` each, to sums[k][lane].
 template <class T, std::size_t K, class Terms>
 void add_rows(int64_t begin, int64_t rows, int64_t lanes, const std::array<T*, K>& sums, const Terms& terms) {
-  for_lane_blocks(lanes, [&]<int L>(int64_t lane) {
-    std::array<Lanes<T, L>, K> own;
-    for (std::size_t k = 0; k < K; ++k) own[k] = load<L>(sums[k] + lane);
-    const auto add = terms.template at_lane<L>(lane);
-    for (int64_t r = 0; r < rows; ++r) add(begin + r * lanes + lane, own);
-    for (std::size_t k = 0; k < K; ++k) store<L>(sums[k] + lane) = own[k];
-  });
+  // A few rows at a time, so that memory is read in the order in which it lies.
+  const int64_t together = std::max<int64_t>(8, page_elements / std::max<int64_t>(lanes, 1));
+  for (int64_t first = 0; first < rows; first += together) {
+    const int64_t last = std::min(rows, first + together);
+    for_lane_blocks(lanes, [&]<int L>(int64_t lane) {
+      std::array<Lanes<T, L>, K> own;
+      for (std::size_t k = 0; k < K; ++k) own[k] = load<L>(sums[k] + lane);
+      const auto add = terms.template at_lane<L>(lane);
+      for (int64_t r = first; r < last; ++r) add(begin + r * lanes + lane, own);
+      for (std::size_t k = 0; k < K; ++k) store<L>(sums[k] + lane) = own[k];
+    });
+  }
 }
 
 /// The same for one small plane, whose lanes are the first plane_lanes of `sums`.
@@ -268,13 +276,16 @@ void spread(const Tiling& tiling, const Piece& piece, T* numbers) {
 }
 
 /// Runs `body(piece, scratch)` for all pieces of a tiling; scratch is `arrays` arrays of lanes, zeros.
+enum class Direction : unsigned char { forwards, backwards };
+
 template <class T, class Body>
-void for_pieces(const Tiling& tiling, int64_t arrays, const Body& body) {
+void for_pieces(const Tiling& tiling, int64_t arrays, Direction direction, const Body& body) {
   if (tiling.view.numel() == 0) return;
-  parallel_for(0, tiling.pieces(), 1, [&](int64_t first, int64_t last) {
+  const int64_t pieces = tiling.pieces();
+  parallel_for(0, pieces, 1, [&](int64_t first, int64_t last) {
     std::vector<T> scratch;
     for (int64_t i = first; i < last; ++i) {
-      const Piece piece = tiling.piece(i);
+      const Piece piece = tiling.piece(direction == Direction::forwards ? i : pieces - 1 - i);
       scratch.assign(static_cast<std::size_t>(arrays * piece.lanes), T(0));
       body(piece, scratch.data());
     }
@@ -324,7 +335,7 @@ template <class T>
 Moments channel_moments(const ChannelView& view, bool per_image, const T* x) {
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
-  for_pieces<T>(tiling, 3, [&](const Piece& piece, T* scratch) {
+  for_pieces<T>(tiling, 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
     T* pivot = scratch;
     T* sum = scratch + piece.lanes;
     T* square = scratch + 2 * piece.lanes;
@@ -365,7 +376,7 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
                                    const std::vector<T>& shift) {
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
-  for_pieces<T>(tiling, 3, [&](const Piece& piece, T* scratch) {
+  for_pieces<T>(tiling, 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
     T* pivot = scratch;
     T* sum = scratch + piece.lanes;
     T* product = scratch + 2 * piece.lanes;
@@ -396,30 +407,59 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
 
 namespace {
 
+/// Elements of a run at least: numbers are repeated so often that their loop is long enough to be fast.
+constexpr int64_t run_elements = 512;
+
+/// Numbers of channels, `first` of each kind on, repeated to runs of whole pixels.
+template <class T, std::size_t K>
+class Repeated {
+ public:
+  Repeated(int64_t channels, const std::array<const T*, K>& numbers, int64_t first)
+      : length_(channels * std::max<int64_t>(1, run_elements / channels)),
+        values_(static_cast<std::size_t>(length_) * K) {
+    for (std::size_t k = 0; k < K; ++k) {
+      T* mine = values_.data() + static_cast<int64_t>(k) * length_;
+      for (int64_t at = 0; at < length_; at += channels) std::copy_n(numbers[k] + first, channels, mine + at);
+      pointers_[k] = mine;
+    }
+  }
+  int64_t length() const { return length_; }
+  const std::array<const T*, K>& pointers() const { return pointers_; }
+
+ private:
+  int64_t length_;
+  std::vector<T> values_;
+  std::array<const T*, K> pointers_;
+};
+
 /// Calls `f.operator()<each>(begin, n, numbers)` for runs of adjacent elements, with the numbers of their
 /// groups: one for each element when `each`, else one for all.
 template <class T, std::size_t K, class F>
 void for_runs(const ChannelView& view, bool per_image, const std::array<const T*, K>& numbers, const F& f) {
+  if (view.numel() == 0) return;
   const Tiling tiling(view, per_image);
-  for_pieces<T>(tiling, static_cast<int64_t>(K), [&](const Piece& piece, T* scratch) {
-    std::array<const T*, K> own;
+  const int64_t channels = view.channels;
+  const Repeated<T, K> common(channels, numbers, 0);
+  // The sums have just been made: what they read last is still in the cache.
+  for_pieces<T>(tiling, 0, Direction::backwards, [&](const Piece& piece, T*) {
     if (tiling.order == LaneOrder::pixels) {
-      for (std::size_t k = 0; k < K; ++k) {
-        T* mine = scratch + static_cast<int64_t>(k) * piece.lanes;
-        std::copy_n(numbers[k] + (per_image ? piece.first_image * view.channels : 0), piece.channels, mine);
-        spread(tiling, piece, mine);
-        own[k] = mine;
-      }
-      const int64_t begin = (piece.first_image * tiling.view.pixels + piece.first_pixel) * view.channels;
-      const int64_t end = begin + (piece.last_pixel - piece.first_pixel) * view.channels;
-      for (int64_t at = begin; at < end; at += piece.lanes)
-        f.template operator()<true>(at, std::min(piece.lanes, end - at), own);
+      const int64_t begin = (piece.first_image * tiling.view.pixels + piece.first_pixel) * channels;
+      const int64_t end = begin + (piece.last_pixel - piece.first_pixel) * channels;
+      const auto run = [&](const Repeated<T, K>& own) {
+        for (int64_t at = begin; at < end; at += own.length())
+          f.template operator()<true>(at, std::min(own.length(), end - at), own.pointers());
+      };
+      if (per_image)
+        run(Repeated<T, K>(channels, numbers, piece.first_image * channels));
+      else
+        run(common);
       return;
     }
     for (int64_t n = piece.first_image; n < piece.last_image; ++n)
       for (int64_t c = piece.first_channel; c < piece.first_channel + piece.channels; ++c) {
-        for (std::size_t k = 0; k < K; ++k) own[k] = numbers[k] + (per_image ? n * view.channels : 0) + c;
-        f.template operator()<false>((n * view.channels + c) * view.pixels + piece.first_pixel,
+        std::array<const T*, K> own;
+        for (std::size_t k = 0; k < K; ++k) own[k] = numbers[k] + (per_image ? n * channels : 0) + c;
+        f.template operator()<false>((n * channels + c) * view.pixels + piece.first_pixel,
                                      piece.last_pixel - piece.first_pixel, own);
       }
   });

@@ -203,7 +203,8 @@ void check_range(const char* op, const Tensor& indices, int64_t pixels) {
   const Index* index = indices.data<Index>();
   Index low = 0;
   Index high = -1;
-  for (int64_t i = 0; i < indices.numel(); ++i) {
+  const int64_t n = indices.numel();
+  for (int64_t i = 0; i < n; ++i) {
     low = std::min(low, index[i]);
     high = std::max(high, index[i]);
   }
@@ -243,8 +244,8 @@ Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Shape& i
   const bool last = format == MemoryFormat::channels_last;
   const Tensor places = to_format(indices, format);
   const Tensor gradient = to_format(cast(dy, compute_dtype(dy.dtype())), format);
-  const Tensor dx = zeros(input_shape, {.dtype = gradient.dtype(), .device = dy.device(), .format = format});
-  if (dy.numel() == 0) return cast(dx, dy.dtype());
+  const Tensor dx = empty(input_shape, {.dtype = gradient.dtype(), .device = dy.device(), .format = format});
+  if (dx.numel() == 0) return cast(dx, dy.dtype());
   const PlaneSteps in = steps_of(dx, last);
   dispatch_types(gradient.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
     check_range<Index>(op, places, in.pixels);

@@ -67,8 +67,8 @@ struct MaxPoolForward {
   }
 };
 
-/// Some channels of one image: dx, zeros before, gets each dy at the place that its index names. Outputs are
-/// taken in order, so the sums are the same in every layout.
+/// Some channels of one image: dx becomes zero, then gets each dy at the place that its index names. Outputs
+/// are taken in order, so the sums are the same in every layout.
 template <class T, class Index>
 struct MaxPoolScatter {
   PlaneSteps in, out;
@@ -77,11 +77,28 @@ struct MaxPoolScatter {
   T* dx;
 
   PLEAT_HOST_DEVICE void operator()(int64_t n, int64_t first_channel, int64_t last_channel) const {
-    for (int64_t p = 0; p < out.pixels; ++p)
+    if (in.channel_step == 1 && out.channel_step == 1) return pixels(n, first_channel, last_channel);
+    for (int64_t c = first_channel; c < last_channel; ++c) plane(in.at(n, c, 0), out.at(n, c, 0));
+  }
+
+ private:
+  PLEAT_HOST_DEVICE void plane(int64_t to, int64_t from) const {
+    for (int64_t p = 0; p < in.pixels; ++p) dx[to + p] = T(0);
+    for (int64_t p = from; p < from + out.pixels; ++p)
+      if (indices[p] >= 0) dx[to + indices[p]] += dy[p];
+  }
+
+  PLEAT_HOST_DEVICE void pixels(int64_t n, int64_t first_channel, int64_t last_channel) const {
+    const int64_t to = in.at(n, 0, 0);
+    for (int64_t p = 0; p < in.pixels; ++p)
+      for (int64_t c = first_channel; c < last_channel; ++c) dx[to + p * in.channels + c] = T(0);
+    for (int64_t p = 0; p < out.pixels; ++p) {
+      const int64_t from = out.at(n, 0, p);
       for (int64_t c = first_channel; c < last_channel; ++c) {
-        const int64_t from = out.at(n, c, p);
-        if (indices[from] >= 0) dx[in.at(n, c, indices[from])] += dy[from];
+        const int64_t place = indices[from + c];
+        if (place >= 0) dx[to + place * in.channels + c] += dy[from + c];
       }
+    }
   }
 };
 

@@ -26,9 +26,13 @@ struct Rows {
   const SparseRows* rows;
   std::vector<T> weight;
   std::vector<T> scale;
+  bool one_tap =
+      true;  ///< each row has exactly one, as upsampling and the adjoints of pools without overlap have
 
   explicit Rows(const SparseRows& of)
-      : rows(&of), weight(of.weight.begin(), of.weight.end()), scale(of.scale.begin(), of.scale.end()) {}
+      : rows(&of), weight(of.weight.begin(), of.weight.end()), scale(of.scale.begin(), of.scale.end()) {
+    for (int64_t o = 0; o <= outputs(); ++o) one_tap = one_tap && first(o) == o;
+  }
   int64_t inputs() const { return rows->inputs; }
   int64_t outputs() const { return rows->outputs(); }
   int64_t first(int64_t o) const { return rows->first[static_cast<std::size_t>(o)]; }
@@ -105,6 +109,13 @@ void run_channels_last(const std::array<Rows<T>, 3>& map, const Images& view, co
 /// A row of the result from the weighted sum of rows of x, `line`, of which the columns' taps are taken.
 template <class T>
 void sum_columns(const Rows<T>& columns, T scale, const T* line, T* y) {
+  if (columns.one_tap) {
+    for (int64_t w = 0; w < columns.outputs(); ++w) {
+      const auto tap = static_cast<std::size_t>(w);
+      y[w] = columns.weight[tap] * line[columns.index(w)] * (scale * columns.scale[tap]);
+    }
+    return;
+  }
   for (int64_t w = 0; w < columns.outputs(); ++w) {
     T sum = 0;
     for (int64_t e = columns.first(w); e < columns.first(w + 1); ++e)

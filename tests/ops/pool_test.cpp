@@ -120,6 +120,17 @@ TEST_CASE("max_pool: values and places by the definition, in every layout and im
           }
 }
 
+TEST_CASE("max_pool: a plane of one pixel under several windows", "[pool]") {
+  for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last}) {
+    const Tensor x = ops::to_format(numbers({2, 3, 1, 1}, float32), format);
+    const auto got = ops::max_pool(x, {.kernel_size = 2, .stride = 1, .padding = 1});
+    CHECK(got.values.shape() == Shape{2, 3, 2, 2});
+    CHECK(ops::max_pool_backward(ones({2, 3, 2, 2}), got.indices, x.shape(), format).to_vector() ==
+          std::vector<float>(6, 4));
+    CHECK(ops::max_pool_gather(x, got.indices).to_vector() == got.values.to_vector());
+  }
+}
+
 TEST_CASE("max_pool: a NaN is the maximum, and a window without elements is -infinity", "[pool]") {
   const Tensor x = zeros({1, 1, 4, 4});
   x.data<float>()[5] = std::nanf("");
