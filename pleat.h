@@ -102,7 +102,6 @@
 #include "pleat/ops/pool/pool.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/reduce/scan.h"
-#include "pleat/ops/reduce/shares.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/pad.h"
 #include "pleat/ops/shape/rearrange.h"
