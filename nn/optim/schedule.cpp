@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "pleat/core/create.h"
 #include "pleat/core/format.h"
 
 namespace pleat::optim {
@@ -35,7 +36,7 @@ struct CyclePlace {
 };
 
 CyclePlace place_in_cycle(const OneCycleLR& cycle, int64_t step) {
-  const auto total = static_cast<double>(cycle.total_steps);
+  const auto total = static_cast<double>(cycle.total_steps.get());
   const double rise = cycle.pct_start * total;
   const std::array<double, 3> ends = cycle.three_phase
                                          ? std::array<double, 3>{rise - 1, 2 * rise - 2, total - 1}
@@ -67,12 +68,11 @@ void StepLR::check() const {
 }
 
 double MultiStepLR::operator()(int64_t step, double base_lr) const {
-  const auto passed =
-      std::count_if(milestones.begin(), milestones.end(), [=](int64_t m) { return m <= step; });
+  const auto passed = std::ranges::count_if(milestones.get(), [=](int64_t m) { return m <= step; });
   return base_lr * std::pow(gamma, static_cast<double>(passed));
 }
 void MultiStepLR::check() const {
-  for (const int64_t milestone : milestones) check_at_least("MultiStepLR", "a milestone", milestone, 0);
+  for (const int64_t milestone : milestones.get()) check_at_least("MultiStepLR", "a milestone", milestone, 0);
   check_finite("MultiStepLR", "gamma", gamma);
 }
 
@@ -82,7 +82,7 @@ double ExponentialLR::operator()(int64_t step, double base_lr) const {
 void ExponentialLR::check() const { check_finite("ExponentialLR", "gamma", gamma); }
 
 double CosineAnnealingLR::operator()(int64_t step, double base_lr) const {
-  return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(steps));
+  return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(steps.get()));
 }
 void CosineAnnealingLR::check() const {
   check_at_least("CosineAnnealingLR", "steps", steps, 1);
@@ -91,9 +91,10 @@ void CosineAnnealingLR::check() const {
 
 double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) const {
   int64_t length = first;
+  if (mult == 1) step %= length;
   while (step >= length) {
     step -= length;
-    length *= mult;
+    length = checked_multiply(length, mult, "CosineAnnealingWarmRestarts");
   }
   return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(length));
 }
@@ -153,14 +154,31 @@ void OneCycleLR::check() const {
   check_positive("OneCycleLR", "final_div_factor", final_div_factor);
   pleat::check<ValueError>(pct_start >= 0 && pct_start <= 1,
                            "OneCycleLR: pct_start must be in [0, 1], got {}", pct_start);
+  for (const double momentum : {base_momentum, max_momentum})
+    pleat::check<ValueError>(momentum >= 0 && momentum < 1, "OneCycleLR: momenta must be in [0, 1), got {}",
+                             momentum);
 }
 
 void LambdaLR::check() const { pleat::check<ValueError>(bool(function), "LambdaLR: there is no function"); }
 
-double SequentialLR::operator()(int64_t step, double base_lr) const {
+namespace {
+
+/// Which rate is in force, and how many steps it has made.
+std::pair<std::size_t, int64_t> place_in_sequence(const std::vector<int64_t>& milestones, int64_t step) {
   const auto next = std::upper_bound(milestones.begin(), milestones.end(), step);
   const auto index = static_cast<std::size_t>(next - milestones.begin());
-  return rates[index](index == 0 ? step : step - milestones[index - 1], base_lr);
+  return {index, index == 0 ? step : step - milestones[index - 1]};
+}
+
+}  // namespace
+
+double SequentialLR::operator()(int64_t step, double base_lr) const {
+  const auto [index, own_step] = place_in_sequence(milestones, step);
+  return rates[index](own_step, base_lr);
+}
+std::optional<double> SequentialLR::momentum(int64_t step) const {
+  const auto [index, own_step] = place_in_sequence(milestones, step);
+  return rates[index].momentum(own_step);
 }
 void SequentialLR::check() const {
   pleat::check<ValueError>(rates.size() == milestones.size() + 1,
@@ -175,6 +193,12 @@ double ChainedLR::operator()(int64_t step, double base_lr) const {
   for (const Rate& rate : rates) lr *= base_lr == 0 ? 0 : rate(step, base_lr) / base_lr;
   return lr;
 }
+std::optional<double> ChainedLR::momentum(int64_t step) const {
+  std::optional<double> momentum;
+  for (const Rate& rate : rates)
+    if (const auto own = rate.momentum(step)) momentum = own;
+  return momentum;
+}
 void ChainedLR::check() const { pleat::check<ValueError>(!rates.empty(), "ChainedLR: there are no rates"); }
 
 SequentialLR warm_up(int64_t steps, Rate after, double start_factor) {
@@ -188,7 +212,13 @@ Schedule::Schedule(Optimizer& optimizer, std::vector<Rate> rates)
     : optimizer_(optimizer), rates_(std::move(rates)) {
   check<ValueError>(rates_.size() == optimizer.num_groups(), "Schedule: {} rates for {} parameter groups",
                     rates_.size(), optimizer.num_groups());
-  for (std::size_t g = 0; g < rates_.size(); ++g) base_lrs_.push_back(optimizer.lr(g));
+  for (std::size_t g = 0; g < rates_.size(); ++g) {
+    check<ValueError>(
+        !rates_[g].momentum(0) || optimizer.momentum(g),
+        "Schedule: the rate sets a momentum, which the optimiser does not have; a one-cycle rate "
+        "leaves it alone with .cycle_momentum = false");
+    base_lrs_.push_back(optimizer.lr(g));
+  }
   set_steps(0);
 }
 
@@ -198,8 +228,21 @@ void Schedule::set_steps(int64_t steps) {
   for (std::size_t g = 0; g < rates_.size(); ++g) {
     optimizer_.set_lr(g, rates_[g](steps, base_lrs_[g]));
     const auto momentum = rates_[g].momentum(steps);
-    if (momentum && optimizer_.momentum(g)) optimizer_.set_momentum(g, *momentum);
+    if (momentum) optimizer_.set_momentum(g, *momentum);
   }
+}
+
+nn::StateDict Schedule::state_dict() const {
+  return {{"steps", scalar(steps_, int64)}, {"base_lr", from_vector(base_lrs_)}};
+}
+
+void Schedule::load_state_dict(const nn::StateDict& state) {
+  const nn::StateDict own = state_dict();
+  nn::copy_state("Schedule", own, state);
+  const auto steps = own.at("steps").item<int64_t>();
+  check<ValueError>(steps >= 0, "Schedule: steps must not be negative, got {}", steps);
+  base_lrs_ = own.at("base_lr").to_vector<double>();
+  set_steps(steps);
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, Options options)
@@ -215,6 +258,12 @@ ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, Options options)
   check<ValueError>(options_.min_lr.size() == 1 || options_.min_lr.size() == optimizer.num_groups(),
                     "ReduceLROnPlateau: {} min_lr for {} parameter groups", options_.min_lr.size(),
                     optimizer.num_groups());
+  for (const double value : options_.min_lr)
+    check<ValueError>(std::isfinite(value) && value >= 0,
+                      "ReduceLROnPlateau: min_lr must be at least 0 and finite, got {}", value);
+  check<ValueError>(options_.threshold >= 0 && options_.eps >= 0,
+                    "ReduceLROnPlateau: threshold and eps must not be negative, got {} and {}",
+                    options_.threshold, options_.eps);
 }
 
 bool ReduceLROnPlateau::improves(double metric) const {
@@ -242,6 +291,20 @@ void ReduceLROnPlateau::step(double metric) {
   }
   cooling_ = options_.cooldown;
   bad_steps_ = 0;
+}
+
+nn::StateDict ReduceLROnPlateau::state_dict() const {
+  return {{"best", scalar(best_, float64)},
+          {"bad_steps", scalar(bad_steps_, int64)},
+          {"cooling", scalar(cooling_, int64)}};
+}
+
+void ReduceLROnPlateau::load_state_dict(const nn::StateDict& state) {
+  const nn::StateDict own = state_dict();
+  nn::copy_state("ReduceLROnPlateau", own, state);
+  best_ = own.at("best").item();
+  bad_steps_ = own.at("bad_steps").item<int64_t>();
+  cooling_ = own.at("cooling").item<int64_t>();
 }
 
 }  // namespace pleat::optim

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "pleat/nn/optim/optimizer.h"
+#include "pleat/nn/required.h"
+#include "pleat/nn/state_dict.h"
 
 /// Learning rates as functions of the step. A rate is a small value with the name that people know; a
 /// Schedule applies one to an optimiser:
@@ -24,7 +26,7 @@ namespace pleat::optim {
 
 /// The rate falls to `gamma` of itself every `step_size` steps.
 struct StepLR {
-  int64_t step_size = 1;
+  Required<int64_t> step_size;
   double gamma = 0.1;
   double operator()(int64_t step, double base_lr) const;
   void check() const;
@@ -32,14 +34,15 @@ struct StepLR {
 
 /// The same at each milestone; one named twice counts twice.
 struct MultiStepLR {
-  std::vector<int64_t> milestones;
+  Required<std::vector<int64_t>> milestones;
   double gamma = 0.1;
   double operator()(int64_t step, double base_lr) const;
   void check() const;
 };
 
+/// The rate falls to `gamma` of itself every step.
 struct ExponentialLR {
-  double gamma = 0.99;
+  Required<double> gamma;
   double operator()(int64_t step, double base_lr) const;
   void check() const;
 };
@@ -47,7 +50,7 @@ struct ExponentialLR {
 /// Half a cosine from the base rate to `eta_min` in `steps` steps, then back up. (Loshchilov and Hutter,
 /// arXiv:1608.03983.)
 struct CosineAnnealingLR {
-  int64_t steps = 1;
+  Required<int64_t> steps;
   double eta_min = 0;
   double operator()(int64_t step, double base_lr) const;
   void check() const;
@@ -55,7 +58,7 @@ struct CosineAnnealingLR {
 
 /// The same that starts again: after `first` steps, then after `mult` times as many each time.
 struct CosineAnnealingWarmRestarts {
-  int64_t first = 1;
+  Required<int64_t> first;
   int64_t mult = 1;
   double eta_min = 0;
   double operator()(int64_t step, double base_lr) const;
@@ -92,8 +95,8 @@ struct PolynomialLR {
 /// way. (Smith and Topin, arXiv:1708.07120.) Ignores the base rate. After `total_steps` it stays where it
 /// ended.
 struct OneCycleLR {
-  double max_lr = 0.1;
-  int64_t total_steps = 1;
+  Required<double> max_lr;
+  Required<int64_t> total_steps;
   double pct_start = 0.3;
   bool linear = false;  ///< straight lines instead of cosines
   bool cycle_momentum = true;
@@ -140,13 +143,15 @@ struct SequentialLR {
   std::vector<Rate> rates;
   std::vector<int64_t> milestones;
   double operator()(int64_t step, double base_lr) const;
+  std::optional<double> momentum(int64_t step) const;
   void check() const;
 };
 
-/// All together: the product of their factors.
+/// All together: the product of their factors; the momentum of the last one that has any.
 struct ChainedLR {
   std::vector<Rate> rates;
   double operator()(int64_t step, double base_lr) const;
+  std::optional<double> momentum(int64_t step) const;
   void check() const;
 };
 
@@ -157,6 +162,7 @@ SequentialLR warm_up(int64_t steps, Rate after, double start_factor = 0.01);
 /// group is what it had when the schedule was made. Refers to the optimiser, which must live as long.
 class Schedule {
  public:
+  /// Throws ValueError when the rate sets a momentum and the optimiser has none.
   Schedule(Optimizer& optimizer, Rate rate);
   /// One for each group. Throws ValueError for another number.
   Schedule(Optimizer& optimizer, std::vector<Rate> rates);
@@ -165,6 +171,11 @@ class Schedule {
   /// How many steps were made; setting it goes on from there, as after loading a checkpoint.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps);
+
+  /// "steps" and "base_lr", for checkpoints. Loading sets the rates, too; throws ValueError with all
+  /// problems.
+  nn::StateDict state_dict() const;
+  void load_state_dict(const nn::StateDict& state);
 
  private:
   Optimizer& optimizer_;
@@ -188,11 +199,16 @@ struct ReduceLROnPlateauOptions {
 class ReduceLROnPlateau {
  public:
   using Options = ReduceLROnPlateauOptions;
-  ReduceLROnPlateau(Optimizer& optimizer, Options options = {});
+  explicit ReduceLROnPlateau(Optimizer& optimizer, Options options = {});
 
   /// Tells the metric of the last epoch. A NaN is no improvement.
   void step(double metric);
   double best() const { return best_; }
+
+  /// "best", "bad_steps" and "cooling", for checkpoints; the rates are in the optimiser's state. Loading
+  /// throws ValueError with all problems.
+  nn::StateDict state_dict() const;
+  void load_state_dict(const nn::StateDict& state);
 
  private:
   bool improves(double metric) const;

@@ -5,6 +5,7 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
+#include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
@@ -139,6 +140,39 @@ TEST_CASE("a one-cycle schedule stays at its end", "[optim]") {
   CHECK(sgd.lr() == last);
 }
 
+TEST_CASE("the momentum of a one-cycle rate passes through sequences and chains", "[optim]") {
+  SGD sgd{{zeros({1})}, {.lr = 1.0, .momentum = 0.5}};
+  const OneCycleLR cycle{.max_lr = 1, .total_steps = 10};
+  Schedule schedule(sgd, warm_up(3, cycle));
+  CHECK(*sgd.momentum() == 0.5);
+  schedule.set_steps(3 + 4);
+  CHECK(*sgd.momentum() == *cycle.momentum(4));
+  CHECK(sgd.lr() == cycle(4, 1));
+  CHECK(*Rate(ChainedLR{{ConstantLR{}, cycle}}).momentum(2) == *cycle.momentum(2));
+}
+
+TEST_CASE("schedules go on from a saved state", "[optim]") {
+  SGD sgd{{zeros({1})}, {.lr = 1.0}};
+  Schedule schedule(sgd, [](int64_t step, double base) { return base / static_cast<double>(1 + step); });
+  schedule.step();
+  schedule.step();
+  SGD other{{zeros({1})}, {.lr = 7.0}};
+  Schedule resumed(other, LambdaLR{[](int64_t step) { return 1 / static_cast<double>(1 + step); }});
+  resumed.load_state_dict(schedule.state_dict());
+  CHECK(resumed.steps() == 2);
+  CHECK(other.lr() == 1.0 / 3);
+  CHECK_THROWS_WITH(resumed.load_state_dict({{"steps", scalar(1)}}),
+                    Catch::Matchers::Contains("missing     base_lr"));
+
+  ReduceLROnPlateau plateau(sgd, {.patience = 1});
+  for (const double metric : {1.0, 2.0}) plateau.step(metric);
+  ReduceLROnPlateau again(other, {.patience = 1});
+  again.load_state_dict(plateau.state_dict());
+  again.step(2.0);
+  CHECK(other.lr() == Approx(0.1 / 3));
+  CHECK(again.best() == 1.0);
+}
+
 TEST_CASE("a NaN metric is no improvement", "[optim]") {
   SGD sgd{{zeros({1})}, {.lr = 1.0}};
   ReduceLROnPlateau schedule(sgd, {.patience = 0});
@@ -151,18 +185,25 @@ TEST_CASE("a NaN metric is no improvement", "[optim]") {
 TEST_CASE("bad schedules are refused", "[optim]") {
   SGD sgd{{zeros({1})}, {.lr = 1.0}};
   CHECK_THROWS_AS(Rate(StepLR{.step_size = 0}), ValueError);
-  CHECK_THROWS_AS(Rate(MultiStepLR{{-1}}), ValueError);
+  CHECK_THROWS_AS(Rate(MultiStepLR{.milestones = {-1}}), ValueError);
   CHECK_THROWS_AS(Rate(CosineAnnealingLR{.steps = 0}), ValueError);
   CHECK_THROWS_AS(Rate(CosineAnnealingWarmRestarts{.first = 1, .mult = 0}), ValueError);
   CHECK_THROWS_AS(Rate(LinearLR{.steps = 0}), ValueError);
   CHECK_THROWS_AS(Rate(PolynomialLR{.steps = 0}), ValueError);
   CHECK_THROWS_AS(Rate(ExponentialLR{std::nan("")}), ValueError);
-  CHECK_THROWS_AS(Rate(OneCycleLR{.total_steps = 0}), ValueError);
+  CHECK_THROWS_AS(Rate(OneCycleLR{.max_lr = 1, .total_steps = 0}), ValueError);
+  CHECK_THROWS_AS(Rate(OneCycleLR{.max_lr = 1, .total_steps = 9, .max_momentum = 1}), ValueError);
   CHECK_THROWS_AS(Rate(OneCycleLR{.max_lr = -1, .total_steps = 9}), ValueError);
   CHECK_THROWS_AS(Rate(LambdaLR{}), ValueError);
-  CHECK_THROWS_AS(Rate(SequentialLR{{StepLR{}}, {1}}), ValueError);
+  CHECK_THROWS_AS(Rate(SequentialLR{{ConstantLR{}}, {1}}), ValueError);
   CHECK_THROWS_AS(Rate(ChainedLR{}), ValueError);
-  CHECK_THROWS_AS(Schedule(sgd, std::vector<Rate>{StepLR{}, StepLR{}}), ValueError);
+  CHECK_THROWS_AS(Schedule(sgd, std::vector<Rate>{ConstantLR{}, ConstantLR{}}), ValueError);
   CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.factor = 1.5}), ValueError);
   CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.min_lr = {0, 0}}), ValueError);
+  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.min_lr = {-1}}), ValueError);
+  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.threshold = -1}), ValueError);
+  Adagrad adagrad{{zeros({1})}};
+  CHECK_THROWS_WITH(Schedule(adagrad, OneCycleLR{.max_lr = 1, .total_steps = 9}),
+                    Catch::Matchers::Contains(".cycle_momentum = false"));
+  CHECK_NOTHROW(Schedule(adagrad, OneCycleLR{.max_lr = 1, .total_steps = 9, .cycle_momentum = false}));
 }
