@@ -21,7 +21,8 @@ constexpr std::size_t max_operands = 6;
 constexpr int64_t chunk_elements = 512;
 /// Elements worth waking another thread for.
 constexpr int64_t grain_elements = 32768;
-/// Inner runs at least this long are handed on one by one, without gathering what is dense in them.
+/// Inner runs at least this long are handed on one by one, without gathering what is dense in them; shorter ones are
+/// collected into chunks of many.
 constexpr int64_t long_run = 128;
 
 /// One dimension of the loop: its size, and the step of each operand in elements.
@@ -35,8 +36,21 @@ struct Loop {
   std::vector<LoopDim> dims;
   std::size_t operands;
 
+  /// Whether an operand's elements follow one another over the whole loop.
   bool is_dense(std::size_t operand) const {
-    return dims.empty() || (dims.size() == 1 && dims[0].step[operand] == 1);
+    int64_t next = 1;
+    for (const LoopDim& dim : dims) {
+      if (dim.step[operand] != next) return false;
+      next *= dim.size;
+    }
+    return true;
+  }
+
+  /// Whether every inner run of an operand is the same one, as of a bias in channels_last.
+  bool repeats(std::size_t operand) const {
+    for (std::size_t d = 1; d < dims.size(); ++d)
+      if (dims[d].step[operand] != 0) return false;
+    return true;
   }
 };
 
@@ -60,6 +74,10 @@ Loop make_loop(std::span<const Operand> operands) {
   std::stable_sort(dims.begin(), dims.end(),
                    [](const LoopDim& a, const LoopDim& b) { return std::abs(a.step[0]) < std::abs(b.step[0]); });
   Loop loop{{}, operands.size()};
+  if (dims.empty()) {
+    loop.dims.push_back({1, {}});
+    loop.dims[0].step.fill(1);
+  }
   for (const LoopDim& dim : dims) {
     const auto joins = [&](const LoopDim& inner) {
       for (std::size_t k = 0; k < operands.size(); ++k)
@@ -87,16 +105,17 @@ class Position {
   int64_t run_left() const { return loop_->dims[0].size - index_[0]; }
   int64_t at(std::size_t operand) const { return at_[operand]; }
 
-  /// Moves on by `n` elements, not further than to the end of the innermost run.
+  /// Moves on by `n` elements, not beyond the end of the loop.
   void advance(int64_t n) {
     const auto& dims = loop_->dims;
     index_[0] += n;
     for (std::size_t k = 0; k < loop_->operands; ++k) at_[k] += n * dims[0].step[k];
-    for (std::size_t d = 0; d + 1 < dims.size() && index_[d] == dims[d].size; ++d) {
-      index_[d] = 0;
-      ++index_[d + 1];
+    for (std::size_t d = 0; d + 1 < dims.size() && index_[d] >= dims[d].size; ++d) {
+      const int64_t carry = index_[d] / dims[d].size;
+      index_[d] -= carry * dims[d].size;
+      index_[d + 1] += carry;
       for (std::size_t k = 0; k < loop_->operands; ++k)
-        at_[k] += dims[d + 1].step[k] - dims[d].size * dims[d].step[k];
+        at_[k] += carry * (dims[d + 1].step[k] - dims[d].size * dims[d].step[k]);
     }
   }
 
@@ -106,36 +125,55 @@ class Position {
   std::array<int64_t, max_operands> at_{};
 };
 
+/// What is common to all pieces of a loop.
 struct Runner {
   std::span<const Operand> operands;
   const Loop& loop;
   ElementwiseKernel kernel;
   const void* context;
-  std::array<ConvertRun, max_operands> load{};
-  std::array<ConvertRun, max_operands> store{};
-  std::array<std::byte*, max_operands> base{};
-  std::array<int64_t, max_operands> element{};  // bytes
-  std::array<bool, max_operands> same_type{};
+  /// Whether the inner runs are long enough to be handed on one by one.
+  bool by_runs;
+  bool all_direct = true;
+  struct Lane {
+    ConvertRun load = nullptr;
+    ConvertRun store = nullptr;
+    std::byte* base = nullptr;
+    int64_t bytes = 0;     ///< of an element in the tensor
+    int64_t as_bytes = 0;  ///< of an element in the kernel
+    bool direct = false;   ///< the kernel sees the tensor's own memory
+    bool repeats = false;
+  };
+  std::array<Lane, max_operands> lanes{};
 
   Runner(std::span<const Operand> operands_, const Loop& loop_, ElementwiseKernel kernel_, const void* context_)
-      : operands(operands_), loop(loop_), kernel(kernel_), context(context_) {
+      : operands(operands_),
+        loop(loop_),
+        kernel(kernel_),
+        context(context_),
+        by_runs(loop.dims[0].size >= long_run || loop.dims.size() == 1) {
     for (std::size_t k = 0; k < operands.size(); ++k) {
       const Operand& operand = operands[k];
-      base[k] = operand.tensor.raw();
-      element[k] = size_of(operand.tensor.dtype());
-      same_type[k] = operand.as == operand.tensor.dtype();
-      if (operand.access != Access::write) load[k] = find_convert_run(operand.as, operand.tensor.dtype());
-      if (operand.access != Access::read) store[k] = find_convert_run(operand.tensor.dtype(), operand.as);
+      const DType dtype = operand.tensor.dtype();
+      Lane& a = lanes[k];
+      a.base = operand.tensor.raw();
+      a.bytes = size_of(dtype);
+      a.as_bytes = size_of(operand.as);
+      a.direct = operand.as == dtype && (loop.is_dense(k) || (by_runs && loop.dims[0].step[k] == 1));
+      a.repeats = loop.repeats(k);
+      all_direct = all_direct && a.direct;
+      if (a.direct) continue;
+      if (operand.access != Access::write) a.load = find_convert_run(operand.as, dtype);
+      if (operand.access != Access::read) a.store = find_convert_run(dtype, operand.as);
     }
   }
 
   std::byte* address(const Position& position, std::size_t k) const {
-    return base[k] + position.at(k) * element[k];
+    return lanes[k].base + position.at(k) * lanes[k].bytes;
   }
 
-  /// Copies operand k between its own layout and a plain array, from `position` on.
+  /// Calls `copy(place in the tensor, step, elements done, elements)` for the inner runs of n elements of operand k.
   template <class Copy>
-  void walk(Position position, std::size_t k, int64_t n, Copy copy) const {
+  void walk(Position& position, std::size_t k, int64_t n, const Copy& copy) const {
     const int64_t step = loop.dims[0].step[k];
     for (int64_t done = 0; done < n;) {
       const int64_t run = std::min(n - done, position.run_left());
@@ -145,40 +183,64 @@ struct Runner {
     }
   }
 
+  void gather(std::byte* buffer, Position& position, std::size_t k, int64_t n) const {
+    const Lane& a = lanes[k];
+    const int64_t period = loop.dims[0].size;
+    int64_t filled = a.repeats ? std::min(n, period) : n;
+    walk(position, k, filled, [&](std::byte* own, int64_t step, int64_t done, int64_t run) {
+      a.load(buffer + done * a.as_bytes, 1, own, step, run);
+    });
+    while (filled < n) {
+      const int64_t more = std::min(filled, n - filled);
+      std::memcpy(buffer + filled * a.as_bytes, buffer, static_cast<std::size_t>(more * a.as_bytes));
+      filled += more;
+    }
+  }
+
+  void scatter(const std::byte* buffer, Position& position, std::size_t k, int64_t n) const {
+    const Lane& a = lanes[k];
+    walk(position, k, n, [&](std::byte* own, int64_t step, int64_t done, int64_t run) {
+      a.store(own, step, buffer + done * a.as_bytes, 1, run);
+    });
+  }
+
+  /// Elements handed to the kernel at once. Chunks of whole runs begin at the same place of a run, so that what
+  /// repeats is gathered only once.
+  int64_t chunk(const Position& position, int64_t left) const {
+    int64_t n = left;
+    if (!all_direct) n = std::min(n, by_runs ? chunk_elements : chunk_elements / loop.dims[0].size * loop.dims[0].size);
+    return by_runs ? std::min(n, position.run_left()) : n;
+  }
+
   void run(int64_t first, int64_t last) const {
     alignas(64) std::byte buffer[max_operands][chunk_elements * 8];
     std::array<std::byte*, max_operands> arrays{};
-    const bool by_runs = loop.dims[0].size >= long_run;
-    bool all_direct = true;
-    std::array<bool, max_operands> direct{};
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      direct[k] = same_type[k] && (loop.is_dense(k) || (by_runs && loop.dims[0].step[k] == 1));
-      all_direct = all_direct && direct[k];
-    }
+    // Where the elements that lie in a buffer came from, and how many they are: often the next ones are the same.
+    std::array<const std::byte*, max_operands> gathered{};
+    std::array<int64_t, max_operands> gathered_elements{};
     Position position(loop, first);
+    Position walker = position;
     while (first < last) {
-      int64_t n = last - first;
-      if (!all_direct) n = std::min(n, chunk_elements);
-      if (by_runs) n = std::min(n, position.run_left());
+      const int64_t n = chunk(position, last - first);
       for (std::size_t k = 0; k < operands.size(); ++k) {
-        arrays[k] = direct[k] ? address(position, k) : buffer[k];
-        if (!direct[k] && load[k] != nullptr)
-          walk(position, k, n, [&](std::byte* own, int64_t step, int64_t done, int64_t run) {
-            load[k](buffer[k] + done * size_of(operands[k].as), 1, own, step, run);
-          });
+        const Lane& a = lanes[k];
+        arrays[k] = a.direct ? address(position, k) : buffer[k];
+        if (a.load == nullptr) continue;
+        const bool lasting = operands[k].access == Access::read && (by_runs || a.repeats);
+        if (lasting && gathered[k] == address(position, k) && gathered_elements[k] >= n) continue;
+        walker = position;
+        gather(buffer[k], walker, k, n);
+        gathered[k] = address(position, k);
+        gathered_elements[k] = n;
       }
       kernel(context, arrays.data(), n);
       for (std::size_t k = 0; k < operands.size(); ++k)
-        if (!direct[k] && store[k] != nullptr)
-          walk(position, k, n, [&](std::byte* own, int64_t step, int64_t done, int64_t run) {
-            store[k](own, step, buffer[k] + done * size_of(operands[k].as), 1, run);
-          });
+        if (lanes[k].store != nullptr) {
+          walker = position;
+          scatter(buffer[k], walker, k, n);
+        }
       first += n;
-      for (int64_t left = n; left > 0 && first < last;) {
-        const int64_t run = std::min(left, position.run_left());
-        position.advance(run);
-        left -= run;
-      }
+      if (first < last) position.advance(n);
     }
   }
 };
@@ -187,8 +249,18 @@ bool same_layout(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() && a.shape() == b.shape() && a.strides() == b.strides() && a.dtype() == b.dtype();
 }
 
+/// The bytes from a tensor's first element to its last; strides are not negative.
+std::pair<const std::byte*, const std::byte*> byte_range(const Tensor& t) {
+  int64_t last = 0;
+  for (std::size_t d = 0; d < t.shape().size(); ++d) last += (t.shape()[d] - 1) * t.strides()[d];
+  return {t.raw(), t.raw() + (last + 1) * size_of(t.dtype())};
+}
+
 bool share_bytes(const Tensor& a, const Tensor& b) {
-  return a.impl().storage->bytes.get() == b.impl().storage->bytes.get();
+  if (a.impl().storage->bytes.get() != b.impl().storage->bytes.get()) return false;
+  const auto [a_first, a_end] = byte_range(a);
+  const auto [b_first, b_end] = byte_range(b);
+  return a_first < b_end && b_first < a_end;
 }
 
 /// Whether two elements may lie in one place, as in an expanded tensor. Sorted by stride, each dimension must step
@@ -206,6 +278,22 @@ bool overlaps_itself(const Tensor& t) {
   return false;
 }
 
+/// Whether elements would be overwritten before they are read: written ones must be read in the same order.
+bool is_overwritten(const Operand& operand, std::span<const Operand> operands) {
+  if (operand.access != Access::read) return false;
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& written) {
+    return written.access != Access::read && share_bytes(operand.tensor, written.tensor) &&
+           !same_layout(operand.tensor, written.tensor);
+  });
+}
+
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  for (std::size_t i = 1; i <= from.size(); ++i)
+    if (from[from.size() - i] != to[to.size() - i] && from[from.size() - i] != 1) return false;
+  return true;
+}
+
 void check_operands(const char* op, std::span<const Operand> operands) {
   check<ValueError>(operands.size() <= max_operands, "{}: at most {} operands", op, max_operands);
   const Tensor& first = operands[0].tensor;
@@ -216,12 +304,12 @@ void check_operands(const char* op, std::span<const Operand> operands) {
     check<DeviceError>(t.device().is_cpu(), "{}: this is Pleat built without CUDA, got a tensor on {}", op,
                        t.device());
     if (operand.access == Access::read) {
-      check<ShapeError>(broadcast(t.shape(), first.shape(), op) == first.shape(),
-                        "{}: {} does not broadcast to {}", op, t.shape(), first.shape());
+      check<ShapeError>(broadcasts_to(t.shape(), first.shape()), "{}: {} does not broadcast to {}", op, t.shape(),
+                        first.shape());
     } else {
       check<ShapeError>(t.shape() == first.shape(), "{}: the result has shape {}, needs {}", op, t.shape(),
                         first.shape());
-      check<ShapeError>(!overlaps_itself(t),
+      check<ShapeError>(t.is_contiguous() || !overlaps_itself(t),
                         "{}: cannot write to {}, whose elements share memory (it was expanded); clone() it first", op,
                         t);
     }
@@ -233,23 +321,19 @@ void check_operands(const char* op, std::span<const Operand> operands) {
 void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
                       const void* context) {
   check_operands(op, operands);
-  std::vector<Operand> own(operands.begin(), operands.end());
-  for (Operand& operand : own) {
-    if (operand.access != Access::read) continue;
-    for (const Operand& written : operands)
-      if (written.access != Access::read && share_bytes(operand.tensor, written.tensor) &&
-          !same_layout(operand.tensor, written.tensor)) {
-        operand.tensor = ops::copy(operand.tensor);
-        break;
-      }
-  }
-  const int64_t total = own[0].tensor.numel();
+  const int64_t total = operands[0].tensor.numel();
   if (total == 0) return;
-  Loop loop = make_loop(own);
-  if (loop.dims.empty()) loop.dims.push_back({1, {}});
-  const Runner runner(own, loop, kernel, context);
+  std::vector<Operand> own;
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    if (is_overwritten(operands[k], operands)) {
+      if (own.empty()) own.assign(operands.begin(), operands.end());
+      own[k].tensor = ops::copy(operands[k].tensor);
+    }
+  const std::span<const Operand> safe = own.empty() ? operands : own;
+  const Loop loop = make_loop(safe);
+  const Runner runner(safe, loop, kernel, context);
   parallel_for(0, total, grain_elements, [&](int64_t first, int64_t last) { runner.run(first, last); });
-  for (const Operand& operand : own)
+  for (const Operand& operand : operands)
     if (operand.access != Access::read) operand.tensor.bump_version();
 }
 

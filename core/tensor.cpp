@@ -35,9 +35,18 @@ void check_bounds(const Storage& storage, const Shape& shape, const Strides& str
 
 /// Dimensions of size 1 have no neighbours: their stride means nothing.
 bool lies_as(const Shape& shape, const Strides& strides, MemoryFormat format) {
-  const Strides wanted = dense_strides(shape, format);
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] != 1 && strides[d] != wanted[d]) return false;
+  const auto rank = shape.size();
+  int64_t expected = 1;
+  const auto follows = [&](std::size_t d) {
+    if (shape[d] == 1) return true;
+    const bool fits = strides[d] == expected;
+    expected *= shape[d];
+    return fits;
+  };
+  const bool channels_last = format == MemoryFormat::channels_last;
+  if (channels_last && !follows(1)) return false;
+  for (std::size_t d = rank; d-- > 0;)
+    if (!(channels_last && d == 1) && !follows(d)) return false;
   return true;
 }
 
