@@ -1,5 +1,6 @@
 #include "pleat/core/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -140,12 +141,21 @@ Tensor randperm(int64_t n, Generator& generator) {
 
 Tensor bernoulli(double p, Shape shape, Device device, Generator& generator) {
   check<ValueError>(p >= 0 && p <= 1, "bernoulli: the probability must be in [0, 1], got {}", p);
-  check<DeviceError>(device.is_cpu(), "bernoulli: this is Pleat built without CUDA, got {}", name(device));
+  check<DeviceError>(device.is_cpu(), "bernoulli: this is Pleat built without CUDA, got {}", device);
   Tensor result = empty(std::move(shape), {.dtype = boolean});
   bool* out = result.data<bool>();
-  const auto limit = static_cast<float>(p);
-  for_each_element(result.numel(), generator,
-                   [=](int64_t i, const std::array<uint32_t, 4>& words) { out[i] = unit_float(words[0]) < limit; });
+  const int64_t n = result.numel();
+  const uint64_t seed = generator.seed();
+  const uint64_t draw = generator.next_draw();
+  // Element i is word i % 4 of counter i / 4: masks are large, and 24 bits are enough to compare with p.
+  const auto limit = static_cast<uint32_t>(std::ceil(p * 0x1p24));
+  parallel_for(0, (n + 3) / 4, grain, [=](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) {
+      const std::array<uint32_t, 4> words = philox(seed, static_cast<uint64_t>(block), draw);
+      const int64_t end = std::min<int64_t>(4, n - 4 * block);
+      for (int64_t j = 0; j < end; ++j) out[4 * block + j] = (words[static_cast<std::size_t>(j)] >> 8) < limit;
+    }
+  });
   return result;
 }
 
