@@ -10,6 +10,7 @@
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/dropout.h"
 #include "pleat/autograd/functions/index.h"
 #include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/join.h"

@@ -1,8 +1,10 @@
 #pragma once
 
 #include "pleat/core/tensor.h"
+#include "pleat/ops/elementwise/activation.h"
 
-/// Differentiable activation functions; types and special values are those of ops/elementwise/activation.h.
+/// Differentiable activation functions. Formulas, types and errors are those of ops/elementwise/activation.h;
+/// at a kink the derivative is that of the side on which the formula changes, as noted.
 
 namespace pleat {
 
@@ -10,7 +12,29 @@ namespace pleat {
 Tensor relu(const Tensor& x);
 /// In place. Returns `x`.
 const Tensor& relu_(const Tensor& x);
+/// x where positive, else negative_slope * x; derivative negative_slope at 0.
+Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+/// x where positive, else alpha * (exp(x) - 1).
+Tensor elu(const Tensor& x, double alpha = 1);
 /// 1 / (1 + exp(-x)).
 Tensor sigmoid(const Tensor& x);
+/// log(sigmoid(x)).
+Tensor log_sigmoid(const Tensor& x);
+/// log(1 + exp(beta x)) / beta: `softplus(x, {.beta = 2})`.
+Tensor softplus(const Tensor& x, SoftplusOptions options = {});
+/// x * P(X <= x) of a standard normal X: `gelu(x)`, `gelu(x, GeluApproximation::tanh)`.
+Tensor gelu(const Tensor& x, GeluApproximation approximation = GeluApproximation::none);
+/// x * sigmoid(x).
+Tensor silu(const Tensor& x);
+/// x * tanh(softplus(x)).
+Tensor mish(const Tensor& x);
+/// x * min(max(x + 3, 0), 6) / 6; derivative 0 at -3 and 1 at 3.
+Tensor hardswish(const Tensor& x);
+/// min(max(x + 3, 0), 6) / 6; derivative 1/6 at both ends.
+Tensor hardsigmoid(const Tensor& x);
+/// x within [min, max], else the nearer bound; derivative 1 at both. Throws ValueError unless min <= max.
+Tensor hardtanh(const Tensor& x, double min = -1, double max = 1);
+/// x within [0, 6], else the nearer bound; derivative 1 at both.
+Tensor relu6(const Tensor& x);
 
 }  // namespace pleat

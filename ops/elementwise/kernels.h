@@ -43,21 +43,30 @@ void map(Out* y, const A* a, const B* b, const C* c, int64_t n, const F& f) {
 
 #undef PLEAT_INDEPENDENT_ITERATIONS
 
-/// out = f(a, ...), computed on elements of type A, B, C; f gives an Out.
+/// Kernels read bools as the bytes they are: loops that choose by a byte are vectorised, by a bool they are
+/// not.
+template <class T>
+const T* readable(const T* data) {
+  return data;
+}
+inline const uint8_t* readable(const bool* data) { return reinterpret_cast<const uint8_t*>(data); }
+
+/// out = f(a, ...), computed on elements of type A, B, C (bool comes as uint8_t, 0 or 1); f gives an Out.
 template <class Out, class A, class F>
 void map_into(const char* op, const Tensor& out, const Tensor& a, const F& f) {
-  elementwise<Out, A>(op, out, {a}, [&f](Out* y, const A* p, int64_t n) { map(y, p, n, f); });
+  elementwise<Out, A>(op, out, {a}, [&f](Out* y, const A* p, int64_t n) { map(y, readable(p), n, f); });
 }
 template <class Out, class A, class B, class F>
 void map_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
-  elementwise<Out, A, B>(op, out, {a, b},
-                         [&f](Out* y, const A* p, const B* q, int64_t n) { map(y, p, q, n, f); });
+  elementwise<Out, A, B>(op, out, {a, b}, [&f](Out* y, const A* p, const B* q, int64_t n) {
+    map(y, readable(p), readable(q), n, f);
+  });
 }
 template <class Out, class A, class B, class C, class F>
 void map_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
               const F& f) {
   elementwise<Out, A, B, C>(op, out, {a, b, c}, [&f](Out* y, const A* p, const B* q, const C* r, int64_t n) {
-    map(y, p, q, r, n, f);
+    map(y, readable(p), readable(q), readable(r), n, f);
   });
 }
 

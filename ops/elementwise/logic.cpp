@@ -14,19 +14,19 @@ Tensor logical(const char* op, const Tensor& a, const Tensor& b, const F& f) {
 
 }  // namespace
 
-// Bitwise on bools: both sides are known, and a branch would not vectorise.
+// Bitwise: both sides are known, and a branch would not vectorise.
 Tensor logical_and(const Tensor& a, const Tensor& b) {
-  return logical("logical_and", a, b, [](bool p, bool q) { return static_cast<bool>(p & q); });
+  return logical("logical_and", a, b, [](uint8_t p, uint8_t q) { return (p & q) != 0; });
 }
 Tensor logical_or(const Tensor& a, const Tensor& b) {
-  return logical("logical_or", a, b, [](bool p, bool q) { return static_cast<bool>(p | q); });
+  return logical("logical_or", a, b, [](uint8_t p, uint8_t q) { return (p | q) != 0; });
 }
 Tensor logical_xor(const Tensor& a, const Tensor& b) {
-  return logical("logical_xor", a, b, [](bool p, bool q) { return p != q; });
+  return logical("logical_xor", a, b, [](uint8_t p, uint8_t q) { return p != q; });
 }
 Tensor logical_not(const Tensor& x) {
   const Tensor out = unary_result(x, boolean);
-  map_into<bool, bool>("logical_not", out, x, [](bool p) { return !p; });
+  map_into<bool, bool>("logical_not", out, x, [](uint8_t p) { return p == 0; });
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/elementwise/vector_math.h"
 
 namespace pleat::ops {
 namespace {
@@ -18,16 +19,16 @@ Tensor rounded(const char* op, const Tensor& x, const F& f) {
 }  // namespace
 
 Tensor exp(const Tensor& x) {
-  return unary_floating("exp", x, [](auto a) { return std::exp(a); });
+  return unary_floating("exp", x, [](auto a) { return vmath::exp(a); });
 }
 Tensor expm1(const Tensor& x) {
-  return unary_floating("expm1", x, [](auto a) { return std::expm1(a); });
+  return unary_floating("expm1", x, [](auto a) { return vmath::expm1(a); });
 }
 Tensor log(const Tensor& x) {
-  return unary_floating("log", x, [](auto a) { return std::log(a); });
+  return unary_floating("log", x, [](auto a) { return vmath::log(a); });
 }
 Tensor log1p(const Tensor& x) {
-  return unary_floating("log1p", x, [](auto a) { return std::log1p(a); });
+  return unary_floating("log1p", x, [](auto a) { return vmath::log1p(a); });
 }
 Tensor log2(const Tensor& x) {
   return unary_floating("log2", x, [](auto a) { return std::log2(a); });
@@ -72,13 +73,13 @@ Tensor cosh(const Tensor& x) {
   return unary_floating("cosh", x, [](auto a) { return std::cosh(a); });
 }
 Tensor tanh(const Tensor& x) {
-  return unary_floating("tanh", x, [](auto a) { return std::tanh(a); });
+  return unary_floating("tanh", x, [](auto a) { return vmath::tanh(a); });
 }
 Tensor tanh_backward(const Tensor& dy, const Tensor& y) {
   return binary_floating("tanh", dy, y, [](auto g, auto t) { return g * (1 - t * t); });
 }
 Tensor erf(const Tensor& x) {
-  return unary_floating("erf", x, [](auto a) { return std::erf(a); });
+  return unary_floating("erf", x, [](auto a) { return vmath::erf(a); });
 }
 
 Tensor abs(const Tensor& x) {

@@ -15,7 +15,7 @@ void check_mask(const char* op, const char* what, const Tensor& mask) {
 void where_into(const char* op, const Tensor& out, const Tensor& condition, const Tensor& a,
                 const Tensor& b) {
   dispatch(out.dtype(), [&]<class T>(Type<T>) {
-    map_into<T, bool, T, T>(op, out, condition, a, b, [](bool c, T p, T q) { return c ? p : q; });
+    map_into<T, bool, T, T>(op, out, condition, a, b, [](uint8_t c, T p, T q) { return c != 0 ? p : q; });
   });
 }
 

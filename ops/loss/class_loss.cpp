@@ -7,7 +7,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
-#include "pleat/ops/elementwise/exponential.h"
+#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/loss/class_problem.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -120,13 +120,13 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
           if (factor == 0)
             std::fill_n(to + at, classes, T(0));
           else
-            map(to + at, x + at, classes, [=](T value) { return factor * exponential(value - from); });
+            map(to + at, x + at, classes, [=](T value) { return factor * vmath::exp(value - from); });
         } else {
           for (int64_t k = 0; k < n; ++k) scales[static_cast<std::size_t>(k)] = scale(i + k);
           for (int64_t c = 0; c < classes; ++c)
             map(to + at + c * inner, x + at + c * inner, log_sum + i, scales.data(), n,
                 [](T value, T from, T factor) {
-                  const T product = factor * exponential(value - from);
+                  const T product = factor * vmath::exp(value - from);
                   return factor == 0 ? T(0) : product;
                 });
         }

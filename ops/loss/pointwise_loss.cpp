@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "pleat/core/create.h"
-#include "pleat/ops/elementwise/exponential.h"
+#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
@@ -48,7 +48,7 @@ void with_functions(DistanceLoss loss, const F& f) {
 /// log(1 + exp(-x)).
 template <class T>
 T softplus_of_negative(T x) {
-  return std::log1p(exponential(-std::abs(x))) + (x < 0 ? -x : T(0));
+  return std::log1p(vmath::exp(-std::abs(x))) + (x < 0 ? -x : T(0));
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ Tensor binary_cross_entropy_backward(const Tensor& dy, const Tensor& x, const Te
     elementwise<T, T, T, T, T>(op, dx, {dy, x, target, positive},
                                [](T* out, const T* g, const T* a, const T* t, const T* w, int64_t n) {
                                  for (int64_t i = 0; i < n; ++i) {
-                                   const T sigmoid_of_negative = 1 / (1 + exponential(a[i]));
+                                   const T sigmoid_of_negative = 1 / (1 + vmath::exp(a[i]));
                                    out[i] =
                                        g[i] * ((1 - t[i]) - (1 + (w[i] - 1) * t[i]) * sigmoid_of_negative);
                                  }

@@ -1,7 +1,7 @@
 #include <array>
 #include <cmath>
 
-#include "pleat/ops/elementwise/exponential.h"
+#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 
@@ -57,7 +57,7 @@ struct LogSumExp {
     map(shifts.data(), largest.data(), n, shift);
     for (int64_t r = 0; r < row_count; ++r)
       map(sums.data(), sums.data(), rows[r], shifts.data(), n,
-          [](double sum, T x, T from) { return sum + static_cast<double>(exponential(x - from)); });
+          [](double sum, T x, T from) { return sum + static_cast<double>(vmath::exp(x - from)); });
     for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) states[j] = {largest[j], sums[j]};
   }
 
@@ -67,7 +67,7 @@ struct LogSumExp {
     using State = double;
     T from = 0;
     double start() const { return 0; }
-    double step(double total, T x) const { return total + static_cast<double>(exponential(x - from)); }
+    double step(double total, T x) const { return total + static_cast<double>(vmath::exp(x - from)); }
     double join(double a, double b) const { return a + b; }
   };
 };

@@ -6,7 +6,7 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/parallel.h"
-#include "pleat/ops/elementwise/exponential.h"
+#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/lines.h"
@@ -55,7 +55,7 @@ void for_lines(const Lines& lines, const Row& row, const Columns& columns) {
 template <class T>
 void softmax_row(T* y, const T* x, int64_t size, bool logarithm) {
   const T largest = shift(Fold<ExtremeStep<T, true>>{}.row(x, size, 0));
-  map(y, x, size, [largest](T value) { return exponential(value - largest); });
+  map(y, x, size, [largest](T value) { return vmath::exp(value - largest); });
   const double sum = Fold<SumStep<T>>{}.row(y, size, 0);
   if (logarithm) {
     const T rest = static_cast<T>(std::log(sum));
@@ -77,7 +77,7 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
   map(largest.data(), largest.data(), n, shift<T>);
   for (int64_t k = 0; k < size; ++k) {
     T* const to = y + k * stride;
-    map(to, x + k * stride, largest.data(), n, [](T value, T most) { return exponential(value - most); });
+    map(to, x + k * stride, largest.data(), n, [](T value, T most) { return vmath::exp(value - most); });
     map(sums.data(), sums.data(), to, n,
         [](double sum, T value) { return sum + static_cast<double>(value); });
   }
@@ -116,7 +116,7 @@ template <class T>
 void backward_row(T* dx, const T* dy, const T* y, int64_t size, bool logarithm) {
   if (logarithm) {
     const T sum = static_cast<T>(Fold<SumStep<T>>{}.row(dy, size, 0));
-    map(dx, dy, y, size, [sum](T g, T out) { return g - exponential(out) * sum; });
+    map(dx, dy, y, size, [sum](T g, T out) { return g - vmath::exp(out) * sum; });
     return;
   }
   map(dx, dy, y, size, [](T g, T out) { return g * out; });
@@ -140,7 +140,7 @@ void backward_columns(T* dx, const T* dy, const T* y, int64_t size, int64_t stri
       map(sums.data(), sums.data(), dy + at, y + at, n, add_product);
   }
   map(rounded.data(), sums.data(), n, [](double sum) { return static_cast<T>(sum); });
-  const auto from_logarithm = [](T g, T out, T sum) { return g - exponential(out) * sum; };
+  const auto from_logarithm = [](T g, T out, T sum) { return g - vmath::exp(out) * sum; };
   const auto from_share = [](T g, T out, T sum) { return out * (g - sum); };
   for (int64_t at = 0; at < size * stride; at += stride) {
     if (logarithm)
