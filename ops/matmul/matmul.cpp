@@ -35,6 +35,7 @@ std::optional<Layout> find_layout(const Tensor& x) {
   const int64_t columns = x.shape()[rank - 1];
   const int64_t row_step = x.strides()[rank - 2];
   const int64_t column_step = x.strides()[rank - 1];
+  if (x.numel() == 0) return Layout{columns, false};  // the strides of nothing mean nothing
   if ((columns == 1 || column_step == 1) && row_step >= 0) return Layout{row_step, false};
   if ((rows == 1 || row_step == 1) && column_step >= 0) return Layout{column_step, true};
   return std::nullopt;

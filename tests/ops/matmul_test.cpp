@@ -114,6 +114,9 @@ TEST_CASE("matmul broadcasts batches", "[matmul]") {
   check({0, 2, 4}, {4, 5}, {0, 2, 5});
   check({3, 0, 4}, {3, 4, 5}, {3, 0, 5});
   check({3, 2, 0}, {3, 0, 5}, {3, 2, 5});
+  // Nothing may have any strides, those of an expanded tensor, too.
+  const Tensor nothing = ops::expand(zeros({1, 1}), {2, 0});
+  CHECK(ops::matmul(nothing, ops::transpose(nothing, 0, 1)).to_vector() == std::vector<float>(4));
   const Tensor permuted = ops::permute(random({2, 4, 3}, float64), {1, 2, 0});
   const Tensor y = random({2, 5}, float64);
   CHECK(relative_error(ops::matmul(permuted, y), plain_product(permuted, y)) <= 1e-13);
