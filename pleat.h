@@ -57,6 +57,7 @@
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"
+#include "pleat/nn/dropout.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/init.h"

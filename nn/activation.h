@@ -22,6 +22,64 @@ struct Tanh : Module {
   std::string type_name() const override { return "Tanh"; }
 };
 
+struct LeakyReLUOptions {
+  double negative_slope = 0.01;
+};
+class LeakyReLU : public Module {
+ public:
+  explicit LeakyReLU(LeakyReLUOptions options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x) override { return leaky_relu(x, options.negative_slope); }
+  std::string type_name() const override { return "LeakyReLU"; }
+
+  LeakyReLUOptions options;
+};
+
+struct ELUOptions {
+  double alpha = 1;
+};
+class ELU : public Module {
+ public:
+  explicit ELU(ELUOptions options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x) override { return elu(x, options.alpha); }
+  std::string type_name() const override { return "ELU"; }
+
+  ELUOptions options;
+};
+
+struct GELUOptions {
+  GeluApproximation approximation = GeluApproximation::none;
+};
+class GELU : public Module {
+ public:
+  explicit GELU(GELUOptions options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x) override { return gelu(x, options.approximation); }
+  std::string type_name() const override { return "GELU"; }
+
+  GELUOptions options;
+};
+
+class Softplus : public Module {
+ public:
+  explicit Softplus(SoftplusOptions options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x) override { return softplus(x, options); }
+  std::string type_name() const override { return "Softplus"; }
+
+  SoftplusOptions options;
+};
+
+struct SiLU : Module {
+  Tensor forward(const Tensor& x) override { return silu(x); }
+  std::string type_name() const override { return "SiLU"; }
+};
+struct Mish : Module {
+  Tensor forward(const Tensor& x) override { return mish(x); }
+  std::string type_name() const override { return "Mish"; }
+};
+struct Hardswish : Module {
+  Tensor forward(const Tensor& x) override { return hardswish(x); }
+  std::string type_name() const override { return "Hardswish"; }
+};
+
 struct SoftmaxOptions {
   int64_t dim = -1;
 };
