@@ -63,15 +63,14 @@ struct Arg {
     using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
     alignas(64) std::array<T, column_block> best;
     alignas(64) std::array<Index, column_block> place;
-    T* const b = best.data();
-    Index* const p = place.data();
+    T* __restrict const b = best.data();
+    Index* __restrict const p = place.data();
     for (int64_t j = 0; j < n; ++j) {
       b[j] = rows[0][j];
       p[j] = 0;
     }
     for (int64_t r = 1; r < row_count; ++r) {
-      const T* const x = rows[r];
-#pragma GCC ivdep
+      const T* __restrict const x = rows[r];
       for (int64_t j = 0; j < n; ++j) {
         const bool wins = (larger ? x[j] > b[j] : x[j] < b[j]) | ((x[j] != x[j]) & (b[j] == b[j]));
         b[j] = wins ? x[j] : b[j];

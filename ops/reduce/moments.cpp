@@ -60,14 +60,11 @@ struct Moments {
     const auto count = static_cast<double>(row_count);
     Fold<SumStep<T>>{}.columns(m, rows, row_count, n, 0);
     for (int64_t j = 0; j < n; ++j) m[j] /= count;
-    for (int64_t r = 0; r < row_count; ++r) {
-      const T* const x = rows[r];
-#pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j) {
-        const double d = static_cast<double>(x[j]) - m[j];
-        q[j] += d * d;
-      }
-    }
+    for (int64_t r = 0; r < row_count; ++r)
+      map(q, q, rows[r], m, n, [](double sum, T x, double mean) {
+        const double d = static_cast<double>(x) - mean;
+        return sum + d * d;
+      });
     for (int64_t j = 0; j < n; ++j) states[j] = {count, m[j], q[j]};
   }
 };
