@@ -87,6 +87,7 @@
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/dropout.h"
 #include "pleat/ops/elementwise/logic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
