@@ -46,6 +46,8 @@
 #include "pleat/data/cifar.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/idx.h"
+#include "pleat/data/image.h"
+#include "pleat/data/image_folder.h"
 #include "pleat/data/loader.h"
 #include "pleat/data/synthetic_shapes.h"
 #include "pleat/data/transforms.h"

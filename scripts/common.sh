@@ -41,6 +41,9 @@ fmt_library
 #if __has_include(<zlib.h>)
 zlib
 #endif
+#if __has_include(<png.h>)
+png
+#endif
 #if __has_include(<nlohmann/json.hpp>)
 json
 #endif

@@ -30,7 +30,7 @@ look() {
   fi
   cmake_is_new_enough || missing+=(cmake)
   command -v ninja >/dev/null || missing+=(ninja)
-  for library in eigen fmt_library zlib json cli11 catch2; do
+  for library in eigen fmt_library zlib png json cli11 catch2; do
     [[ $'\n'$found$'\n' == *$'\n'$library$'\n'* ]] || missing+=("$library")
   done
 }
@@ -42,6 +42,7 @@ declare -A description=(
   [eigen]='Eigen 3.4'
   [fmt_library]='fmt'
   [zlib]='zlib, with its headers'
+  [png]='libpng 1.6, with its headers'
   [json]='nlohmann-json'
   [cli11]='CLI11'
   [catch2]='Catch2 (2.13 or 3)'
@@ -51,6 +52,7 @@ declare -A package=(
   [eigen]=libeigen3-dev
   [fmt_library]=libfmt-dev
   [zlib]=zlib1g-dev
+  [png]=libpng-dev
   [json]=nlohmann-json3-dev
   [cli11]=libcli11-dev
   [catch2]=catch2

@@ -1,0 +1,116 @@
+#include "pleat/data/image.h"
+
+#include <cctype>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/data/png.h"
+#include "pleat/io/byte_source.h"
+
+namespace pleat::data {
+namespace {
+
+// PGM and PPM: https://netpbm.sourceforge.net/doc/pgm.html, https://netpbm.sourceforge.net/doc/ppm.html
+class PnmReader {
+ public:
+  PnmReader(const io::File& file, std::span<const std::byte> bytes) : file_(file), bytes_(bytes) {}
+
+  Tensor read() {
+    const char kind = static_cast<char>(bytes_[1]);
+    const bool text = kind == '2' || kind == '3';
+    const int64_t channels = kind == '3' || kind == '6' ? 3 : 1;
+    at_ = 2;
+    const int64_t width = number("the width", 1, 1 << 30);
+    const int64_t height = number("the height", 1, 1 << 30);
+    const int64_t largest = number("the largest value", 1, 65535);
+    const int64_t sample_bytes = !text && largest > 255 ? 2 : 1;
+    if (!text) single_space();
+    // In text a sample takes a digit and a space, but for the last one.
+    const int64_t left = static_cast<int64_t>(bytes_.size() - at_);
+    const int64_t samples_left = text ? (left + 1) / 2 : left / sample_bytes;
+    if (width * height > samples_left / channels) {
+      fail(fmt::format(
+          "truncated: {} x {} pixels of {} samples are said to follow, but only {} bytes are left", width,
+          height, channels, left));
+    }
+    const Tensor image = empty({channels, height, width}, {.dtype = uint8});
+    auto* out = image.data<uint8_t>();
+    const int64_t plane = width * height;
+    for (int64_t pixel = 0; pixel < plane; ++pixel) {
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t value = text ? number("a sample", 0, largest) : binary_sample(sample_bytes, largest);
+        out[c * plane + pixel] = static_cast<uint8_t>((value * 255 + largest / 2) / largest);
+      }
+    }
+    if (text) skip_space();
+    if (at_ != bytes_.size()) fail("the picture ends here, but more bytes follow");
+    return image;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& cause) const { file_.fail_at(static_cast<int64_t>(at_), cause); }
+
+  int peek() const { return at_ < bytes_.size() ? std::to_integer<int>(bytes_[at_]) : -1; }
+
+  // Space, and comments from # to the end of the line.
+  void skip_space() {
+    while (std::isspace(peek()) != 0 || peek() == '#') {
+      if (peek() == '#') {
+        while (peek() != '\n' && peek() != -1) ++at_;
+      } else {
+        ++at_;
+      }
+    }
+  }
+
+  void single_space() {
+    if (std::isspace(peek()) == 0) fail("a single space must stand before the samples");
+    ++at_;
+  }
+
+  int64_t number(const char* what, int64_t least, int64_t most) {
+    skip_space();
+    const std::size_t start = at_;
+    int64_t value = 0;
+    while (std::isdigit(peek()) != 0 && value <= most)
+      value = 10 * value + (std::to_integer<int>(bytes_[at_++]) - '0');
+    if (at_ == start || value < least || value > most) {
+      at_ = start;
+      fail(fmt::format("{} must be a number within [{}, {}]", what, least, most));
+    }
+    return value;
+  }
+
+  int64_t binary_sample(int64_t size, int64_t largest) {
+    const auto value =
+        static_cast<int64_t>(io::big_endian(bytes_.subspan(at_, static_cast<std::size_t>(size))));
+    if (value > largest) fail(fmt::format("a sample is {}, above the largest value of {}", value, largest));
+    at_ += static_cast<std::size_t>(size);
+    return value;
+  }
+
+  const io::File& file_;
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+bool is_pnm(std::span<const std::byte> bytes) {
+  return bytes.size() >= 2 && bytes[0] == std::byte{'P'} &&
+         std::string("2356").find(static_cast<char>(bytes[1])) != std::string::npos;
+}
+
+}  // namespace
+
+Tensor read_image(const std::filesystem::path& path) {
+  const io::File file("read_image", path);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
+  file.read_at(0, bytes, "a picture");
+  if (is_png(bytes)) return decode_png(file, bytes);
+  if (is_pnm(bytes)) return PnmReader(file, bytes).read();
+  file.fail_at(0, "is neither a PNG nor a PGM or PPM file (P2, P3, P5, P6)");
+}
+
+}  // namespace pleat::data

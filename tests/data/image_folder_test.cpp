@@ -1,0 +1,163 @@
+#include "pleat/data/image_folder.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "pleat/core/error.h"
+#include "pleat/data/image.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/damage.h"
+#include "pleat/tests/file_fixture.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat;
+using namespace pleat::data;
+using namespace pleat::test;
+using namespace pleat_test;
+
+namespace {
+
+std::vector<unsigned char> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+template <class Error, class Function>
+std::string message_of(const Function& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void add_picture(const std::filesystem::path& path, const std::string& fixture_name) {
+  std::filesystem::create_directories(path.parent_path());
+  write_bytes(path, file_bytes(fixture_case("files", fixture_name)));
+}
+
+}  // namespace
+
+TEST_CASE("pictures that other programs write are read", "[data]") {
+  const TemporaryDirectory directory;
+  for (const Json& file : fixture_cases("files", "image")) {
+    INFO(file.at("name"));
+    write_bytes(directory / "x", file_bytes(file));
+    const Tensor image = read_image(directory / "x");
+    CHECK(image.dtype() == uint8);
+    CHECK(holds(image, file.at("arrays").at("image")));
+  }
+}
+
+TEST_CASE("PGM and PPM with text, comments and other depths", "[data]") {
+  const TemporaryDirectory directory;
+  const auto values = [&](const std::string& text) {
+    write_bytes(directory / "x.pgm", bytes_of(text));
+    return read_image(directory / "x.pgm").to_vector<int>();
+  };
+  CHECK(values("P2 2 1 255 7 200\n") == std::vector<int>{7, 200});
+  CHECK(values("P2\n# a comment\n2 1 # another\n4\n0 3") == std::vector<int>{0, 191});
+  CHECK(values("P3 1 2 255 1 2 3 4 5 6") == std::vector<int>{1, 4, 2, 5, 3, 6});
+  CHECK(values(std::string("P5 2 1 15 ") + '\x0f' + '\x05') == std::vector<int>{255, 85});
+  CHECK(values(std::string("P5 2 1 65535 ") + "\xff\xff\x80" + std::string(1, '\0')) ==
+        std::vector<int>{255, 128});
+}
+
+TEST_CASE("pictures that are none are refused with file, offset and cause", "[data]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.ppm";
+  const auto check_message = [&](const std::string& text, const std::string& part) {
+    write_bytes(path, bytes_of(text));
+    const std::string message = message_of<FileError>([&] { read_image(path); });
+    INFO(message);
+    CHECK(contains(message, part));
+    CHECK(message.starts_with("read_image: '" + path.string() + "', byte "));
+  };
+  check_message("", "byte 0: is neither");
+  check_message("GIF89a", "byte 0: is neither");
+  check_message("P6 0 1 255 ", "byte 3: the width must be a number within [1, 1073741824]");
+  check_message("P6 x 1 255 ", "the width must be");
+  check_message("P6 1 99999999999999999999 255 ", "the height must be");
+  check_message("P6 1 1 65536 abc", "the largest value must be");
+  check_message("P6 1 1 255", "a single space");
+  check_message("P6 1 1 255 ab", "truncated");
+  check_message("P6 1 1 255 abcd", "byte 14: the picture ends here, but more bytes follow");
+  check_message("P6 1073741824 1073741824 255 abc", "truncated");
+  check_message("P5 1 1 15 \x10", "byte 10: a sample is 16, above the largest value of 15");
+  check_message("P2 1 1 255 256", "a sample must be a number within [0, 255]");
+
+  auto png = file_bytes(fixture_case("files", "rgb.png"));
+  const auto as_text = [](const std::vector<unsigned char>& bytes) {
+    return std::string(bytes.begin(), bytes.end());
+  };
+  check_message(as_text(png) + "x", "the picture ends here, but more bytes follow");
+  check_message(as_text(png).substr(0, 60), "PNG: truncated: the file ends within the picture");
+  png[20] ^= 1;  // the width
+  check_message(as_text(png), "PNG: IHDR: CRC error");
+}
+
+TEST_CASE("damaged pictures load or are refused", "[data]") {
+  const TemporaryDirectory directory;
+  for (const char* name : {"rgb.png", "palette.png", "one bit.png", "rgba.png", "rgb.ppm", "gray.pgm"}) {
+    INFO(name);
+    const auto report = damage(file_bytes(fixture_case("files", name)), directory / "damaged", 2000,
+                               [](const auto& path) { read_image(path); });
+    CHECK(report.refused > 100);
+  }
+}
+
+TEST_CASE("an image folder has its classes from folders", "[data]") {
+  const TemporaryDirectory directory;
+  add_picture(directory / "dog" / "b.PNG", "gray.png");
+  add_picture(directory / "dog" / "a.ppm", "rgb.ppm");
+  add_picture(directory / "cat" / "more" / "z.png", "rgb.png");
+  add_picture(directory / "cat" / ".hidden.png", "rgb.png");
+  add_picture(directory / ".git" / "x.png", "rgb.png");
+  write_bytes(directory / "dog" / "notes.txt", bytes_of("not a picture"));
+  write_bytes(directory / "readme.png", bytes_of("not in a class"));
+
+  const ImageFolder folder(directory.path());
+  CHECK(folder.class_names() == std::vector<std::string>{"cat", "dog"});
+  REQUIRE(folder.size() == 3);
+  CHECK(folder.path(0) == directory / "cat" / "more" / "z.png");
+  const std::array<int64_t, 4> indices = {2, 0, 1, 2};
+  const Batch batch = folder.get(indices);
+  CHECK(batch.inputs.shape() == Shape{4, 3, 5, 7});
+  CHECK(batch.targets.to_vector<int64_t>() == std::vector<int64_t>{1, 0, 1, 1});
+  const auto pixels = batch.inputs.to_vector<int>();
+  const auto rgb = tensor_from(fixture_case("files", "rgb.png").at("arrays").at("image")).to_vector<int>();
+  const auto gray = tensor_from(fixture_case("files", "gray.png").at("arrays").at("image")).to_vector<int>();
+  CHECK(std::vector(pixels.begin() + 105, pixels.begin() + 210) == rgb);
+  CHECK(std::vector(pixels.begin() + 35, pixels.begin() + 70) == gray);
+
+  const ImageFolder in_gray(directory.path(), {.channels = 1});
+  const auto luma = in_gray.get(std::span(indices).first(2)).inputs.to_vector<int>();
+  CHECK(std::vector(luma.begin(), luma.begin() + 35) == gray);
+  CHECK(luma[36] == (299 * rgb[1] + 587 * rgb[36] + 114 * rgb[71] + 500) / 1000);
+  CHECK(in_gray.get({}).inputs.shape() == Shape{0, 1, 5, 7});
+}
+
+TEST_CASE("an image folder says what is wrong with it", "[data]") {
+  const TemporaryDirectory directory;
+  const auto root = directory / "set";
+  CHECK(contains(message_of<FileError>([&] { ImageFolder{root}; }), root.string()));
+  std::filesystem::create_directory(root);
+  CHECK(contains(message_of<FileError>([&] { ImageFolder{root}; }), "must hold a folder for each class"));
+  add_picture(root / "a" / "1.png", "rgb.png");
+  std::filesystem::create_directory(root / "b");
+  CHECK(contains(message_of<FileError>([&] { ImageFolder{root}; }), "/b' holds no picture"));
+  write_bytes(root / "b" / "1.ppm", bytes_of("P2 2 1 255 7 200"));
+  write_bytes(root / "b" / "2.png", bytes_of("no picture"));
+  CHECK(contains(message_of<ValueError>([&] { ImageFolder(root, {.channels = 2}); }), "1 or 3, got 2"));
+
+  const ImageFolder folder(root);
+  const std::array<int64_t, 1> other_size = {1}, broken = {2}, outside = {3}, negative = {-1};
+  CHECK(contains(message_of<FileError>([&] { folder.get(other_size); }), "1.ppm' has 2 x 1 pixels, but"));
+  CHECK(contains(message_of<FileError>([&] { folder.get(broken); }), "2.png', byte 0: is neither"));
+  CHECK_THROWS_AS(folder.get(outside), IndexError);
+  CHECK_THROWS_AS(folder.get(negative), IndexError);
+  CHECK_THROWS_AS(folder.path(3), IndexError);
+}
