@@ -51,9 +51,12 @@ Tensor read_elements(io::ByteSource& source) {
     source.read_exactly(size, "a size");
     shape.push_back(static_cast<int64_t>(io::big_endian(size)));
   }
+  // A size of 0 must not hide others that no file could hold.
   int64_t bytes = size_of(dtype);
   bool fits = true;
-  for (const int64_t size : shape) fits = fits && !__builtin_mul_overflow(bytes, size, &bytes);
+  for (const int64_t size : shape)
+    fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) bytes = 0;
   if (!fits || bytes > source.remaining_at_most())
     source.fail(fmt::format("sizes {} promise more than the file holds", shape));
   const Tensor x = empty(shape, {.dtype = dtype});
@@ -92,8 +95,8 @@ TensorDataset read_mnist(const fs::path& folder, bool train) {
   check<FileError>(images.rank() == 3 && images.dtype() == uint8,
                    "read_mnist: '{}' must hold images [N, H, W] uint8, got {}", image_file.string(),
                    images.describe());
-  check<FileError>(labels.rank() == 1 && labels.size(0) == images.size(0),
-                   "read_mnist: '{}' must hold {} labels, got {}", label_file.string(), images.size(0),
+  check<FileError>(labels.rank() == 1 && labels.size(0) == images.size(0) && labels.dtype() == uint8,
+                   "read_mnist: '{}' must hold {} labels uint8, got {}", label_file.string(), images.size(0),
                    labels.describe());
   Shape shape = images.shape();
   shape.insert(shape.begin() + 1, 1);

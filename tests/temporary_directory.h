@@ -5,6 +5,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pleat_test {
@@ -41,8 +42,13 @@ inline std::vector<unsigned char> read_bytes(const std::filesystem::path& path) 
 
 /// Makes or replaces a file.
 inline void write_bytes(const std::filesystem::path& path, std::span<const unsigned char> bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  // Some file systems write a file out when it is truncated and closed: a new one costs no wait for the disk.
+  std::filesystem::remove(path);
+  std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+inline void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
+  write_bytes(path, std::span(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
 }  // namespace pleat_test

@@ -1,71 +1,63 @@
 #include "pleat/data/cifar.h"
 
-#include <filesystem>
-#include <fstream>
+#include <string>
 
 #include "pleat/core/error.h"
 #include "pleat/data/synthetic_shapes.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
 using namespace pleat::data;
 using Catch::Matchers::Contains;
-namespace fs = std::filesystem;
+using pleat_test::TemporaryDirectory;
+using pleat_test::write_bytes;
 
 namespace {
-
-/// A folder that goes with the test.
-struct TemporaryFolder {
-  fs::path path = fs::temp_directory_path() / ("pleat_cifar_test_" + std::to_string(std::rand()));
-  TemporaryFolder() { fs::create_directories(path); }
-  ~TemporaryFolder() { fs::remove_all(path); }
-};
-
-void write(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
 std::string record(char label, char value) { return label + std::string(3072, value); }
 
 }  // namespace
 
 TEST_CASE("CIFAR-10 files are read", "[data]") {
-  const TemporaryFolder folder;
-  write(folder.path / "data_batch_1.bin", record(3, 7) + record(9, 8));
-  write(folder.path / "data_batch_2.bin", record(0, 1));
-  write(folder.path / "test_batch.bin", record(5, 2));
-  const CifarDataset train = read_cifar10(folder.path, true);
+  const TemporaryDirectory folder;
+  write_bytes(folder / "data_batch_1.bin", record(3, 7) + record(9, 8));
+  write_bytes(folder / "data_batch_2.bin", record(0, 1));
+  write_bytes(folder / "test_batch.bin", record(5, 2));
+  const CifarDataset train = read_cifar10(folder.path(), true);
   CHECK(train.inputs().shape() == Shape{3, 3, 32, 32});
   CHECK(train.targets().to_vector<int>() == std::vector<int>{3, 9, 0});
   CHECK(train.inputs().data<uint8_t>()[3072] == 8);
   CHECK(train.class_names.empty());
-  CHECK(read_cifar10(folder.path, false).size() == 1);
+  CHECK(read_cifar10(folder.path(), false).size() == 1);
 }
 
 TEST_CASE("the synthetic set reads as CIFAR-10", "[data]") {
-  const TemporaryFolder folder;
-  write_synthetic_shapes(folder.path, {.train = 20, .test = 10});
-  const CifarDataset train = read_cifar10(folder.path, true);
+  const TemporaryDirectory folder;
+  write_synthetic_shapes(folder.path(), {.train = 20, .test = 10});
+  const CifarDataset train = read_cifar10(folder.path(), true);
   CHECK(train.size() == 20);
   CHECK(train.class_names.size() == 10);
 }
 
 TEST_CASE("CIFAR-100 takes the fine label", "[data]") {
-  const TemporaryFolder folder;
-  write(folder.path / "train.bin", std::string("\x13\x63") + std::string(3072, 'a'));
-  CHECK(read_cifar100(folder.path, true).targets().to_vector<int>() == std::vector<int>{99});
+  const TemporaryDirectory folder;
+  write_bytes(folder / "train.bin", std::string("\x13\x63") + std::string(3072, 'a'));
+  CHECK(read_cifar100(folder.path(), true).targets().to_vector<int>() == std::vector<int>{99});
 }
 
 TEST_CASE("broken CIFAR files are explained with file and offset", "[data]") {
-  const TemporaryFolder folder;
-  CHECK_THROWS_WITH(read_cifar10(folder.path, true), Contains("there is no data_batch_1.bin"));
-  CHECK_THROWS_AS(read_cifar10(folder.path / "missing", true), FileError);
-  CHECK_THROWS_WITH(read_cifar10(folder.path, false), Contains("test_batch.bin: cannot be read"));
-  write(folder.path / "test_batch.bin", record(5, 2) + record(1, 2).substr(0, 100));
+  const TemporaryDirectory folder;
+  CHECK_THROWS_WITH(read_cifar10(folder.path(), true), Contains("there is no data_batch_1.bin"));
+  CHECK_THROWS_AS(read_cifar10(folder / "missing", true), FileError);
+  CHECK_THROWS_WITH(read_cifar10(folder.path(), false), Contains("test_batch.bin: cannot be read"));
+  write_bytes(folder / "test_batch.bin", record(5, 2) + record(1, 2).substr(0, 100));
   CHECK_THROWS_WITH(
-      read_cifar10(folder.path, false),
+      read_cifar10(folder.path(), false),
       Contains("test_batch.bin: 3173 bytes are no whole number of records of 3073 bytes; the last one "
                "breaks off at offset 3073"));
-  write(folder.path / "test_batch.bin", record(5, 2) + record(10, 2));
-  CHECK_THROWS_WITH(read_cifar10(folder.path, false), Contains("label 10 at offset 3073 is outside 0-9"));
-  write(folder.path / "test_batch.bin", "");
-  CHECK_THROWS_AS(read_cifar10(folder.path, false), FileError);
+  write_bytes(folder / "test_batch.bin", record(5, 2) + record(10, 2));
+  CHECK_THROWS_WITH(read_cifar10(folder.path(), false), Contains("label 10 at offset 3073 is outside 0-9"));
+  write_bytes(folder / "test_batch.bin", "");
+  CHECK_THROWS_AS(read_cifar10(folder.path(), false), FileError);
 }

@@ -1,34 +1,27 @@
 #include "pleat/data/idx.h"
 
-#include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <string>
 
 #include <zlib.h>
 
 #include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
 using namespace pleat::data;
 using Catch::Matchers::Contains;
+using pleat_test::TemporaryDirectory;
+using pleat_test::write_bytes;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A folder that goes with the test.
-struct TemporaryFolder {
-  fs::path path = fs::temp_directory_path() / ("pleat_idx_test_" + std::to_string(std::rand()));
-  TemporaryFolder() { fs::create_directories(path); }
-  ~TemporaryFolder() { fs::remove_all(path); }
-};
 
 using namespace std::string_literals;
 
 const std::string images = "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03"s + "abcdef";
 const std::string labels = "\0\0\x08\x01\0\0\0\x02\x07\x09"s;
-
-void write(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
 void write_gzipped(const fs::path& file, const std::string& bytes) {
   const gzFile out = gzopen(file.c_str(), "wb");
@@ -39,25 +32,25 @@ void write_gzipped(const fs::path& file, const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("idx files are read, plain and gzipped", "[data]") {
-  const TemporaryFolder folder;
-  write(folder.path / "t10k-images-idx3-ubyte", images);
-  write_gzipped(folder.path / "t10k-labels-idx1-ubyte.gz", labels);
-  const TensorDataset set = read_mnist(folder.path, false);
+  const TemporaryDirectory folder;
+  write_bytes(folder / "t10k-images-idx3-ubyte", images);
+  write_gzipped(folder / "t10k-labels-idx1-ubyte.gz", labels);
+  const TensorDataset set = read_mnist(folder.path(), false);
   CHECK(set.inputs().shape() == Shape{2, 1, 1, 3});
   CHECK(set.inputs().to_vector<int>() == std::vector<int>{'a', 'b', 'c', 'd', 'e', 'f'});
   CHECK(set.targets().to_vector<int>() == std::vector<int>{7, 9});
   CHECK(set.targets().dtype() == int64);
-  write(folder.path / "numbers", "\0\0\x0C\x01\0\0\0\x02\0\0\x01\x02\xFF\xFF\xFF\xFF"s);
-  CHECK(read_idx(folder.path / "numbers").to_vector<int>() == std::vector<int>{258, -1});
-  write(folder.path / "floats", "\0\0\x0D\x01\0\0\0\x01\x3F\xC0\0\0"s);
-  CHECK(read_idx(folder.path / "floats").to_vector() == std::vector<float>{1.5F});
+  write_bytes(folder / "numbers", "\0\0\x0C\x01\0\0\0\x02\0\0\x01\x02\xFF\xFF\xFF\xFF"s);
+  CHECK(read_idx(folder / "numbers").to_vector<int>() == std::vector<int>{258, -1});
+  write_bytes(folder / "floats", "\0\0\x0D\x01\0\0\0\x01\x3F\xC0\0\0"s);
+  CHECK(read_idx(folder / "floats").to_vector() == std::vector<float>{1.5F});
 }
 
 TEST_CASE("broken idx files are explained with file and offset", "[data]") {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path / "broken";
+  const TemporaryDirectory folder;
+  const fs::path file = folder / "broken";
   const auto error_of = [&](const std::string& bytes) -> std::string {
-    write(file, bytes);
+    write_bytes(file, bytes);
     try {
       read_idx(file);
     } catch (const FileError& error) {
@@ -72,22 +65,23 @@ TEST_CASE("broken idx files are explained with file and offset", "[data]") {
   CHECK_THAT(error_of(images + "x"), Contains("byte 22"));
   CHECK_THAT(error_of("\0\0\x0E\x03\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s),
              Contains("promise more"));
+  CHECK_THAT(error_of("\0\0\x0E\x03\0\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s), Contains("promise more"));
   write_gzipped(file, images);
   const auto size = fs::file_size(file);
   fs::resize_file(file, size - 5);
   CHECK_THROWS_AS(read_idx(file), FileError);
-  CHECK_THROWS_AS(read_idx(folder.path / "missing"), FileError);
-  CHECK_THROWS_WITH(read_mnist(folder.path, true), Contains("holds neither train-images-idx3-ubyte nor"));
-  write(folder.path / "train-images-idx3-ubyte", images);
-  write(folder.path / "train-labels-idx1-ubyte", "\0\0\x08\x01\0\0\0\x01\x07"s);
-  CHECK_THROWS_WITH(read_mnist(folder.path, true), Contains("must hold 2 labels"));
+  CHECK_THROWS_AS(read_idx(folder / "missing"), FileError);
+  CHECK_THROWS_WITH(read_mnist(folder.path(), true), Contains("holds neither train-images-idx3-ubyte nor"));
+  write_bytes(folder / "train-images-idx3-ubyte", images);
+  write_bytes(folder / "train-labels-idx1-ubyte", "\0\0\x08\x01\0\0\0\x01\x07"s);
+  CHECK_THROWS_WITH(read_mnist(folder.path(), true), Contains("must hold 2 labels"));
 }
 
 TEST_CASE("an idx file cut anywhere is refused", "[data]") {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path / "cut";
+  const TemporaryDirectory folder;
+  const fs::path file = folder / "cut";
   for (std::size_t length = 0; length < images.size(); ++length) {
-    write(file, images.substr(0, length));
+    write_bytes(file, images.substr(0, length));
     CHECK_THROWS_AS(read_idx(file), FileError);
   }
 }
