@@ -1,5 +1,7 @@
 #include "pleat/io/csv.h"
 
+#include <fmt/format.h>
+
 #include "pleat/core/format.h"
 
 namespace pleat::io {

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "pleat/core/format.h"
 #include "pleat/io/npy_stream.h"
 #include "pleat/io/zip.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"

@@ -1,5 +1,7 @@
 #include "pleat/nn/pool.h"
 
+#include <fmt/format.h>
+
 #include "pleat/core/format.h"
 
 namespace pleat::nn::detail {

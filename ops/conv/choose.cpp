@@ -1,4 +1,8 @@
 #include "pleat/core/format.h"
+
+#include <fmt/format.h>
+
+#include <fmt/format.h>
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/implementation.h"
 
