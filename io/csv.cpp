@@ -1,5 +1,7 @@
 #include "pleat/io/csv.h"
 
+#include <fstream>
+
 #include <fmt/format.h>
 
 #include "pleat/core/format.h"
@@ -25,9 +27,11 @@ std::string field(const CsvWriter::Value& value) {
 CsvWriter::CsvWriter(const std::filesystem::path& path, std::vector<std::string> columns)
     : path_(path), columns_(std::move(columns)) {
   check<ValueError>(!columns_.empty(), "CsvWriter: a table needs at least one column");
-  file_.open(path, std::ios::binary | std::ios::trunc);
+  file_ = std::make_unique<std::ofstream>(path, std::ios::binary | std::ios::trunc);
   write_line({columns_.begin(), columns_.end()});
 }
+
+CsvWriter::~CsvWriter() = default;
 
 void CsvWriter::row(const std::vector<Value>& values) {
   check<ValueError>(values.size() == columns_.size(), "CsvWriter: a row of '{}' needs {} values ({}), got {}",
@@ -41,8 +45,8 @@ void CsvWriter::write_line(const std::vector<Value>& values) {
     if (i > 0) line += ',';
     line += field(values[i]);
   }
-  file_ << line << '\n' << std::flush;
-  check<FileError>(file_.good(), "CsvWriter: cannot write '{}'", path_.string());
+  *file_ << line << '\n' << std::flush;
+  check<FileError>(file_->good(), "CsvWriter: cannot write '{}'", path_.string());
 }
 
 }  // namespace pleat::io

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <iosfwd>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,6 +20,7 @@ class CsvWriter {
   /// Replaces the file and writes the line of names.
   /// Throws ValueError without columns, FileError when the file cannot be written.
   CsvWriter(const std::filesystem::path& path, std::vector<std::string> columns);
+  ~CsvWriter();
 
   /// Writes a line. Throws ValueError unless there is a value for each column, FileError when it cannot be
   /// written.
@@ -29,7 +31,7 @@ class CsvWriter {
 
   std::filesystem::path path_;
   std::vector<std::string> columns_;
-  std::ofstream file_;
+  std::unique_ptr<std::ofstream> file_;
 };
 
 }  // namespace pleat::io

@@ -4,6 +4,9 @@
 
 namespace pleat::optim {
 
+Adagrad::Adagrad(std::vector<Tensor> params, AdagradOptions options)
+    : Adagrad({{std::move(params), options}}) {}
+
 Adagrad::Adagrad(std::vector<Group> groups) : OptimizerWith("Adagrad", {"sum"}) {
   add_groups(std::move(groups));
 }

@@ -19,8 +19,7 @@ struct AdagradOptions {
 ///   g += weight_decay * p;  s += g^2;  p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
 class Adagrad : public OptimizerWith<AdagradOptions> {
  public:
-  explicit Adagrad(std::vector<Tensor> params, AdagradOptions options = {})
-      : Adagrad({{std::move(params), options}}) {}
+  explicit Adagrad(std::vector<Tensor> params, AdagradOptions options = {});
   explicit Adagrad(std::vector<Group> groups);
 
  protected:

@@ -74,6 +74,8 @@ std::vector<std::string> state_names() { return {"exp_avg", "exp_avg_sq", "max_e
 
 }  // namespace
 
+Adam::Adam(std::vector<Tensor> params, AdamOptions options) : Adam({{std::move(params), options}}) {}
+
 Adam::Adam(std::vector<Group> groups) : OptimizerWith("Adam", state_names()) {
   add_groups(std::move(groups));
 }
@@ -83,6 +85,8 @@ void Adam::update(Entry& entry, const Tensor& grad) {
   apply(name(), make_step(o, entry.step, o.weight_decay, 0), entry.param, grad, state_of(entry, 0),
         state_of(entry, 1), o.amsgrad ? state_of(entry, 2) : Tensor());
 }
+
+AdamW::AdamW(std::vector<Tensor> params, AdamWOptions options) : AdamW({{std::move(params), options}}) {}
 
 AdamW::AdamW(std::vector<Group> groups) : OptimizerWith("AdamW", state_names()) {
   add_groups(std::move(groups));

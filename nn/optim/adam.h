@@ -34,8 +34,7 @@ struct AdamWOptions {
 /// beyond", 2018).
 class Adam : public OptimizerWith<AdamOptions> {
  public:
-  explicit Adam(std::vector<Tensor> params, AdamOptions options = {})
-      : Adam({{std::move(params), options}}) {}
+  explicit Adam(std::vector<Tensor> params, AdamOptions options = {});
   explicit Adam(std::vector<Group> groups);
 
  protected:
@@ -50,8 +49,7 @@ class Adam : public OptimizerWith<AdamOptions> {
 /// p -= lr * weight_decay * p before the update, and none in the gradient.
 class AdamW : public OptimizerWith<AdamWOptions> {
  public:
-  explicit AdamW(std::vector<Tensor> params, AdamWOptions options = {})
-      : AdamW({{std::move(params), options}}) {}
+  explicit AdamW(std::vector<Tensor> params, AdamWOptions options = {});
   explicit AdamW(std::vector<Group> groups);
 
  protected:

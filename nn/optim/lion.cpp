@@ -4,6 +4,8 @@
 
 namespace pleat::optim {
 
+Lion::Lion(std::vector<Tensor> params, LionOptions options) : Lion({{std::move(params), options}}) {}
+
 Lion::Lion(std::vector<Group> groups) : OptimizerWith("Lion", {"exp_avg"}) { add_groups(std::move(groups)); }
 
 void Lion::check_group(std::size_t group) const {

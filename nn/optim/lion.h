@@ -19,8 +19,7 @@ struct LionOptions {
 ///   g
 class Lion : public OptimizerWith<LionOptions> {
  public:
-  explicit Lion(std::vector<Tensor> params, LionOptions options = {})
-      : Lion({{std::move(params), options}}) {}
+  explicit Lion(std::vector<Tensor> params, LionOptions options = {});
   explicit Lion(std::vector<Group> groups);
 
  protected:

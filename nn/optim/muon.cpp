@@ -27,6 +27,8 @@ Tensor newton_schulz(const Tensor& matrix, int64_t steps) {
 
 }  // namespace
 
+Muon::Muon(std::vector<Tensor> params, MuonOptions options) : Muon({{std::move(params), options}}) {}
+
 Muon::Muon(std::vector<Group> groups) : OptimizerWith("Muon", {"momentum_buffer"}) {
   add_groups(std::move(groups));
 }

@@ -25,8 +25,7 @@ struct MuonOptions {
 /// for AdamW.
 class Muon : public OptimizerWith<MuonOptions> {
  public:
-  explicit Muon(std::vector<Tensor> params, MuonOptions options = {})
-      : Muon({{std::move(params), options}}) {}
+  explicit Muon(std::vector<Tensor> params, MuonOptions options = {});
   explicit Muon(std::vector<Group> groups);
 
  protected:

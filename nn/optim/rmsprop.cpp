@@ -7,6 +7,9 @@ namespace {
 enum State : std::size_t { square_avg, grad_avg, momentum_buffer };
 }  // namespace
 
+RMSprop::RMSprop(std::vector<Tensor> params, RMSpropOptions options)
+    : RMSprop({{std::move(params), options}}) {}
+
 RMSprop::RMSprop(std::vector<Group> groups)
     : OptimizerWith("RMSprop", {"square_avg", "grad_avg", "momentum_buffer"}) {
   add_groups(std::move(groups));

@@ -22,8 +22,7 @@ struct RMSpropOptions {
 ///   b = momentum * b + d;  p -= lr * (momentum ? b : d)
 class RMSprop : public OptimizerWith<RMSpropOptions> {
  public:
-  explicit RMSprop(std::vector<Tensor> params, RMSpropOptions options = {})
-      : RMSprop({{std::move(params), options}}) {}
+  explicit RMSprop(std::vector<Tensor> params, RMSpropOptions options = {});
   explicit RMSprop(std::vector<Group> groups);
 
  protected:

@@ -4,6 +4,8 @@
 
 namespace pleat::optim {
 
+SGD::SGD(std::vector<Tensor> params, SGDOptions options) : SGD({{std::move(params), std::move(options)}}) {}
+
 SGD::SGD(std::vector<Group> groups) : OptimizerWith("SGD", {"momentum_buffer"}) {
   add_groups(std::move(groups));
 }

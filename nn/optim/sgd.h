@@ -20,7 +20,7 @@ struct SGDOptions {
 ///   p -= lr * (nesterov ? g + momentum * b : b)
 class SGD : public OptimizerWith<SGDOptions> {
  public:
-  SGD(std::vector<Tensor> params, SGDOptions options) : SGD({{std::move(params), std::move(options)}}) {}
+  SGD(std::vector<Tensor> params, SGDOptions options);
   explicit SGD(std::vector<Group> groups);
 
  protected:

@@ -1,26 +1,14 @@
+#include <fmt/format.h>
+
 #include "pleat/core/format.h"
-
-#include <fmt/format.h>
-
-#include <fmt/format.h>
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/implementation.h"
 
-namespace pleat {
-namespace {
-thread_local ConvPolicyOptions policy;
-}
-
-ConvPolicy::ConvPolicy(ConvPolicyOptions options) : previous_(std::move(policy)) {
-  policy = std::move(options);
-}
-ConvPolicy::~ConvPolicy() { policy = std::move(previous_); }
-const ConvPolicyOptions& ConvPolicy::current() { return policy; }
-
-namespace ops {
+namespace pleat::ops {
 namespace {
 
 const std::string& policy_wish(ConvPass pass) {
+  const ConvPolicyOptions& policy = ConvPolicy::current();
   const std::string& own = pass == ConvPass::backward_input    ? policy.backward_input_implementation
                            : pass == ConvPass::backward_weight ? policy.backward_weight_implementation
                                                                : policy.implementation;
@@ -76,5 +64,4 @@ const ConvImplementation& choose_conv(const char* op, const ConvProblem& problem
                    name(pass), problem.describe(), supporting(problem, pass));
 }
 
-}  // namespace ops
-}  // namespace pleat
+}  // namespace pleat::ops

@@ -14,15 +14,13 @@ namespace pleat {
 /// "same" (the output has the input's size; needs stride 1) or "valid" (none).
 class Padding {
  public:
-  Padding(int64_t all) : sides_{{all, all}} {}
+  Padding(int64_t all);
   Padding(int all) : Padding(int64_t{all}) {}
   Padding(std::initializer_list<int64_t> each) : Padding(std::vector<int64_t>(each)) {}
-  Padding(const std::vector<int64_t>& each) {
-    for (const int64_t width : each) sides_.emplace_back(width, width);
-  }
+  Padding(const std::vector<int64_t>& each);
   Padding(const PerDim& each) : Padding(each.values()) {}
-  Padding(std::initializer_list<std::pair<int64_t, int64_t>> sides) : sides_(sides) {}
-  explicit Padding(std::vector<std::pair<int64_t, int64_t>> sides) : sides_(std::move(sides)) {}
+  Padding(std::initializer_list<std::pair<int64_t, int64_t>> sides);
+  explicit Padding(std::vector<std::pair<int64_t, int64_t>> sides);
   Padding(const char* mode) : mode_(mode) {}
   Padding(std::string mode) : mode_(std::move(mode)) {}
 
