@@ -33,6 +33,7 @@
 #include "pleat/core/allocator.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/device.h"
 #include "pleat/core/dtype.h"
 #include "pleat/core/error.h"

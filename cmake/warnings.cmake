@@ -11,6 +11,6 @@ function(pleat_warnings target)
   if(PLEAT_WERROR)
     list(APPEND flags -Werror)
   endif()
-  # CUDA sources pass through a host compiler of their own.
+  # nvcc and its host compiler: pleat_cuda_options.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${flags}>)
 endfunction()
