@@ -72,6 +72,7 @@
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
 #include "pleat/nn/optim/lion.h"
+#include "pleat/nn/optim/multi_optimizer.h"
 #include "pleat/nn/optim/muon.h"
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/optim/rmsprop.h"

@@ -38,9 +38,16 @@ struct Settings {
   bool summary = false;
 };
 
-const std::vector<std::string> optimizers = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion"};
+const std::vector<std::string> optimizers = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "muon"};
 const std::vector<std::string> schedules = {"constant", "cosine", "one-cycle", "step"};
 const std::vector<std::string> augmentations = {"none", "crop", "flip", "cutout", "mixup", "cutmix"};
+
+double default_lr(const std::string& optimizer) {
+  if (optimizer == "sgd") return 0.1;
+  if (optimizer == "lion") return 1e-4;
+  if (optimizer == "muon") return 0.02;
+  return 1e-3;
+}
 
 Settings read_options(int argc, char** argv) {
   Settings s;
@@ -54,10 +61,14 @@ Settings read_options(int argc, char** argv) {
   app.add_option("--batch-size", s.batch_size, "Images a step")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--optimizer", s.optimizer, "Optimiser (sgd is with Nesterov momentum)")
+  app.add_option(
+         "--optimizer", s.optimizer,
+         "Optimiser (sgd is with Nesterov momentum; muon trains the filters, beside AdamW for the rest)")
       ->check(CLI::IsMember(optimizers))
       ->capture_default_str();
-  app.add_option("--lr", s.lr, "Highest learning rate; by default one that suits the optimiser")
+  app.add_option(
+         "--lr", s.lr,
+         "Highest learning rate; by default one that suits the optimiser. With muon, AdamW has 1/20 of it")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--schedule", s.schedule, "How the learning rate goes")
       ->check(CLI::IsMember(schedules))
@@ -92,7 +103,7 @@ Settings read_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error));
   }
-  if (s.lr == 0) s.lr = s.optimizer == "sgd" ? 0.1 : s.optimizer == "lion" ? 1e-4 : 1e-3;
+  if (s.lr == 0) s.lr = default_lr(s.optimizer);
   if (s.weight_decay < 0) s.weight_decay = s.optimizer == "sgd" ? 5e-4 : 0;
   return s;
 }
@@ -122,6 +133,16 @@ std::vector<data::Transform> training_transforms(const Settings& s, int64_t clas
   return transforms;
 }
 
+/// Muon for the filters. The linear layer, the only other matrix of these networks, gives the classes, and
+/// Muon is meant for what lies before it; so that, the biases and the norms are AdamW's.
+std::unique_ptr<optim::Optimizer> make_muon(const Settings& s, const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> filters, others;
+  for (const Tensor& parameter : parameters) (parameter.rank() > 2 ? filters : others).push_back(parameter);
+  return std::make_unique<optim::MultiOptimizer>(
+      optim::Muon{filters, {.lr = s.lr, .weight_decay = s.weight_decay}},
+      optim::AdamW{others, {.lr = s.lr / 20, .weight_decay = s.weight_decay}});
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const Settings& s, const std::vector<Tensor>& parameters) {
   if (s.optimizer == "sgd")
     return std::make_unique<optim::SGD>(
@@ -141,17 +162,25 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Settings& s, const std::v
   if (s.optimizer == "adagrad")
     return std::make_unique<optim::Adagrad>(
         parameters, optim::AdagradOptions{.lr = s.lr, .weight_decay = s.weight_decay});
+  if (s.optimizer == "muon") return make_muon(s, parameters);
   return std::make_unique<optim::Lion>(parameters,
                                        optim::LionOptions{.lr = s.lr, .weight_decay = s.weight_decay});
 }
 
-/// The learning rate over all steps of the training.
-optim::Rate learning_rate(const Settings& s, int64_t steps) {
+/// How a learning rate goes over all steps of the training, from or to `lr`.
+optim::Rate learning_rate(const Settings& s, int64_t steps, double lr) {
   if (s.schedule == "cosine") return optim::CosineAnnealingLR{.steps = steps};
   if (s.schedule == "one-cycle")
-    return optim::OneCycleLR{.max_lr = s.lr, .total_steps = steps, .cycle_momentum = false};
+    return optim::OneCycleLR{.max_lr = lr, .total_steps = steps, .cycle_momentum = false};
   if (s.schedule == "step") return optim::MultiStepLR{.milestones = {steps / 2, steps * 3 / 4}, .gamma = 0.1};
   return optim::ConstantLR{.factor = 1, .steps = 0};
+}
+
+optim::Schedule make_schedule(const Settings& s, int64_t steps, optim::Optimizer& optimizer) {
+  std::vector<optim::Rate> rates;
+  for (std::size_t group = 0; group < optimizer.num_groups(); ++group)
+    rates.push_back(learning_rate(s, steps, optimizer.lr(group)));
+  return {optimizer, rates};
 }
 
 /// The figures of an epoch: a line on the screen and a row of metrics.csv.
@@ -229,7 +258,7 @@ void train(const Settings& s) {
   data::DataLoader test_loader(
       test_set, {.batch_size = 250, .workers = s.workers, .transforms = {cifar_normalization()}});
   const auto optimizer = make_optimizer(s, net.parameters());
-  optim::Schedule schedule(*optimizer, learning_rate(s, s.epochs * train_loader.size()));
+  optim::Schedule schedule = make_schedule(s, s.epochs * train_loader.size(), *optimizer);
   io::CsvWriter csv(fs::path(s.output) / "metrics.csv",
                     {"epoch", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "learning_rate",
                      "images_per_s", "seconds"});

@@ -1,7 +1,6 @@
 #include "pleat/nn/optim/optimizer.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "pleat/core/copy.h"
@@ -26,20 +25,39 @@ Tensor new_state(const Tensor& param) {
 
 }  // namespace
 
-void Optimizer::add_parameters(const std::vector<Tensor>& params) {
-  check<ValueError>(!params.empty(), "{}: got no parameters; a module lists its own in members()", name_);
+void Optimizer::step() {
+  check_options();
+  update_parameters();
+}
+
+void Optimizer::zero_grad() {
+  for (const Tensor& param : parameters()) param.set_grad({});
+}
+
+void Optimizer::set_lr(double lr) {
+  for (std::size_t group = 0; group < num_groups(); ++group) set_lr(group, lr);
+}
+
+void Optimizer::load_state_dict(const nn::StateDict& state) {
+  const std::string problems = state_problems(state);
+  check<ValueError>(problems.empty(), "{}: the state does not fit{}", name_, problems);
+  take_state(state);
+}
+
+void ParameterwiseOptimizer::add_parameters(const std::vector<Tensor>& params) {
+  check<ValueError>(!params.empty(), "{}: got no parameters; a module lists its own in members()", name());
   std::vector<Entry> added;
   std::set<const TensorImpl*> known;
   for (const Entry& entry : entries_) known.insert(&entry.param.impl());
   for (std::size_t i = 0; i < params.size(); ++i) {
     const Tensor& param = params[i];
-    check<ValueError>(param.defined(), "{}: parameter {} is undefined", name_, i);
-    check<DTypeError>(is_floating(param.dtype()), "{}: parameters must be floating, number {} is {}", name_,
+    check<ValueError>(param.defined(), "{}: parameter {} is undefined", name(), i);
+    check<DTypeError>(is_floating(param.dtype()), "{}: parameters must be floating, number {} is {}", name(),
                       i, param.describe());
     check<ValueError>(param.is_leaf(),
-                      "{}: parameter {}, {}, was computed by a function; only leaves can be trained", name_,
+                      "{}: parameter {}, {}, was computed by a function; only leaves can be trained", name(),
                       i, param.describe());
-    check<ValueError>(known.insert(&param.impl()).second, "{}: parameter {}, {}, is given twice", name_, i,
+    check<ValueError>(known.insert(&param.impl()).second, "{}: parameter {}, {}, is given twice", name(), i,
                       param.describe());
     check_parameter(param);
     added.push_back({param, groups_, 0, std::vector<Tensor>(state_names_.size())});
@@ -48,10 +66,13 @@ void Optimizer::add_parameters(const std::vector<Tensor>& params) {
   ++groups_;
 }
 
-void Optimizer::check_parameter(const Tensor&) const {}
+void ParameterwiseOptimizer::check_parameter(const Tensor&) const {}
 
-void Optimizer::step() {
+void ParameterwiseOptimizer::check_options() const {
   for (std::size_t group = 0; group < groups_; ++group) check_group(group);
+}
+
+void ParameterwiseOptimizer::update_parameters() {
   for (Entry& entry : entries_) {
     const Tensor grad = entry.param.grad();
     if (!grad.defined()) continue;
@@ -60,21 +81,13 @@ void Optimizer::step() {
   }
 }
 
-void Optimizer::zero_grad() {
-  for (const Entry& entry : entries_) entry.param.set_grad({});
-}
-
-std::vector<Tensor> Optimizer::parameters() const {
+std::vector<Tensor> ParameterwiseOptimizer::parameters() const {
   std::vector<Tensor> params;
   for (const Entry& entry : entries_) params.push_back(entry.param);
   return params;
 }
 
-void Optimizer::set_lr(double lr) {
-  for (std::size_t group = 0; group < groups_; ++group) set_lr(group, lr);
-}
-
-Tensor& Optimizer::state_of(Entry& entry, std::size_t state, double value) const {
+Tensor& ParameterwiseOptimizer::state_of(Entry& entry, std::size_t state, double value) const {
   Tensor& tensor = entry.state[state];
   if (!tensor.defined()) {
     tensor = new_state(entry.param);
@@ -83,7 +96,7 @@ Tensor& Optimizer::state_of(Entry& entry, std::size_t state, double value) const
   return tensor;
 }
 
-nn::StateDict Optimizer::state_dict() const {
+nn::StateDict ParameterwiseOptimizer::state_dict() const {
   nn::StateDict state;
   for (std::size_t group = 0; group < groups_; ++group) {
     state[group_key(group, "lr")] = scalar(lr(group), float64);
@@ -98,47 +111,54 @@ nn::StateDict Optimizer::state_dict() const {
   return state;
 }
 
-void Optimizer::load_state_dict(const nn::StateDict& state) {
+std::string ParameterwiseOptimizer::state_problems(const nn::StateDict& state) const {
   std::string problems;
   std::set<std::string> used;
-  const auto find = [&](const std::string& key, const Shape& shape, bool needed) -> Tensor {
+  const auto look_at = [&](const std::string& key, const Shape& shape, bool needed) {
     used.insert(key);
     const auto found = state.find(key);
     if (found == state.end()) {
       if (needed) problems += "\n  missing     " + key;
-      return {};
-    }
-    if (!found->second.defined() || found->second.shape() != shape) {
+    } else if (!found->second.defined() || found->second.shape() != shape) {
       problems += fmt::format("\n  shape       {}  needs {}, got {}", key, shape, found->second.describe());
-      return {};
     }
-    return found->second;
   };
 
-  std::vector<std::array<Tensor, 2>> rates;
-  for (std::size_t group = 0; group < groups_; ++group)
-    rates.push_back({find(group_key(group, "lr"), {}, true),
-                     momentum(group) ? find(group_key(group, "momentum"), {}, true) : Tensor()});
-  std::vector<Entry> entries = entries_;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    Entry& entry = entries[i];
-    const Tensor step = find(param_key(i, "step"), {}, true);
-    entry.step = step.defined() ? step.item<int64_t>() : 0;
-    for (std::size_t k = 0; k < state_names_.size(); ++k) {
-      const Tensor given = find(param_key(i, state_names_[k]), entry.param.shape(),
-                                entry.step > 0 && needs_state(entry.group, k));
-      entry.state[k] = given.defined() ? new_state(entry.param) : Tensor();
-      if (given.defined()) ops::copy_into(entry.state[k], ops::to_device(given, entry.param.device()));
-    }
+  for (std::size_t group = 0; group < groups_; ++group) {
+    look_at(group_key(group, "lr"), {}, true);
+    if (momentum(group)) look_at(group_key(group, "momentum"), {}, true);
+  }
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    const std::string step_key = param_key(i, "step");
+    look_at(step_key, {}, true);
+    const auto step = state.find(step_key);
+    const bool stepped = step != state.end() && step->second.defined() && step->second.numel() == 1 &&
+                         step->second.item<int64_t>() > 0;
+    for (std::size_t k = 0; k < state_names_.size(); ++k)
+      look_at(param_key(i, state_names_[k]), entry.param.shape(), stepped && needs_state(entry.group, k));
   }
   for (const auto& [key, tensor] : state)
     if (!used.contains(key)) problems += fmt::format("\n  unexpected  {}  {}", key, tensor.describe());
-  check<ValueError>(problems.empty(), "{}: the state does not fit{}", name_, problems);
+  return problems;
+}
 
+void ParameterwiseOptimizer::take_state(const nn::StateDict& state) {
+  std::vector<Entry> entries = entries_;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    Entry& entry = entries[i];
+    entry.step = state.at(param_key(i, "step")).item<int64_t>();
+    for (std::size_t k = 0; k < state_names_.size(); ++k) {
+      const auto given = state.find(param_key(i, state_names_[k]));
+      entry.state[k] = given != state.end() ? new_state(entry.param) : Tensor();
+      if (given != state.end())
+        ops::copy_into(entry.state[k], ops::to_device(given->second, entry.param.device()));
+    }
+  }
   entries_ = std::move(entries);
   for (std::size_t group = 0; group < groups_; ++group) {
-    set_lr(group, rates[group][0].item());
-    if (rates[group][1].defined()) set_momentum(group, rates[group][1].item());
+    set_lr(group, state.at(group_key(group, "lr")).item());
+    if (momentum(group)) set_momentum(group, state.at(group_key(group, "momentum")).item());
   }
 }
 

@@ -28,21 +28,18 @@ struct ParamGroup {
 };
 
 /// What all optimisers have. Parameters are changed in place, off the tape; those without a gradient stay as
-/// they are. Types: float64 parameters are updated in float64, all others in float32, in which their state is
-/// kept, too.
+/// they are. Movable, but a Schedule refers to the place where its optimiser lies.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  Optimizer(const Optimizer&) = delete;
-  Optimizer& operator=(const Optimizer&) = delete;
 
   /// One update. Throws ValueError when an option of a group makes no sense; then nothing was changed.
   void step();
   /// Forgets the gradients of all parameters.
   void zero_grad();
 
-  std::vector<Tensor> parameters() const;
-  std::size_t num_groups() const { return groups_; }
+  virtual std::vector<Tensor> parameters() const = 0;
+  virtual std::size_t num_groups() const = 0;
 
   /// The learning rate of a group; set for one or for all. Schedules do it.
   virtual double lr(std::size_t group = 0) const = 0;
@@ -53,11 +50,41 @@ class Optimizer {
   virtual std::optional<double> momentum(std::size_t group = 0) const = 0;
   virtual void set_momentum(std::size_t group, double momentum) = 0;
 
-  /// All that a training must keep to go on the same, to the bit: "param.0.step", "param.0.exp_avg",
-  /// "group.0.lr" ... with parameters numbered through all groups. Copies, not views.
-  nn::StateDict state_dict() const;
-  /// Throws ValueError with all problems when the state is not one of this optimiser with these parameters.
+  /// All that a training must keep to go on the same, to the bit. Copies, not views.
+  virtual nn::StateDict state_dict() const = 0;
+  /// Throws ValueError with all problems when the state is not one of this optimiser with these parameters;
+  /// then nothing was changed.
   void load_state_dict(const nn::StateDict& state);
+
+ protected:
+  explicit Optimizer(std::string name) : name_(std::move(name)) {}
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(Optimizer&&) = default;
+
+  const std::string& name() const { return name_; }
+
+  // Checking and doing are apart, so that a MultiOptimizer can check all its parts before any does something.
+  friend class MultiOptimizer;
+  /// Throws ValueError when an option of any group makes no sense.
+  virtual void check_options() const = 0;
+  virtual void update_parameters() = 0;
+  /// What is wrong with a state, a line for each problem, beginning with "\n  "; empty for none.
+  virtual std::string state_problems(const nn::StateDict& state) const = 0;
+  /// Takes a state without problems.
+  virtual void take_state(const nn::StateDict& state) = 0;
+
+ private:
+  std::string name_;
+};
+
+/// An optimiser that updates each parameter from its own gradient and history. Types: float64 parameters are
+/// updated in float64, all others in float32, in which their state is kept, too. The state dictionary is
+/// "param.0.step", "param.0.exp_avg", "group.0.lr" ... with parameters numbered through all groups.
+class ParameterwiseOptimizer : public Optimizer {
+ public:
+  std::vector<Tensor> parameters() const override;
+  std::size_t num_groups() const override { return groups_; }
+  nn::StateDict state_dict() const override;
 
  protected:
   /// A parameter with what the optimiser knows of it.
@@ -69,14 +96,17 @@ class Optimizer {
         state;  ///< in the order of the state names; undefined until the first update that needs it
   };
 
-  Optimizer(std::string name, std::vector<std::string> state_names)
-      : name_(std::move(name)), state_names_(std::move(state_names)) {}
+  ParameterwiseOptimizer(std::string name, std::vector<std::string> state_names)
+      : Optimizer(std::move(name)), state_names_(std::move(state_names)) {}
 
   /// Checks and appends. Throws ValueError when there are none or one is known already, undefined, or no
   /// leaf.
   void add_parameters(const std::vector<Tensor>& params);
 
-  const std::string& name() const { return name_; }
+  void check_options() const override;
+  void update_parameters() override;
+  std::string state_problems(const nn::StateDict& state) const override;
+  void take_state(const nn::StateDict& state) override;
 
   /// Throws ValueError when the options of the group, or parameters under these options, make no sense.
   virtual void check_group(std::size_t group) const = 0;
@@ -90,7 +120,6 @@ class Optimizer {
   Tensor& state_of(Entry& entry, std::size_t state, double value = 0) const;
 
  private:
-  std::string name_;
   std::vector<std::string> state_names_;
   std::vector<Entry> entries_;
   std::size_t groups_ = 0;
@@ -98,7 +127,7 @@ class Optimizer {
 
 /// An optimiser with options of its kind for each group.
 template <class Options>
-class OptimizerWith : public Optimizer {
+class OptimizerWith : public ParameterwiseOptimizer {
  public:
   using Group = ParamGroup<Options>;
 
@@ -125,7 +154,7 @@ class OptimizerWith : public Optimizer {
   }
 
  protected:
-  using Optimizer::Optimizer;
+  using ParameterwiseOptimizer::ParameterwiseOptimizer;
 
   void add_groups(std::vector<Group> groups) {
     for (Group& group : groups) {

@@ -1,0 +1,116 @@
+#include "pleat/nn/optim/multi_optimizer.h"
+
+#include <map>
+
+#include "pleat/core/format.h"
+
+namespace pleat::optim {
+namespace {
+
+/// The parts' number with which a name begins, and the rest of the name; `count` when it begins otherwise.
+std::pair<std::size_t, std::string> split_key(const std::string& key, std::size_t count) {
+  for (std::size_t part = 0; part < count; ++part) {
+    const std::string prefix = fmt::format("{}.", part);
+    if (key.starts_with(prefix)) return {part, key.substr(prefix.size())};
+  }
+  return {count, key};
+}
+
+}  // namespace
+
+void MultiOptimizer::check_disjoint() const {
+  std::map<const TensorImpl*, std::size_t> owners;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    for (const Tensor& param : parts_[i]->parameters()) {
+      const auto [owner, is_new] = owners.emplace(&param.impl(), i);
+      check<ValueError>(is_new, "MultiOptimizer: a parameter, {}, is trained by two optimisers, {} and {}",
+                        param.describe(), parts_[owner->second]->name(), parts_[i]->name());
+    }
+}
+
+MultiOptimizer::Place MultiOptimizer::find(std::size_t group) const {
+  std::size_t first = 0;
+  for (const auto& part : parts_) {
+    if (group - first < part->num_groups()) return {*part, group - first};
+    first += part->num_groups();
+  }
+  fail<IndexError>("MultiOptimizer: there are {} parameter groups, no group {}", first, group);
+}
+
+std::vector<Tensor> MultiOptimizer::parameters() const {
+  std::vector<Tensor> all;
+  for (const auto& part : parts_)
+    for (const Tensor& param : part->parameters()) all.push_back(param);
+  return all;
+}
+
+std::size_t MultiOptimizer::num_groups() const {
+  std::size_t count = 0;
+  for (const auto& part : parts_) count += part->num_groups();
+  return count;
+}
+
+double MultiOptimizer::lr(std::size_t group) const {
+  const Place place = find(group);
+  return place.part.lr(place.group);
+}
+
+void MultiOptimizer::set_lr(std::size_t group, double lr) {
+  const Place place = find(group);
+  place.part.set_lr(place.group, lr);
+}
+
+std::optional<double> MultiOptimizer::momentum(std::size_t group) const {
+  const Place place = find(group);
+  return place.part.momentum(place.group);
+}
+
+void MultiOptimizer::set_momentum(std::size_t group, double momentum) {
+  const Place place = find(group);
+  place.part.set_momentum(place.group, momentum);
+}
+
+void MultiOptimizer::check_options() const {
+  for (const auto& part : parts_) part->check_options();
+}
+
+void MultiOptimizer::update_parameters() {
+  for (const auto& part : parts_) part->update_parameters();
+}
+
+nn::StateDict MultiOptimizer::state_dict() const {
+  nn::StateDict all;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    for (auto& [key, tensor] : parts_[i]->state_dict()) all[fmt::format("{}.{}", i, key)] = tensor;
+  return all;
+}
+
+std::vector<nn::StateDict> MultiOptimizer::split(const nn::StateDict& state) const {
+  std::vector<nn::StateDict> states(parts_.size());
+  for (const auto& [key, tensor] : state) {
+    const auto [part, rest] = split_key(key, parts_.size());
+    if (part < parts_.size()) states[part][rest] = tensor;
+  }
+  return states;
+}
+
+std::string MultiOptimizer::state_problems(const nn::StateDict& state) const {
+  std::string problems;
+  const std::vector<nn::StateDict> states = split(state);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const std::string found = parts_[i]->state_problems(states[i]);
+    if (!found.empty())
+      problems += fmt::format("\n  {}, names beginning with \"{}.\"{}", parts_[i]->name(), i, found);
+  }
+  for (const auto& [key, tensor] : state)
+    if (split_key(key, parts_.size()).first == parts_.size())
+      problems += fmt::format("\n  unexpected  {}  {}", key, tensor.describe());
+  return problems;
+}
+
+void MultiOptimizer::take_state(const nn::StateDict& state) {
+  const std::vector<nn::StateDict> states = split(state);
+  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->take_state(states[i]);
+}
+
+}  // namespace pleat::optim

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/nn/optim/optimizer.h"
+
+namespace pleat::optim {
+
+/// Several optimisers as one, for networks of which not all parameters are trained alike: one step(), one
+/// Schedule, one state dictionary.
+///
+///   optim::MultiOptimizer both{optim::Muon{matrices, {.lr = 0.02}}, optim::AdamW{others, {.lr = 1e-3}}};
+///   optim::Schedule schedule{both, optim::CosineAnnealingLR{.steps = 1000}};
+///
+/// Its groups are those of the first part, then those of the second ... The state dictionary has the parts'
+/// entries behind their numbers: "0.param.0.step", "1.group.0.lr".
+class MultiOptimizer : public Optimizer {
+ public:
+  /// Takes the optimisers over. Throws ValueError when two have the same parameter.
+  template <std::derived_from<Optimizer>... Parts>
+  requires(sizeof...(Parts) >= 2) explicit MultiOptimizer(Parts... parts) : Optimizer("MultiOptimizer") {
+    (parts_.push_back(std::make_unique<Parts>(std::move(parts))), ...);
+    check_disjoint();
+  }
+
+  std::size_t num_parts() const { return parts_.size(); }
+  /// To reach the options of one.
+  Optimizer& part(std::size_t index) { return *parts_.at(index); }
+  const Optimizer& part(std::size_t index) const { return *parts_.at(index); }
+
+  std::vector<Tensor> parameters() const override;
+  std::size_t num_groups() const override;
+  using Optimizer::set_lr;
+  double lr(std::size_t group = 0) const override;
+  void set_lr(std::size_t group, double lr) override;
+  std::optional<double> momentum(std::size_t group = 0) const override;
+  void set_momentum(std::size_t group, double momentum) override;
+  nn::StateDict state_dict() const override;
+
+ protected:
+  void check_options() const override;
+  void update_parameters() override;
+  std::string state_problems(const nn::StateDict& state) const override;
+  void take_state(const nn::StateDict& state) override;
+
+ private:
+  struct Place {
+    Optimizer& part;
+    std::size_t group;  ///< within the part
+  };
+  /// Throws IndexError for a group that there is not.
+  Place find(std::size_t group) const;
+  void check_disjoint() const;
+  /// A state's entries of each part, by the part's own names.
+  std::vector<nn::StateDict> split(const nn::StateDict& state) const;
+
+  std::vector<std::unique_ptr<Optimizer>> parts_;
+};
+
+}  // namespace pleat::optim
