@@ -1,10 +1,12 @@
 #include "pleat/autograd/functions/index.h"
 
+#include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat {
@@ -24,6 +26,20 @@ Tensor record_gathered(const char* name, const Tensor& values, const Tensor& x, 
                 })});
 }
 
+/// Where index's elements are the last along `dim` to name their place in a tensor of `shape`: those whose
+/// values scatter leaves standing.
+Tensor last_writers(const Shape& shape, int64_t dim, const Tensor& index) {
+  Shape line(index.shape().size(), 1);
+  const auto along = static_cast<std::size_t>(dim < 0 ? dim + index.rank() : dim);
+  line[along] = index.shape()[along];
+  const Tensor places =
+      ops::expand(ops::reshape(arange(0, line[along], 1, {.dtype = int64, .device = index.device()}), line),
+                  index.shape());
+  const Tensor winners =
+      ops::scatter(zeros(shape, {.dtype = int64, .device = index.device()}), dim, index, places);
+  return ops::equal(ops::gather(winners, dim, index), places);
+}
+
 }  // namespace
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
@@ -35,6 +51,21 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
       "scatter_add", ops::scatter_add(x, dim, index, source),
       {grad_of(x, [](const Tensor& dy) { return dy; }),
        grad_of(source, [dim, index = saved(index)](const Tensor& dy) { return gather(dy, dim, *index); })});
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  return record(
+      "scatter", ops::scatter(x, dim, index, source),
+      {grad_of(x, [dim, index = saved(index)](const Tensor& dy) { return scatter(dy, dim, *index, 0); }),
+       grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+         return where(last_writers(dy.shape(), dim, *index), gather(dy, dim, *index), 0);
+       })});
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value) {
+  return record(
+      "scatter", ops::scatter(x, dim, index, value),
+      {grad_of(x, [dim, index = saved(index)](const Tensor& dy) { return scatter(dy, dim, *index, 0); })});
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {

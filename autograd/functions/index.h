@@ -11,6 +11,9 @@ namespace pleat {
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+/// The gradient of a source element that a later one overwrites is 0.
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value);
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 Tensor masked_select(const Tensor& x, const Tensor& mask);

@@ -3,6 +3,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/index/lines.h"
@@ -19,6 +20,29 @@ void check_index_shape(const char* op, const Tensor& x, std::size_t dim, const T
     check<ShapeError>(d == dim || index.shape()[d] <= x.shape()[d],
                       "{}: the index {} must not exceed the tensor {} except in dimension {}", op,
                       index.shape(), x.shape(), dim);
+}
+
+void check_source(const char* op, const Tensor& index, const Tensor& source) {
+  check<ShapeError>(source.shape() == index.shape(), "{}: the source must have the index's shape {}, got {}",
+                    op, index.shape(), source.shape());
+}
+
+/// `source` may have strides of 0.
+Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices, const Tensor& source) {
+  const Tensor y = copy(x);
+  const int64_t n = indices.shape()[along];
+  const int64_t step = indices.strides()[along];
+  const int64_t source_step = source.strides()[along];
+  const int64_t y_step = y.strides()[along];
+  dispatch(x.dtype(), [&]<class T>(Type<T>) {
+    for_each_line<3>(
+        indices.shape(), along, {indices.strides(), source.strides(), y.strides()},
+        [&, to = y.data<T>(), from = source.data<T>(), at = indices.data<int64_t>()](const auto& start) {
+          for (int64_t i = 0; i < n; ++i)
+            to[start[2] + at[start[0] + i * step] * y_step] = from[start[1] + i * source_step];
+        });
+  });
+  return y;
 }
 
 }  // namespace
@@ -45,9 +69,7 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const std::size_t along = index_dim("scatter_add", dim, x);
   check_index_shape("scatter_add", x, along, index);
-  check<ShapeError>(source.shape() == index.shape(),
-                    "scatter_add: the source must have the index's shape {}, got {}", index.shape(),
-                    source.shape());
+  check_source("scatter_add", index, source);
   check<DTypeError>(x.dtype() != boolean, "scatter_add: needs numbers, got bool");
   const Tensor indices = checked_indices("scatter_add", index, static_cast<int64_t>(along), x.shape());
   const DType dtype = compute_dtype(x.dtype());
@@ -69,6 +91,26 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
           });
   });
   return cast(y, x.dtype());
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const std::size_t along = index_dim("scatter", dim, x);
+  check_index_shape("scatter", x, along, index);
+  check_source("scatter", index, source);
+  check<DTypeError>(source.dtype() == x.dtype(), "scatter: the source must be {} like the tensor, got {}",
+                    x.dtype(), source.dtype());
+  return scatter_checked(x, along, checked_indices("scatter", index, static_cast<int64_t>(along), x.shape()),
+                         source);
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value) {
+  const std::size_t along = index_dim("scatter", dim, x);
+  check_index_shape("scatter", x, along, index);
+  check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(),
+                    "scatter: a tensor of {} cannot hold {}", x.dtype(), value.to<double>());
+  return scatter_checked(
+      x, along, checked_indices("scatter", index, static_cast<int64_t>(along), x.shape()),
+      number_like(value, x).as_strided(index.shape(), Strides(index.shape().size(), 0), 0));
 }
 
 }  // namespace pleat::ops

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "pleat/core/number.h"
 #include "pleat/core/tensor.h"
 
 /// Elements found by their indices. Indices are of any integer type; each is checked before anything is
@@ -16,6 +17,13 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 /// What goes to one place is added in the order of `dim`, in float32 for half types. The result has x's type.
 /// Throws ShapeError, DTypeError for bool.
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+
+/// A copy of x with source[i][j][k] written to [index[i][j][k]][j][k] for dim = 0, and so on for the others.
+/// `source` has index's shape and x's type. Of several that go to one place, the last in the order of `dim`
+/// stands, for any number of threads. Throws ShapeError, DTypeError.
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+/// The same with one value for all. Throws ShapeError, DTypeError when x's type cannot hold its category.
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value);
 
 /// The elements with these indices along `dim`: that dimension becomes index's length. `index` has rank 1.
 /// Keeps the order of dimensions in memory; along the outermost dimension, rows are copied whole. Throws

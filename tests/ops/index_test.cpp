@@ -84,6 +84,36 @@ TEST_CASE("scatter_add adds what goes to one place", "[index]") {
   CHECK_THROWS_AS(ops::scatter_add(tensor({true}), 0, tensor({0}), tensor({true})), DTypeError);
 }
 
+TEST_CASE("scatter overwrites, the last of one place standing", "[index]") {
+  const Tensor x = tensor({{10, 20, 30}, {40, 50, 60}});
+  const Tensor index = tensor({{0, 0}, {2, 0}});
+  const Tensor source = tensor({{1, 2}, {3, 4}});
+  CHECK(numbers(ops::scatter(x, 1, index, source)) == Numbers{2, 20, 30, 4, 50, 3});
+  CHECK(numbers(ops::scatter(x, 0, tensor({{1, 1}, {1, 0}}), source)) == Numbers{10, 4, 30, 3, 2, 60});
+  CHECK(numbers(ops::scatter(x, -1, index, 7)) == Numbers{7, 20, 30, 7, 50, 7});
+  CHECK(numbers(x) == Numbers{10, 20, 30, 40, 50, 60});
+  CHECK(numbers(ops::scatter(ops::transpose(x, 0, 1), 0, ops::transpose(index, 0, 1),
+                             ops::transpose(source, 0, 1))) == Numbers{2, 4, 20, 50, 30, 3});
+  CHECK(numbers(ops::scatter(ops::expand(tensor({1, 2, 3}), {2, 3}), 1, index, source)) ==
+        Numbers{2, 2, 3, 4, 2, 3});
+  CHECK(numbers(ops::scatter(x, 1, zeros({2, 0}, {.dtype = int64}), 7)) == numbers(x));
+  for (const DType dtype : {boolean, uint8, float16, bfloat16, float64}) {
+    const Tensor y =
+        ops::scatter(zeros({3}, {.dtype = dtype}), 0, tensor({2, 0}), ones({2}, {.dtype = dtype}));
+    CHECK(y.dtype() == dtype);
+    CHECK(numbers(y) == Numbers{1, 0, 1});
+  }
+  CHECK_THROWS_WITH(ops::scatter(x, 1, index, tensor({{1, 2, 3}, {4, 5, 6}})),
+                    "scatter: the source must have the index's shape [2, 2], got [2, 3]");
+  CHECK_THROWS_WITH(ops::scatter(x, 1, index, ones({2, 2})),
+                    "scatter: the source must be int64 like the tensor, got float32");
+  CHECK_THROWS_WITH(ops::scatter(x, 1, index, 0.5), "scatter: a tensor of int64 cannot hold 0.5");
+  CHECK_THROWS_WITH(ops::scatter(x, 1, tensor({{3}}), 1),
+                    Contains("scatter: index 3 at [0, 0] is outside [0, 3)"));
+  CHECK_THROWS_AS(ops::scatter(x, 1, tensor({0}), 1), ShapeError);
+  CHECK_THROWS_AS(ops::scatter(x, 1, ones({2, 1}), 1), DTypeError);
+}
+
 TEST_CASE("index_select takes slices and keeps the layout", "[index]") {
   for (const Tensor& x : layouts())
     for (const int64_t dim : {0, 1, 2, 3}) {
@@ -131,16 +161,18 @@ TEST_CASE("sums by index have the same bits for any number of threads", "[index]
   const Tensor index = randint(0, 50, {4000});
   const Tensor source = randn({4000, 33});
   const Tensor wide = randint(0, 50, {4000, 33});
-  std::vector<std::vector<float>> added, scattered;
+  std::vector<std::vector<float>> added, scattered, written;
   for (const int number : {1, 2, 3}) {
     set_num_threads(number);
     added.push_back(ops::index_add(zeros({50, 33}), 0, index, source).to_vector());
     scattered.push_back(ops::scatter_add(zeros({50, 33}), 0, wide, source).to_vector());
+    written.push_back(ops::scatter(zeros({50, 33}), 0, wide, source).to_vector());
   }
   set_num_threads(threads);
   for (std::size_t i = 1; i < 3; ++i) {
     CHECK((added[i] == added[0]));
     CHECK((scattered[i] == scattered[0]));
+    CHECK((written[i] == written[0]));
   }
 }
 

@@ -49,6 +49,20 @@ TEST_CASE("gather and scatter_add are differentiable", "[index]") {
   CHECK(x.grad().shape() == Shape{0, 3});
 }
 
+TEST_CASE("scatter is differentiable in both tensors, duplicates included", "[index]") {
+  const Tensor index = tensor({{0, 2, 0}, {1, 1, 1}});
+  check_derivatives([&](const std::vector<Tensor>& t) { return scatter(t[0], 1, index, t[1]); },
+                    {{2, 4}, {2, 3}});
+  check_derivatives([&](const std::vector<Tensor>& t) { return scatter(t[0], -2, index, t[1]); },
+                    {{3, 3}, {2, 3}});
+  check_derivatives([&](const std::vector<Tensor>& t) { return scatter(t[0], 1, index, 0.5); }, {{2, 4}});
+  const Tensor x = zeros({4}).set_requires_grad();
+  const Tensor source = ones({3}).set_requires_grad();
+  scatter(x, 0, tensor({1, 3, 1}), source).backward(tensor({1.F, 2.F, 3.F, 4.F}));
+  CHECK(x.grad().to_vector() == std::vector<float>{1, 0, 3, 0});
+  CHECK(source.grad().to_vector() == std::vector<float>{0, 4, 2});
+}
+
 TEST_CASE("index_select, index_add and masked_select are differentiable", "[index]") {
   const Tensor index = tensor({2, 0, 2});
   check_derivatives([&](const std::vector<Tensor>& t) { return index_select(t[0], 0, index); }, {{3, 2}});
