@@ -1,6 +1,7 @@
 #include "pleat/autograd/functions/index.h"
 
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
@@ -88,6 +89,15 @@ TEST_CASE("index_select, index_add and masked_select are differentiable", "[inde
 TEST_CASE("embedding is differentiable but for the padding row", "[index]") {
   const Tensor index = tensor({{0, 2}, {2, 1}});
   check_derivatives([&](const std::vector<Tensor>& t) { return embedding(index, t[0]); }, {{3, 2}});
+  // The padding row has no gradient by decree, so that finite differences must not move it.
+  for (const int64_t padding_idx : {0, 2, -1})
+    check_derivatives(
+        [&](const std::vector<Tensor>& t) {
+          const Tensor fixed = tensor({{0.5, -1.5}}).to(float64);
+          const Tensor weight = padding_idx == 0 ? cat({fixed, t[0]}, 0) : cat({t[0], fixed}, 0);
+          return embedding(index, weight, {.padding_idx = padding_idx});
+        },
+        {{2, 2}});
   for (const test::Json& entry : test::fixture_cases("layers", "embedding")) {
     CAPTURE(entry.at("name").get<std::string>());
     const auto inputs = test::tensors_from(entry.at("inputs"));
