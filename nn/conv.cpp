@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "pleat/autograd/functions/conv.h"
+#include "pleat/autograd/functions/pad.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/nn/init.h"
@@ -48,6 +49,29 @@ Tensor make_bias(const Tensor& weight, int64_t channels) {
   return init::uniform_(empty({channels}), -bound, bound);
 }
 
+PadMode pad_mode(const std::string& module, const std::string& padding_mode) {
+  if (padding_mode == "zeros") return PadMode::constant;
+  if (padding_mode == "reflect") return PadMode::reflect;
+  if (padding_mode == "replicate") return PadMode::replicate;
+  if (padding_mode == "circular") return PadMode::circular;
+  fail<ValueError>("{}: padding_mode is \"zeros\", \"reflect\", \"replicate\" or \"circular\", got \"{}\"",
+                   module, padding_mode);
+}
+
+/// Widths as `pad` takes them, last dimension first.
+std::vector<int64_t> pad_widths(const std::string& module, const Tensor& weight,
+                                const pleat::ConvOptions& o) {
+  const int64_t dims = weight.rank() - 2;
+  const char* op = module.c_str();
+  const std::vector<int64_t> kernel(weight.shape().begin() + 2, weight.shape().end());
+  auto sides = ops::resolve_padding(op, o.padding, kernel, o.stride.expand(dims, op, "stride"),
+                                    o.dilation.expand(dims, op, "dilation"));
+  std::reverse(sides.begin(), sides.end());
+  std::vector<int64_t> widths;
+  for (const auto& [low, high] : sides) widths.insert(widths.end(), {low, high});
+  return widths;
+}
+
 std::string padding_text(const Padding& padding) {
   if (!padding.mode().empty()) return padding.mode();
   std::vector<std::string> sides;
@@ -87,18 +111,29 @@ Conv<dims>::Conv(ConvOptions o)
               .padding = o.padding,
               .dilation = o.dilation,
               .groups = o.groups,
-              .implementation = o.implementation} {
+              .implementation = o.implementation},
+      padding_mode(std::move(o.padding_mode)) {
+  pad_mode(type_name(), padding_mode);
   if (o.bias) bias = make_bias(weight, o.out_channels);
 }
 
 template <int dims>
 Tensor Conv<dims>::forward(const Tensor& x) {
-  if constexpr (dims == 1)
-    return conv1d(x, weight, bias, options);
-  else if constexpr (dims == 2)
-    return conv2d(x, weight, bias, options);
-  else
-    return conv3d(x, weight, bias, options);
+  const auto convolve = [this](const Tensor& input, const pleat::ConvOptions& o) {
+    if constexpr (dims == 1)
+      return conv1d(input, weight, bias, o);
+    else if constexpr (dims == 2)
+      return conv2d(input, weight, bias, o);
+    else
+      return conv3d(input, weight, bias, o);
+  };
+  const PadMode mode = pad_mode(type_name(), padding_mode);
+  // An input of another rank is left to the convolution to refuse.
+  if (mode == PadMode::constant || (x.rank() != dims + 1 && x.rank() != dims + 2))
+    return convolve(x, options);
+  pleat::ConvOptions unpadded = options;
+  unpadded.padding = 0;
+  return convolve(pad(x, pad_widths(type_name(), weight, options), {.mode = mode}), unpadded);
 }
 
 template <int dims>
@@ -109,7 +144,9 @@ void Conv<dims>::members(Members& m) {
 
 template <int dims>
 std::string Conv<dims>::options_text() const {
-  return describe(weight.size(1) * options.groups, weight.size(0), weight, bias, options);
+  std::string text = describe(weight.size(1) * options.groups, weight.size(0), weight, bias, options);
+  if (padding_mode != "zeros") text += ", padding_mode=" + padding_mode;
+  return text;
 }
 
 template <int dims>

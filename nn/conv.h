@@ -15,13 +15,16 @@ struct ConvOptions {
   PerDim dilation = 1;
   int64_t groups = 1;
   bool bias = true;
+  /// What the padding holds: "zeros", "reflect", "replicate" or "circular"; see PadMode in ops/shape/pad.h.
+  std::string padding_mode = "zeros";
   std::string implementation = {};  ///< of all passes; empty: see pleat::ConvOptions
 };
 
 /// Convolution of [N, C, spatial...] with `dims` spatial dimensions; formula and errors:
 /// autograd/functions/conv.h. weight [out, in / groups, kernel...] and bias [out] start uniform on [-b, b], b
 /// = 1 / sqrt(in / groups * taps). The weight lies channels-last in memory, as the fast implementations read
-/// it. Throws ValueError for options that make no sense.
+/// it. Throws ValueError for options that make no sense. With a padding mode other than zeros the input is
+/// padded first, and forward throws what pad does when it is too small.
 template <int dims>
 class Conv : public Module {
  public:
@@ -33,6 +36,7 @@ class Conv : public Module {
 
   Tensor weight, bias;
   pleat::ConvOptions options;
+  std::string padding_mode;
 };
 
 using Conv1d = Conv<1>;
