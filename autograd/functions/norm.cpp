@@ -86,6 +86,22 @@ Grads group_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weig
   return grads;
 }
 
+Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                         const Tensor& running_mean, const Tensor& running_var,
+                         const BatchNormOptions& options) {
+  const ops::BatchNormResult result =
+      ops::batch_norm_forward(x, weight, bias, running_mean, running_var, options, op);
+  return record(op, result.y, {x, weight, bias},
+                [op, x = saved(x), weight = saved(weight), mean = saved(result.mean),
+                 rstd = saved(result.rstd), options](const Tensor& dy, const Needs& needs) -> Grads {
+                  if (grad_enabled())
+                    return batch_norm_gradients(dy, *x, *weight, *mean, *rstd, options, needs);
+                  const ops::BatchNormGrads grads =
+                      ops::batch_norm_backward(dy, *x, *weight, *mean, *rstd, options, needs[0], op);
+                  return {grads.x, grads.weight, grads.bias};
+                });
+}
+
 Tensor record_group_norm(const char* op, const ops::GroupNormResult& result, const Tensor& x,
                          const Tensor& weight, const Tensor& bias, const GroupNormOptions& options) {
   return record(op, result.y, {x, weight, bias},
@@ -120,17 +136,7 @@ void check_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options) {
-  const ops::BatchNormResult result =
-      ops::batch_norm_forward(x, weight, bias, running_mean, running_var, options);
-  return record("batch_norm", result.y, {x, weight, bias},
-                [x = saved(x), weight = saved(weight), mean = saved(result.mean), rstd = saved(result.rstd),
-                 options](const Tensor& dy, const Needs& needs) -> Grads {
-                  if (grad_enabled())
-                    return batch_norm_gradients(dy, *x, *weight, *mean, *rstd, options, needs);
-                  const ops::BatchNormGrads grads =
-                      ops::batch_norm_backward(dy, *x, *weight, *mean, *rstd, options, needs[0]);
-                  return {grads.x, grads.weight, grads.bias};
-                });
+  return record_batch_norm("batch_norm", x, weight, bias, running_mean, running_var, options);
 }
 
 Tensor group_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -144,7 +150,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   check<ValueError>(options.use_input_stats || (running_mean.defined() && running_var.defined()),
                     "instance_norm: without use_input_stats it needs running statistics to normalise with");
   if (!options.use_input_stats)
-    return batch_norm(x, weight, bias, running_mean, running_var, {.eps = options.eps});
+    return record_batch_norm("instance_norm", x, weight, bias, running_mean, running_var,
+                             {.momentum = options.momentum, .eps = options.eps});
   const ops::GroupNormResult result =
       ops::instance_norm_forward(x, weight, bias, running_mean, running_var, options);
   return record_group_norm("instance_norm", result, x, weight, bias,

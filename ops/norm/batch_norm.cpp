@@ -30,9 +30,10 @@ Tensor reciprocal_deviation(const Tensor& variance, double eps) {
 
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
-                                   const BatchNormOptions& options) {
-  const BatchNormProblem problem = batch_norm_problem(x, weight, bias, running_mean, running_var, options);
-  const BatchNormImplementation& implementation = choose_batch_norm(problem, options.implementation);
+                                   const BatchNormOptions& options, const char* op) {
+  const BatchNormProblem problem =
+      batch_norm_problem(op, x, weight, bias, running_mean, running_var, options);
+  const BatchNormImplementation& implementation = choose_batch_norm(op, problem, options.implementation);
   const Tensor dense = channel_dense(x);
   const TensorOptions statistics{.dtype = float64, .device = x.device()};
   const bool empty_batch = x.numel() == 0;
@@ -60,9 +61,9 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
 
 BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& mean, const Tensor& rstd, const BatchNormOptions& options,
-                                   bool need_input) {
-  const BatchNormProblem problem = batch_norm_backward_problem(dy, x, weight, mean, rstd, options);
-  const BatchNormImplementation& implementation = choose_batch_norm(problem, options.implementation);
+                                   bool need_input, const char* op) {
+  const BatchNormProblem problem = batch_norm_backward_problem(op, dy, x, weight, mean, rstd, options);
+  const BatchNormImplementation& implementation = choose_batch_norm(op, problem, options.implementation);
   const Tensor dense = channel_dense(x);
   const TensorOptions statistics{.dtype = float64, .device = x.device()};
   const BatchNormBackward t{.dy = laid_out_as(dy, dense),

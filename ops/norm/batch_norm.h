@@ -35,10 +35,10 @@ struct BatchNormResult {
 /// and memory format. An empty batch gives an empty result and leaves the running statistics alone. Throws,
 /// before anything is changed: ShapeError (rank, lengths other than C, one value per channel in training),
 /// DTypeError, DeviceError, ValueError (eps <= 0, momentum outside [0, 1], no running statistics without
-/// training, an implementation that does not exist or cannot do it).
+/// training, an implementation that does not exist or cannot do it). Messages begin with `op`.
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
-                                   const BatchNormOptions& options);
+                                   const BatchNormOptions& options, const char* op = "batch_norm");
 
 struct BatchNormGrads {
   Tensor x;       ///< like x
@@ -50,7 +50,7 @@ struct BatchNormGrads {
 /// the statistics too. dx is computed only when `need_input`. weight may be undefined.
 BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& mean, const Tensor& rstd, const BatchNormOptions& options,
-                                   bool need_input = true);
+                                   bool need_input = true, const char* op = "batch_norm");
 
 }  // namespace ops
 }  // namespace pleat

@@ -11,7 +11,8 @@ std::span<const BatchNormImplementation* const> batch_norm_implementations() {
   return all;
 }
 
-const BatchNormImplementation& choose_batch_norm(const BatchNormProblem& problem, std::string_view name) {
+const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
+                                                 std::string_view name) {
   std::string able;
   std::string reason = "there is none of that name";
   for (const BatchNormImplementation* one : batch_norm_implementations()) {
@@ -20,9 +21,9 @@ const BatchNormImplementation& choose_batch_norm(const BatchNormProblem& problem
     if (why.empty()) able += fmt::format("{}{}", able.empty() ? "" : ", ", one->name());
     if (name == one->name()) reason = why;
   }
-  if (name.empty()) fail<DeviceError>("batch_norm: no implementation for {}", problem.describe());
-  fail<ValueError>("batch_norm: implementation \"{}\" cannot do {}: {}; these can: {}", name,
-                   problem.describe(), reason, able);
+  if (name.empty()) fail<DeviceError>("{}: no implementation for {}", op, problem.describe());
+  fail<ValueError>("{}: implementation \"{}\" cannot do {}: {}; these can: {}", op, name, problem.describe(),
+                   reason, able);
 }
 
 }  // namespace pleat::ops

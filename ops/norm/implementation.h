@@ -40,6 +40,7 @@ const BatchNormImplementation& cpu_reference_batch_norm();
 std::span<const BatchNormImplementation* const> batch_norm_implementations();
 /// The one with this name, or for an empty name the first that supports the problem. Throws ValueError,
 /// listing those that can solve it, when the named one does not exist or cannot.
-const BatchNormImplementation& choose_batch_norm(const BatchNormProblem& problem, std::string_view name);
+const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
+                                                 std::string_view name);
 
 }  // namespace pleat::ops

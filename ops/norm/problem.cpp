@@ -7,8 +7,6 @@
 namespace pleat::ops {
 namespace {
 
-constexpr const char* op = "batch_norm";
-
 BatchNormProblem problem_of(const Tensor& x, const BatchNormOptions& options) {
   BatchNormProblem problem;
   problem.view = channel_view(x);
@@ -19,13 +17,13 @@ BatchNormProblem problem_of(const Tensor& x, const BatchNormOptions& options) {
   return problem;
 }
 
-void check_input(const Tensor& x) {
+void check_input(const char* op, const Tensor& x) {
   check<ShapeError>(x.rank() >= 2, "{}: input must be [N, C] or [N, C, spatial...], got {}", op, x);
   check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
                     op, x);
 }
 
-void check_options(const BatchNormOptions& options) {
+void check_options(const char* op, const BatchNormOptions& options) {
   check<ValueError>(options.eps > 0 && std::isfinite(options.eps), "{}: eps must be above 0, got {}", op,
                     options.eps);
   if (options.momentum)
@@ -35,7 +33,8 @@ void check_options(const BatchNormOptions& options) {
                     options.batches_tracked);
 }
 
-void check_running(const Tensor& running_mean, const Tensor& running_var, const BatchNormOptions& options) {
+void check_running(const char* op, const Tensor& running_mean, const Tensor& running_var,
+                   const BatchNormOptions& options) {
   check<ValueError>(running_mean.defined() == running_var.defined(),
                     "{}: running_mean and running_var go together, got only one", op);
   check<ValueError>(
@@ -67,18 +66,18 @@ void check_per_channel(const char* op, const char* what, const Tensor& t, int64_
                      t);
 }
 
-BatchNormProblem batch_norm_problem(const Tensor& x, const Tensor& weight, const Tensor& bias,
+BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                                     const Tensor& running_mean, const Tensor& running_var,
                                     const BatchNormOptions& options) {
-  check_input(x);
-  check_options(options);
+  check_input(op, x);
+  check_options(op, options);
   const BatchNormProblem problem = problem_of(x, options);
   const int64_t channels = problem.view.channels;
   check_per_channel(op, "weight", weight, channels, x.dtype(), x.device());
   check_per_channel(op, "bias", bias, channels, x.dtype(), x.device());
   check_per_channel(op, "running_mean", running_mean, channels, x.dtype(), x.device());
   check_per_channel(op, "running_var", running_var, channels, x.dtype(), x.device());
-  check_running(running_mean, running_var, options);
+  check_running(op, running_mean, running_var, options);
   check<ShapeError>(
       !options.training || problem.view.images * problem.view.pixels != 1,
       "{}: training needs more than one value per channel, got input {}; use a larger batch, or "
@@ -87,11 +86,11 @@ BatchNormProblem batch_norm_problem(const Tensor& x, const Tensor& weight, const
   return problem;
 }
 
-BatchNormProblem batch_norm_backward_problem(const Tensor& dy, const Tensor& x, const Tensor& weight,
-                                             const Tensor& mean, const Tensor& rstd,
+BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, const Tensor& x,
+                                             const Tensor& weight, const Tensor& mean, const Tensor& rstd,
                                              const BatchNormOptions& options) {
-  check_input(x);
-  check_options(options);
+  check_input(op, x);
+  check_options(op, options);
   const BatchNormProblem problem = problem_of(x, options);
   check<ShapeError>(dy.shape() == x.shape(), "{}: the gradient must be {} like the input, got {}", op,
                     x.shape(), dy);

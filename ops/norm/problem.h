@@ -20,14 +20,14 @@ struct BatchNormProblem {
   std::string describe() const;
 };
 
-/// The problem of a call of batch_norm_forward. All its checks are here.
-BatchNormProblem batch_norm_problem(const Tensor& x, const Tensor& weight, const Tensor& bias,
+/// The problem of a call of batch_norm_forward. All its checks are here; messages begin with `op`.
+BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                                     const Tensor& running_mean, const Tensor& running_var,
                                     const BatchNormOptions& options);
 
 /// The problem of a call of batch_norm_backward, with its checks.
-BatchNormProblem batch_norm_backward_problem(const Tensor& dy, const Tensor& x, const Tensor& weight,
-                                             const Tensor& mean, const Tensor& rstd,
+BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, const Tensor& x,
+                                             const Tensor& weight, const Tensor& mean, const Tensor& rstd,
                                              const BatchNormOptions& options);
 
 /// Checks of a parameter or statistic of every channel: rank 1, `channels` long, a type that goes with

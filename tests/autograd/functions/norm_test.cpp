@@ -252,6 +252,20 @@ TEST_CASE("group, layer and instance norm: bad input is refused, an empty batch 
                     Contains("running statistics"));
   CHECK_THROWS_WITH(instance_norm(x, {}, {}, mean, ones({3}), {}), Contains("running_var must be [4]"));
   CHECK_THROWS_AS(instance_norm(x, {}, {}, mean, var, {.momentum = 2}), ValueError);
+  // In evaluation batch norm does the work, and must not speak for itself.
+  const InstanceNormOptions evaluation{.use_input_stats = false};
+  CHECK_THROWS_WITH(instance_norm(x, ones({3}), {}, mean, var, evaluation),
+                    Contains("instance_norm: weight must be [4]"));
+  CHECK_THROWS_WITH(instance_norm(ones({4}), {}, {}, mean, var, evaluation),
+                    Contains("instance_norm: input must"));
+  CHECK_THROWS_WITH(instance_norm(zeros({2, 4}, {.dtype = int64}), {}, {}, mean, var, evaluation),
+                    Contains("instance_norm: input must be floating"));
+  CHECK_THROWS_WITH(instance_norm(x, {}, {}, mean, ones({3}), evaluation),
+                    Contains("instance_norm: running_var must be [4]"));
+  CHECK_THROWS_WITH(instance_norm(x, {}, {}, mean, var, {.use_input_stats = false, .momentum = 2}),
+                    Contains("instance_norm: momentum must be in [0, 1]"));
+  CHECK_THROWS_WITH(instance_norm(x, {}, {}, mean, var, {.use_input_stats = false, .eps = 0}),
+                    Contains("instance_norm: eps must be above 0"));
   CHECK(mean.to_vector() == std::vector<float>(4, 0));
   const Tensor empty = zeros({0, 4, 3});
   empty.set_requires_grad();
