@@ -63,6 +63,7 @@ std::string BatchNorm<dims>::options_text() const {
     text += fmt::format(", momentum={}", *options.momentum);
   if (!options.affine) text += ", affine=false";
   if (!options.track_running_stats) text += ", track_running_stats=false";
+  if (!options.implementation.empty()) text += ", implementation=" + options.implementation;
   return text;
 }
 

@@ -13,7 +13,7 @@ struct BatchNormOptions {
   std::optional<double> momentum = 0.1;  ///< none: running statistics are the average over all batches
   bool affine = true;                    ///< weight and bias
   bool track_running_stats = true;       ///< else the batch's statistics are used in evaluation, too
-  std::string implementation = {};
+  std::string implementation = {};       ///< of both passes; empty: see pleat::BatchNormOptions
 };
 
 /// Batch normalisation of [N, C, spatial...] with `dims` spatial dimensions (1: also [N, C]); see

@@ -33,7 +33,8 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
                                    const BatchNormOptions& options, const char* op) {
   const BatchNormProblem problem =
       batch_norm_problem(op, x, weight, bias, running_mean, running_var, options);
-  const BatchNormImplementation& implementation = choose_batch_norm(op, problem, options.implementation);
+  const BatchNormImplementation& implementation =
+      choose_batch_norm(op, problem, BatchNormPass::forward, options.implementation);
   const Tensor dense = channel_dense(x);
   const TensorOptions statistics{.dtype = float64, .device = x.device()};
   const bool empty_batch = x.numel() == 0;
@@ -63,7 +64,9 @@ BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tens
                                    const Tensor& mean, const Tensor& rstd, const BatchNormOptions& options,
                                    bool need_input, const char* op) {
   const BatchNormProblem problem = batch_norm_backward_problem(op, dy, x, weight, mean, rstd, options);
-  const BatchNormImplementation& implementation = choose_batch_norm(op, problem, options.implementation);
+  const std::string& own = options.backward_implementation;
+  const BatchNormImplementation& implementation =
+      choose_batch_norm(op, problem, BatchNormPass::backward, own.empty() ? options.implementation : own);
   const Tensor dense = channel_dense(x);
   const TensorOptions statistics{.dtype = float64, .device = x.device()};
   const BatchNormBackward t{.dy = laid_out_as(dy, dense),

@@ -15,7 +15,32 @@ struct BatchNormOptions {
   double eps = 1e-5;  ///< added to the variance
   int64_t batches_tracked =
       0;  ///< how many batches the running statistics have seen; read without momentum only
-  std::string implementation = {};  ///< "native", "reference"; empty: the best one for the problem
+  /// Name of the implementation for both passes: "native", "reference"; empty: what the BatchNormPolicy in
+  /// force says, else the fastest.
+  std::string implementation = {};
+  /// The same for the backward pass alone.
+  std::string backward_implementation = {};
+};
+
+/// What batch normalisations in a scope do where their call does not say it.
+struct BatchNormPolicyOptions {
+  std::string implementation = {};
+  std::string backward_implementation = {};
+};
+
+/// Sets the policy of this thread for a scope: `BatchNormPolicy guard{{.implementation = "reference"}};`
+/// As with ConvPolicy, a backward pass obeys the policy in force when it runs.
+class BatchNormPolicy {
+ public:
+  explicit BatchNormPolicy(BatchNormPolicyOptions options);
+  ~BatchNormPolicy();
+  BatchNormPolicy(const BatchNormPolicy&) = delete;
+  BatchNormPolicy& operator=(const BatchNormPolicy&) = delete;
+
+  static const BatchNormPolicyOptions& current();
+
+ private:
+  BatchNormPolicyOptions previous_;
 };
 
 namespace ops {

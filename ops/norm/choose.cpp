@@ -1,9 +1,32 @@
 #include <array>
+#include <utility>
 
 #include "pleat/core/format.h"
 #include "pleat/ops/norm/implementation.h"
 
+namespace pleat {
+namespace {
+thread_local BatchNormPolicyOptions policy;
+}
+
+BatchNormPolicy::BatchNormPolicy(BatchNormPolicyOptions options) : previous_(std::move(policy)) {
+  policy = std::move(options);
+}
+BatchNormPolicy::~BatchNormPolicy() { policy = std::move(previous_); }
+const BatchNormPolicyOptions& BatchNormPolicy::current() { return policy; }
+
+}  // namespace pleat
+
 namespace pleat::ops {
+namespace {
+
+const std::string& policy_wish(BatchNormPass pass) {
+  const BatchNormPolicyOptions& policy = BatchNormPolicy::current();
+  const bool own = pass == BatchNormPass::backward && !policy.backward_implementation.empty();
+  return own ? policy.backward_implementation : policy.implementation;
+}
+
+}  // namespace
 
 std::span<const BatchNormImplementation* const> batch_norm_implementations() {
   static const std::array<const BatchNormImplementation*, 2> all{&cpu_native_batch_norm(),
@@ -12,7 +35,8 @@ std::span<const BatchNormImplementation* const> batch_norm_implementations() {
 }
 
 const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
-                                                 std::string_view name) {
+                                                 BatchNormPass pass, const std::string& wish) {
+  const std::string& name = wish.empty() ? policy_wish(pass) : wish;
   std::string able;
   std::string reason = "there is none of that name";
   for (const BatchNormImplementation* one : batch_norm_implementations()) {

@@ -38,9 +38,12 @@ const BatchNormImplementation& cpu_reference_batch_norm();
 
 /// All there are, best first.
 std::span<const BatchNormImplementation* const> batch_norm_implementations();
-/// The one with this name, or for an empty name the first that supports the problem. Throws ValueError,
-/// listing those that can solve it, when the named one does not exist or cannot.
+enum class BatchNormPass : unsigned char { forward, backward };
+
+/// The one with this name, or for an empty name the one that the BatchNormPolicy in force names for the pass,
+/// or else the first that supports the problem. Throws ValueError, listing those that can solve it, when the
+/// named one does not exist or cannot; messages begin with `op`.
 const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
-                                                 std::string_view name);
+                                                 BatchNormPass pass, const std::string& wish);
 
 }  // namespace pleat::ops

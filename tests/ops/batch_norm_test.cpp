@@ -2,12 +2,14 @@
 
 #include <cmath>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
@@ -280,4 +282,42 @@ TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_no
                     Contains("the gradient must be [2, 3, 4, 4] like the input, got [2, 3, 4, 3]"));
   CHECK_THROWS_WITH(ops::batch_norm_backward(x, x, {}, zeros({4}, {.dtype = float64}), got.rstd, training),
                     Contains("saved mean must be [3]"));
+}
+
+TEST_CASE("batch norm is done as the call says, else as the scope's policy says", "[batch_norm]") {
+  // The implementations differ in the last bits, by which they can be told apart.
+  manual_seed(8);
+  const Tensor x = randn({5, 3, 7, 7});
+  const Tensor dy = randn(x.shape());
+  const BatchNormOptions plain{.training = true};
+  struct Bits {
+    std::vector<float> y, dx;
+    bool operator==(const Bits&) const = default;
+  };
+  const auto run = [&](const BatchNormOptions& options) {
+    const auto got = ops::batch_norm_forward(x, {}, {}, {}, {}, options);
+    // Backward from numbers that do not depend on forward's implementation.
+    const Tensor mean = zeros({3}, {.dtype = float64}), rstd = ones({3}, {.dtype = float64});
+    return Bits{got.y.to_vector(), ops::batch_norm_backward(dy, x, {}, mean, rstd, options).x.to_vector()};
+  };
+  const Bits native = run({.training = true, .implementation = "native"});
+  const Bits reference = run({.training = true, .implementation = "reference"});
+  REQUIRE(native.y != reference.y);
+  REQUIRE(native.dx != reference.dx);
+  CHECK(run(plain) == native);
+  CHECK(run({.training = true, .backward_implementation = "reference"}) == Bits{native.y, reference.dx});
+  {
+    const BatchNormPolicy guard{{.implementation = "reference"}};
+    CHECK(run(plain) == reference);
+    CHECK(run({.training = true, .implementation = "native"}) == native);
+    {
+      const BatchNormPolicy inner{{.backward_implementation = "reference"}};
+      CHECK(run(plain) == Bits{native.y, reference.dx});
+    }
+    CHECK(run(plain) == reference);
+    std::thread([&] { CHECK(BatchNormPolicy::current().implementation.empty()); }).join();
+  }
+  CHECK(run(plain) == native);
+  const BatchNormPolicy guard{{.implementation = "magic"}};
+  CHECK_THROWS_WITH(run(plain), Contains("batch_norm: implementation \"magic\" cannot do"));
 }
