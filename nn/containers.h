@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/required.h"
 #include "pleat/nn/module.h"
-#include "pleat/nn/required.h"
 
 namespace pleat::nn {
 

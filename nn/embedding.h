@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "pleat/core/required.h"
 #include "pleat/nn/module.h"
-#include "pleat/nn/required.h"
 
 namespace pleat::nn {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "pleat/autograd/functions/shape.h"
+#include "pleat/core/required.h"
 #include "pleat/nn/module.h"
 
 namespace pleat::nn {
@@ -22,7 +23,7 @@ class Flatten : public Module {
 
 struct UnflattenOptions {
   int64_t dim = 1;
-  Shape sizes;
+  Required<Shape> sizes;
 };
 
 /// Dimension `dim` made several; one size may be -1.

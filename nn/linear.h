@@ -1,7 +1,7 @@
 #pragma once
 
+#include "pleat/core/required.h"
 #include "pleat/nn/module.h"
-#include "pleat/nn/required.h"
 
 namespace pleat::nn {
 

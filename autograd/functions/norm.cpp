@@ -161,7 +161,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   const LayerNormOptions& options) {
   check_layer_norm(x, weight, bias, options.normalized_shape);
-  const int64_t values = count(options.normalized_shape);
+  const int64_t values = count(options.normalized_shape.get());
   // A row is an image of one channel. Half types stay float32 until weight and bias are through.
   const Tensor rows = reshape(x.to(compute_dtype(x.dtype())), {x.numel() / values, 1, values});
   const GroupNormOptions groups{.num_groups = 1, .eps = options.eps};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "pleat/core/required.h"
 #include "pleat/core/tensor.h"
 #include "pleat/ops/norm/batch_norm.h"
 #include "pleat/ops/norm/group_norm.h"
@@ -29,8 +30,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
                      const Tensor& running_var, const InstanceNormOptions& options = {});
 
 struct LayerNormOptions {
-  Shape normalized_shape;  ///< of the last dimensions of x, over which mean and variance are taken
-  double eps = 1e-5;       ///< added to the variance
+  Required<Shape> normalized_shape;  ///< of the last dimensions of x, over which mean and variance are taken
+  double eps = 1e-5;                 ///< added to the variance
 };
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions (Ba, Kiros and Hinton,

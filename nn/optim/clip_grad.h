@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "pleat/core/required.h"
 #include "pleat/core/tensor.h"
-#include "pleat/nn/required.h"
 
 /// Gradients kept in bounds, between backward and an optimiser's step. Parameters without a gradient are
 /// passed over.
@@ -11,7 +11,7 @@
 namespace pleat::optim {
 
 struct ClipGradNormOptions {
-  nn::Required<double> max_norm;
+  Required<double> max_norm;
   double norm_type = 2;  ///< infinity: the largest element
   bool error_if_nonfinite = false;
 };
@@ -23,7 +23,7 @@ struct ClipGradNormOptions {
 double clip_grad_norm_(const std::vector<Tensor>& params, ClipGradNormOptions options);
 
 struct ClipGradValueOptions {
-  nn::Required<double> clip_value;
+  Required<double> clip_value;
 };
 
 /// Moves each element of each gradient into [-clip_value, clip_value]. Throws ValueError unless clip_value >=

@@ -6,13 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/required.h"
 #include "pleat/core/tensor.h"
-#include "pleat/nn/required.h"
 #include "pleat/nn/state_dict.h"
 
 namespace pleat::optim {
-
-using nn::Required;
 
 /// Parameters trained with the same options. Options are complete in each group; to vary one of them, copy
 /// and change:

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/required.h"
 #include "pleat/nn/optim/optimizer.h"
-#include "pleat/nn/required.h"
 #include "pleat/nn/state_dict.h"
 
 /// Learning rates as functions of the step. A rate is a small value with the name that people know; a

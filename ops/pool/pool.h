@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "pleat/core/required.h"
 #include "pleat/core/tensor.h"
 
 namespace pleat {
@@ -12,7 +13,7 @@ namespace pleat {
 /// elements in each spatial dimension; `ceil_mode` rounds up, but for a window that would start behind the
 /// input and its low padding.
 struct MaxPoolOptions {
-  PerDim kernel_size;
+  Required<PerDim> kernel_size;
   PerDim stride = {};  ///< empty: kernel_size
   PerDim padding = 0;  ///< never the maximum; at most half the kernel
   PerDim dilation = 1;
@@ -21,7 +22,7 @@ struct MaxPoolOptions {
 };
 
 struct AvgPoolOptions {
-  PerDim kernel_size;
+  Required<PerDim> kernel_size;
   PerDim stride = {};  ///< empty: kernel_size
   PerDim padding = 0;  ///< zeros; at most half the kernel
   bool ceil_mode = false;

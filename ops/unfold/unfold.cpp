@@ -21,7 +21,7 @@ ConvProblem window_problem(const char* op, const Shape& image, const UnfoldOptio
   Shape one_channel = image;
   one_channel[1] = 1;
   Shape kernel{1, 1};
-  for (const int64_t size : options.kernel_size.expand(dims, op, "kernel_size")) {
+  for (const int64_t size : options.kernel_size.get().expand(dims, op, "kernel_size")) {
     check<ValueError>(size >= 1, "{}: kernel_size must be at least 1, got {}", op, size);
     kernel.push_back(size);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "pleat/core/required.h"
 #include "pleat/core/tensor.h"
 #include "pleat/ops/conv/options.h"
 
@@ -7,7 +8,7 @@ namespace pleat {
 
 /// The windows of an image: as those of a convolution.
 struct UnfoldOptions {
-  PerDim kernel_size;
+  Required<PerDim> kernel_size;
   PerDim stride = 1;
   Padding padding = 0;
   PerDim dilation = 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/conv.h"
@@ -126,6 +127,21 @@ TEST_CASE("modules refuse options that make no sense", "[nn]") {
   CHECK_THROWS_AS((nn::BatchNorm2d{{.num_features = 2, .eps = 0}}), ValueError);
   nn::BatchNorm2d norm{{.num_features = 3}};
   CHECK_THROWS_WITH(norm(zeros({2, 3})), Contains("BatchNorm2d: needs [N, C, spatial...]"));
+}
+
+// An option that has no sensible default cannot be left out: that does not compile.
+static_assert(!std::is_default_constructible_v<nn::ConvOptions>);
+static_assert(!std::is_default_constructible_v<MaxPoolOptions>);
+static_assert(!std::is_default_constructible_v<AvgPoolOptions>);
+static_assert(!std::is_default_constructible_v<nn::UnflattenOptions>);
+static_assert(!std::is_default_constructible_v<nn::LinearOptions>);
+
+TEST_CASE("Unflatten undoes Flatten", "[nn]") {
+  nn::Sequential net{nn::Flatten{}, nn::Unflatten{{.sizes = {2, -1, 4}}}};
+  const Tensor x = randn({5, 2, 3, 4});
+  CHECK(net(x).shape() == x.shape());
+  CHECK(net(x).to_vector() == x.to_vector());
+  CHECK(nn::Unflatten{{.dim = -1, .sizes = Shape{2, 2}}}(x).shape() == Shape{5, 2, 3, 2, 2});
 }
 
 TEST_CASE("modules print their options", "[nn]") {

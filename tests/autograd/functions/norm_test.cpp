@@ -240,7 +240,7 @@ TEST_CASE("group, layer and instance norm: bad input is refused, an empty batch 
   CHECK_THROWS_AS(group_norm(zeros({2, 4}, {.dtype = int64}), {}, {}, {}), DTypeError);
   CHECK_THROWS_WITH(layer_norm(x, {}, {}, {.normalized_shape = {4}}),
                     Contains("layer_norm: input must end in the dimensions [4], got [2, 4, 3]"));
-  CHECK_THROWS_AS(layer_norm(x, {}, {}, {.normalized_shape = {}}), ShapeError);
+  CHECK_THROWS_AS(layer_norm(x, {}, {}, {.normalized_shape = Shape{}}), ShapeError);
   CHECK_THROWS_WITH(layer_norm(x, ones({4}), {}, {.normalized_shape = {3}}), Contains("weight must be [3]"));
   CHECK_THROWS_WITH(layer_norm(x, {}, ones({3}, {.dtype = float64}), {.normalized_shape = {3}}),
                     Contains("bias must be float32"));

@@ -48,7 +48,8 @@ TEST_CASE("weights times unfolded windows are a convolution", "[unfold]") {
     const auto dims = static_cast<int64_t>(c.image.size()) - 2;
     const Tensor x = randn(c.image, {.dtype = float64});
     Shape shape{4, c.image[1]};
-    for (const int64_t size : c.options.kernel_size.expand(dims, "test", "kernel")) shape.push_back(size);
+    for (const int64_t size : c.options.kernel_size.get().expand(dims, "test", "kernel"))
+      shape.push_back(size);
     const Tensor w = randn(shape, {.dtype = float64});
     const ConvOptions options{
         .stride = c.options.stride, .padding = c.options.padding, .dilation = c.options.dilation};

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace pleat::nn {
+namespace pleat {
 
 /// An option that has no default: an aggregate in which it was left out does not compile
 /// ("use of deleted function Required<...>::Required()").
@@ -30,4 +30,4 @@ class Required {
   T value_;
 };
 
-}  // namespace pleat::nn
+}  // namespace pleat
