@@ -19,7 +19,7 @@ cmake_is_new_enough() {
   ((major > 3 || (major == 3 && minor >= 24)))
 }
 
-# Fills `missing` with the names of the table below.
+# Fills `missing` with names that `describe` knows.
 look() {
   local library
   missing=()
@@ -35,61 +35,73 @@ look() {
   done
 }
 
-declare -A description=(
-  [compiler]='a C++20 compiler: g++ 12 or clang++ 14, or newer'
-  [cmake]='CMake 3.24 or newer'
-  [ninja]='Ninja'
-  [eigen]='Eigen 3.4'
-  [fmt_library]='fmt'
-  [zlib]='zlib, with its headers'
-  [png]='libpng 1.6, with its headers'
-  [json]='nlohmann-json'
-  [cli11]='CLI11'
-  [catch2]='Catch2 (2.13 or 3)'
-)
-declare -A package=(
-  [ninja]=ninja-build
-  [eigen]=libeigen3-dev
-  [fmt_library]=libfmt-dev
-  [zlib]=zlib1g-dev
-  [png]=libpng-dev
-  [json]=nlohmann-json3-dev
-  [cli11]=libcli11-dev
-  [catch2]=catch2
-)
-
-list_missing() {
+# Functions rather than associative arrays, which the bash 3.2 of macOS lacks: it too shall say what to install.
+describe() {
+  case $1 in
+    compiler) echo 'a C++20 compiler: g++ 12 or clang++ 14, or newer' ;;
+    cmake) echo 'CMake 3.24 or newer' ;;
+    ninja) echo 'Ninja' ;;
+    eigen) echo 'Eigen 3.4' ;;
+    fmt_library) echo 'fmt' ;;
+    zlib) echo 'zlib, with its headers' ;;
+    png) echo 'libpng 1.6, with its headers' ;;
+    json) echo 'nlohmann-json' ;;
+    cli11) echo 'CLI11' ;;
+    catch2) echo 'Catch2 (2.13 or 3)' ;;
+  esac
+}
+package_of() {
+  case $1 in
+    ninja) echo ninja-build ;;
+    eigen) echo libeigen3-dev ;;
+    fmt_library) echo libfmt-dev ;;
+    zlib) echo zlib1g-dev ;;
+    png) echo libpng-dev ;;
+    json) echo nlohmann-json3-dev ;;
+    cli11) echo libcli11-dev ;;
+    catch2) echo catch2 ;;
+  esac
+}
+describe_missing() {
   local name
-  for name in "${missing[@]}"; do printf '  - %s\n' "${description[$name]}"; done
+  for name in "${missing[@]}"; do echo "  - $(describe "$name")"; done
+}
+
+# Stops with a sentence that ends in what is missing.
+give_up() {
+  fail "$1:
+$(describe_missing)
+(ccache is used too when it is there)"
+}
+
+# Stops because the command $1 failed, whose output is in the log $2.
+give_up_after() {
+  local log=$logs/$2.log
+  # The first errors are the cause, the others what follows from it.
+  grep -E -m 3 '^(E|ERROR|sudo):' "$log" >&2 || tail -n 3 "$log" >&2
+  give_up "'$1' failed; all of its output is in $log. Mend that and run this script again, or install"
 }
 
 look
-if [[ -n ${CXX:-} && " ${missing[*]} " == *' compiler '* ]]; then
-  fail "CXX=$CXX must be ${description[compiler]}; unset it to let the scripts choose"
-fi
-have_apt=0
-command -v apt-get >/dev/null && have_apt=1
-# ccache is a comfort: worth an installation by apt, never a reason to stop.
-want_ccache=0
-[[ $have_apt == 1 ]] && ! command -v ccache >/dev/null && want_ccache=1
-[[ ${#missing[@]} -eq 0 && $want_ccache == 0 ]] && exit 0
-
-if [[ $have_apt == 0 ]]; then
-  fail "this is not Debian or Ubuntu, so please install what is missing with your package manager:
-$(list_missing)
-(ccache is used too when it is there)"
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+if [[ -n ${CXX:-} && ${missing[0]} == compiler ]]; then
+  fail "CXX=$CXX must be $(describe compiler); unset it to let the scripts choose"
 fi
 
+command -v apt-get >/dev/null || give_up 'this is not Debian or Ubuntu, so please install with your package manager'
 as_root=()
 if [[ $(id -u) -ne 0 ]]; then
-  if ! command -v sudo >/dev/null; then
-    [[ ${#missing[@]} -eq 0 ]] && exit 0
-    fail "installing needs root, and there is no sudo here. Run this script as root once, or install:
-$(list_missing)"
-  fi
+  command -v sudo >/dev/null || give_up 'installing needs root, and there is no sudo here. Run this script as root once, or install'
+  sudo true || give_up 'installing needs root, and sudo refuses. Run this script as root once, or install'
   as_root=(sudo)
 fi
-apt() { quietly apt ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=120 "$@"; }
+
+# Runs apt-get COMMAND [ARGUMENTS]; its output goes into the log apt-COMMAND.
+apt() {
+  mkdir -p "$logs"
+  ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=120 "$@" \
+    >"$logs/apt-$1.log" 2>&1
+}
 
 # Whether the version that apt would install of package $1 is at least $2. (To apt, "g++-14" is also a pattern.)
 offers() {
@@ -101,18 +113,22 @@ offers() {
 }
 
 say "package lists"
-apt update
+# One list that cannot be fetched (a third party's, say) need not matter: the others, or older ones, may do.
+lists_are_fresh=1
+apt update -o APT::Update::Error-Mode=any || lists_are_fresh=0
 
 packages=() cmake_by_pip=0
-[[ $want_ccache == 1 ]] && packages+=(ccache)
-for name in ${missing[@]+"${missing[@]}"}; do
+for name in "${missing[@]}"; do
   case $name in
     compiler)
       choice=''
       for candidate in g++ g++-14 g++-13 g++-12; do
         if offers "$candidate" 12; then choice=$candidate && break; fi
       done
-      [[ -n $choice ]] || fail "this release of the distribution has no g++ 12 or newer; please install ${description[compiler]}"
+      if [[ -z $choice ]]; then
+        [[ $lists_are_fresh == 1 ]] || give_up_after 'apt-get update' apt-update
+        give_up 'this release of the distribution has no g++ 12 or newer; please install'
+      fi
       packages+=("$choice")
       ;;
     cmake)
@@ -123,20 +139,21 @@ for name in ${missing[@]+"${missing[@]}"}; do
         cmake_by_pip=1
       fi
       ;;
-    *) packages+=("${package[$name]}") ;;
+    *) packages+=("$(package_of "$name")") ;;
   esac
 done
+# ccache is a comfort: it comes along, but is no reason to install or to stop.
+if ! command -v ccache >/dev/null && offers ccache 0; then packages+=(ccache); fi
 
 say "install ${packages[*]}"
-apt install --no-install-recommends "${packages[@]}"
+apt install --no-install-recommends "${packages[@]}" || give_up_after 'apt-get install' apt-install
 if [[ $cmake_by_pip == 1 ]]; then
   say "install CMake into $tools"
-  quietly cmake python3 -m venv "$tools"
   # CMake 4 refuses the package files of some older libraries.
-  quietly cmake "$tools/bin/pip" install --quiet 'cmake>=3.24,<4'
+  { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet 'cmake>=3.24,<4'; } >"$logs/pip.log" 2>&1 ||
+    give_up_after 'pip install cmake' pip
   PATH=$tools/bin:$PATH
 fi
 
 look
-[[ ${#missing[@]} -eq 0 ]] || fail "still missing after the installation:
-$(list_missing)"
+[[ ${#missing[@]} -eq 0 ]] || give_up 'still missing after the installation'
