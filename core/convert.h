@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "pleat/core/dtype.h"
+#include "pleat/core/host_device.h"
 
 /// How elements change their type, the same everywhere: floating to integer truncates, anything to bool asks
 /// "not 0", half types go through float.
@@ -13,7 +14,7 @@
 namespace pleat {
 
 template <class To, class From>
-To convert(From value) {
+PLEAT_HOST_DEVICE To convert(From value) {
   if constexpr (std::is_same_v<To, From>)
     return value;
   else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>)

@@ -7,13 +7,15 @@
 #include "pleat/core/create.h"
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
+#include "pleat/core/grid_copy.h"
 #include "pleat/core/parallel.h"
 
 namespace pleat::ops {
 namespace {
 
-/// Copies a matrix [rows, columns] whose rows are dense into one whose columns are: by square tiles, so that both
-/// sides use whole cache lines. This is what NCHW <-> NHWC amounts to, image by image.
+/// Copies a matrix [rows, columns] whose rows are dense into one whose columns are: by square tiles, so that
+/// both sides use whole cache lines. This is what NCHW <-> NHWC amounts to, image by image.
 template <class T>
 void transpose_tiles(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
   constexpr int64_t tile = 32;
@@ -44,8 +46,8 @@ bool copied_between_formats(const Tensor& to, const Tensor& from) {
     parallel_for(0, images, std::max<int64_t>(1, 32768 / std::max<int64_t>(image, 1)),
                  [&](int64_t first, int64_t last) {
                    for (int64_t n = first; n < last; ++n)
-                     transpose_tiles(to.data<T>() + n * image, rows, from.data<T>() + n * image, columns, rows,
-                                     columns);
+                     transpose_tiles(to.data<T>() + n * image, rows, from.data<T>() + n * image, columns,
+                                     rows, columns);
                  });
   });
   to.bump_version();
@@ -55,7 +57,9 @@ bool copied_between_formats(const Tensor& to, const Tensor& from) {
 }  // namespace
 
 void copy_into(const Tensor& to, const Tensor& from) {
-  if (to.impl().storage->bytes.get() != from.impl().storage->bytes.get() && copied_between_formats(to, from)) return;
+  if (uses_grid(to.device())) return grid_copy(to, from);
+  if (to.impl().storage->bytes.get() != from.impl().storage->bytes.get() && copied_between_formats(to, from))
+    return;
   dispatch(to.dtype(), [&]<class T>(Type<T>) {
     elementwise<T, T>("copy", to, {from}, [](T* out, const T* in, int64_t n) {
       if (out != in) std::copy_n(in, n, out);
@@ -90,6 +94,7 @@ Tensor to_device(const Tensor& x, Device device) {
 }
 
 void fill(const Tensor& x, const Number& value) {
+  if (uses_grid(x.device())) return grid_fill(x, value);
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
     const T element = value.to<T>();
     elementwise<T>("fill", x, {}, [element](T* out, int64_t n) { std::fill_n(out, n, element); });

@@ -16,45 +16,15 @@
 namespace pleat {
 namespace {
 
-constexpr std::size_t max_operands = 6;
 /// Elements gathered at a time: all buffers of a loop stay in the first-level cache.
 constexpr int64_t chunk_elements = 512;
 /// Elements worth waking another thread for.
 constexpr int64_t grain_elements = 32768;
-/// Inner runs at least this long are handed on one by one, without gathering what is dense in them; shorter ones are
-/// collected into chunks of many.
+/// Inner runs at least this long are handed on one by one, without gathering what is dense in them; shorter
+/// ones are collected into chunks of many.
 constexpr int64_t long_run = 128;
 
-/// One dimension of the loop: its size, and the step of each operand in elements.
-struct LoopDim {
-  int64_t size;
-  std::array<int64_t, max_operands> step;
-};
-
-/// The loop: dimensions from the innermost outwards, as few as the strides allow.
-struct Loop {
-  std::vector<LoopDim> dims;
-  std::size_t operands;
-
-  /// Whether an operand's elements follow one another over the whole loop.
-  bool is_dense(std::size_t operand) const {
-    int64_t next = 1;
-    for (const LoopDim& dim : dims) {
-      if (dim.step[operand] != next) return false;
-      next *= dim.size;
-    }
-    return true;
-  }
-
-  /// Whether every inner run of an operand is the same one, as of a bias in channels_last.
-  bool repeats(std::size_t operand) const {
-    for (std::size_t d = 1; d < dims.size(); ++d)
-      if (dims[d].step[operand] != 0) return false;
-    return true;
-  }
-};
-
-Loop make_loop(std::span<const Operand> operands) {
+std::vector<LoopDim> joined_dims(std::span<const Operand> operands) {
   const Shape& shape = operands[0].tensor.shape();
   const auto rank = shape.size();
   std::vector<LoopDim> dims(rank);
@@ -69,14 +39,16 @@ Loop make_loop(std::span<const Operand> operands) {
     }
   }
   std::erase_if(dims, [](const LoopDim& dim) { return dim.size == 1; });
-  // Walk the first operand (the one written) as it lies in memory; the order of dimensions means nothing here.
+  // Walk the first operand (the one written) as it lies in memory; the order of dimensions means nothing
+  // here.
   std::reverse(dims.begin(), dims.end());
-  std::stable_sort(dims.begin(), dims.end(),
-                   [](const LoopDim& a, const LoopDim& b) { return std::abs(a.step[0]) < std::abs(b.step[0]); });
-  Loop loop{{}, operands.size()};
+  std::stable_sort(dims.begin(), dims.end(), [](const LoopDim& a, const LoopDim& b) {
+    return std::abs(a.step[0]) < std::abs(b.step[0]);
+  });
+  std::vector<LoopDim> joined;
   if (dims.empty()) {
-    loop.dims.push_back({1, {}});
-    loop.dims[0].step.fill(1);
+    joined.push_back({1, {}});
+    joined[0].step.fill(1);
   }
   for (const LoopDim& dim : dims) {
     const auto joins = [&](const LoopDim& inner) {
@@ -84,20 +56,22 @@ Loop make_loop(std::span<const Operand> operands) {
         if (dim.step[k] != inner.step[k] * inner.size) return false;
       return true;
     };
-    if (!loop.dims.empty() && joins(loop.dims.back())) loop.dims.back().size *= dim.size;
-    else loop.dims.push_back(dim);
+    if (!joined.empty() && joins(joined.back()))
+      joined.back().size *= dim.size;
+    else
+      joined.push_back(dim);
   }
-  return loop;
+  return joined;
 }
 
 /// A place in the loop, counted from the innermost dimension.
 class Position {
  public:
-  Position(const Loop& loop, int64_t linear) : loop_(&loop), index_(loop.dims.size()) {
+  Position(const ElementwiseLoop& loop, int64_t linear) : loop_(&loop), index_(loop.dims.size()) {
     for (std::size_t d = 0; d < index_.size(); ++d) {
       index_[d] = linear % loop.dims[d].size;
       linear /= loop.dims[d].size;
-      for (std::size_t k = 0; k < loop.operands; ++k) at_[k] += index_[d] * loop.dims[d].step[k];
+      for (std::size_t k = 0; k < loop.operands.size(); ++k) at_[k] += index_[d] * loop.dims[d].step[k];
     }
   }
 
@@ -109,26 +83,26 @@ class Position {
   void advance(int64_t n) {
     const auto& dims = loop_->dims;
     index_[0] += n;
-    for (std::size_t k = 0; k < loop_->operands; ++k) at_[k] += n * dims[0].step[k];
+    for (std::size_t k = 0; k < loop_->operands.size(); ++k) at_[k] += n * dims[0].step[k];
     for (std::size_t d = 0; d + 1 < dims.size() && index_[d] >= dims[d].size; ++d) {
       const int64_t carry = index_[d] / dims[d].size;
       index_[d] -= carry * dims[d].size;
       index_[d + 1] += carry;
-      for (std::size_t k = 0; k < loop_->operands; ++k)
+      for (std::size_t k = 0; k < loop_->operands.size(); ++k)
         at_[k] += carry * (dims[d + 1].step[k] - dims[d].size * dims[d].step[k]);
     }
   }
 
  private:
-  const Loop* loop_;
+  const ElementwiseLoop* loop_;
   std::vector<int64_t> index_;
   std::array<int64_t, max_operands> at_{};
 };
 
 /// What is common to all pieces of a loop.
 struct Runner {
-  std::span<const Operand> operands;
-  const Loop& loop;
+  const ElementwiseLoop& loop;
+  std::span<const Operand> operands = loop.operands;
   ElementwiseKernel kernel;
   const void* context;
   /// Whether the inner runs are long enough to be handed on one by one.
@@ -145,9 +119,8 @@ struct Runner {
   };
   std::array<Lane, max_operands> lanes{};
 
-  Runner(std::span<const Operand> operands_, const Loop& loop_, ElementwiseKernel kernel_, const void* context_)
-      : operands(operands_),
-        loop(loop_),
+  Runner(const ElementwiseLoop& loop_, ElementwiseKernel kernel_, const void* context_)
+      : loop(loop_),
         kernel(kernel_),
         context(context_),
         by_runs(loop.dims[0].size >= long_run || loop.dims.size() == 1) {
@@ -171,7 +144,8 @@ struct Runner {
     return lanes[k].base + position.at(k) * lanes[k].bytes;
   }
 
-  /// Calls `copy(place in the tensor, step, elements done, elements)` for the inner runs of n elements of operand k.
+  /// Calls `copy(place in the tensor, step, elements done, elements)` for the inner runs of n elements of
+  /// operand k.
   template <class Copy>
   void walk(Position& position, std::size_t k, int64_t n, const Copy& copy) const {
     const int64_t step = loop.dims[0].step[k];
@@ -204,18 +178,20 @@ struct Runner {
     });
   }
 
-  /// Elements handed to the kernel at once. Chunks of whole runs begin at the same place of a run, so that what
-  /// repeats is gathered only once.
+  /// Elements handed to the kernel at once. Chunks of whole runs begin at the same place of a run, so that
+  /// what repeats is gathered only once.
   int64_t chunk(const Position& position, int64_t left) const {
     int64_t n = left;
-    if (!all_direct) n = std::min(n, by_runs ? chunk_elements : chunk_elements / loop.dims[0].size * loop.dims[0].size);
+    if (!all_direct)
+      n = std::min(n, by_runs ? chunk_elements : chunk_elements / loop.dims[0].size * loop.dims[0].size);
     return by_runs ? std::min(n, position.run_left()) : n;
   }
 
   void run(int64_t first, int64_t last) const {
     alignas(64) std::byte buffer[max_operands][chunk_elements * 8];
     std::array<std::byte*, max_operands> arrays{};
-    // Where the elements that lie in a buffer came from, and how many they are: often the next ones are the same.
+    // Where the elements that lie in a buffer came from, and how many they are: often the next ones are the
+    // same.
     std::array<const std::byte*, max_operands> gathered{};
     std::array<int64_t, max_operands> gathered_elements{};
     Position position(loop, first);
@@ -263,8 +239,8 @@ bool share_bytes(const Tensor& a, const Tensor& b) {
   return a_first < b_end && b_first < a_end;
 }
 
-/// Whether two elements may lie in one place, as in an expanded tensor. Sorted by stride, each dimension must step
-/// over all of the ones inside it.
+/// Whether two elements may lie in one place, as in an expanded tensor. Sorted by stride, each dimension must
+/// step over all of the ones inside it.
 bool overlaps_itself(const Tensor& t) {
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (std::size_t d = 0; d < t.shape().size(); ++d)
@@ -299,40 +275,62 @@ void check_operands(const char* op, std::span<const Operand> operands) {
   const Tensor& first = operands[0].tensor;
   for (const Operand& operand : operands) {
     const Tensor& t = operand.tensor;
-    check<DeviceError>(t.device() == first.device(), "{}: all tensors must be on one device, got {} and {}", op,
-                       first.device(), t.device());
-    check<DeviceError>(t.device().is_cpu(), "{}: this is Pleat built without CUDA, got a tensor on {}", op,
-                       t.device());
+    check<DeviceError>(t.device() == first.device(), "{}: all tensors must be on one device, got {} and {}",
+                       op, first.device(), t.device());
     if (operand.access == Access::read) {
-      check<ShapeError>(broadcasts_to(t.shape(), first.shape()), "{}: {} does not broadcast to {}", op, t.shape(),
-                        first.shape());
+      check<ShapeError>(broadcasts_to(t.shape(), first.shape()), "{}: {} does not broadcast to {}", op,
+                        t.shape(), first.shape());
     } else {
       check<ShapeError>(t.shape() == first.shape(), "{}: the result has shape {}, needs {}", op, t.shape(),
                         first.shape());
-      check<ShapeError>(t.is_contiguous() || !overlaps_itself(t),
-                        "{}: cannot write to {}, whose elements share memory (it was expanded); clone() it first", op,
-                        t);
+      check<ShapeError>(
+          t.is_contiguous() || !overlaps_itself(t),
+          "{}: cannot write to {}, whose elements share memory (it was expanded); clone() it first", op, t);
     }
   }
 }
 
 }  // namespace
 
-void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
-                      const void* context) {
+bool ElementwiseLoop::is_dense(std::size_t operand) const {
+  int64_t next = 1;
+  for (const LoopDim& dim : dims) {
+    if (dim.step[operand] != next) return false;
+    next *= dim.size;
+  }
+  return true;
+}
+
+bool ElementwiseLoop::repeats(std::size_t operand) const {
+  for (std::size_t d = 1; d < dims.size(); ++d)
+    if (dims[d].step[operand] != 0) return false;
+  return true;
+}
+
+ElementwiseLoop make_elementwise_loop(const char* op, std::span<const Operand> operands) {
   check_operands(op, operands);
-  const int64_t total = operands[0].tensor.numel();
-  if (total == 0) return;
-  std::vector<Operand> own;
+  ElementwiseLoop loop;
+  loop.operands = operands;
+  if (loop.numel() == 0) return loop;
   for (std::size_t k = 0; k < operands.size(); ++k)
     if (is_overwritten(operands[k], operands)) {
-      if (own.empty()) own.assign(operands.begin(), operands.end());
-      own[k].tensor = ops::copy(operands[k].tensor);
+      if (loop.own.empty()) loop.own.assign(operands.begin(), operands.end());
+      loop.own[k].tensor = ops::copy(operands[k].tensor);
     }
-  const std::span<const Operand> safe = own.empty() ? operands : own;
-  const Loop loop = make_loop(safe);
-  const Runner runner(safe, loop, kernel, context);
-  parallel_for(0, total, grain_elements, [&](int64_t first, int64_t last) { runner.run(first, last); });
+  if (!loop.own.empty()) loop.operands = loop.own;
+  loop.dims = joined_dims(loop.operands);
+  return loop;
+}
+
+void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
+                      const void* context) {
+  const ElementwiseLoop loop = make_elementwise_loop(op, operands);
+  check<DeviceError>(operands[0].tensor.device().is_cpu(), "{}: runs on the CPU only, got a tensor on {}", op,
+                     operands[0].tensor.device());
+  if (loop.numel() == 0) return;
+  const Runner runner(loop, kernel, context);
+  parallel_for(0, loop.numel(), grain_elements,
+               [&](int64_t first, int64_t last) { runner.run(first, last); });
   for (const Operand& operand : operands)
     if (operand.access != Access::read) operand.tensor.bump_version();
 }

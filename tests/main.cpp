@@ -1,5 +1,8 @@
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 
+#include "pleat/core/grid.h"
 #include "pleat/tests/skip.h"
 
 #if __has_include(<catch2/catch_session.hpp>)
@@ -22,6 +25,9 @@ void pleat_test::skip(const std::string& reason) {
 // CTest runs each test case in a process of its own and takes 77 for "skipped". Catch's exit code is a number
 // of failures, which could be 77 too.
 int main(int argc, char** argv) {
+  // The same tests again on the way that operations take on CUDA, as functors over the CPU's threads.
+  std::optional<pleat::ForceGrid> grid;
+  if (std::getenv("PLEAT_TEST_GRID") != nullptr) grid.emplace();
   if (Catch::Session().run(argc, argv) != 0) return 1;
   return skipped ? 77 : 0;
 }

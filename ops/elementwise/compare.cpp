@@ -1,26 +1,20 @@
 #include "pleat/ops/elementwise/compare.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/ops/elementwise/compare_functors.h"
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
 namespace {
 
-constexpr auto is_equal = [](auto a, auto b) { return a == b; };
-constexpr auto is_unequal = [](auto a, auto b) { return a != b; };
-constexpr auto is_less = [](auto a, auto b) { return a < b; };
-constexpr auto is_at_most = [](auto a, auto b) { return a <= b; };
-
 template <class F>
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const Tensor out = binary_result(op, a, b, boolean);
-  dispatch_ordered(op, promote(a.dtype(), b.dtype()),
-                   [&]<class T>(Type<T>) { map_into<bool, T, T>(op, out, a, b, f); });
+  map_into<Ordered, Truth>(op, promote(a.dtype(), b.dtype()), out, std::array{a, b}, f);
   return out;
 }
 
@@ -51,24 +45,25 @@ Tensor test_floating(const char* op, const Tensor& x, bool otherwise, const F& f
   if (!is_floating(x.dtype()))
     fill(out, otherwise);
   else
-    dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) { map_into<bool, T>(op, out, x, f); });
+    map_into<Floating, Truth>(op, x.dtype(), out, std::array{x}, f);
   return out;
 }
 
 /// Whether every element of a new (so dense) bool tensor is true.
-bool all_true(const Tensor& dense) {
+bool all_true(const Tensor& fresh) {
+  const Tensor dense = to_device(fresh, Device());
   const bool* values = dense.data<bool>();
   return std::find(values, values + dense.numel(), false) == values + dense.numel();
 }
 
 }  // namespace
 
-Tensor equal(const Tensor& a, const Tensor& b) { return compare("equal", a, b, is_equal); }
-Tensor not_equal(const Tensor& a, const Tensor& b) { return compare("not_equal", a, b, is_unequal); }
-Tensor less(const Tensor& a, const Tensor& b) { return compare("less", a, b, is_less); }
-Tensor less_equal(const Tensor& a, const Tensor& b) { return compare("less_equal", a, b, is_at_most); }
-Tensor greater(const Tensor& a, const Tensor& b) { return compare("greater", b, a, is_less); }
-Tensor greater_equal(const Tensor& a, const Tensor& b) { return compare("greater_equal", b, a, is_at_most); }
+Tensor equal(const Tensor& a, const Tensor& b) { return compare("equal", a, b, Equal{}); }
+Tensor not_equal(const Tensor& a, const Tensor& b) { return compare("not_equal", a, b, Unequal{}); }
+Tensor less(const Tensor& a, const Tensor& b) { return compare("less", a, b, Less{}); }
+Tensor less_equal(const Tensor& a, const Tensor& b) { return compare("less_equal", a, b, AtMost{}); }
+Tensor greater(const Tensor& a, const Tensor& b) { return compare("greater", b, a, Less{}); }
+Tensor greater_equal(const Tensor& a, const Tensor& b) { return compare("greater_equal", b, a, AtMost{}); }
 
 Tensor equal(const Tensor& a, Number b) { return equal(a, comparable(b, a)); }
 Tensor not_equal(const Tensor& a, Number b) { return not_equal(a, comparable(b, a)); }
@@ -77,17 +72,9 @@ Tensor less_equal(const Tensor& a, Number b) { return less_equal(a, comparable(b
 Tensor greater(const Tensor& a, Number b) { return greater(a, comparable(b, a)); }
 Tensor greater_equal(const Tensor& a, Number b) { return greater_equal(a, comparable(b, a)); }
 
-Tensor isnan(const Tensor& x) {
-  return test_floating("isnan", x, false, [](auto a) { return a != a; });
-}
-Tensor isinf(const Tensor& x) {
-  return test_floating("isinf", x, false,
-                       []<class T>(T a) { return std::abs(a) == std::numeric_limits<T>::infinity(); });
-}
-Tensor isfinite(const Tensor& x) {
-  return test_floating("isfinite", x, true,
-                       []<class T>(T a) { return std::abs(a) < std::numeric_limits<T>::infinity(); });
-}
+Tensor isnan(const Tensor& x) { return test_floating("isnan", x, false, IsNan{}); }
+Tensor isinf(const Tensor& x) { return test_floating("isinf", x, false, IsInfinite{}); }
+Tensor isfinite(const Tensor& x) { return test_floating("isfinite", x, true, IsFinite{}); }
 
 bool array_equal(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && all_true(equal(a, b)); }
 
@@ -96,10 +83,8 @@ bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options) {
                     "allclose: the tolerances must not be negative, got rtol = {} and atol = {}",
                     options.rtol, options.atol);
   const Tensor close = binary_result("allclose", a, b, boolean);
-  map_into<bool, double, double>("allclose", close, a, b, [&options](double p, double q) {
-    const bool near = std::abs(p - q) <= options.atol + options.rtol * std::abs(q) && std::isfinite(q);
-    return p == q || near || (options.equal_nan && p != p && q != q);
-  });
+  map_into<Doubles, Truth>("allclose", float64, close, std::array{a, b},
+                           Close{options.rtol, options.atol, options.equal_nan});
   return all_true(close);
 }
 

@@ -3,6 +3,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/elementwise/select_functors.h"
 
 namespace pleat::ops {
 
@@ -13,12 +14,7 @@ Tensor dropout_mask(const char* op, Shape shape, double p, MemoryFormat format, 
 
 Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale) {
   const Tensor out = empty_like(x);
-  dispatch_floating("dropout", x.dtype(), [&]<class T>(Type<T>) {
-    map_into<T, T, bool>("dropout", out, x, mask, [factor = static_cast<T>(scale)](T a, uint8_t stays) {
-      const T scaled = a * factor;
-      return stays != 0 ? scaled : T(0);
-    });
-  });
+  map_into<Floating>("dropout", x.dtype(), out, std::array{x, mask}, MaskedScale{scale});
   return out;
 }
 

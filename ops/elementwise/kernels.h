@@ -5,13 +5,16 @@
 
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
+#include "pleat/ops/elementwise/grid_map.h"
 
-/// How an elementwise operation is written: a lambda over single elements, instantiated for the types it
-/// computes in and mapped over plain arrays by a loop that the compiler vectorises (so the lambda should
-/// choose between values rather than branch). Every lane and every rest of a vector runs the same arithmetic:
-/// the bits of a result do not depend on where an element lies or on how threads share the work, as they
-/// would with Eigen's packet functions. Half types are computed in float32 (the loop of core/elementwise.h
-/// converts), so there are no kernels for them.
+/// How an elementwise operation is written: a functor over single elements, in a header of its own that the
+/// CPU and the grid share. On the CPU it is instantiated for the types it computes in and mapped over plain
+/// arrays by a loop that the compiler vectorises (so the functor should choose between values rather than
+/// branch). Every lane and every rest of a vector runs the same arithmetic: the bits of a result do not
+/// depend on where an element lies or on how threads share the work, as they would with Eigen's packet
+/// functions. Half types are computed in float32 (the loop of core/elementwise.h converts), so there are no
+/// kernels for them.
 
 namespace pleat::ops {
 
@@ -24,21 +27,23 @@ namespace pleat::ops {
 #define PLEAT_INDEPENDENT_ITERATIONS
 #endif
 
-/// y[i] = f(a[i], ...).
+/// y[i] = f(in[i]...).
+template <class Out, class F, class... In>
+void map_inputs(Out* y, int64_t n, const F& f, const In*... in) {
+  PLEAT_INDEPENDENT_ITERATIONS
+  for (int64_t i = 0; i < n; ++i) y[i] = f(in[i]...);
+}
 template <class Out, class A, class F>
 void map(Out* y, const A* a, int64_t n, const F& f) {
-  PLEAT_INDEPENDENT_ITERATIONS
-  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i]);
+  map_inputs(y, n, f, a);
 }
 template <class Out, class A, class B, class F>
 void map(Out* y, const A* a, const B* b, int64_t n, const F& f) {
-  PLEAT_INDEPENDENT_ITERATIONS
-  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+  map_inputs(y, n, f, a, b);
 }
 template <class Out, class A, class B, class C, class F>
 void map(Out* y, const A* a, const B* b, const C* c, int64_t n, const F& f) {
-  PLEAT_INDEPENDENT_ITERATIONS
-  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i], c[i]);
+  map_inputs(y, n, f, a, b, c);
 }
 
 #undef PLEAT_INDEPENDENT_ITERATIONS
@@ -51,59 +56,35 @@ const T* readable(const T* data) {
 }
 inline const uint8_t* readable(const bool* data) { return reinterpret_cast<const uint8_t*>(data); }
 
-/// out = f(a, ...), computed on elements of type A, B, C (bool comes as uint8_t, 0 or 1); f gives an Out.
-template <class Out, class A, class F>
-void map_into(const char* op, const Tensor& out, const Tensor& a, const F& f) {
-  elementwise<Out, A>(op, out, {a}, [&f](Out* y, const A* p, int64_t n) { map(y, readable(p), n, f); });
-}
-template <class Out, class A, class B, class F>
-void map_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
-  elementwise<Out, A, B>(op, out, {a, b}, [&f](Out* y, const A* p, const B* q, int64_t n) {
-    map(y, readable(p), readable(q), n, f);
-  });
-}
-template <class Out, class A, class B, class C, class F>
-void map_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
-              const F& f) {
-  elementwise<Out, A, B, C>(op, out, {a, b, c}, [&f](Out* y, const A* p, const B* q, const C* r, int64_t n) {
-    map(y, readable(p), readable(q), readable(r), n, f);
-  });
+template <class Types>
+void check_types(const char* op, DType dtype) {
+  check<DTypeError>(Types::supports(dtype), "{}: needs {}, got {}{}", op, Types::needs, dtype, Types::remedy);
 }
 
 /// Calls `f(Type<T>{})` for the type in which `dtype` is computed: float or double. Others throw DTypeError.
 template <class F>
-decltype(auto) dispatch_floating(const char* op, DType dtype, F&& f) {
-  check<DTypeError>(is_floating(dtype), "{}: needs a floating type, got {}", op, dtype);
-  if (dtype == float64) return f(Type<double>{});
-  return f(Type<float>{});
+decltype(auto) dispatch_floating(const char* op, DType dtype, const F& f) {
+  check_types<Floating>(op, dtype);
+  return Floating::dispatch(dtype, f);
 }
 
-/// The same for numbers of any kind: uint8, int32, int64, float, double; bool throws DTypeError.
-template <class F>
-decltype(auto) dispatch_number(const char* op, DType dtype, F&& f) {
-  switch (dtype) {
-    case boolean:
-      break;
-    case uint8:
-      return f(Type<uint8_t>{});
-    case int32:
-      return f(Type<int32_t>{});
-    case int64:
-      return f(Type<int64_t>{});
-    case float64:
-      return f(Type<double>{});
-    case bfloat16:
-    case float16:
-    case float32:
-      return f(Type<float>{});
-  }
-  fail<DTypeError>("{}: needs numbers, got bool; convert it with to(int64) or use the logical functions", op);
-}
-
-/// The same where order is all that matters: bool counts as uint8.
-template <class F>
-decltype(auto) dispatch_ordered(const char* op, DType dtype, F&& f) {
-  return dispatch_number(op, dtype == boolean ? uint8 : dtype, std::forward<F>(f));
+/// out = f(in...) computed in the one of `Types` that fits `dtype`: each input is seen as that type (inputs
+/// that are masks as uint8_t, 0 or 1), and f gives an element of the same type, or a bool where Result is
+/// Truth. Half types are seen as float. Throws DTypeError when `Types` has none for `dtype`, else what
+/// make_elementwise_loop does.
+template <class Types, class Result = Same, class F, std::size_t N>
+void map_into(const char* op, DType dtype, const Tensor& out, const std::array<Tensor, N>& in, const F& f) {
+  check_types<Types>(op, dtype);
+  if (uses_grid(out.device())) return grid_map<Types, Result>(op, dtype, out, in, f);
+  Types::dispatch(dtype, [&]<class T>(Type<T>) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      elementwise<OutputOf<Result, T>, InputOf<F, T, K>...>(
+          op, out, in, [&f](OutputOf<Result, T>* y, const InputOf<F, T, K>*... p, int64_t n) {
+            map_inputs(y, n, f, readable(p)...);
+          });
+    }
+    (std::make_index_sequence<N>{});
+  });
 }
 
 /// The floating type of a result: `dtype` itself, float32 for integers and bool.
@@ -119,36 +100,36 @@ inline Tensor binary_result(const char* op, const Tensor& a, const Tensor& b, DT
   return empty_as(inputs, broadcast(a.shape(), b.shape(), op), dtype);
 }
 
-/// out = f(x) in floating arithmetic.
+/// f(x) in floating arithmetic: integers become float32.
 template <class F>
 void unary_floating_into(const char* op, const Tensor& out, const Tensor& x, const F& f) {
-  dispatch_floating(op, floating_result(x.dtype()), [&]<class T>(Type<T>) { map_into<T, T>(op, out, x, f); });
+  map_into<Floating>(op, floating_result(x.dtype()), out, std::array{x}, f);
 }
-/// f(x), floating: integers become float32.
 template <class F>
 Tensor unary_floating(const char* op, const Tensor& x, const F& f) {
+  check_types<Floating>(op, floating_result(x.dtype()));
   const Tensor out = unary_result(x, floating_result(x.dtype()));
   unary_floating_into(op, out, x, f);
   return out;
 }
 
-/// out = f(x) in x's own type.
+/// f(x) in x's own type.
 template <class F>
 void unary_number_into(const char* op, const Tensor& out, const Tensor& x, const F& f) {
-  dispatch_number(op, x.dtype(), [&]<class T>(Type<T>) { map_into<T, T>(op, out, x, f); });
+  map_into<Numbers>(op, x.dtype(), out, std::array{x}, f);
 }
 template <class F>
 Tensor unary_number(const char* op, const Tensor& x, const F& f) {
+  check_types<Numbers>(op, x.dtype());
   const Tensor out = unary_result(x, x.dtype());
   unary_number_into(op, out, x, f);
   return out;
 }
 
-/// out = f(a, b) in the promoted type of a and b.
+/// f(a, b) in the promoted type of a and b.
 template <class F>
 void binary_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
-  dispatch_number(op, promote(a.dtype(), b.dtype()),
-                  [&]<class T>(Type<T>) { map_into<T, T, T>(op, out, a, b, f); });
+  map_into<Numbers>(op, promote(a.dtype(), b.dtype()), out, std::array{a, b}, f);
 }
 template <class F>
 Tensor binary(const char* op, const Tensor& a, const Tensor& b, const F& f) {
@@ -157,27 +138,16 @@ Tensor binary(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   return out;
 }
 
-/// out = f(a, b) in the promoted floating type of a and b: integers are computed in float32.
+/// f(a, b) in the promoted floating type of a and b: integers are computed in float32.
 template <class F>
 void binary_floating_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
-  dispatch_floating(op, floating_result(promote(a.dtype(), b.dtype())),
-                    [&]<class T>(Type<T>) { map_into<T, T, T>(op, out, a, b, f); });
+  map_into<Floating>(op, floating_result(promote(a.dtype(), b.dtype())), out, std::array{a, b}, f);
 }
 template <class F>
 Tensor binary_floating(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const Tensor out = binary_result(op, a, b, floating_result(promote(a.dtype(), b.dtype())));
   binary_floating_into(op, out, a, b, f);
   return out;
-}
-
-/// Integer arithmetic wraps around, as everywhere in array libraries: computed without sign, where C++
-/// defines it.
-template <class T>
-auto wrapping(T value) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<std::make_unsigned_t<T>>(value);
-  else
-    return value;
 }
 
 }  // namespace pleat::ops

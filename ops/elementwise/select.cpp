@@ -3,6 +3,7 @@
 #include "pleat/core/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/elementwise/select_functors.h"
 
 namespace pleat::ops {
 namespace {
@@ -14,9 +15,7 @@ void check_mask(const char* op, const char* what, const Tensor& mask) {
 
 void where_into(const char* op, const Tensor& out, const Tensor& condition, const Tensor& a,
                 const Tensor& b) {
-  dispatch(out.dtype(), [&]<class T>(Type<T>) {
-    map_into<T, bool, T, T>(op, out, condition, a, b, [](uint8_t c, T p, T q) { return c != 0 ? p : q; });
-  });
+  map_into<Stored>(op, out.dtype(), out, std::array{condition, a, b}, Where{});
 }
 
 /// The number as an element of `x`'s type.

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "pleat/core/host_device.h"
+
 /// Elementary functions without branches and always inlined, so that a loop over them becomes vector
 /// instructions (a call into the C library does not). Those for float are good to 2 units in the last place
 /// or better and exact at infinities; NaN stays NaN. Those for double are the C library's: float64 is what
@@ -18,7 +20,7 @@ namespace detail {
 
 /// c[0] + x c[1] + x^2 c[2] + ... by Horner's scheme.
 template <class... C>
-[[gnu::always_inline]] constexpr float polynomial(float x, float first, C... rest) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE constexpr float polynomial(float x, float first, C... rest) {
   if constexpr (sizeof...(rest) == 0)
     return first;
   else
@@ -26,14 +28,16 @@ template <class... C>
 }
 
 /// 2^n for n in [-126, 127].
-[[gnu::always_inline]] inline float power_of_two(int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float power_of_two(int32_t n) {
+  return std::bit_cast<float>((n + 127) << 23);
+}
 
 /// x = n ln 2 + r with a whole number n and |r| <= ln 2 / 2.
 struct Reduced {
   int32_t n;
   float r;
 };
-[[gnu::always_inline]] inline Reduced reduce_by_ln2(float x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline Reduced reduce_by_ln2(float x) {
   // Adding 1.5 * 2^23 leaves the rounded number in the low bits of the mantissa.
   constexpr float shift = 12582912;
   const float shifted = x * 1.442695041f + shift;
@@ -44,14 +48,14 @@ struct Reduced {
 }
 
 /// e^r - 1 for |r| <= ln 2 / 2: relative error 2.4e-10 before rounding.
-[[gnu::always_inline]] inline float expm1_reduced(float r) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float expm1_reduced(float r) {
   return r + r * r *
                  polynomial(r, 5.000000047e-01f, 1.666666682e-01f, 4.166635353e-02f, 8.333272827e-03f,
                             1.394110300e-03f, 1.991430433e-04f);
 }
 
 /// log(x 2^lift) of a positive, normal, finite x; anything else gives some number.
-[[gnu::always_inline]] inline float log_normal(float x, int32_t lift = 0) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log_normal(float x, int32_t lift = 0) {
   // x = 2^e m with m in [sqrt(1/2), sqrt(2)): the exponent is counted from sqrt(1/2).
   constexpr int32_t root = 0x3f3504f3;
   const int32_t bits = std::bit_cast<int32_t>(x) - root;
@@ -68,14 +72,14 @@ struct Reduced {
 
 }  // namespace detail
 
-[[gnu::always_inline]] inline double exp(double x) { return std::exp(x); }
-[[gnu::always_inline]] inline double expm1(double x) { return std::expm1(x); }
-[[gnu::always_inline]] inline double log(double x) { return std::log(x); }
-[[gnu::always_inline]] inline double log1p(double x) { return std::log1p(x); }
-[[gnu::always_inline]] inline double tanh(double x) { return std::tanh(x); }
-[[gnu::always_inline]] inline double erf(double x) { return std::erf(x); }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double exp(double x) { return std::exp(x); }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double expm1(double x) { return std::expm1(x); }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double log(double x) { return std::log(x); }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double log1p(double x) { return std::log1p(x); }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double tanh(double x) { return std::tanh(x); }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double erf(double x) { return std::erf(x); }
 
-[[gnu::always_inline]] inline float exp(float x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float exp(float x) {
   // Beyond these the result is 0 or infinite; comparisons with NaN fail and let it pass.
   const float low = x < -104 ? -104.0f : x;
   const auto [n, r] = detail::reduce_by_ln2(low > 89 ? 89.0f : low);
@@ -84,7 +88,7 @@ struct Reduced {
   return (1 + detail::expm1_reduced(r)) * detail::power_of_two(half) * detail::power_of_two(n - half);
 }
 
-[[gnu::always_inline]] inline float expm1(float x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float expm1(float x) {
   const float low = x < -20 ? -20.0f : x;
   const auto [n, r] = detail::reduce_by_ln2(low > 89 ? 89.0f : low);
   // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), at half the size as 2^128 is no float.
@@ -92,7 +96,7 @@ struct Reduced {
   return 2 * (scale * detail::expm1_reduced(r) + (scale - 0.5f));
 }
 
-[[gnu::always_inline]] inline float log(float x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log(float x) {
   const bool tiny = x < std::numeric_limits<float>::min();
   const float y = detail::log_normal(tiny ? x * 0x1p23f : x, tiny ? -23 : 0);
   const float finite = x == 0 ? -std::numeric_limits<float>::infinity() : y;
@@ -100,7 +104,7 @@ struct Reduced {
   return (x < 0) | (x != x) ? std::numeric_limits<float>::quiet_NaN() : upper;
 }
 
-[[gnu::always_inline]] inline float log1p(float x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log1p(float x) {
   // log(1 + x) of the rounded u = 1 + x, corrected by what rounding lost.
   const float u = 1 + x;
   const float lost = (u - 1) - x;
@@ -108,13 +112,13 @@ struct Reduced {
   return (u == 0) | (u == std::numeric_limits<float>::infinity()) ? y : y - lost / u;
 }
 
-[[gnu::always_inline]] inline float tanh(float x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float tanh(float x) {
   const float a = std::abs(x);
   const float t = expm1(a > 10 ? 20.0f : 2 * a);  // tanh(10) rounds to 1
   return std::copysign(t / (t + 2), x);
 }
 
-[[gnu::always_inline]] inline float erf(float x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float erf(float x) {
   const float a = std::abs(x);
   const float z = x * x;
   // Relative error 1.2e-9 below 1, 1.1e-9 above, before rounding; erf(4) rounds to 1.
@@ -130,17 +134,17 @@ struct Reduced {
 
 /// 1 / (1 + e^-x), from the side on which the exponential is below 1.
 template <class T>
-[[gnu::always_inline]] inline T sigmoid(T x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T sigmoid(T x) {
   const T e = exp(-std::abs(x));
   return (x < 0 ? e : T(1)) / (1 + e);
 }
 
 /// log(1 + e^x).
-[[gnu::always_inline]] inline double softplus(double x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double softplus(double x) {
   const double tail = std::log1p(std::exp(-std::abs(x)));
   return x < 0 ? tail : x + tail;
 }
-[[gnu::always_inline]] inline float softplus(float x) {
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float softplus(float x) {
   // As log1p above, whose special cases cannot come up.
   const float e = exp(-std::abs(x));
   const float u = 1 + e;

@@ -7,8 +7,8 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
-#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/loss/class_problem.h"
 #include "pleat/ops/reduce/reduce.h"
 

@@ -1,10 +1,8 @@
 #include "pleat/ops/loss/pointwise_loss.h"
 
-#include <cmath>
-
 #include "pleat/core/create.h"
-#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/loss/pointwise_functors.h"
 
 namespace pleat::ops {
 namespace {
@@ -21,34 +19,19 @@ DType result_type(const Tensor& x, const Tensor& target) {
   return floating_result(promote(x.dtype(), target.dtype()));
 }
 
-template <class T>
-T sign_of(T d) {
-  return static_cast<T>(d > 0) - static_cast<T>(d < 0);
-}
-
-/// Calls `f(value, slope)` with f and f' as functions of the distance.
-template <class T, class F>
-void with_functions(DistanceLoss loss, const F& f) {
-  const auto width = static_cast<T>(loss.width);
-  const auto half = width / 2;
+/// Calls `f(value, slope)` with the functors of the loss and of its derivative.
+template <class F>
+void with_functors(DistanceLoss loss, const F& f) {
   switch (loss.width == 0 && loss.kind == Kind::smooth_absolute ? Kind::absolute : loss.kind) {
     case Kind::squared:
-      return f([](T d) { return d * d; }, [](T d) { return 2 * d; });
+      return f(SquaredDistance{}, SquaredDistanceBackward{});
     case Kind::absolute:
-      return f([](T d) { return std::abs(d); }, [](T d) { return sign_of(d); });
+      return f(AbsoluteDistance{}, AbsoluteDistanceBackward{});
     case Kind::smooth_absolute:
-      return f([=](T d) { return std::abs(d) < width ? d * d / (2 * width) : std::abs(d) - half; },
-               [=](T d) { return std::abs(d) < width ? d / width : sign_of(d); });
+      return f(SmoothDistance{loss.width}, SmoothDistanceBackward{loss.width});
     case Kind::huber:
-      return f([=](T d) { return std::abs(d) < width ? d * d / 2 : width * (std::abs(d) - half); },
-               [=](T d) { return std::abs(d) < width ? d : width * sign_of(d); });
+      return f(HuberDistance{loss.width}, HuberDistanceBackward{loss.width});
   }
-}
-
-/// log(1 + exp(-x)).
-template <class T>
-T softplus_of_negative(T x) {
-  return std::log1p(vmath::exp(-std::abs(x))) + (x < 0 ? -x : T(0));
 }
 
 }  // namespace
@@ -57,10 +40,8 @@ Tensor distance_loss(const char* op, const Tensor& x, const Tensor& target, Dist
   check_pair(op, x, target);
   const DType dtype = result_type(x, target);
   const Tensor y = binary_result(op, x, target, dtype);
-  dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    with_functions<T>(loss, [&](const auto& value, const auto&) {
-      map_into<T, T, T>(op, y, x, target, [&](T a, T t) { return value(a - t); });
-    });
+  with_functors(loss, [&](const auto& value, const auto&) {
+    map_into<Floating>(op, dtype, y, std::array{x, target}, value);
   });
   return y;
 }
@@ -70,10 +51,8 @@ Tensor distance_loss_backward(const char* op, const Tensor& dy, const Tensor& x,
   check_pair(op, x, target);
   const DType dtype = result_type(x, target);
   const Tensor dx = binary_result(op, x, target, dtype);
-  dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    with_functions<T>(loss, [&](const auto&, const auto& slope) {
-      map_into<T, T, T, T>(op, dx, dy, x, target, [&](T g, T a, T t) { return g * slope(a - t); });
-    });
+  with_functors(loss, [&](const auto&, const auto& slope) {
+    map_into<Floating>(op, dtype, dx, std::array{dy, x, target}, slope);
   });
   return dx;
 }
@@ -83,12 +62,9 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor&
   check_pair(op, x, target);
   const DType dtype = result_type(x, target);
   const Tensor y = binary_result(op, x, target, dtype);
-  const Tensor positive = pos_weight.defined() ? pos_weight : scalar(1.0, dtype);
-  dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    map_into<T, T, T, T>(op, y, x, target, positive, [](T a, T t, T w) {
-      return (1 - t) * a + (1 + (w - 1) * t) * softplus_of_negative(a);
-    });
-  });
+  const Tensor positive =
+      pos_weight.defined() ? pos_weight : full({}, 1.0, {.dtype = dtype, .device = x.device()});
+  map_into<Floating>(op, dtype, y, std::array{x, target, positive}, BinaryCrossEntropy{});
   return y;
 }
 
@@ -98,17 +74,9 @@ Tensor binary_cross_entropy_backward(const Tensor& dy, const Tensor& x, const Te
   check_pair(op, x, target);
   const DType dtype = result_type(x, target);
   const Tensor dx = binary_result(op, x, target, dtype);
-  const Tensor positive = pos_weight.defined() ? pos_weight : scalar(1.0, dtype);
-  dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    elementwise<T, T, T, T, T>(op, dx, {dy, x, target, positive},
-                               [](T* out, const T* g, const T* a, const T* t, const T* w, int64_t n) {
-                                 for (int64_t i = 0; i < n; ++i) {
-                                   const T sigmoid_of_negative = 1 / (1 + vmath::exp(a[i]));
-                                   out[i] =
-                                       g[i] * ((1 - t[i]) - (1 + (w[i] - 1) * t[i]) * sigmoid_of_negative);
-                                 }
-                               });
-  });
+  const Tensor positive =
+      pos_weight.defined() ? pos_weight : full({}, 1.0, {.dtype = dtype, .device = x.device()});
+  map_into<Floating>(op, dtype, dx, std::array{dy, x, target, positive}, BinaryCrossEntropyBackward{});
   return dx;
 }
 

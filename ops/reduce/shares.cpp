@@ -1,7 +1,10 @@
 #include "pleat/ops/reduce/shares.h"
 
+#include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/compare_functors.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
@@ -10,27 +13,19 @@ namespace pleat::ops {
 
 Tensor shares_of_equals(const Tensor& x, const Tensor& y, const Dims& dims) {
   const Tensor shares = empty_like(x);
-  dispatch_number("max", x.dtype(), [&]<class T>(Type<T>) {
-    elementwise<T, T, T>("max", shares, {x, y}, [](T* out, const T* a, const T* b, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) out[i] = T((a[i] == b[i]) | ((a[i] != a[i]) & (b[i] != b[i])));
-    });
-  });
+  map_into<Numbers>("max", x.dtype(), shares, std::array{x, y}, SameElement{});
   divide_into(shares, shares, sum(shares, dims, true));
   return shares;
 }
 
 Tensor mask_of_index(const Tensor& indices, int64_t dim, int64_t size, DType dtype) {
   const int64_t axis = normalize_dim(dim, indices.rank(), "mask_of_index");
-  Tensor along = arange(size);
+  Tensor along = arange(0, size, 1, {.dtype = int64, .device = indices.device()});
   if (indices.rank() == 0) along = reshape(along, {});
   for (int64_t d = axis + 1; d < indices.rank(); ++d) along = unsqueeze(along, -1);
-  const Tensor mask = empty(broadcast(indices.shape(), along.shape(), "mask_of_index"), {.dtype = dtype});
-  dispatch_floating("mask_of_index", dtype, [&]<class T>(Type<T>) {
-    elementwise<T, int64_t, int64_t>("mask_of_index", mask, {indices, along},
-                                     [](T* out, const int64_t* a, const int64_t* b, int64_t n) {
-                                       for (int64_t i = 0; i < n; ++i) out[i] = a[i] == b[i] ? T(1) : T(0);
-                                     });
-  });
+  const Tensor mask = empty(broadcast(indices.shape(), along.shape(), "mask_of_index"),
+                            {.dtype = dtype, .device = indices.device()});
+  copy_into(mask, equal(indices, along));
   return mask;
 }
 

@@ -1,0 +1,34 @@
+// Private header: not installed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include <cuda_runtime.h>
+
+#include "pleat/core/device.h"
+#include "pleat/core/error.h"
+
+namespace pleat {
+
+/// What grid.h needs of CUDA; only nvcc understands it.
+
+inline constexpr int threads_per_block = 256;
+
+template <class Functor>
+__global__ void __launch_bounds__(threads_per_block) grid_kernel(int64_t n, const Functor functor) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) functor(i);
+}
+
+template <class Functor>
+void launch_grid(const char* op, Device device, int64_t n, const Functor& functor) {
+  constexpr int64_t most_blocks = (int64_t{1} << 31) - 1;
+  const int64_t blocks = std::min<int64_t>((n + threads_per_block - 1) / threads_per_block, most_blocks);
+  grid_kernel<<<static_cast<unsigned>(blocks), threads_per_block>>>(n, functor);
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
+    throw DeviceError(std::string(op) + ": cannot run on " + name(device) + ": " + cudaGetErrorString(error));
+}
+
+}  // namespace pleat
