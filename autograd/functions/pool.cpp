@@ -12,34 +12,39 @@
 namespace pleat {
 namespace {
 
-Tensor gather(const char* op, const Tensor& x, const Tensor& indices);
+Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const ops::WindowRules& windows);
 
 /// Scattering by indices and gathering by them are each other's adjoint.
-Tensor scatter(const char* op, const Tensor& dy, const Tensor& indices, const Shape& shape,
-               MemoryFormat format) {
-  return record(
-      std::string(op) + "_backward", ops::max_pool_backward(dy, indices, shape, format, op),
-      {grad_of(dy, [op, indices = saved(indices)](const Tensor& d) { return gather(op, d, *indices); })});
+Tensor scatter(const char* op, const Tensor& dy, const Tensor& indices, const ops::WindowRules& windows,
+               const Shape& shape, MemoryFormat format) {
+  return record(std::string(op) + "_backward",
+                ops::max_pool_backward(dy, indices, windows, shape, format, op),
+                {grad_of(dy, [op, indices = saved(indices), windows](const Tensor& d) {
+                  return gather(op, d, *indices, windows);
+                })});
 }
 
-Tensor gather(const char* op, const Tensor& x, const Tensor& indices) {
-  return record(std::string(op) + "_gather", ops::max_pool_gather(x, indices, op),
-                {grad_of(x, [op, indices = saved(indices), shape = x.shape(), format = x.memory_format()](
-                                const Tensor& d) { return scatter(op, d, *indices, shape, format); })});
+Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const ops::WindowRules& windows) {
+  return record(
+      std::string(op) + "_gather", ops::max_pool_gather(x, indices, op),
+      {grad_of(x, [op, indices = saved(indices), windows, shape = x.shape(), format = x.memory_format()](
+                      const Tensor& d) { return scatter(op, d, *indices, windows, shape, format); })});
 }
 
-Tensor record_max(const char* op, const Tensor& x, const ops::MaxPoolResult& result) {
-  return record(
-      op, result.values,
-      {grad_of(x, [op, indices = saved(result.indices), shape = x.shape(), format = x.memory_format()](
-                      const Tensor& dy) { return scatter(op, dy, *indices, shape, format); })});
+Tensor record_max(const char* op, const Tensor& x, const ops::MaxPoolResult& result,
+                  const ops::WindowRules& windows) {
+  return record(op, result.values,
+                {grad_of(x, [op, indices = saved(result.indices), windows, shape = x.shape(),
+                             format = x.memory_format()](const Tensor& dy) {
+                  return scatter(op, dy, *indices, windows, shape, format);
+                })});
 }
 
 Tensor max_pool(const char* op, const Tensor& x, const MaxPoolOptions& options) {
-  return record_max(op, x, ops::max_pool(x, options, op));
+  return record_max(op, x, ops::max_pool(x, options, op), ops::max_pool_windows(op, x, options));
 }
 Tensor adaptive_max_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
-  return record_max(op, x, ops::adaptive_max_pool(x, options, op));
+  return record_max(op, x, ops::adaptive_max_pool(x, options, op), ops::adaptive_windows(op, x, options));
 }
 Tensor avg_pool(const char* op, const Tensor& x, const AvgPoolOptions& options) {
   return linear_map(op, ops::avg_pool_map(op, x, options), x, {.implementation = options.implementation});
@@ -77,7 +82,8 @@ Tensor max_pool3d(const Tensor& x, const MaxPoolOptions& options) {
 
 MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options) {
   const ops::MaxPoolResult result = ops::max_pool(x, options);
-  return {record_max("max_pool", x, result), ops::cast(result.indices, int64)};
+  return {record_max("max_pool", x, result, ops::max_pool_windows("max_pool", x, options)),
+          ops::cast(result.indices, int64)};
 }
 
 Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options) { return avg_pool("avg_pool", x, options); }

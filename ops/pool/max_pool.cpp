@@ -7,8 +7,11 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
-#include "pleat/ops/pool/max_pool_functors.h"
+#include "pleat/ops/index/bounds.h"
+#include "pleat/ops/pool/max_pool_grid.h"
+#include "pleat/ops/pool/max_pool_types.h"
 #include "pleat/ops/pool/pool.h"
 #include "pleat/ops/pool/problem.h"
 
@@ -17,18 +20,26 @@ namespace {
 
 constexpr int64_t grain_elements = 16384;
 
-/// Steps of a dense tensor [N, C, spatial...]; `channels_last` says how it lies, which a plane of one pixel
-/// does not.
-PlaneSteps steps_of(const Tensor& t, bool channels_last) {
-  const int64_t channels = t.size(1);
-  const int64_t pixels = count(std::span(t.shape()).subspan(2));
-  if (channels_last) return {channels, pixels, channels * pixels, 1, channels};
-  return {channels, pixels, channels * pixels, pixels, 1};
-}
+/// The windows along one dimension as plain arrays.
+struct WindowsView {
+  int64_t inputs, outputs, step;
+  const int64_t* begin;
+  const int64_t* end;
+};
 
-WindowsView plain(const Windows& windows) {
-  return {windows.inputs, windows.outputs(), windows.step, windows.begin.data(), windows.end.data()};
-}
+/// A rule worked out.
+struct Windows {
+  WindowRule rule;
+  std::vector<int64_t> begin, end;
+
+  explicit Windows(const WindowRule& of) : rule(of) {
+    for (int64_t o = 0; o < rule.outputs; ++o) {
+      begin.push_back(rule.begin(o));
+      end.push_back(rule.end(o));
+    }
+  }
+  WindowsView view() const { return {rule.inputs, rule.outputs, rule.step, begin.data(), end.data()}; }
+};
 
 /// best[i], index[i] <- value[i], place + i * step where that is larger.
 template <class T, class Index>
@@ -137,50 +148,32 @@ struct NativeForward {
   }
 };
 
-template <class T, class Index>
-void forward(const Windows3& windows, const Tensor& x, const MaxPoolResult& result, bool channels_last,
-             bool reference) {
-  const std::array<WindowsView, 3> views{plain(windows[0]), plain(windows[1]), plain(windows[2])};
-  const PlaneSteps in = steps_of(x, channels_last);
-  const PlaneSteps out = steps_of(result.values, channels_last);
-  T* values = result.values.data<T>();
-  Index* indices = result.indices.data<Index>();
-  if (reference) {
-    for_each_index(
-        result.values.numel(),
-        MaxPoolForward<T, Index>{{views[0], views[1], views[2]}, in, out, x.data<T>(), values, indices});
-  } else {
-    NativeForward<T, Index>{views, in, out, x.data<T>(), values, indices}.run(x.size(0), channels_last);
-  }
-}
-
-/// Calls `f` with the types of values (float or double) and indices (int32 or int64).
-template <class F>
-void dispatch_types(DType values, DType indices, const F& f) {
-  const auto with_values = [&]<class T>(Type<T> type) {
-    if (indices == int32)
-      f(type, Type<int32_t>{});
-    else
-      f(type, Type<int64_t>{});
-  };
-  if (values == float64)
-    with_values(Type<double>{});
-  else
-    with_values(Type<float>{});
-}
-
-MaxPoolResult pool(const Tensor& x, const Windows3& windows, bool reference) {
+MaxPoolResult pool(const char* op, const Tensor& x, const WindowRules& rules, bool reference) {
   Shape shape{x.size(0), x.size(1)};
-  for (auto d = static_cast<std::size_t>(5 - x.rank()); d < 3; ++d) shape.push_back(windows[d].outputs());
+  for (auto d = static_cast<std::size_t>(5 - x.rank()); d < 3; ++d) shape.push_back(rules[d].outputs);
   const MemoryFormat format = x.memory_format();
-  const Tensor dense = to_format(cast(x, compute_dtype(x.dtype())), format);
-  const int64_t plane = windows[0].inputs * windows[1].inputs * windows[2].inputs;
+  const int64_t plane = rules[0].inputs * rules[1].inputs * rules[2].inputs;
   const DType index = plane <= std::numeric_limits<int32_t>::max() ? int32 : int64;
-  const MaxPoolResult result{empty(shape, {.dtype = dense.dtype(), .device = x.device(), .format = format}),
+  const bool grid = reference || uses_grid(x.device());
+  const DType dtype = grid ? x.dtype() : compute_dtype(x.dtype());
+  const MaxPoolResult result{empty(shape, {.dtype = dtype, .device = x.device(), .format = format}),
                              empty(shape, {.dtype = index, .device = x.device(), .format = format})};
+  if (grid) {
+    max_pool_on_grid(op, rules, x, result, format);
+    return result;
+  }
+  const Tensor dense = to_format(cast(x, dtype), format);
+  const bool last = format == MemoryFormat::channels_last;
+  const std::array windows{Windows(rules[0]), Windows(rules[1]), Windows(rules[2])};
   if (result.values.numel() > 0)
-    dispatch_types(dense.dtype(), index, [&]<class T, class Index>(Type<T>, Type<Index>) {
-      forward<T, Index>(windows, dense, result, format == MemoryFormat::channels_last, reference);
+    dispatch_types(dtype, index, [&]<class T, class Index>(Type<T>, Type<Index>) {
+      NativeForward<T, Index>{{windows[0].view(), windows[1].view(), windows[2].view()},
+                              plane_steps(dense, last),
+                              plane_steps(result.values, last),
+                              dense.data<T>(),
+                              result.values.data<T>(),
+                              result.indices.data<Index>()}
+          .run(x.size(0), last);
     });
   return {cast(result.values, x.dtype()), result.indices};
 }
@@ -194,22 +187,35 @@ void check_indices(const char* op, const Tensor& values, const char* what, const
   check<DTypeError>(indices.dtype() == int32 || indices.dtype() == int64,
                     "{}: indices must be int32 or int64, got {}", op, indices);
   check<DTypeError>(is_floating(values.dtype()), "{}: {} must be floating, got {}", op, what, values);
-  check<DeviceError>(values.device().is_cpu() && indices.device().is_cpu(),
-                     "{}: this is Pleat built without CUDA, got {} and {}", op, values, indices);
+  check<DeviceError>(values.device() == indices.device(), "{}: must be on one device, got {} and {}", op,
+                     values, indices);
 }
 
-template <class Index>
-void check_range(const char* op, const Tensor& indices, int64_t pixels) {
-  const Index* index = indices.data<Index>();
-  Index low = 0;
-  Index high = -1;
-  const int64_t n = indices.numel();
-  for (int64_t i = 0; i < n; ++i) {
-    low = std::min(low, index[i]);
-    high = std::max(high, index[i]);
-  }
-  check<IndexError>(low >= -1 && static_cast<int64_t>(high) < pixels,
-                    "{}: indices {} to {} reach outside planes of {}", op, low, high, pixels);
+void check_range(const char* op, const Tensor& given, int64_t pixels) {
+  if (uses_grid(given.device()) && all_within(op, given, -1, pixels)) return;
+  const Tensor indices = to_device(given, Device());
+  const auto find = [&]<class Index>(Type<Index>) {
+    const Index* index = indices.data<Index>();
+    Index low = 0;
+    Index high = -1;
+    const int64_t n = indices.numel();
+    for (int64_t i = 0; i < n; ++i) {
+      low = std::min(low, index[i]);
+      high = std::max(high, index[i]);
+    }
+    check<IndexError>(low >= -1 && static_cast<int64_t>(high) < pixels,
+                      "{}: indices {} to {} reach outside planes of {}", op, low, high, pixels);
+  };
+  if (indices.dtype() == int32)
+    find(Type<int32_t>{});
+  else
+    find(Type<int64_t>{});
+}
+
+void check_gradient(const char* op, const Tensor& dy, const Tensor& indices, const Shape& input_shape) {
+  check_indices(op, dy, "the gradient", indices, input_shape);
+  check<ShapeError>(dy.shape() == indices.shape(), "{}: the gradient must be {} like the result, got {}", op,
+                    indices.shape(), dy);
 }
 
 /// Runs `f(n, first channel, last channel)` over all planes, in groups of channels that share cache lines.
@@ -228,32 +234,42 @@ void for_planes(int64_t images, const PlaneSteps& in, bool channels_last, const 
 
 MaxPoolResult max_pool(const Tensor& x, const MaxPoolOptions& options, const char* op) {
   const bool reference = wants_reference(op, options.implementation);
-  return pool(x, max_pool_windows(op, x, options), reference);
+  return pool(op, x, max_pool_windows(op, x, options), reference);
 }
 
 MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options, const char* op) {
   const bool reference = wants_reference(op, options.implementation);
-  return pool(x, adaptive_windows(op, x, options), reference);
+  return pool(op, x, adaptive_windows(op, x, options), reference);
 }
 
 Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Shape& input_shape,
                          MemoryFormat format, const char* op) {
-  check_indices(op, dy, "the gradient", indices, input_shape);
-  check<ShapeError>(dy.shape() == indices.shape(), "{}: the gradient must be {} like the result, got {}", op,
-                    indices.shape(), dy);
+  check_gradient(op, dy, indices, input_shape);
   const bool last = format == MemoryFormat::channels_last;
   const Tensor places = to_format(indices, format);
   const Tensor gradient = to_format(cast(dy, compute_dtype(dy.dtype())), format);
   const Tensor dx = empty(input_shape, {.dtype = gradient.dtype(), .device = dy.device(), .format = format});
   if (dx.numel() == 0) return cast(dx, dy.dtype());
-  const PlaneSteps in = steps_of(dx, last);
-  dispatch_types(gradient.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-    check_range<Index>(op, places, in.pixels);
-    for_planes(dx.size(0), in, last,
-               MaxPoolScatter<T, Index>{in, steps_of(gradient, last), gradient.data<T>(),
-                                        places.data<Index>(), dx.data<T>()});
-  });
+  const PlaneSteps in = plane_steps(dx, last);
+  check_range(op, places, in.pixels);
+  if (uses_grid(dy.device()))
+    max_pool_scatter_on_grid(op, gradient, places, dx, format);
+  else
+    dispatch_types(gradient.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
+      for_planes(dx.size(0), in, last,
+                 MaxPoolScatter<T, Index>{in, plane_steps(gradient, last), gradient.data<T>(),
+                                          places.data<Index>(), dx.data<T>()});
+    });
   return cast(dx, dy.dtype());
+}
+
+Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const WindowRules& windows,
+                         const Shape& input_shape, MemoryFormat format, const char* op) {
+  if (!uses_grid(dy.device())) return max_pool_backward(dy, indices, input_shape, format, op);
+  check_gradient(op, dy, indices, input_shape);
+  const Tensor dx = empty(input_shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
+  max_pool_backward_on_grid(op, windows, dy, indices, dx, format);
+  return dx;
 }
 
 Tensor max_pool_gather(const Tensor& x, const Tensor& indices, const char* op) {
@@ -264,13 +280,15 @@ Tensor max_pool_gather(const Tensor& x, const Tensor& indices, const char* op) {
   const Tensor from = to_format(cast(x, compute_dtype(x.dtype())), format);
   const Tensor y = empty(indices.shape(), {.dtype = from.dtype(), .device = x.device(), .format = format});
   if (y.numel() == 0) return cast(y, x.dtype());
-  const PlaneSteps in = steps_of(from, last);
-  dispatch_types(from.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-    check_range<Index>(op, places, in.pixels);
-    for_planes(
-        x.size(0), in, last,
-        MaxPoolGather<T, Index>{in, steps_of(y, last), from.data<T>(), places.data<Index>(), y.data<T>()});
-  });
+  const PlaneSteps in = plane_steps(from, last);
+  check_range(op, places, in.pixels);
+  if (uses_grid(x.device()))
+    max_pool_gather_on_grid(op, from, places, y, format);
+  else
+    dispatch_types(from.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
+      for_each_index(y.numel(), MaxPoolGather<T, Index>{in, PixelOrder(y, format), from.data<T>(),
+                                                        places.data<Index>(), y.data<T>()});
+    });
   return cast(y, x.dtype());
 }
 

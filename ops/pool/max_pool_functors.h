@@ -4,18 +4,13 @@
 #include <cmath>
 #include <cstdint>
 
-#include "pleat/core/host_device.h"
+#include "pleat/core/floating_array.h"
+#include "pleat/ops/pool/window_rule.h"
+#include "pleat/ops/spatial/pixel_order.h"
 
 /// The index arithmetic of max pooling.
 
 namespace pleat::ops {
-
-/// Windows along one dimension as plain arrays.
-struct WindowsView {
-  int64_t inputs, outputs, step;
-  const int64_t* begin;
-  const int64_t* end;
-};
 
 /// A tensor [images, channels, pixels] of either layout.
 struct PlaneSteps {
@@ -34,36 +29,60 @@ PLEAT_HOST_DEVICE bool is_new_maximum(T value, T best) {
   return (value > best) | ((value != value) & (best == best));
 }
 
-/// One output a call: i counts [images, channels, pixels] in row-major order.
+/// One output a call; i counts as values and indices lie in memory, both alike.
 template <class T, class Index>
 struct MaxPoolForward {
-  WindowsView windows[3];
-  PlaneSteps in, out;
-  const T* x;
-  T* values;
+  WindowRules windows;
+  PixelOrder order;
+  ImageSteps x_step;
+  FloatingArray<T> x;
+  FloatingArray<T> values;
   Index* indices;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t pixel = i % out.pixels;
-    const int64_t c = i / out.pixels % out.channels;
-    const int64_t n = i / out.pixels / out.channels;
-    const int64_t ow = pixel % windows[2].outputs;
-    const int64_t oh = pixel / windows[2].outputs % windows[1].outputs;
-    const int64_t od = pixel / windows[2].outputs / windows[1].outputs;
+    const Pixel pixel = order.at(i);
+    const auto [od, oh, ow] = pixel.at;
+    const int64_t plane = pixel.image * x_step[0] + pixel.channel * x_step[1];
     T best = static_cast<T>(-HUGE_VAL);
-    Index index = -1;
-    for (int64_t d = windows[0].begin[od]; d < windows[0].end[od]; d += windows[0].step)
-      for (int64_t h = windows[1].begin[oh]; h < windows[1].end[oh]; h += windows[1].step)
-        for (int64_t w = windows[2].begin[ow]; w < windows[2].end[ow]; w += windows[2].step) {
-          const int64_t place = (d * windows[1].inputs + h) * windows[2].inputs + w;
-          const T value = x[in.at(n, c, place)];
+    int64_t index = -1;
+    for (int64_t d = windows[0].begin(od); d < windows[0].end(od); d += windows[0].step)
+      for (int64_t h = windows[1].begin(oh); h < windows[1].end(oh); h += windows[1].step)
+        for (int64_t w = windows[2].begin(ow); w < windows[2].end(ow); w += windows[2].step) {
+          const T value = x.load(plane + d * x_step[2] + h * x_step[3] + w * x_step[4]);
           if (index < 0 || is_new_maximum(value, best)) {
             best = value;
-            index = static_cast<Index>(place);
+            index = (d * windows[1].inputs + h) * windows[2].inputs + w;
           }
         }
-    values[out.at(n, c, pixel)] = best;
-    indices[out.at(n, c, pixel)] = index;
+    values.store(i, best);
+    indices[i] = static_cast<Index>(index);
+  }
+};
+
+/// One element of dx a call, from the windows over it; i counts as dx lies in memory. They are taken in
+/// order, so that the sum is that of MaxPoolScatter.
+template <class T, class Index>
+struct MaxPoolBackward {
+  WindowRules windows;
+  PixelOrder order;
+  ImageSteps dy_step, index_step;
+  FloatingArray<T> dy;
+  const Index* indices;
+  FloatingArray<T> dx;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    const Pixel pixel = order.at(i);
+    const auto [d, h, w] = pixel.at;
+    const int64_t place = (d * windows[1].inputs + h) * windows[2].inputs + w;
+    Pixel window = pixel;
+    T sum = 0;
+    for (int64_t od = windows[0].first_over(d); od <= windows[0].last_over(d); ++od)
+      for (int64_t oh = windows[1].first_over(h); oh <= windows[1].last_over(h); ++oh)
+        for (int64_t ow = windows[2].first_over(w); ow <= windows[2].last_over(w); ++ow) {
+          window.at = {od, oh, ow};
+          if (indices[window.offset(index_step)] == place) sum += dy.load(window.offset(dy_step));
+        }
+    dx.store(i, sum);
   }
 };
 
@@ -102,20 +121,30 @@ struct MaxPoolScatter {
   }
 };
 
-/// The same channels the other way: y gets what the indices name in x.
+/// One plane of it a call.
+template <class T, class Index>
+struct MaxPoolScatterPlane {
+  MaxPoolScatter<T, Index> scatter;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t channel = i % scatter.in.channels;
+    scatter(i / scatter.in.channels, channel, channel + 1);
+  }
+};
+
+/// The other way: one element of y a call, which gets what its index names in x. i counts as y and the
+/// indices lie in memory.
 template <class T, class Index>
 struct MaxPoolGather {
-  PlaneSteps in, out;
+  PlaneSteps in;
+  PixelOrder order;
   const T* x;
   const Index* indices;
   T* y;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t n, int64_t first_channel, int64_t last_channel) const {
-    for (int64_t p = 0; p < out.pixels; ++p)
-      for (int64_t c = first_channel; c < last_channel; ++c) {
-        const int64_t to = out.at(n, c, p);
-        y[to] = indices[to] >= 0 ? x[in.at(n, c, indices[to])] : T(0);
-      }
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    const Pixel pixel = order.at(i);
+    y[i] = indices[i] >= 0 ? x[in.at(pixel.image, pixel.channel, indices[i])] : T(0);
   }
 };
 

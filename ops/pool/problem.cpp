@@ -21,7 +21,6 @@ void check_input(const char* op, const Tensor& x) {
                     "{}: input must be [N, C, spatial...] with 1 to 3 spatial dimensions, got {}", op, x);
   check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
                     op, x);
-  check<DeviceError>(x.device().is_cpu(), "{}: this is Pleat built without CUDA, got {}", op, x);
 }
 
 /// The number of windows (formula in pool.h), from sizes that are checked.
@@ -69,64 +68,46 @@ std::vector<Dimension> dimensions(const char* op, const Tensor& x, const PerDim&
   return result;
 }
 
-/// Divides, rounding up, a >= 0.
-int64_t ceil_divide(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-
-Windows windows_of(const Dimension& dim) {
-  Windows windows{.inputs = dim.input, .step = dim.dilation, .begin = {}, .end = {}};
-  for (int64_t o = 0; o < dim.output; ++o) {
-    const int64_t start = o * dim.stride - dim.padding;
-    // Whole steps past the padding.
-    const int64_t skipped = start < 0 ? ceil_divide(-start, dim.dilation) : 0;
-    windows.begin.push_back(std::min(start + skipped * dim.dilation, dim.input));
-    // start + reach cannot overflow: start < input, and input + reach was checked to fit.
-    windows.end.push_back(std::min(start + dim.dilation * (dim.kernel - 1) + 1, dim.input));
-  }
-  return windows;
+WindowRule rule_of(const Dimension& dim) {
+  return {.inputs = dim.input,
+          .outputs = dim.output,
+          .kernel = dim.kernel,
+          .stride = dim.stride,
+          .padding = dim.padding,
+          .step = dim.dilation};
 }
 
-Windows one_window() { return {.inputs = 1, .step = 1, .begin = {0}, .end = {1}}; }
-
-Windows3 filled(std::vector<Windows> windows) {
-  while (windows.size() < 3) windows.insert(windows.begin(), one_window());
-  return {std::move(windows[0]), std::move(windows[1]), std::move(windows[2])};
+WindowRules filled(const std::vector<WindowRule>& rules) {
+  WindowRules result;
+  std::copy_backward(rules.begin(), rules.end(), result.end());
+  return result;
 }
 
-/// Where window o of n begins: floor(o * inputs / n), without its product.
-int64_t adaptive_begin(int64_t o, int64_t inputs, int64_t n) { return inputs / n * o + inputs % n * o / n; }
-
-std::vector<Windows> adaptive_dims(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
+std::vector<WindowRule> adaptive_dims(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
   check_input(op, x);
   const auto sizes = options.output_size.expand(x.rank() - 2, op, "output_size");
-  std::vector<Windows> result;
+  std::vector<WindowRule> result;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
-    const int64_t n = sizes[d];
     const int64_t inputs = x.shape()[d + 2];
-    check<ValueError>(n >= 0 && n <= max_output, "{}: output_size must be in [0, {}], got {}", op, max_output,
-                      n);
+    check<ValueError>(sizes[d] >= 0 && sizes[d] <= max_output, "{}: output_size must be in [0, {}], got {}",
+                      op, max_output, sizes[d]);
     check<ShapeError>(inputs >= 1, "{}: spatial dimension {} of {} is empty", op, d, x);
-    Windows windows{.inputs = inputs, .step = 1, .begin = {}, .end = {}};
-    for (int64_t o = 0; o < n; ++o) {
-      windows.begin.push_back(adaptive_begin(o, inputs, n));
-      const int64_t next = adaptive_begin(o + 1, inputs, n);
-      windows.end.push_back(next + (inputs % n * (o + 1) % n != 0 ? 1 : 0));
-    }
-    result.push_back(std::move(windows));
+    result.push_back({.inputs = inputs, .outputs = sizes[d], .adaptive = true});
   }
   return result;
 }
 
 }  // namespace
 
-Windows3 max_pool_windows(const char* op, const Tensor& x, const MaxPoolOptions& options) {
-  std::vector<Windows> windows;
+WindowRules max_pool_windows(const char* op, const Tensor& x, const MaxPoolOptions& options) {
+  std::vector<WindowRule> rules;
   for (const Dimension& dim : dimensions(op, x, options.kernel_size, options.stride, options.padding,
                                          options.dilation, options.ceil_mode))
-    windows.push_back(windows_of(dim));
-  return filled(std::move(windows));
+    rules.push_back(rule_of(dim));
+  return filled(rules);
 }
 
-Windows3 adaptive_windows(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
+WindowRules adaptive_windows(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
   return filled(adaptive_dims(op, x, options));
 }
 
@@ -158,13 +139,12 @@ LinearMap avg_pool_map(const char* op, const Tensor& x, const AvgPoolOptions& op
 
 LinearMap adaptive_avg_pool_map(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
   LinearMap map;
-  for (const Windows& windows : adaptive_dims(op, x, options)) {
+  for (const WindowRule& rule : adaptive_dims(op, x, options)) {
     SparseRows rows;
-    rows.inputs = windows.inputs;
-    for (int64_t o = 0; o < windows.outputs(); ++o) {
-      const auto at = static_cast<std::size_t>(o);
-      for (int64_t i = windows.begin[at]; i < windows.end[at]; ++i) rows.add_tap(i, 1);
-      rows.end_row(1 / static_cast<double>(windows.end[at] - windows.begin[at]));
+    rows.inputs = rule.inputs;
+    for (int64_t o = 0; o < rule.outputs; ++o) {
+      for (int64_t i = rule.begin(o); i < rule.end(o); ++i) rows.add_tap(i, 1);
+      rows.end_row(1 / static_cast<double>(rule.end(o) - rule.begin(o)));
     }
     map.dims.push_back(std::move(rows));
   }

@@ -7,8 +7,9 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
-#include "pleat/ops/spatial/linear_map_functor.h"
+#include "pleat/ops/spatial/linear_map_grid.h"
 
 namespace pleat::ops {
 namespace {
@@ -164,34 +165,6 @@ void run_native(const LinearMap& map, const Tensor& x, const Tensor& y, MemoryFo
     run_contiguous(rows, view, x.data<T>(), y.data<T>());
 }
 
-SparseRowsView plain(const SparseRows& rows) {
-  return {rows.inputs,       rows.outputs(),     rows.first.data(),
-          rows.index.data(), rows.weight.data(), rows.scale.data()};
-}
-
-/// Strides of [N, C, spatial...] as [N, C, D, H, W].
-void set_steps(const Tensor& t, int64_t (&steps)[5]) {
-  const std::size_t dims = t.strides().size() - 2;
-  for (std::size_t d = 0; d < 5; ++d) steps[d] = 0;
-  steps[0] = t.strides()[0];
-  steps[1] = t.strides()[1];
-  for (std::size_t d = 0; d < dims; ++d) steps[5 - dims + d] = t.strides()[2 + d];
-}
-
-template <class T>
-void run_reference(const LinearMap& map, const Tensor& x, const Tensor& y) {
-  ApplyLinearMap<T> functor{};
-  const std::size_t missing = 3 - map.dims.size();
-  for (std::size_t d = 0; d < 3; ++d)
-    functor.rows[d] = plain(d < missing ? identity_of_one() : map.dims[d - missing]);
-  functor.channels = x.size(1);
-  set_steps(x, functor.x_step);
-  set_steps(y, functor.y_step);
-  functor.x = x.data<T>();
-  functor.y = y.data<T>();
-  for_each_index(y.numel(), functor);
-}
-
 }  // namespace
 
 SparseRows SparseRows::transposed() const {
@@ -231,7 +204,6 @@ Tensor apply_linear_map(const char* op, const LinearMap& map, const Tensor& x,
                     "{}: needs [N, C, and {} spatial dimensions], got {}", op, map.dims.size(), x);
   check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
                     op, x);
-  check<DeviceError>(x.device().is_cpu(), "{}: this is Pleat built without CUDA, got {}", op, x);
   const bool reference = wants_reference(op, options.implementation);
   Shape shape{x.size(0), x.size(1)};
   for (std::size_t d = 0; d < map.dims.size(); ++d) {
@@ -240,19 +212,18 @@ Tensor apply_linear_map(const char* op, const LinearMap& map, const Tensor& x,
     shape.push_back(map.dims[d].outputs());
   }
   const MemoryFormat format = options.format.value_or(x.memory_format());
+  if (reference || uses_grid(x.device())) {
+    const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device(), .format = format});
+    apply_on_grid(op, map, x, y, format, reference);
+    return y;
+  }
   const Tensor dense = to_format(cast(x, compute_dtype(x.dtype())), format);
-  const Tensor y = empty(shape, {.dtype = dense.dtype(), .device = x.device(), .format = format});
+  const Tensor y = empty(shape, {.dtype = dense.dtype(), .format = format});
   if (y.numel() == 0) return cast(y, x.dtype());
-  const auto run = [&]<class T>(Type<T>) {
-    if (reference)
-      run_reference<T>(map, dense, y);
-    else
-      run_native<T>(map, dense, y, format);
-  };
   if (dense.dtype() == float64)
-    run(Type<double>{});
+    run_native<double>(map, dense, y, format);
   else
-    run(Type<float>{});
+    run_native<float>(map, dense, y, format);
   return cast(y, x.dtype());
 }
 

@@ -5,8 +5,10 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/ops/conv/problem.h"
+#include "pleat/ops/unfold/unfold_grid.h"
 
 namespace pleat::ops {
 namespace {
@@ -73,9 +75,14 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
   const ConvProblem p = window_problem("unfold", x.shape(), options, x);
   const int64_t planes = checked_multiply(x.size(0), x.size(1), "unfold");
   const int64_t windows = p.output_pixels();
+  const Shape shape{x.size(0), checked_multiply(x.size(1), p.taps(), "unfold"), windows};
+  if (uses_grid(x.device())) {
+    const Tensor columns = empty(shape, {.dtype = x.dtype(), .device = x.device()});
+    unfold_on_grid(p, x, columns);
+    return columns;
+  }
   const Tensor source = plain(x);
-  const Tensor columns =
-      empty({x.size(0), checked_multiply(x.size(1), p.taps(), "unfold"), windows}, {.dtype = source.dtype()});
+  const Tensor columns = empty(shape, {.dtype = source.dtype()});
   by_type(source.dtype(), [&]<class T>(Type<T>) {
     parallel_for(0, planes * p.taps(), std::max<int64_t>(1, 16384 / windows),
                  [&](int64_t begin, int64_t end) {
@@ -102,6 +109,11 @@ Tensor fold(const Tensor& columns, const Shape& output_size, const UnfoldOptions
                     to_string(output_size), p.output_pixels(), p.taps(), p.taps(), p.output_pixels(),
                     columns.describe());
   image[1] = columns.size(1) / p.taps();
+  if (uses_grid(columns.device())) {
+    const Tensor result = empty(image, {.dtype = columns.dtype(), .device = columns.device()});
+    fold_on_grid(p, columns, result);
+    return result;
+  }
   const Tensor source = plain(columns);
   const Tensor result = empty(image, {.dtype = source.dtype()});
   const int64_t windows = p.output_pixels();

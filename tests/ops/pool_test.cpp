@@ -8,7 +8,9 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
+#include "pleat/ops/pool/problem.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
@@ -118,6 +120,42 @@ TEST_CASE("max_pool: values and places by the definition, in every layout and im
             if (got.indices.to_vector<double>() == wanted.places && wanted.values[0] > -infinity)
               CHECK(ops::max_pool_gather(x, got.indices).to_vector<double>()[0] == wanted.values[0]);
           }
+}
+
+TEST_CASE("max_pool: gathering from windows and scattering by indices give the same bits", "[pool]") {
+  const auto compare = [](const Tensor& x, const ops::MaxPoolResult& pooled,
+                          const ops::WindowRules& windows) {
+    for (const std::string& layout : test::layouts()) {
+      const Tensor dy = laid_out(numbers(pooled.values.shape(), x.dtype(), 5), layout);
+      const Tensor indices = laid_out(pooled.indices, layout);
+      for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last}) {
+        const Tensor scattered = ops::max_pool_backward(dy, indices, x.shape(), format);
+        const ForceGrid grid;
+        const Tensor gathered = ops::max_pool_backward(dy, indices, windows, x.shape(), format, "max_pool");
+        CHECK(gathered.is_contiguous(format));
+        CHECK(gathered.to_vector<double>() == scattered.to_vector<double>());
+      }
+    }
+  };
+  for (const Shape& shape : {Shape{2, 3, 7, 6}, Shape{2, 3, 8}, Shape{1, 2, 5, 4, 6}})
+    for (const DType dtype : {float64, float32, float16}) {
+      const Tensor x = ties(shape, dtype);
+      for (const Geometry& g : geometries) {
+        if (x.rank() == 5 && g.kernel > 4) continue;
+        CAPTURE(shape, name(dtype), g.kernel, g.stride, g.padding, g.dilation, g.ceil_mode);
+        const MaxPoolOptions options{.kernel_size = g.kernel,
+                                     .stride = g.stride,
+                                     .padding = g.padding,
+                                     .dilation = g.dilation,
+                                     .ceil_mode = g.ceil_mode};
+        compare(x, ops::max_pool(x, options), ops::max_pool_windows("max_pool", x, options));
+      }
+      for (const int64_t size : {1, 2, 3, 5, 11}) {
+        CAPTURE(shape, name(dtype), size);
+        const AdaptivePoolOptions options{.output_size = size};
+        compare(x, ops::adaptive_max_pool(x, options), ops::adaptive_windows("max_pool", x, options));
+      }
+    }
 }
 
 TEST_CASE("max_pool: a plane of one pixel under several windows", "[pool]") {

@@ -6,8 +6,10 @@
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/layouts.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -41,6 +43,21 @@ TEST_CASE("unfold lists windows, fold adds them up", "[unfold]") {
   CHECK(columns.to_vector() == std::vector<float>{0, 1, 3, 4, 1, 2, 4, 5, 3, 4, 6, 7, 4, 5, 7, 8});
   CHECK(fold(columns, {3, 3}, {.kernel_size = 2}).to_vector() ==
         std::vector<float>{0, 2, 2, 6, 16, 10, 6, 14, 8});
+}
+
+TEST_CASE("unfold and fold give the same bits over a grid, for any strides", "[unfold]") {
+  for (const WindowCase& c : window_cases())
+    for (const DType dtype : {float64, float32, float16})
+      for (const std::string& layout : test::layouts()) {
+        CAPTURE(c.image, name(dtype), layout);
+        const Tensor x = test::laid_out(test::numbers(c.image, dtype), layout);
+        const Tensor columns = ops::unfold(x, c.options);
+        const Tensor wide = transpose(ops::copy(transpose(columns, 1, 2)), 1, 2);
+        const Tensor folded = ops::fold(wide, spatial(c.image), c.options);
+        const ForceGrid grid;
+        CHECK(ops::unfold(x, c.options).to_vector<double>() == columns.to_vector<double>());
+        CHECK(ops::fold(wide, spatial(c.image), c.options).to_vector<double>() == folded.to_vector<double>());
+      }
 }
 
 TEST_CASE("weights times unfolded windows are a convolution", "[unfold]") {

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/grid.h"
+#include "pleat/ops/elementwise/grid_map.h"
+#include "pleat/ops/spatial/linear_map_functor.h"
+#include "pleat/ops/spatial/linear_map_grid.h"
+
+namespace pleat::ops {
+namespace {
+
+/// The arrays of a map on a device, in one piece of memory: one copy takes them there.
+template <class W>
+class MapTables {
+ public:
+  MapTables(const LinearMap& map, Device device) {
+    const SparseRows one{.inputs = 1, .first = {0, 1}, .index = {0}, .weight = {1}, .scale = {1}};
+    std::size_t starts[3][4];
+    for (std::size_t d = 0; d < 3; ++d) {
+      const std::size_t missing = 3 - map.dims.size();
+      const SparseRows& rows = d < missing ? one : map.dims[d - missing];
+      starts[d][0] = add<int64_t>(rows.first);
+      starts[d][1] = add<int64_t>(rows.index);
+      starts[d][2] = add<W>(rows.weight);
+      starts[d][3] = add<W>(rows.scale);
+    }
+    memory_ = to_device(from_vector(words_), device);
+    const auto at = [&](std::size_t start) { return memory_.raw() + start * sizeof(int64_t); };
+    for (std::size_t d = 0; d < 3; ++d)
+      rows_[d] = {reinterpret_cast<const int64_t*>(at(starts[d][0])),
+                  reinterpret_cast<const int64_t*>(at(starts[d][1])),
+                  reinterpret_cast<const W*>(at(starts[d][2])), reinterpret_cast<const W*>(at(starts[d][3]))};
+  }
+
+  const SparseRowsView<W>& rows(std::size_t d) const { return rows_[d]; }
+
+ private:
+  /// Appends numbers as S; where they start, in words.
+  template <class S, class From>
+  std::size_t add(const std::vector<From>& numbers) {
+    const std::vector<S> as(numbers.begin(), numbers.end());
+    const std::size_t start = words_.size();
+    words_.resize(start + (as.size() * sizeof(S) + sizeof(int64_t) - 1) / sizeof(int64_t));
+    if (!as.empty()) std::memcpy(words_.data() + start, as.data(), as.size() * sizeof(S));
+    return start;
+  }
+
+  std::vector<int64_t> words_;
+  Tensor memory_;
+  SparseRowsView<W> rows_[3];
+};
+
+template <class T, class Sum>
+void run(const char* op, const LinearMap& map, const Tensor& x, const Tensor& y, MemoryFormat format) {
+  const MapTables<Sum> tables(map, x.device());
+  grid_for(op, y.device(), y.numel(),
+           ApplyLinearMap<T, Sum>{{tables.rows(0), tables.rows(1), tables.rows(2)},
+                                  PixelOrder(y, format),
+                                  image_steps(x),
+                                  FloatingArray<T>(x),
+                                  FloatingArray<T>(y)});
+}
+
+}  // namespace
+
+void apply_on_grid(const char* op, const LinearMap& map, const Tensor& x, const Tensor& y,
+                   MemoryFormat format, bool precise) {
+  Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
+    if (precise)
+      run<T, double>(op, map, x, y, format);
+    else
+      run<T, T>(op, map, x, y, format);
+  });
+}
+
+}  // namespace pleat::ops
