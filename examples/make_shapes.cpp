@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "checks.h"
 #include <CLI/CLI.hpp>
 
 #include "pleat/core/error.h"
@@ -62,12 +63,12 @@ int main(int argc, char** argv) try {
       "Writes the synthetic image set (32 x 32 pixels, ten kinds of shapes) in CIFAR-10's binary format."};
   app.add_option("--output", output, "Directory for data_batch_*.bin, test_batch.bin and batches.meta.txt");
   app.add_option("--train", options.train, "Number of training images")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
-  app.add_option("--test", options.test, "Number of test images")
-      ->check(CLI::NonNegativeNumber)
+  app.add_option("--test", options.test, "Number of test images")->check(at_least(0))->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed; every seed gives other images")
+      ->check(at_least(0))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Seed; every seed gives other images")->capture_default_str();
   app.add_option("--preview", preview,
                  "Write a contact sheet of ten images of each class into this PPM file");
   app.require_option(1, 0);

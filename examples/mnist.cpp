@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "checks.h"
 #include "classification.h"
 #include "progress.h"
 #include <CLI/CLI.hpp>
@@ -78,12 +79,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Trains LeNet on MNIST."};
   app.add_option("--data", folder, "Folder with the four idx files, plain or gzipped")->required();
   app.add_option("--epochs", epochs, "Times through the training digits")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
-  app.add_option("--batch-size", batch_size, "Digits a step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--seed", seed, "Seed of everything random")->capture_default_str();
+  app.add_option("--batch-size", batch_size, "Digits a step")->check(at_least(1))->capture_default_str();
+  app.add_option("--seed", seed, "Seed of everything random")->check(at_least(0))->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
     run(folder, epochs, batch_size, seed);

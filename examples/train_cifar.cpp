@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "checks.h"
 #include "cifar_models.h"
 #include "classification.h"
 #include "learning_curves.h"
@@ -56,11 +57,9 @@ Settings read_options(int argc, char** argv) {
   app.add_option("--data", s.data, "Folder with CIFAR-10's binary files; without it a synthetic set is made");
   app.add_option("--model", s.model, "Network")->check(CLI::IsMember(model_names()))->capture_default_str();
   app.add_option("--epochs", s.epochs, "Times through the training images")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
-  app.add_option("--batch-size", s.batch_size, "Images a step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_option("--batch-size", s.batch_size, "Images a step")->check(at_least(1))->capture_default_str();
   app.add_option(
          "--optimizer", s.optimizer,
          "Optimiser (sgd is with Nesterov momentum; muon trains the filters, beside AdamW for the rest)")
@@ -69,7 +68,7 @@ Settings read_options(int argc, char** argv) {
   app.add_option(
          "--lr", s.lr,
          "Highest learning rate; by default one that suits the optimiser. With muon, AdamW has 1/20 of it")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   app.add_option("--schedule", s.schedule, "How the learning rate goes")
       ->check(CLI::IsMember(schedules))
       ->capture_default_str();
@@ -77,7 +76,7 @@ Settings read_options(int argc, char** argv) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--weight-decay", s.weight_decay, "Weight decay; by default 5e-4 for sgd, else 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   app.add_option("--label-smoothing", s.label_smoothing, "Share of the target spread over all classes")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
@@ -88,10 +87,11 @@ Settings read_options(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seed", s.seed,
                  "Seed of weights, order and augmentation; the same seed gives the same bits")
+      ->check(at_least(0))
       ->capture_default_str();
-  app.add_option("--threads", s.threads, "Threads; by default all cores")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", s.threads, "Threads; by default all cores")->check(at_least(0));
   app.add_option("--workers", s.workers, "Threads that prepare batches ahead")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   app.add_option("--conv-implementation", s.conv_implementation, "Convolution implementation for all passes")
       ->check(CLI::IsMember(ops::conv_implementations()));

@@ -1,17 +1,32 @@
-// Classifies volumes with Conv3d: AdrenalMNIST3D (MedMNIST) when its .npz file is given, else synthetic
-// voxels.
+// Classifies volumes with Conv3d: those of a MedMNIST3D set (AdrenalMNIST3D, for instance) when its .npz file
+// is given, else synthetic voxels.
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
+#include "checks.h"
 #include "classification.h"
 #include "progress.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
 using namespace pleat;
+namespace fs = std::filesystem;
 
 namespace {
 
+struct Settings {
+  std::string data;
+  int64_t epochs = 6;
+  int64_t batch_size = 32;
+  double lr = 2e-3;
+  int64_t size = 0;  ///< 0: 32, or for data the largest that it can be shrunk to below that
+  uint64_t seed = 1;
+  int threads = 0;
+};
+
+/// Volumes [N, 1, S, S, S] of bytes with classes [N].
 struct Volumes {
   data::TensorDataset train;
   data::TensorDataset test;
@@ -28,27 +43,61 @@ Tensor shrink(const Tensor& volumes, int64_t factor) {
   return cat(parts, 0);
 }
 
-Volumes read_volumes(const std::string& file, int64_t size) {
-  const io::NpzReader npz(file);
-  const auto part = [&](const std::string& name) {
-    const Tensor images = npz.read(name + "_images");
-    return data::TensorDataset(shrink(images, images.size(1) / size),
-                               flatten(npz.read(name + "_labels")).to(int64));
-  };
-  return {part("train"), part("test")};
+/// The .npz file at `path`, or the only one in that folder.
+fs::path npz_file(const fs::path& path) {
+  if (!fs::is_directory(path)) return path;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path))
+    if (entry.path().extension() == ".npz") files.push_back(entry.path());
+  if (files.size() != 1)
+    throw ValueError("--data " + path.string() + ": " + std::to_string(files.size()) +
+                     " .npz files in this folder; name the one to read");
+  return files[0];
 }
 
-/// Balls (0) and boxes (1) of equal volume on average, anywhere, in noise.
+/// The size that volumes of `given` voxels a side are shrunk to.
+int64_t shrunk_size(int64_t given, int64_t wanted) {
+  if (wanted == 0)
+    for (wanted = std::min<int64_t>(given, 32); given % wanted != 0;) --wanted;
+  if (wanted > given || given % wanted != 0)
+    throw ValueError("--size " + std::to_string(wanted) + " does not divide the data's " +
+                     std::to_string(given) + " voxels a side");
+  return wanted;
+}
+
+data::TensorDataset read_part(const io::NpzReader& npz, const std::string& name, int64_t size) {
+  const Tensor images = npz.read(name + "_images");
+  const Tensor labels = npz.read(name + "_labels");
+  if (images.rank() != 4 || images.dtype() != uint8 || images.size(0) == 0 || images.size(1) == 0 ||
+      images.size(2) != images.size(1) || images.size(3) != images.size(1))
+    throw ValueError("--data: " + name + "_images must be cubes [N, S, S, S] of bytes, got " +
+                     images.describe());
+  if (labels.numel() != images.size(0))
+    throw ValueError("--data: " + name + "_labels must be a class for each of " +
+                     std::to_string(images.size(0)) + " volumes, got " + labels.describe());
+  return data::TensorDataset(shrink(images, images.size(1) / shrunk_size(images.size(1), size)),
+                             flatten(labels).to(int64));
+}
+
+Volumes read_volumes(const fs::path& path, int64_t size) {
+  const fs::path file = npz_file(path);
+  std::cout << "reading " << file.string() << std::endl;
+  const io::NpzReader npz(file);
+  return {read_part(npz, "train", size), read_part(npz, "test", size)};
+}
+
+/// Balls (0) and cubes (1) of equal volume on average, anywhere, faintly in noise.
 data::TensorDataset make_volumes(int64_t count, int64_t size, uint64_t seed) {
   Generator generator(seed);
-  const Tensor noise = randint(0, 80, {count, 1, size, size, size}, generator).to(uint8);
-  const std::vector<double> draws = rand({count, 4}, {.dtype = float64}, generator).to_vector<double>();
+  const Tensor noise = randint(0, 100, {count, 1, size, size, size}, generator).to(uint8);
+  const std::vector<double> draws = rand({count, 5}, {.dtype = float64}, generator).to_vector<double>();
   std::vector<int64_t> labels;
   for (int64_t n = 0; n < count; ++n) {
-    const double* d = draws.data() + 4 * n;
+    const double* d = draws.data() + 5 * n;
     const double radius = static_cast<double>(size) * (0.18 + 0.12 * d[3]);
     const double range = static_cast<double>(size) - 2 * radius;
     const bool box = n % 2 == 1;
+    const auto contrast = static_cast<int>(60 + 60 * d[4]);
     const double reach = box ? radius * 0.806 : radius;  // a cube of the ball's volume
     uint8_t* voxel = noise.data<uint8_t>() + n * size * size * size;
     for (int64_t i = 0; i < size * size * size; ++i) {
@@ -57,14 +106,14 @@ data::TensorDataset make_volumes(int64_t count, int64_t size, uint64_t seed) {
       const double x = static_cast<double>(i % size) - radius - range * d[2];
       const bool inside = box ? std::abs(x) < reach && std::abs(y) < reach && std::abs(z) < reach
                               : x * x + y * y + z * z < reach * reach;
-      if (inside) voxel[i] = static_cast<uint8_t>(voxel[i] + 120);
+      if (inside) voxel[i] = static_cast<uint8_t>(voxel[i] + contrast);
     }
     labels.push_back(box ? 1 : 0);
   }
   return data::TensorDataset(noise, from_vector(labels));
 }
 
-nn::Sequential network(int64_t size) {
+nn::Sequential network(int64_t classes) {
   nn::Sequential net;
   int64_t in = 1;
   for (const int64_t out : {16, 32, 64}) {
@@ -74,34 +123,52 @@ nn::Sequential network(int64_t size) {
     net.add(nn::ReLU{});
     net.add(nn::MaxPool3d{{.kernel_size = 2}});
     in = out;
-    size /= 2;
   }
   net.add(nn::AdaptiveAvgPool3d{{.output_size = 1}});
   net.add(nn::Flatten{});
-  net.add(nn::Linear{{.in_features = in, .out_features = 2}});
+  net.add(nn::Linear{{.in_features = in, .out_features = classes}});
   return net;
 }
 
-void run(const std::string& file, int64_t epochs, int64_t size, uint64_t seed) {
-  manual_seed(seed);
-  const Volumes volumes = file.empty()
-                              ? Volumes{make_volumes(1000, size, seed), make_volumes(200, size, seed + 1000)}
-                              : read_volumes(file, size);
-  data::DataLoader train_loader(
-      volumes.train,
-      {.batch_size = 32, .shuffle = true, .seed = seed, .transforms = {data::normalize({0.2F}, {0.3F})}});
-  data::DataLoader test_loader(volumes.test,
-                               {.batch_size = 32, .transforms = {data::normalize({0.2F}, {0.3F})}});
-  nn::Sequential net = network(size);
-  optim::AdamW adam{net.parameters(), {.lr = 2e-3, .weight_decay = 0.01}};
-  optim::Schedule schedule{adam, optim::CosineAnnealingLR{.steps = epochs * train_loader.size()}};
+/// To mean 0 and deviation 1, as measured on the first volumes.
+data::Transform normalization(const data::TensorDataset& volumes) {
+  const Tensor some =
+      narrow(volumes.inputs(), 0, 0, std::min<int64_t>(volumes.size(), 200)).to(float32) / 255;
+  return data::normalize({mean(some).item<float>()}, {std::max(stddev(some).item<float>(), 1e-3F)});
+}
 
-  std::printf("%ld training and %ld test volumes of %ld voxels a side, %ld parameters\n",
-              static_cast<long>(volumes.train.size()), static_cast<long>(volumes.test.size()),
-              static_cast<long>(size), static_cast<long>(net.num_parameters()));
-  for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
+/// The share of the class that most volumes have: what an answer without a look at them would reach.
+double largest_share(const data::TensorDataset& volumes, int64_t classes) {
+  const Tensor counts = sum(one_hot(volumes.targets(), classes), 0);
+  return max(counts).item() / static_cast<double>(volumes.size());
+}
+
+void run(const Settings& s) {
+  if (s.threads > 0) set_num_threads(s.threads);
+  manual_seed(s.seed);
+  const int64_t side = s.size == 0 ? 32 : s.size;
+  const Volumes volumes =
+      s.data.empty() ? Volumes{make_volumes(1000, side, s.seed), make_volumes(200, side, s.seed + 1000)}
+                     : read_volumes(s.data, s.size);
+  const int64_t classes = max(volumes.train.targets()).item<int64_t>() + 1;
+  const data::Transform normal = normalization(volumes.train);
+  data::DataLoader train_loader(
+      volumes.train, {.batch_size = s.batch_size, .shuffle = true, .seed = s.seed, .transforms = {normal}});
+  data::DataLoader test_loader(volumes.test, {.batch_size = 32, .transforms = {normal}});
+  nn::Sequential net = network(classes);
+  optim::AdamW adam{net.parameters(), {.lr = s.lr, .weight_decay = 0.01}};
+  optim::Schedule schedule{adam, optim::CosineAnnealingLR{.steps = s.epochs * train_loader.size()}};
+
+  std::printf(
+      "%ld training and %ld test volumes of %ld voxels a side, %ld classes, %ld parameters, %d threads\n",
+      static_cast<long>(volumes.train.size()), static_cast<long>(volumes.test.size()),
+      static_cast<long>(volumes.train.inputs().size(2)), static_cast<long>(classes),
+      static_cast<long>(net.num_parameters()), num_threads());
+  std::printf("%.2f %% of the test volumes are of the most frequent class: less is worse than guessing\n",
+              100 * largest_share(volumes.test, classes));
+  for (int64_t epoch = 1; epoch <= s.epochs; ++epoch) {
     ClassificationScore score;
-    ProgressBar bar("epoch " + std::to_string(epoch), train_loader.size());
+    ProgressBar bar("epoch " + std::to_string(epoch) + "/" + std::to_string(s.epochs), train_loader.size());
     int64_t done = 0;
     for (const data::Batch& batch : train_loader) {
       const Tensor logits = net(batch.inputs);
@@ -113,10 +180,13 @@ void run(const std::string& file, int64_t epochs, int64_t size, uint64_t seed) {
       score.add(loss.detach(), logits.detach(), batch.targets);
       bar.update(++done, "loss " + std::to_string(score.loss()));
     }
+    const double seconds = bar.seconds();
     const ClassificationScore test = evaluate(net, test_loader);
-    std::printf("epoch %2ld  train loss %.4f  train accuracy %.2f %%  test accuracy %.2f %%  %.1f s\n",
-                static_cast<long>(epoch), score.loss(), 100 * score.accuracy(), 100 * test.accuracy(),
-                bar.seconds());
+    std::printf(
+        "epoch %2ld  train loss %.4f  train accuracy %.2f %%  test loss %.4f  test accuracy %.2f %%  %.1f "
+        "s\n",
+        static_cast<long>(epoch), score.loss(), 100 * score.accuracy(), test.loss(), 100 * test.accuracy(),
+        seconds);
     std::fflush(stdout);
   }
 }
@@ -124,22 +194,27 @@ void run(const std::string& file, int64_t epochs, int64_t size, uint64_t seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string file;
-  int64_t epochs = 6;
-  int64_t size = 32;
-  uint64_t seed = 1;
-  CLI::App app{"Trains a Conv3d network on AdrenalMNIST3D, or on synthetic voxels when --data is not given."};
-  app.add_option("--data", file, "adrenalmnist3d_64.npz of MedMNIST");
-  app.add_option("--epochs", epochs, "Times through the training volumes")
-      ->check(CLI::PositiveNumber)
+  Settings s;
+  CLI::App app{
+      "Trains a Conv3d network on volumes of MedMNIST3D, or on synthetic voxels when --data is not given."};
+  app.add_option("--data", s.data,
+                 "A MedMNIST3D .npz file (adrenalmnist3d_64.npz), or the folder that it is in");
+  app.add_option("--epochs", s.epochs, "Times through the training volumes")
+      ->check(at_least(1))
       ->capture_default_str();
-  app.add_option("--size", size, "Voxels a side after shrinking")
-      ->check(CLI::IsMember({16, 32, 64}))
+  app.add_option("--batch-size", s.batch_size, "Volumes a step")->check(at_least(1))->capture_default_str();
+  app.add_option("--lr", s.lr, "Learning rate at the start of its cosine")
+      ->check(at_least(0))
       ->capture_default_str();
-  app.add_option("--seed", seed, "Seed of everything random")->capture_default_str();
+  app.add_option(
+         "--size", s.size,
+         "Voxels a side, to which data is shrunk in whole blocks; by default 32 or the next smaller fit")
+      ->check(at_least(8));
+  app.add_option("--seed", s.seed, "Seed of everything random")->check(at_least(0))->capture_default_str();
+  app.add_option("--threads", s.threads, "Threads; by default all cores")->check(at_least(0));
   CLI11_PARSE(app, argc, argv);
   try {
-    run(file, epochs, size, seed);
+    run(s);
   } catch (const std::exception& error) {
     std::cerr << "voxels: " << error.what() << '\n';
     return 1;
