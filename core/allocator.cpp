@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
 #include <vector>
 
+#include "pleat/core/address_sanitizer.h"
 #include "pleat/core/format.h"
 
 namespace pleat {
@@ -39,34 +41,18 @@ class CachingAllocator {
  public:
   std::byte* take(int64_t size) {
     const int64_t bytes = rounded(size);
-    {
-      const std::lock_guard lock(mutex_);
-      ++statistics_.requests;
-      const auto found = free_.find(bytes);
-      if (found != free_.end() && !found->second.empty()) {
-        std::byte* block = found->second.back();
-        found->second.pop_back();
-        ++statistics_.hits;
-        statistics_.cached -= bytes;
-        count_allocated(bytes);
-        return block;
-      }
-    }
-    void* block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
-    if (block == nullptr) {
-      release();
-      block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
-    }
-    const std::lock_guard lock(mutex_);
-    check<OutOfMemoryError>(block != nullptr,
-                            "allocate: {} bytes cannot be had on the cpu; {} bytes are in use by tensors", bytes,
-                            statistics_.allocated);
-    count_allocated(bytes);
-    return static_cast<std::byte*>(block);
+    std::byte* block = block_of(bytes);
+    detail::allow_access(block, static_cast<std::size_t>(size));
+    // What nobody has written reads as NaN or -1 and shows in a result; a fresh page would read as zero.
+    if constexpr (PLEAT_ADDRESS_SANITIZER) std::memset(block, 0xFF, static_cast<std::size_t>(size));
+    detail::forbid_access(block + size, static_cast<std::size_t>(bytes - size));
+    return block;
   }
 
   void give_back(std::byte* block, int64_t size) noexcept {
     const int64_t bytes = rounded(size);
+    // Before anyone else can have it.
+    detail::forbid_access(block, static_cast<std::size_t>(bytes));
     {
       const std::lock_guard lock(mutex_);
       statistics_.allocated -= bytes;
@@ -114,6 +100,34 @@ class CachingAllocator {
   }
 
  private:
+  /// A block of `bytes`, from the cache or the system.
+  std::byte* block_of(int64_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++statistics_.requests;
+      const auto found = free_.find(bytes);
+      if (found != free_.end() && !found->second.empty()) {
+        std::byte* block = found->second.back();
+        found->second.pop_back();
+        ++statistics_.hits;
+        statistics_.cached -= bytes;
+        count_allocated(bytes);
+        return block;
+      }
+    }
+    void* block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
+    if (block == nullptr) {
+      release();
+      block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
+    }
+    const std::lock_guard lock(mutex_);
+    check<OutOfMemoryError>(block != nullptr,
+                            "allocate: {} bytes cannot be had on the cpu; {} bytes are in use by tensors", bytes,
+                            statistics_.allocated);
+    count_allocated(bytes);
+    return static_cast<std::byte*>(block);
+  }
+
   void count_allocated(int64_t bytes) {
     statistics_.allocated += bytes;
     statistics_.peak = std::max(statistics_.peak, statistics_.allocated);

@@ -1,9 +1,11 @@
 #include "pleat/core/allocator.h"
 
+#include <cmath>
 #include <cstdint>
 #include <thread>
 #include <vector>
 
+#include "pleat/core/address_sanitizer.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
@@ -91,3 +93,28 @@ TEST_CASE("threads allocate and free side by side", "[core]") {
   for (std::thread& thread : threads) thread.join();
   CHECK(allocator_statistics().allocated == before);
 }
+
+#if PLEAT_ADDRESS_SANITIZER
+TEST_CASE("AddressSanitizer knows what a block's owner may touch", "[core]") {
+  const std::byte* bytes = nullptr;
+  {
+    const auto block = allocate(1001);
+    bytes = block.get();
+    CHECK(__asan_address_is_poisoned(bytes) == 0);
+    CHECK(__asan_address_is_poisoned(bytes + 1000) == 0);
+    CHECK(__asan_address_is_poisoned(bytes + 1001) != 0);
+  }
+  CHECK(__asan_address_is_poisoned(bytes) != 0);
+
+  const auto larger = allocate(1023);  // from the cache
+  REQUIRE(larger.get() == bytes);
+  CHECK(__asan_address_is_poisoned(bytes + 1022) == 0);
+  CHECK(__asan_address_is_poisoned(bytes + 1023) != 0);
+}
+
+TEST_CASE("under AddressSanitizer, memory that nobody has written is not zero", "[core]") {
+  { const Tensor written = zeros({100}); }
+  const Tensor read = empty({100});
+  for (const float value : read.to_vector<float>()) CHECK(std::isnan(value));
+}
+#endif
