@@ -5,11 +5,14 @@
 #include <cstring>
 
 #include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/grid_copy.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/pinned_memory.h"
+#include "pleat/core/transfer.h"
 
 namespace pleat::ops {
 namespace {
@@ -54,9 +57,46 @@ bool copied_between_formats(const Tensor& to, const Tensor& from) {
   return true;
 }
 
+/// Whether both have the same elements in the same places of dense memory, so that a copy is one of bytes.
+bool lie_alike(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape() || !a.is_dense() || !b.is_dense()) return false;
+  for (std::size_t d = 0; d < a.shape().size(); ++d)
+    if (a.shape()[d] > 1 && a.strides()[d] != b.strides()[d]) return false;
+  return true;
+}
+
+/// Whether it takes no kernel to copy to, from or on a GPU, then done here.
+bool copied_by_transfer(const Tensor& to, const Tensor& from) {
+  const bool across = to.device() != from.device();
+  if (!across && (to.device().is_cpu() || to.impl().storage->bytes.get() == from.impl().storage->bytes.get()))
+    return false;
+  if (lie_alike(to, from))
+    cuda::transfer(to, from, false);
+  else if (across)
+    copy_into(to, to_device(from, to.device()));
+  else
+    return false;
+  return true;
+}
+
+/// Whether all bytes of the value are the same and it takes no kernel to set them on a GPU, then done here.
+bool filled_by_bytes(const Tensor& x, const Number& value) {
+  if (x.device().is_cpu() || !x.is_dense()) return false;
+  return dispatch(x.dtype(), [&]<class T>(Type<T>) {
+    const T element = value.to<T>();
+    std::array<unsigned char, sizeof(T)> bytes;
+    std::memcpy(bytes.data(), &element, sizeof(T));
+    if (std::any_of(bytes.begin(), bytes.end(), [&](unsigned char byte) { return byte != bytes[0]; }))
+      return false;
+    cuda::set_bytes(x, bytes[0]);
+    return true;
+  });
+}
+
 }  // namespace
 
 void copy_into(const Tensor& to, const Tensor& from) {
+  if (copied_by_transfer(to, from)) return;
   if (uses_grid(to.device())) return grid_copy(to, from);
   if (to.impl().storage->bytes.get() != from.impl().storage->bytes.get() && copied_between_formats(to, from))
     return;
@@ -88,12 +128,20 @@ Tensor to_format(const Tensor& x, MemoryFormat format) {
   return result;
 }
 
-Tensor to_device(const Tensor& x, Device device) {
+Tensor to_device(const Tensor& x, Device device, TransferOptions options) {
   if (x.device() == device) return x;
-  fail<DeviceError>("to: {} cannot go to {}: this is Pleat built without CUDA", x.describe(), device);
+  if (device.is_cuda()) cuda::check_device("to", device);
+  const Tensor from = x.is_dense() ? x : copy(x);
+  const bool pinned = device.is_cpu() && options.non_blocking;
+  Tensor result = pinned ? cuda::empty_pinned(x.shape(), x.dtype())
+                         : empty(x.shape(), {.dtype = x.dtype(), .device = device});
+  if (!from.is_contiguous()) result = result.as_strided(from.shape(), from.strides(), 0);
+  cuda::transfer(result, from, options.non_blocking);
+  return result;
 }
 
 void fill(const Tensor& x, const Number& value) {
+  if (filled_by_bytes(x, value)) return;
   if (uses_grid(x.device())) return grid_fill(x, value);
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
     const T element = value.to<T>();

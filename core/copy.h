@@ -5,8 +5,9 @@
 
 namespace pleat::ops {
 
-/// Copies the elements of `from` into `to`, converting the type and broadcasting to `to`'s shape; any strides.
-/// Floating to integer truncates, anything to bool asks "not 0". Throws ShapeError, DeviceError.
+/// Copies the elements of `from` into `to`, converting the type and broadcasting to `to`'s shape; any
+/// strides, any two devices. Floating to integer truncates, anything to bool asks "not 0". Throws ShapeError,
+/// DeviceError.
 void copy_into(const Tensor& to, const Tensor& from);
 
 /// A copy with storage of its own, in the memory order of `x` (row-major when `x` has gaps or overlaps).
@@ -18,8 +19,17 @@ Tensor cast(const Tensor& x, DType dtype);
 /// `x` itself when it lies in this format already, else a copy that does.
 Tensor to_format(const Tensor& x, MemoryFormat format);
 
-/// `x` itself when it is there already, else a copy on the device.
-Tensor to_device(const Tensor& x, Device device);
+struct TransferOptions {
+  /// Whether a copy between the CPU and a GPU may still be under way when the function returns. It is in
+  /// order on the GPU's current stream. A source in pinned memory (core/pinned_memory.h) must not be changed
+  /// before the copy is done; a result on the CPU is in pinned memory, and is to be read only then. Other
+  /// sources may be changed at once.
+  bool non_blocking = false;
+};
+
+/// `x` itself when it is there already, else a copy on the device, in the memory order of `x` (row-major when
+/// `x` has gaps). Throws DeviceError, saying how many there are, when there is no such device.
+Tensor to_device(const Tensor& x, Device device, TransferOptions options = {});
 
 /// Sets every element. Number as in core/number.h.
 void fill(const Tensor& x, const Number& value);

@@ -1,5 +1,3 @@
-#include "pleat/core/allocator.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +10,8 @@
 #include <vector>
 
 #include "pleat/core/address_sanitizer.h"
+#include "pleat/core/bytes.h"
+#include "pleat/core/device_allocator.h"
 #include "pleat/core/format.h"
 
 namespace pleat {
@@ -35,10 +35,48 @@ int64_t default_limit() {
   return pages > 0 && page > 0 ? pages / 8 * page : 512 * mebi;
 }
 
-/// Keeps freed blocks by size. Fresh pages have to be zeroed by the kernel at their first touch, which costs more
-/// than the arithmetic of a small convolution; a block from here has its pages already.
-class CachingAllocator {
+/// Keeps freed blocks by size. Fresh pages have to be zeroed by the kernel at their first touch, which costs
+/// more than the arithmetic of a small convolution; a block from here has its pages already.
+class CpuAllocator final : public DeviceAllocator {
  public:
+  std::shared_ptr<std::byte> allocate(int64_t size) override {
+    return {take(size), [this, size](std::byte* block) { give_back(block, size); }};
+  }
+
+  void release() override {
+    std::map<int64_t, std::vector<std::byte*>> blocks;
+    {
+      const std::lock_guard lock(mutex_);
+      blocks.swap(free_);
+      statistics_.cached = 0;
+    }
+    for (auto& [size, list] : blocks)
+      for (std::byte* block : list) std::free(block);
+  }
+
+  void set_limit(int64_t bytes) override {
+    {
+      const std::lock_guard lock(mutex_);
+      limit_ = bytes;
+      if (statistics_.cached <= limit_) return;
+    }
+    release();
+  }
+
+  AllocatorStatistics statistics() override {
+    const std::lock_guard lock(mutex_);
+    AllocatorStatistics result = statistics_;
+    result.reserved = result.allocated + result.cached;
+    return result;
+  }
+
+  void reset_peak() override {
+    const std::lock_guard lock(mutex_);
+    statistics_.peak = statistics_.allocated;
+    statistics_.peak_reserved = statistics_.allocated + statistics_.cached;
+  }
+
+ private:
   std::byte* take(int64_t size) {
     const int64_t bytes = rounded(size);
     std::byte* block = block_of(bytes);
@@ -68,38 +106,6 @@ class CachingAllocator {
     std::free(block);
   }
 
-  void release() {
-    std::map<int64_t, std::vector<std::byte*>> blocks;
-    {
-      const std::lock_guard lock(mutex_);
-      blocks.swap(free_);
-      statistics_.cached = 0;
-    }
-    for (auto& [size, list] : blocks)
-      for (std::byte* block : list) std::free(block);
-  }
-
-  void set_limit(int64_t bytes) {
-    check<ValueError>(bytes >= 0, "set_cache_limit: bytes must not be negative, got {}", bytes);
-    {
-      const std::lock_guard lock(mutex_);
-      limit_ = bytes;
-      if (statistics_.cached <= limit_) return;
-    }
-    release();
-  }
-
-  AllocatorStatistics statistics() {
-    const std::lock_guard lock(mutex_);
-    return statistics_;
-  }
-
-  void reset_peak() {
-    const std::lock_guard lock(mutex_);
-    statistics_.peak = statistics_.allocated;
-  }
-
- private:
   /// A block of `bytes`, from the cache or the system.
   std::byte* block_of(int64_t bytes) {
     {
@@ -117,13 +123,16 @@ class CachingAllocator {
     }
     void* block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
     if (block == nullptr) {
+      {
+        const std::lock_guard lock(mutex_);
+        ++statistics_.retries;
+      }
       release();
       block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
     }
     const std::lock_guard lock(mutex_);
-    check<OutOfMemoryError>(block != nullptr,
-                            "allocate: {} bytes cannot be had on the cpu; {} bytes are in use by tensors", bytes,
-                            statistics_.allocated);
+    check<OutOfMemoryError>(block != nullptr, "allocate: {} cannot be had on the cpu; tensors use {}",
+                            text_of_bytes(bytes), text_of_bytes(statistics_.allocated));
     count_allocated(bytes);
     return static_cast<std::byte*>(block);
   }
@@ -131,6 +140,8 @@ class CachingAllocator {
   void count_allocated(int64_t bytes) {
     statistics_.allocated += bytes;
     statistics_.peak = std::max(statistics_.peak, statistics_.allocated);
+    statistics_.peak_reserved =
+        std::max(statistics_.peak_reserved, statistics_.allocated + statistics_.cached);
   }
 
   std::mutex mutex_;
@@ -139,30 +150,11 @@ class CachingAllocator {
   int64_t limit_ = default_limit();
 };
 
-/// Never destroyed: tensors in static storage may outlive every other static.
-CachingAllocator& cpu_allocator() {
-  static auto* allocator = new CachingAllocator;
-  return *allocator;
-}
-
-CachingAllocator& allocator_of(Device device) {
-  check<DeviceError>(device.is_cpu(), "device {}: this is Pleat built without CUDA", device);
-  return cpu_allocator();
-}
-
 }  // namespace
 
-std::shared_ptr<std::byte> allocate(int64_t size, Device device) {
-  CachingAllocator& allocator = allocator_of(device);
-  check<ShapeError>(size >= 0, "allocate: size must not be negative, got {}", size);
-  check<OutOfMemoryError>(size <= (int64_t{1} << 50), "allocate: {} bytes cannot be had on {}", size, device);
-  std::byte* block = allocator.take(size);
-  return {block, [&allocator, size](std::byte* bytes) { allocator.give_back(bytes, size); }};
+DeviceAllocator& cpu_allocator() {
+  static auto* allocator = new CpuAllocator;
+  return *allocator;
 }
-
-AllocatorStatistics allocator_statistics(Device device) { return allocator_of(device).statistics(); }
-void reset_peak_statistics(Device device) { allocator_of(device).reset_peak(); }
-void empty_cache(Device device) { allocator_of(device).release(); }
-void set_cache_limit(int64_t bytes, Device device) { allocator_of(device).set_limit(bytes); }
 
 }  // namespace pleat

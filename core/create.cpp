@@ -121,7 +121,7 @@ template Tensor from_span(std::span<const double>, Shape, Device);
 
 Tensor from_vector(const std::vector<bool>& values, Shape shape, Device device) {
   const std::vector<uint8_t> bytes(values.begin(), values.end());
-  return ops::cast(from_vector(bytes, std::move(shape), device), boolean);
+  return ops::to_device(ops::cast(from_vector(bytes, std::move(shape)), boolean), device);
 }
 
 Tensor from_memory(void* data, Shape shape, DType dtype, std::shared_ptr<void> owner, Strides strides) {

@@ -30,6 +30,14 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+/// A GPU that this process can use no longer, for instance after a kernel read memory that is not its own. What was on it
+/// is lost, and every later call fails, too: end the process and start again from a checkpoint. Tensors on the CPU
+/// stay valid, so a checkpoint can still be written from them.
+class DeviceLostError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// An option whose value makes no sense: a stride of 0, a negative learning rate.
 class ValueError : public Error {
  public:

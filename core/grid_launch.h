@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 
 #include <cuda_runtime.h>
 
-#include "pleat/core/device.h"
-#include "pleat/core/error.h"
+#include "pleat/core/check_cuda.h"
+#include "pleat/core/cuda.h"
 
 namespace pleat {
 
@@ -26,9 +25,10 @@ template <class Functor>
 void launch_grid(const char* op, Device device, int64_t n, const Functor& functor) {
   constexpr int64_t most_blocks = (int64_t{1} << 31) - 1;
   const int64_t blocks = std::min<int64_t>((n + threads_per_block - 1) / threads_per_block, most_blocks);
-  grid_kernel<<<static_cast<unsigned>(blocks), threads_per_block>>>(n, functor);
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
-    throw DeviceError(std::string(op) + ": cannot run on " + name(device) + ": " + cudaGetErrorString(error));
+  const cuda::DeviceGuard guard(device);
+  const auto stream = static_cast<cudaStream_t>(cuda::current_stream(device).native());
+  grid_kernel<<<static_cast<unsigned>(blocks), threads_per_block, 0, stream>>>(n, functor);
+  cuda::check_launch(op);
 }
 
 }  // namespace pleat

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "pleat/core/copy.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/philox.h"
@@ -31,15 +32,15 @@ void for_each_element(int64_t n, Generator& generator, const Write& write) {
   });
 }
 
-/// Runs `generate` on a row-major tensor of the same shape and type, which is `tensor` itself where possible.
+/// Runs `generate` on a row-major tensor of the same shape on the CPU, which is `tensor` itself where possible.
 template <class Generate>
 void through_plain(const Tensor& tensor, const Generate& generate) {
-  const bool direct = tensor.is_contiguous() && !is_half(tensor.dtype());
+  const bool direct = tensor.device().is_cpu() && tensor.is_contiguous() && !is_half(tensor.dtype());
   const DType type = compute_dtype(tensor.dtype());
-  const Tensor plain = direct ? tensor : empty(tensor.shape(), {.dtype = type, .device = tensor.device()});
+  const Tensor plain = direct ? tensor : empty(tensor.shape(), {.dtype = type});
   generate(plain);
   if (direct) tensor.bump_version();
-  else ops::copy_into(tensor, plain);
+  else ops::copy_into(tensor, ops::cast(plain, tensor.dtype()));
 }
 
 void check_floating(const char* op, const Tensor& tensor) {
@@ -141,7 +142,7 @@ Tensor randperm(int64_t n, Generator& generator) {
 
 Tensor bernoulli(double p, Shape shape, Device device, Generator& generator) {
   check<ValueError>(p >= 0 && p <= 1, "bernoulli: the probability must be in [0, 1], got {}", p);
-  check<DeviceError>(device.is_cpu(), "bernoulli: this is Pleat built without CUDA, got {}", device);
+  if (device.is_cuda()) cuda::check_device("bernoulli", device);
   Tensor result = empty(std::move(shape), {.dtype = boolean});
   bool* out = result.data<bool>();
   const int64_t n = result.numel();
@@ -156,7 +157,7 @@ Tensor bernoulli(double p, Shape shape, Device device, Generator& generator) {
       for (int64_t j = 0; j < end; ++j) out[4 * block + j] = (words[static_cast<std::size_t>(j)] >> 8) < limit;
     }
   });
-  return result;
+  return ops::to_device(result, device);
 }
 
 }  // namespace pleat

@@ -24,15 +24,22 @@ else
 fi
 [[ -s $junit ]] || fail "no test ran"
 
-# A skipped test says why in a line "skipped: reason" of its output.
+# A skipped test says why in a line "skipped: reason" of its output; tests with the same reason share a line.
 awk '
   match($0, /<testcase name="[^"]*"/) { name = substr($0, RSTART + 16, RLENGTH - 17); skipped = 0 }
   /<skipped/ { skipped = 1 }
   skipped && match($0, /skipped: .*/) {
     reason = substr($0, RSTART + 9)
     sub(/<\/system-out>.*/, "", reason)
-    printf "skipped %s: %s\n", name, reason
+    if (!(reason in tests)) order[++reasons] = reason
+    names[reason] = names[reason] (tests[reason]++ ? "; " : "") name
     skipped = 0
+  }
+  END {
+    for (i = 1; i <= reasons; ++i) {
+      reason = order[i]
+      printf "skipped %s: %s\n", tests[reason] > 3 ? tests[reason] " tests" : names[reason], reason
+    }
   }' "$junit" | sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&apos;/'/g; s/&amp;/\&/g"
 
 # The attributes of <testsuite tests="27" failures="0" disabled="0" skipped="0" ...>.

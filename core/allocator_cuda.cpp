@@ -1,0 +1,40 @@
+#include <deque>
+
+#include "pleat/core/cuda.h"
+#include "pleat/core/cuda_memory.h"
+#include "pleat/core/device_allocator.h"
+
+namespace pleat {
+namespace {
+
+class GpuAllocator final : public DeviceAllocator {
+ public:
+  explicit GpuAllocator(Device device) : device_(device), memory_(device), cache_(memory_) {}
+
+  std::shared_ptr<std::byte> allocate(int64_t size) override {
+    return cache_.allocate(size, {device_.index, cuda::current_stream(device_).native()});
+  }
+  void release() override { cache_.release(); }
+  void set_limit(int64_t bytes) override { cache_.set_limit(bytes); }
+  AllocatorStatistics statistics() override { return cache_.statistics(); }
+  void reset_peak() override { cache_.reset_peak(); }
+
+ private:
+  Device device_;
+  cuda::GpuMemory memory_;
+  BlockCache cache_;
+};
+
+}  // namespace
+
+DeviceAllocator& cuda_allocator(Device device) {
+  cuda::check_device("allocate", device);
+  static auto* allocators = [] {
+    auto* all = new std::deque<GpuAllocator>;
+    for (int i = 0; i < cuda::device_count(); ++i) all->emplace_back(Device(DeviceType::cuda, i));
+    return all;
+  }();
+  return (*allocators)[static_cast<std::size_t>(device.index)];
+}
+
+}  // namespace pleat
