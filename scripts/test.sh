@@ -38,7 +38,7 @@ awk '
   END {
     for (i = 1; i <= reasons; ++i) {
       reason = order[i]
-      printf "skipped %s: %s\n", tests[reason] > 3 ? tests[reason] " tests" : names[reason], reason
+      printf "skipped %s: %s\n", (tests[reason] > 3 ? tests[reason] " tests" : names[reason]), reason
     }
   }' "$junit" | sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&apos;/'/g; s/&amp;/\&/g"
 
