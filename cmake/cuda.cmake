@@ -123,8 +123,11 @@ function(pleat_device_sources out)
     elseif(name MATCHES "_cuda\\.cpp$")
       set(wanted ${PLEAT_WITH_CUDA})
     elseif(name MATCHES "\\.cu$" AND NOT PLEAT_WITH_CUDA)
-      # Only tests run these on the CPU: compiling them fast is worth more.
-      set_source_files_properties(${file} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -O0)
+      set_source_files_properties(${file} PROPERTIES LANGUAGE CXX)
+      # Only tests run these on the CPU, except for those of a reference: compiling them fast is worth more.
+      if(NOT name STREQUAL "reference.cu")
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -O0)
+      endif()
     endif()
     if(wanted)
       list(APPEND chosen ${file})

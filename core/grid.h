@@ -29,16 +29,17 @@ class ForceGrid {
   ForceGrid& operator=(const ForceGrid&) = delete;
 };
 
-/// Calls `functor(i)` for i = 0 ... n-1, in any order, on the device's current stream.
+/// Calls `functor(i)` for i = 0 ... n-1, in any order, on the device's current stream. On the CPU a thread
+/// takes at least `grain` of them.
 template <class Functor>
-void grid_for(const char* op, Device device, int64_t n, const Functor& functor) {
+void grid_for(const char* op, Device device, int64_t n, const Functor& functor, int64_t grain = 1024) {
   if (n == 0) return;
 #if defined(__CUDACC__)
   if (device.is_cuda()) return launch_grid(op, device, n, functor);
 #endif
   (void)op;
   (void)device;
-  for_each_index(n, functor);
+  for_each_index(n, functor, grain);
 }
 
 }  // namespace pleat

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "pleat/core/format.h"
@@ -17,8 +19,10 @@ const std::string& policy_wish(ConvPass pass) {
 
 std::string supporting(const ConvProblem& problem, ConvPass pass) {
   std::vector<std::string_view> names;
-  for (const ConvImplementation* implementation : all_conv_implementations())
-    if (implementation->unsupported(problem, pass).empty()) names.push_back(implementation->name());
+  for (const ConvImplementation* implementation : all_conv_implementations()) {
+    const bool known = std::find(names.begin(), names.end(), implementation->name()) != names.end();
+    if (!known && implementation->unsupported(problem, pass).empty()) names.push_back(implementation->name());
+  }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -37,29 +41,32 @@ std::string_view name(ConvPass pass) {
 }
 
 const std::vector<const ConvImplementation*>& all_conv_implementations() {
-  static const std::vector<const ConvImplementation*> table = {&direct_conv(), &unfold_conv(),
-                                                               &reference_conv()};
+  static const std::vector<const ConvImplementation*> table = {&direct_conv(), &grid_unfold_conv(),
+                                                               &unfold_conv(), &reference_conv()};
   return table;
 }
 
 std::vector<std::string> conv_implementations() {
   std::vector<std::string> names;
   for (const ConvImplementation* implementation : all_conv_implementations())
-    names.emplace_back(implementation->name());
+    if (std::find(names.begin(), names.end(), implementation->name()) == names.end())
+      names.emplace_back(implementation->name());
   return names;
 }
 
 const ConvImplementation& choose_conv(const char* op, const ConvProblem& problem, ConvPass pass,
                                       const std::string& wish) {
   const std::string& wanted = wish.empty() ? policy_wish(pass) : wish;
+  // One name may stand for several, each for a device.
+  std::string reason;
   for (const ConvImplementation* implementation : all_conv_implementations()) {
     if (!wanted.empty() && implementation->name() != wanted) continue;
-    const std::string reason = implementation->unsupported(problem, pass);
+    reason = implementation->unsupported(problem, pass);
     if (reason.empty()) return *implementation;
-    check<ValueError>(wanted.empty(),
-                      "{}: implementation \"{}\" cannot compute the {} pass of {}: {}; these can: {}", op,
-                      wanted, name(pass), problem.describe(), reason, supporting(problem, pass));
   }
+  check<ValueError>(reason.empty(),
+                    "{}: implementation \"{}\" cannot compute the {} pass of {}: {}; these can: {}", op,
+                    wanted, name(pass), problem.describe(), reason, supporting(problem, pass));
   fail<ValueError>("{}: there is no implementation \"{}\"; for the {} pass of {} there are: {}", op, wanted,
                    name(pass), problem.describe(), supporting(problem, pass));
 }

@@ -52,5 +52,6 @@ const ConvImplementation& choose_conv(const char* op, const ConvProblem& problem
 const ConvImplementation& reference_conv();
 const ConvImplementation& direct_conv();
 const ConvImplementation& unfold_conv();
+const ConvImplementation& grid_unfold_conv();  ///< "unfold" on CUDA
 
 }  // namespace pleat::ops

@@ -6,9 +6,9 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/grid.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/matmul/gemm.h"
+#include "pleat/ops/matmul/device_gemm.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -21,6 +21,11 @@ decltype(auto) dispatch_product(const char* op, DType dtype, F&& f) {
   if (dtype == float64) return f(Type<double>{});
   if (is_floating(dtype)) return f(Type<float>{});
   return f(Type<int64_t>{});
+}
+
+void check_one_device(const char* op, const Tensor& a, const Tensor& b) {
+  check<DeviceError>(a.device() == b.device(), "{}: all tensors must be on one device, got {} and {}", op,
+                     a.device(), b.device());
 }
 
 /// How gemm reads the last two dimensions of a tensor.
@@ -60,52 +65,63 @@ std::optional<Tensor> fold_rows(const Tensor& x) {
   return x.as_strided({rows, x.shape()[rank - 1]}, {step, x.strides()[rank - 1]}, x.offset());
 }
 
-/// Element offset of matrix `index` of a tensor [batch..., rows, columns].
-int64_t batch_offset(const Tensor& x, int64_t index) {
-  int64_t offset = 0;
+/// The distance of one matrix to the next of a tensor [batch..., rows, columns], where all are equal.
+std::optional<int64_t> matrix_step(const Tensor& x) {
+  int64_t matrices = 1;
+  int64_t step = 0;
   for (std::size_t d = x.shape().size() - 2; d-- > 0;) {
-    offset += index % x.shape()[d] * x.strides()[d];
-    index /= x.shape()[d];
+    if (x.shape()[d] == 1) continue;
+    if (matrices == 1)
+      step = x.strides()[d];
+    else if (x.strides()[d] != step * matrices)
+      return std::nullopt;
+    matrices *= x.shape()[d];
   }
-  return offset;
+  return step;
+}
+
+/// cuBLAS, other than Eigen, takes no matrix whose rows share elements, as those of an expanded one do.
+Tensor without_overlap(const Tensor& x) {
+  const Layout layout = *find_layout(x);
+  const bool overlaps = layout.leading < x.size(layout.transposed ? -2 : -1);
+  return uses_grid(x.device()) && overlaps ? to_format(x, MemoryFormat::contiguous) : x;
 }
 
 /// out[i] = alpha a[i] b[i] (+ out[i]) for tensors [batch..., rows, columns] of one batch shape, all of type
 /// T, `out` row-major.
 template <class T>
-void multiply_batches(const Tensor& out, const Tensor& a, const Tensor& b, T alpha, bool accumulate) {
+void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, const Tensor& b_any, T alpha,
+                      bool accumulate) {
+  if (out.numel() == 0) return;
+  if (!matrix_step(a_any) || !matrix_step(b_any)) {
+    for (int64_t i = 0; i < out.size(0); ++i)
+      multiply_batches(op, select(out, 0, i), select(a_any, 0, i), select(b_any, 0, i), alpha, accumulate);
+    return;
+  }
+  const Tensor a = without_overlap(a_any);
+  const Tensor b = without_overlap(b_any);
   const Layout layout_a = *find_layout(a);
   const Layout layout_b = *find_layout(b);
   const int64_t m = out.size(-2);
   const int64_t n = out.size(-1);
-  const int64_t k = a.size(-1);
-  const auto product = [&](int64_t batch) {
-    gemm(Gemm<T>{.m = m,
-                 .n = n,
-                 .k = k,
-                 .a = a.data<T>() + batch_offset(a, batch),
-                 .lda = layout_a.leading,
-                 .transpose_a = layout_a.transposed,
-                 .b = b.data<T>() + batch_offset(b, batch),
-                 .ldb = layout_b.leading,
-                 .transpose_b = layout_b.transposed,
-                 .c = out.data<T>() + batch * m * n,
-                 .ldc = n,
-                 .accumulate = accumulate,
-                 .alpha = alpha});
-  };
-  if (out.numel() == 0) return;
-  const int64_t batches = out.numel() / (m * n);
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  const auto grain = static_cast<int64_t>(std::max(1.0, 65536 / std::max(work, 1.0)));
-  // A few large products divide themselves among the threads; the result is the same either way.
-  if (batches < num_threads()) {
-    for (int64_t batch = 0; batch < batches; ++batch) product(batch);
-  } else {
-    parallel_for(0, batches, grain, [&](int64_t first, int64_t last) {
-      for (int64_t batch = first; batch < last; ++batch) product(batch);
-    });
-  }
+  device_gemm(op, out.device(),
+              GemmBatch<T>{.first = {.m = m,
+                                     .n = n,
+                                     .k = a.size(-1),
+                                     .a = a.data<T>(),
+                                     .lda = layout_a.leading,
+                                     .transpose_a = layout_a.transposed,
+                                     .b = b.data<T>(),
+                                     .ldb = layout_b.leading,
+                                     .transpose_b = layout_b.transposed,
+                                     .c = out.data<T>(),
+                                     .ldc = n,
+                                     .accumulate = accumulate,
+                                     .alpha = alpha},
+                           .batch = out.numel() / (m * n),
+                           .a_step = *matrix_step(a),
+                           .b_step = *matrix_step(b),
+                           .c_step = m * n});
 }
 
 Shape batch_shape(const Tensor& x) { return Shape(x.shape().begin(), x.shape().end() - 2); }
@@ -130,11 +146,11 @@ Tensor multiply_matrices(const Tensor& a_any, const Tensor& b_any) {
     if (rows && find_layout(*rows)) {
       const Tensor matrix =
           b.as_strided({b.size(-2), n}, {b.strides()[b.shape().size() - 2], b.strides().back()}, b.offset());
-      multiply_batches<T>(view(out, {rows->size(0), n}), *rows, matrix, 1, false);
+      multiply_batches<T>("matmul", view(out, {rows->size(0), n}), *rows, matrix, 1, false);
       return out;
     }
   }
-  multiply_batches<T>(out, expand(a, with_matrix(batch, m, a.size(-1))),
+  multiply_batches<T>("matmul", out, expand(a, with_matrix(batch, m, a.size(-1))),
                       expand(b, with_matrix(batch, b.size(-2), n)), 1, false);
   return out;
 }
@@ -153,6 +169,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
       "matmul: the last size of the left and the {} of the right must be equal, got {} and {}: {} and {}",
       b.rank() == 1 ? "size" : "last but one", a.shape(), b.shape(), left.size(-1), right.size(-2));
   broadcast(batch_shape(left), batch_shape(right), "matmul");
+  check_one_device("matmul", a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
   const Tensor out = dispatch_product(
       "matmul", dtype, [&]<class T>(Type<T>) { return cast(multiply_matrices<T>(left, right), dtype); });
@@ -170,6 +187,8 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
   const Shape shape = {a.size(0), b.size(1)};
   check<ShapeError>(broadcast(input.shape(), shape, "addmm") == shape,
                     "addmm: the input {} does not broadcast to the product's {}", input.shape(), shape);
+  check_one_device("addmm", a, b);
+  check_one_device("addmm", a, input);
   const DType dtype = promote(input.dtype(), promote(a.dtype(), b.dtype()));
   check<DTypeError>(is_floating(dtype) || (options.beta.kind() != float64 && options.alpha.kind() != float64),
                     "addmm: beta and alpha must be integers for tensors of {}", dtype);
@@ -179,8 +198,8 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
     if (beta == T(1))
       copy_into(out, input);
     else if (beta != T(0))
-      multiply_into(out, input, scalar(options.beta, dtype_of<T>()));
-    multiply_batches<T>(out, readable(cast(a, dtype_of<T>())), readable(cast(b, dtype_of<T>())),
+      multiply_into(out, input, full({}, options.beta, {.dtype = dtype_of<T>(), .device = input.device()}));
+    multiply_batches<T>("addmm", out, readable(cast(a, dtype_of<T>())), readable(cast(b, dtype_of<T>())),
                         options.alpha.to<T>(), beta != T(0));
     return cast(out, dtype);
   });
@@ -195,6 +214,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check<ShapeError>(!bias.defined() || (bias.rank() == 1 && bias.size(0) == weight.size(0)),
                     "linear: the bias must be [{}], the first size of the weight {}, got {}", weight.size(0),
                     weight.shape(), bias.defined() ? bias.shape() : Shape());
+  check_one_device("linear", x, weight);
+  if (bias.defined()) check_one_device("linear", x, bias);
   DType dtype = promote(x.dtype(), weight.dtype());
   if (bias.defined()) dtype = promote(dtype, bias.dtype());
   Shape shape = x.shape();
@@ -204,7 +225,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const Tensor out = empty({rows, weight.size(0)}, {.dtype = dtype_of<T>(), .device = x.device()});
     if (bias.defined()) copy_into(out, bias);
     const Tensor flat = reshape(x, {rows, weight.size(1)});
-    multiply_batches<T>(out, readable(cast(flat, dtype_of<T>())),
+    multiply_batches<T>("linear", out, readable(cast(flat, dtype_of<T>())),
                         readable(transpose(cast(weight, dtype_of<T>()), 0, 1)), 1, bias.defined());
     return cast(view(out, shape), dtype);
   });

@@ -1,5 +1,5 @@
 #include "pleat/core/format.h"
-#include "pleat/core/host_device.h"
+#include "pleat/core/grid.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/rows.h"
 
@@ -133,31 +133,29 @@ struct BackwardWeight {
 class ReferenceConv : public ConvImplementation {
  public:
   std::string_view name() const override { return "reference"; }
-  std::string unsupported(const ConvProblem& problem, ConvPass) const override {
-    return problem.device.is_cpu() ? std::string() : std::string("it runs on the CPU");
-  }
+  std::string unsupported(const ConvProblem&, ConvPass) const override { return {}; }
   bool wants_rows() const override { return false; }
   int64_t workspace_bytes(const ConvProblem&, ConvPass) const override { return 0; }
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
     by_type(p, [&]<class T>(Type<T>) {
-      for_each_index(
-          y.numel(),
-          Forward<T>{p, View5<T>(x), View5<T>(w), bias.defined() ? bias.data<T>() : nullptr, View5<T>(y)},
-          16);
+      const T* const b = bias.defined() ? bias.data<T>() : nullptr;
+      grid_for("conv", p.device, y.numel(), Forward<T>{p, View5<T>(x), View5<T>(w), b, View5<T>(y)}, 16);
     });
   }
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     by_type(p, [&]<class T>(Type<T>) {
-      for_each_index(dx.numel(), BackwardInput<T>{p, View5<T>(dy), View5<T>(w), View5<T>(dx)}, 16);
+      grid_for("conv", p.device, dx.numel(), BackwardInput<T>{p, View5<T>(dy), View5<T>(w), View5<T>(dx)},
+               16);
     });
   }
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
     by_type(p, [&]<class T>(Type<T>) {
-      for_each_index(dw.numel(), BackwardWeight<T>{p, View5<T>(dy), View5<T>(x), View5<T>(dw)}, 1);
+      grid_for("conv", p.device, dw.numel(), BackwardWeight<T>{p, View5<T>(dy), View5<T>(x), View5<T>(dw)},
+               1);
     });
   }
 };
