@@ -35,13 +35,13 @@ struct ConvProblem {
 
   bool operator==(const ConvProblem&) const = default;
 
-  int64_t group_in() const { return in_channels / groups; }
-  int64_t group_out() const { return out_channels / groups; }
-  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-  int64_t input_pixels() const { return input[0] * input[1] * input[2]; }
-  int64_t output_pixels() const { return output[0] * output[1] * output[2]; }
+  constexpr int64_t group_in() const { return in_channels / groups; }
+  constexpr int64_t group_out() const { return out_channels / groups; }
+  constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  constexpr int64_t input_pixels() const { return input[0] * input[1] * input[2]; }
+  constexpr int64_t output_pixels() const { return output[0] * output[1] * output[2]; }
   /// Products of channels and taps that make one output: the depth of the matrix product.
-  int64_t depth() const { return group_in() * taps(); }
+  constexpr int64_t depth() const { return group_in() * taps(); }
   /// Floating-point operations of one pass, padding taps counted: 2 N K P C/g R.
   int64_t flops() const { return 2 * batch * out_channels * output_pixels() * depth(); }
 

@@ -1,33 +1,12 @@
 #include "pleat/ops/norm/batch_norm.h"
 
-#include <cmath>
-
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/norm/implementation.h"
+#include "pleat/ops/norm/running_statistics.h"
 
 namespace pleat::ops {
-namespace {
-
-/// r <- (1 - momentum) r + momentum * batch.
-void update_running(const Tensor& running, const Tensor& batch, double momentum, double factor) {
-  const Tensor next = copy(cast(running, float64));
-  double* r = next.data<double>();
-  const double* b = batch.data<double>();
-  for (int64_t c = 0; c < next.numel(); ++c) r[c] += momentum * (b[c] * factor - r[c]);
-  copy_into(running, next);
-}
-
-Tensor reciprocal_deviation(const Tensor& variance, double eps) {
-  const Tensor rstd = empty(variance.shape(), {.dtype = float64});
-  for (int64_t c = 0; c < rstd.numel(); ++c)
-    rstd.data<double>()[c] = 1 / std::sqrt(variance.data<double>()[c] + eps);
-  return rstd;
-}
-
-}  // namespace
-
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
                                    const BatchNormOptions& options, const char* op) {

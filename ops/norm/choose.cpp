@@ -29,8 +29,8 @@ const std::string& policy_wish(BatchNormPass pass) {
 }  // namespace
 
 std::span<const BatchNormImplementation* const> batch_norm_implementations() {
-  static const std::array<const BatchNormImplementation*, 2> all{&cpu_native_batch_norm(),
-                                                                 &cpu_reference_batch_norm()};
+  static const std::array<const BatchNormImplementation*, 3> all{
+      &grid_native_batch_norm(), &cpu_native_batch_norm(), &reference_batch_norm()};
   return all;
 }
 
@@ -42,7 +42,8 @@ const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNorm
   for (const BatchNormImplementation* one : batch_norm_implementations()) {
     const std::string why = one->unsupported(problem);
     if (why.empty() && (name.empty() || name == one->name())) return *one;
-    if (why.empty()) able += fmt::format("{}{}", able.empty() ? "" : ", ", one->name());
+    if (why.empty() && able.find(one->name()) == std::string::npos)
+      able += fmt::format("{}{}", able.empty() ? "" : ", ", one->name());
     if (name == one->name()) reason = why;
   }
   if (name.empty()) fail<DeviceError>("{}: no implementation for {}", op, problem.describe());

@@ -34,7 +34,8 @@ class BatchNormImplementation {
 };
 
 const BatchNormImplementation& cpu_native_batch_norm();
-const BatchNormImplementation& cpu_reference_batch_norm();
+const BatchNormImplementation& grid_native_batch_norm();  ///< "native" on CUDA
+const BatchNormImplementation& reference_batch_norm();
 
 /// All there are, best first.
 std::span<const BatchNormImplementation* const> batch_norm_implementations();

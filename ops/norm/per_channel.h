@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pleat/core/copy.h"
+#include "pleat/core/create.h"
 #include "pleat/core/tensor.h"
 
 namespace pleat::ops {
@@ -12,6 +13,12 @@ namespace pleat::ops {
 inline std::vector<double> per_channel(const Tensor& t, int64_t channels, double otherwise) {
   return t.defined() ? t.to_vector<double>()
                      : std::vector<double>(static_cast<std::size_t>(channels), otherwise);
+}
+
+/// The same as a tensor [channels] float64 on the device, dense.
+inline Tensor per_channel_on(const Tensor& t, int64_t channels, double otherwise, Device device) {
+  if (!t.defined()) return full({channels}, otherwise, {.dtype = float64, .device = device});
+  return to_format(cast(t, float64), MemoryFormat::contiguous);
 }
 
 }  // namespace pleat::ops
