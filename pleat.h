@@ -42,6 +42,7 @@
 #include "pleat/core/parallel.h"
 #include "pleat/core/philox.h"
 #include "pleat/core/pinned_memory.h"
+#include "pleat/core/precision.h"
 #include "pleat/core/random.h"
 #include "pleat/core/required.h"
 #include "pleat/core/shape.h"

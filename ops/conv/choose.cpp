@@ -41,15 +41,16 @@ std::string_view name(ConvPass pass) {
 }
 
 const std::vector<const ConvImplementation*>& all_conv_implementations() {
-  static const std::vector<const ConvImplementation*> table = {&direct_conv(), &grid_unfold_conv(),
-                                                               &unfold_conv(), &reference_conv()};
+  static const std::vector<const ConvImplementation*> table = {
+      &direct_conv(), &cudnn_conv(), &grid_unfold_conv(), &unfold_conv(), &reference_conv()};
   return table;
 }
 
-std::vector<std::string> conv_implementations() {
+std::vector<std::string> conv_implementations(Device device) {
   std::vector<std::string> names;
   for (const ConvImplementation* implementation : all_conv_implementations())
-    if (std::find(names.begin(), names.end(), implementation->name()) == names.end())
+    if (implementation->runs_on(device) &&
+        std::find(names.begin(), names.end(), implementation->name()) == names.end())
       names.emplace_back(implementation->name());
   return names;
 }

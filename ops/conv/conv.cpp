@@ -49,11 +49,11 @@ struct Call {
 
   Call(const char* op_, const ConvProblem& problem_, ConvPass pass, const std::string& wish)
       : op(op_), problem(problem_), solved(problem_), implementation(choose_conv(op_, problem_, pass, wish)) {
-    solved.dtype = compute_dtype(problem.dtype);
+    if (!implementation.takes_half()) solved.dtype = compute_dtype(problem.dtype);
     if (rows()) solved = reduce(solved);
   }
 
-  bool rows() const { return implementation.wants_rows(); }
+  bool rows() const { return implementation.wants_rows(problem); }
 
   Tensor operand(const Tensor& t, const Shape& reduced) const {
     const Tensor typed = cast(t, solved.dtype);

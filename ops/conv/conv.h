@@ -27,7 +27,7 @@ Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weig
 /// The gradient [K] of the bias: dy summed over all but the channels.
 Tensor conv_backward_bias(const Tensor& dy);
 
-/// Names that `implementation` takes, the preferred first.
-std::vector<std::string> conv_implementations();
+/// Names that `implementation` takes on a device, the preferred first.
+std::vector<std::string> conv_implementations(Device device = {});
 
 }  // namespace pleat::ops

@@ -261,13 +261,14 @@ class DirectConv : public ConvImplementation {
  public:
   std::string_view name() const override { return "direct"; }
 
+  bool runs_on(Device device) const override { return device.is_cpu(); }
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     if (!problem.device.is_cpu()) return "it runs on the CPU";
     const bool able = problem.groups == 1 || is_depthwise(problem);
     return able ? std::string()
                 : std::string("it needs groups = 1, or as many groups as input and output channels");
   }
-  bool wants_rows() const override { return true; }
+  bool wants_rows(const ConvProblem&) const override { return true; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     const int64_t element = size_of(compute_dtype(p.dtype));

@@ -238,10 +238,11 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
 class UnfoldConv : public ConvImplementation {
  public:
   std::string_view name() const override { return "unfold"; }
+  bool runs_on(Device device) const override { return device.is_cpu(); }
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     return problem.device.is_cpu() ? std::string() : std::string("it runs on the CPU");
   }
-  bool wants_rows() const override { return true; }
+  bool wants_rows(const ConvProblem&) const override { return true; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     const int64_t element = size_of(compute_dtype(p.dtype));

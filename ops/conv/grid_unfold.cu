@@ -189,7 +189,8 @@ struct SumParts {
 
 constexpr const char* op = "conv";
 
-/// Calls `f(std::integral_constant<std::size_t, width>{})` with the number of channels of `data` moved at once.
+/// Calls `f(std::integral_constant<std::size_t, width>{})` with the number of channels of `data` moved at
+/// once.
 template <class T, class F>
 void by_width(const ConvProblem& p, const T* data, F f) {
   constexpr std::size_t wide = 16 / sizeof(T);
@@ -340,10 +341,11 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
 class GridUnfoldConv : public ConvImplementation {
  public:
   std::string_view name() const override { return "unfold"; }
+  bool runs_on(Device device) const override { return uses_grid(device); }
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     return uses_grid(problem.device) ? std::string() : std::string("it runs on CUDA");
   }
-  bool wants_rows() const override { return true; }
+  bool wants_rows(const ConvProblem&) const override { return true; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     const int64_t element = size_of(compute_dtype(p.dtype));

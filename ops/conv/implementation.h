@@ -23,9 +23,13 @@ class ConvImplementation {
  public:
   virtual ~ConvImplementation() = default;
   virtual std::string_view name() const = 0;
+  /// Whether it can compute anything on a device like this one.
+  virtual bool runs_on(Device device) const = 0;
   /// Empty when it can compute this pass of the problem, else the reason why not.
   virtual std::string unsupported(const ConvProblem& problem, ConvPass pass) const = 0;
-  virtual bool wants_rows() const = 0;
+  virtual bool wants_rows(const ConvProblem& problem) const = 0;
+  /// Whether it computes half types itself; for others they are converted to float32.
+  virtual bool takes_half() const { return false; }
   /// Bytes it needs beside operands and result while it runs on `num_threads()` threads.
   virtual int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const = 0;
 
@@ -53,5 +57,6 @@ const ConvImplementation& reference_conv();
 const ConvImplementation& direct_conv();
 const ConvImplementation& unfold_conv();
 const ConvImplementation& grid_unfold_conv();  ///< "unfold" on CUDA
+const ConvImplementation& cudnn_conv();
 
 }  // namespace pleat::ops

@@ -60,6 +60,11 @@ struct ConvPolicyOptions {
   std::string implementation = {};
   std::string backward_input_implementation = {};
   std::string backward_weight_implementation = {};
+  /// Only what gives the same bits at each run. All of Pleat's own implementations do; some of cuDNN's do
+  /// not.
+  bool deterministic = false;
+  /// Bytes that cuDNN may use beside the operands.
+  int64_t workspace_limit = int64_t{1} << 30;
 };
 
 /// Sets the policy of this thread for a scope: `ConvPolicy guard{{.implementation = "reference"}};`

@@ -1,6 +1,12 @@
-#include "pleat/core/format.h"
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
 #include "pleat/core/grid.h"
 #include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/reference_check.h"
 #include "pleat/ops/conv/rows.h"
 
 /// The formulas of ops/conv/problem.h as they stand, one result element at a time, through any strides. Slow
@@ -8,20 +14,6 @@
 
 namespace pleat::ops {
 namespace {
-
-/// Elements of a five-dimensional tensor, by index.
-template <class T>
-struct View5 {
-  T* data;
-  int64_t strides[5];
-
-  explicit View5(const Tensor& t) : data(t.data<T>()) {
-    for (std::size_t d = 0; d < 5; ++d) strides[d] = t.strides()[d];
-  }
-  PLEAT_HOST_DEVICE T& at(int64_t a, int64_t b, int64_t d, int64_t h, int64_t w) const {
-    return data[a * strides[0] + b * strides[1] + d * strides[2] + h * strides[3] + w * strides[4]];
-  }
-};
 
 /// The index of a result element in five dimensions.
 struct Index5 {
@@ -36,6 +28,23 @@ struct Index5 {
   }
 };
 
+/// Elements of a five-dimensional tensor, by index.
+template <class T>
+struct View5 {
+  T* data;
+  int64_t strides[5];
+
+  explicit View5(const Tensor& t) : data(t.data<T>()) {
+    for (std::size_t d = 0; d < 5; ++d) strides[d] = t.strides()[d];
+  }
+  PLEAT_HOST_DEVICE T& at(int64_t a, int64_t b, int64_t d, int64_t h, int64_t w) const {
+    return data[a * strides[0] + b * strides[1] + d * strides[2] + h * strides[3] + w * strides[4]];
+  }
+  PLEAT_HOST_DEVICE T& at(const Index5& index) const {
+    return at(index.i[0], index.i[1], index.i[2], index.i[3], index.i[4]);
+  }
+};
+
 template <class T>
 struct Forward {
   ConvProblem p;
@@ -43,7 +52,7 @@ struct Forward {
   const T* bias;
   View5<T> y;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t linear) const {
+  PLEAT_HOST_DEVICE T value(int64_t linear) const {
     const Index5 at(linear, p.out_channels, p.output);
     const int64_t k = at.i[1];
     const int64_t first = k / p.group_out() * p.group_in();
@@ -62,8 +71,13 @@ struct Forward {
         }
       }
     }
-    y.at(at.i[0], k, at.i[2], at.i[3], at.i[4]) = total;
+    return total;
   }
+
+  PLEAT_HOST_DEVICE T& element(int64_t linear) const {
+    return y.at(Index5(linear, p.out_channels, p.output));
+  }
+  PLEAT_HOST_DEVICE void operator()(int64_t linear) const { element(linear) = value(linear); }
 };
 
 /// The output whose window has input position `i` at tap `r`, or -1.
@@ -79,7 +93,7 @@ struct BackwardInput {
   ConvProblem p;
   View5<T> dy, w, dx;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t linear) const {
+  PLEAT_HOST_DEVICE T value(int64_t linear) const {
     const Index5 at(linear, p.in_channels, p.input);
     const int64_t c = at.i[1] % p.group_in();
     const int64_t first = at.i[1] / p.group_in() * p.group_out();
@@ -98,8 +112,11 @@ struct BackwardInput {
         }
       }
     }
-    dx.at(at.i[0], at.i[1], at.i[2], at.i[3], at.i[4]) = total;
+    return total;
   }
+
+  PLEAT_HOST_DEVICE T& element(int64_t linear) const { return dx.at(Index5(linear, p.in_channels, p.input)); }
+  PLEAT_HOST_DEVICE void operator()(int64_t linear) const { element(linear) = value(linear); }
 };
 
 template <class T>
@@ -107,7 +124,7 @@ struct BackwardWeight {
   ConvProblem p;
   View5<T> dy, x, dw;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t linear) const {
+  PLEAT_HOST_DEVICE T value(int64_t linear) const {
     const Index5 at(linear, p.group_in(), p.kernel);
     const int64_t k = at.i[0];
     const int64_t c = k / p.group_out() * p.group_in() + at.i[1];
@@ -126,15 +143,51 @@ struct BackwardWeight {
           }
         }
       }
-    dw.at(k, at.i[1], at.i[2], at.i[3], at.i[4]) = total;
+    return total;
+  }
+
+  PLEAT_HOST_DEVICE T& element(int64_t linear) const { return dw.at(Index5(linear, p.group_in(), p.kernel)); }
+  PLEAT_HOST_DEVICE void operator()(int64_t linear) const { element(linear) = value(linear); }
+};
+
+/// The square of a sample's error, and of the sample.
+template <class F>
+struct CompareSample {
+  F pass;
+  int64_t samples, elements;
+  double* squares;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t linear = i * elements / samples;
+    const double reference = pass.value(linear);
+    const double error = pass.element(linear) - reference;
+    squares[2 * i] = error * error;
+    squares[2 * i + 1] = reference * reference;
   }
 };
+
+template <class F>
+double sampled_error(const ConvProblem& p, const F& pass, int64_t elements) {
+  const int64_t samples = std::min<int64_t>(elements, 4096);
+  const Tensor squares = empty({samples, 2}, {.dtype = float64, .device = p.device});
+  grid_for("conv", p.device, samples, CompareSample<F>{pass, samples, elements, squares.data<double>()}, 1);
+  const std::vector<double> numbers = squares.to_vector<double>();
+  double error = 0;
+  double reference = 0;
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    error += numbers[i];
+    reference += numbers[i + 1];
+  }
+  if (error == 0) return 0;
+  return std::sqrt(error / reference);
+}
 
 class ReferenceConv : public ConvImplementation {
  public:
   std::string_view name() const override { return "reference"; }
+  bool runs_on(Device) const override { return true; }
   std::string unsupported(const ConvProblem&, ConvPass) const override { return {}; }
-  bool wants_rows() const override { return false; }
+  bool wants_rows(const ConvProblem&) const override { return false; }
   int64_t workspace_bytes(const ConvProblem&, ConvPass) const override { return 0; }
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
@@ -161,6 +214,24 @@ class ReferenceConv : public ConvImplementation {
 };
 
 }  // namespace
+
+double reference_error(const ConvProblem& p, ConvPass pass, const Tensor& x, const Tensor& w,
+                       const Tensor& y) {
+  // float64 holds every other floating type exactly.
+  const Tensor wide_x = cast(x, float64);
+  const Tensor wide_w = cast(w, float64);
+  const Tensor wide_y = cast(y, float64);
+  const View5<double> input(wide_x), weight(wide_w), output(wide_y);
+  switch (pass) {
+    case ConvPass::forward:
+      return sampled_error(p, Forward<double>{p, input, weight, nullptr, output}, y.numel());
+    case ConvPass::backward_input:
+      return sampled_error(p, BackwardInput<double>{p, output, weight, input}, x.numel());
+    case ConvPass::backward_weight:
+      break;
+  }
+  return sampled_error(p, BackwardWeight<double>{p, output, input, weight}, w.numel());
+}
 
 const ConvImplementation& reference_conv() {
   static const ReferenceConv implementation;

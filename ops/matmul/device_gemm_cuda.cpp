@@ -6,7 +6,7 @@
 
 #include "pleat/core/cuda.h"
 #include "pleat/core/cuda_handles.h"
-#include "pleat/core/format.h"
+#include "pleat/core/precision.h"
 #include "pleat/ops/matmul/device_gemm.h"
 
 /// cuBLAS knows column-major matrices only. A row-major matrix read by columns is its transposed, so that C =
@@ -18,6 +18,18 @@ namespace {
 /// cuBLAS wants every leading dimension to be at least a row of the matrix, also where there is one row only.
 int64_t leading(int64_t given, int64_t row) { return std::max(given, std::max<int64_t>(row, 1)); }
 
+cublasComputeType_t compute_type(Precision precision) {
+  switch (precision) {
+    case Precision::highest:
+      return CUBLAS_COMPUTE_32F;
+    case Precision::high:
+      return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case Precision::medium:
+      break;
+  }
+  return CUBLAS_COMPUTE_32F_FAST_16BF;
+}
+
 template <class T>
 void multiply(const char* op, Device device, const GemmBatch<T>& products) {
   const Gemm<T>& p = products.first;
@@ -27,8 +39,7 @@ void multiply(const char* op, Device device, const GemmBatch<T>& products) {
   const int64_t ldc = leading(p.ldc, p.n);
   constexpr bool is_double = std::is_same_v<T, double>;
   const cudaDataType_t type = is_double ? CUDA_R_64F : CUDA_R_32F;
-  // Without tensor-core formats of fewer bits: float32 products are float32 (ops/matmul/matmul.h).
-  const cublasComputeType_t compute = is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+  const cublasComputeType_t compute = is_double ? CUBLAS_COMPUTE_64F : compute_type(float32_precision());
   const T alpha = p.k == 0 ? T(0) : p.alpha;
   const T beta = p.accumulate ? T(1) : T(0);
   const cuda::DeviceGuard guard(device);
