@@ -107,7 +107,8 @@ build_release() {
   [[ ${CI:-} == true ]] && werror=ON
   find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
   say "configure"
-  (cd "$root" && CXX=$compiler quietly configure cmake --preset release "-DPLEAT_WERROR=${PLEAT_WERROR:-$werror}")
+  (cd "$root" && CXX=$compiler quietly configure cmake --preset release "-DPLEAT_WERROR=${PLEAT_WERROR:-$werror}" \
+    "-DPLEAT_CUDA=${PLEAT_CUDA:-AUTO}")
   say "build $*"
   # A terminal gets Ninja's own status line, a file a few lines.
   if [[ -t 1 ]]; then
