@@ -216,6 +216,7 @@ TEST_CASE("Upsample and Identity", "[nn]") {
   CHECK(to(zeros({1, 2, 5, 5})).shape() == Shape{1, 2, 3, 4});
   CHECK(to.options_text() == "size=(3, 4), mode=linear, align_corners=true");
   CHECK(up.options_text() == "scale_factor=(2), mode=nearest");
+  CHECK(nn::Upsample{{.scale_factor = {2, 1.5}}}.options_text() == "scale_factor=(2, 1.5), mode=nearest");
   const Tensor x = ones({2});
   CHECK(&nn::Identity()(x).impl() == &x.impl());
 }
