@@ -31,6 +31,7 @@ struct GridOffsets {
   std::array<FastDivider, max_grid_dims> size{};
   std::array<std::array<int64_t, N>, max_grid_dims> step{};
 
+  GridOffsets() = default;
   explicit GridOffsets(const ElementwiseLoop& loop) : dims(static_cast<int>(loop.dims.size())) {
     for (std::size_t d = 0; d < loop.dims.size(); ++d) {
       size[d] = FastDivider(loop.dims[d].size);

@@ -21,14 +21,21 @@ __global__ void __launch_bounds__(threads_per_block) grid_kernel(int64_t n, cons
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) functor(i);
 }
 
-template <class Functor>
-void launch_grid(const char* op, Device device, int64_t n, const Functor& functor) {
+/// Launches `blocks` blocks of threads, or as many as a grid can have.
+template <class... Parameters, class... Args>
+void launch_blocks(const char* op, Device device, int64_t blocks, void (*kernel)(Parameters...),
+                   const Args&... args) {
   constexpr int64_t most_blocks = (int64_t{1} << 31) - 1;
-  const int64_t blocks = std::min<int64_t>((n + threads_per_block - 1) / threads_per_block, most_blocks);
   const cuda::DeviceGuard guard(device);
   const auto stream = static_cast<cudaStream_t>(cuda::current_stream(device).native());
-  grid_kernel<<<static_cast<unsigned>(blocks), threads_per_block, 0, stream>>>(n, functor);
+  kernel<<<static_cast<unsigned>(std::min(blocks, most_blocks)), threads_per_block, 0, stream>>>(args...);
   cuda::check_launch(op);
+}
+
+template <class Functor>
+void launch_grid(const char* op, Device device, int64_t n, const Functor& functor) {
+  launch_blocks(op, device, (n + threads_per_block - 1) / threads_per_block, &grid_kernel<Functor>, n,
+                functor);
 }
 
 }  // namespace pleat

@@ -7,6 +7,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/ops/elementwise/grid_map.h"
+#include "pleat/ops/elementwise/map_arrays.h"
 
 /// How an elementwise operation is written: a functor over single elements, in a header of its own that the
 /// CPU and the grid share. On the CPU it is instantiated for the types it computes in and mapped over plain
@@ -17,36 +18,6 @@
 /// kernels for them.
 
 namespace pleat::ops {
-
-// Arrays may be the same one (in place), but never overlap otherwise: iterations are independent.
-#if defined(__clang__)
-#define PLEAT_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define PLEAT_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
-#else
-#define PLEAT_INDEPENDENT_ITERATIONS
-#endif
-
-/// y[i] = f(in[i]...).
-template <class Out, class F, class... In>
-void map_inputs(Out* y, int64_t n, const F& f, const In*... in) {
-  PLEAT_INDEPENDENT_ITERATIONS
-  for (int64_t i = 0; i < n; ++i) y[i] = f(in[i]...);
-}
-template <class Out, class A, class F>
-void map(Out* y, const A* a, int64_t n, const F& f) {
-  map_inputs(y, n, f, a);
-}
-template <class Out, class A, class B, class F>
-void map(Out* y, const A* a, const B* b, int64_t n, const F& f) {
-  map_inputs(y, n, f, a, b);
-}
-template <class Out, class A, class B, class C, class F>
-void map(Out* y, const A* a, const B* b, const C* c, int64_t n, const F& f) {
-  map_inputs(y, n, f, a, b, c);
-}
-
-#undef PLEAT_INDEPENDENT_ITERATIONS
 
 /// Kernels read bools as the bytes they are: loops that choose by a byte are vectorised, by a bool they are
 /// not.

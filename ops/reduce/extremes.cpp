@@ -1,4 +1,4 @@
-#include "pleat/core/create.h"
+#include "pleat/ops/reduce/extremes_functors.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
@@ -20,83 +20,18 @@ template <bool larger>
 Tensor extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
   const Plan plan = plan_of_elements(op, x, dims, keepdim);
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
-    return reduce_to<T>(Fold<ExtremeStep<T, larger>>{}, plan, x, x.dtype(), [](T best) { return best; });
+    return reduce_to(op, Fold<ExtremeStep<T, larger>>{}, plan, x, x.dtype(), AsIs<T>{});
   });
 }
-
-/// The best element and the index of its first occurrence.
-template <class T, bool larger>
-struct Arg {
-  using In = T;
-  struct State {
-    T value;
-    int64_t index;
-  };
-  static constexpr bool uses_index = true;
-  static constexpr int64_t none = -1;
-
-  State empty() const { return {ExtremeStep<T, larger>::worst(), none}; }
-
-  void merge(State& into, const State& other) const {
-    if (other.index == none) return;
-    const bool into_nan = into.value != into.value;
-    const bool other_nan = other.value != other.value;
-    const bool equal = into.value == other.value || (into_nan && other_nan);
-    const bool better =
-        !into_nan && (other_nan || (larger ? other.value > into.value : other.value < into.value));
-    if (into.index == none || better || (equal && other.index < into.index)) into = other;
-  }
-
-  State row(const T* x, int64_t n, int64_t first) const {
-    // The value is found at full speed; only then a search for its place, which ends early.
-    const T best = Fold<ExtremeStep<T, larger>>{}.row(x, n, first);
-    int64_t i = 0;
-    if (best != best)
-      while (x[i] == x[i]) ++i;
-    else
-      while (x[i] != best) ++i;
-    return {best, first + i};
-  }
-
-  void columns(State* states, const T* const* rows, int64_t row_count, int64_t n, int64_t first) const {
-    // Indices as wide as the elements, so that both move together through the vector unit.
-    using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-    alignas(64) std::array<T, column_block> best;
-    alignas(64) std::array<Index, column_block> place;
-    T* __restrict const b = best.data();
-    Index* __restrict const p = place.data();
-    for (int64_t j = 0; j < n; ++j) {
-      b[j] = rows[0][j];
-      p[j] = 0;
-    }
-    for (int64_t r = 1; r < row_count; ++r) {
-      const T* __restrict const x = rows[r];
-      for (int64_t j = 0; j < n; ++j) {
-        const bool wins = (larger ? x[j] > b[j] : x[j] < b[j]) | ((x[j] != x[j]) & (b[j] == b[j]));
-        b[j] = wins ? x[j] : b[j];
-        p[j] = wins ? static_cast<Index>(r) : p[j];
-      }
-    }
-    for (int64_t j = 0; j < n; ++j) states[j] = {b[j], first + p[j]};
-  }
-};
 
 template <bool larger>
 ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool keepdim) {
   const Plan plan = plan_of_elements(op, x, dim, keepdim);
-  const Tensor indices = empty_result(plan, int64);
-  int64_t* const index = indices.data<int64_t>();
-  const Tensor values = dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
-    using Operation = Arg<T, larger>;
-    const Tensor result = empty_result(plan, dtype_of<T>());
-    T* const value = result.data<T>();
-    reduce(Operation{}, plan, x, [&](int64_t at, const typename Operation::State& state) {
-      value[at] = state.value;
-      index[at] = state.index;
-    });
-    return cast(result, x.dtype());
+  return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
+    const auto [values, indices] =
+        reduce_to_two(op, Arg<T, larger>{}, plan, x, x.dtype(), int64, ValueAndIndex<T>{});
+    return ValuesIndices{values, indices};
   });
-  return {values, indices};
 }
 
 template <bool larger>

@@ -1,19 +1,22 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
+#include "pleat/core/host_device.h"
 #include "pleat/ops/reduce/engine.h"
 
 /// Reductions that fold one element after another into a number: sums, products, extremes, logic.
 
 namespace pleat::ops::reduction {
 
-/// The operation made of `Step`:
+/// The operation made of `Step`, for the CPU's walk (engine.h) and the grid's (grid_reduce.h):
 ///   In, State, `State start() const`, `State step(State, In) const`, `State join(State, State) const`.
 template <class Step>
 struct Fold {
@@ -22,8 +25,16 @@ struct Fold {
   static constexpr bool uses_index = false;
   Step s{};
 
-  State empty() const { return s.start(); }
-  void merge(State& into, const State& other) const { into = s.join(into, other); }
+  PLEAT_HOST_DEVICE State empty() const { return s.start(); }
+  PLEAT_HOST_DEVICE void merge(State& into, const State& other) const { into = s.join(into, other); }
+
+  using Running = State;
+  PLEAT_HOST_DEVICE Running begin() const { return s.start(); }
+  template <std::size_t n>
+  PLEAT_HOST_DEVICE void add(Running& total, const std::array<In, n>& x, int64_t, int64_t) const {
+    for (std::size_t i = 0; i < n; ++i) total = s.step(total, x[i]);
+  }
+  PLEAT_HOST_DEVICE State state(const Running& total) const { return total; }
 
   State row(const In* x, int64_t n, int64_t) const {
     // Independent lanes fill the vector unit and hide its latency.
@@ -73,18 +84,18 @@ template <class T>
 struct SumStep {
   using In = T;
   using State = SumType<T>;
-  State start() const { return 0; }
-  State step(State total, T x) const { return total + static_cast<State>(x); }
-  State join(State a, State b) const { return a + b; }
+  PLEAT_HOST_DEVICE State start() const { return 0; }
+  PLEAT_HOST_DEVICE State step(State total, T x) const { return total + static_cast<State>(x); }
+  PLEAT_HOST_DEVICE State join(State a, State b) const { return a + b; }
 };
 
 template <class T>
 struct ProductStep {
   using In = T;
   using State = SumType<T>;
-  State start() const { return 1; }
-  State step(State total, T x) const { return total * static_cast<State>(x); }
-  State join(State a, State b) const { return a * b; }
+  PLEAT_HOST_DEVICE State start() const { return 1; }
+  PLEAT_HOST_DEVICE State step(State total, T x) const { return total * static_cast<State>(x); }
+  PLEAT_HOST_DEVICE State join(State a, State b) const { return a * b; }
 };
 
 /// The larger element where `larger`, else the smaller; a NaN beats all.
@@ -92,20 +103,35 @@ template <class T, bool larger>
 struct ExtremeStep {
   using In = T;
   using State = T;
-  static constexpr T worst() {
+  PLEAT_HOST_DEVICE static constexpr T worst() {
     if constexpr (std::is_floating_point_v<T>)
       return larger ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
     else
       return larger ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
   }
-  static T better(T best, T x) {
+  PLEAT_HOST_DEVICE static T better(T best, T x) {
     // Two choices rather than one with `or`: a maximum instruction and a branch that is never taken.
     const T winner = (larger ? x > best : x < best) ? x : best;
     return x != x ? x : winner;
   }
-  T start() const { return worst(); }
-  T step(T best, T x) const { return better(best, x); }
-  T join(T a, T b) const { return better(a, b); }
+  PLEAT_HOST_DEVICE T start() const { return worst(); }
+  PLEAT_HOST_DEVICE T step(T best, T x) const { return better(best, x); }
+  PLEAT_HOST_DEVICE T join(T a, T b) const { return better(a, b); }
+};
+
+/// What a state becomes in the end: itself, as a T ...
+template <class T>
+struct AsIs {
+  template <class State>
+  PLEAT_HOST_DEVICE T operator()(const State& state) const {
+    return static_cast<T>(state);
+  }
+};
+/// ... or divided.
+template <class T>
+struct Quotient {
+  double divisor = 1;
+  PLEAT_HOST_DEVICE T operator()(double total) const { return static_cast<T>(total / divisor); }
 };
 
 }  // namespace pleat::ops::reduction

@@ -1,14 +1,19 @@
 // Private header: not installed.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/reduce/engine.h"
 #include "pleat/ops/reduce/fold.h"
+#include "pleat/ops/reduce/grid_reduce.h"
 
-/// What the files of ops/reduce share: the choice of the type to compute in, and the plain case of one
-/// result.
+/// What the files of ops/reduce share: the choice of the type to compute in, and the way from states to
+/// results on either device.
 
 namespace pleat::ops::reduction {
 
@@ -27,15 +32,58 @@ decltype(auto) dispatch_read_floating(DType dtype, F&& f) {
   return f(Type<double>{});
 }
 
-/// result = finish(state), computed as Out and converted to `dtype`.
-template <class Out, class Operation, class Finish>
-Tensor reduce_to(const Operation& operation, const Plan& plan, const Tensor& x, DType dtype,
-                 const Finish& finish) {
+/// result = finish(state), converted to `dtype`; on the CPU.
+template <class Operation, class Finish>
+Tensor walk_to(const Operation& operation, const Plan& plan, const Tensor& x, DType dtype,
+               const Finish& finish) {
+  using State = typename Operation::State;
+  using Out = std::decay_t<decltype(finish(std::declval<const State&>()))>;
   const Tensor result = empty_result(plan, dtype_of<Out>());
   Out* const out = result.data<Out>();
-  reduce(operation, plan, x,
-         [&](int64_t at, const typename Operation::State& state) { out[at] = finish(state); });
+  reduce(operation, plan, x, [&](int64_t at, const State& state) { out[at] = finish(state); });
   return cast(result, dtype);
+}
+
+/// The same over the grid of x's device. Some .cu file has to make it (grid_reduce_instances.h).
+template <class Operation, class Finish>
+Tensor grid_reduce_to(const char* op, const Operation& operation, const Plan& plan, const Tensor& x,
+                      DType dtype, const Finish& finish) {
+  const Tensor result = empty_result(plan, dtype);
+  grid_reduce(op, operation, finish, plan, x, {result, {}});
+  return result;
+}
+
+/// The one of the two that x's device takes.
+template <class Operation, class Finish>
+Tensor reduce_to(const char* op, const Operation& operation, const Plan& plan, const Tensor& x, DType dtype,
+                 const Finish& finish) {
+  if (uses_grid(x.device())) return grid_reduce_to(op, operation, plan, x, dtype, finish);
+  return walk_to(operation, plan, x, dtype, finish);
+}
+
+/// Two results, where `finish` gives a Two.
+template <class Operation, class Finish>
+Two<Tensor, Tensor> reduce_to_two(const char* op, const Operation& operation, const Plan& plan,
+                                  const Tensor& x, DType first_type, DType second_type,
+                                  const Finish& finish) {
+  using State = typename Operation::State;
+  using Values = std::decay_t<decltype(finish(std::declval<const State&>()))>;
+  using A = decltype(Values::first);
+  using B = decltype(Values::second);
+  if (uses_grid(x.device())) {
+    const Two<Tensor, Tensor> results{empty_result(plan, first_type), empty_result(plan, second_type)};
+    grid_reduce(op, operation, finish, plan, x, {results.first, results.second});
+    return results;
+  }
+  const Two<Tensor, Tensor> results{empty_result(plan, dtype_of<A>()), empty_result(plan, dtype_of<B>())};
+  A* const a = results.first.data<A>();
+  B* const b = results.second.data<B>();
+  reduce(operation, plan, x, [&](int64_t at, const State& state) {
+    const Values values = finish(state);
+    a[at] = values.first;
+    b[at] = values.second;
+  });
+  return {cast(results.first, first_type), cast(results.second, second_type)};
 }
 
 }  // namespace pleat::ops::reduction

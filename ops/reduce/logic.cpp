@@ -1,4 +1,5 @@
 #include "pleat/ops/reduce/kernels.h"
+#include "pleat/ops/reduce/logic_functors.h"
 #include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::ops {
@@ -7,21 +8,13 @@ using namespace reduction;
 
 namespace {
 
-template <class T, bool is_any>
-struct LogicStep {
-  using In = T;
-  using State = uint8_t;
-  State start() const { return is_any ? 0 : 1; }
-  State step(State known, T x) const { return join(known, static_cast<State>(x != T(0))); }
-  State join(State a, State b) const { return static_cast<State>(is_any ? a | b : a & b); }
-};
-
 template <bool is_any>
 Tensor logic(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
   const Plan plan = make_plan(op, x, dims, keepdim);
+  if (uses_grid(x.device()))  // whose loads turn any type into bool
+    return grid_reduce_to(op, Fold<LogicStep<bool, is_any>>{}, plan, x, boolean, AsIs<bool>{});
   const auto run = [&]<class T>(Type<T>) {
-    return reduce_to<bool>(Fold<LogicStep<T, is_any>>{}, plan, x, boolean,
-                           [](uint8_t known) { return known != 0; });
+    return walk_to(Fold<LogicStep<T, is_any>>{}, plan, x, boolean, AsIs<bool>{});
   };
   if (x.dtype() == boolean || x.dtype() == uint8) return run(Type<uint8_t>{});
   return dispatch_read(x.dtype(), run);

@@ -38,12 +38,13 @@ std::vector<Dim> simplified(std::vector<Dim> dims) {
   return joined;
 }
 
+bool lies_inside(const Dim& kept, const Dim& reduced) {
+  return kept.size > 1 && (reduced.size == 1 || rank_of(kept.step) < rank_of(reduced.step));
+}
+
 bool choose_columns(const Plan& plan) {
   const Dim& kept = plan.kept[0];
-  const Dim& reduced = plan.reduced[0];
-  if (kept.size == 1) return false;
-  if (plan.count < few_elements && kept.size >= side_by_side) return true;
-  return reduced.size == 1 || rank_of(kept.step) < rank_of(reduced.step);
+  return plan.kept_inside || (plan.count < few_elements && kept.size >= side_by_side);
 }
 
 /// Dense strides in the order in which x's dimensions lie.
@@ -65,8 +66,6 @@ Strides strides_as(const Tensor& x, const Shape& shape, const std::vector<std::s
 }  // namespace
 
 Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
-  check<DeviceError>(x.device().is_cpu(), "{}: this is Pleat built without CUDA, got a tensor on {}", op,
-                     name(x.device()));
   const Shape& shape = x.shape();
   check<ShapeError>(shape.size() <= max_rank, "{}: at most {} dimensions, got {}", op, max_rank,
                     shape.size());
@@ -101,12 +100,14 @@ Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) 
   }
   plan.kept = simplified(std::move(plan.kept));
   plan.reduced = simplified(std::move(plan.reduced));
+  plan.kept_inside = lies_inside(plan.kept[0], plan.reduced[0]);
   plan.by_columns = choose_columns(plan);
+  plan.device = x.device();
   return plan;
 }
 
 Tensor empty_result(const Plan& plan, DType dtype) {
-  return empty(plan.shape, {.dtype = dtype}).as_strided(plan.shape, plan.strides, 0);
+  return empty(plan.shape, {.dtype = dtype, .device = plan.device}).as_strided(plan.shape, plan.strides, 0);
 }
 
 }  // namespace pleat::ops::reduction

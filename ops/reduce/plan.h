@@ -30,15 +30,17 @@ struct Plan {
   /// Neighbours in memory belong to different results: work on many results side by side, else on one after
   /// another.
   bool by_columns = false;
+  bool kept_inside = false;  ///< kept[0] lies denser than reduced[0]
+  Device device;
   Shape shape;      ///< of the result
   Strides strides;  ///< of the result: dense, in the order of dimensions of a dense input
 };
 
-/// Throws DeviceError unless x is on the CPU, ShapeError for more than 64 dimensions,
-/// IndexError for a dimension out of range, ValueError for one named twice.
+/// Throws ShapeError for more than 64 dimensions, IndexError for a dimension out of range, ValueError for one
+/// named twice.
 Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim);
 
-/// A result, not initialised.
+/// A result on the plan's device, not initialised.
 Tensor empty_result(const Plan& plan, DType dtype);
 
 /// A place among dimensions, counted from the innermost.

@@ -7,10 +7,11 @@ using namespace reduction;
 
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
   const Plan plan = make_plan("sum", x, dims, keepdim);
-  const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
-    return reduce_to<T>(Fold<SumStep<T>>{}, plan, x, dtype,
-                        [](SumType<T> total) { return static_cast<T>(total); });
+    if constexpr (std::is_floating_point_v<T>)
+      return reduce_to("sum", Fold<SumStep<T>>{}, plan, x, x.dtype(), Quotient<T>{1});
+    else
+      return reduce_to("sum", Fold<SumStep<T>>{}, plan, x, int64, AsIs<T>{});
   });
 }
 
@@ -18,17 +19,15 @@ Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
   const Plan plan = make_plan("prod", x, dims, keepdim);
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
-    return reduce_to<T>(Fold<ProductStep<T>>{}, plan, x, dtype,
-                        [](SumType<T> total) { return static_cast<T>(total); });
+    return reduce_to("prod", Fold<ProductStep<T>>{}, plan, x, dtype, AsIs<T>{});
   });
 }
 
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
   const Plan plan = make_plan("mean", x, dims, keepdim);
-  const auto n = static_cast<double>(plan.count);
   return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {
-    return reduce_to<T>(Fold<SumStep<T>>{}, plan, x, floating_result(x.dtype()),
-                        [n](double total) { return static_cast<T>(total / n); });
+    return reduce_to("mean", Fold<SumStep<T>>{}, plan, x, floating_result(x.dtype()),
+                     Quotient<T>{static_cast<double>(plan.count)});
   });
 }
 

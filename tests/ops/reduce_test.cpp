@@ -105,6 +105,12 @@ std::vector<Layout> layouts(DType dtype) {
       {"channels_last images",
        ops::to_format(random({3, 4, 17, 16}), MemoryFormat::channels_last),
        {{0, 2, 3}, {1}, {2, 3}, {0}, {1, 2, 3}}},
+      {"three long rows", random({3, 20011}), {{1}, {0}}},
+      {"large images", random({9, 2, 40, 41}), {{0, 2, 3}, {1}, {2, 3}}},
+      {"large channels_last images",
+       ops::to_format(random({9, 2, 40, 41}), MemoryFormat::channels_last),
+       {{0, 2, 3}, {0, 3}}},
+      {"large images with gaps", ops::slice(random({9, 2, 40, 82}), 3, 1, 82, 2), {{0, 2, 3}, {}}},
       {"sizes of one", random({1, 4, 1, 1, 5}), {{0}, {2, 3}, {1}, {0, 4}, {}}},
   };
 }

@@ -1,0 +1,103 @@
+// Private header: not installed.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "pleat/core/host_device.h"
+#include "pleat/ops/elementwise/map_arrays.h"
+#include "pleat/ops/elementwise/vector_math.h"
+#include "pleat/ops/reduce/fold.h"
+
+namespace pleat::ops::reduction {
+
+/// What to take off exponents below `largest`: where all are -infinity, or one is infinity, the difference to
+/// the largest would be NaN.
+template <class T>
+PLEAT_HOST_DEVICE T exponent_shift(T largest) {
+  return std::isfinite(largest) ? largest : T(0);
+}
+
+/// The largest element, and the sum of exp(x - largest).
+template <class T>
+struct LogSumExp {
+  using In = T;
+  using Largest = ExtremeStep<T, true>;
+  struct State {
+    T largest;
+    double sum;
+  };
+  static constexpr bool uses_index = false;
+
+  PLEAT_HOST_DEVICE State empty() const { return {Largest::worst(), 0}; }
+
+  PLEAT_HOST_DEVICE void merge(State& into, const State& other) const {
+    if (into.sum == 0) {
+      into = other;  // most merges are a first one: no exponential
+    } else if (other.largest == into.largest) {
+      into.sum += other.sum;
+    } else if (other.largest < into.largest) {
+      into.sum +=
+          other.sum * std::exp(static_cast<double>(other.largest) - static_cast<double>(into.largest));
+    } else if (other.largest > into.largest) {
+      into.sum = other.sum +
+                 into.sum * std::exp(static_cast<double>(into.largest) - static_cast<double>(other.largest));
+      into.largest = other.largest;
+    } else if (into.largest == into.largest) {
+      into = other;  // a NaN
+    }
+  }
+
+  using Running = State;
+  PLEAT_HOST_DEVICE Running begin() const { return empty(); }
+  template <std::size_t n>
+  PLEAT_HOST_DEVICE void add(Running& r, const std::array<T, n>& x, int64_t, int64_t) const {
+    T largest = r.largest;
+    for (std::size_t i = 0; i < n; ++i) largest = Largest::better(largest, x[i]);
+    const T from = exponent_shift(largest);
+    if (r.sum != 0 && largest != r.largest)
+      r.sum *= std::exp(static_cast<double>(r.largest) - static_cast<double>(from));
+    for (std::size_t i = 0; i < n; ++i) r.sum += static_cast<double>(vmath::exp(x[i] - from));
+    r.largest = largest;
+  }
+  PLEAT_HOST_DEVICE State state(const Running& r) const { return r; }
+
+  State row(const T* x, int64_t n, int64_t) const {
+    const T largest = Fold<Largest>{}.row(x, n, 0);
+    return {largest, Fold<ExpStep>{{exponent_shift(largest)}}.row(x, n, 0)};
+  }
+
+  void columns(State* states, const T* const* rows, int64_t row_count, int64_t n, int64_t) const {
+    alignas(64) std::array<T, column_block> largest;
+    alignas(64) std::array<T, column_block> shifts;
+    alignas(64) std::array<double, column_block> sums{};
+    Fold<Largest>{}.columns(largest.data(), rows, row_count, n, 0);
+    map(shifts.data(), largest.data(), n, exponent_shift<T>);
+    for (int64_t r = 0; r < row_count; ++r)
+      map(sums.data(), sums.data(), rows[r], shifts.data(), n,
+          [](double sum, T x, T from) { return sum + static_cast<double>(vmath::exp(x - from)); });
+    for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) states[j] = {largest[j], sums[j]};
+  }
+
+ private:
+  struct ExpStep {
+    using In = T;
+    using State = double;
+    T from = 0;
+    double start() const { return 0; }
+    double step(double total, T x) const { return total + static_cast<double>(vmath::exp(x - from)); }
+    double join(double a, double b) const { return a + b; }
+  };
+};
+
+template <class T>
+struct LogOfSum {
+  template <class State>
+  PLEAT_HOST_DEVICE T operator()(const State& state) const {
+    return static_cast<T>(static_cast<double>(state.largest) + std::log(state.sum));
+  }
+};
+
+}  // namespace pleat::ops::reduction

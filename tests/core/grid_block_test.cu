@@ -1,0 +1,79 @@
+#include <utility>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
+#include "pleat/core/grid_block.h"
+#include "pleat/core/random.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+
+namespace {
+
+/// y[i] = the sum of what the threads of i's team read.
+struct TeamSums {
+  Teams teams;
+  const float* x;
+  float* y;
+
+  template <class Block>
+  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
+    typename Block::template Own<float> own;
+    block.each([&](int thread) { own[thread] = x[b * block_threads + thread]; });
+    block.combine(own, teams, [](float& into, float other) { into += other; });
+    block.share(own, teams);
+    block.each([&](int thread) { y[b * block_threads + thread] = own[thread]; });
+  }
+};
+
+std::vector<float> team_sums(const Tensor& x, const Teams& teams, Device device) {
+  const Tensor in = ops::to_device(x, device);
+  const Tensor out = empty(x.shape(), {.device = device});
+  grid_blocks("test", device, x.numel() / block_threads,
+              TeamSums{teams, reinterpret_cast<const float*>(in.raw()), reinterpret_cast<float*>(out.raw())});
+  return out.to_vector();
+}
+
+}  // namespace
+
+TEST_CASE("teams of a block combine and share what their threads found", "[core]") {
+  const int64_t blocks = 3;
+  const Tensor whole = empty({blocks * block_threads});
+  for (int64_t i = 0; i < whole.numel(); ++i) whole.data<float>()[i] = static_cast<float>(i * i % 1009);
+  const std::vector<float> values = whole.to_vector();
+  for (const bool adjacent : {true, false})
+    for (int log_lanes = 0; log_lanes <= log_block_threads; ++log_lanes) {
+      const Teams teams{log_lanes, adjacent};
+      const int lanes = teams.lanes();
+      std::vector<float> expected(values.size());
+      // Threads i and j are of one team when they agree in block and team.
+      const auto team = [&](std::size_t i) {
+        const int thread = static_cast<int>(i) % block_threads;
+        return std::pair(i / block_threads, adjacent ? thread / lanes : thread % (block_threads / lanes));
+      };
+      for (std::size_t i = 0; i < values.size(); ++i)
+        for (std::size_t j = 0; j < values.size(); ++j)
+          if (team(i) == team(j)) expected[i] += values[j];
+      INFO(lanes << (adjacent ? " neighbours" : " apart"));
+      CHECK(team_sums(whole, teams, {}) == expected);
+      // Fractions, whose sum tells in which order they were added.
+      if (cuda::is_available()) {
+        const Tensor fractions = rand({blocks * block_threads});
+        CHECK(team_sums(fractions, teams, DeviceType::cuda) == team_sums(fractions, teams, {}));
+      }
+    }
+}
+
+TEST_CASE("teams fit the block and the work", "[core]") {
+  for (const int64_t count : {0, 1, 2, 3, 7, 8, 31, 100, 1000, 1 << 20})
+    for (const int64_t across : {1, 2, 3, 31, 32, 1000}) {
+      INFO(count << " elements, " << across << " beside each other");
+      const Teams teams = choose_teams(count, across);
+      CHECK(teams.lanes() <= block_threads);
+      CHECK(teams.lanes() < 2 * count + 2);
+      CHECK(teams.adjacent == (across == 1));
+      if (across >= 32) CHECK(teams.count() >= 32);
+    }
+}
