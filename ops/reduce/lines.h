@@ -15,6 +15,7 @@ struct Lines {
   int64_t size = 1;
   int64_t inner = 1;
 
+  Lines() = default;
   /// Throws IndexError naming `op`.
   Lines(const char* op, const Tensor& x, int64_t dim) {
     const auto d = static_cast<std::size_t>(normalize_dim(dim, x.rank(), op));

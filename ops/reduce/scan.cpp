@@ -6,6 +6,7 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/parallel.h"
+#include "pleat/ops/reduce/grid_scan.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/lines.h"
 #include "pleat/ops/shape/view.h"
@@ -47,10 +48,14 @@ void walk_lines(const Lines& lines, bool reverse, const First& first, const Next
 }
 
 template <class Step>
-Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, Step step) {
-  check<DeviceError>(x.device().is_cpu(), "{}: this is Pleat built without CUDA, got a tensor on {}", op,
-                     x.device());
+Tensor running(const char* op, RunningKind kind, const Tensor& x, int64_t dim, bool reverse, Step step) {
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
+  if (uses_grid(x.device())) {
+    const Tensor in = dense(x);
+    const Tensor out = empty_as(std::array{in}, in.shape(), dtype);
+    grid_running(op, kind, out, in, Lines(op, in, dim), reverse);
+    return out;
+  }
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
     const Tensor in = dense(cast(x, dtype_of<T>()));
     const Tensor out = empty_like(in);
@@ -74,20 +79,27 @@ Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, Step 
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int64_t dim, bool reverse) {
-  return running("cumsum", x, dim, reverse, [](auto total, auto value) { return total + value; });
+  return running("cumsum", RunningKind::sum, x, dim, reverse,
+                 [](auto total, auto value) { return total + value; });
 }
 
 Tensor cumprod(const Tensor& x, int64_t dim, bool reverse) {
-  return running("cumprod", x, dim, reverse, [](auto total, auto value) { return total * value; });
+  return running("cumprod", RunningKind::product, x, dim, reverse,
+                 [](auto total, auto value) { return total * value; });
 }
 
 Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) {
   check<ShapeError>(a.shape() == b.shape(), "linear_scan: a and b must have one shape, got {} and {}", a, b);
   check<DTypeError>(a.dtype() == b.dtype() && is_floating(a.dtype()),
                     "linear_scan: a and b must have one floating type, got {} and {}", a, b);
-  check<DeviceError>(a.device().is_cpu() && b.device().is_cpu(),
-                     "linear_scan: this is Pleat built without CUDA, got tensors on {} and {}", a.device(),
-                     b.device());
+  check<DeviceError>(a.device() == b.device(), "linear_scan: a and b must be on one device, got {} and {}", a,
+                     b);
+  if (uses_grid(a.device())) {
+    const Tensor out = empty(a.shape(), {.dtype = a.dtype(), .device = a.device()});
+    grid_linear_scan("linear_scan", out, to_format(a, MemoryFormat::contiguous),
+                     to_format(b, MemoryFormat::contiguous), Lines("linear_scan", out, dim), reverse);
+    return out;
+  }
   return dispatch_read_floating(a.dtype(), [&]<class T>(Type<T>) {
     const Tensor factors = to_format(cast(a, dtype_of<T>()), MemoryFormat::contiguous);
     const Tensor terms = to_format(cast(b, dtype_of<T>()), MemoryFormat::contiguous);

@@ -6,14 +6,17 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/parallel.h"
-#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/lines.h"
+#include "pleat/ops/reduce/logsumexp_functors.h"
+#include "pleat/ops/softmax/grid_softmax.h"
 
 namespace pleat::ops {
 namespace {
 
+using reduction::exponent_shift;
 using reduction::ExtremeStep;
 using reduction::Fold;
 using reduction::SumStep;
@@ -24,13 +27,6 @@ constexpr int64_t grain_elements = 8192;
 
 template <class T>
 using Block = std::array<T, block_columns>;
-
-/// Where all elements are -infinity, or one is infinity, the difference to the largest would be NaN too
-/// early.
-template <class T>
-T shift(T largest) {
-  return std::isfinite(largest) ? largest : T(0);
-}
 
 /// Calls `row(at, n)` for the lines of elements that are neighbours (inner = 1), else `columns(at, n)` for
 /// `n` lines side by side; `at` is the place of the first element.
@@ -54,7 +50,7 @@ void for_lines(const Lines& lines, const Row& row, const Columns& columns) {
 
 template <class T>
 void softmax_row(T* y, const T* x, int64_t size, bool logarithm) {
-  const T largest = shift(Fold<ExtremeStep<T, true>>{}.row(x, size, 0));
+  const T largest = exponent_shift(Fold<ExtremeStep<T, true>>{}.row(x, size, 0));
   map(y, x, size, [largest](T value) { return vmath::exp(value - largest); });
   const double sum = Fold<SumStep<T>>{}.row(y, size, 0);
   if (logarithm) {
@@ -74,7 +70,7 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
   std::copy_n(x, n, largest.data());
   for (int64_t k = 1; k < size; ++k)
     map(largest.data(), largest.data(), x + k * stride, n, ExtremeStep<T, true>::better);
-  map(largest.data(), largest.data(), n, shift<T>);
+  map(largest.data(), largest.data(), n, exponent_shift<T>);
   for (int64_t k = 0; k < size; ++k) {
     T* const to = y + k * stride;
     map(to, x + k * stride, largest.data(), n, [](T value, T most) { return vmath::exp(value - most); });
@@ -94,8 +90,13 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
 }
 
 Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm) {
-  check<DeviceError>(given.device().is_cpu(), "{}: this is Pleat built without CUDA, got {}", op, given);
   const DType dtype = floating_result(given.dtype());
+  if (uses_grid(given.device())) {
+    const Tensor x = dense(cast(given, dtype));
+    const Tensor y = empty_like(x);
+    grid_softmax(op, y, x, Lines(op, x, dim), logarithm);
+    return y;
+  }
   return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
     const Tensor x = dense(cast(given, dtype_of<T>()));
     const Tensor y = empty_like(x);
@@ -150,19 +151,30 @@ void backward_columns(T* dx, const T* dy, const T* y, int64_t size, int64_t stri
   }
 }
 
+/// x in the type and with the strides of `like`.
+Tensor laid_out_as(const Tensor& like, const Tensor& x) {
+  if (x.dtype() == like.dtype() && x.strides() == like.strides()) return x;
+  const Tensor y = empty_like(like);
+  copy_into(y, x);
+  return y;
+}
+
 Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, int64_t dim, bool logarithm) {
   check<ShapeError>(given_dy.shape() == given_y.shape(), "{}: the gradient has shape {}, the result {}", op,
                     given_dy.shape(), given_y.shape());
-  check<DeviceError>(given_dy.device().is_cpu() && given_y.device().is_cpu(),
-                     "{}: this is Pleat built without CUDA, got {} and {}", op, given_dy, given_y);
+  check<DeviceError>(given_dy.device() == given_y.device(),
+                     "{}: gradient and result must be on one device, got {} and {}", op, given_dy, given_y);
   const DType dtype = promote(given_dy.dtype(), given_y.dtype());
+  check_types<Floating>(op, dtype);
+  if (uses_grid(given_y.device())) {
+    const Tensor y = dense(cast(given_y, dtype));
+    const Tensor dx = empty_like(y);
+    grid_softmax_backward(op, dx, laid_out_as(y, given_dy), y, Lines(op, y, dim), logarithm);
+    return dx;
+  }
   return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
     const Tensor y = dense(cast(given_y, dtype_of<T>()));
-    Tensor dy = given_dy;
-    if (dy.dtype() != y.dtype() || dy.strides() != y.strides()) {
-      dy = empty_like(y);
-      copy_into(dy, given_dy);
-    }
+    const Tensor dy = laid_out_as(y, given_dy);
     const Tensor dx = empty_like(y);
     const Lines lines(op, y, dim);
     const T* const gradient = dy.data<T>();

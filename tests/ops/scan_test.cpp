@@ -85,6 +85,24 @@ TEST_CASE("scans are right along every dimension and in every layout") {
   }
 }
 
+TEST_CASE("a recurrence of many terms, some of whose factors are 0") {
+  const Tensor a = random({3, 2500, 2}, float64);
+  const Tensor b = random({3, 2500, 2}, float64);
+  for (int64_t i = 0; i < a.numel(); i += 701) a.data<double>()[i] = 0;
+  // Beyond 1e308 a product of factors is no number, but the terms stay small when a 0 comes first.
+  const Tensor huge = full({200}, 1e200, {.dtype = float64});
+  huge.data<double>()[100] = 0;
+  const Tensor zeros_first = ops::linear_scan(huge, zeros({200}, {.dtype = float64}), 0);
+  CHECK(zeros_first.to_vector<double>() == std::vector<double>(200, 0));
+  for (const bool reverse : {false, true})
+    for (const int64_t dim : {int64_t{0}, int64_t{1}, int64_t{2}})
+      check_close(
+          ops::linear_scan(a, b, dim, reverse).to_vector<double>(),
+          running(a, b, dim, reverse,
+                  [](bool, double last, double factor, double, double term) { return factor * last + term; }),
+          1e-12);
+}
+
 TEST_CASE("scans of integers, of one number and of nothing") {
   CHECK(ops::cumsum(tensor({true, true, false, true}), 0).to_vector<int64_t>() ==
         std::vector<int64_t>{1, 2, 2, 3});
