@@ -6,14 +6,18 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/loss/class_problem.h"
+#include "pleat/ops/loss/grid_class_loss.h"
 #include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::ops {
 namespace {
+
+using Classes = ClassProblem::Classes;
 
 /// Logits worth waking another thread for.
 constexpr int64_t grain_elements = 8192;
@@ -28,50 +32,63 @@ decltype(auto) dispatch_problem(const ClassProblem& problem, F&& f) {
   return dispatch_floating("cross_entropy", problem.logits().dtype(), std::forward<F>(f));
 }
 
-/// The losses' gradient as plain T, one for each target.
-template <class T>
+/// The losses' gradient in the logits' type, one for each target.
 Tensor plain_gradient(const char* op, const Tensor& dlosses, const ClassProblem& problem) {
   check<ShapeError>(dlosses.shape() == problem.target_shape(), "{}: the gradient has shape {}, the losses {}",
                     op, dlosses.shape(), problem.target_shape());
-  return to_format(cast(dlosses, dtype_of<T>()), MemoryFormat::contiguous);
+  return to_format(cast(dlosses, problem.logits().dtype()), MemoryFormat::contiguous);
 }
 
 /// Takes the shares of target i times `scale` off the elements that belong to it.
 template <class T>
-void subtract_shares(const ClassProblem& problem, T* x, int64_t i, double scale) {
-  const int64_t own = problem.class_of(i);
+void subtract_shares(const ClassView& view, T* x, int64_t i, double scale) {
+  const int64_t own = view.class_of(i);
   if (own < 0) return;
-  T* const first = x + problem.first_logit(i);
-  first[own * problem.inner()] -= static_cast<T>(scale * problem.own_share() * problem.weight(own));
-  const double common = scale * problem.common_share();
+  const int64_t inner = view.inner.divisor();
+  T* const first = x + view.first_logit(i);
+  first[own * inner] -= static_cast<T>(scale * view.own_share() * view.weight(own));
+  const double common = scale * view.common_share();
   if (common == 0) return;
-  for (int64_t c = 0; c < problem.classes(); ++c)
-    first[c * problem.inner()] -= static_cast<T>(common * problem.weight(c));
+  for (int64_t c = 0; c < view.classes; ++c) first[c * inner] -= static_cast<T>(common * view.weight(c));
 }
+
+/// Losses and the like: one number for each target.
+Tensor for_targets(const ClassProblem& problem) {
+  return empty(problem.target_shape(),
+               {.dtype = problem.logits().dtype(), .device = problem.logits().device()});
+}
+
+bool uses_grid(const ClassProblem& problem) { return pleat::uses_grid(problem.logits().device()); }
 
 }  // namespace
 
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, const Tensor& weight,
                                    ClassLossOptions options) {
-  const ClassProblem problem("cross_entropy", logits, target, weight, options);
+  const ClassProblem problem("cross_entropy", logits, target, weight, options, Classes::check);
+  const ClassView& view = problem.view();
+  if (uses_grid(problem)) {
+    const CrossEntropy y{for_targets(problem), for_targets(problem)};
+    grid_cross_entropy(y.losses, y.logsumexp, problem.logits(), view);
+    return {cast(y.losses, logits.dtype()), y.logsumexp};
+  }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor normaliser =
         to_format(logsumexp(problem.logits(), problem.class_dim()), MemoryFormat::contiguous);
-    const Tensor losses = empty(problem.target_shape(), {.dtype = dtype_of<T>()});
+    const Tensor losses = for_targets(problem);
     const T* const x = problem.logits().data<T>();
     const T* const log_sum = normaliser.data<T>();
     T* const y = losses.data<T>();
     parallel_for(0, problem.targets(), grain(problem), [&](int64_t i, int64_t end) {
       for (; i < end; ++i) {
-        const int64_t own = problem.class_of(i);
-        const T* const first = x + problem.first_logit(i);
+        const int64_t own = view.class_of(i);
+        const T* const first = x + view.first_logit(i);
         const auto surprise = [&](int64_t c) {
-          return problem.weight(c) *
+          return view.weight(c) *
                  (static_cast<double>(log_sum[i]) - static_cast<double>(first[c * problem.inner()]));
         };
-        double loss = own < 0 ? 0 : problem.own_share() * surprise(own);
-        if (own >= 0 && problem.common_share() > 0)
-          for (int64_t c = 0; c < problem.classes(); ++c) loss += problem.common_share() * surprise(c);
+        double loss = own < 0 ? 0 : view.own_share() * surprise(own);
+        if (own >= 0 && view.common_share() > 0)
+          for (int64_t c = 0; c < problem.classes(); ++c) loss += view.common_share() * surprise(c);
         y[i] = static_cast<T>(loss);
       }
     });
@@ -85,10 +102,16 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
   check<ShapeError>(logsumexp.shape() == problem.target_shape(),
                     "cross_entropy_backward: logsumexp has shape {}, the targets {}", logsumexp.shape(),
                     problem.target_shape());
+  const ClassView& view = problem.view();
+  const Tensor gradient = plain_gradient("cross_entropy_backward", dlosses, problem);
+  const Tensor normaliser = to_format(cast(logsumexp, problem.logits().dtype()), MemoryFormat::contiguous);
+  const Tensor dx = empty_like(problem.logits());
+  if (uses_grid(problem)) {
+    grid_class_gradient("cross_entropy_backward", dx,
+                        {.factors = gradient, .logits = problem.logits(), .logsumexp = normaliser}, view);
+    return cast(dx, logits.dtype());
+  }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
-    const Tensor gradient = plain_gradient<T>("cross_entropy_backward", dlosses, problem);
-    const Tensor normaliser = to_format(cast(logsumexp, dtype_of<T>()), MemoryFormat::contiguous);
-    const Tensor dx = empty_like(problem.logits());
     const T* const x = problem.logits().data<T>();
     const T* const g = gradient.data<T>();
     const T* const log_sum = normaliser.data<T>();
@@ -97,11 +120,8 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
     const int64_t inner = problem.inner();
     /// The gradient of a target's loss by its logit c is share_sum p[c] - share[c].
     const auto scale = [&](int64_t i) {
-      const int64_t own = problem.class_of(i);
-      if (own < 0) return T(0);
-      const double share_sum =
-          problem.own_share() * problem.weight(own) + problem.common_share() * problem.weight_sum();
-      return static_cast<T>(static_cast<double>(g[i]) * share_sum);
+      const int64_t own = view.class_of(i);
+      return own < 0 ? T(0) : static_cast<T>(static_cast<double>(g[i]) * view.share_sum(own));
     };
     const int64_t width = std::min(inner, block_targets);
     const int64_t blocks = (inner + width - 1) / width;
@@ -112,7 +132,7 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
         const int64_t column = item % blocks * width;
         const int64_t n = std::min(width, inner - column);
         const int64_t i = item / blocks * inner + column;
-        const int64_t at = problem.first_logit(i);
+        const int64_t at = view.first_logit(i);
         if (inner == 1) {
           const T factor = scale(i);
           const T from = log_sum[i];
@@ -130,7 +150,7 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
                   return factor == 0 ? T(0) : product;
                 });
         }
-        for (int64_t k = 0; k < n; ++k) subtract_shares(problem, to, i + k, static_cast<double>(g[i + k]));
+        for (int64_t k = 0; k < n; ++k) subtract_shares(view, to, i + k, static_cast<double>(g[i + k]));
       }
     });
     return cast(dx, logits.dtype());
@@ -139,16 +159,21 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
 
 Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight,
                    int64_t ignore_index) {
-  const ClassProblem problem("nll_loss", log_probabilities, target, weight, {.ignore_index = ignore_index});
+  const ClassProblem problem("nll_loss", log_probabilities, target, weight, {.ignore_index = ignore_index},
+                             Classes::check);
+  const ClassView& view = problem.view();
+  const Tensor losses = for_targets(problem);
+  if (uses_grid(problem)) {
+    grid_nll(losses, problem.logits(), view);
+    return cast(losses, log_probabilities.dtype());
+  }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
-    const Tensor losses = empty(problem.target_shape(), {.dtype = dtype_of<T>()});
     const T* const x = problem.logits().data<T>();
     T* const y = losses.data<T>();
     for (int64_t i = 0; i < problem.targets(); ++i) {
-      const int64_t own = problem.class_of(i);
-      y[i] = own < 0
-                 ? T(0)
-                 : static_cast<T>(-problem.weight(own)) * x[problem.first_logit(i) + own * problem.inner()];
+      const int64_t own = view.class_of(i);
+      y[i] =
+          own < 0 ? T(0) : static_cast<T>(-view.weight(own)) * x[view.first_logit(i) + own * problem.inner()];
     }
     return cast(losses, log_probabilities.dtype());
   });
@@ -158,13 +183,18 @@ Tensor nll_backward(const Tensor& dlosses, const Tensor& log_probabilities, cons
                     const Tensor& weight, int64_t ignore_index) {
   const ClassProblem problem("nll_backward", log_probabilities, target, weight,
                              {.ignore_index = ignore_index});
+  const Tensor gradient = plain_gradient("nll_backward", dlosses, problem);
+  if (uses_grid(problem)) {
+    const Tensor dx = empty_like(problem.logits());
+    grid_class_gradient("nll_backward", dx, {.factors = gradient}, problem.view());
+    return cast(dx, log_probabilities.dtype());
+  }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
-    const Tensor gradient = plain_gradient<T>("nll_backward", dlosses, problem);
     const Tensor dx = zeros_like(problem.logits());
     const T* const g = gradient.data<T>();
     T* const to = dx.data<T>();
     for (int64_t i = 0; i < problem.targets(); ++i)
-      subtract_shares(problem, to, i, static_cast<double>(g[i]));
+      subtract_shares(problem.view(), to, i, static_cast<double>(g[i]));
     return cast(dx, log_probabilities.dtype());
   });
 }
@@ -172,10 +202,15 @@ Tensor nll_backward(const Tensor& dlosses, const Tensor& log_probabilities, cons
 Tensor class_shares(const Tensor& logits, const Tensor& target, const Tensor& weight,
                     ClassLossOptions options) {
   const ClassProblem problem("class_shares", logits, target, weight, options);
+  if (uses_grid(problem)) {
+    const Tensor shares = empty_like(problem.logits());
+    grid_class_gradient("class_shares", shares, {.common_factor = -1}, problem.view());
+    return cast(shares, logits.dtype());
+  }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor shares = zeros_like(problem.logits());
     T* const to = shares.data<T>();
-    for (int64_t i = 0; i < problem.targets(); ++i) subtract_shares(problem, to, i, -1.0);
+    for (int64_t i = 0; i < problem.targets(); ++i) subtract_shares(problem.view(), to, i, -1.0);
     return cast(shares, logits.dtype());
   });
 }
@@ -183,12 +218,17 @@ Tensor class_shares(const Tensor& logits, const Tensor& target, const Tensor& we
 Tensor target_weights(const Tensor& logits, const Tensor& target, const Tensor& weight,
                       int64_t ignore_index) {
   const ClassProblem problem("target_weights", logits, target, weight, {.ignore_index = ignore_index});
+  const ClassView& view = problem.view();
+  const Tensor weights = for_targets(problem);
+  if (uses_grid(problem)) {
+    grid_target_weights(weights, view);
+    return weights;
+  }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
-    const Tensor weights = empty(problem.target_shape(), {.dtype = dtype_of<T>()});
     T* const to = weights.data<T>();
     for (int64_t i = 0; i < problem.targets(); ++i) {
-      const int64_t own = problem.class_of(i);
-      to[i] = own < 0 ? T(0) : static_cast<T>(problem.weight(own));
+      const int64_t own = view.class_of(i);
+      to[i] = own < 0 ? T(0) : static_cast<T>(view.weight(own));
     }
     return weights;
   });

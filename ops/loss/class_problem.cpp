@@ -1,54 +1,74 @@
 #include "pleat/ops/loss/class_problem.h"
 
-#include <numeric>
-
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
+#include "pleat/ops/loss/grid_class_loss.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
 
 ClassProblem::ClassProblem(const char* op, const Tensor& logits, const Tensor& target, const Tensor& weight,
-                           ClassLossOptions options)
-    : options_(options) {
+                           ClassLossOptions options, Classes classes) {
   check<DTypeError>(is_floating(logits.dtype()), "{}: the input must be floating, got {}", op, logits);
   check<DTypeError>(!is_floating(target.dtype()) && target.dtype() != boolean,
                     "{}: class indices must be integers, got {}", op, target);
-  for (const Tensor& t : {logits, target, weight})
-    check<DeviceError>(!t.defined() || t.device().is_cpu(), "{}: this is Pleat built without CUDA, got {}",
-                       op, t);
+  for (const Tensor& t : {target, weight})
+    check<DeviceError>(!t.defined() || t.device() == logits.device(),
+                       "{}: input, class indices and weight must be on one device, got {} and {}", op, logits,
+                       t);
   check<ShapeError>(logits.rank() >= 1, "{}: the input must be [C] or [N, C, ...], got {}", op, logits);
   check<ValueError>(options.label_smoothing >= 0 && options.label_smoothing <= 1,
                     "{}: label_smoothing must lie in [0, 1], got {}", op, options.label_smoothing);
   class_dim_ = logits.rank() == 1 ? 0 : 1;
-  classes_ = logits.size(class_dim_);
+  view_.classes = logits.size(class_dim_);
   Shape expected = logits.shape();
   expected.erase(expected.begin() + class_dim_);
   check<ShapeError>(target.shape() == expected,
-                    "{}: {} classes of input {} need class indices of shape {}, got {}", op, classes_, logits,
-                    expected, target);
+                    "{}: {} classes of input {} need class indices of shape {}, got {}", op, view_.classes,
+                    logits, expected, target);
   if (weight.defined()) {
-    check<ShapeError>(weight.shape() == Shape{classes_},
-                      "{}: the weight must be [{}], one number for each class, got {}", op, classes_, weight);
-    weights_ = weight.to_vector<double>();
+    check<ShapeError>(weight.shape() == Shape{view_.classes},
+                      "{}: the weight must be [{}], one number for each class, got {}", op, view_.classes,
+                      weight);
+    weights_ = to_format(cast(weight, float64), MemoryFormat::contiguous);
+    view_.weights = weights_.data<double>();
+    if (options.label_smoothing > 0) {
+      weight_sum_ = sum(weights_);
+      view_.weight_sum = weight_sum_.data<double>();
+    }
   }
-  weight_sum_ = weights_.empty() ? static_cast<double>(classes_)
-                                 : std::accumulate(weights_.begin(), weights_.end(), 0.0);
-
   target_ = to_format(cast(target, int64), MemoryFormat::contiguous);
-  indices_ = target_.data<int64_t>();
-  for (int64_t i = 0; i < target_.numel(); ++i)
-    check<IndexError>(
-        (indices_[i] >= 0 && indices_[i] < classes_) || indices_[i] == options.ignore_index,
-        "{}: class {} of target number {} lies outside [0, {}) (and is not ignore_index, {}); input {}", op,
-        indices_[i], i, classes_, options.ignore_index, logits);
+  view_.indices = target_.data<int64_t>();
+  view_.targets = target_.numel();
+  view_.ignore_index = options.ignore_index;
+  view_.label_smoothing = options.label_smoothing;
+  if (classes == Classes::check || logits.device().is_cpu()) check_classes(op, logits);
 
   logits_ = cast(logits, logits.dtype() == float64 ? float64 : float32);
   if (!logits_.is_contiguous(MemoryFormat::channels_last))
     logits_ = to_format(logits_, MemoryFormat::contiguous);
   const bool classes_inside = logits.rank() < 3 || !logits_.is_contiguous();
-  if (!classes_inside)
-    for (std::size_t d = 2; d < expected.size() + 1; ++d) inner_ *= logits.shape()[d];
-  if (logits_.numel() == 0) inner_ = 1;
+  int64_t inner = 1;
+  if (!classes_inside && logits_.numel() > 0)
+    for (std::size_t d = 2; d < expected.size() + 1; ++d) inner *= logits.shape()[d];
+  view_.inner = FastDivider(inner);
+}
+
+void ClassProblem::check_classes(const char* op, const Tensor& logits) const {
+  int64_t first = 0;
+  if (uses_grid(target_.device()))
+    first = grid_first_outside(op, target_, view_);
+  else
+    while (first < view_.targets &&
+           (view_.class_of(first) >= 0 || view_.indices[first] == view_.ignore_index))
+      ++first;
+  if (first == view_.targets) return;
+  const auto outside = reshape(target_, {view_.targets});
+  fail<IndexError>(
+      "{}: class {} of target number {} lies outside [0, {}) (and is not ignore_index, {}); input {}", op,
+      select(outside, 0, first).item<int64_t>(), first, view_.classes, view_.ignore_index, logits);
 }
 
 }  // namespace pleat::ops

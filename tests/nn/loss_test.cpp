@@ -194,7 +194,7 @@ TEST_CASE("gradients of losses of elements") {
     }
 }
 
-TEST_CASE("the fused backward of cross_entropy is that of its formula, on more than one block") {
+TEST_CASE("the fused cross_entropy and its backward are those of its formula, on more than one block") {
   for (const Shape& shape : {Shape{300, 70}, Shape{3, 5, 13, 17}, Shape{2, 300, 7}}) {
     const Tensor x = random(shape).set_requires_grad();
     Shape target_shape = shape;
@@ -202,13 +202,16 @@ TEST_CASE("the fused backward of cross_entropy is that of its formula, on more t
     const Tensor target = empty(target_shape, {.dtype = int64});
     for (int64_t i = 0; i < target.numel(); ++i) target.data<int64_t>()[i] = i * 31 % shape[1];
     target.data<int64_t>()[1] = -100;
-    cross_entropy(x, target, {.label_smoothing = 0.1}).backward();
+    const Tensor y = cross_entropy(x, target, {.label_smoothing = 0.1});
+    y.backward();
     const Tensor fused = x.grad();
     x.set_grad({});
-    nll_loss(log_softmax(x, 1) * 0.9, target).backward();
+    const Tensor own = nll_loss(log_softmax(x, 1) * 0.9, target);
+    own.backward();
     const Tensor shares = ops::class_shares(x, target, {}, {.label_smoothing = 1});
     const Tensor smooth = -sum(log_softmax(x, 1) * shares) / static_cast<double>(target.numel() - 1);
     (smooth * 0.1).backward();
+    CHECK(y.item() == Approx(own.item() + 0.1 * smooth.item()).epsilon(1e-12));
     CHECK(distance(fused, x.grad()) < 1e-12);
   }
 }

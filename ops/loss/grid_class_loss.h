@@ -1,0 +1,38 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstdint>
+
+#include "pleat/core/tensor.h"
+#include "pleat/ops/loss/class_view.h"
+
+/// Losses of class indices over a grid: logits as a ClassProblem has them, in float32 or float64, everything
+/// else in the same type.
+
+namespace pleat::ops {
+
+/// The first target whose class lies outside and is not the one to ignore, or the number of targets.
+/// Waits for the device.
+int64_t grid_first_outside(const char* op, const Tensor& indices, const ClassView& view);
+
+/// The losses of log-softmax and the logsumexp of the logits: `losses` and `logsumexp` are [targets].
+void grid_cross_entropy(const Tensor& losses, const Tensor& logsumexp, const Tensor& logits,
+                        const ClassView& view);
+
+/// dx = factor[i] (P p - share), of the logits' memory order; with undefined logits P p counts as 0, with
+/// undefined factors these as `common_factor`.
+struct ClassGradient {
+  Tensor factors{};
+  double common_factor = 1;
+  Tensor logits{};
+  Tensor logsumexp{};
+};
+void grid_class_gradient(const char* op, const Tensor& dx, const ClassGradient& gradient,
+                         const ClassView& view);
+
+/// losses = -weight[t] x[t].
+void grid_nll(const Tensor& losses, const Tensor& x, const ClassView& view);
+
+void grid_target_weights(const Tensor& weights, const ClassView& view);
+
+}  // namespace pleat::ops
