@@ -8,6 +8,8 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
+#include "pleat/core/ramp.h"
 
 namespace pleat {
 namespace {
@@ -18,6 +20,18 @@ std::shared_ptr<Storage> new_storage(const Shape& shape, DType dtype, Device dev
   storage->bytes = allocate(storage->size, device);
   storage->device = device;
   return storage;
+}
+
+template <class V>
+Tensor ramp(const char* op, int64_t n, V start, V step, const TensorOptions& options, int64_t last = -1,
+            V end = 0) {
+  const Tensor result = empty({n}, options);
+  const RampElement<V> functor{start, step, last, end, result.raw(), result.dtype()};
+  if (uses_grid(result.device()))
+    ramp_on_grid(op, result.device(), n, functor);
+  else
+    for_each_index(n, functor, 8192);
+  return result;
 }
 
 }  // namespace
@@ -61,18 +75,8 @@ Tensor arange(Number start, Number end, Number step, TensorOptions options) {
   check<ShapeError>(exact < 1e15, "arange: {} elements are too many", exact);
   const auto n = static_cast<int64_t>(exact);
   const bool integers = start.kind() != float64 && step.kind() != float64;
-  Tensor result;
-  if (integers) {
-    std::vector<int64_t> values(static_cast<std::size_t>(n));
-    for (int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = start.to<int64_t>() + i * step.to<int64_t>();
-    result = from_vector(values);
-  } else {
-    std::vector<double> values(static_cast<std::size_t>(n));
-    for (int64_t i = 0; i < n; ++i)
-      values[static_cast<std::size_t>(i)] = start.to<double>() + static_cast<double>(i) * stride;
-    result = from_vector(values);
-  }
-  return ops::to_device(ops::cast(result, options.dtype), options.device);
+  if (integers) return ramp("arange", n, start.to<int64_t>(), step.to<int64_t>(), options);
+  return ramp("arange", n, start.to<double>(), stride, options);
 }
 
 Tensor arange(Number start, Number end, Number step) {
@@ -82,13 +86,9 @@ Tensor arange(Number start, Number end, Number step) {
 
 Tensor linspace(double start, double end, int64_t count, TensorOptions options) {
   check<ValueError>(count >= 1, "linspace: count must be at least 1, got {}", count);
-  std::vector<double> values(static_cast<std::size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const double t = count == 1 ? 0 : static_cast<double>(i) / static_cast<double>(count - 1);
-    values[static_cast<std::size_t>(i)] = start + (end - start) * t;
-  }
-  if (count > 1) values.back() = end;
-  return ops::to_device(ops::cast(from_vector(values), options.dtype), options.device);
+  if (count == 1) return full({1}, start, options);
+  const double step = (end - start) / static_cast<double>(count - 1);
+  return ramp("linspace", count, start, step, options, count - 1, end);
 }
 
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {

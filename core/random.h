@@ -33,14 +33,19 @@ Generator& default_generator();
 /// Restarts it.
 void manual_seed(uint64_t seed);
 
+// What a draw gives does not depend on the device, to the bit.
+
 /// Uniform on [0, 1).
 Tensor rand(Shape shape, TensorOptions options = {}, Generator& generator = default_generator());
 /// Standard normal (Box-Muller).
 Tensor randn(Shape shape, TensorOptions options = {}, Generator& generator = default_generator());
 /// Integers in [low, high): int64. Throws ValueError when the range is empty.
 Tensor randint(int64_t low, int64_t high, Shape shape, Generator& generator = default_generator());
-/// The numbers 0 ... n-1 in random order: int64.
+Tensor randint(int64_t low, int64_t high, Shape shape, Device device,
+               Generator& generator = default_generator());
+/// The numbers 0 ... n-1 in random order: int64. They are shuffled on the CPU, wherever the result is.
 Tensor randperm(int64_t n, Generator& generator = default_generator());
+Tensor randperm(int64_t n, Device device, Generator& generator = default_generator());
 /// True with probability `p`: bool. Throws ValueError unless 0 <= p <= 1.
 Tensor bernoulli(double p, Shape shape, Device device = {}, Generator& generator = default_generator());
 

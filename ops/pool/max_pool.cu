@@ -7,12 +7,9 @@ namespace pleat::ops {
 void max_pool_on_grid(const char* op, const WindowRules& windows, const Tensor& x,
                       const MaxPoolResult& result, MemoryFormat format) {
   dispatch_types(x.dtype(), result.indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-    const MaxPoolForward<T, Index> functor{windows,
-                                           PixelOrder(result.values, format),
-                                           image_steps(x),
-                                           FloatingArray<T>(x),
-                                           FloatingArray<T>(result.values),
-                                           result.indices.data<Index>()};
+    const MaxPoolForward<T, Index> functor{
+        windows,           PixelOrder(result.values, format), image_steps(x),
+        NumberArray<T>(x), NumberArray<T>(result.values),     result.indices.data<Index>()};
     grid_for(op, x.device(), result.values.numel(), functor);
   });
 }
@@ -24,9 +21,9 @@ void max_pool_backward_on_grid(const char* op, const WindowRules& windows, const
                                             PixelOrder(dx, format),
                                             image_steps(dy),
                                             image_steps(indices),
-                                            FloatingArray<T>(dy),
+                                            NumberArray<T>(dy),
                                             indices.data<Index>(),
-                                            FloatingArray<T>(dx)};
+                                            NumberArray<T>(dx)};
     grid_for(op, dx.device(), dx.numel(), functor);
   });
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "pleat/core/floating_array.h"
+#include "pleat/core/number_array.h"
 #include "pleat/ops/pool/window_rule.h"
 #include "pleat/ops/spatial/pixel_order.h"
 
@@ -35,8 +35,8 @@ struct MaxPoolForward {
   WindowRules windows;
   PixelOrder order;
   ImageSteps x_step;
-  FloatingArray<T> x;
-  FloatingArray<T> values;
+  NumberArray<T> x;
+  NumberArray<T> values;
   Index* indices;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
@@ -66,9 +66,9 @@ struct MaxPoolBackward {
   WindowRules windows;
   PixelOrder order;
   ImageSteps dy_step, index_step;
-  FloatingArray<T> dy;
+  NumberArray<T> dy;
   const Index* indices;
-  FloatingArray<T> dx;
+  NumberArray<T> dx;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     const Pixel pixel = order.at(i);

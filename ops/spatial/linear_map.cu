@@ -61,8 +61,8 @@ void run(const char* op, const LinearMap& map, const Tensor& x, const Tensor& y,
            ApplyLinearMap<T, Sum>{{tables.rows(0), tables.rows(1), tables.rows(2)},
                                   PixelOrder(y, format),
                                   image_steps(x),
-                                  FloatingArray<T>(x),
-                                  FloatingArray<T>(y)});
+                                  NumberArray<T>(x),
+                                  NumberArray<T>(y)});
 }
 
 }  // namespace

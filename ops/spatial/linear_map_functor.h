@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pleat/core/floating_array.h"
+#include "pleat/core/number_array.h"
 #include "pleat/ops/spatial/pixel_order.h"
 
 namespace pleat::ops {
@@ -24,8 +24,8 @@ struct ApplyLinearMap {
   SparseRowsView<Sum> rows[3];
   PixelOrder order;
   ImageSteps x_step;
-  FloatingArray<T> x;
-  FloatingArray<T> y;
+  NumberArray<T> x;
+  NumberArray<T> y;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     const Pixel pixel = order.at(i);

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pleat/core/floating_array.h"
+#include "pleat/core/number_array.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/spatial/pixel_order.h"
 
@@ -77,8 +77,8 @@ struct FoldElement {
   WindowSizes sizes;
   PixelOrder order;
   std::array<int64_t, 3> column_step;  ///< of columns [N, C * taps, windows]
-  FloatingArray<T> columns;
-  FloatingArray<T> images;
+  NumberArray<T> columns;
+  NumberArray<T> images;
 
   FoldElement(const ConvProblem& p, const Tensor& from, const Tensor& to)
       : sizes(p),

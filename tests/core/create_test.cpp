@@ -20,6 +20,9 @@ TEST_CASE("ranges and special matrices", "[core]") {
   CHECK(arange(0).numel() == 0);
   CHECK(linspace(0, 1, 5).to_vector() == std::vector<float>{0, 0.25F, 0.5F, 0.75F, 1});
   CHECK(linspace(2, 3, 1).to_vector() == std::vector<float>{2});
+  CHECK(linspace(-1, 0.3, 1000).to_vector<double>().back() == static_cast<double>(0.3F));
+  CHECK(arange(1, 4, 1, {.dtype = float16}).to_vector() == std::vector<float>{1, 2, 3});
+  CHECK(arange(0, 3, 1, {.dtype = uint8}).to_vector<int>() == std::vector<int>{0, 1, 2});
   CHECK(eye(2, 3).to_vector() == std::vector<float>{1, 0, 0, 0, 1, 0});
   CHECK_THROWS_AS(arange(0, 4, -1), ValueError);
   CHECK_THROWS_AS(arange(0, 4, 0), ValueError);

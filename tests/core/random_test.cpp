@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
+#include "pleat/core/box_muller.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/error.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/philox.h"
 #include "pleat/tests/catch.h"
@@ -47,6 +50,56 @@ TEST_CASE("the same seed gives the same stream, draws differ", "[core]") {
   CHECK(rand({100}, {}, c).to_vector() != first);
   a.set_draws(0);
   CHECK(rand({100}, {}, a).to_vector() == first);
+}
+
+TEST_CASE("random numbers over a grid are those of the CPU, to the bit", "[core]") {
+  const auto draw = [] {
+    Generator generator(11);
+    std::vector<std::vector<double>> all;
+    for (const DType dtype : {float64, float32, float16, bfloat16}) {
+      const Tensor x = empty({7, 5, 3, 11}, {.dtype = dtype, .format = MemoryFormat::channels_last});
+      fill_uniform_(x, -0.3, 1.7, generator);
+      all.push_back(x.to_vector<double>());
+      fill_normal_(x, 0.3, 1.7, generator);
+      all.push_back(x.to_vector<double>());
+    }
+    all.push_back(randint(-5, 1000, {999}, Device(), generator).to_vector<double>());
+    all.push_back(bernoulli(0.3, {999}, Device(), generator).to_vector<double>());
+    all.push_back(randperm(99, Device(), generator).to_vector<double>());
+    return all;
+  };
+  const auto expected = draw();
+  const ForceGrid grid;
+  CHECK(draw() == expected);
+}
+
+TEST_CASE("Box and Muller's formula, by arithmetic that is the same everywhere", "[core]") {
+  const auto exact = [](double u, double v) {
+    return std::sqrt(-2 * std::log(static_cast<long double>(u))) *
+           std::cos(2 * std::numbers::pi_v<long double> * v);
+  };
+  double single = 0;
+  double precise = 0;
+  for (int64_t i = 0; i < 20000; ++i) {
+    const auto words = philox(5, static_cast<uint64_t>(i), 0);
+    // Every tenth u is near one end: tails and small radii.
+    const uint32_t shift = i % 10 == 0 ? words[1] % 24 : 0;
+    const float u = 1 - unit_float(i % 20 == 0 ? words[0] >> shift : ~(words[0] >> shift));
+    const float v = unit_float(words[2]);
+    if (u == 1) continue;
+    // Near a zero of the cosine a relative error means nothing: errors are relative to the radius.
+    const auto radius = std::sqrt(-2 * std::log(static_cast<long double>(u)));
+    single = std::max(single, static_cast<double>(std::abs(box_muller::normal(u, v) - exact(u, v)) / radius));
+    precise = std::max(
+        precise, static_cast<double>(std::abs(box_muller::normal<double>(u, v) - exact(u, v)) / radius));
+  }
+  CHECK(single < 3e-7);
+  CHECK(precise < 6e-16);
+  CHECK(box_muller::normal(1.0F, 0.25F) == 0);
+  CHECK(box_muller::cos_turns(0.0) == 1);
+  CHECK(box_muller::cos_turns(0.5) == -1);
+  CHECK(box_muller::cos_turns(0.25) == 0);
+  CHECK(box_muller::cos_turns(0.75) == 0);
 }
 
 TEST_CASE("distributions have their moments and ranges", "[core]") {

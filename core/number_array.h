@@ -10,12 +10,12 @@
 
 namespace pleat {
 
-/// The elements of a floating tensor as functors see them that compute in T: double for float64, float for
-/// float32 and the half types. So a kernel for T serves all types that are computed in it, without copies.
+/// The elements of a tensor as functors see them that compute in T, which is the tensor's type, or float for
+/// the half types. So a kernel for T serves all types that are computed in it, without copies.
 template <class T>
-class FloatingArray {
+class NumberArray {
  public:
-  explicit FloatingArray(const Tensor& tensor) : base_(tensor.raw()), dtype_(tensor.dtype()) {}
+  explicit NumberArray(const Tensor& tensor) : base_(tensor.raw()), dtype_(tensor.dtype()) {}
 
   /// Element `i`, counted from the tensor's first one in memory, whatever its strides.
   PLEAT_HOST_DEVICE T load(int64_t i) const {
