@@ -3,8 +3,10 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/index/index.h"
+#include "pleat/ops/index/index_grid.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/index/lines.h"
 
@@ -30,6 +32,10 @@ void check_source(const char* op, const Tensor& index, const Tensor& source) {
 /// `source` may have strides of 0.
 Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices, const Tensor& source) {
   const Tensor y = copy(x);
+  if (uses_grid(x.device())) {
+    scatter_on_grid(y, along, indices, source);
+    return y;
+  }
   const int64_t n = indices.shape()[along];
   const int64_t step = indices.strides()[along];
   const int64_t source_step = source.strides()[along];
@@ -52,6 +58,10 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   check_index_shape("gather", x, along, index);
   const Tensor indices = checked_indices("gather", index, static_cast<int64_t>(along), x.shape());
   const Tensor y = empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
+  if (uses_grid(x.device())) {
+    gather_on_grid(x, along, indices, y);
+    return y;
+  }
   const int64_t n = index.shape()[along];
   const int64_t step = y.strides()[along];
   const int64_t x_step = x.strides()[along];
@@ -74,6 +84,12 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
   const Tensor indices = checked_indices("scatter_add", index, static_cast<int64_t>(along), x.shape());
   const DType dtype = compute_dtype(x.dtype());
   const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
+  if (uses_grid(x.device())) {
+    // The grid reads half types and any strides.
+    scatter_add_on_grid(y, along, indices,
+                        compute_dtype(source.dtype()) == dtype ? source : cast(source, dtype));
+    return cast(y, x.dtype());
+  }
   const Tensor values = to_format(cast(source, dtype), MemoryFormat::contiguous);
   const int64_t n = index.shape()[along];
   const int64_t step = indices.strides()[along];

@@ -5,7 +5,8 @@
 
 /// Elements found by their indices. Indices are of any integer type; each is checked before anything is
 /// written: IndexError names the first one outside its range. Floating or bool indices throw DTypeError.
-/// Dimensions may be negative, counting from the end; indices may not.
+/// Dimensions may be negative, counting from the end; indices may not. On CUDA the check makes the host wait
+/// for the work before it.
 
 namespace pleat::ops {
 

@@ -4,6 +4,8 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
+#include "pleat/ops/index/bounds.h"
 
 namespace pleat::ops {
 
@@ -14,9 +16,11 @@ Tensor integer_indices(const char* op, const Tensor& index) {
 }
 
 Tensor checked_indices(const char* op, const Tensor& index, int64_t dim, const Shape& shape) {
-  Tensor result = integer_indices(op, index);
+  const Tensor result = integer_indices(op, index);
   const int64_t size = shape[static_cast<std::size_t>(dim)];
-  const int64_t* const values = result.data<int64_t>();
+  if (uses_grid(result.device()) && all_within(op, result, 0, size)) return result;
+  const Tensor here = to_device(result, Device());  // what is left for a GPU is to find the wrong one
+  const int64_t* const values = here.data<int64_t>();
   const int64_t n = result.numel();
   // Negative numbers are large as unsigned ones. The plain loop over all is faster than one that stops.
   const auto limit = static_cast<uint64_t>(size);

@@ -4,9 +4,12 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/ops/index/index.h"
+#include "pleat/ops/index/index_grid.h"
 #include "pleat/ops/index/indices.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -75,6 +78,10 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device()});
   const int64_t m = indices.numel();
   const int64_t inner = around.inner;
+  if (uses_grid(x.device())) {
+    index_select_on_grid(from, indices, y, n, inner);
+    return around.back(y);
+  }
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
     const T* const in = from.data<T>();
     T* const out = y.data<T>();
@@ -104,10 +111,16 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   const DType dtype = compute_dtype(x.dtype());
   const Around around(x, along);
   const Tensor y = copy(around.rows_of(cast(x, dtype)));
-  const Tensor values = around.rows_of(cast(source, dtype));
   const int64_t n = x.shape()[along];
   const int64_t m = indices.numel();
   const int64_t inner = around.inner;
+  if (uses_grid(x.device())) {
+    // The grid reads half types as they are.
+    const bool reads = compute_dtype(source.dtype()) == dtype;
+    index_add_on_grid(y, indices, around.rows_of(reads ? source : cast(source, dtype)), n, inner);
+    return around.back(cast(y, x.dtype()));
+  }
+  const Tensor values = around.rows_of(cast(source, dtype));
   const Buckets buckets(indices, n);
   dispatch(dtype, [&]<class T>(Type<T>) {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
@@ -147,13 +160,17 @@ Tensor one_hot(const Tensor& index, int64_t classes, DType dtype) {
     const Tensor indices = integer_indices("one_hot", index);
     const int64_t n = indices.numel();
     check<ShapeError>(n > 0, "one_hot: without indices the number of classes must be given");
-    classes =
-        checked_add(*std::max_element(indices.data<int64_t>(), indices.data<int64_t>() + n), 1, "one_hot");
+    classes = checked_add(max(indices).item<int64_t>(), 1, "one_hot");
   }
   Shape shape = index.shape();
   shape.push_back(std::max<int64_t>(classes, 0));
   const Tensor indices = checked_indices("one_hot", index, index.rank(), shape);
-  const Tensor y = zeros(shape, {.dtype = dtype, .device = index.device()});
+  if (uses_grid(index.device())) {
+    const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});
+    one_hot_on_grid(indices, classes, y);
+    return y;
+  }
+  const Tensor y = zeros(shape, {.dtype = dtype});
   dispatch(dtype, [&]<class T>(Type<T>) {
     const T one = Number(1).to<T>();
     for (int64_t i = 0; i < indices.numel(); ++i) y.data<T>()[i * classes + indices.data<int64_t>()[i]] = one;
@@ -163,6 +180,7 @@ Tensor one_hot(const Tensor& index, int64_t classes, DType dtype) {
 
 Tensor flat_nonzero(const Tensor& x) {
   const Tensor flags = to_format(cast(x, boolean), MemoryFormat::contiguous);
+  if (uses_grid(x.device())) return places_on_grid("nonzero", flags);
   std::vector<int64_t> places;
   const bool* const set = flags.data<bool>();
   for (int64_t i = 0; i < flags.numel(); ++i)
@@ -172,7 +190,11 @@ Tensor flat_nonzero(const Tensor& x) {
 
 Tensor nonzero(const Tensor& x) {
   const Tensor places = flat_nonzero(x);
-  const Tensor y = empty({places.numel(), x.rank()}, {.dtype = int64});
+  const Tensor y = empty({places.numel(), x.rank()}, {.dtype = int64, .device = x.device()});
+  if (uses_grid(x.device())) {
+    coordinates_on_grid("nonzero", places, x.shape(), y);
+    return y;
+  }
   for (int64_t i = 0; i < places.numel(); ++i) {
     int64_t rest = places.data<int64_t>()[i];
     for (int64_t d = x.rank(); d-- > 0;) {

@@ -8,7 +8,9 @@
 #include "pleat/core/create.h"
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/ops/index/lines.h"
+#include "pleat/ops/index/sort_grid.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -31,8 +33,9 @@ bool less(K a, K b) {
 }
 
 /// Sorts lines of x into `values` and `indices`, the first k elements of each.
-void sort_lines(const Tensor& x, std::size_t dim, bool descending, const Tensor& values,
+void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descending, const Tensor& values,
                 const Tensor& indices) {
+  if (uses_grid(x.device())) return sort_lines_on_grid(op, x, dim, descending, values, indices);
   const int64_t n = x.shape()[dim];
   const int64_t k = values.shape()[dim];
   const int64_t x_step = x.strides()[dim];
@@ -76,9 +79,10 @@ ValuesIndices sort(const Tensor& x, SortOptions options) {
   const std::array inputs = {x};
   const ValuesIndices result = {empty_like(x), empty_as(inputs, x.shape(), int64)};
   if (x.rank() == 0)
-    sort_lines(view(x, {1}), 0, options.descending, view(result.values, {1}), view(result.indices, {1}));
+    sort_lines("sort", view(x, {1}), 0, options.descending, view(result.values, {1}),
+               view(result.indices, {1}));
   else
-    sort_lines(x, dim, options.descending, result.values, result.indices);
+    sort_lines("sort", x, dim, options.descending, result.values, result.indices);
   return result;
 }
 
@@ -93,7 +97,7 @@ ValuesIndices topk(const Tensor& x, int64_t k, TopkOptions options) {
   shape[dim] = k;
   const ValuesIndices result = {empty(shape, {.dtype = x.dtype(), .device = x.device()}),
                                 empty(shape, {.dtype = int64, .device = x.device()})};
-  sort_lines(x, dim, options.largest, result.values, result.indices);
+  sort_lines("topk", x, dim, options.largest, result.values, result.indices);
   return result;
 }
 

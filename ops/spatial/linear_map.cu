@@ -28,7 +28,7 @@ class MapTables {
       starts[d][2] = add<W>(rows.weight);
       starts[d][3] = add<W>(rows.scale);
     }
-    memory_ = to_device(from_vector(words_), device);
+    memory_ = to_device(from_vector(words_), device, {.non_blocking = true});
     const auto at = [&](std::size_t start) { return memory_.raw() + start * sizeof(int64_t); };
     for (std::size_t d = 0; d < 3; ++d)
       rows_[d] = {reinterpret_cast<const int64_t*>(at(starts[d][0])),

@@ -3,8 +3,10 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -174,6 +176,42 @@ TEST_CASE("sums by index have the same bits for any number of threads", "[index]
     CHECK((scattered[i] == scattered[0]));
     CHECK((written[i] == written[0]));
   }
+}
+
+TEST_CASE("indices over a grid: the same bits, on lines of their own and sorted", "[index]") {
+  // Long and few lines along a dimension are sorted, short or many ones have a thread each.
+  for (const Shape& shape : {Shape{300, 2}, Shape{2, 300}, Shape{9, 20}, Shape{40, 17000}, Shape{300}})
+    for (const DType dtype : {float64, float32, bfloat16, int32}) {
+      CAPTURE(shape, name(dtype));
+      const int64_t dim = shape[0] == 2 ? 1 : 0;
+      if (shape.back() == 17000 && dtype != float32) continue;
+      Shape small = shape;
+      small[static_cast<std::size_t>(dim)] = 7;
+      const auto random = [dtype](const Shape& s) {
+        return ops::cast(ops::multiply(randn(s), scalar(50)), dtype);
+      };
+      const Tensor plain = random(small);
+      Tensor turned = plain;
+      if (plain.rank() == 2)
+        turned = ops::transpose(ops::to_format(ops::transpose(plain, 0, 1), MemoryFormat::contiguous), 0, 1);
+      const Tensor index = randint(0, 7, shape);
+      const Tensor row_index = randint(0, 7, {shape[static_cast<std::size_t>(dim)]});
+      const Tensor source = random(shape);
+      const auto all = [&] {
+        std::vector<std::vector<double>> results;
+        for (const Tensor& x : {plain, turned}) {
+          for (const Tensor& t :
+               {ops::scatter_add(x, dim, index, source), ops::scatter(x, dim, index, source),
+                ops::scatter(x, dim, index, 3), ops::index_add(x, dim, row_index, source),
+                ops::gather(x, dim, index), ops::index_select(x, dim, row_index), ops::nonzero(x)})
+            results.push_back(t.to_vector<double>());
+        }
+        return results;
+      };
+      const auto expected = all();
+      const ForceGrid grid;
+      CHECK((all() == expected));
+    }
 }
 
 TEST_CASE("indices out of range are named before anything is written", "[index]") {

@@ -6,6 +6,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/random.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/shape/view.h"
@@ -54,6 +55,45 @@ TEST_CASE("a NaN is the largest", "[sort]") {
   CHECK(numbers(ops::argsort(x)) == Numbers{2, 1, 4, 0, 3});
   CHECK(numbers(ops::argsort(x, {.descending = true})) == Numbers{0, 3, 4, 1, 2});
   CHECK(numbers(ops::topk(x, 3).indices) == Numbers{0, 3, 4});
+}
+
+TEST_CASE("sort over a grid gives the same order, for every type and what is special in it", "[sort]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor special =
+      tensor({0.0, -0.0, nan, 1.0, -infinity, -nan, infinity, -0.0, 0.0, -1.0, 5e-324, -5e-324}, float64);
+  for (const DType dtype : {boolean, uint8, int32, int64, bfloat16, float16, float32, float64}) {
+    const Tensor x = ops::cast(randint(dtype == uint8 ? 0 : -9, 10, {4, 5, 6}), dtype);
+    const Tensor extremes =
+        dtype == int32 ? tensor({std::numeric_limits<int32_t>::min(), 0, -1, 7}, int32)
+        : dtype == int64
+            ? tensor({std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64_t{-1}})
+            : ops::cast(tensor({3, 0, 2}), dtype);
+    const auto all = [&] {
+      std::vector<std::vector<int64_t>> results;
+      const auto keep = [&](const ValuesIndices& got, const Tensor& from) {
+        results.push_back(got.indices.to_vector<int64_t>());
+        CHECK(ops::gather(from, -1, got.indices).to_vector<double>() == got.values.to_vector<double>());
+        results.push_back(ops::cast(got.values, int64).to_vector<int64_t>());
+      };
+      for (const bool descending : {false, true}) {
+        keep(ops::sort(x, {.descending = descending}), x);
+        for (const int64_t dim : {0, 1, 2})
+          results.push_back(ops::argsort(ops::transpose(x, 0, 1), {.dim = dim, .descending = descending})
+                                .to_vector<int64_t>());
+        keep(ops::topk(x, 3, {.largest = descending}), x);
+        keep(ops::sort(extremes, {.descending = descending}), extremes);
+        if (is_floating(dtype))
+          results.push_back(
+              ops::argsort(ops::cast(special, dtype), {.descending = descending}).to_vector<int64_t>());
+      }
+      return results;
+    };
+    CAPTURE(name(dtype));
+    const auto expected = all();
+    const ForceGrid grid;
+    CHECK(all() == expected);
+  }
 }
 
 TEST_CASE("sort agrees with std::stable_sort on random lines", "[sort]") {

@@ -1,0 +1,30 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+#include "pleat/core/check_cuda.h"
+#include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
+
+namespace pleat::ops {
+
+/// Calls `algorithm(memory, bytes, stream)`, one of CUB's, with the temporary memory that it asks for. Only
+/// for what nvcc compiles.
+template <class Algorithm>
+void cub_call(const char* op, Device device, const Algorithm& algorithm) {
+  const cuda::DeviceGuard guard(device);
+  const cuda::Stream stream = cuda::current_stream(device);
+  const auto native = static_cast<cudaStream_t>(stream.native());
+  std::size_t bytes = 0;
+  cuda::check_cuda(algorithm(static_cast<void*>(nullptr), bytes, native), op);
+  // CUB takes a null pointer for the question how much it needs.
+  const Tensor memory =
+      empty({static_cast<int64_t>(bytes == 0 ? 1 : bytes)}, {.dtype = uint8, .device = device});
+  cuda::check_cuda(algorithm(static_cast<void*>(memory.raw()), bytes, native), op);
+}
+
+}  // namespace pleat::ops
