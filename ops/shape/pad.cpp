@@ -6,7 +6,10 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
+#include "pleat/ops/shape/pad_functors.h"
+#include "pleat/ops/shape/pad_grid.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -26,21 +29,16 @@ const char* name_of(PadMode mode) {
   return "circular";
 }
 
-struct Widths {
-  int64_t before = 0;
-  int64_t after = 0;
-};
-
 /// The widths of each dimension, checked against the input's shape.
-std::vector<Widths> check_widths(const char* op, const Shape& shape, const std::vector<int64_t>& widths,
-                                 PadMode mode) {
+std::vector<PadWidths> check_widths(const char* op, const Shape& shape, const std::vector<int64_t>& widths,
+                                    PadMode mode) {
   check<ShapeError>(widths.size() % 2 == 0 && widths.size() / 2 <= shape.size(),
                     "{}: needs a pair of widths for each of at most {} dimensions of {}, got {}", op,
                     shape.size(), shape, widths);
-  std::vector<Widths> result(shape.size());
+  std::vector<PadWidths> result(shape.size());
   for (std::size_t i = 0; i < widths.size() / 2; ++i) {
     const std::size_t d = shape.size() - 1 - i;
-    const Widths w{widths[2 * i], widths[2 * i + 1]};
+    const PadWidths w{widths[2 * i], widths[2 * i + 1]};
     const int64_t size = shape[d];
     const int64_t wider = checked_add(checked_add(size, w.before, op), w.after, op);
     check<ShapeError>(wider >= 0, "{}: widths {} and {} leave nothing of dimension {} of {}", op, w.before,
@@ -58,17 +56,9 @@ std::vector<Widths> check_widths(const char* op, const Shape& shape, const std::
   return result;
 }
 
-Shape padded_shape(Shape shape, const std::vector<Widths>& widths) {
+Shape padded_shape(Shape shape, const std::vector<PadWidths>& widths) {
   for (std::size_t d = 0; d < shape.size(); ++d) shape[d] += widths[d].before + widths[d].after;
   return shape;
-}
-
-/// Where an element at `i`, counted from the input's start, is read.
-int64_t source(PadMode mode, int64_t i, int64_t size) {
-  if (i >= 0 && i < size) return i;
-  if (mode == PadMode::reflect) return i < 0 ? -i : 2 * (size - 1) - i;
-  if (mode == PadMode::replicate) return i < 0 ? 0 : size - 1;
-  return i < 0 ? i + size : i - size;
 }
 
 /// One dimension of the walk over the padded tensor: its step there, and in the other one either a step or,
@@ -88,7 +78,7 @@ struct WalkDim {
 /// are not padded are divided among threads: then no element of `plain` is met by two of them.
 class Walk {
  public:
-  Walk(const Tensor& padded, const Tensor& plain, const std::vector<Widths>& widths, PadMode mode) {
+  Walk(const Tensor& padded, const Tensor& plain, const std::vector<PadWidths>& widths, PadMode mode) {
     std::vector<std::size_t> order(padded.shape().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
@@ -99,7 +89,7 @@ class Walk {
       const bool is_padded = widths[d].before != 0 || widths[d].after != 0;
       if (is_padded)
         for (int64_t i = 0; i < dim.size; ++i)
-          dim.offsets.push_back(source(mode, i - widths[d].before, plain.shape()[d]) * dim.step);
+          dim.offsets.push_back(pad_source(mode, i - widths[d].before, plain.shape()[d]) * dim.step);
       if (d == order.back())
         run_ = std::move(dim);
       else
@@ -151,7 +141,7 @@ class Walk {
 };
 
 /// The part of a tensor that is left when negative widths cut off and positive ones are ignored.
-Tensor cut(const Tensor& x, const std::vector<Widths>& widths) {
+Tensor cut(const Tensor& x, const std::vector<PadWidths>& widths) {
   Tensor y = x;
   for (std::size_t d = 0; d < widths.size(); ++d) {
     const int64_t start = std::max<int64_t>(-widths[d].before, 0);
@@ -170,13 +160,17 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions optio
   const Shape shape = padded_shape(x.shape(), each);
   if (options.mode == PadMode::constant) {
     const Tensor y = full(shape, options.value, like);
-    std::vector<Widths> inverse;
-    for (const Widths& w : each) inverse.push_back({-w.before, -w.after});
+    std::vector<PadWidths> inverse;
+    for (const PadWidths& w : each) inverse.push_back({-w.before, -w.after});
     const Tensor kept = cut(x, each);
     if (kept.numel() > 0) copy_into(cut(y, inverse), kept);
     return y;
   }
   const Tensor y = empty(shape, like);
+  if (uses_grid(x.device())) {
+    pad_on_grid(y, x, each, options.mode);
+    return y;
+  }
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
     Walk(y, x, each, options.mode).go(y.data<T>(), x.data<T>(), [](T& padded, const T& plain) {
       padded = plain;
@@ -194,6 +188,12 @@ Tensor pad_backward(const Tensor& dy, const Shape& shape, const std::vector<int6
     std::vector<int64_t> inverse;
     for (const int64_t width : widths) inverse.push_back(-width);
     return pad(dy, inverse);
+  }
+  if (uses_grid(dy.device())) {
+    const Tensor dx =
+        empty(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = dy.memory_format()});
+    pad_backward_on_grid(dx, dy, each, mode);
+    return dx;
   }
   const Tensor wide = cast(dy, compute_dtype(dy.dtype()));
   const Tensor dx =

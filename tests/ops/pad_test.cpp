@@ -3,9 +3,11 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
+#include "pleat/core/grid.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
+#include "pleat/tests/layouts.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -72,6 +74,37 @@ TEST_CASE("pad modes read what they say", "[pad]") {
   for (const DType dtype : {boolean, uint8, int32, float16, bfloat16})
     CHECK(numbers(ops::pad(ops::cast(tensor({0, 1}), dtype), {0, 1}, {.mode = replicate})) ==
           Numbers{0, 1, 1});
+}
+
+TEST_CASE("padding over a grid gives the same bits", "[pad]") {
+  using enum PadMode;
+  struct Case {
+    Shape shape;
+    std::vector<int64_t> widths;
+  };
+  const std::vector<Case> cases{{{2, 3, 5, 4}, {2, 3, 1, 4}},
+                                {{2, 3, 5, 4}, {-1, 3, 2, -2}},
+                                {{1, 2, 4, 4, 5}, {1, 2, 3, 0, 2, 3}},
+                                {{3, 4}, {3, 3, 2, 1}},
+                                {{2, 1, 3}, {2, 2}},
+                                {{0, 3, 4}, {1, 2}}};
+  for (const Case& c : cases)
+    for (const auto mode : {constant, reflect, replicate, circular})
+      for (const DType dtype : {float64, float32, float16})
+        for (const std::string& layout : test::layouts()) {
+          CAPTURE(c.shape, c.widths, static_cast<int>(mode), name(dtype), layout);
+          const Tensor x = test::laid_out(test::numbers(c.shape, dtype), layout);
+          const Tensor y = ops::pad(x, c.widths, {.mode = mode});
+          const Tensor dy = test::laid_out(test::numbers(y.shape(), dtype, 2), layout);
+          const Tensor dx = ops::pad_backward(dy, c.shape, c.widths, mode);
+          const ForceGrid grid;
+          const Tensor grid_y = ops::pad(x, c.widths, {.mode = mode});
+          const Tensor grid_dx = ops::pad_backward(dy, c.shape, c.widths, mode);
+          CHECK(grid_y.strides() == y.strides());
+          CHECK(grid_y.to_vector<double>() == y.to_vector<double>());
+          CHECK(grid_dx.strides() == dx.strides());
+          CHECK(grid_dx.to_vector<double>() == dx.to_vector<double>());
+        }
 }
 
 TEST_CASE("pad names widths that do not fit", "[pad]") {
