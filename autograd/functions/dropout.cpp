@@ -19,7 +19,7 @@ Tensor dropout_by(const char* op, const Tensor& x, const Shape& mask_shape, Memo
   check<DTypeError>(is_floating(x.dtype()), "{}: needs a floating type, got {}", op, x.describe());
   check<ValueError>(p >= 0 && p <= 1, "{}: the probability must be in [0, 1], got {}", op, p);
   if (!training || p == 0) return x;
-  const Tensor mask = ops::dropout_mask(op, mask_shape, p, format, generator);
+  const Tensor mask = ops::dropout_mask(op, mask_shape, p, format, x.device(), generator);
   return masked_scale(x, mask, p == 1 ? 0 : 1 / (1 - p));
 }
 

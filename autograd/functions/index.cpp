@@ -110,10 +110,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions opt
                   const Tensor rows = reshape(dy, {flat.numel(), shape[1]});
                   const Tensor dweight = zeros_for(dy, shape);
                   if (!padding) return index_add(dweight, 0, flat, rows);
-                  std::vector<int64_t> kept;
-                  for (int64_t i = 0; i < flat.numel(); ++i)
-                    if (flat.data<int64_t>()[i] != *padding) kept.push_back(i);
-                  const Tensor used = from_vector(kept);
+                  const Tensor used = ops::flat_nonzero(ops::not_equal(flat, *padding));
                   return index_add(dweight, 0, ops::index_select(flat, 0, used), index_select(rows, 0, used));
                 })});
 }

@@ -7,9 +7,10 @@
 
 namespace pleat::ops {
 
-Tensor dropout_mask(const char* op, Shape shape, double p, MemoryFormat format, Generator& generator) {
+Tensor dropout_mask(const char* op, Shape shape, double p, MemoryFormat format, Device device,
+                    Generator& generator) {
   check<ValueError>(p >= 0 && p <= 1, "{}: the probability must be in [0, 1], got {}", op, p);
-  return to_format(bernoulli(1 - p, std::move(shape), {}, generator), format);
+  return to_format(bernoulli(1 - p, std::move(shape), device, generator), format);
 }
 
 Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale) {

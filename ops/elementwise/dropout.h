@@ -7,9 +7,11 @@
 
 namespace pleat::ops {
 
-/// A bool tensor that is true (the element stays) with probability 1 - p: the same for every memory format
-/// and number of threads. Throws ValueError unless 0 <= p <= 1; `op` names the function in the message.
-Tensor dropout_mask(const char* op, Shape shape, double p, MemoryFormat format, Generator& generator);
+/// A bool tensor that is true (the element stays) with probability 1 - p: the same for every memory format,
+/// device and number of threads. Throws ValueError unless 0 <= p <= 1; `op` names the function in the
+/// message.
+Tensor dropout_mask(const char* op, Shape shape, double p, MemoryFormat format, Device device,
+                    Generator& generator);
 
 /// scale * x where the mask (bool, broadcast to x) is true, else 0, in x's type.
 /// Throws DTypeError unless x is floating, ShapeError when the mask does not broadcast to x.
