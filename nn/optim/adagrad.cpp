@@ -1,6 +1,7 @@
 #include "pleat/nn/optim/adagrad.h"
 
-#include "pleat/nn/optim/fused.h"
+#include "pleat/nn/optim/option_checks.h"
+#include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
 
@@ -20,18 +21,17 @@ void Adagrad::check_group(std::size_t group) const {
   check_at_least_0(name(), "eps", o.eps);
 }
 
-void Adagrad::update(Entry& entry, const Tensor& grad) {
-  const AdagradOptions& o = options(entry.group);
-  const double sign = o.maximize ? -1 : 1;
-  const double rate = o.lr / (1 + static_cast<double>(entry.step - 1) * o.lr_decay);
-  fused_update(
-      name(),
-      [=, decay = o.weight_decay, eps = o.eps]<class T>(T& p, T dp, T& s) {
-        const T g = T(sign) * dp + T(decay) * p;
-        s += g * g;
-        p -= T(rate) * g / (std::sqrt(s) + T(eps));
-      },
-      entry.param, grad, state_of(entry, 0, o.initial_accumulator_value));
+void Adagrad::update(std::span<const Turn> turns) {
+  std::vector<ops::Update<ops::AdagradStep>> steps;
+  for (const auto& [entry, grad] : turns) {
+    const AdagradOptions& o = options(entry.group);
+    steps.push_back({{.sign = o.maximize ? -1.0 : 1.0,
+                      .rate = o.lr / (1 + static_cast<double>(entry.step - 1) * o.lr_decay),
+                      .decay = o.weight_decay,
+                      .eps = o.eps},
+                     {entry.param, grad, state_of(entry, 0, o.initial_accumulator_value)}});
+  }
+  ops::update(name(), steps);
 }
 
 }  // namespace pleat::optim

@@ -24,7 +24,7 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
 
  protected:
   void check_group(std::size_t group) const override;
-  void update(Entry& entry, const Tensor& grad) override;
+  void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t, std::size_t) const override { return true; }
 };
 

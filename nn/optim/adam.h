@@ -39,7 +39,7 @@ class Adam : public OptimizerWith<AdamOptions> {
 
  protected:
   void check_group(std::size_t group) const override;
-  void update(Entry& entry, const Tensor& grad) override;
+  void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t group, std::size_t state) const override {
     return state < 2 || options(group).amsgrad;
   }
@@ -54,7 +54,7 @@ class AdamW : public OptimizerWith<AdamWOptions> {
 
  protected:
   void check_group(std::size_t group) const override;
-  void update(Entry& entry, const Tensor& grad) override;
+  void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t group, std::size_t state) const override {
     return state < 2 || options(group).amsgrad;
   }

@@ -6,7 +6,7 @@
 #include "pleat/core/tensor.h"
 
 /// Gradients kept in bounds, between backward and an optimiser's step. Parameters without a gradient are
-/// passed over.
+/// passed over; a gradient that several have counts once.
 
 namespace pleat::optim {
 

@@ -1,6 +1,7 @@
 #include "pleat/nn/optim/lion.h"
 
-#include "pleat/nn/optim/fused.h"
+#include "pleat/nn/optim/option_checks.h"
+#include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
 
@@ -16,20 +17,18 @@ void Lion::check_group(std::size_t group) const {
   check_at_least_0(name(), "weight_decay", o.weight_decay);
 }
 
-void Lion::update(Entry& entry, const Tensor& grad) {
-  const LionOptions& o = options(entry.group);
-  const double sign = o.maximize ? -1 : 1;
-  fused_update(
-      name(),
-      [=, lr = o.lr, beta1 = o.betas[0], beta2 = o.betas[1], decay = o.weight_decay]<class T>(T& p, T dp,
-                                                                                              T& m) {
-        const T g = T(sign) * dp;
-        const T c = T(beta1) * m + T(1 - beta1) * g;
-        const T direction = T(c > 0) - T(c < 0);
-        p -= T(lr) * (direction + T(decay) * p);
-        m = T(beta2) * m + T(1 - beta2) * g;
-      },
-      entry.param, grad, state_of(entry, 0));
+void Lion::update(std::span<const Turn> turns) {
+  std::vector<ops::Update<ops::LionStep>> steps;
+  for (const auto& [entry, grad] : turns) {
+    const LionOptions& o = options(entry.group);
+    steps.push_back({{.sign = o.maximize ? -1.0 : 1.0,
+                      .lr = o.lr,
+                      .beta1 = o.betas[0],
+                      .beta2 = o.betas[1],
+                      .decay = o.weight_decay},
+                     {entry.param, grad, state_of(entry, 0)}});
+  }
+  ops::update(name(), steps);
 }
 
 }  // namespace pleat::optim

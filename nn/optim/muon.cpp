@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "pleat/core/create.h"
-#include "pleat/nn/optim/fused.h"
+#include "pleat/nn/optim/option_checks.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
 namespace {
@@ -14,8 +15,8 @@ namespace {
 /// A wide matrix with the singular vectors of `matrix` [rows, columns], rows <= columns, and singular values
 /// near 1.
 Tensor newton_schulz(const Tensor& matrix, int64_t steps) {
-  const double norm = ops::norm(matrix).item();
-  Tensor x = ops::multiply(matrix, ops::number_like(1 / (norm + 1e-7), matrix));
+  const Tensor norm = ops::norm(matrix);
+  Tensor x = ops::divide(matrix, ops::add(norm, ops::number_like(1e-7, norm)));
   for (int64_t step = 0; step < steps; ++step) {
     const Tensor gram =
         ops::matmul(x, x.as_strided({x.size(1), x.size(0)}, {x.strides()[1], x.strides()[0]}, x.offset()));
@@ -47,7 +48,11 @@ void Muon::check_parameter(const Tensor& param) const {
                     param.describe());
 }
 
-void Muon::update(Entry& entry, const Tensor& grad) {
+void Muon::update(std::span<const Turn> turns) {
+  for (const auto& [entry, grad] : turns) update_one(entry, grad);
+}
+
+void Muon::update_one(Entry& entry, const Tensor& grad) const {
   const MuonOptions& o = options(entry.group);
   const Tensor& param = entry.param;
   if (param.numel() == 0) return;
@@ -57,8 +62,8 @@ void Muon::update(Entry& entry, const Tensor& grad) {
   const bool tall = rows > columns;
 
   // The update lies as a wide matrix: row-major, or for a tall one as its transpose.
-  const Tensor wide =
-      empty({std::min(rows, columns), std::max(rows, columns)}, {.dtype = compute_dtype(param.dtype())});
+  const Tensor wide = empty({std::min(rows, columns), std::max(rows, columns)},
+                            {.dtype = compute_dtype(param.dtype()), .device = param.device()});
   const auto as_param = [&](const Tensor& matrix) {
     Strides strides = dense_strides(shape);
     if (tall) {
@@ -67,25 +72,15 @@ void Muon::update(Entry& entry, const Tensor& grad) {
     }
     return matrix.as_strided(shape, strides, 0);
   };
-  const double sign = o.maximize ? -1 : 1;
-  const double g_share = o.nesterov ? 1 : 0;
-  const double b_share = o.nesterov ? o.momentum : 1;
-  fused_update(
-      name(),
-      [=, momentum = o.momentum]<class T>(T& b, T dp, T& u) {
-        const T g = T(sign) * dp;
-        b = T(momentum) * b + g;
-        u = T(g_share) * g + T(b_share) * b;
-      },
-      state_of(entry, 0), grad, as_param(wide));
+  const ops::MuonMomentum momentum{.sign = o.maximize ? -1.0 : 1.0,
+                                   .momentum = o.momentum,
+                                   .g_share = o.nesterov ? 1.0 : 0.0,
+                                   .b_share = o.nesterov ? o.momentum : 1.0};
+  ops::update<ops::MuonMomentum>(name(), {{momentum, {state_of(entry, 0), grad, as_param(wide)}}});
 
   const double stretch = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
-  fused_update(
-      name(),
-      [keep = 1 - o.lr * o.weight_decay, rate = o.lr * stretch]<class T>(T& p, T u) {
-        p = T(keep) * p - T(rate) * u;
-      },
-      param, as_param(newton_schulz(wide, o.ns_steps)));
+  const ops::MuonStep step{.keep = 1 - o.lr * o.weight_decay, .rate = o.lr * stretch};
+  ops::update<ops::MuonStep>(name(), {{step, {param, as_param(newton_schulz(wide, o.ns_steps))}}});
 }
 
 }  // namespace pleat::optim

@@ -31,8 +31,11 @@ class Muon : public OptimizerWith<MuonOptions> {
  protected:
   void check_group(std::size_t group) const override;
   void check_parameter(const Tensor& param) const override;
-  void update(Entry& entry, const Tensor& grad) override;
+  void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t, std::size_t) const override { return true; }
+
+ private:
+  void update_one(Entry& entry, const Tensor& grad) const;
 };
 
 }  // namespace pleat::optim

@@ -73,12 +73,14 @@ void ParameterwiseOptimizer::check_options() const {
 }
 
 void ParameterwiseOptimizer::update_parameters() {
+  std::vector<Turn> turns;
   for (Entry& entry : entries_) {
     const Tensor grad = entry.param.grad();
     if (!grad.defined()) continue;
     ++entry.step;
-    update(entry, grad);
+    turns.push_back({entry, grad});
   }
+  if (!turns.empty()) update(turns);
 }
 
 std::vector<Tensor> ParameterwiseOptimizer::parameters() const {

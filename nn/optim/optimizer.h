@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,8 +110,14 @@ class ParameterwiseOptimizer : public Optimizer {
   /// Throws ValueError when the options of the group, or parameters under these options, make no sense.
   virtual void check_group(std::size_t group) const = 0;
   virtual void check_parameter(const Tensor& param) const;
-  /// One update of one parameter; its step is counted already.
-  virtual void update(Entry& entry, const Tensor& grad) = 0;
+  /// A parameter that has a gradient.
+  struct Turn {
+    Entry& entry;
+    Tensor grad;
+  };
+  /// One update of each of these parameters, whose steps are counted already: all at once, so that a GPU can
+  /// do it in one launch.
+  virtual void update(std::span<const Turn> turns) = 0;
   /// Whether an update under the group's options uses this state.
   virtual bool needs_state(std::size_t group, std::size_t state) const = 0;
 

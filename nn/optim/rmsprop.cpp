@@ -1,6 +1,7 @@
 #include "pleat/nn/optim/rmsprop.h"
 
-#include "pleat/nn/optim/fused.h"
+#include "pleat/nn/optim/option_checks.h"
+#include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
 namespace {
@@ -30,41 +31,32 @@ bool RMSprop::needs_state(std::size_t group, std::size_t state) const {
          (state == momentum_buffer && o.momentum != 0);
 }
 
-void RMSprop::update(Entry& entry, const Tensor& grad) {
-  const RMSpropOptions& o = options(entry.group);
-  const double sign = o.maximize ? -1 : 1;
-
-  // The direction d of one element, with the running averages brought up to date; `a` is a state or nothing.
-  const auto direction = [sign, alpha = o.alpha, decay = o.weight_decay, eps = o.eps]<class T>(
-                             T p, T dp, T& s, auto&... a) {
-    const T g = T(sign) * dp + T(decay) * p;
-    s = T(alpha) * s + T(1 - alpha) * g * g;
-    T variance = s;
-    // Rounding may make a variance of almost 0 negative.
-    ((a = T(alpha) * a + T(1 - alpha) * g, variance = s - a * a, variance = variance > 0 ? variance : T(0)),
-     ...);
-    return g / (std::sqrt(variance) + T(eps));
-  };
-  const auto plain = [direction, lr = o.lr]<class T>(T& p, T g, T& s, auto&... a) {
-    p -= T(lr) * direction(p, g, s, a...);
-  };
-  const auto with_momentum = [direction, lr = o.lr, momentum = o.momentum]<class T>(T& p, T g, T& s, T& b,
-                                                                                    auto&... a) {
-    b = T(momentum) * b + direction(p, g, s, a...);
-    p -= T(lr) * b;
-  };
-
-  const Tensor s = state_of(entry, square_avg);
-  const Tensor b = o.momentum != 0 ? state_of(entry, momentum_buffer) : Tensor();
-  const Tensor a = o.centered ? state_of(entry, grad_avg) : Tensor();
-  if (a.defined() && b.defined())
-    fused_update(name(), with_momentum, entry.param, grad, s, b, a);
-  else if (b.defined())
-    fused_update(name(), with_momentum, entry.param, grad, s, b);
-  else if (a.defined())
-    fused_update(name(), plain, entry.param, grad, s, a);
-  else
-    fused_update(name(), plain, entry.param, grad, s);
+void RMSprop::update(std::span<const Turn> turns) {
+  std::vector<ops::Update<ops::RmspropStep<false>>> plain;
+  std::vector<ops::Update<ops::RmspropStep<true>>> centered;
+  std::vector<ops::Update<ops::RmspropMomentumStep<false>>> with_momentum;
+  std::vector<ops::Update<ops::RmspropMomentumStep<true>>> centered_with_momentum;
+  for (const auto& [entry, grad] : turns) {
+    const RMSpropOptions& o = options(entry.group);
+    const ops::RmspropRule rule{
+        .sign = o.maximize ? -1.0 : 1.0, .alpha = o.alpha, .decay = o.weight_decay, .eps = o.eps};
+    const Tensor& param = entry.param;
+    const Tensor s = state_of(entry, square_avg);
+    const Tensor b = o.momentum != 0 ? state_of(entry, momentum_buffer) : Tensor();
+    const Tensor a = o.centered ? state_of(entry, grad_avg) : Tensor();
+    if (a.defined() && b.defined())
+      centered_with_momentum.push_back({{rule, o.lr, o.momentum}, {param, grad, s, b, a}});
+    else if (b.defined())
+      with_momentum.push_back({{rule, o.lr, o.momentum}, {param, grad, s, b}});
+    else if (a.defined())
+      centered.push_back({{rule, o.lr}, {param, grad, s, a}});
+    else
+      plain.push_back({{rule, o.lr}, {param, grad, s}});
+  }
+  ops::update(name(), plain);
+  ops::update(name(), centered);
+  ops::update(name(), with_momentum);
+  ops::update(name(), centered_with_momentum);
 }
 
 }  // namespace pleat::optim

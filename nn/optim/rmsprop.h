@@ -27,7 +27,7 @@ class RMSprop : public OptimizerWith<RMSpropOptions> {
 
  protected:
   void check_group(std::size_t group) const override;
-  void update(Entry& entry, const Tensor& grad) override;
+  void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t group, std::size_t state) const override;
 };
 

@@ -1,6 +1,7 @@
 #include "pleat/nn/optim/sgd.h"
 
-#include "pleat/nn/optim/fused.h"
+#include "pleat/nn/optim/option_checks.h"
+#include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
 
@@ -21,31 +22,29 @@ void SGD::check_group(std::size_t group) const {
                     o.dampening);
 }
 
-void SGD::update(Entry& entry, const Tensor& grad) {
-  const SGDOptions& o = options(entry.group);
-  const double sign = o.maximize ? -1 : 1;
-  if (o.momentum == 0) {
-    fused_update(
-        name(),
-        [rate = sign * o.lr, decay = o.lr * o.weight_decay]<class T>(T& p, T dp) {
-          p -= T(rate) * dp + T(decay) * p;
-        },
-        entry.param, grad);
-    return;
+void SGD::update(std::span<const Turn> turns) {
+  std::vector<ops::Update<ops::SgdStep>> plain;
+  std::vector<ops::Update<ops::SgdMomentumStep>> with_momentum;
+  for (const auto& [entry, grad] : turns) {
+    const SGDOptions& o = options(entry.group);
+    const double sign = o.maximize ? -1 : 1;
+    if (o.momentum == 0) {
+      plain.push_back({{.rate = sign * o.lr, .decay = o.lr * o.weight_decay}, {entry.param, grad}});
+      continue;
+    }
+    // From b = 0, b = g at the first update whatever the dampening.
+    const double fresh = entry.state[0].defined() ? 1 - o.dampening : 1;
+    with_momentum.push_back({{.sign = sign,
+                              .lr = o.lr,
+                              .momentum = o.momentum,
+                              .decay = o.weight_decay,
+                              .fresh = fresh,
+                              .g_share = o.nesterov ? 1.0 : 0.0,
+                              .b_share = o.nesterov ? o.momentum : 1.0},
+                             {entry.param, grad, state_of(entry, 0)}});
   }
-  // From b = 0, b = g at the first update whatever the dampening.
-  const double fresh = entry.state[0].defined() ? 1 - o.dampening : 1;
-  // The direction, as one formula, without a branch in the loop.
-  const double g_share = o.nesterov ? 1 : 0;
-  const double b_share = o.nesterov ? o.momentum : 1;
-  fused_update(
-      name(),
-      [=, lr = o.lr.get(), momentum = o.momentum, decay = o.weight_decay]<class T>(T& p, T dp, T& b) {
-        const T g = T(sign) * dp + T(decay) * p;
-        b = T(momentum) * b + T(fresh) * g;
-        p -= T(lr) * (T(g_share) * g + T(b_share) * b);
-      },
-      entry.param, grad, state_of(entry, 0));
+  ops::update(name(), plain);
+  ops::update(name(), with_momentum);
 }
 
 }  // namespace pleat::optim

@@ -25,7 +25,7 @@ class SGD : public OptimizerWith<SGDOptions> {
 
  protected:
   void check_group(std::size_t group) const override;
-  void update(Entry& entry, const Tensor& grad) override;
+  void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t group, std::size_t) const override { return options(group).momentum != 0; }
 };
 

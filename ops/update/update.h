@@ -1,0 +1,64 @@
+// Private header: not installed.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/core/grid.h"
+#include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/update/grid_update.h"
+#include "pleat/ops/update/update_functors.h"
+
+/// Many tensors changed in place by one formula: the step of an optimiser.
+
+namespace pleat::ops {
+
+namespace detail {
+
+/// `f` is a copy so that its constants may stay in registers.
+template <class T, class F, class... State>
+void update_arrays(F f, int64_t n, T* p, State*... states) {
+  // The tensors of one update lie apart: iterations are independent.
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#elif defined(__GNUC__)
+#pragma GCC ivdep
+#endif
+  for (int64_t i = 0; i < n; ++i) f(p[i], states[i]...);
+}
+
+/// One pass over memory.
+template <class F>
+void update_on_cpu(const char* op, const Update<F>& update) {
+  dispatch_floating(op, update.tensors[0].dtype(), [&]<class T>(Type<T>) {
+    const auto kernel = [](const void* context, std::byte* const* arrays, int64_t n) {
+      [&]<std::size_t... K>(std::index_sequence<K...>) {
+        update_arrays(*static_cast<const F*>(context), n, reinterpret_cast<T*>(arrays[K])...);
+      }
+      (std::make_index_sequence<F::operands>{});
+    };
+    elementwise_loop(op, update_operands<T>(update), kernel, &update.f);
+  });
+}
+
+}  // namespace detail
+
+/// Calls each functor for each element of its tensors, with T = float (double where the first tensor is
+/// float64): on the CPU one pass over memory for each update, on a grid one launch for all of them. Tensors
+/// of one update have one shape, any strides and floating types; those that are changed share memory with no
+/// other. Throws DTypeError unless the first tensors are floating, else what make_elementwise_loop does.
+template <class F>
+void update(const std::string& op, const std::vector<Update<F>>& updates) {
+  std::vector<const Update<F>*> on_grid;
+  for (const Update<F>& one : updates) {
+    check_types<Floating>(op.c_str(), one.tensors[0].dtype());
+    if (uses_grid(one.tensors[0].device()))
+      on_grid.push_back(&one);
+    else
+      detail::update_on_cpu(op.c_str(), one);
+  }
+  if (!on_grid.empty()) update_on_grid(op.c_str(), std::move(on_grid));
+}
+
+}  // namespace pleat::ops
