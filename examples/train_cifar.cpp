@@ -9,6 +9,7 @@
 #include "checks.h"
 #include "cifar_models.h"
 #include "classification.h"
+#include "device.h"
 #include "learning_curves.h"
 #include "progress.h"
 #include <CLI/CLI.hpp>
@@ -34,11 +35,14 @@ struct Settings {
   uint64_t seed = 1;
   int threads = 0;
   int workers = 1;
+  std::string device = "auto";
+  std::string precision = "highest";
   std::string conv_implementation;
   std::string output = "runs/cifar";
   bool summary = false;
 };
 
+const std::vector<std::string> precisions = {"highest", "high", "medium"};
 const std::vector<std::string> optimizers = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "muon"};
 const std::vector<std::string> schedules = {"constant", "cosine", "one-cycle", "step"};
 const std::vector<std::string> augmentations = {"none", "crop", "flip", "cutout", "mixup", "cutmix"};
@@ -48,6 +52,11 @@ double default_lr(const std::string& optimizer) {
   if (optimizer == "lion") return 1e-4;
   if (optimizer == "muon") return 0.02;
   return 1e-3;
+}
+
+Precision precision_of(const std::string& name) {
+  if (name == "medium") return Precision::medium;
+  return name == "high" ? Precision::high : Precision::highest;
 }
 
 Settings read_options(int argc, char** argv) {
@@ -92,6 +101,14 @@ Settings read_options(int argc, char** argv) {
   app.add_option("--threads", s.threads, "Threads; by default all cores")->check(at_least(0));
   app.add_option("--workers", s.workers, "Threads that prepare batches ahead")
       ->check(at_least(0))
+      ->capture_default_str();
+  app.add_option("--device", s.device,
+                 "Where to compute: cpu, cuda, cuda:1 ...; auto takes a GPU when there is one")
+      ->capture_default_str();
+  app.add_option("--precision", s.precision,
+                 "Convolutions and matrix products of float32 on a GPU: highest is true float32, high TF32 "
+                 "inside, medium bfloat16 inside")
+      ->check(CLI::IsMember(precisions))
       ->capture_default_str();
   app.add_option("--conv-implementation", s.conv_implementation, "Convolution implementation for all passes")
       ->check(CLI::IsMember(ops::conv_implementations()));
@@ -192,24 +209,27 @@ struct EpochResult {
   double seconds;
 };
 
-ClassificationScore train_epoch(const Settings& s, int64_t epoch, nn::Module& net, data::DataLoader& loader,
-                                optim::Optimizer& optimizer, optim::Schedule& schedule) {
+ClassificationScore train_epoch(const Settings& s, int64_t epoch, Device device, nn::Module& net,
+                                data::DataLoader& loader, optim::Optimizer& optimizer,
+                                optim::Schedule& schedule) {
   ClassificationScore score;
   ProgressBar bar("epoch " + std::to_string(epoch) + "/" + std::to_string(s.epochs), loader.size());
   int64_t done = 0;
   for (const data::Batch& batch : loader) {
-    const Tensor logits = net(batch.inputs);
-    const Tensor loss = cross_entropy(logits, batch.targets, {.label_smoothing = s.label_smoothing});
+    const Tensor targets = on_device(batch.targets, device);
+    const Tensor logits = net(on_device(batch.inputs, device));
+    const Tensor loss = cross_entropy(logits, targets, {.label_smoothing = s.label_smoothing});
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
     schedule.step();
 
-    score.add(loss.detach(), logits.detach(), batch.targets);
+    score.add(loss.detach(), logits.detach(), targets);
+    if (!bar.is_due(++done)) continue;
     char note[80];
     std::snprintf(note, sizeof note, "loss %.3f  accuracy %.1f %%  %.0f images/s", score.loss(),
                   100 * score.accuracy(), static_cast<double>(score.samples()) / bar.seconds());
-    bar.update(++done, note);
+    bar.update(done, note);
   }
   return score;
 }
@@ -239,6 +259,8 @@ void draw(const fs::path& file, const Settings& s, const std::vector<EpochResult
 }
 
 void train(const Settings& s) {
+  const Device device = choose_device(s.device);
+  set_float32_precision(precision_of(s.precision));
   if (s.threads > 0) set_num_threads(s.threads);
   manual_seed(s.seed);
   fs::create_directories(s.output);
@@ -250,6 +272,7 @@ void train(const Settings& s) {
   nn::Sequential net = make_model(s.model, classes);
   const ConvPolicy policy{{.implementation = s.conv_implementation}};
   if (s.summary) std::cout << nn::summary(net, Shape{1, 3, 32, 32}) << '\n';
+  net.to(device);
   data::DataLoader train_loader(train_set, {.batch_size = s.batch_size,
                                             .shuffle = true,
                                             .seed = s.seed,
@@ -263,17 +286,19 @@ void train(const Settings& s) {
                     {"epoch", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "learning_rate",
                      "images_per_s", "seconds"});
 
-  std::printf("%s with %ld parameters, %ld training and %ld test images, %d threads\n", s.model.c_str(),
+  std::printf("%s with %ld parameters, %ld training and %ld test images; %s\n", s.model.c_str(),
               static_cast<long>(net.num_parameters()), static_cast<long>(train_set.size()),
-              static_cast<long>(test_set.size()), num_threads());
+              static_cast<long>(test_set.size()), describe(device).c_str());
   print_header();
   std::vector<EpochResult> results;
   for (int64_t epoch = 1; epoch <= s.epochs; ++epoch) {
     const double rate = optimizer->lr();
     const auto start = std::chrono::steady_clock::now();
-    const ClassificationScore train_score = train_epoch(s, epoch, net, train_loader, *optimizer, schedule);
+    const ClassificationScore train_score =
+        train_epoch(s, epoch, device, net, train_loader, *optimizer, schedule);
+    if (device.is_cuda()) cuda::synchronize(device);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const EpochResult result{train_score, evaluate(net, test_loader), rate,
+    const EpochResult result{train_score, evaluate(net, test_loader, device), rate,
                              static_cast<double>(train_score.samples()) / seconds, seconds};
     results.push_back(result);
     print_line(epoch, result);

@@ -4,25 +4,26 @@
 
 /// What training a classifier takes beside its loop.
 
-/// Mean loss and share of right answers over the samples seen.
+/// Mean loss and share of right answers over the samples seen. They are summed where the tensors are: a GPU
+/// is waited for only by who asks.
 class ClassificationScore {
  public:
   /// `logits` [B, classes] with targets [B], or with probabilities [B, classes], of which the largest counts.
   void add(const pleat::Tensor& loss, const pleat::Tensor& logits, const pleat::Tensor& targets);
-  double loss() const { return samples_ == 0 ? 0 : loss_ / static_cast<double>(samples_); }
-  double accuracy() const {
-    return samples_ == 0 ? 0 : static_cast<double>(right_) / static_cast<double>(samples_);
-  }
+  double loss() const;
+  double accuracy() const;
   int64_t samples() const { return samples_; }
 
  private:
-  double loss_ = 0;
-  int64_t right_ = 0;
+  pleat::Tensor loss_;   ///< sum over the samples, float64; undefined before the first
+  pleat::Tensor right_;  ///< how many, int64
   int64_t samples_ = 0;
 };
 
-/// The score of a network on all batches of a loader, in evaluation mode and without recording.
-ClassificationScore evaluate(pleat::nn::Module& net, pleat::data::DataLoader& loader);
+/// The score of a network on all batches of a loader, in evaluation mode and without recording. The batches
+/// go to the device where the network is.
+ClassificationScore evaluate(pleat::nn::Module& net, pleat::data::DataLoader& loader,
+                             pleat::Device device = {});
 
 /// Bytes to floats with the mean and spread of CIFAR-10's training images.
 pleat::data::Transform cifar_normalization();

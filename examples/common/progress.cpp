@@ -37,10 +37,14 @@ double ProgressBar::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
+bool ProgressBar::is_due(int64_t done) const {
+  return terminal_ &&
+         (done >= total_ || std::chrono::steady_clock::now() - drawn_ >= std::chrono::milliseconds(100));
+}
+
 void ProgressBar::update(int64_t done, const std::string& note) {
-  const auto now = std::chrono::steady_clock::now();
-  if (!terminal_ || (done < total_ && now - drawn_ < std::chrono::milliseconds(100))) return;
-  drawn_ = now;
+  if (!is_due(done)) return;
+  drawn_ = std::chrono::steady_clock::now();
   const double share = total_ == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total_);
   const auto filled = static_cast<std::size_t>(share * bar_width);
   std::string bar(filled, '#');

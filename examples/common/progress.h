@@ -14,6 +14,8 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
+  /// Whether `update` would draw now: who finds a note costly need not make it otherwise.
+  bool is_due(int64_t done) const;
   /// `done` steps are behind; `note` stands after the bar, then the time left.
   void update(int64_t done, const std::string& note);
   double seconds() const;
