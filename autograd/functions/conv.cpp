@@ -147,7 +147,8 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& x, co
                              .padding = Padding(plan.padding),
                              .dilation = options.dilation,
                              .groups = options.groups,
-                             .implementation = options.implementation});
+                             .implementation = options.implementation,
+                             .format = options.format});
   if (plan.widens) y = pad(y, plan.widths);
   if (!bias.defined()) return y;
   Shape kept(y.shape().size(), 1);

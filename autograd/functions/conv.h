@@ -8,7 +8,7 @@ namespace pleat {
 /// Convolution (cross-correlation, as everywhere in deep learning) of x [N, C, spatial...] or unbatched
 /// [C, spatial...] with weight [K, C / groups, kernel...] and bias [K] (undefined: none).
 ///   y[n, k, p] = bias[k] + sum over c, r of x[n, c, p * stride - padding + r * dilation] * weight[k, c, r]
-/// The implementation can be chosen in the options or by a ConvPolicy; `unfold` returns channels-last.
+/// The implementation and the format of the result can be chosen in the options or by a ConvPolicy.
 /// Throws ShapeError, DTypeError, DeviceError, ValueError, all before anything is computed.
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const ConvOptions& options = {});

@@ -35,30 +35,40 @@ Tensor five_dims(const Tensor& t) {
 
 Shape shape5(int64_t a, int64_t b, const Spatial& sizes) { return {a, b, sizes[0], sizes[1], sizes[2]}; }
 
-/// Dense channels-last elements seen with other sizes.
-Tensor as_rows(const Tensor& t, const Shape& shape) {
-  return t.as_strided(shape, dense_strides(shape, MemoryFormat::channels_last), t.offset());
+/// Elements that lie dense in a format, seen with other sizes.
+Tensor with_sizes(const Tensor& t, const Shape& shape, MemoryFormat format) {
+  return t.as_strided(shape, dense_strides(shape, format), t.offset());
 }
 
-/// Brings operands into the form that an implementation takes, and runs one pass of it.
+/// Brings operands into the form that an implementation takes, and its result into the one that was asked
+/// for.
 struct Call {
   const char* op;
   ConvProblem problem;  // the caller's
   ConvProblem solved;   // what the implementation sees
   const ConvImplementation& implementation;
+  ConvLayout layout;
 
   Call(const char* op_, const ConvProblem& problem_, ConvPass pass, const std::string& wish)
-      : op(op_), problem(problem_), solved(problem_), implementation(choose_conv(op_, problem_, pass, wish)) {
+      : op(op_),
+        problem(problem_),
+        solved(problem_),
+        implementation(choose_conv(op_, problem_, pass, wish)),
+        layout(implementation.layout(problem_)) {
     if (!implementation.takes_half()) solved.dtype = compute_dtype(problem.dtype);
-    if (rows()) solved = reduce(solved);
+    if (layout != ConvLayout::strided) solved = reduce(solved, format());
   }
 
-  bool rows() const { return implementation.wants_rows(problem); }
+  /// Of the result as the implementation writes it.
+  MemoryFormat format() const {
+    if (layout == ConvLayout::strided) return problem.result_format.value_or(problem.format);
+    return layout == ConvLayout::rows ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+  }
 
   Tensor operand(const Tensor& t, const Shape& reduced) const {
     const Tensor typed = cast(t, solved.dtype);
-    if (!rows()) return five_dims(typed);
-    return as_rows(to_format(typed, MemoryFormat::channels_last), reduced);
+    if (layout == ConvLayout::strided) return five_dims(typed);
+    return with_sizes(to_format(typed, format()), reduced, format());
   }
 
   Tensor input(const Tensor& x) const {
@@ -72,8 +82,10 @@ struct Call {
   }
 
   Tensor result(const Shape& shape) const {
-    const MemoryFormat format = rows() ? MemoryFormat::channels_last : problem.format;
-    return empty(shape, {.dtype = solved.dtype, .device = problem.device, .format = format});
+    return empty(shape, {.dtype = solved.dtype, .device = problem.device, .format = format()});
+  }
+  Tensor finished(const Tensor& result) const {
+    return to_format(cast(result, problem.dtype), problem.result_format.value_or(format()));
   }
 };
 
@@ -92,7 +104,7 @@ Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
         call.solved, call.input(x), call.weight(w),
         bias.defined() ? to_format(cast(bias, call.solved.dtype), MemoryFormat::contiguous) : Tensor(),
         call.output(y));
-  return cast(y, problem.dtype);
+  return call.finished(y);
 }
 
 Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
@@ -107,7 +119,7 @@ Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Shape& input
   const Tensor dx = call.result(input_shape);
   if (dx.numel() > 0)
     call.implementation.backward_input(call.solved, call.output(dy), call.weight(w), call.input(dx));
-  return cast(dx, problem.dtype);
+  return call.finished(dx);
 }
 
 Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
@@ -124,7 +136,7 @@ Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weig
     fill(dw, 0);
   else
     call.implementation.backward_weight(call.solved, call.output(dy), call.input(x), call.weight(dw));
-  return cast(dw, problem.dtype);
+  return call.finished(dw);
 }
 
 Tensor conv_backward_bias(const Tensor& dy) {

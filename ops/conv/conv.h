@@ -7,9 +7,10 @@
 #include "pleat/ops/conv/options.h"
 
 /// Raw convolutions of 1, 2 and 3 spatial dimensions, by the rank of the weight. All three passes check all
-/// sizes (ops/conv/problem.h has the formulas), choose an implementation and run it. The result of an
-/// implementation that works in rows is channels-last; `reference` keeps its input's format. float16 and
-/// bfloat16 are computed in float32. They throw ShapeError, DTypeError, DeviceError, ValueError.
+/// sizes (ops/conv/problem.h has the formulas), choose an implementation and run it. The result
+/// has the format that the options or the policy ask for, else the one that the implementation writes best
+/// (channels-last; `reference` keeps its input's). Sums of float16 and bfloat16 are float32. They throw
+/// ShapeError, DTypeError, DeviceError, ValueError.
 
 namespace pleat::ops {
 

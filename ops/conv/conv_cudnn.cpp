@@ -327,13 +327,8 @@ void execute(const Key& key, const Tensor& x, const Tensor& w, const Tensor& y) 
 // --- The implementation
 // --------------------------------------------------------------------------------------------
 
-/// As the tensor descriptors have it, at an address that plans take.
-Tensor operand(const ConvProblem& p, const Tensor& t) {
-  const bool in_order = is_channels_last(p) || t.is_contiguous();
-  const bool aligned = reinterpret_cast<std::uintptr_t>(t.raw()) % 16 == 0;
-  if (in_order && aligned) return t;
-  return is_channels_last(p) ? copy(t) : copy(to_format(t, MemoryFormat::contiguous));
-}
+/// At an address that plans take.
+Tensor operand(const Tensor& t) { return reinterpret_cast<std::uintptr_t>(t.raw()) % 16 == 0 ? t : copy(t); }
 
 /// Several releases of cuDNN 9 computed convolutions of three dimensions wrongly (9.8 to 9.15 with bfloat16
 /// or TF32): a kind of problem is compared with the reference at its first use, and refused when it differs.
@@ -361,22 +356,13 @@ void check_first_use(const Key& key, const Tensor& x, const Tensor& w, const Ten
   if (known.size() > 512) known.pop_back();
 }
 
-/// Runs a pass with operands in cuDNN's order; the one that the pass writes is given back.
 void run(const ConvProblem& p, ConvPass pass, const Tensor& x, const Tensor& w, const Tensor& y) {
   const Key key = key_of(p, pass);
-  const Tensor& written = pass == ConvPass::forward ? y : pass == ConvPass::backward_input ? x : w;
-  const auto place = [&](const Tensor& t) {
-    return &t == &written && !is_channels_last(p) && !t.is_contiguous()
-               ? empty(t.shape(), {.dtype = t.dtype(), .device = t.device()})
-               : operand(p, t);
-  };
-  const Tensor own_x = place(x);
-  const Tensor own_w = place(w);
-  const Tensor own_y = place(y);
+  const Tensor own_x = operand(x);
+  const Tensor own_w = operand(w);
+  const Tensor own_y = operand(y);
   execute(key, own_x, own_w, own_y);
   check_first_use(key, own_x, own_w, own_y);
-  const Tensor& result = pass == ConvPass::forward ? own_y : pass == ConvPass::backward_input ? own_x : own_w;
-  if (result.raw() != written.raw()) copy_into(written, result);
 }
 
 class CudnnConv : public ConvImplementation {
@@ -386,7 +372,9 @@ class CudnnConv : public ConvImplementation {
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     return problem.device.is_cuda() ? std::string() : std::string("it runs on CUDA");
   }
-  bool wants_rows(const ConvProblem& problem) const override { return is_channels_last(problem); }
+  ConvLayout layout(const ConvProblem& problem) const override {
+    return is_channels_last(problem) ? ConvLayout::rows : ConvLayout::planes;
+  }
   bool takes_half() const override { return true; }
   int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
     const cuda::DeviceGuard guard(problem.device);

@@ -268,7 +268,7 @@ class DirectConv : public ConvImplementation {
     return able ? std::string()
                 : std::string("it needs groups = 1, or as many groups as input and output channels");
   }
-  bool wants_rows(const ConvProblem&) const override { return true; }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     const int64_t element = size_of(compute_dtype(p.dtype));

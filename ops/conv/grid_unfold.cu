@@ -345,7 +345,7 @@ class GridUnfoldConv : public ConvImplementation {
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     return uses_grid(problem.device) ? std::string() : std::string("it runs on CUDA");
   }
-  bool wants_rows(const ConvProblem&) const override { return true; }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     const int64_t element = size_of(compute_dtype(p.dtype));

@@ -13,12 +13,23 @@ enum class ConvPass : unsigned char { forward, backward_input, backward_weight }
 /// "forward", "backward_input", "backward_weight".
 std::string_view name(ConvPass pass);
 
+/// How an implementation takes its operands and writes its result.
+enum class ConvLayout : unsigned char {
+  strided,  ///< operands as the caller laid them; the result in the asked format, else in the input's
+  rows,     ///< all dense channels-last
+  planes,   ///< all dense contiguous
+};
+
+/// The layout of one that can write either format, rows better.
+inline ConvLayout asked_layout(const ConvProblem& problem) {
+  return problem.result_format == MemoryFormat::contiguous ? ConvLayout::planes : ConvLayout::rows;
+}
+
 /// One way to compute a convolution. It neither checks its arguments nor knows of another one.
 ///
 /// Tensors have five dimensions, [N, C, D, H, W], [K, C/g, T, R, S] and [N, K, P, Q, O], with the sizes of
-/// the problem given beside them. An implementation that `wants_rows` gets them dense in channels-last format
-/// with the problem reduced (ops/conv/reduce.h); any other gets them as the caller laid them, the result in
-/// the input's format.
+/// the problem given beside them. They lie as `layout` says. In rows and planes the problem is reduced
+/// (ops/conv/reduce.h), and its `format` is that of all tensors.
 class ConvImplementation {
  public:
   virtual ~ConvImplementation() = default;
@@ -27,10 +38,13 @@ class ConvImplementation {
   virtual bool runs_on(Device device) const = 0;
   /// Empty when it can compute this pass of the problem, else the reason why not.
   virtual std::string unsupported(const ConvProblem& problem, ConvPass pass) const = 0;
-  virtual bool wants_rows(const ConvProblem& problem) const = 0;
+  /// The layout in which it computes a problem of the caller's. One that can write the format asked for
+  /// (`problem.result_format`) computes in it; from others the result is converted.
+  virtual ConvLayout layout(const ConvProblem& problem) const = 0;
   /// Whether it computes half types itself; for others they are converted to float32.
   virtual bool takes_half() const { return false; }
-  /// Bytes it needs beside operands and result while it runs on `num_threads()` threads.
+  /// Bytes it needs for a problem as `layout` leaves it, beside operands and result while it runs on
+  /// `num_threads()` threads.
   virtual int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const = 0;
 
   /// y from x, w and bias (undefined: none).

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "pleat/core/shape.h"
+#include "pleat/core/tensor.h"
 
 namespace pleat {
 
@@ -44,6 +46,9 @@ struct ConvOptions {
   /// The same for one backward pass alone.
   std::string backward_input_implementation = {};
   std::string backward_weight_implementation = {};
+  /// Format of each pass's result; empty: what the ConvPolicy in force says, else what the implementation
+  /// writes best. One that can write a format that is asked for does; the result of others is converted.
+  std::optional<MemoryFormat> format = {};
 };
 
 struct ConvTransposeOptions {
@@ -53,6 +58,7 @@ struct ConvTransposeOptions {
   PerDim dilation = 1;
   int64_t groups = 1;
   std::string implementation = {};
+  std::optional<MemoryFormat> format = {};  ///< as in ConvOptions
 };
 
 /// What convolutions in a scope do where their call does not say it.
@@ -60,6 +66,7 @@ struct ConvPolicyOptions {
   std::string implementation = {};
   std::string backward_input_implementation = {};
   std::string backward_weight_implementation = {};
+  std::optional<MemoryFormat> format = {};
   /// Only what gives the same bits at each run. All of Pleat's own implementations do; some of cuDNN's do
   /// not.
   bool deterministic = false;

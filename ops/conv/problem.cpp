@@ -155,6 +155,7 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
   problem.dtype = input.dtype;
   problem.device = input.device;
   problem.format = input.format;
+  problem.result_format = options.format.has_value() ? options.format : ConvPolicy::current().format;
   check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
   check<ShapeError>(problem.in_channels % options.groups == 0 && problem.out_channels % options.groups == 0,
                     "{}: groups = {} must divide {} input and {} output channels{}", op, options.groups,

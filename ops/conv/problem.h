@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "pleat/core/tensor.h"
@@ -32,6 +33,8 @@ struct ConvProblem {
   DType dtype = float32;
   Device device;
   MemoryFormat format = MemoryFormat::contiguous;  ///< of the input; of dy where there is no input
+  /// That the caller asks the result to have; empty: what the implementation writes best.
+  std::optional<MemoryFormat> result_format = {};
 
   bool operator==(const ConvProblem&) const = default;
 

@@ -26,20 +26,23 @@ void swap_dims(ConvProblem& p, std::size_t a, std::size_t b) {
 
 }  // namespace
 
-ConvProblem reduce(const ConvProblem& problem) {
+ConvProblem reduce(const ConvProblem& problem, MemoryFormat format) {
   ConvProblem p = problem;
   p.spatial_dims = 3;
-  p.format = MemoryFormat::channels_last;
+  p.format = format;
+  p.result_format.reset();
   const bool whole =
       p.kernel == p.input && p.padding_low == none && p.padding_high == none && p.dilation == ones;
   if (whole && p.groups == 1) {
     p.in_channels *= p.input_pixels();
     for (std::size_t d = 0; d < 3; ++d) clear(p, d);
   }
-  for (std::size_t d = 0; d < 3 && is_pointwise(p, d); ++d) {
-    p.batch *= p.input[d];
-    clear(p, d);
-  }
+  // Contiguous, the channels lie between the batch and its pixels.
+  if (format == MemoryFormat::channels_last)
+    for (std::size_t d = 0; d < 3 && is_pointwise(p, d); ++d) {
+      p.batch *= p.input[d];
+      clear(p, d);
+    }
   for (std::size_t d = 1; d < 3; ++d)
     if (is_pointwise(p, d - 1) && is_pointwise(p, d)) {
       p.input[d] *= p.input[d - 1];

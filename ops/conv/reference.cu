@@ -187,7 +187,7 @@ class ReferenceConv : public ConvImplementation {
   std::string_view name() const override { return "reference"; }
   bool runs_on(Device) const override { return true; }
   std::string unsupported(const ConvProblem&, ConvPass) const override { return {}; }
-  bool wants_rows(const ConvProblem&) const override { return false; }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::strided; }
   int64_t workspace_bytes(const ConvProblem&, ConvPass) const override { return 0; }
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,

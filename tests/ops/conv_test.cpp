@@ -1,6 +1,7 @@
 #include "pleat/ops/conv/conv.h"
 
 #include <cmath>
+#include <optional>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
@@ -25,9 +26,10 @@ struct Passes {
 };
 
 Passes run(const ConvCase& c, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& dy,
-           const std::string& implementation) {
+           const std::string& implementation, std::optional<MemoryFormat> format = {}) {
   ConvOptions options = c.options;
   options.implementation = implementation;
+  options.format = format;
   return {ops::conv_forward(x, w, b, options), ops::conv_backward_input(dy, w, c.input, options),
           ops::conv_backward_weight(dy, x, c.weight, options)};
 }
@@ -141,9 +143,12 @@ TEST_CASE("every convolution implementation agrees with the textbook, in every l
     const Textbook expected = textbook(p, x, w, dy);
     for (const std::string& implementation : implementations_for(c)) {
       INFO(implementation);
-      const auto check_passes = [&](const Tensor& xs, const Tensor& ws, const Tensor& dys, double tolerance) {
-        const Passes got = run(c, xs, ws, {}, dys, implementation);
+      const auto check_passes = [&](const Tensor& xs, const Tensor& ws, const Tensor& dys, double tolerance,
+                                    std::optional<MemoryFormat> format = {}) {
+        const Passes got = run(c, xs, ws, {}, dys, implementation, format);
         CHECK(got.y.shape() == p.output_shape());
+        if (format.has_value())
+          for (const Tensor& result : {got.y, got.dx, got.dw}) CHECK(result.is_contiguous(*format));
         CHECK(relative_error(got.y.to_vector<double>(), expected.y) < tolerance);
         CHECK(relative_error(got.dx.to_vector<double>(), expected.dx) < tolerance);
         CHECK(relative_error(got.dw.to_vector<double>(), expected.dw) < tolerance);
@@ -152,6 +157,9 @@ TEST_CASE("every convolution implementation agrees with the textbook, in every l
       check_passes(scattered(x), scattered(w), scattered(dy), 1e-12);
       const auto last = MemoryFormat::channels_last;
       check_passes(ops::to_format(x, last), ops::to_format(w, last), ops::to_format(dy, last), 1e-12);
+      check_passes(x, w, dy, 1e-12, MemoryFormat::contiguous);
+      check_passes(ops::to_format(x, last), w, scattered(dy), 1e-12, MemoryFormat::contiguous);
+      check_passes(x, w, dy, 1e-12, last);
       check_passes(ops::cast(x, float32), ops::cast(w, float32), ops::cast(dy, float32), 1e-5);
     }
   }
@@ -219,7 +227,9 @@ TEST_CASE("half types are computed in float32 and rounded once", "[conv]") {
 }
 
 TEST_CASE("convolution problems reduce to simpler ones", "[conv]") {
-  const auto reduced = [](const ConvCase& c) { return ops::reduce(problem_of(c)); };
+  const auto reduced = [](const ConvCase& c) {
+    return ops::reduce(problem_of(c), MemoryFormat::channels_last);
+  };
   const ConvCase flat{{2 * 6, 3, 5, 4}, {4, 3, 3, 3}, {.padding = 1}};
   const ConvCase deep{{2, 3, 6, 5, 4}, {4, 3, 1, 3, 3}, {.padding = {0, 1, 1}}};
   CHECK(reduced(deep) == reduced(flat));
@@ -290,4 +300,10 @@ TEST_CASE("a policy sets the implementation for a scope", "[conv]") {
     CHECK(format() == MemoryFormat::channels_last);
   }
   CHECK(format() == MemoryFormat::channels_last);
+  {
+    const ConvPolicy guard{{.format = MemoryFormat::contiguous}};
+    CHECK(format() == MemoryFormat::contiguous);
+    const Tensor own = ops::conv_forward(x, w, {}, {.format = MemoryFormat::channels_last});
+    CHECK(own.memory_format() == MemoryFormat::channels_last);
+  }
 }
