@@ -111,7 +111,8 @@ Conv<dims>::Conv(ConvOptions o)
               .padding = o.padding,
               .dilation = o.dilation,
               .groups = o.groups,
-              .implementation = o.implementation},
+              .implementation = o.implementation,
+              .precision = o.precision},
       padding_mode(std::move(o.padding_mode)) {
   pad_mode(type_name(), padding_mode);
   if (o.bias) bias = make_bias(weight, o.out_channels);
@@ -158,7 +159,8 @@ ConvTranspose<dims>::ConvTranspose(ConvTransposeOptions o)
               .output_padding = o.output_padding,
               .dilation = o.dilation,
               .groups = o.groups,
-              .implementation = o.implementation} {
+              .implementation = o.implementation,
+              .precision = o.precision} {
   if (o.bias) bias = make_bias(weight, o.out_channels);
 }
 

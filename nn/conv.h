@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "pleat/core/required.h"
 #include "pleat/nn/module.h"
 #include "pleat/ops/conv/options.h"
@@ -17,7 +19,8 @@ struct ConvOptions {
   bool bias = true;
   /// What the padding holds: "zeros", "reflect", "replicate" or "circular"; see PadMode in ops/shape/pad.h.
   std::string padding_mode = "zeros";
-  std::string implementation = {};  ///< of all passes; empty: see pleat::ConvOptions
+  std::string implementation = {};          ///< of all passes; empty: see pleat::ConvOptions
+  std::optional<Precision> precision = {};  ///< of all passes; see pleat::ConvOptions
 };
 
 /// Convolution of [N, C, spatial...] with `dims` spatial dimensions; formula and errors:
@@ -54,6 +57,7 @@ struct ConvTransposeOptions {
   int64_t groups = 1;
   bool bias = true;
   std::string implementation = {};
+  std::optional<Precision> precision = {};
 };
 
 /// Transposed convolution; weight [in, out / groups, kernel...], bias [out].

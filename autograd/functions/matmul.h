@@ -9,10 +9,10 @@
 
 namespace pleat {
 
-Tensor matmul(const Tensor& a, const Tensor& b);
+Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {});
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions options = {});
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, MatmulOptions options = {});
 /// See ops/matmul/einsum.h.
-Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options = {});
 
 }  // namespace pleat

@@ -3,6 +3,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/precision.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/conv/reduce.h"
@@ -48,13 +49,15 @@ struct Call {
   ConvProblem solved;   // what the implementation sees
   const ConvImplementation& implementation;
   ConvLayout layout;
+  PrecisionScope precision;  // for the matrix products inside
 
   Call(const char* op_, const ConvProblem& problem_, ConvPass pass, const std::string& wish)
       : op(op_),
         problem(problem_),
         solved(problem_),
         implementation(choose_conv(op_, problem_, pass, wish)),
-        layout(implementation.layout(problem_)) {
+        layout(implementation.layout(problem_)),
+        precision(problem_.precision) {
     if (!implementation.takes_half()) solved.dtype = compute_dtype(problem.dtype);
     if (layout != ConvLayout::strided) solved = reduce(solved, format());
   }

@@ -13,7 +13,6 @@
 #include "pleat/core/cuda.h"
 #include "pleat/core/cuda_handles.h"
 #include "pleat/core/format.h"
-#include "pleat/core/precision.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/reference_check.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -94,7 +93,6 @@ cudnnDataType_t data_type(DType dtype) {
 struct Key {
   ConvProblem problem;
   ConvPass pass;
-  Precision precision;
   bool deterministic;
   int64_t workspace_limit;
 
@@ -103,7 +101,7 @@ struct Key {
 
 Key key_of(const ConvProblem& problem, ConvPass pass) {
   const ConvPolicyOptions& policy = ConvPolicy::current();
-  return {problem, pass, float32_precision(), policy.deterministic, policy.workspace_limit};
+  return {problem, pass, policy.deterministic, policy.workspace_limit};
 }
 
 /// float64 is known to cuDNN in row-major order only.
@@ -209,7 +207,7 @@ bool is_allowed(const Key& key, const Descriptor& config) {
       cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                static_cast<int64_t>(notes.size()), &count, notes.data()),
       op);
-  const bool true_float32 = key.problem.dtype == float32 && key.precision == Precision::highest;
+  const bool true_float32 = key.problem.dtype == float32 && key.problem.precision == Precision::highest;
   for (int64_t i = 0; i < count; ++i) {
     const cudnnBackendNumericalNote_t note = notes[static_cast<std::size_t>(i)];
     if (key.deterministic && note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
@@ -343,7 +341,7 @@ void check_first_use(const Key& key, const Tensor& x, const Tensor& w, const Ten
   }
   // As large as rounding of the inputs to the type's mantissa can explain, with a margin.
   const bool half =
-      is_half(key.problem.dtype) || (key.problem.dtype == float32 && key.precision != Precision::highest);
+      is_half(key.problem.dtype) || (key.problem.dtype == float32 && key.problem.precision != Precision::highest);
   const double tolerance = half ? 3e-2 : key.problem.dtype == float32 ? 1e-3 : 1e-9;
   const double error = reference_error(key.problem, key.pass, x, w, y);
   check<DeviceError>(

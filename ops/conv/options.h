@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/precision.h"
 #include "pleat/core/shape.h"
 #include "pleat/core/tensor.h"
 
@@ -49,6 +50,9 @@ struct ConvOptions {
   /// Format of each pass's result; empty: what the ConvPolicy in force says, else what the implementation
   /// writes best. One that can write a format that is asked for does; the result of others is converted.
   std::optional<MemoryFormat> format = {};
+  /// Of float32 on CUDA (core/precision.h); empty: what the ConvPolicy in force says, else
+  /// float32_precision(). A differentiable call's holds in its backward passes, too.
+  std::optional<Precision> precision = {};
 };
 
 struct ConvTransposeOptions {
@@ -59,6 +63,7 @@ struct ConvTransposeOptions {
   int64_t groups = 1;
   std::string implementation = {};
   std::optional<MemoryFormat> format = {};  ///< as in ConvOptions
+  std::optional<Precision> precision = {};  ///< as in ConvOptions
 };
 
 /// What convolutions in a scope do where their call does not say it.
@@ -67,6 +72,7 @@ struct ConvPolicyOptions {
   std::string backward_input_implementation = {};
   std::string backward_weight_implementation = {};
   std::optional<MemoryFormat> format = {};
+  std::optional<Precision> precision = {};
   /// Only what gives the same bits at each run. All of Pleat's own implementations do; some of cuDNN's do
   /// not.
   bool deterministic = false;
@@ -87,5 +93,8 @@ class ConvPolicy {
  private:
   ConvPolicyOptions previous_;
 };
+
+/// The precision of a call whose options say `asked`: that, else the policy's, else float32_precision().
+Precision conv_precision(std::optional<Precision> asked);
 
 }  // namespace pleat

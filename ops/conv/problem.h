@@ -36,6 +36,8 @@ struct ConvProblem {
   /// That the caller asks the result to have; empty: what the implementation writes best.
   std::optional<MemoryFormat> result_format = {};
 
+  Precision precision = Precision::highest;  ///< of float32; other types have only the one
+
   bool operator==(const ConvProblem&) const = default;
 
   constexpr int64_t group_in() const { return in_channels / groups; }

@@ -302,8 +302,10 @@ Tensor einsum_with(const EinsumFunctions& functions, std::string_view equation,
   return Einsum(functions, equation, operands).run();
 }
 
-Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
-  return einsum_with({permute, reshape, diagonal, sum, multiply, matmul}, equation, operands);
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options) {
+  const PrecisionScope scope(options.precision.value_or(float32_precision()));
+  const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
+  return einsum_with({permute, reshape, diagonal, sum, multiply, product}, equation, operands);
 }
 
 }  // namespace pleat::ops

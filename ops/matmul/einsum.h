@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pleat/core/tensor.h"
+#include "pleat/ops/matmul/matmul.h"
 
 namespace pleat::ops {
 
@@ -14,6 +15,6 @@ namespace pleat::ops {
 /// that occur once. Several operands are contracted two at a time, the pair with the smallest result first.
 /// The result may be a view of a single operand. Throws ValueError on a malformed equation, ShapeError when
 /// operands do not fit it.
-Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options = {});
 
 }  // namespace pleat::ops

@@ -157,7 +157,8 @@ Tensor multiply_matrices(const Tensor& a_any, const Tensor& b_any) {
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b) {
+Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
+  const PrecisionScope scope(options.precision.value_or(float32_precision()));
   check<ShapeError>(
       a.rank() >= 1 && b.rank() >= 1,
       "matmul: needs vectors, matrices or batches of matrices, got {} and {}; numbers multiply with *",
@@ -180,6 +181,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions options) {
+  const PrecisionScope scope(options.precision.value_or(float32_precision()));
   check<ShapeError>(a.rank() == 2 && b.rank() == 2, "addmm: needs two matrices, got {} and {}", a.shape(),
                     b.shape());
   check<ShapeError>(a.size(1) == b.size(0), "addmm: [m, k] and [k, n] must have one k, got {} and {}",
@@ -205,7 +207,8 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
   });
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulOptions options) {
+  const PrecisionScope scope(options.precision.value_or(float32_precision()));
   check<ShapeError>(weight.rank() == 2, "linear: the weight must be [out, in], got {}", weight.shape());
   check<ShapeError>(
       x.rank() >= 1 && x.size(-1) == weight.size(1),

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "pleat/core/number.h"
+#include "pleat/core/precision.h"
 #include "pleat/core/tensor.h"
 
 /// Raw matrix products. Types are promoted (core/dtype.h); half types are summed in float32, integers modulo
@@ -11,9 +14,16 @@
 // differentiable ones.
 namespace pleat {
 
+struct MatmulOptions {
+  /// Of float32 on CUDA (core/precision.h); empty: what the scope or the process says at the call. It holds
+  /// for the backward passes, too.
+  std::optional<Precision> precision = {};
+};
+
 struct AddmmOptions {
   Number beta = 1;
   Number alpha = 1;
+  std::optional<Precision> precision = {};  ///< as in MatmulOptions
 };
 
 }  // namespace pleat
@@ -24,7 +34,7 @@ namespace pleat::ops {
 /// them broadcast. A vector [k] counts as a row on the left and a column on the right, and that dimension is
 /// left out of the result: two vectors give their dot product, of rank 0. Throws ShapeError when sizes do not
 /// fit or a rank is 0.
-Tensor matmul(const Tensor& a, const Tensor& b);
+Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {});
 
 /// beta input + alpha a b for matrices a [m, k] and b [k, n]; `input` broadcasts to [m, n] and is not read
 /// when beta is 0. Throws ShapeError, and DTypeError for factors that are not whole with integer tensors.
@@ -32,6 +42,6 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
 
 /// x W^T + b along the last dimension: x [..., in], weight [out, in], bias [out] or undefined -> [..., out].
 /// Throws ShapeError.
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, MatmulOptions options = {});
 
 }  // namespace pleat::ops

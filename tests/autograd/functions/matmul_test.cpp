@@ -1,12 +1,16 @@
 #include "pleat/autograd/functions/matmul.h"
 
+#include <functional>
+
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/create.h"
+#include "pleat/core/precision.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 
@@ -92,4 +96,40 @@ TEST_CASE("einsum is differentiable", "[einsum]") {
   check("ii,j->ij", {{2, 2}, {3}});
   check("...i,...i->...", {{2, 1, 3}, {2, 3}});
   check("i,i,i->i", {{3}, {3}, {3}});
+}
+
+TEST_CASE("a product's precision holds in its backward pass, after the scope has ended", "[matmul][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  const Device gpu("cuda");
+  Generator generator(3);
+  const Tensor a = randn({64, 256}, {}, generator).to(gpu);
+  const Tensor b = randn({256, 128}, {}, generator).to(gpu);
+  const Tensor dy = randn({64, 128}, {}, generator).to(gpu);
+  using Product = std::function<Tensor(const Tensor&, const Tensor&, MatmulOptions)>;
+  const std::vector<Product> products = {
+      [](const Tensor& x, const Tensor& w, MatmulOptions o) { return matmul(x, w, o); },
+      [](const Tensor& x, const Tensor& w, MatmulOptions o) { return linear(x, transpose(w, 0, 1), {}, o); },
+      [](const Tensor& x, const Tensor& w, MatmulOptions o) {
+        return addmm(zeros({1}, {.device = x.device()}), x, w, {.precision = o.precision});
+      },
+      [](const Tensor& x, const Tensor& w, MatmulOptions o) {
+        return einsum("ij,jk->ik", {x, w}, o);
+      }};
+  for (const Product& product : products) {
+    const auto gradient = [&](std::optional<Precision> scope, MatmulOptions options) {
+      const Tensor x = a.clone().set_requires_grad();
+      Tensor y;
+      {
+        const PrecisionScope guard(scope.value_or(Precision::highest));
+        y = product(x, b, options);
+      }
+      y.backward(dy);
+      return x.grad().to_vector();
+    };
+    const auto exact = gradient({}, {});
+    const auto rounded = gradient({}, {.precision = Precision::medium});
+    CHECK(rounded != exact);
+    CHECK(gradient(Precision::medium, {}) == rounded);
+    CHECK(gradient(Precision::medium, {.precision = Precision::highest}) == exact);
+  }
 }
