@@ -44,6 +44,7 @@
 #include "pleat/core/pinned_memory.h"
 #include "pleat/core/precision.h"
 #include "pleat/core/random.h"
+#include "pleat/core/record_function.h"
 #include "pleat/core/required.h"
 #include "pleat/core/shape.h"
 #include "pleat/core/tensor.h"

@@ -13,6 +13,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat {
@@ -142,6 +143,7 @@ class Walk {
     for (std::size_t k = 0; k < gradients.size(); ++k)
       if (!gradients[k].defined())
         gradients[k] = zeros(node.outputs[k].shape, {.dtype = node.outputs[k].dtype, .device = node.outputs[k].device});
+    const RecordBackward range(node.name, node.sequence, gradients);
     for (const Node::Group& group : node.groups) run_group(node, group, gradients, useful);
     if (!options_.retain_graph && !options_.create_graph) node.release();
   }

@@ -7,6 +7,7 @@
 #include "pleat/autograd/node.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat {
 namespace autograd {
@@ -159,6 +160,7 @@ std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs, std::v
   }
   node->name = std::move(name);
   node->sequence = ++sequence;
+  if (is_recording()) announce_recorded(node->name, node->sequence);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Tensor& output = outputs[k];
     node->outputs.push_back({output.impl().id, output.shape(), output.dtype(), output.device(), {}, {}});

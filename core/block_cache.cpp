@@ -90,6 +90,7 @@ std::shared_ptr<std::byte> BlockCache::allocate(int64_t bytes, StreamId stream) 
     statistics_.allocated += block->size;
     statistics_.peak = std::max(statistics_.peak, statistics_.allocated);
   }
+  memory_.announce(block->address, block->size);
   return {block->address, GiveBack{this, block}};
 }
 
@@ -188,6 +189,7 @@ void BlockCache::make_free(Block* block) {
 }
 
 void BlockCache::give_back(Block* block) noexcept {
+  memory_.announce(block->address, -block->size);
   const std::lock_guard lock(mutex_);
   statistics_.allocated -= block->size;
   try {

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -9,10 +7,13 @@
 #include <new>
 #include <vector>
 
+#include <unistd.h>
+
 #include "pleat/core/address_sanitizer.h"
 #include "pleat/core/bytes.h"
 #include "pleat/core/device_allocator.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat {
 namespace {
@@ -40,7 +41,12 @@ int64_t default_limit() {
 class CpuAllocator final : public DeviceAllocator {
  public:
   std::shared_ptr<std::byte> allocate(int64_t size) override {
-    return {take(size), [this, size](std::byte* block) { give_back(block, size); }};
+    std::byte* const memory = take(size);
+    if (is_recording()) announce_memory(memory, rounded(size), Device());
+    return {memory, [this, size](std::byte* block) {
+              if (is_recording()) announce_memory(block, -rounded(size), Device());
+              give_back(block, size);
+            }};
   }
 
   void release() override {

@@ -3,6 +3,7 @@
 #include "pleat/core/cuda.h"
 #include "pleat/core/cuda_memory.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat::cuda {
 namespace {
@@ -57,6 +58,10 @@ void GpuMemory::free(std::byte* memory) noexcept {
   cudaFree(memory);
   cudaSetDevice(previous);
   cudaGetLastError();
+}
+
+void GpuMemory::announce(const std::byte* memory, int64_t bytes) noexcept {
+  if (is_recording()) announce_memory(memory, bytes, device_);
 }
 
 std::string GpuMemory::name() const { return pleat::name(device_); }

@@ -7,6 +7,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat::optim {
 namespace {
@@ -26,11 +27,13 @@ Tensor new_state(const Tensor& param) {
 }  // namespace
 
 void Optimizer::step() {
+  const RecordFunction range(name_, ".step");
   check_options();
   update_parameters();
 }
 
 void Optimizer::zero_grad() {
+  const RecordFunction range(name_, ".zero_grad");
   for (const Tensor& param : parameters()) param.set_grad({});
 }
 
