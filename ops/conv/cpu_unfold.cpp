@@ -20,12 +20,6 @@ int64_t rows_of_tile(int64_t depth, int64_t channels, int64_t element) {
   return std::clamp<int64_t>(tile_bytes / ((depth + channels) * element) / 16 * 16, 64, 512);
 }
 
-bool is_pointwise(const ConvProblem& p) {
-  const Spatial ones{1, 1, 1};
-  const Spatial none{0, 0, 0};
-  return p.kernel == ones && p.stride == ones && p.padding_low == none && p.padding_high == none;
-}
-
 /// Calls `visit(tap, count, pixel)` for each run of taps of one window row that lie beside each other in
 /// memory, with the first one's input pixel, or -1 for taps in the padding. With dilation or channel groups
 /// runs are single taps.
@@ -140,19 +134,6 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
     }
     if (bias != nullptr) add_bias(bias, p.out_channels, rows, out);
   });
-}
-
-/// The convolution of dy that gives dx where stride is 1: channels exchanged, padding turned round. It may be
-/// negative (input beyond the last window), which unfold_rows reads as a shift.
-ConvProblem transposed_problem(const ConvProblem& p) {
-  ConvProblem back = p;
-  std::swap(back.in_channels, back.out_channels);
-  std::swap(back.input, back.output);
-  for (std::size_t d = 0; d < 3; ++d) {
-    back.padding_low[d] = p.dilation[d] * (p.kernel[d] - 1) - p.padding_low[d];
-    back.padding_high[d] = p.dilation[d] * (p.kernel[d] - 1) - p.padding_high[d];
-  }
-  return back;
 }
 
 /// w [K, taps, C/g] as [g, taps turned round, K/g, C/g]: rows of C/g elements move, nothing is transposed.

@@ -29,25 +29,8 @@ int64_t rows_of_chunk(const ConvProblem& p, int64_t element) {
   return rows > image ? rows / image * image : rows;
 }
 
-bool is_plain(const ConvProblem& p) {
-  const Spatial ones{1, 1, 1};
-  const Spatial none{0, 0, 0};
-  return p.groups == 1 && p.kernel == ones && p.stride == ones && p.padding_low == none &&
-         p.padding_high == none;
-}
-
-/// A convolution of dy [n, P, K] with kernels turned round that gives dx: what backward_input is with
-/// stride 1.
-ConvProblem turned(const ConvProblem& p) {
-  ConvProblem back = p;
-  std::swap(back.in_channels, back.out_channels);
-  std::swap(back.input, back.output);
-  for (std::size_t d = 0; d < 3; ++d) {
-    back.padding_low[d] = p.dilation[d] * (p.kernel[d] - 1) - p.padding_low[d];
-    back.padding_high[d] = p.dilation[d] * (p.kernel[d] - 1) - p.padding_high[d];
-  }
-  return back;
-}
+/// Whether x itself is U.
+bool is_plain(const ConvProblem& p) { return p.groups == 1 && is_pointwise(p); }
 
 /// U[group][row][tap][channel] for `width` neighbouring channels.
 template <class T, std::size_t width>
@@ -374,8 +357,8 @@ class GridUnfoldConv : public ConvImplementation {
       grid_for(op, p.device, weights.numel(),
                TurnWeights<T>{FastDivider(p.group_in()), FastDivider(p.group_out()), FastDivider(p.taps()),
                               w.data<T>(), weights.data<T>()});
-      multiply_unfolded<T>(turned(p), dy.data<T>(), GroupWeights<T>{weights.data<T>(), p.group_in(), false},
-                           nullptr, dx.data<T>());
+      multiply_unfolded<T>(transposed_problem(p), dy.data<T>(),
+                           GroupWeights<T>{weights.data<T>(), p.group_in(), false}, nullptr, dx.data<T>());
     });
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "pleat/core/allocator.h"
 #include "pleat/core/parallel.h"
@@ -21,6 +22,27 @@ void by_type(const ConvProblem& problem, F f) {
     f(Type<double>{});
   else
     f(Type<float>{});
+}
+
+/// Whether each output row is a product of the weights with one input row.
+inline bool is_pointwise(const ConvProblem& p) {
+  const Spatial ones{1, 1, 1};
+  const Spatial none{0, 0, 0};
+  return p.kernel == ones && p.stride == ones && p.padding_low == none && p.padding_high == none;
+}
+
+/// The convolution of dy, with the weights turned round, that gives dx where stride is 1: channels exchanged,
+/// padding turned round. That may be negative (input beyond the last window), which an unfold reads as a
+/// shift.
+inline ConvProblem transposed_problem(const ConvProblem& p) {
+  ConvProblem back = p;
+  std::swap(back.in_channels, back.out_channels);
+  std::swap(back.input, back.output);
+  for (std::size_t d = 0; d < 3; ++d) {
+    back.padding_low[d] = p.dilation[d] * (p.kernel[d] - 1) - p.padding_low[d];
+    back.padding_high[d] = p.dilation[d] * (p.kernel[d] - 1) - p.padding_high[d];
+  }
+  return back;
 }
 
 /// The pixel [n, d, h, w] of a row.

@@ -10,6 +10,7 @@
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/loss/grid_class_loss.h"
 #include "pleat/ops/reduce/fold.h"
+#include "pleat/ops/reduce/grid_exponentials.h"
 #include "pleat/ops/reduce/grid_lines.h"
 #include "pleat/ops/reduce/grid_reduce_instances.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
@@ -18,8 +19,6 @@ namespace pleat::ops {
 namespace {
 
 using reduction::AsIs;
-using reduction::exponent_shift;
-using reduction::ExtremeStep;
 
 /// The smallest number of a target whose class is outside.
 struct FirstOutside {
@@ -44,16 +43,6 @@ struct FirstOutside {
   PLEAT_HOST_DEVICE State state(const Running& first) const { return first; }
 };
 
-struct Larger {
-  template <class T>
-  PLEAT_HOST_DEVICE void operator()(T& into, T other) const {
-    into = ExtremeStep<T, true>::better(into, other);
-  }
-};
-struct Plus {
-  PLEAT_HOST_DEVICE void operator()(double& into, double other) const { into += other; }
-};
-
 /// A team of threads takes one target's logits: their largest, the sum of exponentials, and with label
 /// smoothing the sum of all classes' shares of the loss.
 template <class T>
@@ -67,23 +56,8 @@ struct CrossEntropyLines {
   template <class Block>
   PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
     typename Block::template Own<T> largest;
-    block.each([&](int thread) {
-      T best = ExtremeStep<T, true>::worst();
-      lines.for_own(b, thread, [&](int64_t i) { best = ExtremeStep<T, true>::better(best, x[i]); });
-      largest[thread] = best;
-    });
-    block.combine(largest, lines.teams, Larger{});
-    block.share(largest, lines.teams);
-
     typename Block::template Own<double> sum;
-    block.each([&](int thread) {
-      const T from = exponent_shift(largest[thread]);
-      double total = 0;
-      lines.for_own(b, thread, [&](int64_t i) { total += static_cast<double>(vmath::exp(x[i] - from)); });
-      sum[thread] = total;
-    });
-    block.combine(sum, lines.teams, Plus{});
-    block.share(sum, lines.teams);
+    line_exponentials(lines, b, block, largest, sum, [this](int64_t i) { return x[i]; });
     block.each([&](int thread) {
       largest[thread] = static_cast<T>(static_cast<double>(largest[thread]) + std::log(sum[thread]));
       sum[thread] = 0;
@@ -97,7 +71,7 @@ struct CrossEntropyLines {
                       [&](int64_t i, int64_t c) { total += common * surprise(largest[thread], i, c); });
         sum[thread] = total;
       });
-      block.combine(sum, lines.teams, Plus{});
+      block.combine(sum, lines.teams, AddNumber{});
     }
     block.each([&](int thread) {
       const int64_t i = lines.line_of(b, thread);

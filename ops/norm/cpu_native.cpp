@@ -5,6 +5,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/norm/channel_kernels.h"
+#include "pleat/ops/norm/float_types.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/per_channel.h"
 
@@ -12,7 +13,7 @@ namespace pleat::ops {
 namespace {
 
 /// Forward: one reading for the statistics, tile by tile, and one for the result. Backward: one reading of dy
-/// and x for the two sums of each channel, and one for dx. Half types are converted to float32 first.
+/// and x for the two sums of each channel, and one for dx.
 class Native final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "native"; }
@@ -22,32 +23,13 @@ class Native final : public BatchNormImplementation {
   }
 
   void forward(const BatchNormProblem& problem, const BatchNormForward& t) const override {
-    if (is_half(problem.dtype)) {
-      BatchNormForward wide = t;
-      wide.x = cast(t.x, float32);
-      wide.y = empty_like(wide.x);
-      run_forward<float>(problem, wide);
-      copy_into(t.y, wide.y);
-    } else if (problem.dtype == float64) {
-      run_forward<double>(problem, t);
-    } else {
-      run_forward<float>(problem, t);
-    }
+    by_float_type(problem, t,
+                  [&]<class T>(Type<T>, const BatchNormForward& own) { run_forward<T>(problem, own); });
   }
 
   void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {
-    if (is_half(problem.dtype)) {
-      BatchNormBackward wide = t;
-      wide.x = cast(t.x, float32);
-      wide.dy = cast(t.dy, float32);
-      if (t.dx.defined()) wide.dx = empty_like(wide.x);
-      run_backward<float>(problem, wide);
-      if (t.dx.defined()) copy_into(t.dx, wide.dx);
-    } else if (problem.dtype == float64) {
-      run_backward<double>(problem, t);
-    } else {
-      run_backward<float>(problem, t);
-    }
+    by_float_type(problem, t,
+                  [&]<class T>(Type<T>, const BatchNormBackward& own) { run_backward<T>(problem, own); });
   }
 
  private:

@@ -5,6 +5,7 @@
 #include "pleat/core/grid_block.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/reduce/fold.h"
+#include "pleat/ops/reduce/grid_exponentials.h"
 #include "pleat/ops/reduce/grid_lines.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
 #include "pleat/ops/softmax/grid_softmax.h"
@@ -16,17 +17,6 @@ namespace pleat::ops {
 namespace {
 
 using reduction::exponent_shift;
-using reduction::ExtremeStep;
-
-struct Larger {
-  template <class T>
-  PLEAT_HOST_DEVICE void operator()(T& into, T other) const {
-    into = ExtremeStep<T, true>::better(into, other);
-  }
-};
-struct Plus {
-  PLEAT_HOST_DEVICE void operator()(double& into, double other) const { into += other; }
-};
 
 template <class T, class Stored>
 struct SoftmaxLines {
@@ -40,23 +30,8 @@ struct SoftmaxLines {
   template <class Block>
   PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
     typename Block::template Own<T> largest;
-    block.each([&](int thread) {
-      T best = ExtremeStep<T, true>::worst();
-      lines.for_own(b, thread, [&](int64_t i) { best = ExtremeStep<T, true>::better(best, at(i)); });
-      largest[thread] = best;
-    });
-    block.combine(largest, lines.teams, Larger{});
-    block.share(largest, lines.teams);
-
     typename Block::template Own<double> sum;
-    block.each([&](int thread) {
-      const T from = exponent_shift(largest[thread]);
-      double total = 0;
-      lines.for_own(b, thread, [&](int64_t i) { total += static_cast<double>(vmath::exp(at(i) - from)); });
-      sum[thread] = total;
-    });
-    block.combine(sum, lines.teams, Plus{});
-    block.share(sum, lines.teams);
+    line_exponentials(lines, b, block, largest, sum, [this](int64_t i) { return at(i); });
 
     block.each([&](int thread) {
       const T from = exponent_shift(largest[thread]);
@@ -89,7 +64,7 @@ struct SoftmaxBackwardLines {
       });
       sum[thread] = total;
     });
-    block.combine(sum, lines.teams, Plus{});
+    block.combine(sum, lines.teams, AddNumber{});
     block.share(sum, lines.teams);
     block.each([&](int thread) {
       const T total = static_cast<T>(sum[thread]);
