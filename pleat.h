@@ -3,6 +3,7 @@
 // All of Pleat. Programs that care for seconds of compile time include what they use.
 
 #include "pleat/autograd/anomaly.h"
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/checkpoint.h"
 #include "pleat/autograd/functions/activation.h"

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "pleat/autograd/anomaly.h"
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/reduce.h"
@@ -246,6 +247,7 @@ void walk(Walk& walk, const std::vector<Tensor>& outputs, const Grads& gradients
                     "backward: {} gradients for {} outputs; give one each, or none", gradients.size(), outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
     walk.start(outputs[i], gradients.empty() ? Tensor() : gradients[i]);
+  const Autocast as_outside{float16, {.enabled = false}};  // the forward has chosen the types
   walk.run();
 }
 

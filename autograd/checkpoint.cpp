@@ -1,5 +1,6 @@
 #include "pleat/autograd/checkpoint.h"
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
@@ -26,6 +27,7 @@ class ReplayRandom {
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs) {
   const Generator random = default_generator();
+  const std::optional<DType> half = autocast_dtype();
   const Tensor y = no_grad([&] { return function(inputs); });
   if (!grad_enabled()) return y;
   std::vector<Saved> kept;
@@ -50,6 +52,7 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
     const EnableGrad recording;
     const Tensor result = [&] {
       const ReplayRandom replay(random);
+      const Autocast types{half.value_or(float16), {.enabled = half.has_value()}};
       return function(again);
     }();
     Grads gradients(again.size() + 1);

@@ -59,6 +59,7 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<Group> groups;
   std::vector<Output> outputs;
   bool released = false;
+  bool keeps_nothing = false;  ///< no tensors in its closures: it may be walked again and again
 
   Node() = default;
   Node(const Node&) = delete;

@@ -88,6 +88,7 @@ Node::~Node() {
 }
 
 void Node::release() {
+  if (keeps_nothing) return;
   groups.clear();
   released = true;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/loss.h"
@@ -39,8 +40,9 @@ Tensor reduced_by_weight(const Tensor& losses, const Tensor& logits, const Tenso
   return sum(losses) / sum(ops::target_weights(logits, target, weight, ignore_index)).to(losses.dtype());
 }
 
-Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& target,
+Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& probabilities,
                                       const CrossEntropyOptions& options) {
+  const Tensor target = autocast_to_float32(probabilities);
   check<DTypeError>(is_floating(logits.dtype()), "cross_entropy: the input must be floating, got {}", logits);
   check<ShapeError>(logits.rank() >= 1, "cross_entropy: the input must be [C] or [N, C, ...], got {}",
                     logits);
@@ -123,8 +125,10 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
   return reduced(losses, options.reduction);
 }
 
-Tensor kl_div(const Tensor& input, const Tensor& target, KlDivOptions options) {
-  check_pair("kl_div", input, target);
+Tensor kl_div(const Tensor& any_input, const Tensor& any_target, KlDivOptions options) {
+  check_pair("kl_div", any_input, any_target);
+  const Tensor input = autocast_to_float32(any_input);
+  const Tensor target = autocast_to_float32(any_target);
   if (options.log_target) return reduced(exp(target) * (target - input), options.reduction);
   const Tensor positive = masked_fill(target, target == 0, 1);
   return reduced(target * (log(positive) - input), options.reduction);

@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/math.h"
@@ -107,7 +108,8 @@ Tensor log_sigmoid(const Tensor& x) {
                 })});
 }
 
-Tensor softplus(const Tensor& x, SoftplusOptions options) {
+Tensor softplus(const Tensor& input, SoftplusOptions options) {
+  const Tensor x = autocast_to_float32(input);
   return record("softplus", ops::softplus(x, options), {grad_of(x, [x = saved(x), options](const Tensor& dy) {
                   return grad_enabled() ? softplus_backward(dy, *x, options)
                                         : ops::softplus_backward(dy, *x, options);

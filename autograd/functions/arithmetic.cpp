@@ -1,5 +1,6 @@
 #include "pleat/autograd/functions/arithmetic.h"
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
@@ -11,18 +12,21 @@ namespace pleat {
 using ops::number_like;
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  return record("add", ops::add(a, b),
-                {grad_of(a, [](const Tensor& dy) { return dy; }), grad_of(b, [](const Tensor& dy) { return dy; })});
+  return record(
+      "add", ops::add(a, b),
+      {grad_of(a, [](const Tensor& dy) { return dy; }), grad_of(b, [](const Tensor& dy) { return dy; })});
 }
 
 Tensor subtract(const Tensor& a, const Tensor& b) {
-  return record("subtract", ops::subtract(a, b),
-                {grad_of(a, [](const Tensor& dy) { return dy; }), grad_of(b, [](const Tensor& dy) { return -dy; })});
+  return record(
+      "subtract", ops::subtract(a, b),
+      {grad_of(a, [](const Tensor& dy) { return dy; }), grad_of(b, [](const Tensor& dy) { return -dy; })});
 }
 
 Tensor multiply(const Tensor& a, const Tensor& b) {
-  return record("multiply", ops::multiply(a, b), {grad_of(a, [b = saved(b)](const Tensor& dy) { return dy * *b; }),
-                                                  grad_of(b, [a = saved(a)](const Tensor& dy) { return dy * *a; })});
+  return record("multiply", ops::multiply(a, b),
+                {grad_of(a, [b = saved(b)](const Tensor& dy) { return dy * *b; }),
+                 grad_of(b, [a = saved(a)](const Tensor& dy) { return dy * *a; })});
 }
 
 Tensor divide(const Tensor& a, const Tensor& b) {
@@ -43,28 +47,35 @@ Tensor operator/(const Tensor& a, Number b) { return divide(a, number_like(b, a)
 Tensor operator+(Number a, const Tensor& b) { return add(number_like(a, b), b); }
 Tensor operator-(Number a, const Tensor& b) { return subtract(number_like(a, b), b); }
 Tensor operator*(Number a, const Tensor& b) { return multiply(number_like(a, b), b); }
-Tensor operator/(Number a, const Tensor& b) { return divide(number_like(a, b), b); }
+Tensor operator/(Number a, const Tensor& any_b) {
+  const Tensor b = autocast_to_float32(any_b);
+  return divide(number_like(a, b), b);
+}
 
 namespace {
 
 using Function = Tensor (*)(const Tensor&, const Tensor&);
 using IntoFunction = void (*)(const Tensor&, const Tensor&, const Tensor&);
 
-const Tensor& in_place(const char* op, const Tensor& x, const Tensor& other, Function function, IntoFunction into) {
-  check<ShapeError>(broadcast(x.shape(), other.shape(), op) == x.shape(), "{}: {} does not broadcast to {}", op,
-                    other.shape(), x.shape());
+const Tensor& in_place(const char* op, const Tensor& x, const Tensor& other, Function function,
+                       IntoFunction into) {
+  check<ShapeError>(broadcast(x.shape(), other.shape(), op) == x.shape(), "{}: {} does not broadcast to {}",
+                    op, other.shape(), x.shape());
   const DType result = promote(x.dtype(), other.dtype());
   check<DTypeError>(is_floating(x.dtype()) || (!is_floating(result) && into != ops::divide_into),
                     "{}: the result is floating, which a tensor of {} cannot hold", op, x.dtype());
   if (autograd::anything_to_record({x, other}))
     become(op, x, [&](const Tensor& before) { return function(before, other).to(x.dtype()); });
-  else into(x, x, other);
+  else
+    into(x, x, other);
   return x;
 }
 
 }  // namespace
 
-const Tensor& add_(const Tensor& x, const Tensor& other) { return in_place("add_", x, other, add, ops::add_into); }
+const Tensor& add_(const Tensor& x, const Tensor& other) {
+  return in_place("add_", x, other, add, ops::add_into);
+}
 const Tensor& subtract_(const Tensor& x, const Tensor& other) {
   return in_place("subtract_", x, other, subtract, ops::subtract_into);
 }
@@ -78,7 +89,8 @@ const Tensor& divide_(const Tensor& x, const Tensor& other) {
 const Tensor& fill_(const Tensor& x, Number value) {
   if (autograd::anything_to_record({x}))
     become("fill_", x, [&](const Tensor& before) { return full_like(before, value); });
-  else ops::fill(x, value);
+  else
+    ops::fill(x, value);
   return x;
 }
 

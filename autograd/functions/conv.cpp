@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/functions/shape.h"
@@ -80,9 +81,10 @@ void check_weight_rank(const char* op, int64_t spatial_dims, const Tensor& weigh
                     spatial_dims + 2, weight.describe());
 }
 
-Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& x, const Tensor& weight,
-                    const Tensor& bias, const ConvOptions& given) {
-  check_weight_rank(op, spatial_dims, weight);
+Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
+                    const Tensor& shifts, const ConvOptions& given) {
+  check_weight_rank(op, spatial_dims, filters);
+  const auto [x, weight, bias] = autocast_to_half(input, filters, shifts);
   const ConvOptions options = resolved(given);
   if (x.rank() != spatial_dims + 1) return forward(x, weight, bias, options);
   return without_batch(forward(with_batch(x), weight, bias, options));
@@ -140,9 +142,10 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
   return plan;
 }
 
-Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& x, const Tensor& weight,
-                       const Tensor& bias, const ConvTransposeOptions& options) {
-  check_weight_rank(op, spatial_dims, weight);
+Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
+                       const Tensor& shifts, const ConvTransposeOptions& options) {
+  check_weight_rank(op, spatial_dims, filters);
+  const auto [x, weight, bias] = autocast_to_half(input, filters, shifts);
   if (x.rank() == spatial_dims + 1)
     return without_batch(transposed_conv(op, spatial_dims, with_batch(x), weight, bias, options));
   const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);

@@ -1,5 +1,6 @@
 #include "pleat/autograd/functions/loss.h"
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/math.h"
@@ -33,8 +34,9 @@ Tensor slope(const Tensor& distance, ops::DistanceLoss loss) {
 
 }  // namespace
 
-Tensor class_cross_entropies(const Tensor& logits, const Tensor& target, const Tensor& weight,
+Tensor class_cross_entropies(const Tensor& input, const Tensor& target, const Tensor& weight,
                              ClassLossOptions options) {
+  const Tensor logits = autocast_to_float32(input);
   const ops::CrossEntropy y = ops::cross_entropy_forward(logits, target, weight, options);
   return record("cross_entropy", y.losses,
                 {grad_of(logits, [logits = saved(logits), logsumexp = saved(y.logsumexp),
@@ -47,7 +49,8 @@ Tensor class_cross_entropies(const Tensor& logits, const Tensor& target, const T
                 })});
 }
 
-Tensor nll_losses(const Tensor& x, const Tensor& target, const Tensor& weight, int64_t ignore_index) {
+Tensor nll_losses(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index) {
+  const Tensor x = autocast_to_float32(input);
   return record(
       "nll_loss", ops::nll_forward(x, target, weight, ignore_index),
       {grad_of(
@@ -58,7 +61,10 @@ Tensor nll_losses(const Tensor& x, const Tensor& target, const Tensor& weight, i
           })});
 }
 
-Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, ops::DistanceLoss loss) {
+Tensor distance_losses(const char* op, const Tensor& input, const Tensor& any_target,
+                       ops::DistanceLoss loss) {
+  const Tensor x = autocast_to_float32(input);
+  const Tensor target = autocast_to_float32(any_target);
   return record(
       op, ops::distance_loss(op, x, target, loss), {x, target},
       [op, x = saved(x), target = saved(target), loss](const Tensor& dy, const Needs& needs) -> Grads {
@@ -68,7 +74,10 @@ Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, op
       });
 }
 
-Tensor binary_cross_entropies(const Tensor& x, const Tensor& target, const Tensor& pos_weight) {
+Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, const Tensor& any_weight) {
+  const Tensor x = autocast_to_float32(input);
+  const Tensor target = autocast_to_float32(any_target);
+  const Tensor pos_weight = autocast_to_float32(any_weight);
   const auto positive = [dtype = x.dtype()](const Saved& weight) {
     return (*weight).defined() ? *weight - 1 : scalar(0.0, dtype);
   };

@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/select.h"
@@ -36,31 +37,37 @@ Tensor clamp_backward(const Tensor& dy, const Tensor& x, const ClampOptions& bou
 
 }  // namespace
 
-Tensor exp(const Tensor& x) {
+Tensor exp(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::exp(x);
   return record("exp", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * *y; })});
 }
 
-Tensor expm1(const Tensor& x) {
+Tensor expm1(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::expm1(x);
   return record("expm1", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * (*y + 1); })});
 }
 
-Tensor log(const Tensor& x) {
+Tensor log(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   return record("log", ops::log(x), {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / *x; })});
 }
 
-Tensor log1p(const Tensor& x) {
+Tensor log1p(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   return record("log1p", ops::log1p(x),
                 {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / (*x + 1); })});
 }
 
-Tensor log2(const Tensor& x) {
+Tensor log2(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   return record("log2", ops::log2(x),
                 {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / (*x * std::numbers::ln2); })});
 }
 
-Tensor log10(const Tensor& x) {
+Tensor log10(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   return record("log10", ops::log10(x),
                 {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / (*x * std::numbers::ln10); })});
 }
@@ -70,13 +77,15 @@ Tensor sqrt(const Tensor& x) {
   return record("sqrt", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy / (*y * 2); })});
 }
 
-Tensor rsqrt(const Tensor& x) {
+Tensor rsqrt(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::rsqrt(x);
   return record("rsqrt", y,
                 {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * pow(*y, 3) * -0.5; })});
 }
 
-Tensor reciprocal(const Tensor& x) {
+Tensor reciprocal(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::reciprocal(x);
   return record("reciprocal", y,
                 {grad_of(x, [y = saved(y)](const Tensor& dy) { return -(dy * square(*y)); })});
@@ -91,17 +100,20 @@ Tensor cos(const Tensor& x) {
                 {grad_of(x, [x = saved(x)](const Tensor& dy) { return -(dy * sin(*x)); })});
 }
 
-Tensor tan(const Tensor& x) {
+Tensor tan(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::tan(x);
   return record("tan", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * (square(*y) + 1); })});
 }
 
-Tensor asin(const Tensor& x) {
+Tensor asin(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   return record("asin", ops::asin(x),
                 {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * rsqrt(1 - square(*x)); })});
 }
 
-Tensor acos(const Tensor& x) {
+Tensor acos(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   return record("acos", ops::acos(x),
                 {grad_of(x, [x = saved(x)](const Tensor& dy) { return -(dy * rsqrt(1 - square(*x))); })});
 }
@@ -120,12 +132,14 @@ Tensor atan2(const Tensor& y, const Tensor& x) {
                  })});
 }
 
-Tensor sinh(const Tensor& x) {
+Tensor sinh(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   return record("sinh", ops::sinh(x),
                 {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * cosh(*x); })});
 }
 
-Tensor cosh(const Tensor& x) {
+Tensor cosh(const Tensor& input) {
+  const Tensor x = autocast_to_float32(input);
   return record("cosh", ops::cosh(x),
                 {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * sinh(*x); })});
 }
@@ -158,7 +172,9 @@ Tensor ceil(const Tensor& x) { return record("ceil", ops::ceil(x), {no_slope(x)}
 Tensor round(const Tensor& x) { return record("round", ops::round(x), {no_slope(x)}); }
 Tensor trunc(const Tensor& x) { return record("trunc", ops::trunc(x), {no_slope(x)}); }
 
-Tensor pow(const Tensor& base, const Tensor& exponent) {
+Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
+  const Tensor base = autocast_to_float32(any_base);
+  const Tensor exponent = autocast_to_float32(any_exponent);
   const Tensor y = ops::pow(base, exponent);
   return record("pow", y,
                 {grad_of(base,
@@ -172,7 +188,8 @@ Tensor pow(const Tensor& base, const Tensor& exponent) {
                  })});
 }
 
-Tensor pow(const Tensor& base, Number exponent) {
+Tensor pow(const Tensor& any_base, Number exponent) {
+  const Tensor base = autocast_to_float32(any_base);
   const auto e = exponent.to<double>();
   return record("pow", ops::pow(base, exponent), {grad_of(base, [x = saved(base), e](const Tensor& dy) {
                   if (e == 0) return zeros_like(dy);
@@ -180,7 +197,10 @@ Tensor pow(const Tensor& base, Number exponent) {
                 })});
 }
 
-Tensor pow(Number base, const Tensor& exponent) { return pow(number_like(base, exponent), exponent); }
+Tensor pow(Number base, const Tensor& any_exponent) {
+  const Tensor exponent = autocast_to_float32(any_exponent);
+  return pow(number_like(base, exponent), exponent);
+}
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
   const Tensor y = ops::remainder(a, b);

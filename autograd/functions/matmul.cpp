@@ -1,5 +1,6 @@
 #include "pleat/autograd/functions/matmul.h"
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
@@ -46,7 +47,8 @@ Tensor matmul_grad_right(const Tensor& dy, const Tensor& a, bool right_is_vector
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions given) {
+Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions given) {
+  const auto [a, b] = autocast_to_half(left, right);
   const MatmulOptions options = resolved(given);
   const bool left_is_vector = a.rank() == 1;
   const bool right_is_vector = b.rank() == 1;
@@ -63,7 +65,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions given) {
        })});
 }
 
-Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions given) {
+Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, AddmmOptions given) {
+  const auto [input, a, b] = autocast_to_half(summand, left, right);
   const AddmmOptions options = resolved(given);
   const MatmulOptions product{.precision = options.precision};
   return record(
@@ -76,7 +79,8 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
        })});
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulOptions given) {
+Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, MatmulOptions given) {
+  const auto [x, weight, bias] = autocast_to_half(input, weights, shifts);
   const MatmulOptions options = resolved(given);
   std::vector<Derivative> derivatives = {
       grad_of(x,
@@ -89,9 +93,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulO
 }
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options) {
+  std::vector<Tensor> inputs = operands;
+  autograd::cast_to_half(inputs);
+  const Autocast one_type{float16, {.enabled = false}};  // its sums are parts of the product
   const PrecisionScope scope(options.precision.value_or(float32_precision()));
   const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
-  return ops::einsum_with({permute, reshape, diagonal, sum, multiply, product}, equation, operands);
+  return ops::einsum_with({permute, reshape, diagonal, sum, multiply, product}, equation, inputs);
 }
 
 }  // namespace pleat

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
@@ -139,8 +140,11 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   return record_batch_norm("batch_norm", x, weight, bias, running_mean, running_var, options);
 }
 
-Tensor group_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+Tensor group_norm(const Tensor& input, const Tensor& factors, const Tensor& shifts,
                   const GroupNormOptions& options) {
+  const Tensor x = autocast_to_float32(input);
+  const Tensor weight = autocast_to_float32(factors);
+  const Tensor bias = autocast_to_float32(shifts);
   return record_group_norm("group_norm", ops::group_norm_forward(x, weight, bias, options), x, weight, bias,
                            options);
 }
@@ -158,8 +162,11 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
                            {.num_groups = x.size(1), .eps = options.eps});
 }
 
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+Tensor layer_norm(const Tensor& input, const Tensor& factors, const Tensor& shifts,
                   const LayerNormOptions& options) {
+  const Tensor x = autocast_to_float32(input);
+  const Tensor weight = autocast_to_float32(factors);
+  const Tensor bias = autocast_to_float32(shifts);
   check_layer_norm(x, weight, bias, options.normalized_shape);
   const int64_t values = count(options.normalized_shape.get());
   // A row is an image of one channel. Half types stay float32 until weight and bias are through.

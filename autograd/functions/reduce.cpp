@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/math.h"
@@ -121,7 +122,8 @@ ValuesIndices with_indices(const char* op, IndicesFunction function, const Tenso
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor sum(const Tensor& input, const Dims& dims, bool keepdim) {
+  const Tensor x = autocast_to_float32(input);
   return record("sum", ops::sum(x, dims, keepdim),
                 {grad_of(x, [spread = Spread(x, dims, "sum")](const Tensor& dy) { return spread(dy); })});
 }
@@ -138,14 +140,16 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return reshape(sum(x, dims, true), shape);
 }
 
-Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor mean(const Tensor& input, const Dims& dims, bool keepdim) {
+  const Tensor x = autocast_to_float32(input);
   return record("mean", ops::mean(x, dims, keepdim),
                 {grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
                   return spread(dy / static_cast<double>(spread.count()));
                 })});
 }
 
-Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor prod(const Tensor& input, const Dims& dims, bool keepdim) {
+  const Tensor x = autocast_to_float32(input);
   return record("prod", ops::prod(x, dims, keepdim),
                 {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x)](const Tensor& dy) {
                   // The product of all others: those before times those after. No division, so zeros do no
@@ -157,14 +161,16 @@ Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
                 })});
 }
 
-Tensor var(const Tensor& x, const Dims& dims, VarOptions options) {
+Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
+  const Tensor x = autocast_to_float32(input);
   const VarMean y = ops::var_mean(x, dims, options);
   return record("var", y.var, {grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
                   return from_mean(dy * 2);
                 })});
 }
 
-Tensor stddev(const Tensor& x, const Dims& dims, VarOptions options) {
+Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
+  const Tensor x = autocast_to_float32(input);
   const VarMean moments = ops::var_mean(x, dims, options);
   const Tensor y = ops::sqrt(moments.var);
   return record("stddev", y,
@@ -172,7 +178,8 @@ Tensor stddev(const Tensor& x, const Dims& dims, VarOptions options) {
                              y = saved(y)](const Tensor& dy) { return from_mean(dy / without_zeros(*y)); })});
 }
 
-VarMean var_mean(const Tensor& x, const Dims& dims, VarOptions options) {
+VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
+  const Tensor x = autocast_to_float32(input);
   const VarMean y = ops::var_mean(x, dims, options);
   const auto backward = [spread = Spread(x, dims, "var_mean"),
                          from_mean = FromMean(x, dims, options, y.mean)](const Grads& dys,
@@ -184,7 +191,8 @@ VarMean var_mean(const Tensor& x, const Dims& dims, VarOptions options) {
   return {recorded[0], recorded[1]};
 }
 
-Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
+Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::norm(x, dims, options);
   return record("norm", y,
                 {grad_of(x,
@@ -203,7 +211,8 @@ Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
                          })});
 }
 
-Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor logsumexp(const Tensor& input, const Dims& dims, bool keepdim) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::logsumexp(x, dims, keepdim);
   return record(
       "logsumexp", y,

@@ -1,17 +1,20 @@
 #include "pleat/autograd/functions/scan.h"
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/ops/reduce/scan.h"
 
 namespace pleat {
 
-Tensor cumsum(const Tensor& x, int64_t dim, bool reverse) {
+Tensor cumsum(const Tensor& input, int64_t dim, bool reverse) {
+  const Tensor x = autocast_to_float32(input);
   return record("cumsum", ops::cumsum(x, dim, reverse),
                 {grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); })});
 }
 
-Tensor cumprod(const Tensor& x, int64_t dim, bool reverse) {
+Tensor cumprod(const Tensor& input, int64_t dim, bool reverse) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::cumprod(x, dim, reverse);
   // dx[i] = (product before i) * (dy[i] + x[i+1] (dy[i+1] + x[i+2] (...))): the bracket is a linear
   // recurrence.

@@ -1,5 +1,6 @@
 #include "pleat/autograd/functions/softmax.h"
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
@@ -12,7 +13,8 @@ namespace pleat {
 // The backward is one raw pass; only when gradients are recorded themselves is it spelt out in differentiable
 // functions.
 
-Tensor softmax(const Tensor& x, int64_t dim) {
+Tensor softmax(const Tensor& input, int64_t dim) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::softmax(x, dim);
   return record("softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
                   if (!grad_enabled()) return ops::softmax_backward(dy, *y, dim);
@@ -20,7 +22,8 @@ Tensor softmax(const Tensor& x, int64_t dim) {
                 })});
 }
 
-Tensor log_softmax(const Tensor& x, int64_t dim) {
+Tensor log_softmax(const Tensor& input, int64_t dim) {
+  const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::log_softmax(x, dim);
   return record("log_softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
                   if (!grad_enabled()) return ops::log_softmax_backward(dy, *y, dim);

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <optional>
+#include <span>
+
+#include "pleat/core/tensor.h"
+
+/// Mixed precision: parameters and losses in float32, products in a half type. docs/mixed_precision.md says
+/// what each function does.
+
+namespace pleat {
+
+struct AutocastOptions {
+  bool enabled = true;        ///< false: functions in the scope behave as outside of any
+  bool cache_weights = true;  ///< whether a parameter is cast once for all its uses in the outermost scope
+};
+
+/// While one lives, differentiable functions called by this thread choose their types themselves:
+///
+///   Tensor loss;
+///   {
+///     Autocast guard{bfloat16};
+///     loss = cross_entropy(net(x), target);
+///   }
+///   loss.backward();
+///
+/// Convolutions and matrix products cast their floating inputs to the half type; what loses much in it
+/// (losses, softmax, sums, exp, log, pow ...) casts to float32; all others follow the usual promotion.
+/// float64 is left alone. Casts are on the tape, so that gradients arrive in the types of the parameters.
+/// backward needs no scope, and runs without one when called inside: its types are those of the forward.
+/// Scopes nest; the innermost counts.
+///
+/// Casts of leaves that require gradients are kept until the outermost scope ends, or until the leaf is
+/// changed. After Micikevicius et al., "Mixed Precision Training" (ICLR 2018); float16 wants
+/// optim::GradScaler beside it.
+class Autocast {
+ public:
+  /// Throws DTypeError unless `dtype` is float16 or bfloat16.
+  explicit Autocast(DType dtype, AutocastOptions options = {});
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  std::optional<DType> outer_;
+  bool outer_caches_;
+};
+
+/// The half type of this thread's scope; none outside of any and where it is switched off.
+std::optional<DType> autocast_dtype();
+
+/// --- For those who write functions: how a function says what it computes in. Outside of a scope these
+/// return what they get.
+
+/// The inputs in the scope's half type: all of them, or none where one is float64. Undefined tensors and
+/// integers stay.
+template <std::same_as<Tensor>... T>
+std::array<Tensor, sizeof...(T)> autocast_to_half(const T&... inputs);
+
+/// The input as float32 where it is a half type.
+Tensor autocast_to_float32(const Tensor& input);
+
+namespace autograd {
+void cast_to_half(std::span<Tensor> inputs);
+}
+
+template <std::same_as<Tensor>... T>
+std::array<Tensor, sizeof...(T)> autocast_to_half(const T&... inputs) {
+  std::array<Tensor, sizeof...(T)> result{inputs...};
+  autograd::cast_to_half(result);
+  return result;
+}
+
+}  // namespace pleat
