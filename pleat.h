@@ -76,6 +76,7 @@
 #include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
+#include "pleat/nn/optim/grad_scaler.h"
 #include "pleat/nn/optim/lion.h"
 #include "pleat/nn/optim/multi_optimizer.h"
 #include "pleat/nn/optim/muon.h"

@@ -2,46 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <limits>
 #include <string>
 
-#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
 #include "pleat/core/format.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/join.h"
+#include "pleat/nn/optim/gradients.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/ops/update/joint_norm.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
 namespace {
 
-/// Each gradient once: those given twice must not be changed twice.
-std::vector<Tensor> grads_of(const std::vector<Tensor>& params) {
-  std::vector<Tensor> grads;
-  std::set<const std::byte*> known;
-  for (const Tensor& param : params)
-    if (const Tensor grad = param.grad();
-        grad.defined() && (grad.numel() == 0 || known.insert(grad.raw()).second))
-      grads.push_back(grad);
-  return grads;
-}
-
-/// The norm of each gradient, in any order. The host waits once for each device.
-std::vector<double> norms_of(std::vector<Tensor> grads, double p) {
-  std::vector<double> norms;
-  while (!grads.empty()) {
-    const Device device = grads[0].device();
-    const auto end = std::stable_partition(grads.begin(), grads.end(),
-                                           [&](const Tensor& grad) { return grad.device() == device; });
-    std::vector<Tensor> on_device;
-    for (auto grad = grads.begin(); grad != end; ++grad)
-      // A norm of half numbers need not fit a half number.
-      on_device.push_back(ops::norm(ops::cast(*grad, compute_dtype(grad->dtype())), {}, {.p = p}));
-    const std::vector<double> values = ops::stack(on_device).to_vector<double>();
-    norms.insert(norms.end(), values.begin(), values.end());
-    grads.erase(grads.begin(), end);
-  }
-  return norms;
-}
+constexpr const char* norm_op = "clip_grad_norm_";
 
 template <class F>
 void change_all(const std::string& op, const F& f, const std::vector<Tensor>& grads) {
@@ -50,38 +24,49 @@ void change_all(const std::string& op, const F& f, const std::vector<Tensor>& gr
   ops::update(op, updates);
 }
 
+void check_finite(double norm) {
+  check<NumericError>(std::isfinite(norm), "{}: the norm of the gradients is {}", norm_op, norm);
+}
+
+Tensor clip_on_device(const std::vector<Tensor>& grads, const ClipGradNormOptions& options) {
+  const Tensor pair = ops::joint_norm(norm_op, grads, options.norm_type, options.max_norm);
+  const Tensor norm = ops::select(pair, 0, 0);
+  if (options.error_if_nonfinite) check_finite(norm.item());
+  change_all(norm_op, ops::ScaleByOf{pair.data<double>() + 1}, grads);
+  return norm;
+}
+
+/// The norms of the devices' gradients come together on the host.
+Tensor clip_on_devices(const std::vector<std::vector<Tensor>>& groups, const ClipGradNormOptions& options) {
+  std::vector<Tensor> norms;
+  for (const std::vector<Tensor>& grads : groups)
+    norms.push_back(ops::joint_norm(norm_op, grads, options.norm_type, options.max_norm));
+  std::vector<double> values;
+  for (const Tensor& pair : norms) values.push_back(pair.to_vector<double>()[0]);
+  const Tensor all = from_vector(values);
+  const Tensor pair = ops::joint_norm(norm_op, {all}, options.norm_type, options.max_norm);
+  const std::vector<double> total = pair.to_vector<double>();
+  if (options.error_if_nonfinite) check_finite(total[0]);
+  for (const std::vector<Tensor>& grads : groups) change_all(norm_op, ops::ScaleBy{total[1]}, grads);
+  return ops::select(pair, 0, 0);
+}
+
 }  // namespace
 
-double clip_grad_norm_(const std::vector<Tensor>& params, ClipGradNormOptions options) {
+Tensor clip_grad_norm_(const std::vector<Tensor>& params, ClipGradNormOptions options) {
   const double max_norm = options.max_norm;
   const double p = options.norm_type;
   check<ValueError>(max_norm >= 0, "clip_grad_norm_: max_norm must be at least 0, got {}", max_norm);
   check<ValueError>(p > 0, "clip_grad_norm_: norm_type must be above 0, got {}", p);
-  const std::vector<Tensor> grads = grads_of(params);
-  double total = 0;
-  for (const double norm : norms_of(grads, p)) {
-    if (std::isnan(norm))
-      total = norm;
-    else if (std::isinf(p))
-      total = std::isnan(total) ? total : std::max(total, norm);
-    else
-      total += std::pow(norm, p);
-  }
-  if (!std::isinf(p)) total = std::pow(total, 1 / p);
-  if (!std::isfinite(total)) {
-    check<NumericError>(!options.error_if_nonfinite, "clip_grad_norm_: the norm of the gradients is {}",
-                        total);
-    return total;
-  }
-  const double factor = max_norm / (total + 1e-6);
-  if (factor < 1) change_all("clip_grad_norm_", ops::ScaleBy{factor}, grads);
-  return total;
+  const std::vector<std::vector<Tensor>> groups = by_device(gradients_of(params));
+  if (groups.empty()) return scalar(0.0, float64);
+  return groups.size() == 1 ? clip_on_device(groups[0], options) : clip_on_devices(groups, options);
 }
 
 void clip_grad_value_(const std::vector<Tensor>& params, ClipGradValueOptions options) {
   const double limit = options.clip_value;
   check<ValueError>(limit >= 0, "clip_grad_value_: clip_value must be at least 0, got {}", limit);
-  change_all("clip_grad_value_", ops::ClampTo{{ops::Bounds(-limit, limit)}}, grads_of(params));
+  change_all("clip_grad_value_", ops::ClampTo{{ops::Bounds(-limit, limit)}}, gradients_of(params));
 }
 
 }  // namespace pleat::optim

@@ -1,8 +1,10 @@
 // Private header: not installed.
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "pleat/core/host_device.h"
 #include "pleat/ops/elementwise/math_functors.h"
@@ -179,6 +181,39 @@ struct ScaleBy {
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& x) const {
     x *= T(factor);
+  }
+};
+
+/// By a factor that is where the elements are.
+struct ScaleByOf {
+  static constexpr std::size_t operands = 1;
+  const double* factor;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& x) const {
+    x *= T(*factor);
+  }
+};
+
+/// Scales, and sets a flag where there is an infinity or a NaN.
+struct Unscale {
+  static constexpr std::size_t operands = 1;
+  double factor;
+  int32_t* found;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& x) const {
+    if (!(x - x == 0)) mark();
+    x *= T(factor);
+  }
+
+ private:
+  PLEAT_HOST_DEVICE void mark() const {
+#if defined(__CUDA_ARCH__)
+    *found = 1;  // whoever else writes writes the same
+#else
+    std::atomic_ref(*found).store(1, std::memory_order_relaxed);
+#endif
   }
 };
 

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "pleat/core/tensor.h"
+#include "pleat/nn/optim/optimizer.h"
+#include "pleat/nn/state_dict.h"
+
+namespace pleat::optim {
+
+struct GradScalerOptions {
+  double init_scale = 65536;
+  double growth_factor = 2;        ///< above 1
+  double backoff_factor = 0.5;     ///< in (0, 1)
+  int64_t growth_interval = 2000;  ///< steps without an infinity or NaN after which the scale grows
+  bool enabled = true;             ///< false: as if it were not there
+};
+
+/// Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018, section 3.2): gradients
+/// that would vanish in float16 are computed of a larger loss. docs/mixed_precision.md shows the loop.
+///
+///   scaler.scale(loss).backward();
+///   scaler.step(optimizer);
+///   scaler.update();
+///
+/// With several optimisers: a step for each, then one update. After an update, gradients are to be computed
+/// anew. The host waits for a device once in each step, to know whether to make it.
+class GradScaler {
+ public:
+  /// Throws ValueError for options that make no sense.
+  explicit GradScaler(GradScalerOptions options = {});
+
+  bool enabled() const { return options_.enabled; }
+  /// The factor now; 1 when not enabled.
+  double scale() const { return options_.enabled ? scale_ : 1; }
+  /// The loss times the factor, in float32 where it is a half type. Throws DTypeError unless floating.
+  Tensor scale(const Tensor& loss) const;
+
+  /// Divides the gradients by the factor, where something is to look at them before the step, and finds out
+  /// whether all are finite: one launch for all, and nothing is waited for. Throws ValueError when they are
+  /// unscaled already, their step was made, or there are none; DTypeError for gradients of float16, in which
+  /// dividing would lose what scaling has kept (parameters of mixed precision are float32).
+  void unscale_(Optimizer& optimizer);
+
+  /// Divides the gradients by the factor unless that was done, and, if all were finite, makes the optimiser's
+  /// step. Returns whether it was made. Throws ValueError when it is called twice without an update between,
+  /// else what unscale_ and the optimiser's step throw.
+  bool step(Optimizer& optimizer);
+
+  /// The next factor: smaller when a gradient since the last update was not finite, larger when
+  /// growth_interval updates in succession were without one (and its reciprocal stays a normal number in
+  /// float32). Throws ValueError without a step or unscale_ since the last one.
+  void update();
+  /// The same with a factor of one's own. Throws ValueError unless it is above 0 and finite.
+  void update(double new_scale);
+
+  /// "scale", "growth_factor", "backoff_factor", "growth_interval", "growth_tracker"; empty when not enabled.
+  nn::StateDict state_dict() const;
+  /// Throws ValueError with all problems, and then nothing was changed. Does nothing when not enabled.
+  void load_state_dict(const nn::StateDict& state);
+
+ private:
+  /// What was done for an optimiser since the last update.
+  struct Progress {
+    std::vector<Tensor> flags;  ///< on each device with gradients: whether one is not finite
+    std::optional<bool> found;  ///< the flags, once they were read
+    bool stepped = false;
+  };
+  static bool found(Progress& progress);
+
+  GradScalerOptions options_;
+  double scale_;
+  int64_t growth_tracker_ = 0;  ///< updates in succession without an infinity or NaN
+  std::map<const Optimizer*, Progress> progress_;
+};
+
+}  // namespace pleat::optim

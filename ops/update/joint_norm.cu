@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "pleat/core/create.h"
+#include "pleat/core/grid_block.h"
+#include "pleat/ops/update/joint_norm.h"
+#include "pleat/ops/update/table.h"
+
+namespace pleat::ops {
+namespace {
+
+/// Elements of a block: a thread has eight vectors.
+constexpr int64_t block_elements = 8 * block_threads * row_width;
+
+/// What a row of the table holds beside its tensor.
+struct Nothing {
+  static constexpr std::size_t operands = 1;
+};
+
+/// The sum of |x|^p, or the largest |x|.
+struct Power {
+  double p;
+
+  PLEAT_HOST_DEVICE bool is_largest() const { return p == std::numeric_limits<double>::infinity(); }
+  PLEAT_HOST_DEVICE double of(double x) const {
+    if (p == 2) return x * x;
+    const double size = std::fabs(x);
+    return p == 1 || is_largest() ? size : std::pow(size, p);
+  }
+  PLEAT_HOST_DEVICE void operator()(double& into, double other) const {
+    if (!is_largest())
+      into += other;
+    else if (!(into >= other) && into == into)  // a NaN stays
+      into = other;
+  }
+  PLEAT_HOST_DEVICE double root(double sum) const {
+    if (is_largest() || p == 1) return sum;
+    return p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
+  }
+};
+
+/// A block takes `block_elements` of one tensor.
+template <class T>
+struct Powers {
+  Rows<Nothing> table;
+  Power power;
+  double* results;  ///< of each block
+
+  template <class Block>
+  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
+    const int64_t k = table.row_of(b);
+    const Row<Nothing>& row = table.rows[k];
+    const int64_t begin = (b - table.first[k]) * block_elements;
+    const int64_t end = begin + block_elements < row.n ? begin + block_elements : row.n;
+    typename Block::template Own<double> total;
+    block.each([&](int thread) {
+      double sum = 0;
+      for (int64_t i = begin + thread * row_width; i < end; i += block_threads * row_width) {
+        const int64_t last = i + row_width < end ? i + row_width : end;
+        T lanes[row_width];
+        if (row.by_vectors && i + row_width <= end)
+          load_vector(lanes, row.base[0], i / row_width, row.dtype[0]);
+        else
+          for (int64_t j = i; j < last; ++j)
+            lanes[j - i] = load_as<T>(row.base[0], table.places(row, j)[0], row.dtype[0]);
+        for (int64_t j = i; j < last; ++j) power(sum, power.of(static_cast<double>(lanes[j - i])));
+      }
+      total[thread] = sum;
+    });
+    const Teams all{log_block_threads, true};
+    block.combine(total, all, power);
+    block.each([&](int thread) {
+      if (thread == 0) results[b] = total[thread];
+    });
+  }
+};
+
+/// One block puts all results together.
+struct NormAndFactor {
+  Power power;
+  const double* results;
+  int64_t count;
+  double max_norm;
+  double* out;
+
+  template <class Block>
+  PLEAT_HOST_DEVICE void operator()(int64_t, Block& block) const {
+    typename Block::template Own<double> total;
+    block.each([&](int thread) {
+      double sum = 0;
+      for (int64_t i = thread; i < count; i += block_threads) power(sum, results[i]);
+      total[thread] = sum;
+    });
+    const Teams all{log_block_threads, true};
+    block.combine(total, all, power);
+    block.each([&](int thread) {
+      if (thread != 0) return;
+      const double norm = power.root(total[thread]);
+      const double factor = max_norm / (norm + 1e-6);
+      out[0] = norm;
+      out[1] = norm - norm == 0 && factor < 1 ? factor : 1;
+    });
+  }
+};
+
+/// Writes a result for each block from `results` on, and says how many there are.
+template <class T>
+void add_powers(const char* op, const std::vector<Tensor>& tensors, Power power, double* results) {
+  // Loops refer to their operands and own copies of some, which must outlive the launch.
+  std::vector<std::array<Operand, 1>> operands;
+  operands.reserve(tensors.size());
+  std::vector<ElementwiseLoop> loops;
+  Table<T, Nothing> table(block_elements);
+  for (const Tensor& tensor : tensors) {
+    operands.push_back({Operand{tensor, dtype_of<T>(), Access::read_write}});
+    loops.push_back(make_elementwise_loop(op, operands.back()));
+    if (loops.back().numel() > 0) table.add(op, Update<Nothing>{{}, {tensor}}, loops.back());
+  }
+  const Device device = tensors[0].device();
+  table.launch(device, [&](const Rows<Nothing>& rows, int64_t blocks) {
+    grid_blocks(op, device, blocks, Powers<T>{rows, power, results});
+  });
+}
+
+int64_t blocks_of(const std::vector<Tensor>& tensors) {
+  int64_t blocks = 0;
+  for (const Tensor& tensor : tensors) blocks += (tensor.numel() + block_elements - 1) / block_elements;
+  return blocks;
+}
+
+}  // namespace
+
+Tensor joint_norm(const char* op, const std::vector<Tensor>& tensors, double p, double max_norm) {
+  std::vector<Tensor> doubles, others;
+  for (const Tensor& tensor : tensors) (tensor.dtype() == float64 ? doubles : others).push_back(tensor);
+  const Device device = tensors[0].device();
+  const int64_t other_blocks = blocks_of(others);
+  const int64_t blocks = other_blocks + blocks_of(doubles);
+  const Tensor results = empty({blocks}, {.dtype = float64, .device = device});
+  const Tensor out = empty({2}, {.dtype = float64, .device = device});
+  const Power power{p};
+  if (!others.empty()) add_powers<float>(op, others, power, results.data<double>());
+  if (!doubles.empty()) add_powers<double>(op, doubles, power, results.data<double>() + other_blocks);
+  grid_blocks(op, device, 1,
+              NormAndFactor{power, results.data<double>(), blocks, max_norm, out.data<double>()});
+  return out;
+}
+
+}  // namespace pleat::ops

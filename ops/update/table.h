@@ -1,0 +1,167 @@
+// Private header: not installed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/grid_elementwise.h"
+#include "pleat/core/pinned_memory.h"
+#include "pleat/ops/update/grid_update.h"
+
+/// Many tensors in one launch: a table of functors, tensors and sizes goes to the device, and each thread or
+/// block finds its row.
+
+namespace pleat::ops {
+
+/// Elements a thread takes at once: 16 bytes of each float32 tensor.
+inline constexpr int64_t row_width = 4;
+
+/// The tensors of one update.
+template <class F>
+struct Row {
+  F f;
+  std::array<std::byte*, F::operands> base;
+  std::array<DType, F::operands> dtype;
+  int64_t n;        ///< elements
+  int64_t strides;  ///< place in the table's strides; -1 where all tensors lie densely and alike
+  bool by_vectors;  ///< whether `row_width` elements at a time may be moved
+};
+
+/// `row_width` elements of a dense tensor whose type is T or, for float, a half type.
+template <class T, class Stored>
+PLEAT_HOST_DEVICE void load_stored(T* lanes, const std::byte* base, int64_t i) {
+  const auto loaded = reinterpret_cast<const Vector<Stored, row_width>*>(base)[i];
+  for (int64_t j = 0; j < row_width; ++j) lanes[j] = convert<T>(loaded.lane[j]);
+}
+template <class T, class Stored>
+PLEAT_HOST_DEVICE void store_stored(const T* lanes, std::byte* base, int64_t i) {
+  Vector<Stored, row_width> result;
+  for (int64_t j = 0; j < row_width; ++j) result.lane[j] = convert<Stored>(lanes[j]);
+  reinterpret_cast<Vector<Stored, row_width>*>(base)[i] = result;
+}
+template <class T>
+PLEAT_HOST_DEVICE void load_vector(T* lanes, const std::byte* base, int64_t i, DType dtype) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (dtype == float16) return load_stored<T, Half>(lanes, base, i);
+    if (dtype == bfloat16) return load_stored<T, BFloat16>(lanes, base, i);
+  }
+  load_stored<T, T>(lanes, base, i);
+}
+template <class T>
+PLEAT_HOST_DEVICE void store_vector(const T* lanes, std::byte* base, int64_t i, DType dtype) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (dtype == float16) return store_stored<T, Half>(lanes, base, i);
+    if (dtype == bfloat16) return store_stored<T, BFloat16>(lanes, base, i);
+  }
+  store_stored<T, T>(lanes, base, i);
+}
+
+/// The table on the device.
+template <class F>
+struct Rows {
+  const Row<F>* rows;
+  const int64_t* first;  ///< share of each row
+  const GridOffsets<F::operands>* strides;
+  int64_t count;  ///< rows
+
+  PLEAT_HOST_DEVICE int64_t row_of(int64_t share) const {
+    int64_t low = 0;
+    int64_t high = count;
+    while (high - low > 1) {
+      const int64_t middle = (low + high) / 2;
+      (first[middle] <= share ? low : high) = middle;
+    }
+    return low;
+  }
+  /// Where element i of a row lies in its tensors.
+  PLEAT_HOST_DEVICE std::array<int64_t, F::operands> places(const Row<F>& row, int64_t i) const {
+    if (row.strides >= 0) return strides[row.strides].at(i);
+    std::array<int64_t, F::operands> at;
+    for (std::size_t k = 0; k < F::operands; ++k) at[k] = i;
+    return at;
+  }
+};
+
+template <class T>
+bool moves_by_vectors(const Tensor& t) {
+  const auto bytes = static_cast<std::size_t>(size_of(t.dtype()) * row_width);
+  const bool readable = t.dtype() == dtype_of<T>() || (std::is_same_v<T, float> && is_half(t.dtype()));
+  return readable && reinterpret_cast<std::uintptr_t>(t.raw()) % bytes == 0;
+}
+
+/// The table as it is made on the host.
+template <class T, class F>
+class Table {
+ public:
+  static constexpr std::size_t operands = F::operands;
+
+  /// `share`: elements that a thread or block takes, all of one row.
+  explicit Table(int64_t share) : share_(share) {}
+
+  void add(const char* op, const Update<F>& update, const ElementwiseLoop& loop) {
+    Row<F> row{update.f, {}, {}, loop.numel(), -1, true};
+    for (std::size_t k = 0; k < operands; ++k) {
+      const Tensor& t = loop.operands[k].tensor;
+      row.base[k] = t.raw();
+      row.dtype[k] = t.dtype();
+      row.by_vectors = row.by_vectors && moves_by_vectors<T>(t);
+      if (!loop.is_dense(k)) row.strides = static_cast<int64_t>(strides_.size());
+    }
+    if (row.strides >= 0) {
+      if (loop.dims.size() > max_grid_dims)
+        throw ShapeError(std::string(op) + ": on " + name(update.tensors[0].device()) + " at most " +
+                         std::to_string(max_grid_dims) + " dimensions that cannot be joined, got " +
+                         std::to_string(loop.dims.size()));
+      row.by_vectors = false;
+      strides_.emplace_back(loop);
+    }
+    first_.push_back(shares_);
+    rows_.push_back(row);
+    shares_ += (row.n + share_ - 1) / share_;
+  }
+
+  /// Calls `run` with the table on the device and the number of shares; not at all when there are none.
+  template <class Run>
+  void launch(Device device, const Run& run) const {
+    if (shares_ == 0) return;
+    const std::size_t strides_at = rounded(bytes(rows_));
+    const std::size_t first_at = strides_at + rounded(bytes(strides_));
+    const Shape size = {static_cast<int64_t>(first_at + bytes(first_))};
+    const Tensor host = device.is_cuda() ? cuda::empty_pinned(size, uint8) : empty(size, {.dtype = uint8});
+    write(host.raw(), rows_);
+    write(host.raw() + strides_at, strides_);
+    write(host.raw() + first_at, first_);
+    const Tensor table = to_device(host, device, {.non_blocking = true});
+    run(Rows<F>{reinterpret_cast<const Row<F>*>(table.raw()),
+                reinterpret_cast<const int64_t*>(table.raw() + first_at),
+                reinterpret_cast<const GridOffsets<operands>*>(table.raw() + strides_at),
+                static_cast<int64_t>(rows_.size())},
+        shares_);
+  }
+
+ private:
+  template <class A>
+  static std::size_t bytes(const std::vector<A>& array) {
+    return array.size() * sizeof(A);
+  }
+  static std::size_t rounded(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+  template <class A>
+  static void write(std::byte* to, const std::vector<A>& array) {
+    static_assert(std::is_trivially_copyable_v<A> && alignof(A) <= 16);
+    if (!array.empty()) std::memcpy(to, array.data(), bytes(array));
+  }
+
+  std::vector<Row<F>> rows_;
+  std::vector<int64_t> first_;
+  std::vector<GridOffsets<operands>> strides_;
+  int64_t share_;
+  int64_t shares_ = 0;
+};
+
+}  // namespace pleat::ops

@@ -1,0 +1,258 @@
+#include "pleat/nn/optim/grad_scaler.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/sgd.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
+
+using namespace pleat;
+using optim::GradScaler;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+Tensor param(const Shape& shape = {3}, DType dtype = float32) {
+  return ones(shape, {.dtype = dtype}).set_requires_grad();
+}
+
+/// One iteration whose gradient is `gradient` everywhere, when unscaled. Returns whether the step was made.
+bool iterate(GradScaler& scaler, optim::Optimizer& optimizer, const Tensor& p, double gradient) {
+  optimizer.zero_grad();
+  scaler.scale(sum(p * gradient)).backward();
+  const bool made = scaler.step(optimizer);
+  scaler.update();
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a loss is scaled, its gradients are unscaled", "[optim][amp]") {
+  const Tensor p = param();
+  optim::SGD sgd{{p}, {.lr = 0.5}};
+  GradScaler scaler{{.init_scale = 1024}};
+  CHECK(scaler.scale(scalar(2.0)).item() == 2048);
+  // In a half type the product would be infinite.
+  CHECK(scaler.scale(scalar(1000.0, float16)).item() == 1024000);
+  CHECK(scaler.scale(scalar(1000.0, float16)).dtype() == float32);
+
+  scaler.scale(sum(p * 3)).backward();
+  CHECK(p.grad().to_vector()[0] == 3 * 1024);
+  scaler.unscale_(sgd);
+  CHECK((p.grad().to_vector() == std::vector<float>{3, 3, 3}));
+  CHECK(scaler.step(sgd));
+  CHECK((p.grad().to_vector() == std::vector<float>{3, 3, 3}));
+  CHECK(p.to_vector()[0] == -0.5F);
+  scaler.update();
+
+  // Without unscale_ the step does it.
+  CHECK(iterate(scaler, sgd, p, 2));
+  CHECK(p.to_vector()[0] == -1.5F);
+  CHECK_THROWS_AS(scaler.scale(tensor({1, 2})), DTypeError);
+}
+
+TEST_CASE("the scale follows the gradients, and steps that are not finite are left out", "[optim][amp]") {
+  struct Row {
+    double gradient;
+    bool made;
+    double scale;  ///< after the update
+  };
+  struct Table {
+    optim::GradScalerOptions options;
+    std::vector<Row> rows;
+  };
+  const std::vector<Table> tables = {
+      // Growth after each second finite step; an infinity starts the count again.
+      {{.init_scale = 8, .growth_interval = 2},
+       {{1, true, 8},
+        {1, true, 16},
+        {1, true, 16},
+        {infinity, false, 8},
+        {1, true, 8},
+        {not_a_number, false, 4},
+        {-infinity, false, 2},
+        {1, true, 2},
+        {1, true, 4},
+        {1, true, 4},
+        {1, true, 8}}},
+      {{.init_scale = 100, .growth_factor = 3, .backoff_factor = 0.25, .growth_interval = 1},
+       {{1, true, 300}, {not_a_number, false, 75}, {1, true, 225}}},
+      // No growth to where 1 / scale loses bits in float32.
+      {{.init_scale = 0x1p125, .growth_interval = 1}, {{1, true, 0x1p126}, {1, true, 0x1p126}}},
+  };
+  for (const Table& table : tables) {
+    const Tensor p = param();
+    optim::SGD sgd{{p}, {.lr = 1}};
+    GradScaler scaler{table.options};
+    double wanted = 1;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      const Row& row = table.rows[i];
+      CAPTURE(i);
+      CHECK(iterate(scaler, sgd, p, row.gradient) == row.made);
+      CHECK(scaler.scale() == row.scale);
+      if (row.made) wanted -= row.gradient;
+      CHECK(p.to_vector()[2] == static_cast<float>(wanted));
+    }
+  }
+}
+
+TEST_CASE("an infinity or NaN anywhere in any gradient is found", "[optim][amp]") {
+  for (const double bad : {infinity, -infinity, not_a_number})
+    for (const DType dtype : {float32, float64, bfloat16})
+      for (const int64_t place : {0, 5, 1023, 4098}) {
+        CAPTURE(bad, name(dtype), place);
+        const Tensor a = param({7, 3}, dtype);
+        const Tensor b = param({4099}, dtype);
+        const Tensor unused = param();
+        optim::Adam adam{{a, unused, b}, {.lr = 1}};
+        GradScaler scaler{{.init_scale = 4}};
+        a.set_grad(ones({7, 3}, {.dtype = dtype}));
+        std::vector<double> values(4099, 1.0);
+        values[static_cast<std::size_t>(place)] = bad;
+        b.set_grad(from_vector(values).to(dtype));
+        CHECK_FALSE(scaler.step(adam));
+        CHECK(a.to_vector()[0] == 1);
+        CHECK(adam.state_dict().at("param.0.step").item() == 0);
+        scaler.update();
+        CHECK(scaler.scale() == 2);
+        b.set_grad(ones({4099}, {.dtype = dtype}));
+        CHECK(scaler.step(adam));
+        CHECK(a.to_vector()[0] != 1);
+      }
+}
+
+TEST_CASE(
+    "a gradient too large to be unscaled stays finite, one that several parameters share is unscaled once",
+    "[optim][amp]") {
+  const Tensor a = param();
+  const Tensor b = param();
+  const Tensor shared = full({3}, 2e38);
+  a.set_grad(shared);
+  b.set_grad(shared);
+  optim::SGD sgd{{a, b}, {.lr = 1}};
+  GradScaler scaler{{.init_scale = 2}};
+  scaler.unscale_(sgd);
+  CHECK(a.grad().to_vector()[0] == 1e38F);
+  CHECK(b.grad().to_vector()[2] == 1e38F);
+}
+
+TEST_CASE("two optimisers share a scale, and each leaves out its own steps", "[optim][amp]") {
+  const Tensor a = param();
+  const Tensor b = param();
+  optim::SGD one{{a}, {.lr = 1}};
+  optim::SGD other{{b}, {.lr = 1}};
+  GradScaler scaler{{.init_scale = 16}};
+  a.set_grad(full({3}, 16.0));
+  b.set_grad(full({3}, not_a_number));
+  scaler.unscale_(other);
+  CHECK(scaler.step(one));
+  CHECK_FALSE(scaler.step(other));
+  scaler.update();
+  CHECK(a.to_vector()[0] == 0);
+  CHECK(b.to_vector()[0] == 1);
+  CHECK(scaler.scale() == 8);
+}
+
+TEST_CASE("a scaler says what was called in the wrong order", "[optim][amp]") {
+  const Tensor p = param();
+  optim::SGD sgd{{p}, {.lr = 1}};
+  GradScaler scaler;
+  CHECK_THROWS_WITH(scaler.update(), "GradScaler: update() needs a step or unscale_ since the last one");
+  CHECK_THROWS_WITH(scaler.step(sgd), Catch::Contains("none of the optimiser's parameters has a gradient"));
+  p.set_grad(ones({3}));
+  scaler.unscale_(sgd);
+  CHECK_THROWS_WITH(scaler.unscale_(sgd), Catch::Contains("unscale_ was called for this optimiser since"));
+  CHECK(scaler.step(sgd));
+  CHECK_THROWS_WITH(scaler.step(sgd),
+                    Catch::Contains("step was called for this optimiser since the last update()"));
+  CHECK_THROWS_AS(scaler.unscale_(sgd), ValueError);
+  scaler.update();
+  CHECK_NOTHROW(scaler.step(sgd));
+
+  // unscale_ alone is enough for an update.
+  scaler.update(32);
+  CHECK(scaler.scale() == 32);
+  p.set_grad(full({3}, not_a_number));
+  scaler.unscale_(sgd);
+  scaler.update();
+  CHECK(scaler.scale() == 16);
+  CHECK_THROWS_AS(scaler.update(0), ValueError);
+  CHECK_THROWS_AS(scaler.update(infinity), ValueError);
+
+  const Tensor half = param({3}, float16);
+  half.set_grad(ones({3}, {.dtype = float16}));
+  optim::SGD of_half{{half}, {.lr = 1}};
+  CHECK_THROWS_WITH(scaler.step(of_half), Catch::Contains("keep parameters in float32"));
+  CHECK(half.grad().to_vector()[0] == 1);
+
+  for (const optim::GradScalerOptions& options : {optim::GradScalerOptions{.init_scale = 0},
+                                                  {.growth_factor = 1},
+                                                  {.backoff_factor = 1},
+                                                  {.growth_interval = 0}})
+    CHECK_THROWS_AS(GradScaler{options}, ValueError);
+}
+
+TEST_CASE("a scaler that is not enabled is as if it were not there", "[optim][amp]") {
+  const Tensor p = param();
+  optim::SGD sgd{{p}, {.lr = 1}};
+  GradScaler scaler{{.enabled = false}};
+  const Tensor loss = sum(p);
+  CHECK(scaler.scale(loss).impl().id == loss.impl().id);
+  CHECK(scaler.scale() == 1);
+  loss.backward();
+  scaler.unscale_(sgd);
+  scaler.unscale_(sgd);
+  CHECK(scaler.step(sgd));
+  scaler.update();
+  CHECK(p.to_vector()[0] == 0);
+  CHECK(scaler.state_dict().empty());
+  scaler.load_state_dict({});
+}
+
+TEST_CASE("a scaler goes on from its state", "[optim][amp]") {
+  const Tensor p = param();
+  optim::SGD sgd{{p}, {.lr = 0}};
+  GradScaler scaler{{.init_scale = 8, .growth_factor = 4, .backoff_factor = 0.25, .growth_interval = 3}};
+  iterate(scaler, sgd, p, not_a_number);
+  iterate(scaler, sgd, p, 1);
+  iterate(scaler, sgd, p, 1);
+  const nn::StateDict state = scaler.state_dict();
+
+  GradScaler other;
+  other.load_state_dict(state);
+  CHECK(other.scale() == 2);
+  iterate(other, sgd, p, 1);
+  CHECK(other.scale() == 8);
+  iterate(scaler, sgd, p, 1);
+  CHECK(scaler.scale() == 8);
+
+  nn::StateDict wrong = state;
+  wrong.erase("scale");
+  wrong["extra"] = scalar(1);
+  CHECK_THROWS_AS(other.load_state_dict(wrong), ValueError);
+  wrong = state;
+  wrong["scale"] = scalar(-1.0, float64);
+  CHECK_THROWS_AS(other.load_state_dict(wrong), ValueError);
+  CHECK(other.scale() == 8);
+}
+
+TEST_CASE("cuda: a scaler does on a GPU what it does on the CPU", "[optim][amp][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  const Tensor p = param({1000}).detach().to(Device("cuda")).set_requires_grad();
+  optim::SGD sgd{{p}, {.lr = 0.5}};
+  GradScaler scaler{{.init_scale = 8}};
+  CHECK(iterate(scaler, sgd, p, 1));
+  CHECK_FALSE(iterate(scaler, sgd, p, infinity));
+  CHECK(scaler.scale() == 4);
+  CHECK(p.to_vector()[999] == 0.5F);
+}
