@@ -27,6 +27,11 @@ std::unique_ptr<BlasHandle> make(StreamId stream) {
   }
   check_blas(status, "cublasCreate");
   check_blas(cublasSetStream(result->handle, static_cast<cudaStream_t>(stream.native)), "cublasSetStream");
+  // Products of half types are added up in float32 in every kernel.
+  check_blas(cublasSetMathMode(result->handle,
+                               static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                                         CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+             "cublasSetMathMode");
   // Its own workspace would not be in the allocator's figures. The sizes are those that the documentation of
   // cublasSetWorkspace recommends. After the stream: setting that puts the default workspace back.
   const int64_t bytes = (properties(device).major >= 9 ? 32 : 4) * mebi;

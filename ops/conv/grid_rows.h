@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 #include "pleat/core/fast_divider.h"
 #include "pleat/ops/conv/problem.h"
 
-/// Where the threads of a grid are in a convolution of channels-last rows.
+/// Where the threads of a grid are in a convolution.
 
 namespace pleat::ops {
 
@@ -36,6 +37,9 @@ struct PixelOf {
 /// Where a window's taps lie in the input: what ConvProblem says, as far as kernels need it.
 struct Window {
   int64_t input[3], output[3], kernel[3], stride[3], padding[3], dilation[3];
+  /// Of stride and dilation: their greatest common divisor; stride / divisor; and the number by which
+  /// dilation / divisor is 1 modulo that.
+  int64_t divisor[3], tap_step[3], inverse[3];
 
   explicit Window(const ConvProblem& p) {
     for (std::size_t i = 0; i < 3; ++i) {
@@ -45,6 +49,12 @@ struct Window {
       stride[i] = p.stride[i];
       padding[i] = p.padding_low[i];
       dilation[i] = p.dilation[i];
+      divisor[i] = std::gcd(stride[i], dilation[i]);
+      tap_step[i] = stride[i] / divisor[i];
+      inverse[i] = 0;
+      while (inverse[i] < tap_step[i] &&
+             inverse[i] * (dilation[i] / divisor[i]) % tap_step[i] != 1 % tap_step[i])
+        ++inverse[i];
     }
   }
 
@@ -53,13 +63,56 @@ struct Window {
     const int64_t i = o * stride[dim] - padding[dim] + tap * dilation[dim];
     return i >= 0 && i < input[dim] ? i : -1;
   }
-  /// The output whose tap `tap` reads input `i` in dimension `dim`, or -1 when there is none.
+  /// The first of the taps that read input `i` in dimension `dim`: t * dilation = i + padding modulo the
+  /// stride. The others follow every `tap_step`. The kernel's size, or more, where there is none.
+  PLEAT_HOST_DEVICE int64_t first_tap(int dim, int64_t i) const {
+    const int64_t shifted = i + padding[dim];
+    if (tap_step[dim] == 1 && divisor[dim] == 1) return 0;
+    if (shifted % divisor[dim] != 0) return kernel[dim];
+    return shifted / divisor[dim] % tap_step[dim] * inverse[dim] % tap_step[dim];
+  }
+  /// The output whose tap `tap`, one that `first_tap` leads to, reads input `i`, or -1 when there is none.
   PLEAT_HOST_DEVICE int64_t output_of(int dim, int64_t i, int64_t tap) const {
     const int64_t shifted = i + padding[dim] - tap * dilation[dim];
-    if (shifted < 0 || shifted % stride[dim] != 0) return -1;
-    const int64_t o = shifted / stride[dim];
+    if (shifted < 0) return -1;
+    const int64_t o = stride[dim] == 1 ? shifted : shifted / stride[dim];
     return o < output[dim] ? o : -1;
   }
+
+  /// Calls f(tap, input pixel of the image) for the taps of output [d, h, w] that are not in the padding.
+  template <class F>
+  PLEAT_HOST_DEVICE void for_each_tap(int64_t d, int64_t h, int64_t w, const F& f) const {
+    for (int64_t t = 0; t < kernel[0]; ++t) {
+      const int64_t from_d = input_of(0, d, t);
+      if (from_d < 0) continue;
+      for (int64_t r = 0; r < kernel[1]; ++r) {
+        const int64_t from_h = input_of(1, h, r);
+        if (from_h < 0) continue;
+        for (int64_t s = 0; s < kernel[2]; ++s) {
+          const int64_t from_w = input_of(2, w, s);
+          if (from_w >= 0) f((t * kernel[1] + r) * kernel[2] + s, input_pixel(0, from_d, from_h, from_w));
+        }
+      }
+    }
+  }
+  /// Calls f(tap, output pixel of the image) for the taps that read input [d, h, w].
+  template <class F>
+  PLEAT_HOST_DEVICE void for_each_reader(int64_t d, int64_t h, int64_t w, const F& f) const {
+    const int64_t first_s = first_tap(2, w);
+    for (int64_t t = first_tap(0, d); t < kernel[0]; t += tap_step[0]) {
+      const int64_t of_d = output_of(0, d, t);
+      if (of_d < 0) continue;
+      for (int64_t r = first_tap(1, h); r < kernel[1]; r += tap_step[1]) {
+        const int64_t of_h = output_of(1, h, r);
+        if (of_h < 0) continue;
+        for (int64_t s = first_s; s < kernel[2]; s += tap_step[2]) {
+          const int64_t of_w = output_of(2, w, s);
+          if (of_w >= 0) f((t * kernel[1] + r) * kernel[2] + s, output_pixel(0, of_d, of_h, of_w));
+        }
+      }
+    }
+  }
+
   PLEAT_HOST_DEVICE int64_t input_pixel(int64_t n, int64_t d, int64_t h, int64_t w) const {
     return ((n * input[0] + d) * input[1] + h) * input[2] + w;
   }

@@ -76,7 +76,7 @@ struct ConvPolicyOptions {
   /// Only what gives the same bits at each run. All of Pleat's own implementations do; some of cuDNN's do
   /// not.
   bool deterministic = false;
-  /// Bytes that cuDNN may use beside the operands.
+  /// Bytes that cuDNN may use beside the operands, and that `unfold` on CUDA may unfold at once.
   int64_t workspace_limit = int64_t{1} << 30;
 };
 

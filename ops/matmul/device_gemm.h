@@ -8,23 +8,23 @@ namespace pleat::ops {
 
 /// `batch` products whose matrices lie at equal distances, in elements; a distance of 0 uses one matrix for
 /// all. C's must not overlap.
-template <class T>
+template <class T, class Out = T>
 struct GemmBatch {
-  Gemm<T> first;
+  Gemm<T, Out> first;
   int64_t batch = 1;
   int64_t a_step = 0;
   int64_t b_step = 0;
   int64_t c_step = 0;
 };
 
-/// Computes the products where their matrices lie: on the CPU with gemm, on CUDA with cuBLAS in the current
-/// stream. Throws what cuBLAS reports, naming `op`.
-void device_gemm(const char* op, Device device, const GemmBatch<float>& products);
-void device_gemm(const char* op, Device device, const GemmBatch<double>& products);
-void device_gemm(const char* op, Device device, const GemmBatch<int64_t>& products);
+/// Computes the products where their matrices lie: on the CPU with gemm (half types are widened there, for
+/// tests), on CUDA with cuBLAS in the current stream. T and Out: float, double or int64_t, both the same; or
+/// T Half or BFloat16, and Out the same or float. Throws what cuBLAS reports, naming `op`.
+template <class T, class Out>
+void device_gemm(const char* op, Device device, const GemmBatch<T, Out>& products);
 
-/// The same on a CUDA device; a build without CUDA throws DeviceError.
-void cublas_gemm(const char* op, Device device, const GemmBatch<float>& products);
-void cublas_gemm(const char* op, Device device, const GemmBatch<double>& products);
+/// The same on a CUDA device, not for int64_t; a build without CUDA throws DeviceError.
+template <class T, class Out>
+void cublas_gemm(const char* op, Device device, const GemmBatch<T, Out>& products);
 
 }  // namespace pleat::ops

@@ -31,33 +31,52 @@ cublasComputeType_t compute_type(Precision precision) {
 }
 
 template <class T>
-void multiply(const char* op, Device device, const GemmBatch<T>& products) {
-  const Gemm<T>& p = products.first;
-  if (p.m == 0 || p.n == 0 || products.batch == 0) return;
-  const int64_t lda = leading(p.lda, p.transpose_a ? p.m : p.k);
-  const int64_t ldb = leading(p.ldb, p.transpose_b ? p.k : p.n);
-  const int64_t ldc = leading(p.ldc, p.n);
-  constexpr bool is_double = std::is_same_v<T, double>;
-  const cudaDataType_t type = is_double ? CUDA_R_64F : CUDA_R_32F;
-  const cublasComputeType_t compute = is_double ? CUBLAS_COMPUTE_64F : compute_type(float32_precision());
-  const T alpha = p.k == 0 ? T(0) : p.alpha;
-  const T beta = p.accumulate ? T(1) : T(0);
-  const cuda::DeviceGuard guard(device);
-  const cublasStatus_t status =
-      cublasGemmStridedBatchedEx_64(cuda::blas_handle(device), p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                    p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, &alpha, p.b,
-                                    type, ldb, products.b_step, p.a, type, lda, products.a_step, &beta, p.c,
-                                    type, ldc, products.c_step, products.batch, compute, CUBLAS_GEMM_DEFAULT);
-  cuda::check_blas(status, op);
+constexpr cudaDataType_t data_type() {
+  switch (dtype_of<T>()) {
+    case float64:
+      return CUDA_R_64F;
+    case float16:
+      return CUDA_R_16F;
+    case bfloat16:
+      return CUDA_R_16BF;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
+/// Sums of half types are float32, whatever `float32_precision` says of float32 operands.
+template <class T>
+cublasComputeType_t compute_type() {
+  if constexpr (std::is_same_v<T, double>) return CUBLAS_COMPUTE_64F;
+  return std::is_same_v<T, float> ? compute_type(float32_precision()) : CUBLAS_COMPUTE_32F;
 }
 
 }  // namespace
 
-void cublas_gemm(const char* op, Device device, const GemmBatch<float>& products) {
-  multiply(op, device, products);
+template <class T, class Out>
+void cublas_gemm(const char* op, Device device, const GemmBatch<T, Out>& products) {
+  using Scale = typename Gemm<T, Out>::Scale;
+  const Gemm<T, Out>& p = products.first;
+  if (p.m == 0 || p.n == 0 || products.batch == 0) return;
+  const int64_t lda = leading(p.lda, p.transpose_a ? p.m : p.k);
+  const int64_t ldb = leading(p.ldb, p.transpose_b ? p.k : p.n);
+  const int64_t ldc = leading(p.ldc, p.n);
+  const Scale alpha = p.k == 0 ? Scale(0) : p.alpha;
+  const Scale beta = p.accumulate ? Scale(1) : Scale(0);
+  const cuda::DeviceGuard guard(device);
+  const cublasStatus_t status = cublasGemmStridedBatchedEx_64(
+      cuda::blas_handle(device), p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+      p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, &alpha, p.b, data_type<T>(), ldb,
+      products.b_step, p.a, data_type<T>(), lda, products.a_step, &beta, p.c, data_type<Out>(), ldc,
+      products.c_step, products.batch, compute_type<T>(), CUBLAS_GEMM_DEFAULT);
+  cuda::check_blas(status, op);
 }
-void cublas_gemm(const char* op, Device device, const GemmBatch<double>& products) {
-  multiply(op, device, products);
-}
+
+template void cublas_gemm(const char*, Device, const GemmBatch<float>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<double>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<Half>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<Half, float>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<BFloat16>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<BFloat16, float>&);
 
 }  // namespace pleat::ops

@@ -3,11 +3,16 @@
 
 namespace pleat::ops {
 
-void cublas_gemm(const char* op, Device device, const GemmBatch<float>&) {
+template <class T, class Out>
+void cublas_gemm(const char* op, Device device, const GemmBatch<T, Out>&) {
   fail<DeviceError>("{}: this is Pleat built without CUDA, got {}", op, device);
 }
-void cublas_gemm(const char* op, Device device, const GemmBatch<double>&) {
-  fail<DeviceError>("{}: this is Pleat built without CUDA, got {}", op, device);
-}
+
+template void cublas_gemm(const char*, Device, const GemmBatch<float>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<double>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<Half>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<Half, float>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<BFloat16>&);
+template void cublas_gemm(const char*, Device, const GemmBatch<BFloat16, float>&);
 
 }  // namespace pleat::ops

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include "pleat/core/dtype.h"
 
 /// The matrix product under everything: C = op(A) op(B) on row-major matrices with leading dimensions.
 
@@ -10,9 +13,12 @@ namespace pleat::ops {
 /// One product: C[m,n] = alpha op(A)[m,k] op(B)[k,n] (+ C). All matrices are row-major; a leading dimension
 /// is the distance of two rows in elements. op(A) is A[m,k], or the transposed of A[k,m]; op(B) is B[k,n], or
 /// the transposed of B[n,k]. The leading dimensions of A and B may be less than a row, so that rows overlap;
-/// C must not overlap itself, A or B. With k = 0 the product is 0.
-template <class T>
+/// C must not overlap itself, A or B. With k = 0 the product is 0. Half types are multiplied and added in
+/// float and rounded, where `Out` is one, at the end.
+template <class T, class Out = T>
 struct Gemm {
+  using Scale = std::conditional_t<is_half(dtype_of<T>()), float, T>;
+
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
@@ -22,10 +28,10 @@ struct Gemm {
   const T* b = nullptr;
   int64_t ldb = 0;
   bool transpose_b = false;
-  T* c = nullptr;
+  Out* c = nullptr;
   int64_t ldc = 0;
   bool accumulate = false;  ///< add to C instead of overwriting it
-  T alpha = 1;
+  Scale alpha = 1;
 };
 
 /// Computes the product in the calling thread as one piece; made to be called from inside parallel_chunks.

@@ -38,6 +38,23 @@ std::vector<ConvCase> special_cases() {
       {{2, 3, 6, 5, 4}, {4, 3, 1, 1, 1}, {}},
       {{2, 3, 6, 5, 4}, {4, 3, 6, 5, 4}, {}},
       {{2, 3, 31}, {4, 3, 5}, {.padding = 4, .dilation = 2}},
+      {{3, 4, 13, 11}, {6, 4, 3, 3}, {.padding = 1}},  // images large enough for products of their own
+      {{3, 4, 13, 12}, {6, 4, 3, 2}, {.stride = {1, 1}, .padding = {{1, 1}, {0, 1}}}},
+      {{3, 4, 25, 25}, {6, 4, 3, 3}, {.stride = 2, .padding = 1}},
+      {{3, 4, 13, 11}, {6, 2, 3, 3}, {.padding = 1, .groups = 2}},
+      {{3, 4, 12, 12}, {6, 2, 1, 1}, {.groups = 2}},
+      {{2, 8, 3, 12, 12}, {4, 8, 1, 3, 3}, {.padding = {0, 1, 1}}},
+      {{2, 8, 12}, {5, 8, 3}, {.stride = 3}},  // windows that do not meet
+      {{1, 8, 14}, {5, 8, 3}, {.stride = 4}},  // nor fill the line
+      {{2, 4, 9}, {4, 2, 1}, {.stride = 3, .groups = 2}},
+      {{2, 3, 12, 12}, {4, 3, 4, 4}, {.stride = 6, .dilation = 2}},  // stride and dilation share a factor
+      {{2, 3, 12, 12}, {4, 3, 3, 4}, {.stride = {4, 3}, .padding = 3, .dilation = {3, 2}}},
+      {{2, 16, 9, 9}, {16, 1, 3, 3}, {.padding = 1, .groups = 16}},  // depthwise
+      {{2, 6, 9, 9}, {18, 1, 5, 3}, {.stride = {2, 1}, .padding = {2, 1}, .groups = 6}},
+      {{2, 8, 20}, {8, 1, 7}, {.padding = 6, .dilation = 2, .groups = 8}},
+      {{1, 4, 5, 6, 5}, {4, 1, 3, 3, 3}, {.stride = {1, 2, 1}, .padding = 1, .groups = 4}},
+      {{2, 4, 5, 6, 5}, {8, 1, 1, 3, 3}, {.padding = {0, 1, 1}, .groups = 4}},
+      {{0, 4, 5, 6}, {4, 1, 3, 3}, {.padding = 1, .groups = 4}},  // depthwise of nothing
       {{2, 3, 1}, {4, 3, 1}, {}},
   };
 }

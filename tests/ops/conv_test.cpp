@@ -1,5 +1,6 @@
 #include "pleat/ops/conv/conv.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/conv/reduce.h"
+#include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/ops/conv_cases.h"
 
@@ -105,7 +107,8 @@ ops::ConvProblem problem_of(const ConvCase& c) {
 std::vector<std::string> implementations_for(const ConvCase& c) {
   std::vector<std::string> names;
   for (const ops::ConvImplementation* implementation : ops::all_conv_implementations())
-    if (implementation->unsupported(problem_of(c), ops::ConvPass::forward).empty())
+    if (implementation->unsupported(problem_of(c), ops::ConvPass::forward).empty() &&
+        std::find(names.begin(), names.end(), implementation->name()) == names.end())
       names.emplace_back(implementation->name());
   return names;
 }
@@ -211,6 +214,97 @@ TEST_CASE("convolutions do not depend on the number of threads, to the bit", "[c
     }
   }
   set_num_threads(before);
+}
+
+TEST_CASE("half types: exact products, sums of float32, one rounding, in every layout", "[conv]") {
+  Generator generator(11);
+  for (const ConvCase& c : conv_cases()) {
+    INFO(c.name());
+    const ops::ConvProblem p = problem_of(c);
+    for (const DType dtype : {float16, bfloat16}) {
+      const Tensor x = randn(c.input, {.dtype = dtype}, generator);
+      const Tensor w = randn(c.weight, {.dtype = dtype}, generator);
+      const Tensor dy = randn(p.output_shape(), {.dtype = dtype}, generator);
+      const Textbook expected = textbook(p, x, w, dy);
+      // Each element is off by at most half a unit of its last place, and what the sums are off.
+      const double tolerance = (dtype == float16 ? 0x1p-11 : 0x1p-8) + 1e-5;
+      for (const std::string& implementation : implementations_for(c))
+        for (const std::optional<MemoryFormat> format :
+             {std::optional<MemoryFormat>(), std::optional(MemoryFormat::contiguous)}) {
+          INFO(implementation);
+          const Passes got = run(c, x, w, {}, dy, implementation, format);
+          CHECK(got.y.dtype() == dtype);
+          CHECK(relative_error(got.y.to_vector<double>(), expected.y) < tolerance);
+          CHECK(relative_error(got.dx.to_vector<double>(), expected.dx) < tolerance);
+          CHECK(relative_error(got.dw.to_vector<double>(), expected.dw) < tolerance);
+        }
+    }
+  }
+}
+
+TEST_CASE("convolutions in small slices agree with the textbook", "[conv]") {
+  Generator generator(12);
+  for (const ConvCase& c : conv_cases()) {
+    INFO(c.name());
+    const ops::ConvProblem p = problem_of(c);
+    const Tensor x = randn(c.input, {.dtype = float64}, generator);
+    const Tensor w = randn(c.weight, {.dtype = float64}, generator);
+    const Tensor dy = randn(p.output_shape(), {.dtype = float64}, generator);
+    const Textbook expected = textbook(p, x, w, dy);
+    for (const int64_t limit : {1, 5000, 40000}) {
+      const ConvPolicy guard{{.workspace_limit = limit}};
+      for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last}) {
+        const Passes got = run(c, x, w, {}, dy, "unfold", format);
+        CHECK(relative_error(got.y.to_vector<double>(), expected.y) < 1e-12);
+        CHECK(relative_error(got.dx.to_vector<double>(), expected.dx) < 1e-12);
+        CHECK(relative_error(got.dw.to_vector<double>(), expected.dw) < 1e-12);
+      }
+    }
+  }
+}
+
+TEST_CASE("a conv3d with a (1, 3, 3) kernel is a conv2d's work in both formats", "[conv]") {
+  Generator generator(13);
+  const int64_t n = 3, c = 8, k = 6, depth = 4, size = 13;
+  for (const int64_t stride : {1, 2})
+    for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last}) {
+      const ConvCase deep{{n, c, depth, size, size},
+                          {k, c, 1, 3, 3},
+                          {.stride = {1, stride, stride}, .padding = {0, 1, 1}, .format = format}};
+      const ConvCase flat{
+          {n * depth, c, size, size}, {k, c, 3, 3}, {.stride = stride, .padding = 1, .format = format}};
+      const Tensor x = randn(deep.input, {.dtype = float64}, generator);
+      const Tensor w = randn(deep.weight, {.dtype = float64}, generator);
+      const Tensor dy = randn(problem_of(deep).output_shape(), {.dtype = float64}, generator);
+      /// The images [N, C, D, ...] as [N D, C, ...].
+      const auto images = [](const Tensor& t) {
+        const Tensor turned = ops::to_format(ops::transpose(t, 1, 2), MemoryFormat::contiguous);
+        return ops::reshape(turned, {t.size(0) * t.size(2), t.size(1), t.size(3), t.size(4)});
+      };
+      for (const ops::ConvImplementation* one : ops::all_conv_implementations()) {
+        const ops::ConvProblem problem = problem_of(deep);
+        if (!one->unsupported(problem, ops::ConvPass::forward).empty()) continue;
+        const std::string name(one->name());
+        INFO(name);
+        const Passes in_3d = run(deep, x, w, {}, dy, name, format);
+        const Passes in_2d = run(flat, images(x), ops::reshape(w, flat.weight), {}, images(dy), name, format);
+        CHECK(relative_error(images(in_3d.y).to_vector<double>(), in_2d.y.to_vector<double>()) < 1e-13);
+        CHECK(relative_error(images(in_3d.dx).to_vector<double>(), in_2d.dx.to_vector<double>()) < 1e-13);
+        CHECK(relative_error(in_3d.dw.to_vector<double>(), in_2d.dw.to_vector<double>()) < 1e-13);
+        if (one->layout(problem) == ops::ConvLayout::strided) continue;
+        const MemoryFormat inside = one->layout(problem) == ops::ConvLayout::planes
+                                        ? MemoryFormat::contiguous
+                                        : MemoryFormat::channels_last;
+        for (const ops::ConvPass pass :
+             {ops::ConvPass::forward, ops::ConvPass::backward_input, ops::ConvPass::backward_weight}) {
+          INFO(ops::name(pass));
+          // Images of fewer pixels are brought into the order of tensors apart.
+          if (inside == MemoryFormat::contiguous && problem_of(flat).output_pixels() < 128) continue;
+          CHECK(one->workspace_bytes(ops::reduce(problem, inside), pass) ==
+                one->workspace_bytes(ops::reduce(problem_of(flat), inside), pass));
+        }
+      }
+    }
 }
 
 TEST_CASE("half types are computed in float32 and rounded once", "[conv]") {

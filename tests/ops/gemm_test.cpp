@@ -1,9 +1,9 @@
-#include "pleat/ops/matmul/gemm.h"
-
 #include <cstring>
+#include <vector>
 
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
+#include "pleat/ops/matmul/device_gemm.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 
@@ -133,4 +133,61 @@ TEST_CASE("gemm reads rows that overlap", "[gemm]") {
       for (std::size_t l = 0; l < 4; ++l) sum += a[i * 2 + l] * b[l * 3 + j];
       CHECK(c[i * 3 + j] == Approx(sum).epsilon(1e-13));
     }
+}
+
+namespace {
+
+/// Half types: exact products, sums of float32, one rounding to Out.
+template <class T, class Out>
+void check_half(double rounding) {
+  Generator generator(5);
+  const int64_t m = 7, n = 9, k = 33, batch = 3;
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true})
+      for (const bool accumulate : {false, true}) {
+        const Tensor a =
+            randn({batch, transpose_a ? k : m, transpose_a ? m : k}, {.dtype = dtype_of<T>()}, generator);
+        const Tensor b =
+            randn({transpose_b ? n : k, transpose_b ? k : n}, {.dtype = dtype_of<T>()}, generator);
+        const Tensor c = randn({batch, m, n}, {.dtype = dtype_of<Out>()}, generator);
+        const auto as = a.to_vector<double>();
+        const auto bs = b.to_vector<double>();
+        std::vector<double> expected = c.to_vector<double>();
+        for (int64_t i = 0; i < batch * m * n; ++i) {
+          const int64_t column = i % n;
+          const int64_t row = i / n % m;
+          const int64_t first = i / n / m * m * k;
+          double sum = accumulate ? expected[static_cast<std::size_t>(i)] : 0;
+          for (int64_t l = 0; l < k; ++l)
+            sum += as[static_cast<std::size_t>(first + (transpose_a ? l * m + row : row * k + l))] *
+                   bs[static_cast<std::size_t>(transpose_b ? column * k + l : l * n + column)];
+          expected[static_cast<std::size_t>(i)] = sum;
+        }
+        ops::device_gemm("test", Device(),
+                         ops::GemmBatch<T, Out>{.first = {.m = m,
+                                                          .n = n,
+                                                          .k = k,
+                                                          .a = a.data<T>(),
+                                                          .lda = transpose_a ? m : k,
+                                                          .transpose_a = transpose_a,
+                                                          .b = b.data<T>(),
+                                                          .ldb = transpose_b ? k : n,
+                                                          .transpose_b = transpose_b,
+                                                          .c = c.data<Out>(),
+                                                          .ldc = n,
+                                                          .accumulate = accumulate},
+                                                .batch = batch,
+                                                .a_step = m * k,
+                                                .c_step = m * n});
+        CHECK(test::relative_error(c.to_vector<double>(), expected) < rounding + 1e-6);
+      }
+}
+
+}  // namespace
+
+TEST_CASE("products of half types are added up in float32 and rounded once", "[gemm]") {
+  check_half<Half, Half>(0x1p-11);
+  check_half<Half, float>(0);
+  check_half<BFloat16, BFloat16>(0x1p-8);
+  check_half<BFloat16, float>(0);
 }
