@@ -121,3 +121,8 @@
 #include "pleat/ops/softmax/softmax.h"
 #include "pleat/ops/spatial/channel_layout.h"
 #include "pleat/ops/unfold/unfold.h"
+#include "pleat/profile/chrome_trace.h"
+#include "pleat/profile/event.h"
+#include "pleat/profile/key_averages.h"
+#include "pleat/profile/profile.h"
+#include "pleat/profile/profiler.h"

@@ -1,0 +1,305 @@
+#include "pleat/profile/chrome_trace.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <ostream>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "pleat/core/cuda.h"
+#include "pleat/core/format.h"
+
+namespace pleat::profile {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Rows of the viewer are processes and threads. The host is one process, each GPU another.
+constexpr int host_pid = 0;
+int pid_of(Device device) { return device.is_cpu() ? host_pid : 1 + device.index; }
+
+/// JSON knows only finite numbers.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+/// Microseconds with the nanoseconds as three decimals, which a double holds exactly enough for years.
+double microseconds(int64_t ns) { return static_cast<double>(ns) / 1000; }
+
+const char* category(RangeKind kind) {
+  switch (kind) {
+    case RangeKind::user:
+    case RangeKind::step:
+      return "user_annotation";
+    case RangeKind::module:
+      return "module";
+    case RangeKind::op:
+    case RangeKind::backward:
+      break;
+  }
+  return "cpu_op";
+}
+
+const char* category(DeviceActivity::Kind kind) {
+  switch (kind) {
+    case DeviceActivity::Kind::memcpy:
+      return "gpu_memcpy";
+    case DeviceActivity::Kind::memset:
+      return "gpu_memset";
+    case DeviceActivity::Kind::kernel:
+    case DeviceActivity::Kind::measured:
+      break;
+  }
+  return "kernel";
+}
+
+/// A row for each activity. Those of a stream that overlap (kernels launched early, rounded times) get rows
+/// of their own.
+struct Lanes {
+  struct Row {
+    Device device;
+    uint64_t stream;
+    int lane;  ///< of the stream
+  };
+  std::vector<Row> rows;
+  std::vector<std::size_t> of_activity;
+
+  explicit Lanes(const std::vector<DeviceActivity>& activities) {
+    std::map<std::pair<int, uint64_t>, std::vector<std::pair<std::size_t, int64_t>>> streams;  // row, its end
+    for (const DeviceActivity& activity : activities) {
+      auto& lanes = streams[{activity.device.index, activity.stream}];
+      auto lane = std::find_if(lanes.begin(), lanes.end(),
+                               [&](const auto& known) { return known.second <= activity.start; });
+      if (lane == lanes.end()) {
+        rows.push_back({activity.device, activity.stream, static_cast<int>(lanes.size())});
+        lane = lanes.insert(lane, {rows.size() - 1, 0});
+      }
+      lane->second = activity.end;
+      of_activity.push_back(lane->first);
+    }
+  }
+};
+
+class Writer {
+ public:
+  Writer(std::ostream& out, const Profile& profile)
+      : out_(out), profile_(profile), lanes_(profile.activities) {}
+
+  void write() {
+    const Json head = {{"schemaVersion", 1},
+                       {"displayTimeUnit", "ms"},
+                       {"record_shapes", profile_.with_shapes ? 1 : 0},
+                       {"with_flops", profile_.with_flops ? 1 : 0},
+                       {"profile_memory", profile_.with_memory ? 1 : 0},
+                       {"warnings", profile_.warnings},
+                       {"deviceProperties", devices()}};
+    std::string text = dump(head);
+    text.pop_back();  // the closing brace
+    out_ << text << ",\"traceEvents\":[";
+    write_names();
+    for (std::size_t i = 0; i < profile_.events.size(); ++i) write_event(i);
+    for (std::size_t i = 0; i < profile_.activities.size(); ++i) write_activity(i);
+    write_memory();
+    out_ << "\n]}\n";
+  }
+
+ private:
+  static std::string dump(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+  void put(const Json& event) {
+    out_ << (first_ ? "\n" : ",\n") << dump(event);
+    first_ = false;
+  }
+
+  Json devices() const {
+    Json list = Json::array();
+    if (!profile_.on_cuda) return list;
+    for (int i = 0; i < cuda::device_count(); ++i) {
+      const cuda::DeviceProperties& p = cuda::properties({DeviceType::cuda, i});
+      list.push_back({{"id", i},
+                      {"name", p.name},
+                      {"totalGlobalMem", p.total_memory},
+                      {"computeMajor", p.major},
+                      {"computeMinor", p.minor},
+                      {"numSms", p.multiprocessors}});
+    }
+    return list;
+  }
+
+  void put_name(const char* what, int pid, std::size_t tid, Json args) {
+    put({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", std::move(args)}});
+  }
+
+  void write_names() {
+    put_name("process_name", host_pid, 0, {{"name", "CPU"}});
+    put_name("process_sort_index", host_pid, 0, {{"sort_index", 0}});
+    for (int thread = 0; thread < profile_.threads; ++thread) {
+      const auto tid = static_cast<std::size_t>(thread);
+      put_name("thread_name", host_pid, tid, {{"name", "thread " + std::to_string(thread)}});
+      put_name("thread_sort_index", host_pid, tid, {{"sort_index", thread}});
+    }
+    std::set<int> named;
+    for (std::size_t row = 0; row < lanes_.rows.size(); ++row) {
+      const auto& [device, stream, lane] = lanes_.rows[row];
+      if (named.insert(pid_of(device)).second) {
+        put_name("process_name", pid_of(device), 0, {{"name", "GPU " + std::to_string(device.index)}});
+        put_name("process_sort_index", pid_of(device), 0, {{"sort_index", pid_of(device)}});
+      }
+      const std::string more = lane == 0 ? "" : " (" + std::to_string(lane + 1) + ')';
+      put_name("thread_name", pid_of(device), row, {{"name", "stream " + std::to_string(stream) + more}});
+      put_name("thread_sort_index", pid_of(device), row, {{"sort_index", row}});
+    }
+  }
+
+  static Json event_args(const Event& event) {
+    Json args = {{"External id", event.id}};
+    if (!event.inputs.empty()) {
+      Json dims = Json::array(), types = Json::array(), formats = Json::array(), devices = Json::array();
+      for (const TensorInfo& input : event.inputs) {
+        dims.push_back(input.defined ? Json(input.shape) : Json::array());
+        types.push_back(input.defined ? name(input.dtype) : "");
+        formats.push_back(input.defined ? name(input.format) : "");
+        devices.push_back(input.defined ? name(input.device) : "");
+      }
+      args["Input Dims"] = std::move(dims);
+      args["Input type"] = std::move(types);
+      args["Memory formats"] = std::move(formats);
+      args["Devices"] = std::move(devices);
+    }
+    if (!event.implementation.empty()) args["Implementation"] = event.implementation;
+    if (event.flops != 0) args["FLOPs"] = number(event.flops);
+    if (event.bytes != 0) args["Bytes"] = number(event.bytes);
+    if (!event.module.empty()) args["Module"] = event.module;
+    if (event.sequence != 0) args["Sequence number"] = event.sequence;
+    if (event.cut) args["Cut"] = "it had not ended when recording did";
+    return args;
+  }
+
+  void write_event(std::size_t index) {
+    const Event& event = profile_.events[index];
+    put({{"ph", "X"},
+         {"cat", category(event.kind)},
+         {"name", event.name},
+         {"pid", host_pid},
+         {"tid", event.thread},
+         {"ts", microseconds(event.start)},
+         {"dur", microseconds(event.duration())},
+         {"args", event_args(event)}});
+    if (event.forward == none) return;
+    // The end of a flow is tied to the slice around its time; the op has one slice, but may have several
+    // nodes' ends.
+    const Event& forward = profile_.events[event.forward];
+    put_flow("s", "fwdbwd", host_pid, static_cast<std::size_t>(forward.thread), forward.start);
+    put_flow("f", "fwdbwd", host_pid, static_cast<std::size_t>(event.thread), event.start);
+    ++flow_;
+  }
+
+  void put_flow(const char* phase, const char* name, int pid, std::size_t tid, int64_t time) {
+    Json flow = {{"ph", phase},
+                 {"id", flow_},
+                 {"cat", name},
+                 {"name", name},
+                 {"pid", pid},
+                 {"tid", tid},
+                 {"ts", microseconds(time)}};
+    if (*phase == 'f') flow["bp"] = "e";
+    put(flow);
+  }
+
+  void write_activity(std::size_t index) {
+    const DeviceActivity& activity = profile_.activities[index];
+    const int pid = pid_of(activity.device);
+    const std::size_t tid = lanes_.of_activity[index];
+    Json args = {{"device", activity.device.index}, {"stream", activity.stream}};
+    if (activity.correlation != 0) args["correlation"] = activity.correlation;
+    if (activity.event != none) args["External id"] = profile_.events[activity.event].id;
+    if (activity.kind == DeviceActivity::Kind::kernel) {
+      args["grid"] = activity.grid;
+      args["block"] = activity.block;
+      args["registers per thread"] = activity.registers;
+      args["shared memory"] = activity.shared_memory;
+    } else if (activity.kind != DeviceActivity::Kind::measured) {
+      args["bytes"] = activity.bytes;
+      if (activity.duration() > 0)
+        args["memory bandwidth (GB/s)"] =
+            static_cast<double>(activity.bytes) / static_cast<double>(activity.duration());
+    }
+    put({{"ph", "X"},
+         {"cat", category(activity.kind)},
+         {"name", activity.name},
+         {"pid", pid},
+         {"tid", tid},
+         {"ts", microseconds(activity.start)},
+         {"dur", microseconds(activity.duration())},
+         {"args", std::move(args)}});
+    if (activity.event == none) return;
+    const Event& event = profile_.events[activity.event];
+    put_flow("s", "ac2g", host_pid, static_cast<std::size_t>(event.thread), event.start);
+    put_flow("f", "ac2g", pid, tid, activity.start);
+    ++flow_;
+  }
+
+  void write_memory() {
+    std::map<int, int64_t> total;
+    for (const MemoryChange& change : profile_.memory) {
+      int64_t& now = total[pid_of(change.device)];
+      now += change.bytes;
+      put({{"ph", "C"},
+           {"name", "memory since the start"},
+           {"pid", pid_of(change.device)},
+           {"ts", microseconds(change.time)},
+           {"args", {{"bytes", now}}}});
+    }
+  }
+
+  std::ostream& out_;
+  const Profile& profile_;
+  Lanes lanes_;
+  bool first_ = true;
+  uint64_t flow_ = 1;
+};
+
+[[noreturn]] void fail_to_write(const std::filesystem::path& file, const char* what) {
+  const int error = errno;
+  fail<FileError>("export_chrome_trace: {} '{}': {}", what, file.string(), std::strerror(error));
+}
+
+}  // namespace
+
+void write_chrome_trace(std::ostream& out, const Profile& profile) { Writer(out, profile).write(); }
+
+void write_chrome_trace(const std::filesystem::path& file, const Profile& profile) {
+  std::filesystem::path temporary = file;
+  temporary += ".tmp" + std::to_string(getpid());
+  errno = 0;
+  std::ofstream out(temporary, std::ios::binary);
+  if (!out) fail_to_write(file, "cannot write");
+  write_chrome_trace(out, profile);
+  out.close();
+  std::error_code error;
+  if (!out) {
+    const int reason = errno;
+    std::filesystem::remove(temporary, error);
+    errno = reason;
+    fail_to_write(file, "cannot write");
+  }
+  std::filesystem::rename(temporary, file, error);
+  if (!error) return;
+  std::error_code ignored;
+  std::filesystem::remove(temporary, ignored);
+  fail<FileError>("export_chrome_trace: cannot put '{}' in place: {}", file.string(), error.message());
+}
+
+void Profile::export_chrome_trace(const std::filesystem::path& file) const {
+  write_chrome_trace(file, *this);
+}
+
+}  // namespace pleat::profile

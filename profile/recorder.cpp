@@ -1,0 +1,275 @@
+#include "pleat/profile/recorder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "pleat/core/format.h"
+#include "pleat/core/tensor.h"
+
+namespace pleat::profile {
+namespace {
+
+/// Of a token: the range is part of the one around it, and its end means nothing.
+constexpr uint64_t joined = uint64_t{1} << 63;
+
+/// Ids of different threads differ.
+constexpr int id_bits_of_thread = 40;
+
+std::vector<TensorInfo> describe(std::span<const Tensor* const> tensors) {
+  std::vector<TensorInfo> infos;
+  infos.reserve(tensors.size());
+  for (const Tensor* t : tensors)
+    infos.push_back(t->defined() ? TensorInfo{true, t->shape(), t->dtype(), t->memory_format(), t->device()}
+                                 : TensorInfo{});
+  return infos;
+}
+
+}  // namespace
+
+int64_t steady_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Belongs to a thread; the mutex is for the one that collects.
+struct Recorder::Log {
+  struct Open {
+    uint64_t id;
+    std::size_t event;
+  };
+
+  std::mutex mutex;
+  uint64_t session = 0;  ///< what is below belongs to
+  std::vector<Event> events;
+  std::vector<MemoryChange> memory;
+  std::vector<Open> stack;
+  std::size_t first_new = 0;  ///< events from here on began after the tape last recorded something
+  uint64_t next_id = 0;
+  bool owner_gone = false;
+};
+
+/// Held by the thread. Ranges may end after it, in the destructors of other thread-local objects.
+struct Recorder::LogOwner {
+  std::shared_ptr<Log> log;
+  ~LogOwner() {
+    gone = true;
+    if (!log) return;
+    const std::lock_guard lock(log->mutex);
+    log->owner_gone = true;
+  }
+  static thread_local bool gone;
+};
+thread_local bool Recorder::LogOwner::gone = false;
+
+Recorder& Recorder::instance() {
+  static auto* recorder = new Recorder;
+  return *recorder;
+}
+
+Recorder::Log* Recorder::own_log() {
+  if (LogOwner::gone) return nullptr;
+  thread_local LogOwner owner;
+  if (!owner.log) {
+    auto log = std::make_shared<Log>();
+    const std::lock_guard lock(logs_mutex_);
+    log->next_id = ++threads_seen_ << id_bits_of_thread;
+    logs_.push_back(log);
+    owner.log = std::move(log);
+  }
+  return owner.log.get();
+}
+
+/// With the log's mutex held: whether to write into it. A log of an earlier session is emptied.
+bool Recorder::prepare(Log& log) {
+  if (!active_.load(std::memory_order_acquire)) return false;
+  const uint64_t session = session_.load(std::memory_order_relaxed);
+  if (log.session == session) return true;
+  // Ranges that were open when the earlier session ended: the stacks that CUPTI and NVTX keep for this thread
+  // have them still.
+  for (; !log.stack.empty(); log.stack.pop_back()) {
+    if (tracer_) tracer_->leave(log.stack.back().id);
+    if (options_.nvtx) nvtx_pop();
+  }
+  log.session = session;
+  log.events.clear();
+  log.memory.clear();
+  log.first_new = 0;
+  constexpr std::size_t usual_events = 4096;
+  log.events.reserve(usual_events);
+  return true;
+}
+
+void Recorder::start(RecorderOptions options, std::unique_ptr<DeviceTracer> tracer) {
+  check<Error>(!active_.load(), "Profiler: another one is recording; only one can");
+  {
+    const std::lock_guard lock(logs_mutex_);
+    std::erase_if(logs_, [](const std::shared_ptr<Log>& log) {
+      const std::lock_guard own(log->mutex);
+      return log->owner_gone;
+    });
+  }
+  options_ = options;
+  tracer_ = std::move(tracer);
+  start_time_ = steady_now();
+  ++session_;
+  active_.store(true, std::memory_order_release);
+  set_range_observer(this);
+}
+
+void Recorder::restart() {
+  const std::lock_guard lock(logs_mutex_);
+  // Ranges that are open leave the tracer as they do NVTX: when they end.
+  if (tracer_) tracer_->discard();
+  start_time_ = steady_now();
+  ++session_;
+}
+
+Recording Recorder::stop() {
+  set_range_observer(nullptr);
+  Log* const own = own_log();
+  Recording recording;
+  recording.start = start_time_;
+  active_.store(false, std::memory_order_release);
+  const std::lock_guard lock(logs_mutex_);
+  const uint64_t session = session_.load();
+  for (const std::shared_ptr<Log>& log : logs_) {
+    // Whoever holds this mutex was before us, and is done with tracer and options; later ones see that
+    // nothing is active.
+    const std::lock_guard own_lock(log->mutex);
+    if (log->session != session) continue;
+    log->session = 0;
+    if (log->events.empty() && log->memory.empty()) continue;
+    ThreadLog thread{std::exchange(log->events, {}), std::exchange(log->memory, {})};
+    if (log.get() == own)
+      recording.threads.insert(recording.threads.begin(), std::move(thread));
+    else
+      recording.threads.push_back(std::move(thread));
+  }
+  recording.end = steady_now();
+  if (tracer_) recording.device = tracer_->finish();
+  tracer_.reset();
+  return recording;
+}
+
+uint64_t Recorder::begin(const RangeStart& start) noexcept {
+  try {
+    Log* const log = own_log();
+    if (log == nullptr) return 0;
+    const std::lock_guard lock(log->mutex);
+    if (!prepare(*log) || (start.kind == RangeKind::module && !options_.modules)) return 0;
+    if (start.kind == RangeKind::op && !log->stack.empty()) {
+      Event& around = log->events[log->stack.back().event];
+      const bool computes = around.kind == RangeKind::op || around.kind == RangeKind::backward;
+      if (computes && around.name == start.name) {
+        if (options_.shapes && start.inputs.size() > around.inputs.size())
+          around.inputs = describe(start.inputs);
+        return around.id | joined;
+      }
+    }
+    return open(*log, start);
+  } catch (...) {  // no memory: the range is missing from the profile
+    return 0;
+  }
+}
+
+uint64_t Recorder::open(Log& log, const RangeStart& start) {
+  Event event;
+  event.name = start.name;
+  if (start.kind == RangeKind::backward) event.name += "_backward";
+  event.kind = start.kind;
+  event.id = ++log.next_id;
+  event.end = -1;
+  event.parent = log.stack.empty() ? none : log.stack.back().event;
+  event.sequence = start.sequence;
+  event.module = start.module_path;
+  if (options_.shapes) event.inputs = describe(start.inputs);
+  const uint64_t id = event.id;
+  if (options_.nvtx) nvtx_push(event.name.c_str());
+  log.events.push_back(std::move(event));
+  log.stack.push_back({id, log.events.size() - 1});
+  if (tracer_) tracer_->enter(id, start);
+  log.events.back().start = steady_now();  // last: our own work is not the range's
+  return id;
+}
+
+void Recorder::end(uint64_t token) noexcept {
+  const int64_t now = steady_now();
+  if ((token & joined) != 0) return;
+  Log* const log = own_log();
+  if (log == nullptr) return;
+  const std::lock_guard lock(log->mutex);
+  if (!prepare(*log)) return;
+  for (std::size_t depth = log->stack.size(); depth-- > 0;)
+    if (log->stack[depth].id == token) {
+      close(*log, depth, now);
+      return;
+    }
+}
+
+/// Ends the range at `depth` of the stack with all in it: there are none left where ranges end in the order
+/// in which scopes do.
+void Recorder::close(Log& log, std::size_t depth, int64_t now) {
+  while (log.stack.size() > depth) {
+    const Log::Open open = log.stack.back();
+    log.stack.pop_back();
+    log.events[open.event].end = now;
+    if (tracer_) tracer_->leave(open.id);
+    if (options_.nvtx) nvtx_pop();
+  }
+}
+
+void Recorder::add(uint64_t token, const RangeDetails& details) noexcept {
+  try {
+    Log* const log = own_log();
+    if (log == nullptr) return;
+    const std::lock_guard lock(log->mutex);
+    if (!prepare(*log)) return;
+    for (auto open = log->stack.rbegin(); open != log->stack.rend(); ++open) {
+      if (open->id != (token & ~joined)) continue;
+      Event& event = log->events[open->event];
+      if (!details.implementation.empty()) event.implementation = details.implementation;
+      event.flops += details.flops;
+      event.bytes += details.bytes;
+      return;
+    }
+  } catch (...) {  // no memory for a name
+  }
+}
+
+void Recorder::recorded(std::string_view name, uint64_t sequence) noexcept {
+  Log* const log = own_log();
+  if (log == nullptr) return;
+  const std::lock_guard lock(log->mutex);
+  if (!prepare(*log)) return;
+  // The function announced itself and still runs, ...
+  const std::size_t around = log->stack.empty() ? none : log->stack.back().event;
+  if (around != none && log->events[around].kind == RangeKind::op && log->events[around].name == name) {
+    log->events[around].sequence = sequence;
+    return;
+  }
+  // ... or it was computed by a raw function of its name, which ended since something was recorded last.
+  const std::size_t first = std::max(log->first_new, around == none ? 0 : around + 1);
+  log->first_new = log->events.size();
+  for (std::size_t i = log->events.size(); i-- > first;) {
+    Event& event = log->events[i];
+    if (event.parent != around || event.kind != RangeKind::op || event.name != name) continue;
+    event.sequence = sequence;
+    return;
+  }
+}
+
+void Recorder::memory(const void*, int64_t bytes, Device device) noexcept {
+  try {
+    Log* const log = own_log();
+    if (log == nullptr) return;
+    const std::lock_guard lock(log->mutex);
+    if (!prepare(*log) || !options_.memory) return;
+    const std::size_t around = log->stack.empty() ? none : log->stack.back().event;
+    log->memory.push_back({steady_now(), bytes, device, around});
+  } catch (...) {  // no memory to write down that there is none
+  }
+}
+
+}  // namespace pleat::profile
