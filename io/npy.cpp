@@ -12,7 +12,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
-#include "pleat/io/atomic_file.h"
+#include "pleat/core/atomic_file.h"
 #include "pleat/io/npy_stream.h"
 
 static_assert(std::endian::native == std::endian::little,

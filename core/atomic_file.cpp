@@ -1,4 +1,4 @@
-#include "pleat/io/atomic_file.h"
+#include "pleat/core/atomic_file.h"
 
 #include <atomic>
 #include <cerrno>
@@ -10,7 +10,7 @@
 
 #include "pleat/core/format.h"
 
-namespace pleat::io {
+namespace pleat {
 
 AtomicFile::AtomicFile(std::string op, std::filesystem::path path)
     : op_(std::move(op)), path_(std::move(path)) {
@@ -69,4 +69,4 @@ void AtomicFile::fail(const char* what) const {
   pleat::fail<FileError>("{}: cannot {} '{}': {}", op_, what, path_.string(), std::strerror(reason));
 }
 
-}  // namespace pleat::io
+}  // namespace pleat

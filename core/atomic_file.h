@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace pleat::io {
+namespace pleat {
 
 /// A file that is either written as a whole or not at all: whoever looks at `path` sees what was there before
 /// until `commit`, and all of the new content after it, even when the program or the machine dies in between.
@@ -37,4 +37,4 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-}  // namespace pleat::io
+}  // namespace pleat

@@ -1,4 +1,4 @@
-#include "pleat/io/atomic_file.h"
+#include "pleat/core/atomic_file.h"
 
 #include <string>
 
@@ -24,24 +24,24 @@ std::ptrdiff_t files_in(const TemporaryDirectory& directory) {
 
 }  // namespace
 
-TEST_CASE("an atomic file appears as a whole or not at all", "[io]") {
+TEST_CASE("an atomic file appears as a whole or not at all", "[core]") {
   const TemporaryDirectory directory;
   const auto path = directory / "x";
   {
-    io::AtomicFile file("test", path);
+    AtomicFile file("test", path);
     file.write("new");
     CHECK_FALSE(std::filesystem::exists(path));
   }
   CHECK(files_in(directory) == 0);
   {
-    io::AtomicFile file("test", path);
+    AtomicFile file("test", path);
     file.write("first ");
     file.write("content");
     file.commit();
   }
   CHECK(text_of(path) == "first content");
   {
-    io::AtomicFile file("test", path);
+    AtomicFile file("test", path);
     file.write("second");
     CHECK(text_of(path) == "first content");
   }
@@ -49,7 +49,7 @@ TEST_CASE("an atomic file appears as a whole or not at all", "[io]") {
   CHECK(files_in(directory) == 1);
 }
 
-TEST_CASE("an atomic file keeps permissions and follows links", "[io]") {
+TEST_CASE("an atomic file keeps permissions and follows links", "[core]") {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "elsewhere");
   const auto target = directory / "elsewhere" / "x";
@@ -58,7 +58,7 @@ TEST_CASE("an atomic file keeps permissions and follows links", "[io]") {
   std::filesystem::permissions(target, std::filesystem::perms(0640));
   std::filesystem::create_symlink(target, directory / "link");
 
-  io::AtomicFile file("test", directory / "link");
+  AtomicFile file("test", directory / "link");
   file.write("new");
   file.commit();
   CHECK(text_of(target) == "new");
@@ -66,11 +66,11 @@ TEST_CASE("an atomic file keeps permissions and follows links", "[io]") {
   CHECK(std::filesystem::status(target).permissions() == std::filesystem::perms(0640));
 }
 
-TEST_CASE("an atomic file that cannot be is an error with its path", "[io]") {
+TEST_CASE("an atomic file that cannot be is an error with its path", "[core]") {
   const TemporaryDirectory directory;
   const auto message_of = [](const std::filesystem::path& path) {
     try {
-      io::AtomicFile file("test", path);
+      AtomicFile file("test", path);
       file.write("x");
       file.commit();
     } catch (const FileError& error) {
