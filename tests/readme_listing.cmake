@@ -1,10 +1,15 @@
-# Checks that README.md shows its example as it is compiled:
+# Checks that documents show examples as they are compiled:
 #   cmake -DROOT=<source tree> -P readme_listing.cmake
 cmake_minimum_required(VERSION 3.24)
 
-file(READ ${ROOT}/README.md readme)
-file(READ ${ROOT}/examples/regression.cpp program)
-string(FIND "${readme}" "<!-- listing: examples/regression.cpp -->\n```cpp\n${program}```\n" place)
-if(place EQUAL -1)
-  message(FATAL_ERROR "README.md: the listing differs from examples/regression.cpp; copy the file into it")
-endif()
+function(check_listing document example)
+  file(READ ${ROOT}/${document} text)
+  file(READ ${ROOT}/${example} program)
+  string(FIND "${text}" "<!-- listing: ${example} -->\n```cpp\n${program}```\n" place)
+  if(place EQUAL -1)
+    message(SEND_ERROR "${document}: the listing differs from ${example}; copy the file into it")
+  endif()
+endfunction()
+
+check_listing(README.md examples/regression.cpp)
+check_listing(docs/tuning.md examples/tune_conv.cpp)

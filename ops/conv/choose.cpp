@@ -9,14 +9,6 @@
 namespace pleat::ops {
 namespace {
 
-const std::string& policy_wish(ConvPass pass) {
-  const ConvPolicyOptions& policy = ConvPolicy::current();
-  const std::string& own = pass == ConvPass::backward_input    ? policy.backward_input_implementation
-                           : pass == ConvPass::backward_weight ? policy.backward_weight_implementation
-                                                               : policy.implementation;
-  return own.empty() ? policy.implementation : own;
-}
-
 std::string supporting(const ConvProblem& problem, ConvPass pass) {
   std::vector<std::string_view> names;
   for (const ConvImplementation* implementation : all_conv_implementations()) {
@@ -55,15 +47,40 @@ std::vector<std::string> conv_implementations(Device device) {
   return names;
 }
 
-const ConvImplementation& choose_conv(const char* op, const ConvProblem& problem, ConvPass pass,
-                                      const std::string& wish) {
-  const std::string& wanted = wish.empty() ? policy_wish(pass) : wish;
+const std::string& conv_wish(ConvPass pass, const std::string& wish) {
+  if (!wish.empty()) return wish;
+  const ConvPolicyOptions& policy = ConvPolicy::current();
+  const std::string& own = pass == ConvPass::backward_input    ? policy.backward_input_implementation
+                           : pass == ConvPass::backward_weight ? policy.backward_weight_implementation
+                                                               : policy.implementation;
+  return own.empty() ? policy.implementation : own;
+}
+
+std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, ConvPass pass,
+                                                    const std::string& name) {
+  const std::size_t colon = name.find(':');
+  const std::string_view base = std::string_view(name).substr(0, colon);
   // One name may stand for several, each for a device.
+  for (const ConvImplementation* implementation : all_conv_implementations()) {
+    if (!name.empty() && implementation->name() != base) continue;
+    if (!implementation->unsupported(problem, pass).empty()) continue;
+    if (colon != std::string::npos) return implementation->with_plan(name.substr(colon + 1));
+    return {std::shared_ptr<void>(), implementation};  // lives as long as the process: nothing to count
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const ConvProblem& problem,
+                                                      ConvPass pass, const std::string& wish) {
+  const std::string& wanted = conv_wish(pass, wish);
+  if (auto found = find_conv(problem, pass, wanted)) return found;
+  const std::string base = wanted.substr(0, wanted.find(':'));
   std::string reason;
   for (const ConvImplementation* implementation : all_conv_implementations()) {
-    if (!wanted.empty() && implementation->name() != wanted) continue;
+    if (implementation->name() != base) continue;
     reason = implementation->unsupported(problem, pass);
-    if (reason.empty()) return *implementation;
+    check<ValueError>(!reason.empty(), "{}: implementation \"{}\" has no plans to choose from, got \"{}\"",
+                      op, base, wanted);
   }
   check<ValueError>(reason.empty(),
                     "{}: implementation \"{}\" cannot compute the {} pass of {}: {}; these can: {}", op,

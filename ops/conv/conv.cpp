@@ -4,7 +4,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/precision.h"
-#include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/conv/reduce.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -41,105 +41,136 @@ Tensor with_sizes(const Tensor& t, const Shape& shape, MemoryFormat format) {
   return t.as_strided(shape, dense_strides(shape, format), t.offset());
 }
 
-/// Brings operands into the form that an implementation takes, and its result into the one that was asked
-/// for.
-struct Call {
-  const char* op;
-  ConvProblem problem;  // the caller's
-  ConvProblem solved;   // what the implementation sees
-  const ConvImplementation& implementation;
-  ConvLayout layout;
-  PrecisionScope precision;  // for the matrix products inside
+/// The format of the result as the implementation writes it.
+MemoryFormat written_format(const ConvProblem& problem, ConvLayout layout) {
+  if (layout == ConvLayout::strided) return problem.result_format.value_or(problem.format);
+  return layout == ConvLayout::rows ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+}
 
-  Call(const char* op_, const ConvProblem& problem_, ConvPass pass, const std::string& wish)
-      : op(op_),
-        problem(problem_),
-        solved(problem_),
-        implementation(choose_conv(op_, problem_, pass, wish)),
-        layout(implementation.layout(problem_)),
-        precision(problem_.precision) {
-    if (!implementation.takes_half()) solved.dtype = compute_dtype(problem.dtype);
-    if (layout != ConvLayout::strided) solved = reduce(solved, format());
-  }
-
-  /// Of the result as the implementation writes it.
-  MemoryFormat format() const {
-    if (layout == ConvLayout::strided) return problem.result_format.value_or(problem.format);
-    return layout == ConvLayout::rows ? MemoryFormat::channels_last : MemoryFormat::contiguous;
-  }
-
-  Tensor operand(const Tensor& t, const Shape& reduced) const {
-    const Tensor typed = cast(t, solved.dtype);
-    if (layout == ConvLayout::strided) return five_dims(typed);
-    return with_sizes(to_format(typed, format()), reduced, format());
-  }
-
-  Tensor input(const Tensor& x) const {
-    return operand(x, shape5(solved.batch, solved.in_channels, solved.input));
-  }
-  Tensor weight(const Tensor& w) const {
-    return operand(w, shape5(solved.out_channels, solved.group_in(), solved.kernel));
-  }
-  Tensor output(const Tensor& y) const {
-    return operand(y, shape5(solved.batch, solved.out_channels, solved.output));
-  }
-
-  Tensor result(const Shape& shape) const {
-    return empty(shape, {.dtype = solved.dtype, .device = problem.device, .format = format()});
-  }
-  Tensor finished(const Tensor& result) const {
-    return to_format(cast(result, problem.dtype), problem.result_format.value_or(format()));
-  }
-};
+/// A tensor of the caller's as the implementation takes it, `reduced` being its sizes there.
+Tensor operand(const Tensor& t, const Shape& reduced, DType dtype, ConvLayout layout, MemoryFormat format) {
+  const Tensor typed = cast(t, dtype);
+  if (layout == ConvLayout::strided) return five_dims(typed);
+  return with_sizes(to_format(typed, format), reduced, format);
+}
 
 }  // namespace
 
-Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation& implementation) {
+  ConvProblem solved = problem;
+  if (!implementation.takes_half()) solved.dtype = compute_dtype(problem.dtype);
+  const ConvLayout layout = implementation.layout(problem);
+  return layout == ConvLayout::strided ? solved : reduce(solved, written_format(problem, layout));
+}
+
+bool ConvCall::is_empty() const {
+  // An empty batch still has a gradient of the weight, of zeros.
+  return problem.batch == 0;
+}
+
+Tensor ConvCall::run(const ConvImplementation& implementation) const {
+  const PrecisionScope precision(problem.precision);  // for the matrix products inside
+  const ConvProblem solved = solved_problem(problem, implementation);
+  const ConvLayout layout = implementation.layout(problem);
+  const MemoryFormat format = written_format(problem, layout);
+  const auto as_operand = [&](const Tensor& t, const Shape& reduced) {
+    return operand(t, reduced, solved.dtype, layout, format);
+  };
+  const auto as_input = [&](const Tensor& t) {
+    return as_operand(t, shape5(solved.batch, solved.in_channels, solved.input));
+  };
+  const auto as_weight = [&](const Tensor& t) {
+    return as_operand(t, shape5(solved.out_channels, solved.group_in(), solved.kernel));
+  };
+  const auto as_output = [&](const Tensor& t) {
+    return as_operand(t, shape5(solved.batch, solved.out_channels, solved.output));
+  };
+  const auto make = [&](const Shape& shape) {
+    return empty(shape, {.dtype = solved.dtype, .device = problem.device, .format = format});
+  };
+  Tensor result;
+  switch (pass) {
+    case ConvPass::forward:
+      result = make(problem.output_shape());
+      if (!is_empty())
+        implementation.forward(
+            solved, as_input(x), as_weight(w),
+            bias.defined() ? to_format(cast(bias, solved.dtype), MemoryFormat::contiguous) : Tensor(),
+            as_output(result));
+      break;
+    case ConvPass::backward_input:
+      result = make(problem.input_shape());
+      if (!is_empty()) implementation.backward_input(solved, as_output(dy), as_weight(w), as_input(result));
+      break;
+    case ConvPass::backward_weight:
+      result = make(problem.weight_shape());
+      if (is_empty())
+        fill(result, 0);
+      else
+        implementation.backward_weight(solved, as_output(dy), as_input(x), as_weight(result));
+      break;
+  }
+  return to_format(cast(result, problem.dtype), problem.result_format.value_or(format));
+}
+
+ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
   const int dims = spatial_dims_of(w.shape());
   const ConvOperand bias_operand =
       bias.defined() ? ConvOperand("bias", bias) : ConvOperand("bias", Shape(), x);
   const ConvProblem problem = make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", w}, options,
                                                 nullptr, bias.defined() ? &bias_operand : nullptr);
-  const Call call(op_name(dims), problem, ConvPass::forward, options.implementation);
-  const Tensor y = call.result(problem.output_shape());
-  if (y.numel() > 0)
-    call.implementation.forward(
-        call.solved, call.input(x), call.weight(w),
-        bias.defined() ? to_format(cast(bias, call.solved.dtype), MemoryFormat::contiguous) : Tensor(),
-        call.output(y));
-  return call.finished(y);
+  return {op_name(dims), ConvPass::forward, problem, options.implementation, x, w, {}, bias};
 }
 
-Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
-                           const ConvOptions& options) {
+ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& input_shape,
+                             const ConvOptions& options) {
   const int dims = spatial_dims_of(w.shape());
   const ConvOperand output("dy", dy);
   const ConvProblem problem =
       make_conv_problem(op_name(dims), dims, {"input", input_shape, dy}, {"weight", w}, options, &output);
   const std::string& own = options.backward_input_implementation;
-  const Call call(op_name(dims), problem, ConvPass::backward_input,
-                  own.empty() ? options.implementation : own);
-  const Tensor dx = call.result(input_shape);
-  if (dx.numel() > 0)
-    call.implementation.backward_input(call.solved, call.output(dy), call.weight(w), call.input(dx));
-  return call.finished(dx);
+  return {op_name(dims),
+          ConvPass::backward_input,
+          problem,
+          own.empty() ? options.implementation : own,
+          {},
+          w,
+          dy,
+          {}};
 }
 
-Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
-                            const ConvOptions& options) {
+ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
+                              const ConvOptions& options) {
   const int dims = spatial_dims_of(weight_shape);
   const ConvOperand output("dy", dy);
   const ConvProblem problem =
       make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", weight_shape, x}, options, &output);
   const std::string& own = options.backward_weight_implementation;
-  const Call call(op_name(dims), problem, ConvPass::backward_weight,
-                  own.empty() ? options.implementation : own);
-  const Tensor dw = call.result(weight_shape);
-  if (problem.batch == 0)
-    fill(dw, 0);
-  else
-    call.implementation.backward_weight(call.solved, call.output(dy), call.input(x), call.weight(dw));
-  return call.finished(dw);
+  return {op_name(dims),
+          ConvPass::backward_weight,
+          problem,
+          own.empty() ? options.implementation : own,
+          x,
+          {},
+          dy,
+          {}};
+}
+
+Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+  const ConvCall call = forward_call(x, w, bias, options);
+  return call.run(*choose(call));
+}
+
+Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
+                           const ConvOptions& options) {
+  const ConvCall call = backward_input_call(dy, w, input_shape, options);
+  return call.run(*choose(call));
+}
+
+Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
+                            const ConvOptions& options) {
+  const ConvCall call = backward_weight_call(dy, x, weight_shape, options);
+  return call.run(*choose(call));
 }
 
 Tensor conv_backward_bias(const Tensor& dy) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,12 @@ class ConvImplementation {
   /// `num_threads()` threads.
   virtual int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const = 0;
 
+  /// Names of the ways in which it can compute a problem as `layout` leaves it, its own choice first; none
+  /// when there is one way only.
+  virtual std::vector<std::string> plans(const ConvProblem&, ConvPass) const { return {}; }
+  /// This implementation bound to one of its plans; null when it has none.
+  virtual std::shared_ptr<const ConvImplementation> with_plan(const std::string&) const { return nullptr; }
+
   /// y from x, w and bias (undefined: none).
   virtual void forward(const ConvProblem& problem, const Tensor& x, const Tensor& w, const Tensor& bias,
                        const Tensor& y) const = 0;
@@ -61,11 +68,19 @@ class ConvImplementation {
 /// All implementations, the preferred first.
 const std::vector<const ConvImplementation*>& all_conv_implementations();
 
-/// The one for a pass: `wish` by name when not empty, else the policy's, else the first that supports the
-/// problem. Throws ValueError for a wish that is unknown or cannot compute the problem, listing those that
-/// can.
-const ConvImplementation& choose_conv(const char* op, const ConvProblem& problem, ConvPass pass,
-                                      const std::string& wish);
+/// What a pass is to be computed by: `wish` when not empty, else what the policy in force names, else
+/// nothing.
+const std::string& conv_wish(ConvPass pass, const std::string& wish);
+
+/// The implementation "name", or "name:plan" bound to that plan; for an empty name the first that supports
+/// the problem. Null when there is none.
+std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, ConvPass pass,
+                                                    const std::string& name);
+
+/// The one for a pass: find_conv of conv_wish. Throws ValueError for a wish that is unknown or cannot compute
+/// the problem, listing those that can.
+std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const ConvProblem& problem,
+                                                      ConvPass pass, const std::string& wish);
 
 const ConvImplementation& reference_conv();
 const ConvImplementation& direct_conv();

@@ -42,7 +42,8 @@ struct ConvOptions {
   PerDim dilation = 1;
   int64_t groups = 1;
   /// Name of the implementation for all passes ("unfold", "reference"; ops::conv_implementations() lists
-  /// them); empty: what the ConvPolicy in force says, else the fastest.
+  /// them), or with one of its plans as ops::tune_conv names them ("cudnn:eng37_k2=5"); empty: what the
+  /// ConvPolicy in force says, else the fastest.
   std::string implementation = {};
   /// The same for one backward pass alone.
   std::string backward_input_implementation = {};
@@ -76,6 +77,10 @@ struct ConvPolicyOptions {
   /// Only what gives the same bits at each run. All of Pleat's own implementations do; some of cuDNN's do
   /// not.
   bool deterministic = false;
+  /// Times every implementation at the first use of a problem and pass, then takes the fastest
+  /// (ops/conv/tune.h); a named implementation leaves its plans to choose from. With `deterministic` nothing
+  /// is timed at first use, and what tune_conv or a file has found is used.
+  bool benchmark = false;
   /// Bytes that cuDNN may use beside the operands, and that `unfold` on CUDA may unfold at once.
   int64_t workspace_limit = int64_t{1} << 30;
 };

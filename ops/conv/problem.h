@@ -38,6 +38,8 @@ struct ConvProblem {
 
   Precision precision = Precision::highest;  ///< of float32; other types have only the one
 
+  bool bias = false;  ///< whether the forward pass adds one
+
   bool operator==(const ConvProblem&) const = default;
 
   constexpr int64_t group_in() const { return in_channels / groups; }

@@ -1,0 +1,25 @@
+// Which implementation computes a convolution fastest here, and how to make a network use it.
+#include <iostream>
+
+#include <pleat/pleat.h>
+
+using namespace pleat;
+
+int main() {
+  const Tensor x = randn({8, 64, 32, 32});
+  const Tensor w = randn({64, 64, 3, 3});
+
+  // By hand: every implementation, each pass apart, the fastest first.
+  for (const ops::ConvTiming& timing : ops::tune_conv(x, w, {.padding = 1}))
+    std::cout << describe(timing) << '\n';
+
+  // Or by itself: in this scope each convolution is timed at its first use, forward and backward.
+  const ConvPolicy policy{{.benchmark = true}};
+  nn::Conv2d conv{{.in_channels = 64, .out_channels = 32, .kernel_size = 3, .stride = 2, .padding = 1}};
+  sum(conv(x)).backward();
+  std::cout << "\n" << ops::ConvTuner::table();
+
+  // The next process need not time them again.
+  ops::ConvTuner::save("tuned.json");
+  std::cout << ops::ConvTuner::load("tuned.json") << " problems in tuned.json\n";
+}
