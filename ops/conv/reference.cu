@@ -216,15 +216,19 @@ class ReferenceConv : public ConvImplementation {
 }  // namespace
 
 double reference_error(const ConvProblem& p, ConvPass pass, const Tensor& x, const Tensor& w,
-                       const Tensor& y) {
+                       const Tensor& bias, const Tensor& y) {
   // float64 holds every other floating type exactly.
   const Tensor wide_x = cast(x, float64);
   const Tensor wide_w = cast(w, float64);
   const Tensor wide_y = cast(y, float64);
+  const Tensor wide_bias = bias.defined() ? cast(bias, float64) : Tensor();
   const View5<double> input(wide_x), weight(wide_w), output(wide_y);
   switch (pass) {
     case ConvPass::forward:
-      return sampled_error(p, Forward<double>{p, input, weight, nullptr, output}, y.numel());
+      return sampled_error(
+          p,
+          Forward<double>{p, input, weight, wide_bias.defined() ? wide_bias.data<double>() : nullptr, output},
+          y.numel());
     case ConvPass::backward_input:
       return sampled_error(p, BackwardInput<double>{p, output, weight, input}, x.numel());
     case ConvPass::backward_weight:

@@ -7,8 +7,8 @@ namespace pleat::ops {
 
 /// How far a pass's result is from the reference: ||result - reference|| / ||reference|| over up to 4,096
 /// elements spread over it, summed in float64. x, w and y are five-dimensional, of a floating type and any
-/// strides, one of them the result.
+/// strides, one of them the result; bias may be undefined.
 double reference_error(const ConvProblem& problem, ConvPass pass, const Tensor& x, const Tensor& w,
-                       const Tensor& y);
+                       const Tensor& bias, const Tensor& y);
 
 }  // namespace pleat::ops
