@@ -5,7 +5,6 @@
 #include <functional>
 #include <list>
 #include <optional>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -129,41 +128,36 @@ CudnnDescriptor convolution(const Form& form) {
   return result;
 }
 
-CudnnDescriptor addition(const Form& form, const CudnnDescriptor& sums, const CudnnDescriptor& bias,
-                         const CudnnDescriptor& y) {
-  CudnnDescriptor pointwise(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+CudnnDescriptor addition(const ConvProblem& p) {
+  CudnnDescriptor result(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
-  const cudnnDataType_t compute = compute_type(form.problem);
-  pointwise.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-  pointwise.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
-  pointwise.finalize();
-  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sums);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, bias);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-  operation.finalize();
-  return operation;
+  const cudnnDataType_t compute = compute_type(p);
+  result.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  result.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+  result.finalize();
+  return result;
 }
 
+struct Graph {
+  Form form;
+  std::vector<CudnnDescriptor> parts;  ///< which the graph refers to
+  CudnnDescriptor descriptor;
+};
+
 /// The graph of a form, or nothing when cuDNN has none like it; `why` is then set.
-std::optional<CudnnDescriptor> make_graph(const Form& form, ConvPass pass, cudnnHandle_t handle,
-                                          std::string& why) {
+std::optional<Graph> make_graph(const Form& form, ConvPass pass, cudnnHandle_t handle, std::string& why) {
   const ConvProblem& p = form.problem;
   const cudnnDataType_t type = data_type(p.dtype);
   const Extent y_extent = images(form, p.out_channels, p.output);
-  const CudnnDescriptor x = tensor(images(form, p.in_channels, p.input), type, cudnn_input_id);
-  const CudnnDescriptor w =
-      tensor(dense(form, p.out_channels, p.group_in(), p.kernel), type, cudnn_weight_id);
-  const CudnnDescriptor y = tensor(y_extent, type, cudnn_output_id);
+  CudnnDescriptor x = tensor(images(form, p.in_channels, p.input), type, cudnn_input_id);
+  CudnnDescriptor w = tensor(dense(form, p.out_channels, p.group_in(), p.kernel), type, cudnn_weight_id);
+  CudnnDescriptor y = tensor(y_extent, type, cudnn_output_id);
   // Sums of half types are rounded once, after the bias.
-  const CudnnDescriptor sums = tensor(y_extent, compute_type(p), 's', true);
-  const CudnnDescriptor bias = tensor(dense(form, 1, p.out_channels, Spatial{1, 1, 1}), type, cudnn_bias_id);
-  const CudnnDescriptor conv = convolution(form);
+  CudnnDescriptor sums = tensor(y_extent, compute_type(p), 's', true);
+  CudnnDescriptor bias = tensor(dense(form, 1, p.out_channels, Spatial{1, 1, 1}), type, cudnn_bias_id);
+  CudnnDescriptor conv = convolution(form);
   const Attributes names = attributes_of(pass);
-  std::vector<CudnnDescriptor> operations;
-  operations.emplace_back(names.type);
-  CudnnDescriptor& operation = operations.back();
+  CudnnDescriptor operation(names.type);
   operation.set(names.x, x);
   operation.set(names.w, w);
   operation.set(names.y, form.fuses_bias ? sums : y);
@@ -171,15 +165,25 @@ std::optional<CudnnDescriptor> make_graph(const Form& form, ConvPass pass, cudnn
   operation.set_number(names.alpha, 1, p.dtype == float64);
   operation.set_number(names.beta, 0, p.dtype == float64);
   operation.finalize();
-  if (form.fuses_bias) operations.push_back(addition(form, sums, bias, y));
-
-  std::vector<cudnnBackendDescriptor_t> raw;
-  for (const CudnnDescriptor& one : operations) raw.push_back(one.raw());
-  CudnnDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()),
-            raw.data());
-  if (const cudnnStatus_t status = graph.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
+  std::vector<cudnnBackendDescriptor_t> operations = {operation.raw()};
+  Graph graph{form, {}, CudnnDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)};
+  if (form.fuses_bias) {
+    CudnnDescriptor pointwise = addition(p);
+    CudnnDescriptor add(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    add.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise);
+    add.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sums);
+    add.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, bias);
+    add.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+    add.finalize();
+    operations.push_back(add.raw());
+    for (CudnnDescriptor* part : {&pointwise, &add}) graph.parts.push_back(std::move(*part));
+  }
+  for (CudnnDescriptor* part : {&x, &w, &y, &sums, &bias, &conv, &operation})
+    graph.parts.push_back(std::move(*part));
+  graph.descriptor.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  graph.descriptor.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                       static_cast<int64_t>(operations.size()), operations.data());
+  if (const cudnnStatus_t status = graph.descriptor.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
     why = cudnnGetErrorString(status);
     return std::nullopt;
   }
@@ -237,19 +241,15 @@ std::string name_of(const Form& form, const CudnnDescriptor& config, const Cudnn
   return name;
 }
 
-/// Makes plans in cuDNN's order until `take(plan)` is true. `wanted` names the only one to be made; empty:
-/// all. Returns why there was none, in cuDNN's words, for messages.
+/// Makes the plans of a key (one alone when it names it) in cuDNN's order until `take(plan)` is true. Returns
+/// why there was none, in cuDNN's words, for messages.
 std::string for_each_plan(const CudnnKey& key, cudnnHandle_t handle,
                           const std::function<bool(CudnnPlan&&)>& take) {
   constexpr int64_t most = 64;
-  struct Graph {
-    Form form;
-    CudnnDescriptor descriptor;
-  };
   std::string why;
   std::vector<Graph> graphs;
   for (const Form& form : forms_of(key))
-    if (auto graph = make_graph(form, key.pass, handle, why)) graphs.push_back({form, std::move(*graph)});
+    if (auto graph = make_graph(form, key.pass, handle, why)) graphs.push_back(std::move(*graph));
   // The fallback engines of the best form come after the good ones of all.
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (const Graph& graph : graphs) {
