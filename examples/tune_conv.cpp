@@ -15,8 +15,8 @@ int main() {
 
   // Or by itself: in this scope each convolution is timed at its first use, forward and backward.
   const ConvPolicy policy{{.benchmark = true}};
-  nn::Conv2d conv{{.in_channels = 64, .out_channels = 32, .kernel_size = 3, .stride = 2, .padding = 1}};
-  sum(conv(x)).backward();
+  const Tensor weight = randn({32, 64, 3, 3}).set_requires_grad();
+  sum(conv2d(x, weight, {.stride = 2, .padding = 1})).backward();
   std::cout << "\n" << ops::ConvTuner::table();
 
   // The next process need not time them again.
