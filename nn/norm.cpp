@@ -6,8 +6,17 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat::nn {
+namespace {
+
+/// Adds 1 where the number is, without waiting for it.
+void count_batch(const Tensor& number) {
+  ops::add_into(number, number, ones({}, {.dtype = int64, .device = number.device()}));
+}
+
+}  // namespace
 
 template <int dims>
 BatchNorm<dims>::BatchNorm(BatchNormOptions o) : options(std::move(o)) {
@@ -32,14 +41,16 @@ Tensor BatchNorm<dims>::forward(const Tensor& x) {
   check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}",
                     type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe());
   const bool count = training() && num_batches_tracked.defined();
-  const int64_t seen = count ? num_batches_tracked.item<int64_t>() : 0;
+  // Reading the number waits for the device: only where the average needs it.
+  const int64_t seen = count && !options.momentum ? num_batches_tracked.item<int64_t>() : 0;
   const Tensor y = batch_norm(x, weight, bias, running_mean, running_var,
                               {.training = training() || !running_mean.defined(),
                                .momentum = options.momentum,
                                .eps = options.eps,
+                               .relu = options.relu,
                                .batches_tracked = seen,
                                .implementation = options.implementation});
-  if (count) ops::fill(num_batches_tracked, seen + 1);
+  if (count) count_batch(num_batches_tracked);
   return y;
 }
 
@@ -63,6 +74,7 @@ std::string BatchNorm<dims>::options_text() const {
     text += fmt::format(", momentum={}", *options.momentum);
   if (!options.affine) text += ", affine=false";
   if (!options.track_running_stats) text += ", track_running_stats=false";
+  if (options.relu) text += ", relu=true";
   if (!options.implementation.empty()) text += ", implementation=" + options.implementation;
   return text;
 }
@@ -154,8 +166,7 @@ Tensor InstanceNorm<dims>::forward(const Tensor& x) {
                                  {.use_input_stats = training() || !options.track_running_stats,
                                   .momentum = options.momentum,
                                   .eps = options.eps});
-  if (training() && num_batches_tracked.defined())
-    ops::fill(num_batches_tracked, num_batches_tracked.item<int64_t>() + 1);
+  if (training() && num_batches_tracked.defined()) count_batch(num_batches_tracked);
   return y;
 }
 

@@ -13,6 +13,7 @@ struct BatchNormOptions {
   std::optional<double> momentum = 0.1;  ///< none: running statistics are the average over all batches
   bool affine = true;                    ///< weight and bias
   bool track_running_stats = true;       ///< else the batch's statistics are used in evaluation, too
+  bool relu = false;                     ///< max(0, ...) of the result, in the same pass over memory
   std::string implementation = {};       ///< of both passes; empty: see pleat::BatchNormOptions
 };
 

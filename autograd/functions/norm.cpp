@@ -5,8 +5,10 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
@@ -47,18 +49,25 @@ Tensor normalized_gradient(const Tensor& g, const Normal& of, const Dims& dims) 
   return of.rstd * (g - mean(g, dims, true) - of.h * mean(g * of.h, dims, true));
 }
 
-Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& saved_mean,
-                           const Tensor& saved_rstd, const BatchNormOptions& options, const Needs& needs) {
+Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                           const Tensor& saved_mean, const Tensor& saved_rstd,
+                           const BatchNormOptions& options, const Needs& needs) {
   const int64_t rank = x.rank();
   const Dims others = all_but_channels(x);
   const DType compute = compute_dtype(x.dtype());
-  const Tensor g = dy.to(compute);
   Normal normal;
   if (options.training) {
     normal = normalized(x.to(compute), others, options.eps);
   } else {
     normal.rstd = as_channels(saved_rstd.to(compute), rank);
     normal.h = (x.to(compute) - as_channels(saved_mean.to(compute), rank)) * normal.rstd;
+  }
+  Tensor g = dy.to(compute);
+  if (options.relu) {
+    Tensor y = normal.h.detach();
+    if (weight.defined()) y = y * as_channels(weight.to(compute).detach(), rank);
+    if (bias.defined()) y = y + as_channels(bias.to(compute).detach(), rank);
+    g = where(y > 0, g, 0);
   }
   Grads grads(3);
   if (needs[0]) {
@@ -93,12 +102,13 @@ Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, 
   const ops::BatchNormResult result =
       ops::batch_norm_forward(x, weight, bias, running_mean, running_var, options, op);
   return record(op, result.y, {x, weight, bias},
-                [op, x = saved(x), weight = saved(weight), mean = saved(result.mean),
-                 rstd = saved(result.rstd), options](const Tensor& dy, const Needs& needs) -> Grads {
+                [op, x = saved(x), weight = saved(weight), bias = saved(options.relu ? bias : Tensor()),
+                 mean = saved(result.mean), rstd = saved(result.rstd),
+                 options](const Tensor& dy, const Needs& needs) -> Grads {
                   if (grad_enabled())
-                    return batch_norm_gradients(dy, *x, *weight, *mean, *rstd, options, needs);
+                    return batch_norm_gradients(dy, *x, *weight, *bias, *mean, *rstd, options, needs);
                   const ops::BatchNormGrads grads =
-                      ops::batch_norm_backward(dy, *x, *weight, *mean, *rstd, options, needs[0], op);
+                      ops::batch_norm_backward(dy, *x, *weight, *bias, *mean, *rstd, options, needs[0], op);
                   return {grads.x, grads.weight, grads.bias};
                 });
 }

@@ -13,10 +13,11 @@ struct BatchNormOptions {
   /// they are the plain average over all batches: momentum = 1 / (batches_tracked + 1).
   std::optional<double> momentum = 0.1;
   double eps = 1e-5;  ///< added to the variance
+  bool relu = false;  ///< max(0, ...) of the result, in the same pass over memory
   int64_t batches_tracked =
       0;  ///< how many batches the running statistics have seen; read without momentum only
-  /// Name of the implementation for both passes: "native", "reference"; empty: what the BatchNormPolicy in
-  /// force says, else the fastest.
+  /// Name of the implementation for both passes: "native", "cudnn", "reference"; empty: what the
+  /// BatchNormPolicy in force says, else the fastest.
   std::string implementation = {};
   /// The same for the backward pass alone.
   std::string backward_implementation = {};
@@ -54,13 +55,14 @@ struct BatchNormResult {
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias, for each channel of x [N, C] or [N, C, spatial...]
 /// of any number of spatial dimensions (Ioffe and Szegedy, 2015, algorithm 1). weight, bias [C] may be
-/// undefined (1, 0). Training takes mean and (biased) variance from the batch and, when running_mean and
-/// running_var [C] are defined, updates those in place, with the unbiased variance; else they are what x is
-/// normalised with. Statistics are computed in float32 or better, robust against a large mean; y has x's type
-/// and memory format. An empty batch gives an empty result and leaves the running statistics alone. Throws,
-/// before anything is changed: ShapeError (rank, lengths other than C, one value per channel in training),
-/// DTypeError, DeviceError, ValueError (eps <= 0, momentum outside [0, 1], no running statistics without
-/// training, an implementation that does not exist or cannot do it). Messages begin with `op`.
+/// undefined (1, 0). With `relu` y is max(0, that). Training takes mean and (biased) variance from the batch
+/// and, when running_mean and running_var [C] are defined, updates those in place, with the unbiased
+/// variance; else they are what x is normalised with. Statistics are computed in float32 or better, robust
+/// against a large mean; y has x's type and memory format. An empty batch gives an empty result and leaves
+/// the running statistics alone. Throws, before anything is changed: ShapeError (rank, lengths other than C,
+/// one value per channel in training), DTypeError, DeviceError, ValueError (eps <= 0, momentum outside [0,
+/// 1], no running statistics without training, an implementation that does not exist or cannot do it).
+/// Messages begin with `op`.
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
                                    const BatchNormOptions& options, const char* op = "batch_norm");
@@ -72,10 +74,12 @@ struct BatchNormGrads {
 };
 
 /// Gradients of batch_norm_forward's y, whose mean and rstd it gave: in training with respect to x through
-/// the statistics too. dx is computed only when `need_input`. weight may be undefined.
+/// the statistics too. dx is computed only when `need_input`. weight and bias may be undefined; bias is read
+/// with `relu` only, which lets dy through where the result, worked out from x again, is above 0.
 BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
-                                   const Tensor& mean, const Tensor& rstd, const BatchNormOptions& options,
-                                   bool need_input = true, const char* op = "batch_norm");
+                                   const Tensor& bias, const Tensor& mean, const Tensor& rstd,
+                                   const BatchNormOptions& options, bool need_input = true,
+                                   const char* op = "batch_norm");
 
 }  // namespace ops
 }  // namespace pleat

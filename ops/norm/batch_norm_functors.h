@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "pleat/core/host_device.h"
@@ -24,13 +25,16 @@ struct ChannelSteps {
   PLEAT_HOST_DEVICE int64_t values() const { return images * pixels; }
 };
 
-/// mean[c], variance[c] (biased) of channel c. T: element type, float or double.
+/// mean[c], variance[c] (biased) and rstd[c] = 1 / sqrt(variance + eps) of channel c. T: element type, float
+/// or double.
 template <class T>
 struct ChannelStatistics {
   ChannelSteps steps;
   const T* x;
+  double eps;
   double* mean;
   double* variance;
+  double* rstd;
 
   PLEAT_HOST_DEVICE void operator()(int64_t c) const {
     double sum = 0;
@@ -45,23 +49,49 @@ struct ChannelStatistics {
       }
     mean[c] = middle;
     variance[c] = squares / static_cast<double>(steps.values());
+    rstd[c] = 1 / std::sqrt(variance[c] + eps);
   }
 };
 
-/// y[i] = (x[i] - mean) rstd weight + bias.
-template <class T>
-struct Normalize {
-  ChannelSteps steps;
-  const T* x;
+/// (x - mean) rstd weight + bias.
+struct ChannelNumbers {
   const double* mean;
   const double* rstd;
   const double* weight;
   const double* bias;
+
+  PLEAT_HOST_DEVICE double normalized(int64_t c, double x) const {
+    return (x - mean[c]) * rstd[c] * weight[c] + bias[c];
+  }
+};
+
+/// y[i] is x[i] normalised, or the relu of that.
+template <class T>
+struct Normalize {
+  ChannelSteps steps;
+  bool relu;
+  const T* x;
+  ChannelNumbers numbers;
   T* y;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t c = steps.channel_of(i);
-    y[i] = static_cast<T>((static_cast<double>(x[i]) - mean[c]) * rstd[c] * weight[c] + bias[c]);
+    const double value = numbers.normalized(steps.channel_of(i), static_cast<double>(x[i]));
+    y[i] = static_cast<T>(relu && value < 0 ? 0 : value);
+  }
+};
+
+/// dy[i] where the relu behind the normalisation let x[i] through, else 0.
+template <class T>
+struct ReluGradient {
+  ChannelSteps steps;
+  const T* dy;
+  const T* x;
+  ChannelNumbers numbers;
+  T* to;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    const bool open = numbers.normalized(steps.channel_of(i), static_cast<double>(x[i])) > 0;
+    to[i] = open ? dy[i] : T(0);
   }
 };
 

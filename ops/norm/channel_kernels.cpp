@@ -182,6 +182,27 @@ struct GradientTerms {
   }
 };
 
+/// GradientTerms where `scale` (x - shift) + `bias` is above 0.
+template <class T>
+struct OpenGradientTerms {
+  const T* dy;
+  const T* x;
+  const T* shift;  ///< of each lane, as are scale and bias
+  const T* scale;
+  const T* bias;
+  template <int L>
+  auto at_lane(int64_t lane) const {
+    return [dy = dy, x = x, pivot = Lanes<T, L>(load<L>(shift + lane)),
+            factor = Lanes<T, L>(load<L>(scale + lane)),
+            offset = Lanes<T, L>(load<L>(bias + lane))](int64_t at, std::array<Lanes<T, L>, 2>& sums) {
+      const Lanes<T, L> d = load<L>(x + at) - pivot;
+      const Lanes<T, L> g = (d * factor + offset > T(0)).select(load<L>(dy + at), Lanes<T, L>::Zero());
+      sums[0] += g;
+      sums[1] += g * d;
+    };
+  }
+};
+
 /// Adds the terms of `rows` rows of adjacent elements, `lanes` each, to sums[k][lane].
 template <class T, std::size_t K, class Terms>
 void add_rows(int64_t begin, int64_t rows, int64_t lanes, const std::array<T*, K>& sums, const Terms& terms) {
@@ -373,17 +394,28 @@ Moments channel_moments(const ChannelView& view, bool per_image, const T* x) {
 
 template <class T>
 GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                                   const std::vector<T>& shift) {
+                                   const std::vector<T>& shift, const Affine<T>* relu) {
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
-  for_pieces<T>(tiling, 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
+  for_pieces<T>(tiling, relu != nullptr ? 5 : 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
     T* pivot = scratch;
     T* sum = scratch + piece.lanes;
     T* product = scratch + 2 * piece.lanes;
     const int64_t group = (per_image ? piece.first_image * view.channels : 0) + piece.first_channel;
-    std::copy_n(shift.data() + group, piece.channels, pivot);
-    spread(tiling, piece, pivot);
-    add_piece<T, 2>(tiling, piece, {sum, product}, GradientTerms<T>{dy, x, pivot});
+    const auto give = [&](const std::vector<T>& numbers, T* to) {
+      std::copy_n(numbers.data() + group, piece.channels, to);
+      spread(tiling, piece, to);
+    };
+    give(shift, pivot);
+    if (relu != nullptr) {
+      T* scale = scratch + 3 * piece.lanes;
+      T* bias = scratch + 4 * piece.lanes;
+      give(relu->scale, scale);
+      give(relu->bias, bias);
+      add_piece<T, 2>(tiling, piece, {sum, product}, OpenGradientTerms<T>{dy, x, pivot, scale, bias});
+    } else {
+      add_piece<T, 2>(tiling, piece, {sum, product}, GradientTerms<T>{dy, x, pivot});
+    }
     fold(tiling, piece, sum);
     fold(tiling, piece, product);
     const auto at = static_cast<std::ptrdiff_t>(piece.tile * view.channels + piece.first_channel);
@@ -468,24 +500,56 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
 }  // namespace
 
 template <class T>
-void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, T* y) {
-  for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
-                 [x, y]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
-                   const T* __restrict from = x + begin;
-                   T* __restrict to = y + begin;
-                   const T* __restrict shift = of[0];
-                   const T* __restrict scale = of[1];
-                   const T* __restrict bias = of[2];
-                   for (int64_t i = 0; i < n; ++i) {
-                     const int64_t k = each ? i : 0;
-                     to[i] = (from[i] - shift[k]) * scale[k] + bias[k];
-                   }
-                 });
+void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, bool relu,
+                    T* y) {
+  const auto run = [&]<bool with_relu>(std::bool_constant<with_relu>) {
+    for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
+                   [x, y]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
+                     const T* __restrict from = x + begin;
+                     T* __restrict to = y + begin;
+                     const T* __restrict shift = of[0];
+                     const T* __restrict scale = of[1];
+                     const T* __restrict bias = of[2];
+                     for (int64_t i = 0; i < n; ++i) {
+                       const int64_t k = each ? i : 0;
+                       const T value = (from[i] - shift[k]) * scale[k] + bias[k];
+                       to[i] = with_relu && value < T(0) ? T(0) : value;
+                     }
+                   });
+  };
+  if (relu)
+    run(std::true_type{});
+  else
+    run(std::false_type{});
 }
 
 template <class T>
 void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                            const InputGradient<T>& numbers, T* dx) {
+                            const InputGradient<T>& numbers, T* dx, const Affine<T>* relu) {
+  if (relu != nullptr) {
+    for_runs<T, 6>(view, per_image,
+                   {numbers.shift.data(), numbers.scale.data(), numbers.slope.data(), numbers.offset.data(),
+                    relu->scale.data(), relu->bias.data()},
+                   [dy, x, dx]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 6>& of) {
+                     const T* __restrict gradient = dy + begin;
+                     const T* __restrict from = x + begin;
+                     T* __restrict to = dx + begin;
+                     const T* __restrict shift = of[0];
+                     const T* __restrict scale = of[1];
+                     const T* __restrict slope = of[2];
+                     const T* __restrict offset = of[3];
+                     const T* __restrict relu_scale = of[4];
+                     const T* __restrict relu_bias = of[5];
+                     for (int64_t i = 0; i < n; ++i) {
+                       const int64_t k = each ? i : 0;
+                       const T d = from[i] - shift[k];
+                       const T given = gradient[i];
+                       const T g = d * relu_scale[k] + relu_bias[k] > T(0) ? given : T(0);
+                       to[i] = g * scale[k] - d * slope[k] - offset[k];
+                     }
+                   });
+    return;
+  }
   for_runs<T, 4>(view, per_image,
                  {numbers.shift.data(), numbers.scale.data(), numbers.slope.data(), numbers.offset.data()},
                  [dy, x, dx]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 4>& of) {
@@ -505,15 +569,15 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
 
 template Moments channel_moments(const ChannelView&, bool, const float*);
 template Moments channel_moments(const ChannelView&, bool, const double*);
-template void channel_affine(const ChannelView&, bool, const float*, const Affine<float>&, float*);
-template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, double*);
+template void channel_affine(const ChannelView&, bool, const float*, const Affine<float>&, bool, float*);
+template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, bool, double*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const float*, const float*,
-                                            const std::vector<float>&);
+                                            const std::vector<float>&, const Affine<float>*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const double*, const double*,
-                                            const std::vector<double>&);
+                                            const std::vector<double>&, const Affine<double>*);
 template void channel_input_gradient(const ChannelView&, bool, const float*, const float*,
-                                     const InputGradient<float>&, float*);
+                                     const InputGradient<float>&, float*, const Affine<float>*);
 template void channel_input_gradient(const ChannelView&, bool, const double*, const double*,
-                                     const InputGradient<double>&, double*);
+                                     const InputGradient<double>&, double*, const Affine<double>*);
 
 }  // namespace pleat::ops

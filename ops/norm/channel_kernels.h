@@ -31,8 +31,8 @@ inline void merge_moments(double& mean_a, double& m2_a, double n_a, double mean_
   m2_a += m2_b + delta * delta * n_a * part;
 }
 
-/// y = (x - shift) * scale + bias, numbers for each group. The shift is apart, so that x - mean loses
-/// nothing.
+/// y = (x - shift) * scale + bias, numbers for each group, or with `relu` max(0, that). The shift is apart,
+/// so that x - mean loses nothing.
 template <class T>
 struct Affine {
   explicit Affine(std::size_t groups) : shift(groups), scale(groups), bias(groups) {}
@@ -41,18 +41,20 @@ struct Affine {
   std::vector<T> bias;
 };
 template <class T>
-void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, T* y);
+void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, bool relu,
+                    T* y);
 
-/// For each group: the sums of dy and of dy * (x - shift).
+/// For each group: the sums of dy and of dy * (x - shift). Of a `relu` behind channel_affine its numbers, or
+/// null: dy counts where the result was above 0, which is worked out from x again.
 struct GradientSums {
   std::vector<double> dy;
   std::vector<double> dy_x;
 };
 template <class T>
 GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                                   const std::vector<T>& shift);
+                                   const std::vector<T>& shift, const Affine<T>* relu = nullptr);
 
-/// dx = dy * scale - (x - shift) * slope - offset, numbers for each group.
+/// dx = dy * scale - (x - shift) * slope - offset, numbers for each group; with `relu` as above.
 template <class T>
 struct InputGradient {
   explicit InputGradient(std::size_t groups) : shift(groups), scale(groups), slope(groups), offset(groups) {}
@@ -63,6 +65,6 @@ struct InputGradient {
 };
 template <class T>
 void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                            const InputGradient<T>& numbers, T* dx);
+                            const InputGradient<T>& numbers, T* dx, const Affine<T>* relu = nullptr);
 
 }  // namespace pleat::ops

@@ -29,8 +29,8 @@ const std::string& policy_wish(BatchNormPass pass) {
 }  // namespace
 
 std::span<const BatchNormImplementation* const> batch_norm_implementations() {
-  static const std::array<const BatchNormImplementation*, 3> all{
-      &grid_native_batch_norm(), &cpu_native_batch_norm(), &reference_batch_norm()};
+  static const std::array<const BatchNormImplementation*, 4> all{
+      &grid_native_batch_norm(), &cpu_native_batch_norm(), &cudnn_batch_norm(), &reference_batch_norm()};
   return all;
 }
 
@@ -40,7 +40,7 @@ const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNorm
   std::string able;
   std::string reason = "there is none of that name";
   for (const BatchNormImplementation* one : batch_norm_implementations()) {
-    const std::string why = one->unsupported(problem);
+    const std::string why = one->unsupported(problem, pass);
     if (why.empty() && (name.empty() || name == one->name())) return *one;
     if (why.empty() && able.find(one->name()) == std::string::npos)
       able += fmt::format("{}{}", able.empty() ? "" : ", ", one->name());

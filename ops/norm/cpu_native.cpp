@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "pleat/core/copy.h"
@@ -18,7 +19,7 @@ class Native final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "native"; }
 
-  std::string unsupported(const BatchNormProblem& problem) const override {
+  std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
     return problem.device.is_cpu() ? "" : "it runs on the CPU";
   }
 
@@ -38,6 +39,7 @@ class Native final : public BatchNormImplementation {
     const T* x = t.x.data<T>();
     double* mean = t.mean.data<double>();
     double* variance = t.variance.data<double>();
+    double* rstd = t.rstd.data<double>();
     const auto channels = static_cast<std::size_t>(problem.view.channels);
     if (problem.training) {
       const Moments moments = channel_moments(problem.view, false, x);
@@ -45,19 +47,28 @@ class Native final : public BatchNormImplementation {
       for (std::size_t c = 0; c < channels; ++c) {
         mean[c] = moments.mean[c];
         variance[c] = moments.m2[c] / n;
+        rstd[c] = 1 / std::sqrt(variance[c] + problem.eps);
       }
     }
-    const std::vector<double> weight = per_channel(t.weight, problem.view.channels, 1);
-    const std::vector<double> bias = per_channel(t.bias, problem.view.channels, 0);
-    Affine<T> numbers(channels);
-    for (std::size_t c = 0; c < channels; ++c) {
-      const double scale = weight[c] / std::sqrt(variance[c] + problem.eps);
-      numbers.shift[c] = static_cast<T>(mean[c]);
+    channel_affine(problem.view, false, x, affine<T>(problem, t.mean, t.rstd, t.weight, t.bias), problem.relu,
+                   t.y.data<T>());
+  }
+
+  template <class T>
+  static Affine<T> affine(const BatchNormProblem& problem, const Tensor& mean, const Tensor& rstd,
+                          const Tensor& weight, const Tensor& bias) {
+    const std::vector<double> factor = per_channel(weight, problem.view.channels, 1);
+    const std::vector<double> offset = per_channel(bias, problem.view.channels, 0);
+    Affine<T> numbers(factor.size());
+    for (std::size_t c = 0; c < factor.size(); ++c) {
+      const double exact = mean.data<double>()[c];
+      const double scale = factor[c] * rstd.data<double>()[c];
+      numbers.shift[c] = static_cast<T>(exact);
       numbers.scale[c] = static_cast<T>(scale);
       // The part of the mean that its rounding cuts off.
-      numbers.bias[c] = static_cast<T>(bias[c] + (static_cast<double>(numbers.shift[c]) - mean[c]) * scale);
+      numbers.bias[c] = static_cast<T>(offset[c] + (static_cast<double>(numbers.shift[c]) - exact) * scale);
     }
-    channel_affine(problem.view, false, x, numbers, t.y.data<T>());
+    return numbers;
   }
 
   /// With h = (x - mean) rstd and n values in a channel:
@@ -71,15 +82,20 @@ class Native final : public BatchNormImplementation {
     for (std::size_t c = 0; c < channels; ++c) numbers.shift[c] = static_cast<T>(mean[c]);
     const T* dy = t.dy.data<T>();
     const T* x = t.x.data<T>();
-    const GradientSums sums = channel_gradient_sums(problem.view, false, dy, x, numbers.shift);
+    std::optional<Affine<T>> relu;
+    if (problem.relu) relu = affine<T>(problem, t.mean, t.rstd, t.weight, t.bias);
+    const Affine<T>* open = relu ? &*relu : nullptr;
+    const GradientSums sums = channel_gradient_sums(problem.view, false, dy, x, numbers.shift, open);
     const std::vector<double> weight = per_channel(t.weight, problem.view.channels, 1);
     const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
+    const Tensor dbiases = empty({problem.view.channels}, {.dtype = float64});
+    const Tensor dweights = empty_like(dbiases);
     for (std::size_t c = 0; c < channels; ++c) {
       const double cut = static_cast<double>(numbers.shift[c]) - mean[c];
       const double dbias = sums.dy[c];
       const double dweight = (sums.dy_x[c] + cut * dbias) * rstd[c];
-      t.dbias.data<double>()[c] = dbias;
-      t.dweight.data<double>()[c] = dweight;
+      dbiases.data<double>()[c] = dbias;
+      dweights.data<double>()[c] = dweight;
       const double scale = weight[c] * rstd[c];
       numbers.scale[c] = static_cast<T>(scale);
       if (!problem.training) continue;
@@ -87,7 +103,9 @@ class Native final : public BatchNormImplementation {
       numbers.slope[c] = static_cast<T>(slope);
       numbers.offset[c] = static_cast<T>(scale * dbias / n + slope * cut);
     }
-    if (t.dx.defined()) channel_input_gradient(problem.view, false, dy, x, numbers, t.dx.data<T>());
+    copy_into(t.dbias, dbiases);
+    copy_into(t.dweight, dweights);
+    if (t.dx.defined()) channel_input_gradient(problem.view, false, dy, x, numbers, t.dx.data<T>(), open);
   }
 };
 

@@ -9,37 +9,40 @@
 namespace pleat::ops {
 
 /// What an implementation computes from, and where it writes to. x, dy, y and dx lie as the problem's view
-/// says; weight and bias may be undefined; mean, variance and rstd are [C] float64.
+/// says; weight and bias may be undefined; mean, variance and rstd are [C] float64 and dense.
 struct BatchNormForward {
   Tensor x, weight, bias;
-  Tensor mean, variance;  ///< written in training (the biased variance), else read
+  Tensor mean, variance, rstd;  ///< written in training (the biased variance), else read
   Tensor y;
 };
 struct BatchNormBackward {
   Tensor dy, x, weight;
+  Tensor bias;  ///< read with relu only
   Tensor mean, rstd;
   Tensor dx;              ///< undefined when it is not wanted
-  Tensor dweight, dbias;  ///< [C] float64
+  Tensor dweight, dbias;  ///< [C] of the parameters' type, dense
 };
+
+enum class BatchNormPass : unsigned char { forward, backward };
 
 /// One way to solve batch normalisations. It validates nothing, and knows of no other.
 class BatchNormImplementation {
  public:
   virtual ~BatchNormImplementation() = default;
   virtual std::string_view name() const = 0;
-  /// Why it cannot solve this problem; empty when it can.
-  virtual std::string unsupported(const BatchNormProblem& problem) const = 0;
+  /// Why it cannot do this pass of the problem; empty when it can.
+  virtual std::string unsupported(const BatchNormProblem& problem, BatchNormPass pass) const = 0;
   virtual void forward(const BatchNormProblem& problem, const BatchNormForward& tensors) const = 0;
   virtual void backward(const BatchNormProblem& problem, const BatchNormBackward& tensors) const = 0;
 };
 
 const BatchNormImplementation& cpu_native_batch_norm();
 const BatchNormImplementation& grid_native_batch_norm();  ///< "native" on CUDA
+const BatchNormImplementation& cudnn_batch_norm();        ///< batch_norm_cudnn.cpp, batch_norm_no_cudnn.cpp
 const BatchNormImplementation& reference_batch_norm();
 
 /// All there are, best first.
 std::span<const BatchNormImplementation* const> batch_norm_implementations();
-enum class BatchNormPass : unsigned char { forward, backward };
 
 /// The one with this name, or for an empty name the one that the BatchNormPolicy in force names for the pass,
 /// or else the first that supports the problem. Throws ValueError, listing those that can solve it, when the

@@ -14,6 +14,7 @@ BatchNormProblem problem_of(const Tensor& x, const BatchNormOptions& options) {
   problem.device = x.device();
   problem.training = options.training;
   problem.eps = options.eps;
+  problem.relu = options.relu;
   return problem;
 }
 
@@ -50,8 +51,9 @@ void check_running(const char* op, const Tensor& running_mean, const Tensor& run
 }  // namespace
 
 std::string BatchNormProblem::describe() const {
-  return fmt::format("{} [{}, {}, {}] {} {}{}", training ? "training" : "evaluation", view.images,
-                     view.channels, view.pixels, dtype, device, view.channels_last ? " channels_last" : "");
+  return fmt::format("{} [{}, {}, {}] {} {}{}{}", training ? "training" : "evaluation", view.images,
+                     view.channels, view.pixels, dtype, device, view.channels_last ? " channels_last" : "",
+                     relu ? " with relu" : "");
 }
 
 void check_per_channel(const char* op, const char* what, const Tensor& t, int64_t channels, DType dtype,
@@ -87,8 +89,8 @@ BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tenso
 }
 
 BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, const Tensor& x,
-                                             const Tensor& weight, const Tensor& mean, const Tensor& rstd,
-                                             const BatchNormOptions& options) {
+                                             const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                                             const Tensor& rstd, const BatchNormOptions& options) {
   check_input(op, x);
   check_options(op, options);
   const BatchNormProblem problem = problem_of(x, options);
@@ -99,6 +101,7 @@ BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, c
   check<DeviceError>(dy.device() == x.device(), "{}: the gradient must be on {} like the input, got {}", op,
                      x.device(), dy);
   check_per_channel(op, "weight", weight, problem.view.channels, x.dtype(), x.device());
+  check_per_channel(op, "bias", bias, problem.view.channels, x.dtype(), x.device());
   check_per_channel(op, "saved mean", mean, problem.view.channels, float64, x.device());
   check_per_channel(op, "saved rstd", rstd, problem.view.channels, float64, x.device());
   return problem;

@@ -14,6 +14,7 @@ struct BatchNormProblem {
   Device device;
   bool training = false;
   double eps = 1e-5;
+  bool relu = false;
 
   bool operator==(const BatchNormProblem&) const = default;
   /// "training [128, 16, 1024] float32 cpu channels_last".
@@ -27,8 +28,8 @@ BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tenso
 
 /// The problem of a call of batch_norm_backward, with its checks.
 BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, const Tensor& x,
-                                             const Tensor& weight, const Tensor& mean, const Tensor& rstd,
-                                             const BatchNormOptions& options);
+                                             const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                                             const Tensor& rstd, const BatchNormOptions& options);
 
 /// Checks of a parameter or statistic of every channel: rank 1, `channels` long, a type that goes with
 /// `dtype` (the same, or float32 beside a half type), the device. Undefined ones pass.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/reduce.h"
@@ -103,6 +104,14 @@ TEST_CASE("batch norm counts batches in training only", "[nn]") {
   norm(x);
   CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
   CHECK(norm.running_mean.to_vector() == mean);
+  nn::BatchNorm2d fused{{.num_features = 2, .relu = true}};
+  nn::BatchNorm2d plain{{.num_features = 2}};
+  const Tensor image = randn({3, 2, 4, 4});
+  for (const bool training : {true, false}) {
+    fused.train(training);
+    plain.train(training);
+    CHECK(fused(image).to_vector() == relu(plain(image)).to_vector());
+  }
   nn::BatchNorm2d cumulative{{.num_features = 2, .momentum = std::nullopt}};
   cumulative(x);
   const auto first = cumulative.running_mean.to_vector();
@@ -151,6 +160,7 @@ TEST_CASE("modules print their options", "[nn]") {
   CHECK(nn::MaxPool2d{{.kernel_size = 2}}.options_text() == "kernel_size=2");
   CHECK(nn::BatchNorm3d{{.num_features = 8}}.options_text() == "8");
   CHECK(nn::BatchNorm3d{{.num_features = 8}}.type_name() == "BatchNorm3d");
+  CHECK(nn::BatchNorm2d{{.num_features = 8, .relu = true}}.options_text() == "8, relu=true");
 }
 
 TEST_CASE("layer, group and instance norm hold and use their parameters", "[nn]") {

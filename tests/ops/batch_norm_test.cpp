@@ -10,6 +10,8 @@
 #include "pleat/core/error.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/norm/grid_batch_norm.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
@@ -33,12 +35,12 @@ struct Reference {
 
 /// The definition, in loops over row-major numbers.
 Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, const Numbers& bias,
-                    const Numbers* mean, const Numbers* variance, double eps) {
+                    const Numbers* mean, const Numbers* variance, double eps, bool relu = false) {
   const bool training = mean == nullptr;
   const auto images = static_cast<std::size_t>(x.size(0));
   const auto channels = static_cast<std::size_t>(x.size(1));
   const Numbers a = x.to_vector<double>();
-  const Numbers g = dy.to_vector<double>();
+  Numbers g = dy.to_vector<double>();
   const std::size_t pixels = a.size() / (images * channels);
   const auto n = static_cast<double>(images * pixels);
   Reference r{Numbers(a.size()), Numbers(channels), Numbers(channels),
@@ -58,6 +60,7 @@ Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, co
     for (const auto i : own) {
       const double h = (a[i] - r.mean[c]) * rstd;
       r.y[i] = h * weight[c] + bias[c];
+      if (relu && r.y[i] <= 0) r.y[i] = g[i] = 0;
       r.dbias[c] += g[i];
       r.dweight[c] += g[i] * h;
     }
@@ -84,8 +87,10 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
     for (const Shape& shape : shapes)
       for (const std::string layout : {"contiguous", "channels_last", "gaps"})
         for (const DType dtype : {float64, float32, float16, bfloat16})
-          for (const bool training : {true, false}) {
-            CAPTURE(implementation->name(), shape, layout, name(dtype), training);
+          for (const auto& [training, relu] :
+               {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
+            if (relu && layout == "gaps") continue;
+            CAPTURE(implementation->name(), shape, layout, name(dtype), training, relu);
             const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
             const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
             const DType parameters = dtype == bfloat16 ? float32 : dtype;
@@ -94,21 +99,27 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
             const Tensor bias = numbers(per_channel, parameters, 4);
             const Tensor mean = numbers(per_channel, parameters, 5);
             const Tensor var = ops::cast(full(per_channel, 0.75), parameters);
-            const BatchNormOptions options{
-                .training = training, .eps = 1e-3, .implementation = std::string(implementation->name())};
+            const BatchNormOptions options{.training = training,
+                                           .eps = 1e-3,
+                                           .relu = relu,
+                                           .implementation = std::string(implementation->name())};
+            const ops::BatchNormProblem problem =
+                ops::batch_norm_problem("batch_norm", x, weight, bias, mean, var, options);
+            if (!implementation->unsupported(problem, ops::BatchNormPass::forward).empty()) continue;
             const Numbers mean_before = mean.to_vector<double>();
             const Numbers var_before = var.to_vector<double>();
-            const Reference wanted =
-                reference(x, dy, weight.to_vector<double>(), bias.to_vector<double>(),
-                          training ? nullptr : &mean_before, training ? nullptr : &var_before, options.eps);
+            const Reference wanted = reference(x, dy, weight.to_vector<double>(), bias.to_vector<double>(),
+                                               training ? nullptr : &mean_before,
+                                               training ? nullptr : &var_before, options.eps, relu);
             const ops::BatchNormResult got = ops::batch_norm_forward(x, weight, bias, mean, var, options);
             const double tolerated = tolerance(dtype);
             CHECK(relative_error(got.y, wanted.y) < tolerated);
             CHECK(got.y.dtype() == dtype);
             if (layout != "gaps") CHECK(got.y.strides() == x.strides());
             CHECK(relative_error(got.mean, wanted.mean) < 1e-6);
+            if (!implementation->unsupported(problem, ops::BatchNormPass::backward).empty()) continue;
             const ops::BatchNormGrads grads =
-                ops::batch_norm_backward(dy, x, weight, got.mean, got.rstd, options);
+                ops::batch_norm_backward(dy, x, weight, bias, got.mean, got.rstd, options);
             CHECK(relative_error(grads.x, wanted.dx) < tolerated);
             CHECK(relative_error(grads.weight, wanted.dweight) < 10 * tolerated);
             CHECK(relative_error(grads.bias, wanted.dbias) < 10 * tolerated);
@@ -145,7 +156,8 @@ TEST_CASE("batch_norm: PyTorch's results, gradients and running statistics", "[b
         CHECK(relative_error(running_var, outputs["running_var"]) < 1e-12);
       }
       const Tensor dy = test::tensor_from(json["grad_output"]);
-      const auto back = ops::batch_norm_backward(dy, x, inputs["weight"], got.mean, got.rstd, options);
+      const auto back =
+          ops::batch_norm_backward(dy, x, inputs["weight"], inputs["bias"], got.mean, got.rstd, options);
       CHECK(relative_error(back.x, grads["x"]) < 1e-11);
       if (inputs["weight"].defined()) {
         CHECK(relative_error(back.weight, grads["weight"]) < 1e-11);
@@ -170,10 +182,35 @@ TEST_CASE("batch_norm: a mean of 10,000 costs float32 no more than the input's o
     const auto got = ops::batch_norm_forward(x, {}, {}, {}, {}, options);
     CHECK(relative_error(got.mean, wanted.mean) < 1e-9);
     CHECK(relative_error(got.y, wanted.y) < 1e-6);
-    const auto grads = ops::batch_norm_backward(dy, x, {}, got.mean, got.rstd, options);
+    const auto grads = ops::batch_norm_backward(dy, x, {}, {}, got.mean, got.rstd, options);
     CHECK(relative_error(grads.x, wanted.dx) < 1e-6);
     CHECK(relative_error(grads.weight, wanted.dweight) < 1e-4);
   }
+}
+
+TEST_CASE("batch_norm: the relu's gradient can be had by itself", "[batch_norm]") {
+  for (const std::string layout : {"contiguous", "channels_last"})
+    for (const DType dtype : {float64, float32, float16, bfloat16})
+      for (const Shape& shape : {Shape{3, 8, 4, 4}, Shape{2, 5, 3, 3}}) {
+        CAPTURE(layout, name(dtype), shape);
+        const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
+        const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
+        const Tensor weight = numbers({shape[1]}, dtype, 3), bias = numbers({shape[1]}, dtype, 4);
+        const BatchNormOptions options{.training = true, .relu = true};
+        const auto got = ops::batch_norm_forward(x, weight, bias, {}, {}, options);
+        const auto problem = ops::batch_norm_problem("batch_norm", x, weight, bias, {}, {}, options);
+        const Tensor open = ops::open_gradient(problem, {.dy = dy,
+                                                         .x = x,
+                                                         .weight = weight,
+                                                         .bias = bias,
+                                                         .mean = got.mean,
+                                                         .rstd = got.rstd,
+                                                         .dx = {},
+                                                         .dweight = {},
+                                                         .dbias = {}});
+        CHECK(open.to_vector() == ops::relu_backward(dy, got.y).to_vector());
+        CHECK(open.strides() == x.strides());
+      }
 }
 
 TEST_CASE("batch_norm: the same bits for any number of threads", "[batch_norm]") {
@@ -188,7 +225,7 @@ TEST_CASE("batch_norm: the same bits for any number of threads", "[batch_norm]")
         set_num_threads(threads);
         const BatchNormOptions options{.training = true};
         const auto got = ops::batch_norm_forward(x, {}, {}, {}, {}, options);
-        const auto grads = ops::batch_norm_backward(dy, x, {}, got.mean, got.rstd, options);
+        const auto grads = ops::batch_norm_backward(dy, x, {}, {}, got.mean, got.rstd, options);
         std::vector<float> all = got.y.to_vector();
         for (const Tensor& t : {grads.x, grads.weight, grads.bias})
           for (const float value : t.to_vector()) all.push_back(value);
@@ -223,7 +260,7 @@ TEST_CASE("batch_norm: running statistics follow momentum, or average all batche
     const auto got = ops::batch_norm_forward(zeros({0, 2, 3, 3}), {}, {}, mean, var, {.training = true});
     CHECK(got.y.shape() == Shape{0, 2, 3, 3});
     CHECK(mean.to_vector() == std::vector<float>{5, 6});
-    const auto grads = ops::batch_norm_backward(got.y, got.y, {}, got.mean, got.rstd, {.training = true});
+    const auto grads = ops::batch_norm_backward(got.y, got.y, {}, {}, got.mean, got.rstd, {.training = true});
     CHECK(grads.x.shape() == Shape{0, 2, 3, 3});
     CHECK(grads.bias.to_vector() == std::vector<float>{0, 0});
   }
@@ -270,6 +307,9 @@ TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_no
   CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .implementation = "magic"}),
                     Contains("implementation \"magic\" cannot do training [2, 3, 16] float32 cpu") &&
                         Contains("these can: native, reference"));
+  CHECK_THROWS_WITH(
+      run(x, {}, {}, {.training = true, .relu = true, .implementation = "cudnn"}),
+      Contains("implementation \"cudnn\" cannot do training [2, 3, 16] float32 cpu with relu: "));
   CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, {}, {}, {}), Contains("set .training = true"));
   CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, mean, {}, training), Contains("go together"));
   CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, ops::expand(ones({1}), {3}), var, training),
@@ -278,10 +318,13 @@ TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_no
   CHECK(var.to_vector() == std::vector<float>(3, 8));
 
   const auto got = ops::batch_norm_forward(x, {}, {}, {}, {}, training);
-  CHECK_THROWS_WITH(ops::batch_norm_backward(ones({2, 3, 4, 3}), x, {}, got.mean, got.rstd, training),
+  CHECK_THROWS_WITH(ops::batch_norm_backward(ones({2, 3, 4, 3}), x, {}, {}, got.mean, got.rstd, training),
                     Contains("the gradient must be [2, 3, 4, 4] like the input, got [2, 3, 4, 3]"));
-  CHECK_THROWS_WITH(ops::batch_norm_backward(x, x, {}, zeros({4}, {.dtype = float64}), got.rstd, training),
-                    Contains("saved mean must be [3]"));
+  CHECK_THROWS_WITH(
+      ops::batch_norm_backward(x, x, {}, {}, zeros({4}, {.dtype = float64}), got.rstd, training),
+      Contains("saved mean must be [3]"));
+  CHECK_THROWS_WITH(ops::batch_norm_backward(x, x, {}, ones({2}), got.mean, got.rstd, training),
+                    Contains("bias must be [3]"));
 }
 
 TEST_CASE("batch norm is done as the call says, else as the scope's policy says", "[batch_norm]") {
@@ -298,7 +341,8 @@ TEST_CASE("batch norm is done as the call says, else as the scope's policy says"
     const auto got = ops::batch_norm_forward(x, {}, {}, {}, {}, options);
     // Backward from numbers that do not depend on forward's implementation.
     const Tensor mean = zeros({3}, {.dtype = float64}), rstd = ones({3}, {.dtype = float64});
-    return Bits{got.y.to_vector(), ops::batch_norm_backward(dy, x, {}, mean, rstd, options).x.to_vector()};
+    return Bits{got.y.to_vector(),
+                ops::batch_norm_backward(dy, x, {}, {}, mean, rstd, options).x.to_vector()};
   };
   const Bits native = run({.training = true, .implementation = "native"});
   const Bits reference = run({.training = true, .implementation = "reference"});

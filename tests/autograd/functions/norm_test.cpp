@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/gradcheck.h"
@@ -37,11 +39,12 @@ TEST_CASE("batch_norm: gradients, and gradients of gradients", "[batch_norm]") {
   manual_seed(3);
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 2, 3}, Shape{2, 3, 2, 2}, Shape{2, 2, 1, 2, 2}})
     for (const Tensor& x : layouts(shape))
-      for (const bool training : {true, false}) {
-        CAPTURE(x.describe(), training);
+      for (const auto& [training, relu] :
+           {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
+        CAPTURE(x.describe(), training, relu);
         const Tensor weight = noise({shape[1]}), bias = noise({shape[1]});
         const Tensor mean = noise({shape[1]}), var = rand({shape[1]}, {.dtype = float64}) + 0.5;
-        const BatchNormOptions options{.training = training, .eps = 1e-2};
+        const BatchNormOptions options{.training = training, .eps = 1e-2, .relu = relu};
         const auto with = [&](const std::vector<Tensor>& t) {
           return batch_norm(t[0], t[1], t[2], mean.clone(), var.clone(), options);
         };
@@ -60,14 +63,40 @@ TEST_CASE("batch_norm: the recorded gradient is the fused one", "[batch_norm]") 
   const Tensor x = noise({3, 4, 5, 2});
   const Tensor weight = noise({4}), bias = noise({4});
   for (const Tensor& t : {x, weight, bias}) t.set_requires_grad();
-  for (const bool training : {true, false}) {
+  for (const auto& [training, relu] : {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
     const Tensor y = batch_norm(x, weight, bias, zeros({4}, {.dtype = float64}),
-                                ones({4}, {.dtype = float64}), {.training = training});
+                                ones({4}, {.dtype = float64}), {.training = training, .relu = relu});
     const Tensor dy = noise(x.shape());
     const Grads fused = grad({y}, {x, weight, bias}, {dy}, {.retain_graph = true});
     const Grads recorded = grad({y}, {x, weight, bias}, {dy}, {.create_graph = true});
     for (std::size_t i = 0; i < 3; ++i) CHECK(test::relative_error(recorded[i], fused[i]) < 1e-12);
   }
+}
+
+TEST_CASE("batch_norm: with relu it is relu(batch_norm(x)), gradients and all", "[batch_norm]") {
+  manual_seed(6);
+  for (const std::string& layout : test::layouts())
+    for (const std::string implementation : {"native", "reference"})
+      for (const DType dtype : {float64, float32, float16, bfloat16}) {
+        CAPTURE(layout, implementation, name(dtype));
+        const Tensor x = test::laid_out(test::numbers({3, 6, 5, 7}, dtype), layout);
+        const DType parameters = dtype == float64 ? float64 : float32;
+        const Tensor weight = test::numbers({6}, parameters, 2), bias = test::numbers({6}, parameters, 3);
+        const Tensor dy = test::numbers(x.shape(), dtype, 4);
+        for (const Tensor& t : {x, weight, bias}) t.set_requires_grad();
+        const BatchNormOptions apart{.training = true, .implementation = implementation};
+        BatchNormOptions together = apart;
+        together.relu = true;
+        const Tensor wanted = relu(batch_norm(x, weight, bias, {}, {}, apart));
+        const Tensor got = batch_norm(x, weight, bias, {}, {}, together);
+        CHECK(got.to_vector() == wanted.to_vector());
+        const Grads wanted_grads = grad({wanted}, {x, weight, bias}, {dy});
+        const Grads grads = grad({got}, {x, weight, bias}, {dy});
+        for (std::size_t i = 0; i < 3; ++i)
+          CHECK(test::relative_error(grads[i], wanted_grads[i]) < (dtype == float64   ? 1e-12
+                                                                   : dtype == float32 ? 1e-6
+                                                                                      : 2e-2));
+      }
 }
 
 TEST_CASE("batch_norm: gradients keep format and type", "[batch_norm]") {
