@@ -179,16 +179,14 @@ Tensor layer_norm(const Tensor& input, const Tensor& factors, const Tensor& shif
   const Tensor bias = autocast_to_float32(shifts);
   check_layer_norm(x, weight, bias, options.normalized_shape);
   const int64_t values = count(options.normalized_shape.get());
-  // A row is an image of one channel. Half types stay float32 until weight and bias are through.
-  const Tensor rows = reshape(x.to(compute_dtype(x.dtype())), {x.numel() / values, 1, values});
+  // A row is an image of one group, whose channels are single elements.
+  const Tensor rows = reshape(x, {x.numel() / values, values});
+  const auto flat = [&](const Tensor& t) { return t.defined() ? reshape(t, {values}) : t; };
+  const Tensor own_weight = flat(weight), own_bias = flat(bias);
   const GroupNormOptions groups{.num_groups = 1, .eps = options.eps};
-  Tensor y =
-      reshape(record_group_norm("layer_norm", ops::group_norm_forward(rows, {}, {}, groups, "layer_norm"),
-                                rows, {}, {}, groups),
-              x.shape());
-  if (weight.defined()) y = y * weight;
-  if (bias.defined()) y = y + bias;
-  return y.to(x.dtype());
+  const ops::GroupNormResult result =
+      ops::group_norm_forward(rows, own_weight, own_bias, groups, "layer_norm");
+  return reshape(record_group_norm("layer_norm", result, rows, own_weight, own_bias, groups), x.shape());
 }
 
 }  // namespace pleat

@@ -42,9 +42,11 @@ struct Parameter {
     dtype = t.dtype();
     step = t.strides()[0];
   }
-  PLEAT_HOST_DEVICE double operator[](int64_t i) const {
-    return data != nullptr ? load_as<double>(data, i * step, dtype) : otherwise;
+  template <class T>
+  PLEAT_HOST_DEVICE T as(int64_t i) const {
+    return data != nullptr ? load_as<T>(data, i * step, dtype) : static_cast<T>(otherwise);
   }
+  PLEAT_HOST_DEVICE double operator[](int64_t i) const { return as<double>(i); }
 };
 
 /// What a sweep's groups are normalised with. A group is a channel of the batch or of an image; `joined`

@@ -5,14 +5,18 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/grid.h"
 #include "pleat/ops/norm/channel_kernels.h"
+#include "pleat/ops/norm/grid_group_norm.h"
 #include "pleat/ops/norm/per_channel.h"
 #include "pleat/ops/norm/problem.h"
+#include "pleat/ops/norm/row_kernels.h"
+#include "pleat/ops/norm/running_statistics.h"
 
 namespace pleat::ops {
 namespace {
 
-/// Sizes of a problem; `dense` is x, in float32 or float64, as the kernels take it.
+/// Sizes of a problem on the CPU; `dense` is x, in float32 or float64, as the kernels take it.
 struct Groups {
   Tensor dense;
   ChannelView view;
@@ -21,6 +25,9 @@ struct Groups {
 
   int64_t count() const { return view.images * groups; }
   double values() const { return static_cast<double>(channels * view.pixels); }
+  /// Without spatial dimensions a channel of an image is a single element.
+  bool is_rows() const { return view.pixels == 1; }
+  RowView rows() const { return {view.images, view.channels, groups}; }
   /// The group of (n, c), which is number n * view.channels + c.
   std::size_t group_of(int64_t n, int64_t c) const {
     return static_cast<std::size_t>(n * groups + c / channels);
@@ -32,7 +39,6 @@ void check_arguments(const char* op, const Tensor& x, const Tensor& weight, cons
   check<ShapeError>(x.rank() >= 2, "{}: input must be [N, C] or [N, C, spatial...], got {}", op, x);
   check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
                     op, x);
-  check<DeviceError>(x.device().is_cpu(), "{}: this is Pleat built without CUDA, got {}", op, x);
   check<ValueError>(options.eps > 0 && std::isfinite(options.eps), "{}: eps must be above 0, got {}", op,
                     options.eps);
   check<ValueError>(options.num_groups >= 1, "{}: num_groups must be at least 1, got {}", op,
@@ -52,7 +58,7 @@ Groups groups_of(const Tensor& x, const GroupNormOptions& options) {
 
 template <class T>
 Moments group_moments(const Groups& of, const T* x) {
-  if (!of.view.channels_last) {
+  if (!of.view.channels_last || of.is_rows()) {
     // The channels of a group lie next to each other: one long plane.
     return channel_moments(ChannelView{of.count(), 1, of.channels * of.view.pixels, false}, true, x);
   }
@@ -68,6 +74,11 @@ Moments group_moments(const Groups& of, const T* x) {
 }
 
 template <class T>
+std::vector<T> numbers_as(const Tensor& t, int64_t channels, T otherwise) {
+  return t.defined() ? t.to_vector<T>() : std::vector<T>(static_cast<std::size_t>(channels), otherwise);
+}
+
+template <class T>
 void run_forward(const Groups& of, const Tensor& weight, const Tensor& bias, double eps,
                  const GroupNormResult& to) {
   const Moments moments = group_moments(of, of.dense.data<T>());
@@ -79,6 +90,10 @@ void run_forward(const Groups& of, const Tensor& weight, const Tensor& bias, dou
     variance[group] = moments.m2[group] / of.values();
     rstd[group] = 1 / std::sqrt(variance[group] + eps);
   }
+  if (of.is_rows())
+    return normalize_rows<T>(of.rows(), of.dense.data<T>(), mean, rstd,
+                             numbers_as<T>(weight, of.view.channels, 1).data(),
+                             numbers_as<T>(bias, of.view.channels, 0).data(), to.y.data<T>());
   const std::vector<double> scale = per_channel(weight, of.view.channels, 1);
   const std::vector<double> offset = per_channel(bias, of.view.channels, 0);
   Affine<T> numbers(static_cast<std::size_t>(of.view.images * of.view.channels));
@@ -102,6 +117,10 @@ void run_forward(const Groups& of, const Tensor& weight, const Tensor& bias, dou
 template <class T>
 void run_backward(const Groups& of, const Tensor& dy, const Tensor& weight, const double* mean,
                   const double* rstd, const Tensor& dx, double* dweight, double* dbias) {
+  if (of.is_rows())
+    return normalize_rows_backward<T>(of.rows(), dy.data<T>(), of.dense.data<T>(), mean, rstd,
+                                      numbers_as<T>(weight, of.view.channels, 1).data(),
+                                      dx.defined() ? dx.data<T>() : nullptr, dweight, dbias);
   const auto numbers_count = static_cast<std::size_t>(of.view.images * of.view.channels);
   InputGradient<T> numbers(numbers_count);
   std::size_t at = 0;
@@ -154,27 +173,10 @@ void check_instances(const Tensor& x, const Tensor& running_mean, const Tensor& 
                       "{}: running statistics are written to and must be dense, got {}", op, running);
 }
 
-/// r <- (1 - momentum) r + momentum * mean over images of statistic [N, C] * factor.
-void update_running(const Tensor& running, const Tensor& statistic, double momentum, double factor) {
-  const Tensor next = copy(cast(running, float64));
-  const int64_t images = statistic.size(0);
-  const int64_t channels = statistic.size(1);
-  for (int64_t c = 0; c < channels; ++c) {
-    double sum = 0;
-    for (int64_t n = 0; n < images; ++n) sum += statistic.data<double>()[n * channels + c];
-    double& r = next.data<double>()[c];
-    r += momentum * (sum * factor / static_cast<double>(images) - r);
-  }
-  copy_into(running, next);
-}
-
-}  // namespace
-
-GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                   const GroupNormOptions& options, const char* op) {
-  check_arguments(op, x, weight, bias, options);
+GroupNormResult forward_on_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                               const GroupNormOptions& options) {
   const Groups of = groups_of(x, options);
-  const TensorOptions statistics{.dtype = float64, .device = x.device()};
+  const TensorOptions statistics{.dtype = float64};
   const Shape shape{of.view.images, of.groups};
   GroupNormResult result{empty_like(of.dense), zeros(shape, statistics), zeros(shape, statistics),
                          zeros(shape, statistics)};
@@ -188,24 +190,12 @@ GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const 
   return result;
 }
 
-GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
-                                   const Tensor& mean, const Tensor& rstd, const GroupNormOptions& options,
-                                   bool need_input, const char* op) {
-  check_arguments(op, x, weight, {}, options);
-  const Shape groups{x.size(0), options.num_groups};
-  check<ShapeError>(dy.shape() == x.shape(), "{}: the gradient must be {} like the input, got {}", op,
-                    x.shape(), dy);
-  check<DTypeError>(dy.dtype() == x.dtype(), "{}: the gradient must be {} like the input, got {}", op,
-                    x.dtype(), dy);
-  for (const Tensor& saved : {mean, rstd}) {
-    check<ShapeError>(saved.shape() == groups && saved.is_contiguous(),
-                      "{}: saved statistics must be {}, got {}", op, groups, saved);
-    check<DTypeError>(saved.dtype() == float64, "{}: saved statistics must be float64, got {}", op, saved);
-  }
+GroupNormGrads backward_on_cpu(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                               const Tensor& rstd, const GroupNormOptions& options, bool need_input) {
   const Groups of = groups_of(x, options);
   const Tensor gradient = laid_out_as(cast(dy, of.dense.dtype()), of.dense);
   const Tensor dx = need_input ? empty_like(of.dense) : Tensor();
-  const Tensor dweight = zeros({x.size(1)}, {.dtype = float64, .device = x.device()});
+  const Tensor dweight = zeros({x.size(1)}, {.dtype = float64});
   const Tensor dbias = zeros_like(dweight);
   if (x.numel() > 0) {
     const auto run = [&]<class T>(Type<T>) {
@@ -221,6 +211,69 @@ GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tens
   return {need_input ? cast(dx, x.dtype()) : dx, cast(dweight, parameters), cast(dbias, parameters)};
 }
 
+GroupNormResult forward_on_grid(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                const GroupNormOptions& options, const char* op) {
+  const Tensor dense = channel_dense(x);
+  const TensorOptions statistics{.dtype = float64, .device = x.device()};
+  const Shape shape{x.size(0), options.num_groups};
+  if (x.numel() == 0)
+    return {empty_like(dense), zeros(shape, statistics), zeros(shape, statistics), zeros(shape, statistics)};
+  const GroupNormResult result{empty_like(dense), empty(shape, statistics), empty(shape, statistics),
+                               empty(shape, statistics)};
+  grid_group_norm(
+      {op, channel_view(dense), options.num_groups, dense, weight, bias, result.mean, result.rstd},
+      options.eps, result.variance, result.y);
+  return result;
+}
+
+GroupNormGrads backward_on_grid(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                const Tensor& rstd, const GroupNormOptions& options, bool need_input,
+                                const char* op) {
+  const Tensor dense = channel_dense(x);
+  const TensorOptions parameters{.dtype = weight.defined() ? weight.dtype() : compute_dtype(x.dtype()),
+                                 .device = x.device()};
+  const Shape shape{x.size(1)};
+  const bool is_empty = x.numel() == 0;
+  const GroupNormGrads grads{need_input ? empty_like(dense) : Tensor(),
+                             is_empty ? zeros(shape, parameters) : empty(shape, parameters),
+                             is_empty ? zeros(shape, parameters) : empty(shape, parameters)};
+  if (!is_empty)
+    grid_group_norm_backward({op, channel_view(dense), options.num_groups, dense, weight, {}, mean, rstd},
+                             laid_out_as(dy, dense), grads.x, grads.weight, grads.bias);
+  return grads;
+}
+
+}  // namespace
+
+GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                   const GroupNormOptions& options, const char* op) {
+  check_arguments(op, x, weight, bias, options);
+  return uses_grid(x.device()) ? forward_on_grid(x, weight, bias, options, op)
+                               : forward_on_cpu(x, weight, bias, options);
+}
+
+GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
+                                   const Tensor& mean, const Tensor& rstd, const GroupNormOptions& options,
+                                   bool need_input, const char* op) {
+  check_arguments(op, x, weight, {}, options);
+  const Shape groups{x.size(0), options.num_groups};
+  check<ShapeError>(dy.shape() == x.shape(), "{}: the gradient must be {} like the input, got {}", op,
+                    x.shape(), dy);
+  check<DTypeError>(dy.dtype() == x.dtype(), "{}: the gradient must be {} like the input, got {}", op,
+                    x.dtype(), dy);
+  check<DeviceError>(dy.device() == x.device(), "{}: the gradient must be on {} like the input, got {}", op,
+                     x.device(), dy);
+  for (const Tensor& saved : {mean, rstd}) {
+    check<ShapeError>(saved.shape() == groups && saved.is_contiguous(),
+                      "{}: saved statistics must be {}, got {}", op, groups, saved);
+    check<DeviceError>(saved.device() == x.device(), "{}: saved statistics must be on {}, got {}", op,
+                       x.device(), saved);
+    check<DTypeError>(saved.dtype() == float64, "{}: saved statistics must be float64, got {}", op, saved);
+  }
+  return uses_grid(x.device()) ? backward_on_grid(dy, x, weight, mean, rstd, options, need_input, op)
+                               : backward_on_cpu(dy, x, weight, mean, rstd, options, need_input);
+}
+
 GroupNormResult instance_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                       const Tensor& running_mean, const Tensor& running_var,
                                       const InstanceNormOptions& options) {
@@ -232,8 +285,8 @@ GroupNormResult instance_norm_forward(const Tensor& x, const Tensor& weight, con
   const GroupNormResult result = group_norm_forward(x, weight, bias, groups, "instance_norm");
   if (running_mean.defined() && x.numel() > 0) {
     const auto n = static_cast<double>(x.numel() / (x.size(0) * x.size(1)));
-    update_running(running_mean, result.mean, options.momentum, 1);
-    update_running(running_var, result.variance, options.momentum, n / (n - 1));
+    update_running_by_images(running_mean, running_var, result.mean, result.variance, options.momentum,
+                             n / (n - 1));
   }
   return result;
 }

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <list>
+#include <memory>
 #include <vector>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/grid.h"
 #include "pleat/ops/elementwise/grid_map.h"
 #include "pleat/ops/spatial/linear_map_functor.h"
@@ -37,6 +40,7 @@ class MapTables {
   }
 
   const SparseRowsView<W>& rows(std::size_t d) const { return rows_[d]; }
+  int64_t bytes() const { return memory_.numel() * static_cast<int64_t>(sizeof(int64_t)); }
 
  private:
   /// Appends numbers as S; where they start, in words.
@@ -54,11 +58,37 @@ class MapTables {
   SparseRowsView<W> rows_[3];
 };
 
+/// The tables of a map where they lie already, else new ones: building and copying them costs as much as a
+/// small image. Each thread keeps those that it used last, for the stream whose work reads them.
+template <class W>
+std::shared_ptr<const MapTables<W>> tables_of(const LinearMap& map, Device device) {
+  constexpr std::size_t most = 64;
+  constexpr int64_t most_bytes = int64_t{1} << 18;
+  struct Entry {
+    LinearMap map;
+    Device device;
+    void* stream;
+    std::shared_ptr<const MapTables<W>> tables;
+  };
+  thread_local std::list<Entry> entries;
+  void* const stream = device.is_cuda() ? cuda::current_stream(device).native() : nullptr;
+  for (auto entry = entries.begin(); entry != entries.end(); ++entry)
+    if (entry->device == device && entry->stream == stream && entry->map == map) {
+      entries.splice(entries.begin(), entries, entry);
+      return entries.front().tables;
+    }
+  auto tables = std::make_shared<const MapTables<W>>(map, device);
+  if (tables->bytes() > most_bytes) return tables;
+  entries.push_front({map, device, stream, tables});
+  if (entries.size() > most) entries.pop_back();
+  return tables;
+}
+
 template <class T, class Sum>
 void run(const char* op, const LinearMap& map, const Tensor& x, const Tensor& y, MemoryFormat format) {
-  const MapTables<Sum> tables(map, x.device());
+  const auto tables = tables_of<Sum>(map, x.device());
   grid_for(op, y.device(), y.numel(),
-           ApplyLinearMap<T, Sum>{{tables.rows(0), tables.rows(1), tables.rows(2)},
+           ApplyLinearMap<T, Sum>{{tables->rows(0), tables->rows(1), tables->rows(2)},
                                   PixelOrder(y, format),
                                   image_steps(x),
                                   NumberArray<T>(x),

@@ -22,6 +22,8 @@ struct SparseRows {
   std::vector<double> weight;
   std::vector<double> scale;
 
+  bool operator==(const SparseRows&) const = default;
+
   int64_t outputs() const { return static_cast<int64_t>(scale.size()); }
   void add_tap(int64_t input, double tap_weight) {
     index.push_back(input);
@@ -39,6 +41,7 @@ struct SparseRows {
 struct LinearMap {
   std::vector<SparseRows> dims;
 
+  bool operator==(const LinearMap&) const = default;
   LinearMap transposed() const;
 };
 

@@ -228,6 +228,18 @@ TEST_CASE("avg_pool: by the definition, in every layout and implementation", "[p
         std::vector<float>{5, 5});
 }
 
+TEST_CASE("avg_pool: more kinds of windows than are remembered, twice over", "[pool]") {
+  for (int round = 0; round < 2; ++round)
+    for (int64_t size = 4; size < 76; ++size) {
+      CAPTURE(round, size);
+      const Tensor x = test::numbers({1, 2, 3, size}, float32, static_cast<uint64_t>(size));
+      const AvgPoolOptions native{.kernel_size = {2, 3}, .stride = {1, 2}};
+      AvgPoolOptions reference = native;
+      reference.implementation = "reference";
+      CHECK(test::relative_error(ops::avg_pool(x, native), ops::avg_pool(x, reference)) < 1e-6);
+    }
+}
+
 TEST_CASE("adaptive pooling to one element is the mean and the maximum", "[pool]") {
   for (const std::string& layout : test::layouts()) {
     const Tensor x = laid_out(numbers({3, 17, 12, 11}, float32), layout);
