@@ -1,5 +1,6 @@
 # Installs the build, then configures, builds and runs the consumer beside this file against what was installed:
-#   cmake -DBUILD=<Pleat's build folder> -DWORK=<scratch folder> -DGENERATOR=... -DCXX=... -DCXX_FLAGS=... -P run.cmake
+#   cmake -DBUILD=<Pleat's build folder> -DWORK=<scratch folder> -DGENERATOR=... -DCXX=... -DCXX_FLAGS=... \
+#     -DPREFIX_PATH=<where else Pleat's build looked for packages> -P run.cmake
 cmake_minimum_required(VERSION 3.24)
 
 function(run)
@@ -30,7 +31,7 @@ endforeach()
 
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G ${GENERATOR}
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}"
-  -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+  "-DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX_PATH}")
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
 if(NOT output STREQUAL "[2., 4., 6.]\n")
