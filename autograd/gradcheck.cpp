@@ -39,14 +39,14 @@ std::vector<Tensor> fresh_leaves(const std::vector<Tensor>& inputs) {
   return leaves;
 }
 
-/// The element of a tensor of any layout.
-double& element(const Tensor& x, int64_t linear) {
-  int64_t at = 0;
+/// The element of a tensor of any layout and device, as a view.
+Tensor element(const Tensor& x, int64_t linear) {
+  int64_t at = x.offset();
   for (std::size_t d = x.shape().size(); d-- > 0;) {
     at += linear % x.shape()[d] * x.strides()[d];
     linear /= x.shape()[d];
   }
-  return x.data<double>()[at];
+  return x.as_strided({}, {}, at);
 }
 
 void check_input(const TensorFunction& function, const std::vector<Tensor>& inputs, std::size_t which,
@@ -55,13 +55,13 @@ void check_input(const TensorFunction& function, const std::vector<Tensor>& inpu
       gradient.defined() ? gradient.to_vector<double>()
                          : std::vector<double>(static_cast<std::size_t>(inputs[which].numel()), 0.0);
   for (int64_t i = 0; i < inputs[which].numel(); ++i) {
-    double& x = element(inputs[which], i);
-    const double before = x;
-    x = before + options.step;
+    const Tensor x = element(inputs[which], i);
+    const double before = x.item<double>();
+    ops::fill(x, before + options.step);
     const double above = weighted(function, inputs);
-    x = before - options.step;
+    ops::fill(x, before - options.step);
     const double below = weighted(function, inputs);
-    x = before;
+    ops::fill(x, before);
     const double numerical = (above - below) / (2 * options.step);
     const double tape = analytic[static_cast<std::size_t>(i)];
     const bool close = std::abs(tape - numerical) <= options.absolute + options.relative * std::abs(numerical);
