@@ -1,0 +1,162 @@
+#include "pleat/tests/device/agree.h"
+
+#include "pleat/autograd/backward.h"
+#include "pleat/autograd/gradcheck.h"
+#include "pleat/core/cuda.h"
+#include "pleat/core/error.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/layouts.h"
+#include "pleat/tests/relative_error.h"
+
+namespace pleat::test {
+namespace {
+
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case float64:
+      return 1e-12;
+    case float32:
+      return 1e-5;
+    case float16:
+      return 4.0 / 2048;
+    case bfloat16:
+      return 4.0 / 256;
+    default:
+      return 0;
+  }
+}
+
+/// The input in a type, where it is floating, on a device and in a layout.
+Tensor prepared(const Tensor& x, DType dtype, Device device, const std::string& layout) {
+  if (!x.defined()) return x;
+  const Tensor there = ops::to_device(is_floating(x.dtype()) ? ops::cast(x, dtype) : x, device);
+  return x.rank() > 2 ? laid_out(there, layout) : there;
+}
+
+/// What came of a call: results and gradients, or the words of an error.
+struct Outcome {
+  Tensors outputs;
+  Tensors gradients;  ///< of the floating inputs; undefined where an input has none
+  std::string error;
+};
+
+Outcome outcome(const Function& f, Tensors inputs, bool differentiable) {
+  Tensors leaves;
+  if (differentiable)
+    for (Tensor& x : inputs)
+      if (x.defined() && is_floating(x.dtype())) leaves.push_back(x = x.detach().set_requires_grad());
+  Outcome result;
+  try {
+    result.outputs = f(inputs).tensors();
+    if (!differentiable) return result;
+    Tensors ys, dys;
+    for (const Tensor& y : result.outputs)
+      if (y.requires_grad()) {
+        ys.push_back(y);
+        dys.push_back(ops::to_device(ops::cast(normal(y.shape(), 99), y.dtype()), y.device()));
+      }
+    result.gradients = grad(ys, leaves, dys, {.allow_unused = true});
+  } catch (const Error& error) {
+    result = {{}, {}, error.what()};
+  }
+  return result;
+}
+
+void check_same(const Tensor& got, const Tensor& wanted, double slack) {
+  REQUIRE(got.defined() == wanted.defined());
+  if (!got.defined()) return;
+  CHECK(got.dtype() == wanted.dtype());
+  CHECK(got.shape() == wanted.shape());
+  CHECK(relative_error(got, wanted) <= slack * tolerance(wanted.dtype()));
+}
+
+void compare(const Tensors& inputs, const Function& f, const AgreeOptions& options, DType dtype,
+             const std::string& layout) {
+  CAPTURE(name(dtype), layout);
+  const auto on = [&](Device device) {
+    Tensors there;
+    for (const Tensor& x : inputs) there.push_back(prepared(x, dtype, device, layout));
+    return outcome(f, there, options.differentiable);
+  };
+  const Outcome wanted = on(Device());
+  const OtherDevice other;
+  CAPTURE(other.name());
+  const Outcome got = on(other.device());
+  // The words name the tensors' device.
+  std::string words = got.error;
+  for (std::size_t at; (at = words.find("cuda:0")) != std::string::npos;) words.replace(at, 6, "cpu");
+  CHECK(words == wanted.error);
+  REQUIRE(got.outputs.size() == wanted.outputs.size());
+  for (std::size_t i = 0; i < got.outputs.size(); ++i) {
+    CAPTURE(i);
+    CHECK(got.outputs[i].device() == other.device());
+    check_same(got.outputs[i], wanted.outputs[i], options.slack);
+  }
+  REQUIRE(got.gradients.size() == wanted.gradients.size());
+  for (std::size_t i = 0; i < got.gradients.size(); ++i) {
+    INFO("gradient of floating input " << i);
+    check_same(got.gradients[i], wanted.gradients[i], options.slack);
+  }
+}
+
+void check_by_differences(const Tensors& inputs, const Function& f) {
+  const OtherDevice other;
+  CAPTURE(other.name());
+  Tensors there;
+  for (const Tensor& x : inputs) there.push_back(prepared(x, float64, other.device(), "contiguous"));
+  Tensors tracked = there;
+  for (Tensor& x : tracked)
+    if (x.defined() && is_floating(x.dtype())) x = x.detach().set_requires_grad();
+  const Tensors outputs = f(tracked).tensors();
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].requires_grad())
+      CHECK(gradcheck([&](const Tensors& x) { return f(x).tensors()[i]; }, there));
+}
+
+Tensor filled(const Shape& shape, uint64_t seed, const std::function<void(const Tensor&, Generator&)>& fill) {
+  Generator generator(seed);
+  const Tensor x = empty(shape, {.dtype = float64});
+  fill(x, generator);
+  return x;
+}
+
+}  // namespace
+
+OtherDevice::OtherDevice() {
+  if (cuda::device_count() > 0)
+    device_ = Device(DeviceType::cuda);
+  else
+    grid_.emplace();
+}
+
+void agrees(const Tensors& inputs, const Function& f, AgreeOptions options) {
+  for (const DType dtype : {float64, float32, float16, bfloat16})
+    compare(inputs, f, options, dtype, "contiguous");
+  for (const std::string& layout : layouts())
+    if (layout != "contiguous") compare(inputs, f, options, float32, layout);
+  if (options.differentiable) check_by_differences(inputs, f);
+}
+
+Tensor normal(const Shape& shape, uint64_t seed) {
+  return filled(shape, seed, [](const Tensor& x, Generator& g) { fill_normal_(x, 0, 1, g); });
+}
+
+Tensor uniform(const Shape& shape, double low, double high, uint64_t seed) {
+  return filled(shape, seed, [&](const Tensor& x, Generator& g) { fill_uniform_(x, low, high, g); });
+}
+
+Tensor integers(const Shape& shape, int64_t low, int64_t high, uint64_t seed) {
+  Generator generator(seed);
+  return randint(low, high, shape, generator);
+}
+
+Tensor constant(const Tensor& x, const Tensor& like) {
+  return ops::to_device(ops::cast(x, like.dtype()), like.device());
+}
+
+Tensor coins(const Shape& shape, uint64_t seed) {
+  Generator generator(seed);
+  return bernoulli(0.5, shape, Device(), generator);
+}
+
+}  // namespace pleat::test

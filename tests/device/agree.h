@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/grid.h"
+#include "pleat/core/random.h"
+#include "pleat/core/tensor.h"
+#include "pleat/ops/pool/pool.h"
+#include "pleat/ops/reduce/reduce.h"
+
+/// The same computation on the CPU and on another device: a GPU where there is one, else the CPU over a grid
+/// (core/grid.h), which shows all but the GPU itself.
+
+namespace pleat::test {
+
+/// While one lives, what is computed on `device()` is computed on the other device.
+class OtherDevice {
+ public:
+  OtherDevice();
+  Device device() const { return device_; }
+  /// For messages.
+  std::string name() const { return grid_ ? "cpu over a grid" : pleat::name(device_); }
+
+ private:
+  Device device_;
+  std::optional<ForceGrid> grid_;
+};
+
+using Tensors = std::vector<Tensor>;
+
+/// What a function under test gives: one tensor or several.
+class Outputs {
+ public:
+  Outputs(Tensor one) : tensors_{std::move(one)} {}
+  Outputs(Tensors several) : tensors_(std::move(several)) {}
+  Outputs(ValuesIndices pair) : tensors_{std::move(pair.values), std::move(pair.indices)} {}
+  Outputs(VarMean pair) : tensors_{std::move(pair.var), std::move(pair.mean)} {}
+  const Tensors& tensors() const { return tensors_; }
+
+ private:
+  Tensors tensors_;
+};
+
+using Function = std::function<Outputs(const Tensors&)>;
+
+struct AgreeOptions {
+  /// Whether gradients are compared and checked by differences.
+  bool differentiable = true;
+  /// How many times more than one rounding an element may differ: for functions that magnify roundings.
+  double slack = 1;
+};
+
+/// Checks that `f` gives the same on both devices, for inputs of each floating type and, in float32, of each
+/// layout: the values, and the gradients of all floating inputs; in float64 also that the gradients of the
+/// other device are those that differences give. Where the CPU throws, the other must throw the same words.
+///
+/// Each device is a few roundings off the exact value (sums are of some hundred elements at most and
+/// accumulated in float32 or wider), so that two differ, as vectors, by less than 1e-12 in float64 and 1e-5
+/// in float32; in the half types, where results and intermediate gradients are rounded, by less than four
+/// roundings: 2e-3 in float16, 1.6e-2 in bfloat16. Integers and truth values are equal.
+void agrees(const Tensors& inputs, const Function& f, AgreeOptions options = {});
+
+/// For functions without derivatives.
+inline void agrees_in_value(const Tensors& inputs, const Function& f) {
+  agrees(inputs, f, {.differentiable = false});
+}
+
+// Inputs, the same for the same arguments, in float64.
+
+/// Normally distributed.
+Tensor normal(const Shape& shape, uint64_t seed = 1);
+/// Uniform on [low, high).
+Tensor uniform(const Shape& shape, double low, double high, uint64_t seed = 1);
+/// int64, uniform on low ... high-1.
+Tensor integers(const Shape& shape, int64_t low, int64_t high, uint64_t seed = 1);
+/// `x`, which takes no part in differentiation, in the type and on the device of `like`.
+Tensor constant(const Tensor& x, const Tensor& like);
+/// bool, true with probability one half.
+Tensor coins(const Shape& shape, uint64_t seed = 1);
+
+}  // namespace pleat::test
