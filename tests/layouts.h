@@ -33,7 +33,8 @@ inline Tensor laid_out(const Tensor& x, const std::string& layout) {
   }
   Shape wide = x.shape();
   wide.back() *= 2;
-  const Tensor gaps = ops::slice(zeros(wide, {.dtype = x.dtype(), .device = x.device()}), -1, 0, wide.back(), 2);
+  const Tensor gaps =
+      ops::slice(zeros(wide, {.dtype = x.dtype(), .device = x.device()}), -1, 0, wide.back(), 2);
   ops::copy_into(gaps, x);
   return gaps;
 }

@@ -14,6 +14,7 @@
 #include "pleat/ops/conv/reduce.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/ops/conv_cases.h"
 
 using namespace pleat;
@@ -97,17 +98,25 @@ double relative_error(const std::vector<double>& a, const std::vector<double>& b
   return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
 }
 
-ops::ConvProblem problem_of(const ConvCase& c) {
-  const Tensor like = empty({}, {.dtype = float64});
+ops::ConvProblem problem_of(const ConvCase& c, Device device = {}, DType dtype = float64) {
+  const Tensor like = empty({}, {.dtype = dtype, .device = device});
   return ops::make_conv_problem("conv", static_cast<int>(c.input.size()) - 2, {"input", c.input, like},
                                 {"weight", c.weight, like}, c.options);
 }
 
+/// Whether an implementation can compute all passes of a case.
+bool can_compute(const ops::ConvImplementation& implementation, const ops::ConvProblem& problem) {
+  for (const auto pass :
+       {ops::ConvPass::forward, ops::ConvPass::backward_input, ops::ConvPass::backward_weight})
+    if (!implementation.unsupported(problem, pass).empty()) return false;
+  return true;
+}
+
 /// Those that can compute a case.
-std::vector<std::string> implementations_for(const ConvCase& c) {
+std::vector<std::string> implementations_for(const ConvCase& c, Device device = {}, DType dtype = float64) {
   std::vector<std::string> names;
   for (const ops::ConvImplementation* implementation : ops::all_conv_implementations())
-    if (implementation->unsupported(problem_of(c), ops::ConvPass::forward).empty() &&
+    if (can_compute(*implementation, problem_of(c, device, dtype)) &&
         std::find(names.begin(), names.end(), implementation->name()) == names.end())
       names.emplace_back(implementation->name());
   return names;
@@ -118,7 +127,7 @@ Tensor scattered(const Tensor& x) {
   Shape wide = x.shape();
   std::swap(wide.front(), wide.back());
   wide[0] *= 2;
-  const Tensor memory = zeros(wide, {.dtype = x.dtype()});
+  const Tensor memory = zeros(wide, {.dtype = x.dtype(), .device = x.device()});
   Strides strides = memory.strides();
   strides[0] *= 2;
   std::swap(strides.front(), strides.back());
@@ -131,24 +140,26 @@ Tensor integers(const Shape& shape, int64_t bound, DType dtype, Generator& gener
   return ops::cast(randint(-bound, bound + 1, shape, generator), dtype);
 }
 
-}  // namespace
-
-TEST_CASE("every convolution implementation agrees with the textbook, in every layout", "[conv]") {
-  Generator generator(7);
-  const auto cases = conv_cases();
-  REQUIRE(cases.size() >= 300);
-  for (const ConvCase& c : cases) {
-    INFO(c.name());
-    const ops::ConvProblem p = problem_of(c);
-    const Tensor x = randn(c.input, {.dtype = float64}, generator);
-    const Tensor w = randn(c.weight, {.dtype = float64}, generator);
-    const Tensor dy = randn(p.output_shape(), {.dtype = float64}, generator);
-    const Textbook expected = textbook(p, x, w, dy);
-    for (const std::string& implementation : implementations_for(c)) {
-      INFO(implementation);
-      const auto check_passes = [&](const Tensor& xs, const Tensor& ws, const Tensor& dys, double tolerance,
+/// All passes of all implementations that compute the case on the device, or of the one named, against the
+/// textbook, in every layout.
+void check_against_textbook(const ConvCase& c, Device device, const std::string& only, Generator& generator) {
+  INFO(c.name());
+  const ops::ConvProblem p = problem_of(c);
+  const Tensor x = randn(c.input, {.dtype = float64}, generator);
+  const Tensor w = randn(c.weight, {.dtype = float64}, generator);
+  const Tensor dy = randn(p.output_shape(), {.dtype = float64}, generator);
+  const Textbook expected = textbook(p, x, w, dy);
+  for (const DType dtype : {float64, float32}) {
+    const auto there = [&](const Tensor& t) { return ops::to_device(ops::cast(t, dtype), device); };
+    const auto last = [](const Tensor& t) { return ops::to_format(t, MemoryFormat::channels_last); };
+    const double tolerance = dtype == float64 ? 1e-12 : 1e-5;
+    const Tensor xs = there(x), ws = there(w), dys = there(dy);
+    for (const std::string& implementation : implementations_for(c, device, dtype)) {
+      if (!only.empty() && implementation != only) continue;
+      INFO(implementation << " " << name(dtype));
+      const auto check_passes = [&](const Tensor& in, const Tensor& weight, const Tensor& dout,
                                     std::optional<MemoryFormat> format = {}) {
-        const Passes got = run(c, xs, ws, {}, dys, implementation, format);
+        const Passes got = run(c, in, weight, {}, dout, implementation, format);
         CHECK(got.y.shape() == p.output_shape());
         if (format.has_value())
           for (const Tensor& result : {got.y, got.dx, got.dw}) CHECK(result.is_contiguous(*format));
@@ -156,16 +167,46 @@ TEST_CASE("every convolution implementation agrees with the textbook, in every l
         CHECK(relative_error(got.dx.to_vector<double>(), expected.dx) < tolerance);
         CHECK(relative_error(got.dw.to_vector<double>(), expected.dw) < tolerance);
       };
-      check_passes(x, w, dy, 1e-12);
-      check_passes(scattered(x), scattered(w), scattered(dy), 1e-12);
-      const auto last = MemoryFormat::channels_last;
-      check_passes(ops::to_format(x, last), ops::to_format(w, last), ops::to_format(dy, last), 1e-12);
-      check_passes(x, w, dy, 1e-12, MemoryFormat::contiguous);
-      check_passes(ops::to_format(x, last), w, scattered(dy), 1e-12, MemoryFormat::contiguous);
-      check_passes(x, w, dy, 1e-12, last);
-      check_passes(ops::cast(x, float32), ops::cast(w, float32), ops::cast(dy, float32), 1e-5);
+      check_passes(xs, ws, dys);
+      if (dtype == float32) continue;
+      check_passes(scattered(xs), scattered(ws), scattered(dys));
+      check_passes(last(xs), last(ws), last(dys));
+      check_passes(xs, ws, dys, MemoryFormat::contiguous);
+      check_passes(last(xs), ws, scattered(dys), MemoryFormat::contiguous);
+      check_passes(xs, ws, dys, MemoryFormat::channels_last);
     }
   }
+}
+
+/// The table's cases on a GPU, or every n-th of those beyond the hand-picked ones.
+void check_on_gpu(const std::string& implementation, std::size_t every) {
+  constexpr std::size_t picked = 28;
+  Generator generator(7);
+  const auto cases = conv_cases();
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (i < picked || i % every == 0)
+      check_against_textbook(cases[i], Device(DeviceType::cuda), implementation, generator);
+}
+
+}  // namespace
+
+TEST_CASE("every convolution implementation agrees with the textbook, in every layout", "[conv]") {
+  Generator generator(7);
+  const auto cases = conv_cases();
+  REQUIRE(cases.size() >= 300);
+  for (const ConvCase& c : cases) check_against_textbook(c, Device(), {}, generator);
+}
+
+TEST_CASE("cuda: every convolution implementation agrees with the textbook", "[conv][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  std::vector<std::string> names = ops::conv_implementations(Device(DeviceType::cuda));
+  std::erase(names, "cudnn");
+  for (const std::string& name : names) check_on_gpu(name, 1);
+}
+
+TEST_CASE("cuda: convolution through cuDNN agrees with the textbook", "[conv][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  check_on_gpu("cudnn", 5);  // each new problem takes cuDNN some time to plan
 }
 
 TEST_CASE("on small integers all implementations give the same bits, with any number of threads", "[conv]") {
