@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares a training step in Pleat with the same step in PyTorch: same network, batch and threads, in turns.
+"""Compares a training step in Pleat with the same step in PyTorch: same network, batch, threads and precision, in turns.
 
-    bench/compare_step.py [--program build/release/bench/train_step] [--model resnet20] [--rounds 15]
+    bench/compare_step.py [--program build/release/bench/train_step] [--model resnet20] [--device cpu|cuda]
 
 Needs PyTorch (Debian: python3-torch). Prints the median and the quartiles of both, in milliseconds, and their ratio.
 """
@@ -57,28 +57,40 @@ MODELS = {
 
 
 class TorchStep:
-    def __init__(self, model, batch, channels_last):
+    def __init__(self, model, batch, channels_last, device):
         torch.manual_seed(1)
-        self.net = MODELS[model]()
-        self.images = torch.randn(batch, 3, 32, 32)
+        self.device = device
+        self.net = MODELS[model]().to(device)
+        self.images = torch.randn(batch, 3, 32, 32, device=device)
         if channels_last:
             self.net = self.net.to(memory_format=torch.channels_last)
             self.images = self.images.contiguous(memory_format=torch.channels_last)
-        self.labels = torch.randint(10, (batch,))
+        self.labels = torch.randint(10, (batch,), device=device)
         self.sgd = torch.optim.SGD(self.net.parameters(), 0.1, momentum=0.9, weight_decay=5e-4, nesterov=True)
 
-    def __call__(self):
-        start = time.perf_counter()
+    def step(self):
         loss = F.cross_entropy(self.net(self.images), self.labels)
         self.sgd.zero_grad()
         loss.backward()
         self.sgd.step()
+
+    def __call__(self):
+        if self.device == "cuda":
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            self.step()
+            end.record()
+            end.synchronize()
+            return start.elapsed_time(end)
+        start = time.perf_counter()
+        self.step()
         return 1e3 * (time.perf_counter() - start)
 
 
 class PleatStep:
-    def __init__(self, program, model, batch, threads):
+    def __init__(self, program, model, batch, threads, device, tf32):
         command = [program, "--model", model, "--batch-size", str(batch), "--threads", str(threads)]
+        command += ["--device", device, "--precision", "high" if tf32 else "highest"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __call__(self):
@@ -94,13 +106,17 @@ def main():
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--tf32", action="store_true", help="allow TF32 on both sides (GPU)")
     args = parser.parse_args()
 
     torch.set_num_threads(args.threads)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.tf32
     peers = {
-        "pleat": PleatStep(args.program, args.model, args.batch_size, args.threads),
-        "torch": TorchStep(args.model, args.batch_size, False),
-        "torch channels_last": TorchStep(args.model, args.batch_size, True),
+        "pleat": PleatStep(args.program, args.model, args.batch_size, args.threads, args.device, args.tf32),
+        "torch": TorchStep(args.model, args.batch_size, False, args.device),
+        "torch channels_last": TorchStep(args.model, args.batch_size, True, args.device),
     }
     for step in peers.values():  # warm-up: first calls allocate and choose
         for _ in range(2):
@@ -109,7 +125,10 @@ def main():
     for _ in range(args.rounds):
         for name, step in peers.items():
             times[name].append(step())
-    print(f"{args.model}, batch {args.batch_size}, {args.threads} threads, PyTorch {torch.__version__}, {args.rounds} rounds in turns")
+    where = f"{args.threads} threads"
+    if args.device == "cuda":
+        where = f"{torch.cuda.get_device_name()}, TF32 {'on' if args.tf32 else 'off'}"
+    print(f"{args.model}, batch {args.batch_size}, {where}, PyTorch {torch.__version__}, {args.rounds} rounds in turns")
     pleat = statistics.median(times["pleat"])
     for name, values in times.items():
         low, median, high = statistics.quantiles(values, n=4)
