@@ -52,7 +52,7 @@ class Conv:
 
 def resnet18(batch):
     for c, k, size, r, s in RESNET18:
-        yield Conv(f"resnet18 {c}->{k} {size}x{size} {r}x{r}/{s}", (batch, c, size, size), (k, c, r, r), (s, s), (r // 2,) * 2)
+        yield Conv(f"{c}->{k} {size}x{size} {r}x{r}/{s}", (batch, c, size, size), (k, c, r, r), (s, s), (r // 2,) * 2)
 
 
 def conv_shapes(path):
@@ -180,33 +180,47 @@ class Comparison:
                 own.append(peer())
         return [statistics.median(own) for own in times]
 
-    def row(self, section, name, line, make_torch=None, note=lambda ms: ""):
-        """Prints a row and returns Pleat's milliseconds; None when Pleat could not do it."""
+    def figures(self, section, name, line, make_torch):
+        """Milliseconds of Pleat and of PyTorch (None without it); None when Pleat could not do it."""
         try:
             ours = self.pleat.prepare(line)
             theirs = make_torch() if self.torch and make_torch else None
             ms, *other = self.medians(ours, *([theirs] if theirs else []))
         except RuntimeError as error:
-            self.failures.append(f"{name}: {error}")
-            print(f"  {name:58} failed: {str(error).splitlines()[0][:150]}", flush=True)
+            self.failures.append(f"{name}: {str(error).splitlines()[0]}")
             return None
-        compared = ""
         if other:
-            ratio = other[0] / ms
-            self.ratios.setdefault(section, []).append((ratio, name))
-            compared = f"  torch {other[0]:9.4f} ms  {ratio:6.2f} x"
-        print(f"  {name:58} pleat {ms:9.4f} ms{compared}{note(ms)}", flush=True)
+            self.ratios.setdefault(section, []).append((other[0] / ms, name))
+        return ms, other[0] if other else None
+
+    def row(self, section, name, line, make_torch=None, note=lambda ms: ""):
+        """Prints a row and returns Pleat's milliseconds."""
+        found = self.figures(section, name, line, make_torch)
+        if found is None:
+            print(f"  {name:52} failed", flush=True)
+            return None
+        ms, other = found
+        compared = f"  torch {other:9.4f} ms  {other / ms:6.2f} x" if other else ""
+        print(f"  {name:52} pleat {ms:9.4f} ms{compared}{note(ms)}", flush=True)
         return ms
 
     def conv_rows(self, section, problems):
-        implementation = self.args.implementation
+        """A row for each problem, with all passes."""
+        print(f"  {section + ': Pleat in ms, x':36}" + "".join(f"{which:>22}" for which in PASSES))
         for done, c in enumerate(problems):
+            cells = []
             for which in PASSES:
                 if self.out_of_time():
                     print(f"  (the time was used up after {done} problems of this section)")
                     return
-                line = f"conv pass={which} implementation={implementation} tuned={int(self.args.tuned)} {c.words()}"
-                self.row(section, f"{c.name} {which}", line, lambda: self.torch.conv(c, which))
+                line = (f"conv pass={which} implementation={self.args.implementation} tuned={int(self.args.tuned)} "
+                        f"{c.words()}")
+                found = self.figures(section, f"{c.name} {which}", line, lambda: self.torch.conv(c, which))
+                if found is None:
+                    cells.append("failed")
+                else:
+                    cells.append(f"{found[0]:.4f}" + (f" {found[1] / found[0]:6.2f} x" if found[1] else ""))
+            print(f"  {c.name:36}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
 
     def unfold_rows(self):
         s = self.args.scale
@@ -276,7 +290,9 @@ class Comparison:
             print(f"{name}: {len(ratios)} rows, geometric mean {mean:.2f} x, worst {worst[0]:.2f} x ({worst[1]}), "
                   f"{sum(r >= 1 for r, _ in ratios)} at least as fast")
         if self.failures:
-            print(f"{len(self.failures)} rows failed")
+            print(f"{len(self.failures)} failed:")
+            for failure in self.failures[:20]:
+                print(f"  {failure[:200]}")
         return 1 if self.failures else 0
 
 
