@@ -71,16 +71,8 @@ ConvOptions conv_options(const Request& request) {
           .implementation = request.text("implementation")};
 }
 
-template <class Policy>
-Policy with_tuning(Policy policy, bool tuned) {
-  if constexpr (requires { policy.benchmark; }) policy.benchmark = tuned;
-  return policy;
-}
-
 /// With the tuner, where it is asked for: the fastest plan of the implementation, found when first used.
-ConvPolicyOptions conv_policy(const Request& request) {
-  return with_tuning(ConvPolicyOptions{}, request.text("tuned") == "1");
-}
+ConvPolicyOptions conv_policy(const Request& request) { return {.benchmark = request.text("tuned") == "1"}; }
 
 Work conv_work(const Request& request, Device device) {
   const ConvOptions options = conv_options(request);

@@ -7,6 +7,7 @@
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/autograd/functions/pool.h"
 #include "pleat/autograd/functions/unfold.h"
+#include "pleat/ops/conv/tune.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 
@@ -63,6 +64,30 @@ TEST_CASE("device: conv_transpose3d", "[device]") {
     return conv_transpose3d(t[0], t[1], t[2], {.stride = {1, 2, 1}});
   });
 }
+TEST_CASE("device: a tuned convolution", "[device]") {
+  const Shape input{2, 5, 9, 7};  // of no other test
+  const Tensors x{normal(input), normal({4, 5, 3, 3}, 2), normal({4}, 3)};
+  const auto on = [&](Device device) {
+    Tensors there;
+    for (const Tensor& t : x) there.push_back(ops::to_device(ops::cast(t, float32), device));
+    return there;
+  };
+  {
+    const OtherDevice other;
+    const Tensors there = on(other.device());
+    const auto timings =
+        ops::tune_conv(there[0], there[1], there[2], {.padding = 1}, {.warmups = 1, .samples = 2});
+    REQUIRE(timings.size() >= 3);  // of each pass
+    for (const ops::ConvTiming& timing : timings) {
+      INFO(describe(timing));
+      CHECK((timing.milliseconds > 0 || !timing.failure.empty()));
+    }
+  }
+  agrees(x, [](const Tensors& t) {
+    const ConvPolicy guard{{.benchmark = true}};
+    return conv2d(t[0], t[1], t[2], {.padding = 1});
+  });
+}
 TEST_CASE("device: a convolution that cannot be is refused in the same words", "[device]") {
   agrees_in_value({normal(image), normal({4, 2, 3, 3}, 2)},
                   [](const Tensors& t) { return conv2d(t[0], t[1], {.padding = 1}); });
@@ -107,7 +132,8 @@ TEST_CASE("device: batch_norm", "[device]") {
         const Tensor mean = constant(normal({3}, 4), t[1]);
         const Tensor variance = constant(uniform({3}, 0.5, 2, 5), t[1]);
         const Tensor y = batch_norm(t[0], t[1], t[2], mean, variance, {.training = training});
-        return Tensors{y, mean, variance};  // training changes the running statistics in place
+        const Tensor cut = batch_norm(t[0], t[1], t[2], mean, variance, {.training = training, .relu = true});
+        return Tensors{y, cut, mean, variance};  // training changes the running statistics in place
       });
     }
 }
