@@ -179,10 +179,10 @@ void backward(const GroupNormCall& call, const Tensor& gradient, const Tensor& r
   by_format<S>(groups, {dy, x, dx}, [&](auto width, auto across) {
     sweep_sums<across>(call.op, device, groups.sweep(width), 1, GradientSums<T, S, width>{dy, x, of, false},
                        FinishGradients<T>{of, each.data()});
-    merge_states<GradientState>(call.op, device, view.channels, view.images, view.channels,
+    merge_states<GradientState>(call.op, device, view.channels, view.images,
                                 ImageSums{view.channels, each.data()}, StoreParameters(dweight, dbias));
     if (dx == nullptr) return;
-    merge_states<GradientState>(call.op, device, groups.count(), groups.channels, 1,
+    merge_states<GradientState>(call.op, device, groups.count(), groups.channels,
                                 WeightedSums{of, each.data()}, StoreSums{of_groups.data()});
     sweep_map<across>(call.op, device, groups.sweep(width),
                       ApplyGradient<T, S, width>{dy, x, of, of_groups.data(),

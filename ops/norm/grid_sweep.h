@@ -251,9 +251,16 @@ struct MergeStates {
     const auto group_of = [&](int thread) { return b * teams.count() + teams.team_of(thread); };
     block.each([&](int thread) {
       own[thread] = State{};
-      if (group_of(thread) >= groups) return;
-      for (int64_t number = teams.lane_of(thread); number < count; number += teams.lanes())
-        own[thread].merge(source(group_of(thread), number));
+      const int64_t group = group_of(thread);
+      if (group >= groups) return;
+      const int64_t step = teams.lanes();
+      int64_t number = teams.lane_of(thread);
+      for (; number + (sweep_at_once - 1) * step < count; number += sweep_at_once * step) {
+        State several[sweep_at_once];
+        for (int k = 0; k < sweep_at_once; ++k) several[k] = source(group, number + k * step);
+        for (int k = 0; k < sweep_at_once; ++k) own[thread].merge(several[k]);
+      }
+      for (; number < count; number += step) own[thread].merge(source(group, number));
     });
     block.combine(own, teams, [](State& into, const State& other) { into.merge(other); });
     block.each([&](int thread) {
@@ -262,11 +269,13 @@ struct MergeStates {
   }
 };
 
-/// `beside`: how many groups' states lie side by side (see choose_teams).
+/// Teams are larger than those that read tensors: states are few and near, and merging one after the other
+/// would take longer than fetching them.
 template <class State, class Source, class Finish>
-void merge_states(const char* op, Device device, int64_t groups, int64_t count, int64_t beside,
-                  const Source& source, const Finish& finish) {
-  const Teams teams = choose_teams(count, beside);
+void merge_states(const char* op, Device device, int64_t groups, int64_t count, const Source& source,
+                  const Finish& finish) {
+  Teams teams;
+  while (teams.lanes() < block_threads && teams.lanes() < count) ++teams.log_lanes;
   grid_blocks(op, device, (groups + teams.count() - 1) / teams.count(),
               MergeStates<State, Source, Finish>{teams, groups, count, source, finish});
 }
@@ -290,7 +299,8 @@ template <bool across, class Op, class Finish>
 void sweep_sums(const char* name, Device device, Sweep sweep, int64_t joined, const Op& op,
                 const Finish& finish) {
   using State = typename Op::State;
-  constexpr int64_t enough_blocks = 1024;
+  // Several times what a large GPU holds, so that few wait for the last.
+  constexpr int64_t enough_blocks = 4096;
   constexpr int64_t least = 16;
   sweep.share(least, enough_blocks);
   SweepSums<Op, across, Finish> sums{op, sweep, finish, nullptr};
@@ -300,7 +310,7 @@ void sweep_sums(const char* name, Device device, Sweep sweep, int64_t joined, co
       empty({sweep.parts, fine, static_cast<int64_t>(sizeof(State))}, {.dtype = uint8, .device = device});
   sums.states = reinterpret_cast<State*>(memory.raw());
   grid_blocks(name, device, sweep.blocks(), sums);
-  merge_states<State>(name, device, fine / joined, sweep.parts * joined, joined == 1 ? fine : 1,
+  merge_states<State>(name, device, fine / joined, sweep.parts * joined,
                       PartStates<State>{sums.states, fine, FastDivider(joined)}, finish);
 }
 
