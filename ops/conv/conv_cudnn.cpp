@@ -104,7 +104,7 @@ class CudnnConv : public ConvImplementation {
   }
   std::vector<std::string> plans(const ConvProblem& problem, ConvPass pass) const override {
     const cuda::DeviceGuard guard(problem.device);
-    return cudnn_plan_names(key_of(problem, pass), cuda::dnn_handle(problem.device));
+    return cudnn_plan_names(key_of(problem, pass), cudnn_target(cuda::dnn_handle(problem.device)));
   }
   std::shared_ptr<const ConvImplementation> with_plan(const std::string& plan) const override {
     return std::make_shared<CudnnConv>(plan);

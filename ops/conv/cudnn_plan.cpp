@@ -145,7 +145,8 @@ struct Graph {
 };
 
 /// The graph of a form, or nothing when cuDNN has none like it; `why` is then set.
-std::optional<Graph> make_graph(const Form& form, ConvPass pass, cudnnHandle_t handle, std::string& why) {
+std::optional<Graph> make_graph(const Form& form, ConvPass pass, const CudnnTarget& target,
+                                std::string& why) {
   const ConvProblem& p = form.problem;
   const cudnnDataType_t type = data_type(p.dtype);
   const Extent y_extent = images(form, p.out_channels, p.output);
@@ -180,7 +181,7 @@ std::optional<Graph> make_graph(const Form& form, ConvPass pass, cudnnHandle_t h
   }
   for (CudnnDescriptor* part : {&x, &w, &y, &sums, &bias, &conv, &operation})
     graph.parts.push_back(std::move(*part));
-  graph.descriptor.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  target.graph(graph.descriptor);
   graph.descriptor.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                        static_cast<int64_t>(operations.size()), operations.data());
   if (const cudnnStatus_t status = graph.descriptor.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
@@ -243,18 +244,19 @@ std::string name_of(const Form& form, const CudnnDescriptor& config, const Cudnn
 
 /// Makes the plans of a key (one alone when it names it) in cuDNN's order until `take(plan)` is true. Returns
 /// why there was none, in cuDNN's words, for messages.
-std::string for_each_plan(const CudnnKey& key, cudnnHandle_t handle,
+std::string for_each_plan(const CudnnKey& key, const CudnnTarget& target,
                           const std::function<bool(CudnnPlan&&)>& take) {
   constexpr int64_t most = 64;
   std::string why;
   std::vector<Graph> graphs;
   for (const Form& form : forms_of(key))
-    if (auto graph = make_graph(form, key.pass, handle, why)) graphs.push_back(std::move(*graph));
+    if (auto graph = make_graph(form, key.pass, target, why)) graphs.push_back(std::move(*graph));
   // The fallback engines of the best form come after the good ones of all.
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (const Graph& graph : graphs) {
       CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
       heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.descriptor);
+      target.heuristics(heuristics);
       heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
       if (const cudnnStatus_t status = heuristics.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
         why = cudnnGetErrorString(status);
@@ -268,7 +270,7 @@ std::string for_each_plan(const CudnnKey& key, cudnnHandle_t handle,
         if (!key.plan.empty() && name != key.plan) continue;
         CudnnPlan plan{CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), std::move(name), 0,
                        graph.form.fuses_bias};
-        plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+        target.plan(plan.descriptor);
         plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
         if (const cudnnStatus_t status = plan.descriptor.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
           why = cudnnGetErrorString(status);
@@ -287,7 +289,7 @@ std::string for_each_plan(const CudnnKey& key, cudnnHandle_t handle,
 
 CudnnPlan find_plan(const CudnnKey& key, cudnnHandle_t handle) {
   std::optional<CudnnPlan> found;
-  const std::string why = for_each_plan(key, handle, [&](CudnnPlan&& plan) {
+  const std::string why = for_each_plan(key, cudnn_target(handle), [&](CudnnPlan&& plan) {
     found.emplace(std::move(plan));
     return true;
   });
@@ -328,9 +330,18 @@ CudnnPlan& cudnn_plan(const CudnnKey& key, cudnnHandle_t handle) {
   return plans.front().plan;
 }
 
-std::vector<std::string> cudnn_plan_names(const CudnnKey& key, cudnnHandle_t handle) {
+CudnnTarget cudnn_target(cudnnHandle_t handle) {
+  const auto set = [handle](cudnnBackendAttributeName_t name) {
+    return
+        [handle, name](CudnnDescriptor& descriptor) { descriptor.set(name, CUDNN_TYPE_HANDLE, 1, &handle); };
+  };
+  return {set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE), [](CudnnDescriptor&) {},
+          set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE)};
+}
+
+std::vector<std::string> cudnn_plan_names(const CudnnKey& key, const CudnnTarget& target) {
   std::vector<std::string> names;
-  for_each_plan(key, handle, [&](CudnnPlan&& plan) {
+  for_each_plan(key, target, [&](CudnnPlan&& plan) {
     if (std::find(names.begin(), names.end(), plan.name) == names.end()) names.push_back(plan.name);
     return false;
   });

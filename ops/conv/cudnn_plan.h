@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,16 @@ constexpr int64_t cudnn_output_id = 'y';
 /// thread's. The last 1,024 are kept. Throws DeviceError when there is none.
 CudnnPlan& cudnn_plan(const CudnnKey& key, cudnnHandle_t handle);
 
-/// Names of all plans that a key without a name can have, cuDNN's own choice first.
-std::vector<std::string> cudnn_plan_names(const CudnnKey& key, cudnnHandle_t handle);
+/// What plans are made for, as it is told to graphs, heuristics and plans: the thread's handle, or for a test
+/// the description of a GPU that is not there.
+struct CudnnTarget {
+  std::function<void(CudnnDescriptor&)> graph, heuristics, plan;
+};
+CudnnTarget cudnn_target(cudnnHandle_t handle);
+
+/// Names of all plans that a key without a name can have, cuDNN's own choice first; of one with a name that
+/// plan's, if it exists.
+std::vector<std::string> cudnn_plan_names(const CudnnKey& key, const CudnnTarget& target);
 
 /// Whether a problem has three dimensions for cuDNN.
 bool has_depth(const ConvProblem& problem);
