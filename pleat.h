@@ -101,6 +101,7 @@
 #include "pleat/ops/elementwise/logic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/image/image.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/sort.h"
 #include "pleat/ops/interpolate/interpolate.h"

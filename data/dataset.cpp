@@ -1,49 +1,51 @@
 #include "pleat/data/dataset.h"
 
-#include <cstring>
-
 #include "pleat/core/copy.h"
-#include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/index/index.h"
 
 namespace pleat::data {
 namespace {
 
-/// Rows of a row-major tensor, copied.
-Tensor take_rows(const Tensor& from, std::span<const int64_t> indices) {
-  Shape shape = from.shape();
-  const int64_t rows = shape[0];
-  shape[0] = static_cast<int64_t>(indices.size());
-  const Tensor to = empty(shape, {.dtype = from.dtype()});
-  const int64_t bytes = rows == 0 ? 0 : from.numel() / rows * size_of(from.dtype());
-  std::byte* out = to.raw();
-  for (const int64_t index : indices) {
-    check<IndexError>(index >= 0 && index < rows, "dataset: sample {} of {} asked for", index, rows);
-    std::memcpy(out, from.raw() + index * bytes, static_cast<std::size_t>(bytes));
-    out += bytes;
-  }
-  return to;
-}
-
-Tensor on_cpu(const char* what, const Tensor& tensor) {
+Tensor samples(const char* what, const Tensor& tensor) {
   check<ShapeError>(tensor.rank() >= 1, "TensorDataset: {} need a first dimension of samples, got {}", what,
                     tensor.describe());
-  check<DeviceError>(tensor.device().is_cpu(), "TensorDataset: {} must be on the CPU, got {}", what,
-                     tensor.describe());
   return ops::to_format(tensor.detach(), MemoryFormat::contiguous);
+}
+
+double bytes_of(const Tensor& t) {
+  return t.defined() ? static_cast<double>(t.numel()) * static_cast<double>(size_of(t.dtype())) : 0;
 }
 
 }  // namespace
 
-TensorDataset::TensorDataset(Tensor inputs, Tensor targets) : inputs_(on_cpu("inputs", inputs)) {
+TensorDataset::TensorDataset(Tensor inputs, Tensor targets) : inputs_(samples("inputs", inputs)) {
   if (!targets.defined()) return;
-  targets_ = on_cpu("targets", targets);
+  targets_ = samples("targets", targets);
   check<ShapeError>(inputs_.size(0) == targets_.size(0), "TensorDataset: {} inputs, but {} targets",
                     inputs_.size(0), targets_.size(0));
+  check<DeviceError>(inputs_.device() == targets_.device(),
+                     "TensorDataset: inputs and targets must be on one device, got {} and {}",
+                     inputs_.device(), targets_.device());
 }
 
 Batch TensorDataset::get(std::span<const int64_t> indices) const {
-  return {take_rows(inputs_, indices), targets_.defined() ? take_rows(targets_, indices) : Tensor()};
+  for (const int64_t index : indices)
+    check<IndexError>(index >= 0 && index < size(), "dataset: sample {} of {} asked for", index, size());
+  return {ops::take_rows(inputs_, indices),
+          targets_.defined() ? ops::take_rows(targets_, indices) : Tensor()};
+}
+
+TensorDataset TensorDataset::to(Device device) const {
+  return TensorDataset(ops::to_device(inputs_, device),
+                       targets_.defined() ? ops::to_device(targets_, device) : Tensor());
+}
+
+bool TensorDataset::fits(Device device, double share) const {
+  if (device == inputs_.device() || device.is_cpu()) return true;
+  return bytes_of(inputs_) + bytes_of(targets_) <=
+         share * static_cast<double>(cuda::memory_info(device).free);
 }
 
 }  // namespace pleat::data

@@ -23,16 +23,26 @@ class Dataset {
   /// The samples of these indices, in this order, in tensors of their own.
   /// Throws IndexError for an index outside [0, size).
   virtual Batch get(std::span<const int64_t> indices) const = 0;
+  /// Where the samples are.
+  virtual Device device() const { return {}; }
 };
 
-/// Samples that lie in memory: inputs [N, ...] and targets [N, ...] (or undefined).
+/// Samples that lie in memory, of the host or of a GPU: inputs [N, ...] and targets [N, ...] (or undefined).
 class TensorDataset : public Dataset {
  public:
-  /// Throws ShapeError when the first dimensions differ or there is none, DeviceError unless on the CPU.
+  /// Throws ShapeError when the first dimensions differ or there is none, DeviceError when inputs and targets
+  /// are on two devices.
   explicit TensorDataset(Tensor inputs, Tensor targets = {});
 
   int64_t size() const override { return inputs_.size(0); }
   Batch get(std::span<const int64_t> indices) const override;
+  Device device() const override { return inputs_.device(); }
+
+  /// The same samples on a device: batches are then picked out there, and the host only says which.
+  TensorDataset to(Device device) const;
+  /// Whether all samples take at most `share` of the memory that is free on the device. Always on the CPU,
+  /// where they are already or go by a copy of the same size.
+  bool fits(Device device, double share = 0.5) const;
 
   const Tensor& inputs() const { return inputs_; }
   const Tensor& targets() const { return targets_; }

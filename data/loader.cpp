@@ -8,8 +8,10 @@
 #include <numeric>
 #include <thread>
 
+#include "pleat/core/copy.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/pinned_memory.h"
 #include "pleat/core/random.h"
 
 namespace pleat::data {
@@ -37,7 +39,8 @@ class DataLoader::Run {
         epoch_(epoch),
         batches_(batches),
         order_(sample_order(dataset.size(), options, epoch)) {
-    for (int i = 0; i < options.workers; ++i)
+    const int workers = dataset.device().is_cpu() ? options.workers : 0;
+    for (int i = 0; i < workers; ++i)
       workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   }
 
@@ -63,6 +66,8 @@ class DataLoader::Run {
       if (result.error) std::rethrow_exception(result.error);
       batch = std::move(result.batch);
     }
+    for (Tensor* t : {&batch.inputs, &batch.targets})
+      if (t->defined()) *t = ops::to_device(*t, options_.device, {.non_blocking = true});
     const std::lock_guard lock(mutex_);
     ++consumed_;
     room_.notify_all();
@@ -81,6 +86,9 @@ class DataLoader::Run {
     const std::span<const int64_t> indices(order_.data() + first, size);
     Batch batch = dataset_.get(indices);
     apply(options_.transforms, batch, options_.seed, epoch_, indices);
+    if (options_.device.is_cuda())
+      for (Tensor* t : {&batch.inputs, &batch.targets})
+        if (t->defined() && t->device().is_cpu()) *t = cuda::pin_memory(*t);
     return batch;
   }
 

@@ -18,12 +18,16 @@ struct LoaderOptions {
   int workers = 1;         ///< threads that make batches ahead; 0 makes them in the loop itself
   int64_t prefetch = 2;    ///< batches ahead for each worker
   std::vector<Transform> transforms = {};
+  /// Where batches are wanted. Those of a data set that is there already never leave it; others are copied
+  /// through pinned memory, while the host goes on.
+  Device device = {};
 };
 
 /// Batches of a data set, epoch after epoch: `for (const Batch& batch : loader) ...`. Each loop is the next
 /// epoch, in another order when shuffled. Order and contents depend on (seed, epoch) and not on the number of
-/// workers. An exception of data set or transform is thrown to the loop, at its batch. Leaving the loop early
-/// stops the workers.
+/// workers, nor on the device. Batches of a data set on a GPU are made by the loop itself, in its stream:
+/// that only queues work, which is no work for a worker. An exception of data set or transform is thrown to
+/// the loop, at its batch. Leaving the loop early stops the workers.
 class DataLoader {
  public:
   /// Keeps a reference: the data set must live as long. Throws ValueError for options that make no sense.

@@ -2,93 +2,53 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
+#include <utility>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/philox.h"
+#include "pleat/ops/image/image.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/shape/view.h"
 
 namespace pleat::data {
 namespace {
 
-/// Images of a batch as planes of rows.
-struct Planes {
-  int64_t images, channels, height, width;
+void check_images(const char* op, const Tensor& x) {
+  check<ShapeError>(x.rank() == 4, "{}: needs images [B, C, H, W], got {}", op, x.describe());
+  check<DTypeError>(x.dtype() == uint8 || x.dtype() == float32, "{}: needs uint8 or float32 images, got {}",
+                    op, x.describe());
+}
 
-  Planes(const char* op, const Tensor& x) {
-    check<ShapeError>(x.rank() == 4, "{}: needs images [B, C, H, W], got {}", op, x.describe());
-    images = x.size(0);
-    channels = x.size(1);
-    height = x.size(2);
-    width = x.size(3);
-  }
-  int64_t plane() const { return height * width; }
-  int64_t image() const { return channels * plane(); }
-};
-
-/// The inputs in row-major order, ready to be written to: a data set gives every batch tensors of its own.
-Tensor plain(const Tensor& x) { return ops::to_format(x, MemoryFormat::contiguous); }
-
-Tensor float_inputs(const char* op, const Batch& batch) {
-  check<DTypeError>(batch.inputs.dtype() == float32,
+void check_float_images(const char* op, const Tensor& x) {
+  check<DTypeError>(x.dtype() == float32,
                     "{}: needs float32 images (put to_float or normalize before it), got {}", op,
-                    batch.inputs.describe());
-  return plain(batch.inputs);
+                    x.describe());
 }
 
 void check_probability(const char* op, double p) {
   check<ValueError>(p >= 0 && p <= 1, "{}: the probability must be in [0, 1], got {}", op, p);
 }
 
-/// Where row or column i of a moved image comes from; -1 outside.
-int64_t source(int64_t i, int64_t size, bool reflect) {
-  if (i >= 0 && i < size) return i;
-  if (!reflect) return -1;
-  return i < 0 ? -i : 2 * (size - 1) - i;
-}
-
-template <class T>
-void move_image(const Planes& p, const T* from, T* to, int64_t down, int64_t right, bool reflect) {
-  for (int64_t c = 0; c < p.channels; ++c)
-    for (int64_t h = 0; h < p.height; ++h) {
-      T* row = to + (c * p.height + h) * p.width;
-      const int64_t sh = source(h + down, p.height, reflect);
-      for (int64_t w = 0; w < p.width; ++w) {
-        const int64_t sw = source(w + right, p.width, reflect);
-        row[w] = sh < 0 || sw < 0 ? T(0) : from[(c * p.height + sh) * p.width + sw];
-      }
-    }
-}
-
+/// A value for each image of the batch.
 template <class F>
-void with_pixels(const char* op, const Tensor& x, F f) {
-  if (x.dtype() == uint8) return f(Type<uint8_t>{});
-  if (x.dtype() == float32) return f(Type<float>{});
-  fail<DTypeError>("{}: needs uint8 or float32 images, got {}", op, x.describe());
+auto for_images(const Batch& batch, const F& f) {
+  std::vector<decltype(f(int64_t{0}))> values;
+  for (int64_t i = 0; i < batch.size(); ++i) values.push_back(f(i));
+  return values;
 }
 
 Transform flip(const char* op, double p, bool vertical) {
   check_probability(op, p);
   return [=](Batch& batch, const SampleRandom& random) {
-    const Planes planes(op, batch.inputs);
-    const Tensor x = plain(batch.inputs);
-    with_pixels(op, x, [&]<class T>(Type<T>) {
-      for (int64_t i = 0; i < planes.images; ++i) {
-        if (random.uniform(i) >= p) continue;
-        T* image = x.data<T>() + i * planes.image();
-        for (int64_t c = 0; c < planes.channels; ++c, image += planes.plane()) {
-          if (vertical)
-            for (int64_t h = 0; h < planes.height / 2; ++h)
-              std::swap_ranges(image + h * planes.width, image + (h + 1) * planes.width,
-                               image + (planes.height - 1 - h) * planes.width);
-          else
-            for (int64_t h = 0; h < planes.height; ++h)
-              std::reverse(image + h * planes.width, image + (h + 1) * planes.width);
-        }
-      }
-    });
-    batch.inputs = x;
+    check_images(op, batch.inputs);
+    batch.inputs = ops::shift_images(batch.inputs, for_images(batch, [&](int64_t i) {
+                                       const bool mirrored = random.uniform(i) < p;
+                                       return ops::ImageShift{.mirror_columns = mirrored && !vertical,
+                                                              .mirror_rows = mirrored && vertical};
+                                     }));
   };
 }
 
@@ -98,14 +58,20 @@ Tensor probabilities(const char* op, const Tensor& targets, int64_t classes) {
       targets.defined() && (targets.rank() == 1 || (targets.rank() == 2 && targets.size(1) == classes)),
       "{}: needs targets [B] of {} classes or their probabilities", op, classes);
   if (targets.rank() == 2) return ops::cast(targets, float32);
-  const Tensor result = zeros({targets.size(0), classes});
-  const std::vector<int64_t> labels = targets.to_vector<int64_t>();
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    check<IndexError>(labels[i] >= 0 && labels[i] < classes, "{}: target {} is outside 0-{}", op, labels[i],
-                      classes - 1);
-    result.data<float>()[static_cast<int64_t>(i) * classes + labels[i]] = 1;
-  }
-  return result;
+  return ops::one_hot(targets, classes, float32);
+}
+
+/// Mixes images and the probabilities of their classes.
+void mix(Batch& batch, const Tensor& targets, const std::vector<ops::ImageMix>& images,
+         const std::vector<float>& shares) {
+  // Rows of classes are images of one row.
+  const Shape rows = {targets.size(0), 1, 1, targets.size(1)};
+  std::vector<ops::ImageMix> of_targets;
+  for (std::size_t i = 0; i < images.size(); ++i)
+    of_targets.push_back({.partner = images[i].partner, .share = shares[i]});
+  const Tensor plain = ops::to_format(targets, MemoryFormat::contiguous);
+  const Tensor mixed = ops::mix_images(ops::reshape(plain, rows), of_targets);
+  batch = {ops::mix_images(batch.inputs, images), ops::reshape(mixed, targets.shape())};
 }
 
 /// Beta(alpha, alpha) from two Gamma(alpha) by Marsaglia and Tsang's method (ACM TOMS 26, 2000), raised to
@@ -128,10 +94,6 @@ double beta(double alpha, const SampleRandom& random, int64_t i, int64_t& draw) 
   const double a = gamma(alpha, random, i, draw);
   const double b = gamma(alpha, random, i, draw);
   return a / (a + b);
-}
-
-void mix_row(float* to, const float* a, const float* b, float share, int64_t n) {
-  for (int64_t k = 0; k < n; ++k) to[k] = share * a[k] + (1 - share) * b[k];
 }
 
 }  // namespace
@@ -162,32 +124,29 @@ Transform normalize(std::vector<float> mean, std::vector<float> std) {
     const auto channels = static_cast<int64_t>(mean.size());
     check<ShapeError>(batch.inputs.rank() >= 2 && batch.inputs.size(1) == channels,
                       "normalize: needs [B, {}, ...], got {}", channels, batch.inputs.describe());
-    const Tensor x = plain(batch.inputs);
-    const Tensor y = empty(x.shape());
-    const int64_t plane = x.numel() == 0 ? 0 : x.numel() / (x.size(0) * channels);
-    const float unit = x.dtype() == uint8 ? 1.0F / 255 : 1;
-    with_pixels("normalize", x, [&]<class T>(Type<T>) {
-      const T* from = x.data<T>();
-      float* to = y.data<float>();
-      for (int64_t image = 0; image < x.size(0); ++image)
-        for (std::size_t c = 0; c < mean.size(); ++c, from += plane, to += plane) {
-          const float scale = unit / std[c];
-          const float shift = -mean[c] / std[c];
-          for (int64_t k = 0; k < plane; ++k) to[k] = static_cast<float>(from[k]) * scale + shift;
-        }
-    });
-    batch.inputs = y;
+    check<DTypeError>(batch.inputs.dtype() == uint8 || batch.inputs.dtype() == float32,
+                      "normalize: needs uint8 or float32 images, got {}", batch.inputs.describe());
+    const float unit = batch.inputs.dtype() == uint8 ? 1.0F / 255 : 1;
+    std::vector<float> scale, shift;
+    for (std::size_t c = 0; c < mean.size(); ++c) {
+      scale.push_back(unit / std[c]);
+      shift.push_back(-mean[c] / std[c]);
+    }
+    batch.inputs = ops::scale_channels(batch.inputs, scale, shift);
   };
 }
 
 Transform to_float() {
   return [](Batch& batch, const SampleRandom&) {
-    const Tensor x = plain(batch.inputs);
-    const Tensor y = ops::cast(x, float32);
-    if (x.dtype() == uint8)
-      for (float& value : std::span(y.data<float>(), static_cast<std::size_t>(y.numel())))
-        value *= 1.0F / 255;
-    batch.inputs = y;
+    const Tensor x = ops::to_format(batch.inputs, MemoryFormat::contiguous);
+    if (x.dtype() != uint8) {
+      batch.inputs = ops::cast(x, float32);
+      return;
+    }
+    // All elements as those of one channel.
+    const Tensor y =
+        ops::scale_channels(ops::reshape(x, {1, 1, x.numel()}), std::vector{1.0F / 255}, std::vector{0.0F});
+    batch.inputs = ops::reshape(y, x.shape());
   };
 }
 
@@ -195,21 +154,17 @@ Transform random_crop(RandomCropOptions options) {
   check<ValueError>(options.padding >= 0, "random_crop: padding must not be negative, got {}",
                     options.padding);
   return [options](Batch& batch, const SampleRandom& random) {
-    const Planes planes("random_crop", batch.inputs);
-    check<ShapeError>(!options.reflect || options.padding < std::min(planes.height, planes.width),
-                      "random_crop: reflecting {} pixels needs a larger image than {}", options.padding,
-                      batch.inputs.shape());
-    const Tensor x = plain(batch.inputs);
-    const Tensor y = empty_like(x);
-    with_pixels("random_crop", x, [&]<class T>(Type<T>) {
-      for (int64_t i = 0; i < planes.images; ++i) {
-        const int64_t down = random.below(2 * options.padding + 1, i, 0) - options.padding;
-        const int64_t right = random.below(2 * options.padding + 1, i, 1) - options.padding;
-        move_image(planes, x.data<T>() + i * planes.image(), y.data<T>() + i * planes.image(), down, right,
-                   options.reflect);
-      }
-    });
-    batch.inputs = y;
+    check_images("random_crop", batch.inputs);
+    check<ShapeError>(
+        !options.reflect || options.padding < std::min(batch.inputs.size(2), batch.inputs.size(3)),
+        "random_crop: reflecting {} pixels needs a larger image than {}", options.padding,
+        batch.inputs.shape());
+    const auto distance = [&](int64_t i, int64_t draw) {
+      return random.below(2 * options.padding + 1, i, draw) - options.padding;
+    };
+    const auto shifts = for_images(
+        batch, [&](int64_t i) { return ops::ImageShift{.down = distance(i, 0), .right = distance(i, 1)}; });
+    batch.inputs = ops::shift_images(batch.inputs, shifts, options.reflect);
   };
 }
 
@@ -219,22 +174,13 @@ Transform random_vertical_flip(double p) { return flip("random_vertical_flip", p
 Transform cutout(int64_t size) {
   check<ValueError>(size >= 1, "cutout: size must be at least 1, got {}", size);
   return [size](Batch& batch, const SampleRandom& random) {
-    const Planes planes("cutout", batch.inputs);
-    const Tensor x = plain(batch.inputs);
-    with_pixels("cutout", x, [&]<class T>(Type<T>) {
-      for (int64_t i = 0; i < planes.images; ++i) {
-        const int64_t top = random.below(planes.height, i, 0) - size / 2;
-        const int64_t left = random.below(planes.width, i, 1) - size / 2;
-        const int64_t first = std::clamp<int64_t>(left, 0, planes.width);
-        const int64_t last = std::clamp<int64_t>(left + size, 0, planes.width);
-        for (int64_t c = 0; c < planes.channels; ++c)
-          for (int64_t h = std::max<int64_t>(top, 0); h < std::min(top + size, planes.height); ++h) {
-            T* row = x.data<T>() + i * planes.image() + (c * planes.height + h) * planes.width;
-            std::fill(row + first, row + last, T(0));
-          }
-      }
-    });
-    batch.inputs = x;
+    check_images("cutout", batch.inputs);
+    batch.inputs = ops::erase_boxes(batch.inputs, for_images(batch, [&](int64_t i) {
+                                      const int64_t top = random.below(batch.inputs.size(2), i, 0) - size / 2;
+                                      const int64_t left =
+                                          random.below(batch.inputs.size(3), i, 1) - size / 2;
+                                      return ops::ImageBox{top, left, top + size, left + size};
+                                    }));
   };
 }
 
@@ -242,36 +188,18 @@ Transform color_jitter(ColorJitterOptions options) {
   for (const double value : {options.brightness, options.contrast, options.saturation})
     check<ValueError>(value >= 0 && value <= 1, "color_jitter: values must be in [0, 1], got {}", value);
   return [options](Batch& batch, const SampleRandom& random) {
-    const Planes planes("color_jitter", batch.inputs);
-    check<ShapeError>(planes.channels == 3, "color_jitter: needs 3 channels, got {}", batch.inputs.shape());
-    const Tensor x = float_inputs("color_jitter", batch);
-    const int64_t n = planes.plane();
-    for (int64_t i = 0; i < planes.images; ++i) {
-      const auto factor = [&](double value, int64_t draw) {
-        return static_cast<float>(1 + value * (2 * random.uniform(i, draw) - 1));
-      };
-      const float brightness = factor(options.brightness, 0);
-      const float contrast = factor(options.contrast, 1);
-      const float saturation = factor(options.saturation, 2);
-      float* red = x.data<float>() + i * planes.image();
-      float* green = red + n;
-      float* blue = green + n;
-      const auto grey = [&](int64_t k) {
-        return 0.299F * red[k] + 0.587F * green[k] + 0.114F * blue[k];
-      };  // BT.601
-      double mean = 0;
-      for (int64_t k = 0; k < n; ++k) mean += grey(k);
-      const auto centre =
-          static_cast<float>(mean / static_cast<double>(std::max<int64_t>(n, 1))) * brightness;
-      for (int64_t k = 0; k < n; ++k) {
-        const float g = grey(k);
-        for (float* channel : {red + k, green + k, blue + k}) {
-          const float saturated = (g + (*channel - g) * saturation) * brightness;
-          *channel = std::clamp(centre + (saturated - centre) * contrast, 0.0F, 1.0F);
-        }
-      }
-    }
-    batch.inputs = x;
+    check_images("color_jitter", batch.inputs);
+    check<ShapeError>(batch.inputs.size(1) == 3, "color_jitter: needs 3 channels, got {}",
+                      batch.inputs.shape());
+    check_float_images("color_jitter", batch.inputs);
+    batch.inputs = ops::adjust_colors(
+        batch.inputs, for_images(batch, [&](int64_t i) {
+          const auto factor = [&](double value, int64_t draw) {
+            return static_cast<float>(1 + value * (2 * random.uniform(i, draw) - 1));
+          };
+          return ops::ImageColors{factor(options.brightness, 0), factor(options.contrast, 1),
+                                  factor(options.saturation, 2)};
+        }));
   };
 }
 
@@ -279,22 +207,23 @@ Transform mixup(double alpha, int64_t classes) {
   check<ValueError>(alpha > 0 && classes >= 1, "mixup: needs alpha > 0 and classes >= 1, got {} and {}",
                     alpha, classes);
   return [=](Batch& batch, const SampleRandom& random) {
-    const Tensor x = float_inputs("mixup", batch);
+    check_float_images("mixup", batch.inputs);
     const Tensor targets = probabilities("mixup", batch.targets, classes);
-    const Tensor y = empty_like(x);
-    const Tensor mixed = empty_like(targets);
-    const int64_t images = x.size(0);
-    const int64_t image = images == 0 ? 0 : x.numel() / images;
-    for (int64_t i = 0; i < images; ++i) {
+    // Samples of any rank are images of one row.
+    const Shape shape = batch.inputs.shape();
+    std::vector<ops::ImageMix> mixes;
+    std::vector<float> shares;
+    for (int64_t i = 0; i < batch.size(); ++i) {
       int64_t draw = 0;
-      const int64_t j = random.below(images, i, draw++);
-      const auto share = static_cast<float>(beta(alpha, random, i, draw));
-      mix_row(y.data<float>() + i * image, x.data<float>() + i * image, x.data<float>() + j * image, share,
-              image);
-      mix_row(mixed.data<float>() + i * classes, targets.data<float>() + i * classes,
-              targets.data<float>() + j * classes, share, classes);
+      const int64_t partner = random.below(batch.size(), i, draw++);
+      shares.push_back(static_cast<float>(beta(alpha, random, i, draw)));
+      mixes.push_back({.partner = partner, .share = shares.back()});
     }
-    batch = {y, mixed};
+    const int64_t sample = batch.size() == 0 ? 0 : batch.inputs.numel() / batch.size();
+    batch.inputs =
+        ops::reshape(ops::to_format(batch.inputs, MemoryFormat::contiguous), {batch.size(), 1, 1, sample});
+    mix(batch, targets, mixes, shares);
+    batch.inputs = ops::reshape(batch.inputs, shape);
   };
 }
 
@@ -302,34 +231,29 @@ Transform cutmix(double alpha, int64_t classes) {
   check<ValueError>(alpha > 0 && classes >= 1, "cutmix: needs alpha > 0 and classes >= 1, got {} and {}",
                     alpha, classes);
   return [=](Batch& batch, const SampleRandom& random) {
-    const Planes planes("cutmix", batch.inputs);
-    const Tensor x = float_inputs("cutmix", batch);
+    check_images("cutmix", batch.inputs);
+    check_float_images("cutmix", batch.inputs);
     const Tensor targets = probabilities("cutmix", batch.targets, classes);
-    const Tensor y = ops::copy(x);
-    const Tensor mixed = empty_like(targets);
-    for (int64_t i = 0; i < planes.images; ++i) {
+    const int64_t height = batch.inputs.size(2);
+    const int64_t width = batch.inputs.size(3);
+    std::vector<ops::ImageMix> mixes;
+    std::vector<float> shares;
+    for (int64_t i = 0; i < batch.size(); ++i) {
       int64_t draw = 0;
-      const int64_t j = random.below(planes.images, i, draw++);
+      const int64_t partner = random.below(batch.size(), i, draw++);
       const double cut = std::sqrt(1 - beta(alpha, random, i, draw));
-      const auto box = [&](int64_t size) {
+      const auto range = [&](int64_t size) {
         const int64_t centre = random.below(size, i, draw++);
         const auto half = static_cast<int64_t>(cut * static_cast<double>(size)) / 2;
         return std::pair(std::max<int64_t>(centre - half, 0), std::min(centre + half, size));
       };
-      const auto [top, bottom] = box(planes.height);
-      const auto [left, right] = box(planes.width);
-      for (int64_t c = 0; c < planes.channels; ++c)
-        for (int64_t h = top; h < bottom; ++h) {
-          const int64_t row = (c * planes.height + h) * planes.width;
-          std::copy_n(x.data<float>() + j * planes.image() + row + left, right - left,
-                      y.data<float>() + i * planes.image() + row + left);
-        }
-      const float share =
-          1 - static_cast<float>((bottom - top) * (right - left)) / static_cast<float>(planes.plane());
-      mix_row(mixed.data<float>() + i * classes, targets.data<float>() + i * classes,
-              targets.data<float>() + j * classes, share, classes);
+      const auto [top, bottom] = range(height);
+      const auto [left, right] = range(width);
+      mixes.push_back({.partner = partner, .box = {top, left, bottom, right}});
+      shares.push_back(1 - static_cast<float>((bottom - top) * (right - left)) /
+                               static_cast<float>(height * width));
     }
-    batch = {y, mixed};
+    mix(batch, targets, mixes, shares);
   };
 }
 

@@ -9,6 +9,8 @@
 
 /// Changes to batches on their way from a data set to a network. Each random transform draws from numbers
 /// that depend on (seed, epoch, sample, position in the list) alone, so a batch is the same whoever makes it.
+/// The numbers are drawn on the host; images are changed where they are (ops/image/), on a GPU in one launch
+/// for each transform.
 
 namespace pleat::data {
 

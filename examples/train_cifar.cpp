@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "checks.h"
 #include "cifar_models.h"
@@ -37,12 +38,14 @@ struct Settings {
   int workers = 1;
   std::string device = "auto";
   std::string precision = "highest";
+  std::string amp = "off";
   std::string conv_implementation;
   std::string output = "runs/cifar";
   bool summary = false;
 };
 
 const std::vector<std::string> precisions = {"highest", "high", "medium"};
+const std::vector<std::string> amp_types = {"off", "float16", "bfloat16"};
 const std::vector<std::string> optimizers = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "muon"};
 const std::vector<std::string> schedules = {"constant", "cosine", "one-cycle", "step"};
 const std::vector<std::string> augmentations = {"none", "crop", "flip", "cutout", "mixup", "cutmix"};
@@ -109,6 +112,11 @@ Settings read_options(int argc, char** argv) {
                  "Convolutions and matrix products of float32 on a GPU: highest is true float32, high TF32 "
                  "inside, medium bfloat16 inside")
       ->check(CLI::IsMember(precisions))
+      ->capture_default_str();
+  app.add_option("--amp", s.amp,
+                 "Mixed precision: the type in which convolutions and the linear layer are computed in "
+                 "training (float16 with a scaled loss)")
+      ->check(CLI::IsMember(amp_types))
       ->capture_default_str();
   app.add_option("--conv-implementation", s.conv_implementation, "Convolution implementation for all passes")
       ->check(CLI::IsMember(ops::conv_implementations()));
@@ -209,22 +217,29 @@ struct EpochResult {
   double seconds;
 };
 
-ClassificationScore train_epoch(const Settings& s, int64_t epoch, Device device, nn::Module& net,
-                                data::DataLoader& loader, optim::Optimizer& optimizer,
+ClassificationScore train_epoch(const Settings& s, int64_t epoch, nn::Module& net, data::DataLoader& loader,
+                                optim::Optimizer& optimizer, optim::GradScaler& scaler,
                                 optim::Schedule& schedule) {
+  const std::optional<DType> half = amp_dtype(s.amp);
   ClassificationScore score;
   ProgressBar bar("epoch " + std::to_string(epoch) + "/" + std::to_string(s.epochs), loader.size());
   int64_t done = 0;
   for (const data::Batch& batch : loader) {
-    const Tensor targets = on_device(batch.targets, device);
-    const Tensor logits = net(on_device(batch.inputs, device));
-    const Tensor loss = cross_entropy(logits, targets, {.label_smoothing = s.label_smoothing});
+    Tensor logits, loss;
+    {
+      const Autocast types{half.value_or(float16), {.enabled = half.has_value()}};
+      logits = net(batch.inputs);
+      // The labels were checked when they were read.
+      loss =
+          cross_entropy(logits, batch.targets, {.label_smoothing = s.label_smoothing, .check_target = false});
+    }
     optimizer.zero_grad();
-    loss.backward();
-    optimizer.step();
+    scaler.scale(loss).backward();
+    scaler.step(optimizer);
+    scaler.update();
     schedule.step();
 
-    score.add(loss.detach(), logits.detach(), targets);
+    score.add(loss.detach(), logits.detach(), batch.targets);
     if (!bar.is_due(++done)) continue;
     char note[80];
     std::snprintf(note, sizeof note, "loss %.3f  accuracy %.1f %%  %.0f images/s", score.loss(),
@@ -265,8 +280,8 @@ void train(const Settings& s) {
   manual_seed(s.seed);
   fs::create_directories(s.output);
   const fs::path folder = data_folder(s);
-  const data::CifarDataset train_set = data::read_cifar10(folder, true);
-  const data::CifarDataset test_set = data::read_cifar10(folder, false);
+  const data::TensorDataset train_set = near_device(data::read_cifar10(folder, true), device);
+  const data::TensorDataset test_set = near_device(data::read_cifar10(folder, false), device);
   constexpr int64_t classes = 10;
 
   nn::Sequential net = make_model(s.model, classes);
@@ -277,10 +292,13 @@ void train(const Settings& s) {
                                             .shuffle = true,
                                             .seed = s.seed,
                                             .workers = s.workers,
-                                            .transforms = training_transforms(s, classes)});
+                                            .transforms = training_transforms(s, classes),
+                                            .device = device});
   data::DataLoader test_loader(
-      test_set, {.batch_size = 250, .workers = s.workers, .transforms = {cifar_normalization()}});
+      test_set,
+      {.batch_size = 250, .workers = s.workers, .transforms = {cifar_normalization()}, .device = device});
   const auto optimizer = make_optimizer(s, net.parameters());
+  optim::GradScaler scaler{{.enabled = s.amp == "float16"}};
   optim::Schedule schedule = make_schedule(s, s.epochs * train_loader.size(), *optimizer);
   io::CsvWriter csv(fs::path(s.output) / "metrics.csv",
                     {"epoch", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "learning_rate",
@@ -295,10 +313,10 @@ void train(const Settings& s) {
     const double rate = optimizer->lr();
     const auto start = std::chrono::steady_clock::now();
     const ClassificationScore train_score =
-        train_epoch(s, epoch, device, net, train_loader, *optimizer, schedule);
+        train_epoch(s, epoch, net, train_loader, *optimizer, scaler, schedule);
     if (device.is_cuda()) cuda::synchronize(device);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const EpochResult result{train_score, evaluate(net, test_loader, device), rate,
+    const EpochResult result{train_score, evaluate(net, test_loader), rate,
                              static_cast<double>(train_score.samples()) / seconds, seconds};
     results.push_back(result);
     print_line(epoch, result);

@@ -22,6 +22,9 @@ struct CrossEntropyOptions {
   int64_t ignore_index = -100;  ///< targets with this index count for nothing
   double label_smoothing = 0;   ///< this share of each target is spread evenly over all classes
   Reduction reduction = Reduction::mean;
+  /// Whether the host waits for a GPU to know that all class indices are right. False is for those that were
+  /// checked before, as a data set's reader does: a wrong one then counts for nothing there.
+  bool check_target = true;
 };
 /// -log softmax(logits)[target] for logits [N, C, d1, ...] and class indices [N, d1, ...] of any integer
 /// type; or [C] and []. Or, with a floating target of the logits' shape, the probabilities of the classes:

@@ -1,7 +1,5 @@
 #include "classification.h"
 
-#include "device.h"
-
 using namespace pleat;
 
 namespace {
@@ -26,14 +24,13 @@ double ClassificationScore::accuracy() const {
   return samples_ == 0 ? 0 : right_.item() / static_cast<double>(samples_);
 }
 
-ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, Device device) {
+ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader) {
   const NoGrad guard;
   net.eval();
   ClassificationScore score;
   for (const data::Batch& batch : loader) {
-    const Tensor targets = on_device(batch.targets, device);
-    const Tensor logits = net(on_device(batch.inputs, device));
-    score.add(cross_entropy(logits, targets), logits, targets);
+    const Tensor logits = net(batch.inputs);
+    score.add(cross_entropy(logits, batch.targets), logits, batch.targets);
   }
   net.train();
   return score;

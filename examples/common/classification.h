@@ -20,10 +20,9 @@ class ClassificationScore {
   int64_t samples_ = 0;
 };
 
-/// The score of a network on all batches of a loader, in evaluation mode and without recording. The batches
-/// go to the device where the network is.
-ClassificationScore evaluate(pleat::nn::Module& net, pleat::data::DataLoader& loader,
-                             pleat::Device device = {});
+/// The score of a network on all batches of a loader, which gives them on the network's device; in evaluation
+/// mode and without recording.
+ClassificationScore evaluate(pleat::nn::Module& net, pleat::data::DataLoader& loader);
 
 /// Bytes to floats with the mean and spread of CIFAR-10's training images.
 pleat::data::Transform cifar_normalization();

@@ -14,7 +14,11 @@ std::string describe(Device device) {
   return name(device) + ", " + cuda::properties(device).name;
 }
 
-Tensor on_device(const Tensor& x, Device device) {
-  if (device.is_cpu()) return x;
-  return ops::to_device(cuda::pin_memory(x), device, {.non_blocking = true});
+data::TensorDataset near_device(const data::TensorDataset& samples, Device device) {
+  return samples.fits(device) ? samples.to(device) : samples;
+}
+
+std::optional<DType> amp_dtype(const std::string& name) {
+  if (name == "off") return {};
+  return name == "float16" ? float16 : bfloat16;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <pleat/pleat.h>
@@ -10,8 +11,12 @@
 /// word: throws DeviceError, with the reason, when there is no such GPU, and ValueError for other names.
 pleat::Device choose_device(const std::string& name);
 
+/// The half type of mixed precision: "float16", "bfloat16"; none for "off".
+std::optional<pleat::DType> amp_dtype(const std::string& name);
+
 /// "cpu, 8 threads" or "cuda:0, NVIDIA H200".
 std::string describe(pleat::Device device);
 
-/// A batch's tensor on the device. The copy to a GPU goes on while the host does something else.
-pleat::Tensor on_device(const pleat::Tensor& x, pleat::Device device);
+/// The samples on the device if they take at most half of its free memory, else where they are: a loader with
+/// that device then copies batch by batch.
+pleat::data::TensorDataset near_device(const pleat::data::TensorDataset& samples, pleat::Device device);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "pleat/core/number.h"
 #include "pleat/core/tensor.h"
 
@@ -30,6 +33,10 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value);
 /// Keeps the order of dimensions in memory; along the outermost dimension, rows are copied whole. Throws
 /// ShapeError.
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);
+
+/// x's elements with these indices along dimension 0, row-major. The indices are the host's, so that they are
+/// checked without waiting for a GPU. Throws ShapeError for rank 0.
+Tensor take_rows(const Tensor& x, std::span<const int64_t> indices);
 
 /// The adjoint: a copy of x with the elements of `source` added at these indices along `dim`, in their order,
 /// in float32 for half types. The result has x's type. Throws ShapeError, DTypeError for bool.

@@ -13,13 +13,14 @@
 /// All throw ShapeError for other shapes, DTypeError unless logits are floating and targets integers,
 /// ValueError for a label_smoothing outside [0, 1], IndexError naming the first target that is neither in [0,
 /// C) nor ignore_index. On CUDA only cross_entropy_forward and nll_forward look for such a target, and wait
-/// for the device to do so; for the others it is one that is ignored.
+/// for the device to do so, the former unless check_target is false; for the others it is one that is ignored.
 
 namespace pleat {
 
 struct ClassLossOptions {
   int64_t ignore_index = -100;
   double label_smoothing = 0;
+  bool check_target = true;  ///< whether to look for a wrong target on CUDA; on the CPU it always is
 };
 
 }  // namespace pleat

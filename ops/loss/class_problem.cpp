@@ -44,7 +44,8 @@ ClassProblem::ClassProblem(const char* op, const Tensor& logits, const Tensor& t
   view_.targets = target_.numel();
   view_.ignore_index = options.ignore_index;
   view_.label_smoothing = options.label_smoothing;
-  if (classes == Classes::check || logits.device().is_cpu()) check_classes(op, logits);
+  if (logits.device().is_cpu() || (classes == Classes::check && options.check_target))
+    check_classes(op, logits);
 
   logits_ = cast(logits, logits.dtype() == float64 ? float64 : float32);
   if (!logits_.is_contiguous(MemoryFormat::channels_last))

@@ -7,8 +7,10 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
+#include "pleat/core/grid.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/relative_error.h"
 
 using namespace pleat;
 using namespace pleat::data;
@@ -154,4 +156,35 @@ TEST_CASE("bad transforms are refused", "[data]") {
   CHECK_THROWS_AS(transformed(normalize({0, 0}, {1, 1}), zeros({2, 3, 4, 4})), ShapeError);
   CHECK_THROWS_AS(transformed(random_crop(), zeros({2, 3})), ShapeError);
   CHECK_THROWS_AS(transformed(mixup(1, 2), zeros({2, 1, 2, 2}), tensor({0, 2})), IndexError);
+}
+
+TEST_CASE("transforms give over a grid what they give on the CPU", "[data]") {
+  const Tensor bytes = randint(0, 256, {16, 3, 9, 8}).to(uint8);
+  const Tensor floats = rand({16, 3, 9, 8});
+  const Tensor labels = randint(0, 4, {16});
+  struct Case {
+    std::string name;
+    Transform transform;
+    Tensor images;
+    double tolerance;  ///< 0 where nothing is computed; else a compiler may fuse products with sums
+  };
+  const std::vector<Case> cases = {
+      {"normalize", normalize({0.5F, 0.4F, 0.3F}, {0.2F, 0.3F, 0.4F}), bytes, 1e-6},
+      {"to_float", to_float(), bytes, 1e-6},
+      {"random_crop", random_crop({.padding = 3}), bytes, 0},
+      {"random_crop, reflected", random_crop({.padding = 3, .reflect = true}), floats, 0},
+      {"random_horizontal_flip", random_horizontal_flip(), bytes, 0},
+      {"random_vertical_flip", random_vertical_flip(), floats, 0},
+      {"cutout", cutout(4), floats, 0},
+      {"color_jitter", color_jitter({.brightness = 0.3, .contrast = 0.4, .saturation = 0.5}), floats, 1e-6},
+      {"mixup", mixup(0.4, 4), floats, 1e-6},
+      {"cutmix", cutmix(1.0, 4), floats, 1e-6}};
+  for (const Case& one : cases) {
+    CAPTURE(one.name);
+    const Batch plain = transformed(one.transform, one.images, labels);
+    const ForceGrid grid;
+    const Batch again = transformed(one.transform, one.images, labels);
+    CHECK(test::relative_error(again.inputs, plain.inputs) <= one.tolerance);
+    CHECK(test::relative_error(again.targets, plain.targets) <= one.tolerance);
+  }
 }

@@ -16,6 +16,7 @@
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
+#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -301,4 +302,20 @@ TEST_CASE("cross_entropy gives the same bits for any number of threads") {
   CHECK(results(2) == one);
   CHECK(results(3) == one);
   set_num_threads(before);
+}
+
+TEST_CASE("on the CPU wrong class indices are an error even unchecked") {
+  CHECK_THROWS_AS(cross_entropy(zeros({2, 3}), tensor({0, 3}), {.check_target = false}), IndexError);
+}
+
+TEST_CASE("cuda: an unchecked wrong class index counts for nothing", "[cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  const Device gpu("cuda");
+  const Tensor logits = randn({3, 4}).to(gpu).set_requires_grad();
+  const Tensor wrong = tensor({1, 7, 2}).to(gpu);
+  CHECK_THROWS_AS(cross_entropy(logits, wrong), IndexError);
+  const Tensor loss = cross_entropy(logits, wrong, {.check_target = false});
+  CHECK(loss.item() == Approx(cross_entropy(logits, tensor({1, -100, 2}).to(gpu)).item()));
+  loss.backward();
+  for (std::size_t c = 4; c < 8; ++c) CHECK(logits.grad().to_vector()[c] == 0);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/index.h"
 #include "pleat/autograd/functions/reduce.h"
@@ -16,9 +17,11 @@
 #include "pleat/nn/conv.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
+#include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
+#include "pleat/nn/optim/grad_scaler.h"
 #include "pleat/nn/optim/muon.h"
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
@@ -144,6 +147,43 @@ TEST_CASE("Muon for the filters and AdamW for the rest learn it, too", "[nn][tra
       adam.step();
     }
   CHECK(accuracy(net, make_bars(15, 2)) > 0.97);
+}
+
+TEST_CASE("in mixed precision the network learns as well as in float32", "[nn][training][amp]") {
+  const Bars training = make_bars(30, 1);
+  const Bars test = make_bars(15, 2);
+  for (const DType half : {bfloat16, float16}) {
+    CAPTURE(name(half));
+    manual_seed(3);
+    nn::Sequential net = small_network();
+    optim::SGD sgd{net.parameters(), {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = true}};
+    optim::Schedule schedule{sgd, optim::OneCycleLR{.max_lr = 0.1, .total_steps = 6 * 30}};
+    optim::GradScaler scaler{{.growth_interval = 50, .enabled = half == float16}};
+    int steps = 0;
+    for (int epoch = 0; epoch < 6; ++epoch)
+      for (std::size_t b = 0; b < training.images.size(); ++b) {
+        Tensor loss;
+        {
+          const Autocast guard{half};
+          const Tensor logits = net(training.images[b]);
+          REQUIRE(logits.dtype() == half);
+          loss = cross_entropy(logits, training.labels[b]);
+        }
+        REQUIRE(loss.dtype() == float32);
+        sgd.zero_grad();
+        scaler.scale(loss).backward();
+        scaler.unscale_(sgd);
+        optim::clip_grad_norm_(net.parameters(), {.max_norm = 5});
+        steps += scaler.step(sgd) ? 1 : 0;
+        scaler.update();
+        schedule.step();
+      }
+    for (const auto& [key, tensor] : net.state_dict())
+      CHECK((tensor.dtype() == float32 || !is_floating(tensor.dtype())));
+    // The scale starts too high, finds its place, and seldom tries a higher one.
+    CHECK(steps > 6 * 30 - 20);
+    CHECK(accuracy(net, test) > 0.97);
+  }
 }
 
 TEST_CASE("the same seed gives the same bits, for any number of threads and after a checkpoint",

@@ -1,0 +1,48 @@
+#include <cstring>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/core/grid.h"
+#include "pleat/core/pinned_memory.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/index_grid.h"
+
+namespace pleat::ops {
+namespace {
+
+Tensor on_device(std::span<const int64_t> indices, Device device) {
+  if (device.is_cpu()) return from_span(indices, {static_cast<int64_t>(indices.size())});
+  const Tensor host = cuda::empty_pinned({static_cast<int64_t>(indices.size())}, int64);
+  if (!indices.empty()) std::memcpy(host.raw(), indices.data(), indices.size_bytes());
+  return to_device(host, device, {.non_blocking = true});
+}
+
+}  // namespace
+
+Tensor take_rows(const Tensor& x, std::span<const int64_t> indices) {
+  check<ShapeError>(x.rank() >= 1, "take_rows: a tensor of rank 0 has no rows");
+  const int64_t rows = x.size(0);
+  for (const int64_t index : indices)
+    check<IndexError>(index >= 0 && index < rows, "take_rows: row {} is outside [0, {}) of {}", index, rows,
+                      x);
+  const Tensor from = to_format(x.detach(), MemoryFormat::contiguous);
+  Shape shape = from.shape();
+  shape[0] = static_cast<int64_t>(indices.size());
+  const Tensor to = empty(shape, {.dtype = from.dtype(), .device = from.device()});
+  if (to.numel() == 0) return to;
+  const int64_t inner = from.numel() / rows;
+  if (uses_grid(from.device())) {
+    index_select_on_grid(from, on_device(indices, from.device()), to, rows, inner);
+    return to;
+  }
+  const auto bytes = static_cast<std::size_t>(inner * size_of(from.dtype()));
+  std::byte* out = to.raw();
+  for (const int64_t index : indices) {
+    std::memcpy(out, from.raw() + static_cast<std::size_t>(index) * bytes, bytes);
+    out += bytes;
+  }
+  return to;
+}
+
+}  // namespace pleat::ops
