@@ -14,10 +14,12 @@
 namespace pleat::ops {
 namespace {
 
-/// Calls `f(Type<T>{})` with the type in which products of `dtype` are summed: int64_t, float or double.
+/// Calls `f(Type<T>{})` with the type of the operands of a product of `dtype`: int64_t, float or double, and
+/// on a grid also the half types, whose products are summed in float. The CPU widens those first.
 template <class F>
-decltype(auto) dispatch_product(const char* op, DType dtype, F&& f) {
+decltype(auto) dispatch_product(const char* op, DType dtype, Device device, F&& f) {
   check<DTypeError>(dtype != boolean, "{}: needs numbers, got bool; convert it with to(int64)", op);
+  if (is_half(dtype) && uses_grid(device)) return dtype == float16 ? f(Type<Half>{}) : f(Type<BFloat16>{});
   if (dtype == float64) return f(Type<double>{});
   if (is_floating(dtype)) return f(Type<float>{});
   return f(Type<int64_t>{});
@@ -87,15 +89,20 @@ Tensor without_overlap(const Tensor& x) {
   return uses_grid(x.device()) && overlaps ? to_format(x, MemoryFormat::contiguous) : x;
 }
 
-/// out[i] = alpha a[i] b[i] (+ out[i]) for tensors [batch..., rows, columns] of one batch shape, all of type
-/// T, `out` row-major.
+/// The type in which products of T are summed.
 template <class T>
-void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, const Tensor& b_any, T alpha,
-                      bool accumulate) {
+using Sum = typename Gemm<T>::Scale;
+
+/// out[i] = alpha a[i] b[i] (+ out[i]) for tensors [batch..., rows, columns] of one batch shape: `out` of
+/// type Out and row-major, the others of type T.
+template <class T, class Out = T>
+void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, const Tensor& b_any,
+                      Sum<T> alpha, bool accumulate) {
   if (out.numel() == 0) return;
   if (!matrix_step(a_any) || !matrix_step(b_any)) {
     for (int64_t i = 0; i < out.size(0); ++i)
-      multiply_batches(op, select(out, 0, i), select(a_any, 0, i), select(b_any, 0, i), alpha, accumulate);
+      multiply_batches<T, Out>(op, select(out, 0, i), select(a_any, 0, i), select(b_any, 0, i), alpha,
+                               accumulate);
     return;
   }
   const Tensor a = without_overlap(a_any);
@@ -105,23 +112,23 @@ void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, co
   const int64_t m = out.size(-2);
   const int64_t n = out.size(-1);
   device_gemm(op, out.device(),
-              GemmBatch<T>{.first = {.m = m,
-                                     .n = n,
-                                     .k = a.size(-1),
-                                     .a = a.data<T>(),
-                                     .lda = layout_a.leading,
-                                     .transpose_a = layout_a.transposed,
-                                     .b = b.data<T>(),
-                                     .ldb = layout_b.leading,
-                                     .transpose_b = layout_b.transposed,
-                                     .c = out.data<T>(),
-                                     .ldc = n,
-                                     .accumulate = accumulate,
-                                     .alpha = alpha},
-                           .batch = out.numel() / (m * n),
-                           .a_step = *matrix_step(a),
-                           .b_step = *matrix_step(b),
-                           .c_step = m * n});
+              GemmBatch<T, Out>{.first = {.m = m,
+                                          .n = n,
+                                          .k = a.size(-1),
+                                          .a = a.data<T>(),
+                                          .lda = layout_a.leading,
+                                          .transpose_a = layout_a.transposed,
+                                          .b = b.data<T>(),
+                                          .ldb = layout_b.leading,
+                                          .transpose_b = layout_b.transposed,
+                                          .c = out.data<Out>(),
+                                          .ldc = n,
+                                          .accumulate = accumulate,
+                                          .alpha = alpha},
+                                .batch = out.numel() / (m * n),
+                                .a_step = *matrix_step(a),
+                                .b_step = *matrix_step(b),
+                                .c_step = m * n});
 }
 
 Shape batch_shape(const Tensor& x) { return Shape(x.shape().begin(), x.shape().end() - 2); }
@@ -172,8 +179,9 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
   broadcast(batch_shape(left), batch_shape(right), "matmul");
   check_one_device("matmul", a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
-  const Tensor out = dispatch_product(
-      "matmul", dtype, [&]<class T>(Type<T>) { return cast(multiply_matrices<T>(left, right), dtype); });
+  const Tensor out = dispatch_product("matmul", dtype, a.device(), [&]<class T>(Type<T>) {
+    return cast(multiply_matrices<T>(left, right), dtype);
+  });
   Shape shape = batch_shape(out);
   if (a.rank() > 1) shape.push_back(out.size(-2));
   if (b.rank() > 1) shape.push_back(out.size(-1));
@@ -194,15 +202,17 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
   const DType dtype = promote(input.dtype(), promote(a.dtype(), b.dtype()));
   check<DTypeError>(is_floating(dtype) || (options.beta.kind() != float64 && options.alpha.kind() != float64),
                     "addmm: beta and alpha must be integers for tensors of {}", dtype);
-  return dispatch_product("addmm", dtype, [&]<class T>(Type<T>) {
-    const Tensor out = empty(shape, {.dtype = dtype_of<T>(), .device = a.device()});
-    const T beta = options.beta.to<T>();
-    if (beta == T(1))
+  return dispatch_product("addmm", dtype, a.device(), [&]<class T>(Type<T>) {
+    constexpr DType summed = dtype_of<Sum<T>>();
+    const Tensor out = empty(shape, {.dtype = summed, .device = a.device()});
+    const auto beta = options.beta.to<Sum<T>>();
+    if (beta == Sum<T>(1))
       copy_into(out, input);
-    else if (beta != T(0))
-      multiply_into(out, input, full({}, options.beta, {.dtype = dtype_of<T>(), .device = input.device()}));
-    multiply_batches<T>("addmm", out, readable(cast(a, dtype_of<T>())), readable(cast(b, dtype_of<T>())),
-                        options.alpha.to<T>(), beta != T(0));
+    else if (beta != Sum<T>(0))
+      multiply_into(out, input, full({}, options.beta, {.dtype = summed, .device = input.device()}));
+    multiply_batches<T, Sum<T>>("addmm", out, readable(cast(a, dtype_of<T>())),
+                                readable(cast(b, dtype_of<T>())), options.alpha.to<Sum<T>>(),
+                                beta != Sum<T>(0));
     return cast(out, dtype);
   });
 }
@@ -224,7 +234,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulO
   Shape shape = x.shape();
   shape.back() = weight.size(0);
   const int64_t rows = count(std::span(shape).first(shape.size() - 1));
-  return dispatch_product("linear", dtype, [&]<class T>(Type<T>) {
+  return dispatch_product("linear", dtype, x.device(), [&]<class T>(Type<T>) {
     const Tensor out = empty({rows, weight.size(0)}, {.dtype = dtype_of<T>(), .device = x.device()});
     if (bias.defined()) copy_into(out, bias);
     const Tensor flat = reshape(x, {rows, weight.size(1)});
