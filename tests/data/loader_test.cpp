@@ -6,7 +6,6 @@
 #include "pleat/core/error.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 using namespace pleat::data;
@@ -119,36 +118,4 @@ TEST_CASE("a data set of tensors says whether it fits, and moves", "[data]") {
   const TensorDataset same = dataset.to(Device());
   CHECK(same.inputs().raw() == dataset.inputs().raw());
   CHECK_FALSE(TensorDataset(zeros({3})).to(Device()).targets().defined());
-}
-
-TEST_CASE("cuda: batches of a data set on a GPU are those of the CPU, and copied ones, too", "[data][cuda]") {
-  if (pleat_test::lacks_gpus()) return;
-  const Device gpu("cuda");
-  const TensorDataset here(randint(0, 256, {50, 3, 8, 8}).to(uint8), randint(0, 10, {50}));
-  CHECK(here.fits(gpu));
-  CHECK_FALSE(here.fits(gpu, 0));
-  const TensorDataset there = here.to(gpu);
-  LoaderOptions options{.batch_size = 16,
-                        .shuffle = true,
-                        .seed = 3,
-                        .workers = 2,
-                        .transforms = {random_crop({.padding = 2}), random_horizontal_flip(), cutout(3)}};
-  DataLoader on_cpu(here, options);
-  options.device = gpu;
-  DataLoader resident(there, options);
-  DataLoader copied(here, options);
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    auto a = on_cpu.begin();
-    auto b = resident.begin();
-    auto c = copied.begin();
-    for (; a != on_cpu.end(); ++a, ++b, ++c) {
-      CHECK(b->inputs.device() == gpu);
-      CHECK(c->targets.device() == gpu);
-      CHECK((b->inputs.to_vector() == a->inputs.to_vector()));
-      CHECK((c->inputs.to_vector() == a->inputs.to_vector()));
-      CHECK((b->targets.to_vector<int64_t>() == a->targets.to_vector<int64_t>()));
-      CHECK((c->targets.to_vector<int64_t>() == a->targets.to_vector<int64_t>()));
-    }
-    CHECK(b == resident.end());
-  }
 }
