@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "pleat/core/create.h"
 #include "pleat/core/grid.h"
+#include "pleat/ops/conv/grid_types.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/rows.h"
 #include "pleat/ops/matmul/device_gemm.h"
@@ -36,11 +36,7 @@ const UnfoldForm& unfold_planes_form();  ///< contiguous
 
 namespace grid_unfold {
 
-inline constexpr const char* op = "conv";
-
-/// The type in which elements of type T are added up.
-template <class T>
-using Sum = typename Gemm<T>::Scale;
+using namespace grid_conv;
 
 /// Bytes unfolded at once: what a large GPU's second-level cache holds beside the operands.
 inline int64_t chunk_bytes() {
@@ -50,30 +46,6 @@ inline int64_t chunk_bytes() {
 inline int64_t image_bytes() {
   return std::min(int64_t{256} << 20, std::max<int64_t>(1, ConvPolicy::current().workspace_limit));
 }
-
-template <class T>
-Tensor scratch_on(Device device, int64_t elements) {
-  return empty({elements}, {.dtype = dtype_of<T>(), .device = device});
-}
-
-/// Calls `f(Type<T>{})` with the type of a problem's tensors.
-template <class F>
-void by_stored_type(const ConvProblem& problem, F f) {
-  switch (problem.dtype) {
-    case float64:
-      return f(Type<double>{});
-    case float16:
-      return f(Type<Half>{});
-    case bfloat16:
-      return f(Type<BFloat16>{});
-    default:
-      return f(Type<float>{});
-  }
-}
-
-/// Bytes of an element of the problem, and of its sums.
-inline int64_t element_bytes(const ConvProblem& p) { return size_of(p.dtype); }
-inline int64_t sum_bytes(const ConvProblem& p) { return size_of(compute_dtype(p.dtype)); }
 
 /// Distances in elements between the matrices of neighbouring products.
 struct Steps {

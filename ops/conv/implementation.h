@@ -84,6 +84,7 @@ std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const Conv
 
 const ConvImplementation& reference_conv();
 const ConvImplementation& direct_conv();
+const ConvImplementation& grid_direct_conv();  ///< "direct" on CUDA
 const ConvImplementation& unfold_conv();
 const ConvImplementation& grid_unfold_conv();  ///< "unfold" on CUDA
 const ConvImplementation& cudnn_conv();
