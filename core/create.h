@@ -99,29 +99,23 @@ Tensor from_lists(const List& list, std::optional<DType> dtype) {
 /// Tensors written out: `tensor({1.5, 2})`, `tensor({{1, 2}, {3, 4}})`, up to four levels. Floating numbers give
 /// float32, integers int64 and bools bool, unless a dtype is given. Throws ShapeError when lists of one level differ
 /// in length.
+// Written out, because Clang 14 deduces no T through an alias of std::initializer_list.
 template <class T>
-using List1 = std::initializer_list<T>;
-template <class T>
-using List2 = std::initializer_list<List1<T>>;
-template <class T>
-using List3 = std::initializer_list<List2<T>>;
-template <class T>
-using List4 = std::initializer_list<List3<T>>;
-
-template <class T>
-Tensor tensor(List1<T> values, std::optional<DType> dtype = {}) {
+Tensor tensor(std::initializer_list<T> values, std::optional<DType> dtype = {}) {
   return detail::from_lists<T>(values, dtype);
 }
 template <class T>
-Tensor tensor(List2<T> rows, std::optional<DType> dtype = {}) {
+Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, std::optional<DType> dtype = {}) {
   return detail::from_lists<T>(rows, dtype);
 }
 template <class T>
-Tensor tensor(List3<T> planes, std::optional<DType> dtype = {}) {
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
+              std::optional<DType> dtype = {}) {
   return detail::from_lists<T>(planes, dtype);
 }
 template <class T>
-Tensor tensor(List4<T> blocks, std::optional<DType> dtype = {}) {
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> blocks,
+              std::optional<DType> dtype = {}) {
   return detail::from_lists<T>(blocks, dtype);
 }
 
