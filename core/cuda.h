@@ -79,7 +79,7 @@ class DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
-  int previous_ = -1;  ///< -1: nothing to put back
+  [[maybe_unused]] int previous_ = -1;  ///< -1: nothing to put back, as always without CUDA
 };
 
 /// Waits for all work on the device. Throws what went wrong in it, see DeviceLostError.

@@ -178,9 +178,18 @@ void sum_outer_runs(const std::vector<GatherRun>& runs, const T* buffer, const s
       sums += by * leading;
       left -= by;
     };
-    for (; left >= 8; advance(8)) sum_outer<T, 8, vectors>(x, bases, dy, rows, channels, sums, leading);
-    for (; left >= 3; advance(3)) sum_outer<T, 3, vectors>(x, bases, dy, rows, channels, sums, leading);
-    for (; left >= 1; advance(1)) sum_outer<T, 1, vectors>(x, bases, dy, rows, channels, sums, leading);
+    while (left >= 8) {
+      sum_outer<T, 8, vectors>(x, bases, dy, rows, channels, sums, leading);
+      advance(8);
+    }
+    while (left >= 3) {
+      sum_outer<T, 3, vectors>(x, bases, dy, rows, channels, sums, leading);
+      advance(3);
+    }
+    while (left >= 1) {
+      sum_outer<T, 1, vectors>(x, bases, dy, rows, channels, sums, leading);
+      advance(1);
+    }
   }
 }
 

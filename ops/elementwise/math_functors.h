@@ -352,7 +352,9 @@ struct ClampBackward {
 
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T dy, T a) const {
-    return (a < bounds.low<T>()) | (a > bounds.high<T>()) ? T(0) : dy;
+    const T low = bounds.low<T>();
+    const T high = bounds.high<T>();
+    return ((a < low) | (a > high)) ? T(0) : dy;
   }
 };
 

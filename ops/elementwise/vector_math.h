@@ -101,7 +101,7 @@ struct Reduced {
   const float y = detail::log_normal(tiny ? x * 0x1p23f : x, tiny ? -23 : 0);
   const float finite = x == 0 ? -std::numeric_limits<float>::infinity() : y;
   const float upper = x == std::numeric_limits<float>::infinity() ? x : finite;
-  return (x < 0) | (x != x) ? std::numeric_limits<float>::quiet_NaN() : upper;
+  return ((x < 0) | (x != x)) ? std::numeric_limits<float>::quiet_NaN() : upper;
 }
 
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log1p(float x) {
@@ -109,7 +109,7 @@ struct Reduced {
   const float u = 1 + x;
   const float lost = (u - 1) - x;
   const float y = log(u);
-  return (u == 0) | (u == std::numeric_limits<float>::infinity()) ? y : y - lost / u;
+  return ((u == 0) | (u == std::numeric_limits<float>::infinity())) ? y : y - lost / u;
 }
 
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline float tanh(float x) {
