@@ -26,6 +26,6 @@ class DetectAnomaly {
 namespace autograd {
 /// Throws NumericError "anomaly: <op> <verb> nan in [2, 3] float32 at [0, 1]" for the first NaN.
 void check_no_nan(const std::string& op, const char* verb, const std::vector<Tensor>& tensors);
-}
+}  // namespace autograd
 
 }  // namespace pleat

@@ -55,8 +55,8 @@ struct Accumulator {
   }
 };
 
-/// One walk backwards. Nodes are taken in falling order of their sequence numbers, which is an order in which every
-/// consumer comes before its producer.
+/// One walk backwards. Nodes are taken in falling order of their sequence numbers, which is an order in which
+/// every consumer comes before its producer.
 class Walk {
  public:
   Walk(BackwardOptions options, const std::vector<Tensor>* wanted) : options_(options) {
@@ -72,22 +72,25 @@ class Walk {
                          "backward: the tensor {} does not depend on anything that requires a gradient",
                          output);
     if (!gradient.defined()) {
-      check<AutogradError>(output.numel() == 1,
-                           "backward: the tensor {} has more than one element; give the gradient to start from, or "
-                           "reduce it (sum, mean) first",
-                           output);
+      check<AutogradError>(
+          output.numel() == 1,
+          "backward: the tensor {} has more than one element; give the gradient to start from, or "
+          "reduce it (sum, mean) first",
+          output);
       gradient = ones_like(output);
     }
-    check<ShapeError>(gradient.shape() == output.shape(), "backward: the gradient has shape {}, the tensor {}",
-                      gradient.shape(), output.shape());
+    check<ShapeError>(gradient.shape() == output.shape(),
+                      "backward: the gradient has shape {}, the tensor {}", gradient.shape(), output.shape());
     if (slot->node) roots_.push_back(slot->node);
     deliver(slot->node ? nullptr : slot, slot->node.get(), slot->output, gradient);
   }
 
   void run() {
     std::vector<std::shared_ptr<Node>> order = reachable();
-    const std::unordered_set<const Node*> useful = only_wanted_ ? leading_to_wanted(order) : std::unordered_set<const Node*>();
-    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
+    const std::unordered_set<const Node*> useful =
+        only_wanted_ ? leading_to_wanted(order) : std::unordered_set<const Node*>();
+    std::sort(order.begin(), order.end(),
+              [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
     for (std::shared_ptr<Node>& node : order) {
       visit(*node, useful);
       node.reset();  // lets go of what nobody else needs, early
@@ -112,7 +115,8 @@ class Walk {
   }
 
   std::unordered_set<const Node*> leading_to_wanted(std::vector<std::shared_ptr<Node>> order) const {
-    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
+    std::sort(order.begin(), order.end(),
+              [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
     std::unordered_set<const Node*> useful;
     for (const auto& node : order)
       for (const Edge& edge : node->edges)
@@ -137,13 +141,15 @@ class Walk {
     for (std::size_t k = 0; k < gradients.size(); ++k) finish_output(node, k, gradients[k]);
     if (only_wanted_ && !useful.contains(&node)) return;
 
-    check<AutogradError>(!node.released,
-                         "backward: {} was released by an earlier backward through it; pass retain_graph = true to "
-                         "that one",
-                         node.name);
+    check<AutogradError>(
+        !node.released,
+        "backward: {} was released by an earlier backward through it; pass retain_graph = true to "
+        "that one",
+        node.name);
     for (std::size_t k = 0; k < gradients.size(); ++k)
       if (!gradients[k].defined())
-        gradients[k] = zeros(node.outputs[k].shape, {.dtype = node.outputs[k].dtype, .device = node.outputs[k].device});
+        gradients[k] =
+            zeros(node.outputs[k].shape, {.dtype = node.outputs[k].dtype, .device = node.outputs[k].device});
     const RecordBackward range(node.name, node.sequence, gradients);
     for (const Node::Group& group : node.groups) run_group(node, group, gradients, useful);
     if (!options_.retain_graph && !options_.create_graph) node.release();
@@ -163,7 +169,8 @@ class Walk {
   void run_group(Node& node, const Node::Group& group, const Grads& gradients,
                  const std::unordered_set<const Node*>& useful) {
     std::vector<bool> wanted(group.edges);
-    for (std::size_t i = 0; i < group.edges; ++i) wanted[i] = edge_needed(node.edges[group.first_edge + i], useful);
+    for (std::size_t i = 0; i < group.edges; ++i)
+      wanted[i] = edge_needed(node.edges[group.first_edge + i], useful);
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
     const Needs needs(wanted);
     Node*& current = current_node();
@@ -177,9 +184,10 @@ class Walk {
       throw;
     }
     current = outer;
-    check<AutogradError>(results.size() == group.edges,
-                         "{}: its backward returned {} gradients for {} inputs; return one each (undefined for zero)",
-                         node.name, results.size(), group.edges);
+    check<AutogradError>(
+        results.size() == group.edges,
+        "{}: its backward returned {} gradients for {} inputs; return one each (undefined for zero)",
+        node.name, results.size(), group.edges);
     for (std::size_t i = 0; i < group.edges; ++i) {
       if (!wanted[i] || !results[i].defined()) continue;
       const Edge& edge = node.edges[group.first_edge + i];
@@ -195,8 +203,8 @@ class Walk {
     if (gradient.shape() != edge.shape) gradient = sum_to(gradient, edge.shape);
     if (gradient.dtype() != edge.dtype) gradient = gradient.to(edge.dtype);
     check<DeviceError>(gradient.device() == edge.device,
-                       "{}: its backward returned the gradient of input {} on {}, the input is on {}", node.name,
-                       input, gradient.device(), edge.device);
+                       "{}: its backward returned the gradient of input {} on {}, the input is on {}",
+                       node.name, input, gradient.device(), edge.device);
     return gradient;
   }
 
@@ -244,7 +252,8 @@ class Walk {
 
 void walk(Walk& walk, const std::vector<Tensor>& outputs, const Grads& gradients) {
   check<ValueError>(gradients.empty() || gradients.size() == outputs.size(),
-                    "backward: {} gradients for {} outputs; give one each, or none", gradients.size(), outputs.size());
+                    "backward: {} gradients for {} outputs; give one each, or none", gradients.size(),
+                    outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
     walk.start(outputs[i], gradients.empty() ? Tensor() : gradients[i]);
   const Autocast as_outside{float16, {.enabled = false}};  // the forward has chosen the types
@@ -268,10 +277,11 @@ Grads grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs
   Grads results;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     results.push_back(walk.caught(inputs[i]));
-    check<AutogradError>(results.back().defined() || options.allow_unused,
-                         "grad: the outputs do not depend on input {}, {}; pass allow_unused = true to get an "
-                         "undefined Tensor for it",
-                         i, inputs[i]);
+    check<AutogradError>(
+        results.back().defined() || options.allow_unused,
+        "grad: the outputs do not depend on input {}, {}; pass allow_unused = true to get an "
+        "undefined Tensor for it",
+        i, inputs[i]);
   }
   return results;
 }

@@ -9,17 +9,20 @@ namespace pleat {
 
 struct BackwardOptions {
   bool retain_graph = false;  ///< keep the graph for another backward through it
-  bool create_graph = false;  ///< record the gradients' computation, for gradients of gradients; implies retain_graph
-  bool allow_unused = false;  ///< `grad` only: an input that the outputs do not depend on gives an undefined Tensor
+  bool create_graph =
+      false;  ///< record the gradients' computation, for gradients of gradients; implies retain_graph
+  bool allow_unused =
+      false;  ///< `grad` only: an input that the outputs do not depend on gives an undefined Tensor
 };
 
-/// Accumulates the gradients of the outputs, weighted by `gradients`, into `grad()` of the leaves they were computed
-/// from. `gradients` has one tensor of the shape of each output; an undefined one stands for 1 where the output has
-/// one element. Throws AutogradError when no output requires a gradient or a graph was released already.
+/// Accumulates the gradients of the outputs, weighted by `gradients`, into `grad()` of the leaves they were
+/// computed from. `gradients` has one tensor of the shape of each output; an undefined one stands for 1 where
+/// the output has one element. Throws AutogradError when no output requires a gradient or a graph was
+/// released already.
 void backward(const std::vector<Tensor>& outputs, const Grads& gradients = {}, BackwardOptions options = {});
 
-/// The gradients of the outputs with respect to `inputs`, accumulating nothing. Only what lies between outputs and
-/// inputs is walked. Throws AutogradError for an input that the outputs do not depend on.
+/// The gradients of the outputs with respect to `inputs`, accumulating nothing. Only what lies between
+/// outputs and inputs is walked. Throws AutogradError for an input that the outputs do not depend on.
 Grads grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Grads& gradients = {},
            BackwardOptions options = {});
 

@@ -64,9 +64,11 @@ void check_input(const TensorFunction& function, const std::vector<Tensor>& inpu
     ops::fill(x, before);
     const double numerical = (above - below) / (2 * options.step);
     const double tape = analytic[static_cast<std::size_t>(i)];
-    const bool close = std::abs(tape - numerical) <= options.absolute + options.relative * std::abs(numerical);
-    check<AutogradError>(close, "gradcheck: input {} {}, element {}: the tape gives {}, central differences {}", which,
-                         inputs[which], i, tape, numerical);
+    const bool close =
+        std::abs(tape - numerical) <= options.absolute + options.relative * std::abs(numerical);
+    check<AutogradError>(close,
+                         "gradcheck: input {} {}, element {}: the tape gives {}, central differences {}",
+                         which, inputs[which], i, tape, numerical);
   }
 }
 
@@ -93,7 +95,8 @@ bool gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs
   return true;
 }
 
-bool gradgradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs, GradcheckOptions options) {
+bool gradgradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs,
+                   GradcheckOptions options) {
   const Tensor y = no_grad([&] { return function(inputs); });
   std::vector<Tensor> extended = inputs;
   extended.push_back(weights_for(y));

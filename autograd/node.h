@@ -14,13 +14,13 @@ using Hook = std::function<Tensor(const Tensor&)>;
 
 /// What the tape knows of a tensor.
 struct Slot {
-  bool requires_grad = false;   ///< of a leaf
-  std::shared_ptr<Node> node;   ///< what produced the tensor; null for a leaf
-  std::size_t output = 0;       ///< which of the node's outputs it is
+  bool requires_grad = false;  ///< of a leaf
+  std::shared_ptr<Node> node;  ///< what produced the tensor; null for a leaf
+  std::size_t output = 0;      ///< which of the node's outputs it is
   Tensor grad;
-  std::vector<Hook> hooks;      ///< of a leaf; others have them in their node
+  std::vector<Hook> hooks;  ///< of a leaf; others have them in their node
   bool is_view = false;
-  uint64_t view_version = 0;    ///< of the storage when the view was taken
+  uint64_t view_version = 0;  ///< of the storage when the view was taken
 
   bool wants_grad() const { return requires_grad || node != nullptr; }
 };

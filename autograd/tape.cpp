@@ -21,10 +21,11 @@ bool wants_grad(const Tensor& tensor) {
 
 void check_view(const std::string& op, const Tensor& tensor) {
   const auto& slot = tensor.impl().slot;
-  check<AutogradError>(!slot || !slot->is_view || slot->view_version == tensor.version(),
-                       "{}: the input {} is a view whose tensor was changed in place after the view was taken; take "
-                       "the view again",
-                       op, tensor);
+  check<AutogradError>(
+      !slot || !slot->is_view || slot->view_version == tensor.version(),
+      "{}: the input {} is a view whose tensor was changed in place after the view was taken; take "
+      "the view again",
+      op, tensor);
 }
 
 Edge edge_to(const Tensor& input) {
@@ -121,10 +122,11 @@ Saved::Saved(const Tensor& tensor) {
 Tensor Saved::operator*() const {
   if (!alias_.defined()) return {};
   Node* node = current_node();
-  check<AutogradError>(alias_.version() == version_,
-                       "{}: backward needs a tensor {} that was changed in place since (version {}, saved at {}); "
-                       "change a clone() instead",
-                       node != nullptr ? node->name : "backward", alias_, alias_.version(), version_);
+  check<AutogradError>(
+      alias_.version() == version_,
+      "{}: backward needs a tensor {} that was changed in place since (version {}, saved at {}); "
+      "change a clone() instead",
+      node != nullptr ? node->name : "backward", alias_, alias_.version(), version_);
   if (node != nullptr)
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k].id == id_) {
@@ -139,7 +141,8 @@ Tensor Saved::operator*() const {
   return alias_;
 }
 
-std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs, std::vector<Derivative> derivatives) {
+std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
+                           std::vector<Derivative> derivatives) {
   if (anomaly_mode()) check_no_nan(name, "gave", outputs);
   if (!grad_enabled()) return outputs;
   bool any = false;
@@ -180,13 +183,14 @@ Tensor record(std::string name, const Tensor& output, std::vector<Derivative> de
 
 void become(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
   const auto& slot = x.impl().slot;
-  check<AutogradError>(!slot || slot->node || !slot->requires_grad,
-                       "{}: a leaf that requires a gradient cannot be changed in place while recording; do it under "
-                       "NoGrad",
-                       op);
-  check<AutogradError>(!slot || !slot->is_view,
-                       "{}: a view on the tape cannot be changed in place; use the function that returns a new tensor",
-                       op);
+  check<AutogradError>(
+      !slot || slot->node || !slot->requires_grad,
+      "{}: a leaf that requires a gradient cannot be changed in place while recording; do it under "
+      "NoGrad",
+      op);
+  check<AutogradError>(
+      !slot || !slot->is_view,
+      "{}: a view on the tape cannot be changed in place; use the function that returns a new tensor", op);
   Tensor before = ops::copy(x);
   if (slot && slot->node) {
     Slot& own = slot_of(before);
@@ -196,8 +200,9 @@ void become(const char* op, const Tensor& x, const std::function<Tensor(const Te
   const Tensor after = f(before);
   check<ShapeError>(after.shape() == x.shape(), "{}: the result has shape {}, which does not fit into {}", op,
                     after.shape(), x.shape());
-  check<DTypeError>(after.dtype() == x.dtype(), "{}: the result is {}, which cannot be stored in a tensor of {}", op,
-                    after.dtype(), x.dtype());
+  check<DTypeError>(after.dtype() == x.dtype(),
+                    "{}: the result is {}, which cannot be stored in a tensor of {}", op, after.dtype(),
+                    x.dtype());
   ops::copy_into(x, after);
   x.mutable_impl().slot = after.impl().slot;
 }

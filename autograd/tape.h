@@ -11,13 +11,14 @@
 
 #include "pleat/core/tensor.h"
 
-/// How a function becomes differentiable: compute the result with raw operations, then record it with the closure
-/// that turns the result's gradient into the inputs' gradients. The closure is written with differentiable functions,
-/// so that gradients of gradients come for free.
+/// How a function becomes differentiable: compute the result with raw operations, then record it with the
+/// closure that turns the result's gradient into the inputs' gradients. The closure is written with
+/// differentiable functions, so that gradients of gradients come for free.
 ///
 ///   Tensor relu(const Tensor& x) {
 ///     Tensor y = ops::relu(x);
-///     return record("relu", y, {x}, [y = saved(y)](const Tensor& dy) -> Grads { return {where(*y > 0, dy, 0)}; });
+///     return record("relu", y, {x}, [y = saved(y)](const Tensor& dy) -> Grads { return {where(*y > 0, dy,
+///     0)}; });
 ///   }
 ///
 /// The tape itself undoes broadcasting and type promotion of inputs: a closure may return gradients in the
@@ -42,8 +43,8 @@ class Needs {
   std::vector<bool> wanted_;
 };
 
-/// A tensor kept for backward. Reading it (`*s`) throws AutogradError when its elements were changed in place since.
-/// Empty (and free) while nothing is recorded.
+/// A tensor kept for backward. Reading it (`*s`) throws AutogradError when its elements were changed in place
+/// since. Empty (and free) while nothing is recorded.
 class Saved {
  public:
   Saved() = default;
@@ -58,45 +59,50 @@ class Saved {
 
 inline Saved saved(const Tensor& tensor) { return Saved(tensor); }
 
-/// Inputs, and what computes their gradients: gets the outputs' gradients (zeros where nothing arrived) and returns
-/// one gradient for each input; those that `Needs` does not ask for may stay undefined.
+/// Inputs, and what computes their gradients: gets the outputs' gradients (zeros where nothing arrived) and
+/// returns one gradient for each input; those that `Needs` does not ask for may stay undefined.
 struct Derivative {
   std::vector<Tensor> inputs;
   std::function<Grads(const Grads&, const Needs&)> backward;
 };
 
-/// The derivative with respect to one input. A function with several of these computes, and keeps tensors for,
-/// only those that are wanted.
+/// The derivative with respect to one input. A function with several of these computes, and keeps tensors
+/// for, only those that are wanted.
 template <std::invocable<const Tensor&> F>
 Derivative grad_of(const Tensor& input, F backward) {
-  return {{input},
-          [backward = std::move(backward)](const Grads& dys, const Needs&) -> Grads { return {backward(dys[0])}; }};
+  return {{input}, [backward = std::move(backward)](const Grads& dys, const Needs&) -> Grads {
+            return {backward(dys[0])};
+          }};
 }
 
-/// Puts `outputs`, computed by the function `name` from the derivatives' inputs, on the tape, and returns them.
-/// Does nothing when recording is off or no input requires a gradient. In anomaly mode throws NumericError when an
-/// output holds a NaN.
-std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs, std::vector<Derivative> derivatives);
+/// Puts `outputs`, computed by the function `name` from the derivatives' inputs, on the tape, and returns
+/// them. Does nothing when recording is off or no input requires a gradient. In anomaly mode throws
+/// NumericError when an output holds a NaN.
+std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
+                           std::vector<Derivative> derivatives);
 Tensor record(std::string name, const Tensor& output, std::vector<Derivative> derivatives);
 
 /// The forms that most functions use: closures of one output's gradient, with or without Needs.
 template <class F>
-  requires std::is_invocable_r_v<Grads, F, const Tensor&>
-Tensor record(std::string name, const Tensor& output, std::vector<Tensor> inputs, F backward) {
+requires std::is_invocable_r_v<Grads, F, const Tensor&> Tensor record(std::string name, const Tensor& output,
+                                                                      std::vector<Tensor> inputs,
+                                                                      F backward) {
   std::vector<Derivative> one;
-  one.push_back({std::move(inputs), [backward = std::move(backward)](const Grads& dys, const Needs&) -> Grads {
-                   return backward(dys[0]);
-                 }});
+  one.push_back(
+      {std::move(inputs), [backward = std::move(backward)](const Grads& dys, const Needs&) -> Grads {
+         return backward(dys[0]);
+       }});
   return record(std::move(name), output, std::move(one));
 }
 
 template <class F>
-  requires std::is_invocable_r_v<Grads, F, const Tensor&, const Needs&>
-Tensor record(std::string name, const Tensor& output, std::vector<Tensor> inputs, F backward) {
+requires std::is_invocable_r_v<Grads, F, const Tensor&, const Needs&> Tensor
+record(std::string name, const Tensor& output, std::vector<Tensor> inputs, F backward) {
   std::vector<Derivative> one;
-  one.push_back({std::move(inputs), [backward = std::move(backward)](const Grads& dys, const Needs& needs) -> Grads {
-                   return backward(dys[0], needs);
-                 }});
+  one.push_back(
+      {std::move(inputs), [backward = std::move(backward)](const Grads& dys, const Needs& needs) -> Grads {
+         return backward(dys[0], needs);
+       }});
   return record(std::move(name), output, std::move(one));
 }
 
@@ -107,7 +113,7 @@ Tensor record_view(std::string name, const Tensor& output, const Tensor& input, 
 namespace autograd {
 void mark_view(const Tensor& view);
 bool anything_to_record(std::initializer_list<Tensor> tensors);
-}
+}  // namespace autograd
 
 template <class F>
 Tensor record_view(std::string name, const Tensor& output, const Tensor& input, F backward) {
@@ -116,8 +122,8 @@ Tensor record_view(std::string name, const Tensor& output, const Tensor& input, 
   return result;
 }
 
-/// Changes `x` in place to `f(x as it was)`, on the tape: for in-place functions whose tensors require gradients.
-/// Throws AutogradError for a leaf that requires a gradient and for a view.
+/// Changes `x` in place to `f(x as it was)`, on the tape: for in-place functions whose tensors require
+/// gradients. Throws AutogradError for a leaf that requires a gradient and for a view.
 void become(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
 
 }  // namespace pleat

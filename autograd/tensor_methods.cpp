@@ -14,9 +14,10 @@ bool Tensor::requires_grad() const { return impl().slot && impl().slot->wants_gr
 bool Tensor::is_leaf() const { return !impl().slot || !impl().slot->node; }
 
 const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
-  check<AutogradError>(is_leaf(),
-                       "set_requires_grad: only leaves can be told; this tensor {} was computed by {}; use detach()",
-                       *this, is_leaf() ? "" : impl().slot->node->name);
+  check<AutogradError>(
+      is_leaf(),
+      "set_requires_grad: only leaves can be told; this tensor {} was computed by {}; use detach()", *this,
+      is_leaf() ? "" : impl().slot->node->name);
   check<DTypeError>(!requires_grad || is_floating(dtype()),
                     "set_requires_grad: only floating tensors have gradients, got {}", *this);
   slot_of(*this).requires_grad = requires_grad;
@@ -26,7 +27,8 @@ const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
 Tensor Tensor::grad() const { return impl().slot ? impl().slot->grad : Tensor(); }
 
 void Tensor::set_grad(const Tensor& grad) const {
-  check<ShapeError>(!grad.defined() || grad.shape() == shape(), "set_grad: the gradient has shape {}, the tensor {}",
+  check<ShapeError>(!grad.defined() || grad.shape() == shape(),
+                    "set_grad: the gradient has shape {}, the tensor {}",
                     grad.defined() ? grad.shape() : Shape(), shape());
   slot_of(*this).grad = grad;
 }

@@ -1,10 +1,12 @@
-// What the caching allocator is for: convolutions with few channels, with blocks from the cache and with fresh pages.
+// What the caching allocator is for: convolutions with few channels, with blocks from the cache and with
+// fresh pages.
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <pleat/pleat.h>
 #include <vector>
+
+#include <pleat/pleat.h>
 
 using namespace pleat;
 
@@ -17,7 +19,8 @@ double median_ms(const F& f) {
   for (int i = 0; i < 15; ++i) {
     const auto start = std::chrono::steady_clock::now();
     f();
-    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];

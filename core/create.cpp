@@ -69,8 +69,8 @@ Tensor arange(Number start, Number end, Number step, TensorOptions options) {
   const double distance = end.to<double>() - start.to<double>();
   const double stride = step.to<double>();
   check<ValueError>(std::isfinite(distance) && std::isfinite(stride) && stride != 0 && distance * stride >= 0,
-                    "arange: step must lead from start to end, got start {}, end {}, step {}", start.to<double>(),
-                    end.to<double>(), stride);
+                    "arange: step must lead from start to end, got start {}, end {}, step {}",
+                    start.to<double>(), end.to<double>(), stride);
   const double exact = std::ceil(distance / stride);
   check<ShapeError>(exact < 1e15, "arange: {} elements are too many", exact);
   const auto n = static_cast<int64_t>(exact);
@@ -94,7 +94,8 @@ Tensor linspace(double start, double end, int64_t count, TensorOptions options) 
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
   const Tensor result = zeros({rows, columns}, options);
   const int64_t diagonal = std::min(rows, columns);
-  if (diagonal > 0) ops::fill(result.as_strided({diagonal}, {result.strides()[0] + result.strides()[1]}, 0), 1);
+  if (diagonal > 0)
+    ops::fill(result.as_strided({diagonal}, {result.strides()[0] + result.strides()[1]}, 0), 1);
   return result;
 }
 
@@ -103,8 +104,8 @@ Tensor eye(int64_t rows, TensorOptions options) { return eye(rows, rows, options
 template <Element T>
 Tensor from_span(std::span<const T> values, Shape shape, Device device) {
   const int64_t n = count(shape);
-  check<ShapeError>(n == static_cast<int64_t>(values.size()), "from_span: shape {} needs {} values, got {}", shape, n,
-                    values.size());
+  check<ShapeError>(n == static_cast<int64_t>(values.size()), "from_span: shape {} needs {} values, got {}",
+                    shape, n, values.size());
   Tensor result = empty(std::move(shape), {.dtype = dtype_of<T>()});
   if (n > 0) std::memcpy(result.raw(), values.data(), values.size_bytes());
   return ops::to_device(result, device);

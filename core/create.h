@@ -26,7 +26,8 @@ Tensor empty(Shape shape, TensorOptions options = {});
 Tensor zeros(Shape shape, TensorOptions options = {});
 Tensor ones(Shape shape, TensorOptions options = {});
 Tensor full(Shape shape, Number value, TensorOptions options = {});
-/// A new tensor with dtype, device and layout of another; `empty_like` keeps the order of its dimensions in memory.
+/// A new tensor with dtype, device and layout of another; `empty_like` keeps the order of its dimensions in
+/// memory.
 Tensor empty_like(const Tensor& like);
 Tensor zeros_like(const Tensor& like);
 Tensor ones_like(const Tensor& like);
@@ -58,7 +59,8 @@ Tensor from_vector(const std::vector<T>& values) {
 Tensor from_vector(const std::vector<bool>& values, Shape shape, Device device = {});
 /// A tensor over memory of somebody else, who keeps it alive while `owner` lives (or for ever when null).
 /// Strides in elements; empty means row-major.
-Tensor from_memory(void* data, Shape shape, DType dtype, std::shared_ptr<void> owner = nullptr, Strides strides = {});
+Tensor from_memory(void* data, Shape shape, DType dtype, std::shared_ptr<void> owner = nullptr,
+                   Strides strides = {});
 
 namespace detail {
 Tensor from_numbers(std::span<const double> values, Shape shape, DType dtype);
@@ -71,7 +73,8 @@ void flatten(const T& value, std::size_t level, Shape&, std::vector<T>& values) 
 }
 /// Appends the elements of nested lists to `values` and finds the shape; throws ShapeError on uneven lists.
 template <class T, class Item>
-void flatten(const std::initializer_list<Item>& list, std::size_t level, Shape& shape, std::vector<T>& values) {
+void flatten(const std::initializer_list<Item>& list, std::size_t level, Shape& shape,
+             std::vector<T>& values) {
   const auto length = static_cast<int64_t>(list.size());
   if (shape.size() == level) shape.push_back(length);
   if (shape[level] != length)
@@ -96,9 +99,9 @@ Tensor from_lists(const List& list, std::optional<DType> dtype) {
 }
 }  // namespace detail
 
-/// Tensors written out: `tensor({1.5, 2})`, `tensor({{1, 2}, {3, 4}})`, up to four levels. Floating numbers give
-/// float32, integers int64 and bools bool, unless a dtype is given. Throws ShapeError when lists of one level differ
-/// in length.
+/// Tensors written out: `tensor({1.5, 2})`, `tensor({{1, 2}, {3, 4}})`, up to four levels. Floating numbers
+/// give float32, integers int64 and bools bool, unless a dtype is given. Throws ShapeError when lists of one
+/// level differ in length.
 // Written out, because Clang 14 deduces no T through an alias of std::initializer_list.
 template <class T>
 Tensor tensor(std::initializer_list<T> values, std::optional<DType> dtype = {}) {
@@ -114,8 +117,9 @@ Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<
   return detail::from_lists<T>(planes, dtype);
 }
 template <class T>
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> blocks,
-              std::optional<DType> dtype = {}) {
+Tensor tensor(
+    std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> blocks,
+    std::optional<DType> dtype = {}) {
   return detail::from_lists<T>(blocks, dtype);
 }
 

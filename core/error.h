@@ -5,8 +5,8 @@
 
 namespace pleat {
 
-/// Base of every exception that Pleat throws. The message says which operation, what must hold, what it got and,
-/// where one is known, the remedy. An operation that throws has changed none of its arguments.
+/// Base of every exception that Pleat throws. The message says which operation, what must hold, what it got
+/// and, where one is known, the remedy. An operation that throws has changed none of its arguments.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -30,9 +30,9 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
-/// A GPU that this process can use no longer, for instance after a kernel read memory that is not its own. What was on it
-/// is lost, and every later call fails, too: end the process and start again from a checkpoint. Tensors on the CPU
-/// stay valid, so a checkpoint can still be written from them.
+/// A GPU that this process can use no longer, for instance after a kernel read memory that is not its own.
+/// What was on it is lost, and every later call fails, too: end the process and start again from a
+/// checkpoint. Tensors on the CPU stay valid, so a checkpoint can still be written from them.
 class DeviceLostError : public DeviceError {
  public:
   using DeviceError::DeviceError;

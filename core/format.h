@@ -1,12 +1,12 @@
 // Private header: not installed.
 #pragma once
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <fmt/core.h>
 
 #include "pleat/core/error.h"
 #include "pleat/core/shape.h"
@@ -22,8 +22,8 @@ inline std::string text_of(const Shape& shape) { return to_string(shape); }
 /// As `describe()` tells it. Give `check` the tensor itself: the text is then made only when it is needed.
 inline std::string text_of(const Tensor& tensor) { return tensor.describe(); }
 
-/// Writes `text_of(value)` for a plain "{}". By hand, since fmt's own way to do so takes a header that is twice as slow
-/// to compile as the one included here.
+/// Writes `text_of(value)` for a plain "{}". By hand, since fmt's own way to do so takes a header that is
+/// twice as slow to compile as the one included here.
 struct TextFormatter {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   template <class T, class Context>

@@ -15,7 +15,8 @@
 
 namespace pleat {
 
-/// Calls `functor(i)` for i = 0 ... n-1 over the CPU's threads: the reference run of what a GPU spreads over its grid.
+/// Calls `functor(i)` for i = 0 ... n-1 over the CPU's threads: the reference run of what a GPU spreads over
+/// its grid.
 template <class Functor>
 void for_each_index(int64_t n, const Functor& functor, int64_t grain = 1024) {
   parallel_for(0, n, grain, [&](int64_t first, int64_t last) {

@@ -16,15 +16,20 @@ class Number {
   template <std::integral T>
   Number(T value) : integer_(static_cast<int64_t>(value)), real_(static_cast<double>(value)), kind_(int64) {}
   template <std::floating_point T>
-  Number(T value) : integer_(cut(static_cast<double>(value))), real_(static_cast<double>(value)), kind_(float64) {}
+  Number(T value)
+      : integer_(cut(static_cast<double>(value))), real_(static_cast<double>(value)), kind_(float64) {}
 
   /// The value as T; int64 values keep all their bits.
   template <class T>
   T to() const {
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(static_cast<float>(real_));
-    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return static_cast<T>(integer_);
-    else if constexpr (std::is_same_v<T, bool>) return real_ != 0;
-    else return static_cast<T>(real_);
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+      return T(static_cast<float>(real_));
+    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return static_cast<T>(integer_);
+    else if constexpr (std::is_same_v<T, bool>)
+      return real_ != 0;
+    else
+      return static_cast<T>(real_);
   }
 
   /// boolean, int64 or float64: the category.

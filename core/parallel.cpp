@@ -21,7 +21,8 @@ namespace {
 
 thread_local bool inside_parallel_region = false;
 
-/// Denormal operands cost 20 to 50 times a normal multiply; training drifts into them and loses nothing without.
+/// Denormal operands cost 20 to 50 times a normal multiply; training drifts into them and loses nothing
+/// without.
 void flush_denormals() {
 #if defined(__SSE2__)
   _mm_setcsr(_mm_getcsr() | 0x8040u);
@@ -72,7 +73,8 @@ struct Job {
   }
 };
 
-/// Waits for `done()` without giving the core away, for about as long as falling asleep and being woken would take.
+/// Waits for `done()` without giving the core away, for about as long as falling asleep and being woken would
+/// take.
 template <class Done>
 bool spin_until(const Done& done) {
   constexpr int rounds = 2000;

@@ -11,8 +11,8 @@ int num_threads();
 /// Throws ValueError unless `threads` >= 1.
 void set_num_threads(int threads);
 
-/// While it lives, every parallel_for of this thread runs in this thread alone: for threads of one's own that work
-/// beside the pool.
+/// While it lives, every parallel_for of this thread runs in this thread alone: for threads of one's own that
+/// work beside the pool.
 class SerialScope {
  public:
   SerialScope();
@@ -29,20 +29,23 @@ using RangeFunction = void (*)(const void* context, int64_t begin, int64_t end);
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction function, const void* context);
 }  // namespace detail
 
-/// Calls `body(first, last)` on pieces that together cover [begin, end), at least `grain` long except the last,
-/// on the pool's threads and the caller. Runs in the caller alone when the range is short, when one thread is set,
-/// or inside another parallel_for. The first exception of a piece is thrown to the caller after all have ended.
-/// How the range is cut depends on the number of threads: a result that must not, takes `parallel_chunks`.
+/// Calls `body(first, last)` on pieces that together cover [begin, end), at least `grain` long except the
+/// last, on the pool's threads and the caller. Runs in the caller alone when the range is short, when one
+/// thread is set, or inside another parallel_for. The first exception of a piece is thrown to the caller
+/// after all have ended. How the range is cut depends on the number of threads: a result that must not, takes
+/// `parallel_chunks`.
 template <class Body>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const Body& body) {
   detail::parallel_for(
       begin, end, grain,
-      [](const void* context, int64_t first, int64_t last) { (*static_cast<const Body*>(context))(first, last); },
+      [](const void* context, int64_t first, int64_t last) {
+        (*static_cast<const Body*>(context))(first, last);
+      },
       &body);
 }
 
-/// Calls `body(chunk)` for chunk = 0 ... chunks-1, each by one thread, in no certain order. What a chunk is must
-/// not depend on the number of threads: then neither does the result.
+/// Calls `body(chunk)` for chunk = 0 ... chunks-1, each by one thread, in no certain order. What a chunk is
+/// must not depend on the number of threads: then neither does the result.
 template <class Body>
 void parallel_chunks(int64_t chunks, const Body& body) {
   parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {

@@ -9,7 +9,8 @@ namespace pleat {
 /// Source: Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC'11.
 constexpr std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
   std::array<uint32_t, 4> c = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
-                               static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
+                               static_cast<uint32_t>(counter_high),
+                               static_cast<uint32_t>(counter_high >> 32)};
   uint32_t k0 = static_cast<uint32_t>(key);
   uint32_t k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {

@@ -27,7 +27,8 @@ class NumberStyle {
       high = std::max(high, std::abs(value));
     }
     whole_ = whole && high < 1e8;
-    scientific_ = !whole_ && (high >= 1e8 || (high > 0 && high / low > 1000 && low < 1e-4) || (high > 0 && high < 1e-4));
+    scientific_ = !whole_ &&
+                  (high >= 1e8 || (high > 0 && high / low > 1000 && low < 1e-4) || (high > 0 && high < 1e-4));
     for (const double value : shown) width_ = std::max(width_, write(value).size());
   }
 
@@ -102,13 +103,18 @@ class Printer {
     bool first = true;
     for (const int64_t i : shown(dim)) {
       if (!first) {
-        if (!innermost) text += ',' + std::string(rank - 1 - dim, '\n') + std::string(dim + 1, ' ');
-        else if (on_line == per_line) text += ",\n" + std::string(dim + 1, ' ');
-        else text += ", ";
+        if (!innermost)
+          text += ',' + std::string(rank - 1 - dim, '\n') + std::string(dim + 1, ' ');
+        else if (on_line == per_line)
+          text += ",\n" + std::string(dim + 1, ' ');
+        else
+          text += ", ";
       }
       if (on_line == per_line) on_line = 0;
-      if (i < 0) text += "...";
-      else write(text, style, dim + 1, next);
+      if (i < 0)
+        text += "...";
+      else
+        write(text, style, dim + 1, next);
       first = false;
       ++on_line;
     }

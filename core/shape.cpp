@@ -53,7 +53,8 @@ Strides dense_strides(const Shape& shape, MemoryFormat format) {
     for (std::size_t dim = rank; dim-- > 0;) lay(dim);
     return strides;
   }
-  check<ShapeError>(rank >= 3 && rank <= 5, "channels_last needs 3 to 5 dimensions [N, C, ...], got {}", shape);
+  check<ShapeError>(rank >= 3 && rank <= 5, "channels_last needs 3 to 5 dimensions [N, C, ...], got {}",
+                    shape);
   lay(1);
   for (std::size_t dim = rank; dim-- > 2;) lay(dim);
   lay(0);
@@ -66,10 +67,11 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
   for (std::size_t i = 1; i <= rank; ++i) {
     const int64_t size_a = i <= a.size() ? a[a.size() - i] : 1;
     const int64_t size_b = i <= b.size() ? b[b.size() - i] : 1;
-    check<ShapeError>(size_a == size_b || size_a == 1 || size_b == 1,
-                      "{}: shapes {} and {} do not broadcast: sizes {} and {}, {} from the end, must be equal or one "
-                      "of them 1",
-                      op, a, b, size_a, size_b, i);
+    check<ShapeError>(
+        size_a == size_b || size_a == 1 || size_b == 1,
+        "{}: shapes {} and {} do not broadcast: sizes {} and {}, {} from the end, must be equal or one "
+        "of them 1",
+        op, a, b, size_a, size_b, i);
     result[rank - i] = size_a == 1 ? size_b : size_a;
   }
   return result;
@@ -77,16 +79,17 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
 
 int64_t normalize_dim(int64_t dim, int64_t rank, const char* op) {
   const int64_t range = std::max<int64_t>(rank, 1);
-  check<IndexError>(dim >= -range && dim < range, "{}: dimension {} is outside [{}, {}] of a tensor of rank {}", op,
-                    dim, -range, range - 1, rank);
+  check<IndexError>(dim >= -range && dim < range,
+                    "{}: dimension {} is outside [{}, {}] of a tensor of rank {}", op, dim, -range, range - 1,
+                    rank);
   return dim < 0 ? dim + range : dim;
 }
 
 std::vector<int64_t> PerDim::expand(int64_t dims, const char* op, const char* what) const {
   if (values_.size() == 1) return std::vector<int64_t>(static_cast<std::size_t>(dims), values_[0]);
   check<ShapeError>(static_cast<int64_t>(values_.size()) == dims,
-                    "{}: {} needs one value, or {} (one for each spatial dimension), got [{}]", op, what, dims,
-                    fmt::join(values_, ", "));
+                    "{}: {} needs one value, or {} (one for each spatial dimension), got [{}]", op, what,
+                    dims, fmt::join(values_, ", "));
   return values_;
 }
 

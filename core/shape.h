@@ -30,13 +30,15 @@ std::string to_string(const Shape& shape);
 int64_t checked_multiply(int64_t a, int64_t b, const char* what);
 int64_t checked_add(int64_t a, int64_t b, const char* what);
 
-/// Number of elements: the product of the sizes, 1 for rank 0. Throws ShapeError on a negative size or overflow.
+/// Number of elements: the product of the sizes, 1 for rank 0. Throws ShapeError on a negative size or
+/// overflow.
 int64_t count(std::span<const int64_t> shape);
 
 /// Strides of a dense tensor of this shape. `channels_last` needs 3 to 5 dimensions, else ShapeError.
 Strides dense_strides(const Shape& shape, MemoryFormat format = MemoryFormat::contiguous);
 
-/// The shape that both broadcast to: aligned at the last dimension, a size of 1 stretches. Throws ShapeError naming `op`.
+/// The shape that both broadcast to: aligned at the last dimension, a size of 1 stretches. Throws ShapeError
+/// naming `op`.
 Shape broadcast(const Shape& a, const Shape& b, const char* op);
 
 /// `dim` in [-rank, rank) as an index in [0, rank); a rank of 0 counts as 1. Throws IndexError naming `op`.

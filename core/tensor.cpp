@@ -17,9 +17,10 @@ uint64_t next_id() {
 }
 
 /// Throws unless every element lies inside the storage.
-void check_bounds(const Storage& storage, const Shape& shape, const Strides& strides, int64_t offset, DType dtype) {
-  check<ShapeError>(shape.size() == strides.size(), "tensor: {} has {} sizes but {} strides", shape, shape.size(),
-                    strides.size());
+void check_bounds(const Storage& storage, const Shape& shape, const Strides& strides, int64_t offset,
+                  DType dtype) {
+  check<ShapeError>(shape.size() == strides.size(), "tensor: {} has {} sizes but {} strides", shape,
+                    shape.size(), strides.size());
   if (count(shape) == 0) return;
   int64_t low = offset;
   int64_t high = offset;
@@ -28,9 +29,10 @@ void check_bounds(const Storage& storage, const Shape& shape, const Strides& str
     (reach < 0 ? low : high) = checked_add(reach < 0 ? low : high, reach, "tensor");
   }
   const int64_t capacity = storage.size / size_of(dtype);
-  check<ShapeError>(low >= 0 && high < capacity,
-                    "tensor: shape {} with strides {} from element {} reaches elements {} to {} of a storage of {}",
-                    shape, strides, offset, low, high, capacity);
+  check<ShapeError>(
+      low >= 0 && high < capacity,
+      "tensor: shape {} with strides {} from element {} reaches elements {} to {} of a storage of {}", shape,
+      strides, offset, low, high, capacity);
 }
 
 /// Dimensions of size 1 have no neighbours: their stride means nothing.
@@ -52,7 +54,8 @@ bool lies_as(const Shape& shape, const Strides& strides, MemoryFormat format) {
 
 }  // namespace
 
-Tensor make_tensor(std::shared_ptr<Storage> storage, Shape shape, Strides strides, int64_t offset, DType dtype) {
+Tensor make_tensor(std::shared_ptr<Storage> storage, Shape shape, Strides strides, int64_t offset,
+                   DType dtype) {
   check_bounds(*storage, shape, strides, offset, dtype);
   auto impl = std::make_shared<TensorImpl>();
   impl->storage = std::move(storage);
@@ -88,7 +91,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
 
 MemoryFormat Tensor::memory_format() const {
   return !is_contiguous() && is_contiguous(MemoryFormat::channels_last) ? MemoryFormat::channels_last
-                                                                          : MemoryFormat::contiguous;
+                                                                        : MemoryFormat::contiguous;
 }
 
 bool Tensor::is_dense() const {
@@ -111,8 +114,9 @@ std::string Tensor::describe() const {
   const bool plain = is_contiguous();
   const bool last = !plain && is_contiguous(MemoryFormat::channels_last);
   return fmt::format("{} {} {}{}", shape(), dtype(), device(),
-                     plain ? std::string()
-                           : last ? std::string(" channels_last") : " strides " + to_string(strides()));
+                     plain  ? std::string()
+                     : last ? std::string(" channels_last")
+                            : " strides " + to_string(strides()));
 }
 
 void Tensor::require_dtype(DType wanted) const {
@@ -156,7 +160,7 @@ T Tensor::item() const {
   return to_vector<T>()[0];
 }
 
-#define PLEAT_INSTANTIATE(T)                          \
+#define PLEAT_INSTANTIATE(T)                         \
   template std::vector<T> Tensor::to_vector() const; \
   template T Tensor::item() const;
 PLEAT_INSTANTIATE(bool)

@@ -43,9 +43,9 @@ struct TensorImpl {
 
 /// A strided view of typed elements on a device, with a place on the autograd tape.
 ///
-/// A Tensor is a handle: copying it is cheap and both copies are the same tensor (same elements, same gradient).
-/// Methods ask; free functions compute (`relu(x)`, `sum(x, {0, 2})`, `x + y`).
-/// A default-constructed Tensor is undefined; asking it anything but `defined()` throws Error.
+/// A Tensor is a handle: copying it is cheap and both copies are the same tensor (same elements, same
+/// gradient). Methods ask; free functions compute (`relu(x)`, `sum(x, {0, 2})`, `x + y`). A
+/// default-constructed Tensor is undefined; asking it anything but `defined()` throws Error.
 class Tensor {
  public:
   Tensor() = default;
@@ -54,7 +54,8 @@ class Tensor {
   bool defined() const { return impl_ != nullptr; }
   explicit operator bool() const = delete;  // ask defined() or item<bool>()
 
-  // --- What it is -------------------------------------------------------------------------------------------------
+  // --- What it is
+  // -------------------------------------------------------------------------------------------------
   const Shape& shape() const { return impl().shape; }
   const Strides& strides() const { return impl().strides; }
   int64_t rank() const { return static_cast<int64_t>(impl().shape.size()); }
@@ -74,7 +75,8 @@ class Tensor {
   /// "[8, 3, 32, 32] float32 cpu channels_last": how error messages describe a tensor.
   std::string describe() const;
 
-  // --- Elements ---------------------------------------------------------------------------------------------------
+  // --- Elements
+  // ---------------------------------------------------------------------------------------------------
   /// Pointer to the first element. Throws DTypeError when T is not the element type.
   template <Element T>
   T* data() const {
@@ -90,7 +92,8 @@ class Tensor {
   template <class T = float>
   std::vector<T> to_vector() const;
 
-  // --- Other forms of it (differentiable) -------------------------------------------------------------------------
+  // --- Other forms of it (differentiable)
+  // -------------------------------------------------------------------------
   /// These return the tensor itself when nothing changes, else a copy.
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
@@ -101,7 +104,8 @@ class Tensor {
   /// The same elements (shared storage) off the tape.
   Tensor detach() const;
 
-  // --- Gradients (autograd/) --------------------------------------------------------------------------------------
+  // --- Gradients (autograd/)
+  // --------------------------------------------------------------------------------------
   bool requires_grad() const;
   /// Marks a leaf whose gradient is wanted. Returns the tensor. Throws DTypeError unless floating,
   /// AutogradError on a tensor that a function produced.
@@ -112,13 +116,14 @@ class Tensor {
   /// Keeps the gradient of a tensor that is not a leaf, too.
   const Tensor& retain_grad() const;
   bool is_leaf() const;
-  /// Accumulates gradients of this tensor into the leaves it was computed from. `gradient` may be omitted for one
-  /// element. See autograd/backward.h for the options and for `grad()` without accumulation.
+  /// Accumulates gradients of this tensor into the leaves it was computed from. `gradient` may be omitted for
+  /// one element. See autograd/backward.h for the options and for `grad()` without accumulation.
   void backward(const Tensor& gradient = {}) const;
   /// Called with the tensor's gradient during backward; what it returns (if defined) replaces the gradient.
   const Tensor& register_hook(std::function<Tensor(const Tensor&)> hook) const;
 
-  // --- For those who write operations -----------------------------------------------------------------------------
+  // --- For those who write operations
+  // -----------------------------------------------------------------------------
   /// A view of the same storage. Throws ShapeError when it would reach outside.
   Tensor as_strided(Shape shape, Strides strides, int64_t offset) const;
   /// Makes this tensor another: same handle, other elements (module.to(...), loading weights).
@@ -137,7 +142,8 @@ class Tensor {
 };
 
 /// A tensor over a storage. Throws ShapeError when it would reach outside.
-Tensor make_tensor(std::shared_ptr<Storage> storage, Shape shape, Strides strides, int64_t offset, DType dtype);
+Tensor make_tensor(std::shared_ptr<Storage> storage, Shape shape, Strides strides, int64_t offset,
+                   DType dtype);
 
 /// Prints as people know it: nested brackets, aligned columns, summarised above 1,000 elements.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);

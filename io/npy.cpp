@@ -9,10 +9,10 @@
 #include <optional>
 #include <vector>
 
+#include "pleat/core/atomic_file.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
-#include "pleat/core/atomic_file.h"
 #include "pleat/io/npy_stream.h"
 
 static_assert(std::endian::native == std::endian::little,

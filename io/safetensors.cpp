@@ -12,10 +12,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pleat/core/atomic_file.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
-#include "pleat/core/atomic_file.h"
 #include "pleat/io/byte_source.h"
 
 static_assert(std::endian::native == std::endian::little,

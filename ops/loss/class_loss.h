@@ -13,7 +13,8 @@
 /// All throw ShapeError for other shapes, DTypeError unless logits are floating and targets integers,
 /// ValueError for a label_smoothing outside [0, 1], IndexError naming the first target that is neither in [0,
 /// C) nor ignore_index. On CUDA only cross_entropy_forward and nll_forward look for such a target, and wait
-/// for the device to do so, the former unless check_target is false; for the others it is one that is ignored.
+/// for the device to do so, the former unless check_target is false; for the others it is one that is
+/// ignored.
 
 namespace pleat {
 

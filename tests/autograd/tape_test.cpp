@@ -94,7 +94,8 @@ TEST_CASE("a saved tensor changed in place is an error that names the op") {
   const Tensor w = ones({2});
   const Tensor y = sum(x * w);
   w += 1;
-  CHECK_THROWS_WITH(y.backward(), Contains("multiply: backward needs a tensor [2] float32 cpu that was changed"));
+  CHECK_THROWS_WITH(y.backward(),
+                    Contains("multiply: backward needs a tensor [2] float32 cpu that was changed"));
 }
 
 TEST_CASE("in-place arithmetic is recorded") {
@@ -118,7 +119,10 @@ TEST_CASE("hooks see and replace gradients; retain_grad keeps them") {
   y.retain_grad();
   y.register_hook([](const Tensor& g) { return g * 10; });
   int calls = 0;
-  x.register_hook([&](const Tensor&) { ++calls; return Tensor(); });
+  x.register_hook([&](const Tensor&) {
+    ++calls;
+    return Tensor();
+  });
   sum(y).backward();
   CHECK(y.grad().to_vector() == std::vector<float>{10, 10});
   CHECK(x.grad().to_vector() == std::vector<float>{30, 30});
@@ -137,8 +141,12 @@ TEST_CASE("gradients of functions nobody needs are not computed") {
   int calls = 0;
   const Tensor x = leaf(ones({2}));
   const Tensor constant = ones({2});
-  const Tensor y = record("probe", x.detach().clone(), {grad_of(x, [](const Tensor& dy) { return dy; }),
-                                         grad_of(constant, [&](const Tensor& dy) { ++calls; return dy; })});
+  const Tensor y =
+      record("probe", x.detach().clone(),
+             {grad_of(x, [](const Tensor& dy) { return dy; }), grad_of(constant, [&](const Tensor& dy) {
+                ++calls;
+                return dy;
+              })});
   sum(y).backward();
   CHECK(calls == 0);
 }

@@ -32,7 +32,8 @@ TEST_CASE("blocks are aligned and come back from the cache", "[core]") {
     first = block.get();
     CHECK(reinterpret_cast<uintptr_t>(first) % 64 == 0);
     CHECK(allocator_statistics().allocated >= before.allocated + 1000);
-    CHECK(allocator_statistics().reserved == allocator_statistics().allocated + allocator_statistics().cached);
+    CHECK(allocator_statistics().reserved ==
+          allocator_statistics().allocated + allocator_statistics().cached);
     CHECK(allocator_statistics().peak_reserved >= allocator_statistics().reserved);
   }
   CHECK(allocator_statistics().allocated == before.allocated);

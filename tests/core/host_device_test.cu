@@ -1,8 +1,7 @@
-#include "pleat/core/host_device.h"
-
 #include <vector>
 
 #include "pleat/core/cuda.h"
+#include "pleat/core/host_device.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/skip.h"
 

@@ -100,9 +100,11 @@ TEST_CASE("in-place arithmetic keeps the type, or refuses") {
       } else {
         x += y;
         CHECK(x.dtype() == own);
-        CHECK(x.to_vector() == std::vector<float>{own == boolean ? 1.0f : 2.0f, own == boolean ? 1.0f : 2.0f});
+        CHECK(x.to_vector() ==
+              std::vector<float>{own == boolean ? 1.0f : 2.0f, own == boolean ? 1.0f : 2.0f});
       }
-      if (own < bfloat16) CHECK_THROWS_WITH(x /= y, Contains("divide_: the result is floating, which a tensor of"));
+      if (own < bfloat16)
+        CHECK_THROWS_WITH(x /= y, Contains("divide_: the result is floating, which a tensor of"));
     }
   const Tensor n = tensor({1, 2});
   CHECK_THROWS_AS(n *= 0.5, DTypeError);
