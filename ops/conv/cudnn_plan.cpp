@@ -350,6 +350,17 @@ std::vector<std::string> cudnn_plan_names(const CudnnKey& key, const CudnnTarget
 
 bool has_depth(const ConvProblem& p) { return p.input[0] != 1 || p.kernel[0] != 1 || p.output[0] != 1; }
 
+std::string known_fault(const ConvProblem& p, int version) {
+  if (!has_depth(p)) return {};
+  const bool rounds = p.dtype == float32 && p.precision != Precision::highest;
+  const char* const type = p.dtype == bfloat16 && version >= 90800 && version < 91100 ? "bfloat16"
+                           : rounds && version >= 91002 && version < 91600            ? "TF32"
+                                                                                      : nullptr;
+  if (type == nullptr) return {};
+  return fmt::format("cuDNN {}.{}.{} is known to compute convolutions of three dimensions wrongly in {}",
+                     version / 10000, version / 100 % 100, version % 100, type);
+}
+
 bool depth_is_batch(const ConvProblem& p) {
   return p.format == MemoryFormat::contiguous && p.batch == 1 && p.input[0] > 1 && p.kernel[0] == 1 &&
          p.stride[0] == 1 && p.padding_low[0] == 0 && p.padding_high[0] == 0;

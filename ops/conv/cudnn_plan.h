@@ -59,6 +59,11 @@ std::vector<std::string> cudnn_plan_names(const CudnnKey& key, const CudnnTarget
 /// Whether a problem has three dimensions for cuDNN.
 bool has_depth(const ConvProblem& problem);
 
+/// Why a release of cuDNN (91900: 9.19.0) is not to be trusted with a problem, as it is reduced; empty where
+/// it is. In three dimensions 9.8 to 9.10 gave wrong results for bfloat16, and 9.10.2 to 9.15 for TF32
+/// (reports on PyTorch 2.9, which gave such convolutions to other kernels).
+std::string known_fault(const ConvProblem& problem, int version);
+
 /// Whether the depth of a contiguous problem may count as its batch: kernel 1, stride 1, no padding, and one
 /// image only, so that there is one distance from each slice to the next.
 bool depth_is_batch(const ConvProblem& problem);

@@ -98,6 +98,22 @@ TEST_CASE("cuDNN has plans for every type, format and pass in two and three dime
     }
 }
 
+TEST_CASE("releases of cuDNN with known faults in three dimensions are not asked for those", "[conv]") {
+  ConvProblem deep_problem = key(bfloat16, rows, ConvPass::forward, video, deep, 4).problem;
+  CHECK(known_fault(deep_problem, 90700).empty());
+  CHECK(known_fault(deep_problem, 90800) ==
+        "cuDNN 9.8.0 is known to compute convolutions of three dimensions wrongly in bfloat16");
+  CHECK_FALSE(known_fault(deep_problem, 91002).empty());
+  CHECK(known_fault(deep_problem, 91100).empty());
+  deep_problem.dtype = float32;
+  CHECK(known_fault(deep_problem, 91200).empty());
+  deep_problem.precision = Precision::high;
+  CHECK(known_fault(deep_problem, 91200) ==
+        "cuDNN 9.12.0 is known to compute convolutions of three dimensions wrongly in TF32");
+  CHECK(known_fault(deep_problem, 91600).empty());
+  CHECK(known_fault(key(bfloat16, rows, ConvPass::forward, image, flat, 4).problem, 90800).empty());
+}
+
 TEST_CASE("a plan's name finds it again, and none other", "[conv]") {
   const auto target = described_gpu();
   if (!target) return;
