@@ -1,0 +1,171 @@
+#include "pleat/bench/ceilings.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "pleat/bench/fma_peak.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
+#include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/matmul/matmul.h"
+
+namespace pleat::bench {
+namespace {
+
+constexpr int64_t kib = 1024, mib = 1024 * kib;
+
+/// The best rate of several runs [per second]. `work` returns how much it did.
+double best_rate(Device device, int runs, const std::function<double()>& work) {
+  double best = 0;
+  for (int i = 0; i < runs + 1; ++i) {
+    double amount = 0, seconds = 0;
+    if (device.is_cuda()) {
+      const cuda::Event start({.device = device, .timing = true}), end({.device = device, .timing = true});
+      start.record();
+      amount = work();
+      end.record();
+      seconds = 1e-3 * cuda::elapsed_ms(start, end);
+    } else {
+      const auto start = std::chrono::steady_clock::now();
+      amount = work();
+      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    if (i > 0 && seconds > 0) best = std::max(best, amount / seconds);  // the first warms up
+  }
+  return best;
+}
+
+template <class T>
+Ceiling fma_peak(const char* type) {
+  // Some pieces for each thread, so that one that is held up does not hold up all.
+  constexpr int64_t pieces_each = 4, rounds = 50000;
+  const int64_t pieces = pieces_each * num_threads();
+  const double rate = best_rate({}, 150, [&] {
+    std::vector<double> done(static_cast<std::size_t>(pieces));
+    parallel_chunks(pieces, [&](int64_t i) { done[static_cast<std::size_t>(i)] = multiply_adds<T>(rounds); });
+    double sum = 0;
+    for (const double d : done) sum += d;
+    return sum;
+  });
+  return {fmt::format("FMA {}", type), 1e-9 * rate,
+          fmt::format("{} multiply-adds in registers", multiply_add_instructions())};
+}
+
+/// Copies between two arrays of `bytes` each, `times` times in a run.
+double copy_rate(int64_t bytes, int times, int runs) {
+  const Tensor from = ones({bytes}, {.dtype = DType::uint8}), to = ones({bytes}, {.dtype = DType::uint8});
+  const auto* source = from.data<uint8_t>();
+  auto* target = to.data<uint8_t>();
+  const int64_t pieces = 4 * num_threads();
+  return 1e-9 * best_rate({}, runs, [&] {
+           parallel_chunks(pieces, [&](int64_t piece) {
+             const int64_t first = bytes * piece / pieces, last = bytes * (piece + 1) / pieces;
+             for (int i = 0; i < times; ++i)
+               std::memcpy(target + first, source + first, static_cast<std::size_t>(last - first));
+           });
+           return 2.0 * static_cast<double>(bytes) * times;
+         });
+}
+
+Ceilings measure_cpu() {
+  Ceilings result{.device = {}, .threads = num_threads()};
+  result.peaks = {fma_peak<float>("float32"), fma_peak<double>("float64")};
+  const int64_t cache = last_level_cache();
+  const int64_t large = std::clamp(4 * cache, 64 * mib, 512 * mib);
+  result.bandwidths.push_back({"copy", copy_rate(large, 1, 7), fmt::format("memcpy of {} MiB", large / mib)});
+  if (cache > 0) {
+    // Both arrays fill a half of the cache, and each thread walks its own piece again and again.
+    const int64_t small = cache / 4;
+    const int times = static_cast<int>(std::clamp<int64_t>(64 * mib / small, 2, 64));
+    result.bandwidths.push_back({"last-level cache", copy_rate(small, times, 15),
+                                 fmt::format("memcpy of {} KiB, again and again", small / kib)});
+  }
+  return result;
+}
+
+Ceiling gemm_peak(const char* name, Device device, DType dtype, Precision precision, int64_t n) {
+  const PrecisionScope scope(precision);
+  const Tensor a = randn({n, n}, {.device = device}).to(dtype),
+               b = randn({n, n}, {.device = device}).to(dtype);
+  const double rate = best_rate(device, 7, [&] {
+    (void)ops::matmul(a, b);
+    return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  });
+  return {name, 1e-9 * rate, fmt::format("matrix product {0}x{0}x{0}", n)};
+}
+
+Ceilings measure_cuda(Device device) {
+  Ceilings result{.device = device, .threads = num_threads()};
+  result.peaks = {gemm_peak("GEMM float32", device, DType::float32, Precision::highest, 8192),
+                  gemm_peak("GEMM TF32", device, DType::float32, Precision::high, 8192),
+                  gemm_peak("GEMM float32 as bfloat16", device, DType::float32, Precision::medium, 8192),
+                  gemm_peak("GEMM float16", device, DType::float16, Precision::highest, 8192),
+                  gemm_peak("GEMM bfloat16", device, DType::bfloat16, Precision::highest, 8192),
+                  gemm_peak("GEMM float64", device, DType::float64, Precision::highest, 4096)};
+  const int64_t bytes = std::clamp(cuda::memory_info(device).free / 8, 64 * mib, 1024 * mib) / 4 * 4;
+  const Tensor from = ones({bytes / 4}, {.device = device}), to = ones({bytes / 4}, {.device = device});
+  result.bandwidths.push_back({"copy",
+                               1e-9 * best_rate(device, 15,
+                                                [&] {
+                                                  ops::copy_into(to, from);
+                                                  return 2.0 * static_cast<double>(bytes);
+                                                }),
+                               fmt::format("copy of {} MiB on the device", bytes / mib)});
+  return result;
+}
+
+}  // namespace
+
+std::optional<double> Ceilings::peak(DType dtype, Precision precision) const {
+  std::string wanted;
+  if (device.is_cpu()) {
+    if (is_floating(dtype)) wanted = dtype == DType::float64 ? "FMA float64" : "FMA float32";
+  } else if (dtype == DType::float32) {
+    wanted = precision == Precision::highest ? "GEMM float32"
+             : precision == Precision::high  ? "GEMM TF32"
+                                             : "GEMM float32 as bfloat16";
+  } else {
+    wanted = "GEMM " + std::string(name(dtype));
+  }
+  for (const Ceiling& ceiling : peaks)
+    if (ceiling.name == wanted) return ceiling.value;
+  return {};
+}
+
+int64_t last_level_cache() {
+  // What one core's caches are: sysconf counts those of all sockets on some machines.
+  int64_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    int64_t size = 0;
+    char unit = 0;
+    if (file >> size >> unit) largest = std::max(largest, size * (unit == 'M' ? mib : unit == 'K' ? kib : 1));
+  }
+  if (largest > 0) return largest;
+  for (const int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
+    if (const long size = sysconf(level); size > 0) return size;
+  return 0;
+}
+
+const Ceilings& ceilings(Device device) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, int>, Ceilings> known;
+  const std::scoped_lock lock(mutex);
+  const std::pair key{name(device), num_threads()};
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  return known.emplace(key, device.is_cpu() ? measure_cpu() : measure_cuda(device)).first->second;
+}
+
+}  // namespace pleat::bench
