@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pleat/core/device.h"
+#include "pleat/profile/measurement.h"
+
+/// Timing that cannot be done wrong: the Timer waits for the device by itself, calls once before it measures,
+/// and repeats until the clock's own cost and granularity do not matter.
+///
+///   benchmark::Timer timer{{.device = x.device()}};
+///   std::cout << timer.measure([&] { conv2d(x, w); });
+
+namespace pleat::benchmark {
+
+/// What a Timer reads. Tests give it one of their own.
+class Clock {
+ public:
+  /// Seconds between `start` and `stop`.
+  struct Elapsed {
+    double wall = 0;               ///< by the steady clock
+    std::optional<double> device;  ///< between device events, where the device has them
+  };
+
+  virtual ~Clock() = default;
+  /// Waits for the device, then begins to count.
+  virtual void start() = 0;
+  /// Waits for the device and says what passed since `start`.
+  virtual Elapsed stop() = 0;
+  /// Drives what ran before out of the last cache.
+  virtual void empty_caches() = 0;
+};
+
+/// The clock of a device: on the CPU the steady clock; on a GPU the steady clock and events in the current
+/// stream. Throws DeviceError when there is no such device.
+std::shared_ptr<Clock> device_clock(Device device);
+
+/// What is to be timed.
+struct Subject {
+  std::function<void()> run;
+  /// Work that has to be done once before the first run and is no part of it: a search for the fastest
+  /// implementation. Timed apart.
+  std::function<void()> tune = {};
+  std::string label = {};  ///< see Measurement
+  std::string sub_label = {};
+  std::string description = {};
+};
+
+struct TimerOptions {
+  Device device = {};
+  int threads = 0;            ///< set while it measures; 0: as many as are set
+  double min_run_time = 0.2;  ///< seconds that all timed runs of a subject take together, at least
+  int64_t min_blocks = 5;     ///< blocks, at least: quartiles of fewer say little
+  /// Empties the caches before each run, so that operands come from memory. Each run is then a block of its
+  /// own.
+  bool cold_cache = false;
+  std::shared_ptr<Clock> clock = nullptr;  ///< null: that of the device
+};
+
+/// Times functions in the manner of `torch.utils.benchmark.Timer.blocked_autorange`: a first call, then
+/// blocks of growing length, which warm up, until a block is 10,000 times as long as reading the clock and a
+/// thousandth of `min_run_time`; then blocks of that length until the time is up. The median over blocks is
+/// what counts.
+class Timer {
+ public:
+  /// Throws ValueError for times, blocks or threads that make no sense, DeviceError when there is no such
+  /// device.
+  explicit Timer(TimerOptions options = {});
+
+  /// Throws ValueError when the subject has nothing to run, and what it throws itself.
+  Measurement measure(const Subject& subject) const;
+  Measurement measure(std::function<void()> run) const;
+
+  /// Times several subjects in turns, block by block, in alternating order, so that what disturbs the machine
+  /// disturbs all alike and their ratios can be trusted. A block takes at least a twentieth of
+  /// `min_run_time`. A subject that has had its time and blocks leaves. Throws as `measure`.
+  std::vector<Measurement> measure_in_turns(const std::vector<Subject>& subjects) const;
+
+ private:
+  TimerOptions options_;
+};
+
+}  // namespace pleat::benchmark
