@@ -12,6 +12,7 @@
 #include "pleat/core/grid_copy.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/pinned_memory.h"
+#include "pleat/core/record_function.h"
 #include "pleat/core/transfer.h"
 
 namespace pleat::ops {
@@ -93,9 +94,7 @@ bool filled_by_bytes(const Tensor& x, const Number& value) {
   });
 }
 
-}  // namespace
-
-void copy_into(const Tensor& to, const Tensor& from) {
+void copy_elements(const Tensor& to, const Tensor& from) {
   if (copied_by_transfer(to, from)) return;
   if (uses_grid(to.device())) return grid_copy(to, from);
   if (to.impl().storage->bytes.get() != from.impl().storage->bytes.get() && copied_between_formats(to, from))
@@ -107,29 +106,40 @@ void copy_into(const Tensor& to, const Tensor& from) {
   });
 }
 
+}  // namespace
+
+void copy_into(const Tensor& to, const Tensor& from) {
+  const RecordOp range("copy", to, from);
+  copy_elements(to, from);
+}
+
 Tensor copy(const Tensor& x) {
+  const RecordOp range("copy", x);
   const Tensor result = empty_like(x);
-  copy_into(result, x);
+  copy_elements(result, x);
   return result;
 }
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
+  const RecordOp range("to", x);
   const std::array inputs = {x};
   const Tensor result = empty_as(inputs, x.shape(), dtype);
-  copy_into(result, x);
+  copy_elements(result, x);
   return result;
 }
 
 Tensor to_format(const Tensor& x, MemoryFormat format) {
   if (x.is_contiguous(format)) return x;
+  const RecordOp range("to", x);
   const Tensor result = empty(x.shape(), {.dtype = x.dtype(), .device = x.device(), .format = format});
-  copy_into(result, x);
+  copy_elements(result, x);
   return result;
 }
 
 Tensor to_device(const Tensor& x, Device device, TransferOptions options) {
   if (x.device() == device) return x;
+  const RecordOp range("to", x);
   if (device.is_cuda()) cuda::check_device("to", device);
   const Tensor from = x.is_dense() ? x : copy(x);
   const bool pinned = device.is_cpu() && options.non_blocking;
@@ -141,6 +151,7 @@ Tensor to_device(const Tensor& x, Device device, TransferOptions options) {
 }
 
 void fill(const Tensor& x, const Number& value) {
+  const RecordOp range("fill", x);
   if (filled_by_bytes(x, value)) return;
   if (uses_grid(x.device())) return grid_fill(x, value);
   dispatch(x.dtype(), [&]<class T>(Type<T>) {

@@ -10,6 +10,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/ramp.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat {
 namespace {
@@ -25,6 +26,7 @@ std::shared_ptr<Storage> new_storage(const Shape& shape, DType dtype, Device dev
 template <class V>
 Tensor ramp(const char* op, int64_t n, V start, V step, const TensorOptions& options, int64_t last = -1,
             V end = 0) {
+  const RecordOp range(op);
   const Tensor result = empty({n}, options);
   const RampElement<V> functor{start, step, last, end, result.raw(), result.dtype()};
   if (uses_grid(result.device()))
@@ -43,6 +45,7 @@ Tensor empty(Shape shape, TensorOptions options) {
 }
 
 Tensor full(Shape shape, Number value, TensorOptions options) {
+  const RecordOp range("fill");
   Tensor result = empty(std::move(shape), options);
   ops::fill(result, value);
   return result;
@@ -57,6 +60,7 @@ Tensor empty_like(const Tensor& like) {
 }
 
 Tensor full_like(const Tensor& like, Number value) {
+  const RecordOp range("fill", like);
   Tensor result = empty_like(like);
   ops::fill(result, value);
   return result;

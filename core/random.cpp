@@ -9,6 +9,7 @@
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/random_functors.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat {
 namespace {
@@ -64,6 +65,7 @@ Generator& default_generator() {
 void manual_seed(uint64_t seed) { default_generator().set_seed(seed); }
 
 void fill_uniform_(const Tensor& tensor, double low, double high, Generator& generator) {
+  const RecordOp range("fill_uniform_", tensor);
   check_floating("fill_uniform_", tensor);
   check<ValueError>(std::isfinite(low) && std::isfinite(high) && low <= high,
                     "fill_uniform_: needs low <= high, both finite, got {} and {}", low, high);
@@ -71,6 +73,7 @@ void fill_uniform_(const Tensor& tensor, double low, double high, Generator& gen
 }
 
 void fill_normal_(const Tensor& tensor, double mean, double std, Generator& generator) {
+  const RecordOp range("fill_normal_", tensor);
   check_floating("fill_normal_", tensor);
   check<ValueError>(std::isfinite(mean) && std::isfinite(std) && std >= 0,
                     "fill_normal_: needs a finite mean and std >= 0, got {} and {}", mean, std);
@@ -78,18 +81,21 @@ void fill_normal_(const Tensor& tensor, double mean, double std, Generator& gene
 }
 
 Tensor rand(Shape shape, TensorOptions options, Generator& generator) {
+  const RecordOp range("fill_uniform_");
   Tensor result = empty(std::move(shape), options);
   fill_uniform_(result, 0, 1, generator);
   return result;
 }
 
 Tensor randn(Shape shape, TensorOptions options, Generator& generator) {
+  const RecordOp range("fill_normal_");
   Tensor result = empty(std::move(shape), options);
   fill_normal_(result, 0, 1, generator);
   return result;
 }
 
 Tensor randint(int64_t low, int64_t high, Shape shape, Device device, Generator& generator) {
+  const RecordOp op("randint");
   check<ValueError>(low < high, "randint: needs low < high, got {} and {}", low, high);
   Tensor result = empty(std::move(shape), {.dtype = int64, .device = device});
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
@@ -103,6 +109,7 @@ Tensor randint(int64_t low, int64_t high, Shape shape, Generator& generator) {
 }
 
 Tensor randperm(int64_t n, Device device, Generator& generator) {
+  const RecordOp range("randperm");
   check<ValueError>(n >= 0, "randperm: n must not be negative, got {}", n);
   std::vector<int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -117,6 +124,7 @@ Tensor randperm(int64_t n, Device device, Generator& generator) {
 Tensor randperm(int64_t n, Generator& generator) { return randperm(n, Device(), generator); }
 
 Tensor bernoulli(double p, Shape shape, Device device, Generator& generator) {
+  const RecordOp range("bernoulli");
   check<ValueError>(p >= 0 && p <= 1, "bernoulli: the probability must be in [0, 1], got {}", p);
   Tensor result = empty(std::move(shape), {.dtype = boolean, .device = device});
   const int64_t n = result.numel();

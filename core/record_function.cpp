@@ -7,7 +7,7 @@ namespace {
 
 RangeObserver* observer() { return detail::range_observer.load(std::memory_order_acquire); }
 
-std::vector<const Tensor*> addresses(const std::vector<Tensor>& tensors) {
+std::vector<const Tensor*> addresses(std::span<const Tensor> tensors) {
   std::vector<const Tensor*> list;
   list.reserve(tensors.size());
   for (const Tensor& tensor : tensors) list.push_back(&tensor);
@@ -37,7 +37,7 @@ void Range::add(const RangeDetails& details) const {
 
 }  // namespace detail
 
-void RecordOp::begin_with(const char* name, const std::vector<Tensor>& inputs) {
+void RecordOp::begin_with(const char* name, std::span<const Tensor> inputs) {
   begin({.kind = RangeKind::op, .name = name, .inputs = addresses(inputs)});
 }
 

@@ -136,7 +136,15 @@ class RecordOp : public detail::Range {
       begin({.kind = RangeKind::op, .name = name, .inputs = list});
     }
   }
-  RecordOp(const char* name, const std::vector<Tensor>& inputs) {
+  /// For "max_pool2d" and "_backward", which are joined only when somebody listens.
+  template <std::same_as<Tensor>... Tensors>
+  RecordOp(const char* name, const char* suffix, const Tensors&... inputs) {
+    if (is_recording()) [[unlikely]] {
+      const std::array<const Tensor*, sizeof...(Tensors)> list{&inputs...};
+      begin({.kind = RangeKind::op, .name = std::string(name) + suffix, .inputs = list});
+    }
+  }
+  RecordOp(const char* name, std::span<const Tensor> inputs) {
     if (is_recording()) [[unlikely]]
       begin_with(name, inputs);
   }
@@ -149,7 +157,7 @@ class RecordOp : public detail::Range {
   }
 
  private:
-  void begin_with(const char* name, const std::vector<Tensor>& inputs);
+  void begin_with(const char* name, std::span<const Tensor> inputs);
 };
 
 /// The backward of a node of the tape, with the gradients it is given.

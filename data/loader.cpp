@@ -13,6 +13,7 @@
 #include "pleat/core/parallel.h"
 #include "pleat/core/pinned_memory.h"
 #include "pleat/core/random.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat::data {
 namespace {
@@ -54,6 +55,7 @@ class DataLoader::Run {
 
   /// The next batch into `batch`; false when there is none.
   bool next(Batch& batch) {
+    const RecordFunction range("DataLoader.next");
     if (consumed_ == batches_) return false;
     if (workers_.empty()) {
       batch = make(consumed_);
@@ -81,6 +83,7 @@ class DataLoader::Run {
   };
 
   Batch make(int64_t number) const {
+    const RecordFunction range("DataLoader.make");
     const auto first = static_cast<std::size_t>(number * options_.batch_size);
     const auto size = std::min(static_cast<std::size_t>(options_.batch_size), order_.size() - first);
     const std::span<const int64_t> indices(order_.data() + first, size);

@@ -17,6 +17,9 @@
 namespace pleat {
 namespace {
 
+/// As the raw functions call themselves. Of a checked weight.
+std::string op_name(const Tensor& w) { return "conv" + std::to_string(w.rank() - 2) + "d"; }
+
 Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
                       const ConvOptions& options);
 Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
@@ -39,13 +42,14 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvO
                       return expand(reshape(db, kept), shape);
                     })});
     }));
-  return record("conv", y, std::move(derivatives));
+  return record(op_name(w), y, std::move(derivatives));
 }
 
 Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
                       const ConvOptions& options) {
+  const Tensor dx = ops::conv_backward_input(dy, w, input_shape, options);
   return record(
-      "conv_backward_input", ops::conv_backward_input(dy, w, input_shape, options),
+      op_name(w) + "_backward_input", dx,
       {grad_of(dy, [w = saved(w), options](const Tensor& d) { return forward(d, *w, {}, options); }),
        grad_of(w, [dy = saved(dy), shape = w.shape(), options](const Tensor& d) {
          return backward_weight(*dy, d, shape, options);
@@ -54,8 +58,9 @@ Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shap
 
 Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
                        const ConvOptions& options) {
+  const Tensor dw = ops::conv_backward_weight(dy, x, weight_shape, options);
   return record(
-      "conv_backward_weight", ops::conv_backward_weight(dy, x, weight_shape, options),
+      op_name(dw) + "_backward_weight", dw,
       {grad_of(dy, [x = saved(x), options](const Tensor& d) { return forward(*x, d, {}, options); }),
        grad_of(x, [dy = saved(dy), shape = x.shape(), options](const Tensor& d) {
          return backward_input(*dy, d, shape, options);

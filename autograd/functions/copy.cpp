@@ -4,6 +4,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat {
 
@@ -24,10 +25,12 @@ Tensor to_format(const Tensor& x, MemoryFormat format) {
 }
 
 Tensor clone(const Tensor& x) {
+  const RecordOp range("clone", x);
   return record("clone", ops::copy(x), {grad_of(x, [](const Tensor& dy) { return dy; })});
 }
 
 const Tensor& copy_(const Tensor& x, const Tensor& from) {
+  const RecordOp range("copy_", x, from);
   if (autograd::anything_to_record({x, from})) {
     become("copy_", x, [&](const Tensor& before) {
       const Tensor after = empty_like(before);

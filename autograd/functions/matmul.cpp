@@ -6,6 +6,7 @@
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/matmul/einsum_with.h"
 
 namespace pleat {
@@ -93,6 +94,7 @@ Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, 
 }
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options) {
+  const RecordOp range("einsum", operands);
   std::vector<Tensor> inputs = operands;
   autograd::cast_to_half(inputs);
   const Autocast one_type{float16, {.enabled = false}};  // its sums are parts of the product

@@ -15,6 +15,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/shares.h"
 
 namespace pleat {
@@ -162,6 +163,7 @@ Tensor prod(const Tensor& input, const Dims& dims, bool keepdim) {
 }
 
 Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
+  const RecordOp range("var", input);
   const Tensor x = autocast_to_float32(input);
   const VarMean y = ops::var_mean(x, dims, options);
   return record("var", y.var, {grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
@@ -170,6 +172,7 @@ Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
 }
 
 Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
+  const RecordOp range("stddev", input);
   const Tensor x = autocast_to_float32(input);
   const VarMean moments = ops::var_mean(x, dims, options);
   const Tensor y = ops::sqrt(moments.var);

@@ -6,6 +6,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/view.h"
 
@@ -37,6 +38,7 @@ using Embed = std::function<void(const Tensor& frame, const Tensor& dy)>;
 /// The adjoint of a view of some of the elements: zeros in the shape of the view's input, and `dy` in the
 /// places that the view reads. Its own derivative is the view.
 Tensor embed(const Tensor& dy, const Frame& frame, const Embed& put, const View& view) {
+  const RecordOp range("embed", dy);
   const Tensor dx = zeros(frame.shape, {.dtype = dy.dtype(), .device = dy.device(), .format = frame.format});
   put(dx, dy);
   return record("embed", dx, {grad_of(dy, view)});

@@ -4,6 +4,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/precision.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/conv/reduce.h"
@@ -156,24 +157,42 @@ ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& we
           {}};
 }
 
+namespace {
+
+/// Runs the implementation that is chosen for the call, and says which it is.
+Tensor run_chosen(const RecordOp& range, const ConvCall& call) {
+  const std::shared_ptr<const ConvImplementation> implementation = choose(call);
+  range.details([&] {
+    return RangeDetails{.implementation = implementation->name(),
+                        .flops = static_cast<double>(call.problem.flops())};
+  });
+  return call.run(*implementation);
+}
+
+}  // namespace
+
 Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+  const RecordOp range(op_name(spatial_dims_of(w.shape())), x, w, bias);
   const ConvCall call = forward_call(x, w, bias, options);
-  return call.run(*choose(call));
+  return run_chosen(range, call);
 }
 
 Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
                            const ConvOptions& options) {
+  const RecordOp range(op_name(spatial_dims_of(w.shape())), "_backward_input", dy, w);
   const ConvCall call = backward_input_call(dy, w, input_shape, options);
-  return call.run(*choose(call));
+  return run_chosen(range, call);
 }
 
 Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
                             const ConvOptions& options) {
+  const RecordOp range(op_name(spatial_dims_of(weight_shape)), "_backward_weight", dy, x);
   const ConvCall call = backward_weight_call(dy, x, weight_shape, options);
-  return call.run(*choose(call));
+  return run_chosen(range, call);
 }
 
 Tensor conv_backward_bias(const Tensor& dy) {
+  const RecordOp range("conv_backward_bias", dy);
   check<ShapeError>(dy.rank() >= 2, "conv_backward_bias: needs [N, K, ...], got {}", dy.describe());
   Dims dims{0};
   for (int64_t d = 2; d < dy.rank(); ++d) dims.values.push_back(d);

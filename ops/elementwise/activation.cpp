@@ -15,29 +15,29 @@ void check_softplus(const SoftplusOptions& options) {
 Tensor relu(const Tensor& x) { return unary_number("relu", x, Relu{}); }
 void relu_into(const Tensor& out, const Tensor& x) { unary_number_into("relu", out, x, Relu{}); }
 Tensor relu_backward(const Tensor& dy, const Tensor& y) {
-  return binary_floating("relu", dy, y, ReluBackward{});
+  return binary_floating("relu_backward", dy, y, ReluBackward{});
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
   return unary_floating("leaky_relu", x, LeakyRelu{negative_slope});
 }
 Tensor leaky_relu_backward(const Tensor& dy, const Tensor& x, double negative_slope) {
-  return binary_floating("leaky_relu", dy, x, LeakyReluBackward{negative_slope});
+  return binary_floating("leaky_relu_backward", dy, x, LeakyReluBackward{negative_slope});
 }
 
 Tensor elu(const Tensor& x, double alpha) { return unary_floating("elu", x, Elu{alpha}); }
 Tensor elu_backward(const Tensor& dy, const Tensor& x, double alpha) {
-  return binary_floating("elu", dy, x, EluBackward{alpha});
+  return binary_floating("elu_backward", dy, x, EluBackward{alpha});
 }
 
 Tensor sigmoid(const Tensor& x) { return unary_floating("sigmoid", x, Sigmoid{}); }
 Tensor sigmoid_backward(const Tensor& dy, const Tensor& y) {
-  return binary_floating("sigmoid", dy, y, SigmoidBackward{});
+  return binary_floating("sigmoid_backward", dy, y, SigmoidBackward{});
 }
 
 Tensor log_sigmoid(const Tensor& x) { return unary_floating("log_sigmoid", x, LogSigmoid{}); }
 Tensor log_sigmoid_backward(const Tensor& dy, const Tensor& x) {
-  return binary_floating("log_sigmoid", dy, x, LogSigmoidBackward{});
+  return binary_floating("log_sigmoid_backward", dy, x, LogSigmoidBackward{});
 }
 
 Tensor softplus(const Tensor& x, SoftplusOptions options) {
@@ -46,7 +46,7 @@ Tensor softplus(const Tensor& x, SoftplusOptions options) {
 }
 Tensor softplus_backward(const Tensor& dy, const Tensor& x, SoftplusOptions options) {
   check_softplus(options);
-  return binary_floating("softplus", dy, x, SoftplusBackward{options.beta, options.threshold});
+  return binary_floating("softplus_backward", dy, x, SoftplusBackward{options.beta, options.threshold});
 }
 
 Tensor gelu(const Tensor& x, GeluApproximation approximation) {
@@ -54,23 +54,24 @@ Tensor gelu(const Tensor& x, GeluApproximation approximation) {
   return unary_floating("gelu", x, Gelu{});
 }
 Tensor gelu_backward(const Tensor& dy, const Tensor& x, GeluApproximation approximation) {
-  if (approximation == GeluApproximation::tanh) return binary_floating("gelu", dy, x, GeluTanhBackward{});
-  return binary_floating("gelu", dy, x, GeluBackward{});
+  if (approximation == GeluApproximation::tanh)
+    return binary_floating("gelu_backward", dy, x, GeluTanhBackward{});
+  return binary_floating("gelu_backward", dy, x, GeluBackward{});
 }
 
 Tensor silu(const Tensor& x) { return unary_floating("silu", x, Silu{}); }
 Tensor silu_backward(const Tensor& dy, const Tensor& x) {
-  return binary_floating("silu", dy, x, SiluBackward{});
+  return binary_floating("silu_backward", dy, x, SiluBackward{});
 }
 
 Tensor mish(const Tensor& x) { return unary_floating("mish", x, Mish{}); }
 Tensor mish_backward(const Tensor& dy, const Tensor& x) {
-  return binary_floating("mish", dy, x, MishBackward{});
+  return binary_floating("mish_backward", dy, x, MishBackward{});
 }
 
 Tensor hardswish(const Tensor& x) { return unary_floating("hardswish", x, Hardswish{}); }
 Tensor hardswish_backward(const Tensor& dy, const Tensor& x) {
-  return binary_floating("hardswish", dy, x, HardswishBackward{});
+  return binary_floating("hardswish_backward", dy, x, HardswishBackward{});
 }
 
 }  // namespace pleat::ops

@@ -2,6 +2,7 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/kernels.h"
@@ -15,6 +16,7 @@ namespace {
 
 template <class F>
 Tensor binary_ordered(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+  const RecordOp range(op, a, b);
   const DType dtype = promote(a.dtype(), b.dtype());
   const Tensor out = binary_result(op, a, b, dtype);
   map_into<Ordered>(op, dtype, out, std::array{a, b}, f);
@@ -56,6 +58,7 @@ Tensor pow(const Tensor& base, Number exponent) {
 Tensor pow(Number base, const Tensor& exponent) { return pow(number_like(base, exponent), exponent); }
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
+  const RecordOp range("remainder", a, b);
   if (!is_floating(promote(a.dtype(), b.dtype()))) {
     const Tensor zeros = equal(b, 0);
     const bool* is_zero = zeros.data<bool>();
@@ -71,17 +74,20 @@ Tensor maximum(const Tensor& a, const Tensor& b) { return binary_ordered("maximu
 Tensor minimum(const Tensor& a, const Tensor& b) { return binary_ordered("minimum", a, b, Minimum{}); }
 
 void clamp_into(const Tensor& out, const Tensor& x, ClampOptions bounds) {
+  const RecordOp range("clamp", x);
   map_into<Numbers>("clamp", clamp_dtype("clamp", x, bounds), out, std::array{x},
                     Clamp{{bounds.min, bounds.max}});
 }
 
 Tensor clamp(const Tensor& x, ClampOptions bounds) {
+  const RecordOp range("clamp", x);
   const Tensor out = unary_result(x, clamp_dtype("clamp", x, bounds));
   clamp_into(out, x, bounds);
   return out;
 }
 
 Tensor clamp_backward(const Tensor& dy, const Tensor& x, ClampOptions bounds) {
+  const RecordOp range("clamp_backward", dy, x);
   clamp_dtype("clamp", x, bounds);
   const Tensor out = binary_result("clamp", dy, x, promote(dy.dtype(), x.dtype()));
   map_into<Floating>("clamp", out.dtype(), out, std::array{dy, x}, ClampBackward{{bounds.min, bounds.max}});
@@ -89,11 +95,13 @@ Tensor clamp_backward(const Tensor& dy, const Tensor& x, ClampOptions bounds) {
 }
 
 void lerp_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& weight) {
+  const RecordOp range("lerp", a, b, weight);
   const DType dtype = promote(promote(a.dtype(), b.dtype()), weight.dtype());
   map_into<Floating>("lerp", floating_result(dtype), out, std::array{a, b, weight}, Lerp{});
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
+  const RecordOp range("lerp", a, b, weight);
   const Shape shape = broadcast(broadcast(a.shape(), b.shape(), "lerp"), weight.shape(), "lerp");
   const DType dtype = promote(promote(a.dtype(), b.dtype()), weight.dtype());
   const std::array inputs = {a, b, weight};

@@ -5,6 +5,7 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/compare_functors.h"
 #include "pleat/ops/elementwise/kernels.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 template <class F>
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+  const RecordOp range(op, a, b);
   const Tensor out = binary_result(op, a, b, boolean);
   map_into<Ordered, Truth>(op, promote(a.dtype(), b.dtype()), out, std::array{a, b}, f);
   return out;
@@ -41,6 +43,7 @@ Tensor comparable(Number number, const Tensor& like) {
 
 template <class F>
 Tensor test_floating(const char* op, const Tensor& x, bool otherwise, const F& f) {
+  const RecordOp range(op, x);
   const Tensor out = unary_result(x, boolean);
   if (!is_floating(x.dtype()))
     fill(out, otherwise);
@@ -76,9 +79,13 @@ Tensor isnan(const Tensor& x) { return test_floating("isnan", x, false, IsNan{})
 Tensor isinf(const Tensor& x) { return test_floating("isinf", x, false, IsInfinite{}); }
 Tensor isfinite(const Tensor& x) { return test_floating("isfinite", x, true, IsFinite{}); }
 
-bool array_equal(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && all_true(equal(a, b)); }
+bool array_equal(const Tensor& a, const Tensor& b) {
+  const RecordOp range("array_equal", a, b);
+  return a.shape() == b.shape() && all_true(equal(a, b));
+}
 
 bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options) {
+  const RecordOp range("allclose", a, b);
   check<ValueError>(options.rtol >= 0 && options.atol >= 0,
                     "allclose: the tolerances must not be negative, got rtol = {} and atol = {}",
                     options.rtol, options.atol);

@@ -6,6 +6,7 @@
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/grid_map.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 
@@ -74,10 +75,12 @@ inline Tensor binary_result(const char* op, const Tensor& a, const Tensor& b, DT
 /// f(x) in floating arithmetic: integers become float32.
 template <class F>
 void unary_floating_into(const char* op, const Tensor& out, const Tensor& x, const F& f) {
+  const RecordOp range(op, x);
   map_into<Floating>(op, floating_result(x.dtype()), out, std::array{x}, f);
 }
 template <class F>
 Tensor unary_floating(const char* op, const Tensor& x, const F& f) {
+  const RecordOp range(op, x);
   check_types<Floating>(op, floating_result(x.dtype()));
   const Tensor out = unary_result(x, floating_result(x.dtype()));
   unary_floating_into(op, out, x, f);
@@ -87,10 +90,12 @@ Tensor unary_floating(const char* op, const Tensor& x, const F& f) {
 /// f(x) in x's own type.
 template <class F>
 void unary_number_into(const char* op, const Tensor& out, const Tensor& x, const F& f) {
+  const RecordOp range(op, x);
   map_into<Numbers>(op, x.dtype(), out, std::array{x}, f);
 }
 template <class F>
 Tensor unary_number(const char* op, const Tensor& x, const F& f) {
+  const RecordOp range(op, x);
   check_types<Numbers>(op, x.dtype());
   const Tensor out = unary_result(x, x.dtype());
   unary_number_into(op, out, x, f);
@@ -100,10 +105,12 @@ Tensor unary_number(const char* op, const Tensor& x, const F& f) {
 /// f(a, b) in the promoted type of a and b.
 template <class F>
 void binary_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
+  const RecordOp range(op, a, b);
   map_into<Numbers>(op, promote(a.dtype(), b.dtype()), out, std::array{a, b}, f);
 }
 template <class F>
 Tensor binary(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+  const RecordOp range(op, a, b);
   const Tensor out = binary_result(op, a, b, promote(a.dtype(), b.dtype()));
   binary_into(op, out, a, b, f);
   return out;
@@ -112,10 +119,12 @@ Tensor binary(const char* op, const Tensor& a, const Tensor& b, const F& f) {
 /// f(a, b) in the promoted floating type of a and b: integers are computed in float32.
 template <class F>
 void binary_floating_into(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
+  const RecordOp range(op, a, b);
   map_into<Floating>(op, floating_result(promote(a.dtype(), b.dtype())), out, std::array{a, b}, f);
 }
 template <class F>
 Tensor binary_floating(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+  const RecordOp range(op, a, b);
   const Tensor out = binary_result(op, a, b, floating_result(promote(a.dtype(), b.dtype())));
   binary_floating_into(op, out, a, b, f);
   return out;

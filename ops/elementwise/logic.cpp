@@ -1,5 +1,6 @@
 #include "pleat/ops/elementwise/logic.h"
 
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/logic_functors.h"
 
@@ -8,6 +9,7 @@ namespace {
 
 template <class F>
 Tensor logical(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+  const RecordOp range(op, a, b);
   const Tensor out = binary_result(op, a, b, boolean);
   map_into<Truths>(op, boolean, out, std::array{a, b}, f);
   return out;
@@ -19,6 +21,7 @@ Tensor logical_and(const Tensor& a, const Tensor& b) { return logical("logical_a
 Tensor logical_or(const Tensor& a, const Tensor& b) { return logical("logical_or", a, b, Or{}); }
 Tensor logical_xor(const Tensor& a, const Tensor& b) { return logical("logical_xor", a, b, Xor{}); }
 Tensor logical_not(const Tensor& x) {
+  const RecordOp range("logical_not", x);
   const Tensor out = unary_result(x, boolean);
   map_into<Truths>("logical_not", boolean, out, std::array{x}, Not{});
   return out;

@@ -37,7 +37,7 @@ Tensor tanh(const Tensor& x) { return unary_floating("tanh", x, Tanh{}); }
 Tensor erf(const Tensor& x) { return unary_floating("erf", x, Erf{}); }
 Tensor atan2(const Tensor& y, const Tensor& x) { return binary_floating("atan2", y, x, Atan2{}); }
 Tensor tanh_backward(const Tensor& dy, const Tensor& y) {
-  return binary_floating("tanh", dy, y, TanhBackward{});
+  return binary_floating("tanh_backward", dy, y, TanhBackward{});
 }
 
 Tensor abs(const Tensor& x) { return unary_number("abs", x, Abs{}); }

@@ -1,6 +1,7 @@
 #include "pleat/ops/elementwise/select.h"
 
 #include "pleat/core/create.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/select_functors.h"
@@ -28,6 +29,7 @@ Tensor fill_value(const char* op, Number value, const Tensor& x) {
 }  // namespace
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  const RecordOp range("where", condition, a, b);
   check_mask("where", "condition", condition);
   const Shape shape = broadcast(broadcast(a.shape(), b.shape(), "where"), condition.shape(), "where");
   const std::array inputs = {a, b, condition};
@@ -45,6 +47,7 @@ Tensor where(const Tensor& condition, Number a, const Tensor& b) {
 Tensor where(const Tensor& condition, Number a, Number b) { return where(condition, scalar(a), scalar(b)); }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
+  const RecordOp range("masked_fill", x, mask);
   check_mask("masked_fill", "mask", mask);
   const Tensor number = fill_value("masked_fill", value, x);
   const Tensor out = binary_result("masked_fill", x, mask, x.dtype());
@@ -53,6 +56,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
 }
 
 void masked_fill_into(const Tensor& x, const Tensor& mask, Number value) {
+  const RecordOp range("masked_fill_", x, mask);
   check_mask("masked_fill_", "mask", mask);
   where_into("masked_fill_", x, mask, fill_value("masked_fill_", value, x), x);
 }

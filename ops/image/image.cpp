@@ -7,6 +7,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/image/grid_image.h"
 #include "pleat/ops/image/image_functors.h"
 
@@ -67,6 +68,7 @@ void for_box_rows(const Planes& p, int64_t i, const ImageBox& box, const F& f) {
 }  // namespace
 
 Tensor shift_images(const Tensor& images, std::span<const ImageShift> shifts, bool reflect) {
+  const RecordOp range("shift_images", images);
   const Planes p("shift_images", images, shifts.size());
   for (const ImageShift& shift : shifts)
     check<ShapeError>(!reflect || (std::abs(shift.down) < p.height && std::abs(shift.right) < p.width),
@@ -96,6 +98,7 @@ Tensor shift_images(const Tensor& images, std::span<const ImageShift> shifts, bo
 }
 
 Tensor erase_boxes(const Tensor& images, std::span<const ImageBox> boxes) {
+  const RecordOp range("erase_boxes", images);
   const Planes p("erase_boxes", images, boxes.size());
   const Tensor x = plain(images);
   const Tensor y = empty_like(x);
@@ -110,6 +113,7 @@ Tensor erase_boxes(const Tensor& images, std::span<const ImageBox> boxes) {
 }
 
 Tensor mix_images(const Tensor& images, std::span<const ImageMix> mixes) {
+  const RecordOp range("mix_images", images);
   const Planes p("mix_images", images, mixes.size());
   check<DTypeError>(images.dtype() == float32, "mix_images: needs float32 images, got {}", images.describe());
   for (const ImageMix& mix : mixes)
@@ -135,6 +139,7 @@ Tensor mix_images(const Tensor& images, std::span<const ImageMix> mixes) {
 }
 
 Tensor adjust_colors(const Tensor& images, std::span<const ImageColors> colors) {
+  const RecordOp range("adjust_colors", images);
   const Planes p("adjust_colors", images, colors.size());
   check<ShapeError>(p.channels == 3, "adjust_colors: needs 3 channels, got {}", images.describe());
   check<DTypeError>(images.dtype() == float32, "adjust_colors: needs float32 images, got {}",
@@ -161,6 +166,7 @@ Tensor adjust_colors(const Tensor& images, std::span<const ImageColors> colors) 
 }
 
 Tensor scale_channels(const Tensor& images, std::span<const float> scale, std::span<const float> shift) {
+  const RecordOp range("scale_channels", images);
   const auto channels = static_cast<int64_t>(scale.size());
   check<ShapeError>(shift.size() == scale.size(), "scale_channels: {} factors, but {} summands", scale.size(),
                     shift.size());

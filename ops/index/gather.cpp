@@ -4,6 +4,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_grid.h"
@@ -54,6 +55,7 @@ Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices
 }  // namespace
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
+  const RecordOp range("gather", x, index);
   const std::size_t along = index_dim("gather", dim, x);
   check_index_shape("gather", x, along, index);
   const Tensor indices = checked_indices("gather", index, static_cast<int64_t>(along), x.shape());
@@ -77,6 +79,7 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const RecordOp range("scatter_add", x, index, source);
   const std::size_t along = index_dim("scatter_add", dim, x);
   check_index_shape("scatter_add", x, along, index);
   check_source("scatter_add", index, source);
@@ -110,6 +113,7 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const RecordOp range("scatter", x, index, source);
   const std::size_t along = index_dim("scatter", dim, x);
   check_index_shape("scatter", x, along, index);
   check_source("scatter", index, source);
@@ -120,6 +124,7 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value) {
+  const RecordOp range("scatter", x, index);
   const std::size_t along = index_dim("scatter", dim, x);
   check_index_shape("scatter", x, along, index);
   check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(),

@@ -6,6 +6,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_grid.h"
 #include "pleat/ops/index/indices.h"
@@ -69,6 +70,7 @@ struct Buckets {
 }  // namespace
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
+  const RecordOp range("index_select", x, index);
   const std::size_t along = index_dim("index_select", dim, x);
   const Tensor indices = check_selection("index_select", x, along, index);
   const Around around(x, along);
@@ -101,6 +103,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
 }
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const RecordOp range("index_add", x, index, source);
   const std::size_t along = index_dim("index_add", dim, x);
   const Tensor indices = check_selection("index_add", x, along, index);
   Shape expected = x.shape();
@@ -145,6 +148,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
 }
 
 Tensor embedding(const Tensor& index, const Tensor& weight) {
+  const RecordOp range("embedding", index, weight);
   check<ShapeError>(weight.rank() == 2, "embedding: the weight must be [rows, width], got {}",
                     weight.shape());
   // The message about a wrong index should show where it is in `index`, not in the flattened one.
@@ -156,6 +160,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
 }
 
 Tensor one_hot(const Tensor& index, int64_t classes, DType dtype) {
+  const RecordOp range("one_hot", index);
   if (classes < 0) {
     const Tensor indices = integer_indices("one_hot", index);
     const int64_t n = indices.numel();
@@ -189,6 +194,7 @@ Tensor flat_nonzero(const Tensor& x) {
 }
 
 Tensor nonzero(const Tensor& x) {
+  const RecordOp range("nonzero", x);
   const Tensor places = flat_nonzero(x);
   const Tensor y = empty({places.numel(), x.rank()}, {.dtype = int64, .device = x.device()});
   if (uses_grid(x.device())) {
@@ -207,6 +213,7 @@ Tensor nonzero(const Tensor& x) {
 }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  const RecordOp range("masked_select", x, mask);
   check<DTypeError>(mask.dtype() == boolean, "masked_select: the mask must be bool, got {}", mask.dtype());
   const Shape shape = broadcast(x.shape(), mask.shape(), "masked_select");
   return index_select(reshape(expand(x, shape), {count(shape)}), 0, flat_nonzero(expand(mask, shape)));

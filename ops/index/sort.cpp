@@ -9,6 +9,7 @@
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/index/lines.h"
 #include "pleat/ops/index/sort_grid.h"
 #include "pleat/ops/shape/view.h"
@@ -75,6 +76,7 @@ void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descendin
 }  // namespace
 
 ValuesIndices sort(const Tensor& x, SortOptions options) {
+  const RecordOp range("sort", x);
   const auto dim = static_cast<std::size_t>(normalize_dim(options.dim, x.rank(), "sort"));
   const std::array inputs = {x};
   const ValuesIndices result = {empty_like(x), empty_as(inputs, x.shape(), int64)};
@@ -89,6 +91,7 @@ ValuesIndices sort(const Tensor& x, SortOptions options) {
 Tensor argsort(const Tensor& x, SortOptions options) { return sort(x, options).indices; }
 
 ValuesIndices topk(const Tensor& x, int64_t k, TopkOptions options) {
+  const RecordOp range("topk", x);
   check<ShapeError>(x.rank() > 0, "topk: a tensor of rank 0 has nothing to choose from");
   const auto dim = static_cast<std::size_t>(normalize_dim(options.dim, x.rank(), "topk"));
   check<IndexError>(k >= 0 && k <= x.shape()[dim], "topk: k = {} is outside [0, {}], dimension {} of {}", k,

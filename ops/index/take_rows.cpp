@@ -5,6 +5,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/pinned_memory.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_grid.h"
 
@@ -21,6 +22,7 @@ Tensor on_device(std::span<const int64_t> indices, Device device) {
 }  // namespace
 
 Tensor take_rows(const Tensor& x, std::span<const int64_t> indices) {
+  const RecordOp range("take_rows", x);
   check<ShapeError>(x.rank() >= 1, "take_rows: a tensor of rank 0 has no rows");
   const int64_t rows = x.size(0);
   for (const int64_t index : indices)

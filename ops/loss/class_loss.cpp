@@ -8,6 +8,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/loss/class_problem.h"
@@ -64,6 +65,7 @@ bool uses_grid(const ClassProblem& problem) { return pleat::uses_grid(problem.lo
 
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, const Tensor& weight,
                                    ClassLossOptions options) {
+  const RecordOp range("cross_entropy", logits, target, weight);
   const ClassProblem problem("cross_entropy", logits, target, weight, options, Classes::check);
   const ClassView& view = problem.view();
   if (uses_grid(problem)) {
@@ -98,6 +100,7 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, c
 
 Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const Tensor& logsumexp,
                               const Tensor& target, const Tensor& weight, ClassLossOptions options) {
+  const RecordOp range("cross_entropy_backward", dlosses, logits, logsumexp, target, weight);
   const ClassProblem problem("cross_entropy_backward", logits, target, weight, options);
   check<ShapeError>(logsumexp.shape() == problem.target_shape(),
                     "cross_entropy_backward: logsumexp has shape {}, the targets {}", logsumexp.shape(),
@@ -159,6 +162,7 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
 
 Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight,
                    int64_t ignore_index) {
+  const RecordOp range("nll_loss", log_probabilities, target, weight);
   const ClassProblem problem("nll_loss", log_probabilities, target, weight, {.ignore_index = ignore_index},
                              Classes::check);
   const ClassView& view = problem.view();
@@ -181,6 +185,7 @@ Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const 
 
 Tensor nll_backward(const Tensor& dlosses, const Tensor& log_probabilities, const Tensor& target,
                     const Tensor& weight, int64_t ignore_index) {
+  const RecordOp range("nll_loss_backward", dlosses, log_probabilities, target, weight);
   const ClassProblem problem("nll_backward", log_probabilities, target, weight,
                              {.ignore_index = ignore_index});
   const Tensor gradient = plain_gradient("nll_backward", dlosses, problem);
@@ -201,6 +206,7 @@ Tensor nll_backward(const Tensor& dlosses, const Tensor& log_probabilities, cons
 
 Tensor class_shares(const Tensor& logits, const Tensor& target, const Tensor& weight,
                     ClassLossOptions options) {
+  const RecordOp range("class_shares", logits, target, weight);
   const ClassProblem problem("class_shares", logits, target, weight, options);
   if (uses_grid(problem)) {
     const Tensor shares = empty_like(problem.logits());
@@ -217,6 +223,7 @@ Tensor class_shares(const Tensor& logits, const Tensor& target, const Tensor& we
 
 Tensor target_weights(const Tensor& logits, const Tensor& target, const Tensor& weight,
                       int64_t ignore_index) {
+  const RecordOp range("target_weights", logits, target, weight);
   const ClassProblem problem("target_weights", logits, target, weight, {.ignore_index = ignore_index});
   const ClassView& view = problem.view();
   const Tensor weights = for_targets(problem);

@@ -1,6 +1,7 @@
 #include "pleat/ops/loss/pointwise_loss.h"
 
 #include "pleat/core/create.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/loss/pointwise_functors.h"
 
@@ -37,6 +38,7 @@ void with_functors(DistanceLoss loss, const F& f) {
 }  // namespace
 
 Tensor distance_loss(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss) {
+  const RecordOp range(op, x, target);
   check_pair(op, x, target);
   const DType dtype = result_type(x, target);
   const Tensor y = binary_result(op, x, target, dtype);
@@ -48,6 +50,7 @@ Tensor distance_loss(const char* op, const Tensor& x, const Tensor& target, Dist
 
 Tensor distance_loss_backward(const char* op, const Tensor& dy, const Tensor& x, const Tensor& target,
                               DistanceLoss loss) {
+  const RecordOp range(op, "_backward", dy, x, target);
   check_pair(op, x, target);
   const DType dtype = result_type(x, target);
   const Tensor dx = binary_result(op, x, target, dtype);
@@ -58,6 +61,7 @@ Tensor distance_loss_backward(const char* op, const Tensor& dy, const Tensor& x,
 }
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& pos_weight) {
+  const RecordOp range("bce_with_logits", x, target, pos_weight);
   const char* const op = "bce_with_logits";
   check_pair(op, x, target);
   const DType dtype = result_type(x, target);
@@ -70,6 +74,7 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor&
 
 Tensor binary_cross_entropy_backward(const Tensor& dy, const Tensor& x, const Tensor& target,
                                      const Tensor& pos_weight) {
+  const RecordOp range("bce_with_logits_backward", dy, x, target, pos_weight);
   const char* const op = "bce_with_logits";
   check_pair(op, x, target);
   const DType dtype = result_type(x, target);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/einsum_with.h"
 #include "pleat/ops/matmul/matmul.h"
@@ -303,6 +304,7 @@ Tensor einsum_with(const EinsumFunctions& functions, std::string_view equation,
 }
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options) {
+  const RecordOp range("einsum", operands);
   const PrecisionScope scope(options.precision.value_or(float32_precision()));
   const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
   return einsum_with({permute, reshape, diagonal, sum, multiply, product}, equation, operands);

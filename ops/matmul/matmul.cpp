@@ -7,6 +7,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/device_gemm.h"
 #include "pleat/ops/shape/view.h"
@@ -162,9 +163,17 @@ Tensor multiply_matrices(const Tensor& a_any, const Tensor& b_any) {
   return out;
 }
 
+/// Of sums of k products each.
+RangeDetails product_details(const Tensor& out, int64_t k) {
+  if (!is_floating(out.dtype())) return {.implementation = "native"};
+  return {.implementation = out.device().is_cuda() ? "cublas" : "eigen",
+          .flops = 2 * static_cast<double>(out.numel()) * static_cast<double>(k)};
+}
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
+  const RecordOp range("matmul", a, b);
   const PrecisionScope scope(options.precision.value_or(float32_precision()));
   check<ShapeError>(
       a.rank() >= 1 && b.rank() >= 1,
@@ -182,6 +191,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
   const Tensor out = dispatch_product("matmul", dtype, a.device(), [&]<class T>(Type<T>) {
     return cast(multiply_matrices<T>(left, right), dtype);
   });
+  range.details([&] { return product_details(out, left.size(-1)); });
   Shape shape = batch_shape(out);
   if (a.rank() > 1) shape.push_back(out.size(-2));
   if (b.rank() > 1) shape.push_back(out.size(-1));
@@ -189,6 +199,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions options) {
+  const RecordOp range("addmm", input, a, b);
   const PrecisionScope scope(options.precision.value_or(float32_precision()));
   check<ShapeError>(a.rank() == 2 && b.rank() == 2, "addmm: needs two matrices, got {} and {}", a.shape(),
                     b.shape());
@@ -213,11 +224,13 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
     multiply_batches<T, Sum<T>>("addmm", out, readable(cast(a, dtype_of<T>())),
                                 readable(cast(b, dtype_of<T>())), options.alpha.to<Sum<T>>(),
                                 beta != Sum<T>(0));
+    range.details([&] { return product_details(out, a.size(1)); });
     return cast(out, dtype);
   });
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulOptions options) {
+  const RecordOp range("linear", x, weight, bias);
   const PrecisionScope scope(options.precision.value_or(float32_precision()));
   check<ShapeError>(weight.rank() == 2, "linear: the weight must be [out, in], got {}", weight.shape());
   check<ShapeError>(
@@ -240,6 +253,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulO
     const Tensor flat = reshape(x, {rows, weight.size(1)});
     multiply_batches<T>("linear", out, readable(cast(flat, dtype_of<T>())),
                         readable(transpose(cast(weight, dtype_of<T>()), 0, 1)), 1, bias.defined());
+    range.details([&] { return product_details(out, weight.size(1)); });
     return cast(view(out, shape), dtype);
   });
 }

@@ -3,6 +3,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/running_statistics.h"
 
@@ -10,10 +11,12 @@ namespace pleat::ops {
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
                                    const BatchNormOptions& options, const char* op) {
+  const RecordOp range(op, x, weight, bias);
   const BatchNormProblem problem =
       batch_norm_problem(op, x, weight, bias, running_mean, running_var, options);
   const BatchNormImplementation& implementation =
       choose_batch_norm(op, problem, BatchNormPass::forward, options.implementation);
+  range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
   const Tensor dense = channel_dense(x);
   const TensorOptions statistics{.dtype = float64, .device = x.device()};
   const Shape shape{problem.view.channels};
@@ -42,10 +45,12 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
 BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& bias, const Tensor& mean, const Tensor& rstd,
                                    const BatchNormOptions& options, bool need_input, const char* op) {
+  const RecordOp range(op, "_backward", dy, x, weight);
   const BatchNormProblem problem = batch_norm_backward_problem(op, dy, x, weight, bias, mean, rstd, options);
   const std::string& own = options.backward_implementation;
   const BatchNormImplementation& implementation =
       choose_batch_norm(op, problem, BatchNormPass::backward, own.empty() ? options.implementation : own);
+  range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
   const Tensor dense = channel_dense(x);
   const DType parameters = weight.defined() ? weight.dtype() : compute_dtype(x.dtype());
   const TensorOptions gradients{.dtype = parameters, .device = x.device()};

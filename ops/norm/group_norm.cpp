@@ -6,6 +6,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/norm/channel_kernels.h"
 #include "pleat/ops/norm/grid_group_norm.h"
 #include "pleat/ops/norm/per_channel.h"
@@ -247,6 +248,7 @@ GroupNormGrads backward_on_grid(const Tensor& dy, const Tensor& x, const Tensor&
 
 GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const GroupNormOptions& options, const char* op) {
+  const RecordOp range(op, x, weight, bias);
   check_arguments(op, x, weight, bias, options);
   return uses_grid(x.device()) ? forward_on_grid(x, weight, bias, options, op)
                                : forward_on_cpu(x, weight, bias, options);
@@ -255,6 +257,7 @@ GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const 
 GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& mean, const Tensor& rstd, const GroupNormOptions& options,
                                    bool need_input, const char* op) {
+  const RecordOp range(op, "_backward", dy, x, weight);
   check_arguments(op, x, weight, {}, options);
   const Shape groups{x.size(0), options.num_groups};
   check<ShapeError>(dy.shape() == x.shape(), "{}: the gradient must be {} like the input, got {}", op,
@@ -277,6 +280,7 @@ GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tens
 GroupNormResult instance_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                       const Tensor& running_mean, const Tensor& running_var,
                                       const InstanceNormOptions& options) {
+  const RecordOp range("instance_norm", x, weight, bias);
   check<ShapeError>(x.rank() >= 2 && x.size(1) >= 1,
                     "instance_norm: input must be [N, C, spatial...] with at least one channel, got {}", x);
   const GroupNormOptions groups{.num_groups = x.size(1), .eps = options.eps};

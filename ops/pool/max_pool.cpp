@@ -9,6 +9,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/index/bounds.h"
 #include "pleat/ops/pool/max_pool_grid.h"
 #include "pleat/ops/pool/max_pool_types.h"
@@ -233,17 +234,20 @@ void for_planes(int64_t images, const PlaneSteps& in, bool channels_last, const 
 }  // namespace
 
 MaxPoolResult max_pool(const Tensor& x, const MaxPoolOptions& options, const char* op) {
+  const RecordOp range(op, x);
   const bool reference = wants_reference(op, options.implementation);
   return pool(op, x, max_pool_windows(op, x, options), reference);
 }
 
 MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options, const char* op) {
+  const RecordOp range(op, x);
   const bool reference = wants_reference(op, options.implementation);
   return pool(op, x, adaptive_windows(op, x, options), reference);
 }
 
 Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Shape& input_shape,
                          MemoryFormat format, const char* op) {
+  const RecordOp range(op, "_backward", dy, indices);
   check_gradient(op, dy, indices, input_shape);
   const bool last = format == MemoryFormat::channels_last;
   const Tensor places = to_format(indices, format);
@@ -265,6 +269,7 @@ Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Shape& i
 
 Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const WindowRules& windows,
                          const Shape& input_shape, MemoryFormat format, const char* op) {
+  const RecordOp range(op, "_backward", dy, indices);
   if (!uses_grid(dy.device())) return max_pool_backward(dy, indices, input_shape, format, op);
   check_gradient(op, dy, indices, input_shape);
   const Tensor dx = empty(input_shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
@@ -273,6 +278,7 @@ Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const WindowRu
 }
 
 Tensor max_pool_gather(const Tensor& x, const Tensor& indices, const char* op) {
+  const RecordOp range(op, "_gather", x, indices);
   check_indices(op, x, "the input", indices, x.shape());
   const MemoryFormat format = x.memory_format();
   const bool last = format == MemoryFormat::channels_last;

@@ -1,3 +1,4 @@
+#include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/extremes_functors.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -18,6 +19,7 @@ Plan plan_of_elements(const char* op, const Tensor& x, const Dims& dims, bool ke
 
 template <bool larger>
 Tensor extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
+  const RecordOp range(op, x);
   const Plan plan = plan_of_elements(op, x, dims, keepdim);
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
     return reduce_to(op, Fold<ExtremeStep<T, larger>>{}, plan, x, x.dtype(), AsIs<T>{});
@@ -26,6 +28,7 @@ Tensor extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim) 
 
 template <bool larger>
 ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool keepdim) {
+  const RecordOp range(op, x);
   const Plan plan = plan_of_elements(op, x, dim, keepdim);
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
     const auto [values, indices] =

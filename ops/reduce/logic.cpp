@@ -1,3 +1,4 @@
+#include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/logic_functors.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -10,6 +11,7 @@ namespace {
 
 template <bool is_any>
 Tensor logic(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
+  const RecordOp range(op, x);
   const Plan plan = make_plan(op, x, dims, keepdim);
   if (uses_grid(x.device()))  // whose loads turn any type into bool
     return grid_reduce_to(op, Fold<LogicStep<bool, is_any>>{}, plan, x, boolean, AsIs<bool>{});

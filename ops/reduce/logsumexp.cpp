@@ -1,3 +1,4 @@
+#include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -7,6 +8,7 @@ namespace pleat::ops {
 using namespace reduction;
 
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
+  const RecordOp range("logsumexp", x);
   const Plan plan = make_plan("logsumexp", x, dims, keepdim);
   return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {
     return reduce_to("logsumexp", LogSumExp<T>{}, plan, x, floating_result(x.dtype()), LogOfSum<T>{});

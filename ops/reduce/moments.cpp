@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/moments_functors.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -11,6 +12,7 @@ using namespace reduction;
 namespace {
 
 VarMean moments(const char* op, const Tensor& x, const Dims& dims, const VarOptions& options, bool root) {
+  const RecordOp range(op, x);
   check<ValueError>(std::isfinite(options.correction), "{}: correction must be a finite number, got {}", op,
                     options.correction);
   const Plan plan = make_plan(op, x, dims, options.keepdim);

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/norm_functors.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -9,6 +10,7 @@ namespace pleat::ops {
 using namespace reduction;
 
 Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
+  const RecordOp range("norm", x);
   const double p = options.p;
   check<ValueError>(!std::isnan(p), "norm: p must be a number, got nan");
   const Plan plan = make_plan("norm", x, dims, options.keepdim);

@@ -6,6 +6,7 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/grid_scan.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/lines.h"
@@ -49,6 +50,7 @@ void walk_lines(const Lines& lines, bool reverse, const First& first, const Next
 
 template <class Step>
 Tensor running(const char* op, RunningKind kind, const Tensor& x, int64_t dim, bool reverse, Step step) {
+  const RecordOp range(op, x);
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
   if (uses_grid(x.device())) {
     const Tensor in = dense(x);
@@ -89,6 +91,7 @@ Tensor cumprod(const Tensor& x, int64_t dim, bool reverse) {
 }
 
 Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) {
+  const RecordOp range("linear_scan", a, b);
   check<ShapeError>(a.shape() == b.shape(), "linear_scan: a and b must have one shape, got {} and {}", a, b);
   check<DTypeError>(a.dtype() == b.dtype() && is_floating(a.dtype()),
                     "linear_scan: a and b must have one floating type, got {} and {}", a, b);
@@ -125,6 +128,7 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) 
 }
 
 Tensor shifted(const Tensor& x, int64_t dim, int64_t by, double fill) {
+  const RecordOp range("shifted", x);
   const Tensor out = full_like(x, fill);
   if (x.rank() == 0) {
     normalize_dim(dim, 0, "shifted");

@@ -2,6 +2,7 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/compare_functors.h"
@@ -12,6 +13,7 @@
 namespace pleat::ops {
 
 Tensor shares_of_equals(const Tensor& x, const Tensor& y, const Dims& dims) {
+  const RecordOp range("shares_of_equals", x, y);
   const Tensor shares = empty_like(x);
   map_into<Numbers>("max", x.dtype(), shares, std::array{x, y}, SameElement{});
   divide_into(shares, shares, sum(shares, dims, true));
@@ -19,6 +21,7 @@ Tensor shares_of_equals(const Tensor& x, const Tensor& y, const Dims& dims) {
 }
 
 Tensor mask_of_index(const Tensor& indices, int64_t dim, int64_t size, DType dtype) {
+  const RecordOp range("mask_of_index", indices);
   const int64_t axis = normalize_dim(dim, indices.rank(), "mask_of_index");
   Tensor along = arange(0, size, 1, {.dtype = int64, .device = indices.device()});
   if (indices.rank() == 0) along = reshape(along, {});

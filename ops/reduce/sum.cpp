@@ -1,3 +1,4 @@
+#include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 
@@ -6,6 +7,7 @@ namespace pleat::ops {
 using namespace reduction;
 
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
+  const RecordOp range("sum", x);
   const Plan plan = make_plan("sum", x, dims, keepdim);
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
     if constexpr (std::is_floating_point_v<T>)
@@ -16,6 +18,7 @@ Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
 }
 
 Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
+  const RecordOp range("prod", x);
   const Plan plan = make_plan("prod", x, dims, keepdim);
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
@@ -24,6 +27,7 @@ Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
 }
 
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
+  const RecordOp range("mean", x);
   const Plan plan = make_plan("mean", x, dims, keepdim);
   return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {
     return reduce_to("mean", Fold<SumStep<T>>{}, plan, x, floating_result(x.dtype()),

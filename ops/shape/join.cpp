@@ -6,6 +6,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -37,6 +38,7 @@ std::vector<int64_t> equal_pieces(int64_t total, int64_t size) {
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
+  const RecordOp range("cat", tensors);
   check<ValueError>(!tensors.empty(), "cat: needs at least one tensor");
   const Tensor& first = tensors[0];
   check<ShapeError>(first.rank() > 0, "cat: tensors of rank 0 have no dimension to join along; use stack");
@@ -71,6 +73,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+  const RecordOp range("stack", tensors);
   check<ValueError>(!tensors.empty(), "stack: needs at least one tensor");
   std::vector<Tensor> slices;
   for (const Tensor& t : tensors) {
@@ -94,6 +97,7 @@ std::vector<int64_t> chunk_sizes(const Tensor& x, int64_t chunks, int64_t dim) {
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+  const RecordOp range("split_with_sizes", x);
   const int64_t total = size_along("split_with_sizes", x, dim);
   int64_t sum = 0;
   for (const int64_t size : sizes) {

@@ -8,6 +8,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/shape/pad_functors.h"
 #include "pleat/ops/shape/pad_grid.h"
 #include "pleat/ops/shape/view.h"
@@ -155,6 +156,7 @@ Tensor cut(const Tensor& x, const std::vector<PadWidths>& widths) {
 }  // namespace
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions options) {
+  const RecordOp range("pad", x);
   const auto each = check_widths("pad", x.shape(), widths, options.mode);
   const TensorOptions like = {.dtype = x.dtype(), .device = x.device(), .format = x.memory_format()};
   const Shape shape = padded_shape(x.shape(), each);
@@ -180,6 +182,7 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions optio
 }
 
 Tensor pad_backward(const Tensor& dy, const Shape& shape, const std::vector<int64_t>& widths, PadMode mode) {
+  const RecordOp range("pad_backward", dy);
   const auto each = check_widths("pad_backward", shape, widths, mode);
   check<ShapeError>(dy.shape() == padded_shape(shape, each), "pad_backward: the gradient must be {}, got {}",
                     padded_shape(shape, each), dy.shape());

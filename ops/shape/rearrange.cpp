@@ -5,6 +5,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -22,6 +23,7 @@ Tensor roll_one(const Tensor& x, int64_t shift, int64_t dim) {
 }  // namespace
 
 Tensor flip(const Tensor& x, const Dims& dims) {
+  const RecordOp range("flip", x);
   std::vector<bool> seen(x.shape().size());
   Strides strides = x.strides();
   int64_t offset = x.offset();
@@ -40,6 +42,7 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 }
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
+  const RecordOp range("roll", x);
   if (dims.values.empty()) {
     check<ShapeError>(shifts.values.size() == 1, "roll: without dimensions there must be one shift, got {}",
                       shifts.values);
@@ -62,6 +65,7 @@ Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
 }
 
 Tensor repeat(const Tensor& x, const Shape& repeats) {
+  const RecordOp range("repeat", x);
   check<ShapeError>(repeats.size() >= x.shape().size(), "repeat: needs at least {} numbers for {}, got {}",
                     x.rank(), x.shape(), repeats);
   const std::size_t added = repeats.size() - x.shape().size();
@@ -87,6 +91,7 @@ Tensor tile(const Tensor& x, Shape repeats) {
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t times, int64_t dim) {
+  const RecordOp range("repeat_interleave", x);
   check<ShapeError>(x.rank() > 0, "repeat_interleave: a tensor of rank 0 has no dimension {}", dim);
   check<ValueError>(times >= 0, "repeat_interleave: the number of times must not be negative, got {}", times);
   const int64_t along = normalize_dim(dim, x.rank(), "repeat_interleave");

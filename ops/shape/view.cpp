@@ -6,6 +6,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat::ops {
 namespace {
@@ -55,6 +56,7 @@ std::optional<Strides> view_strides(const Tensor& x, const Shape& shape) {
 }  // namespace
 
 Tensor view(const Tensor& x, Shape shape) {
+  const RecordOp range("view", x);
   shape = without_wildcard("view", std::move(shape), x.numel());
   const auto strides = view_strides(x, shape);
   check<ShapeError>(strides.has_value(), "view: {} cannot be seen as {} without a copy; use reshape", x,
@@ -63,6 +65,7 @@ Tensor view(const Tensor& x, Shape shape) {
 }
 
 Tensor reshape(const Tensor& x, Shape shape) {
+  const RecordOp range("reshape", x);
   shape = without_wildcard("reshape", std::move(shape), x.numel());
   if (const auto strides = view_strides(x, shape))
     return x.as_strided(std::move(shape), *strides, x.offset());
@@ -73,6 +76,7 @@ Tensor reshape(const Tensor& x, Shape shape) {
 }
 
 Tensor permute(const Tensor& x, const Dims& order) {
+  const RecordOp range("permute", x);
   const int64_t rank = x.rank();
   check<ShapeError>(static_cast<int64_t>(order.values.size()) == rank,
                     "permute: needs all {} dimensions in a new order, got {}", rank, order.values);
@@ -90,6 +94,7 @@ Tensor permute(const Tensor& x, const Dims& order) {
 }
 
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
+  const RecordOp range("transpose", x);
   Shape shape = x.shape();
   Strides strides = x.strides();
   const auto a = at(normalize_dim(dim0, x.rank(), "transpose"));
@@ -101,6 +106,7 @@ Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
+  const RecordOp range("expand", x);
   const auto rank = x.shape().size();
   check<ShapeError>(shape.size() >= rank, "expand: {} has more dimensions than {}", x.shape(), shape);
   const std::size_t added = shape.size() - rank;
@@ -118,6 +124,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 }
 
 Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t step) {
+  const RecordOp range("slice", x);
   check<ShapeError>(x.rank() > 0, "slice: a tensor of rank 0 has nothing to slice");
   check<ValueError>(step >= 1, "slice: step must be at least 1, got {}", step);
   const auto d = at(normalize_dim(dim, x.rank(), "slice"));
@@ -134,6 +141,7 @@ Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t s
 }
 
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+  const RecordOp range("narrow", x);
   check<ShapeError>(x.rank() > 0, "narrow: a tensor of rank 0 has nothing to narrow");
   const int64_t size = x.size(dim);
   check<IndexError>(start >= 0 && length >= 0 && start <= size && length <= size - start,
@@ -143,6 +151,7 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
 }
 
 Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+  const RecordOp range("select", x);
   check<ShapeError>(x.rank() > 0, "select: a tensor of rank 0 has nothing to select");
   const auto d = at(normalize_dim(dim, x.rank(), "select"));
   const int64_t size = x.shape()[d];
@@ -157,6 +166,7 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 }
 
 Tensor squeeze(const Tensor& x, const Dims& dims) {
+  const RecordOp range("squeeze", x);
   std::vector<bool> chosen(x.shape().size(), dims.values.empty());
   for (const int64_t dim : dims.values)
     if (x.rank() > 0) chosen[at(normalize_dim(dim, x.rank(), "squeeze"))] = true;
@@ -171,6 +181,7 @@ Tensor squeeze(const Tensor& x, const Dims& dims) {
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t dim) {
+  const RecordOp range("unsqueeze", x);
   const auto d = static_cast<std::ptrdiff_t>(normalize_dim(dim, x.rank() + 1, "unsqueeze"));
   Shape shape = x.shape();
   Strides strides = x.strides();
@@ -181,6 +192,7 @@ Tensor unsqueeze(const Tensor& x, int64_t dim) {
 }
 
 Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
+  const RecordOp range("flatten", x);
   if (x.rank() == 0) return reshape(x, {1});
   const int64_t a = normalize_dim(first, x.rank(), "flatten");
   const int64_t b = normalize_dim(last, x.rank(), "flatten");
@@ -192,6 +204,7 @@ Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
 }
 
 Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
+  const RecordOp range("unflatten", x);
   check<ShapeError>(x.rank() > 0, "unflatten: a tensor of rank 0 has nothing to unflatten");
   const int64_t d = normalize_dim(dim, x.rank(), "unflatten");
   const Shape parts = without_wildcard("unflatten", sizes, x.shape()[at(d)]);
@@ -202,6 +215,7 @@ Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
 }
 
 Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
+  const RecordOp range("unfold_dimension", x);
   check<ShapeError>(x.rank() > 0, "unfold_dimension: a tensor of rank 0 has no windows");
   const auto d = at(normalize_dim(dim, x.rank(), "unfold_dimension"));
   const int64_t extent = x.shape()[d];
@@ -219,6 +233,7 @@ Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim0, int64_t dim1) {
+  const RecordOp range("diagonal", x);
   const auto a = at(normalize_dim(dim0, x.rank(), "diagonal"));
   const auto b = at(normalize_dim(dim1, x.rank(), "diagonal"));
   check<ShapeError>(a != b, "diagonal: needs two different dimensions, got {} and {}", dim0, dim1);

@@ -6,6 +6,7 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/reduce/fold.h"
@@ -90,6 +91,7 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
 }
 
 Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm) {
+  const RecordOp range(op, given);
   const DType dtype = floating_result(given.dtype());
   if (uses_grid(given.device())) {
     const Tensor x = dense(cast(given, dtype));
@@ -160,6 +162,7 @@ Tensor laid_out_as(const Tensor& like, const Tensor& x) {
 }
 
 Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, int64_t dim, bool logarithm) {
+  const RecordOp range(op, given_dy, given_y);
   check<ShapeError>(given_dy.shape() == given_y.shape(), "{}: the gradient has shape {}, the result {}", op,
                     given_dy.shape(), given_y.shape());
   check<DeviceError>(given_dy.device() == given_y.device(),

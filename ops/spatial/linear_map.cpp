@@ -9,6 +9,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/spatial/linear_map_grid.h"
 
 namespace pleat::ops {
@@ -200,6 +201,7 @@ bool wants_reference(const char* op, const std::string& implementation) {
 
 Tensor apply_linear_map(const char* op, const LinearMap& map, const Tensor& x,
                         const LinearMapOptions& options) {
+  const RecordOp range(op, x);
   check<ShapeError>(x.rank() == static_cast<int64_t>(map.dims.size()) + 2,
                     "{}: needs [N, C, and {} spatial dimensions], got {}", op, map.dims.size(), x);
   check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",

@@ -7,6 +7,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/unfold/unfold_grid.h"
 
@@ -72,6 +73,7 @@ Tensor plain(const Tensor& x) {
 }  // namespace
 
 Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
+  const RecordOp range("unfold", x);
   const ConvProblem p = window_problem("unfold", x.shape(), options, x);
   const int64_t planes = checked_multiply(x.size(0), x.size(1), "unfold");
   const int64_t windows = p.output_pixels();
@@ -100,6 +102,7 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
 }
 
 Tensor fold(const Tensor& columns, const Shape& output_size, const UnfoldOptions& options) {
+  const RecordOp range("fold", columns);
   check<ShapeError>(columns.rank() == 3, "fold: needs columns [N, C * taps, L], got {}", columns.describe());
   Shape image{columns.size(0), 1};
   image.insert(image.end(), output_size.begin(), output_size.end());

@@ -5,6 +5,7 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/grid_block.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/update/joint_norm.h"
 #include "pleat/ops/update/table.h"
 
@@ -133,6 +134,7 @@ int64_t blocks_of(const std::vector<Tensor>& tensors) {
 }  // namespace
 
 Tensor joint_norm(const char* op, const std::vector<Tensor>& tensors, double p, double max_norm) {
+  const RecordOp range("joint_norm", tensors);
   std::vector<Tensor> doubles, others;
   for (const Tensor& tensor : tensors) (tensor.dtype() == float64 ? doubles : others).push_back(tensor);
   const Device device = tensors[0].device();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pleat/core/grid.h"
+#include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/update/grid_update.h"
 #include "pleat/ops/update/update_functors.h"
@@ -50,6 +51,7 @@ void update_on_cpu(const char* op, const Update<F>& update) {
 /// other. Throws DTypeError unless the first tensors are floating, else what make_elementwise_loop does.
 template <class F>
 void update(const std::string& op, const std::vector<Update<F>>& updates) {
+  const RecordOp range(op.c_str(), ".update");
   std::vector<const Update<F>*> on_grid;
   for (const Update<F>& one : updates) {
     check_types<Floating>(op.c_str(), one.tensors[0].dtype());
