@@ -41,6 +41,7 @@ struct Settings {
   std::string amp = "off";
   std::string conv_implementation;
   std::string output = "runs/cifar";
+  std::string profile;
   bool summary = false;
 };
 
@@ -122,6 +123,9 @@ Settings read_options(int argc, char** argv) {
       ->check(CLI::IsMember(ops::conv_implementations()));
   app.add_option("--output", s.output, "Folder for metrics.csv, weights.safetensors and learning_curves.svg")
       ->capture_default_str();
+  app.add_option(
+      "--profile", s.profile,
+      "Profile three steps: the costliest ops as a table, and a trace for ui.perfetto.dev in this file");
   app.add_flag("--summary", s.summary, "Print the network layer by layer first");
   try {
     app.parse(argc, argv);
@@ -217,9 +221,20 @@ struct EpochResult {
   double seconds;
 };
 
+/// Records the fourth to the sixth step, when what happens only once is over.
+profile::ProfilerOptions profiler_options(const fs::path& trace) {
+  return {.schedule = profile::Schedule{.wait = 2, .warmup = 1, .active = 3, .repeat = 1},
+          .with_memory = true,
+          .with_flops = true,
+          .on_trace_ready = [trace](const profile::Profile& profile) {
+            std::cout << '\n' << profile.key_averages().table({.row_limit = 25}) << std::flush;
+            profile.export_chrome_trace(trace);
+          }};
+}
+
 ClassificationScore train_epoch(const Settings& s, int64_t epoch, nn::Module& net, data::DataLoader& loader,
                                 optim::Optimizer& optimizer, optim::GradScaler& scaler,
-                                optim::Schedule& schedule) {
+                                optim::Schedule& schedule, std::optional<profile::Profiler>& profiler) {
   const std::optional<DType> half = amp_dtype(s.amp);
   ClassificationScore score;
   ProgressBar bar("epoch " + std::to_string(epoch) + "/" + std::to_string(s.epochs), loader.size());
@@ -240,6 +255,7 @@ ClassificationScore train_epoch(const Settings& s, int64_t epoch, nn::Module& ne
     schedule.step();
 
     score.add(loss.detach(), logits.detach(), batch.targets);
+    if (profiler) profiler->step();
     if (!bar.is_due(++done)) continue;
     char note[80];
     std::snprintf(note, sizeof note, "loss %.3f  accuracy %.1f %%  %.0f images/s", score.loss(),
@@ -309,11 +325,13 @@ void train(const Settings& s) {
               static_cast<long>(test_set.size()), describe(device).c_str());
   print_header();
   std::vector<EpochResult> results;
+  std::optional<profile::Profiler> profiler;
+  if (!s.profile.empty()) profiler.emplace(profiler_options(s.profile));
   for (int64_t epoch = 1; epoch <= s.epochs; ++epoch) {
     const double rate = optimizer->lr();
     const auto start = std::chrono::steady_clock::now();
     const ClassificationScore train_score =
-        train_epoch(s, epoch, net, train_loader, *optimizer, scaler, schedule);
+        train_epoch(s, epoch, net, train_loader, *optimizer, scaler, schedule, profiler);
     if (device.is_cuda()) cuda::synchronize(device);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const EpochResult result{train_score, evaluate(net, test_loader), rate,

@@ -33,7 +33,7 @@ std::string text_of_share(int64_t part, int64_t whole) {
   return fmt::format("{:.2f}%", 100 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-/// The unit of a column of operations, by the smallest of them.
+/// The unit of a column of operations: the largest in which the smallest of them still shows.
 struct FlopsUnit {
   double size = 1;
   const char* name = "FLOPs";
@@ -47,7 +47,7 @@ FlopsUnit flops_unit(const std::vector<KeyAverage>& rows) {
     if (row.flops > 0 && (smallest == 0 || row.flops < smallest)) smallest = row.flops;
   FlopsUnit best = units[0];
   for (const FlopsUnit& unit : units)
-    if (smallest >= unit.size) best = unit;
+    if (smallest >= 0.1 * unit.size) best = unit;
   return best;
 }
 
