@@ -218,12 +218,12 @@ class CuptiTracer final : public DeviceTracer {
   /// Throws Error with the reason when CUPTI refuses.
   CuptiTracer() {
     const Cupti& cupti = Cupti::instance();
-    require(cupti.register_timestamp_callback(timestamp));
-    require(cupti.register_callbacks(give_buffer, take_buffer));
+    require("cuptiActivityRegisterTimestampCallback", cupti.register_timestamp_callback(timestamp));
+    require("cuptiActivityRegisterCallbacks", cupti.register_callbacks(give_buffer, take_buffer));
     for (const CUpti_ActivityKind kind : kinds) {
       const CUptiResult result = cupti.enable(kind);
       if (result != CUPTI_SUCCESS) disable();
-      require(result);
+      require("cuptiActivityEnable", result);
     }
     forget();
   }
@@ -264,8 +264,8 @@ class CuptiTracer final : public DeviceTracer {
   }
 
  private:
-  static void require(CUptiResult result) {
-    check<Error>(result == CUPTI_SUCCESS, "{}", Cupti::instance().text(result));
+  static void require(const char* call, CUptiResult result) {
+    check<Error>(result == CUPTI_SUCCESS, "{} says {}", call, Cupti::instance().text(result));
   }
 
   static void disable() noexcept {

@@ -12,6 +12,7 @@
 
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 
 namespace pleat::ops {
 namespace {
@@ -127,6 +128,7 @@ std::vector<ConvCandidate> conv_candidates(const ConvCall& call, const std::stri
 
 std::vector<ConvTiming> race(const ConvCall& call, const std::vector<ConvCandidate>& candidates,
                              Stopwatch& stopwatch, const TuneOptions& how) {
+  const RecordFunction range(call.op, ".tune");
   const Racing guard;
   std::vector<ConvTiming> timings;
   std::vector<ConvTiming> failures;

@@ -40,6 +40,17 @@ TEST_CASE("block cache: sizes are rounded to 512, and small blocks share a segme
   CHECK(reinterpret_cast<uintptr_t>(b.get()) % 512 == 0);
 }
 
+TEST_CASE("block cache: what is handed out and given back is announced", "[core]") {
+  FakeMemory memory(100 * mebi);
+  BlockCache cache(memory);
+  Bytes a = cache.allocate(1, first);
+  const Bytes b = cache.allocate(mebi, first);
+  CHECK(memory.announced == 512 + mebi);
+  a.reset();
+  CHECK(memory.announced == mebi);
+  CHECK(memory.announced == cache.statistics().allocated);
+}
+
 TEST_CASE("block cache: what is let go merges with its free neighbours", "[core]") {
   FakeMemory memory(100 * mebi);
   BlockCache cache(memory);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -51,6 +52,7 @@ class FakeMemory final : public RawMemory {
     done_[stream] = std::max(done_[stream], work);
   }
   void destroy(Event event) noexcept override { events_.erase(reinterpret_cast<uintptr_t>(event)); }
+  void announce(const std::byte*, int64_t bytes) noexcept override { announced += bytes; }
   std::string name() const override { return "cuda:0"; }
   std::string state() const override { return "the device is a fake"; }
 
@@ -72,6 +74,7 @@ class FakeMemory final : public RawMemory {
     return address + static_cast<uintptr_t>(bytes) <= after->first + static_cast<uintptr_t>(after->second);
   }
 
+  std::atomic<int64_t> announced{0};  ///< bytes handed out less those given back
   int allocations = 0;
   int waits = 0;
   int wrong_frees = 0;
