@@ -1,0 +1,126 @@
+#include "pleat/bench/program.h"
+
+#include <algorithm>
+#include <exception>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "pleat/bench/baseline.h"
+#include "pleat/bench/machine.h"
+#include "pleat/bench/results_file.h"
+#include "pleat/bench/subcommand.h"
+#include "pleat/core/atomic_file.h"
+#include "pleat/core/format.h"
+#include "pleat/core/parallel.h"
+#include "pleat/profile/compare.h"
+
+namespace pleat::bench {
+namespace {
+
+/// As a shell takes it.
+std::string quoted(const std::string& argument) {
+  const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_=./:,+").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return argument;
+  std::string text = "'";
+  for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + '\'';
+}
+
+bool wants_color(const CommonOptions& options) {
+  return options.color == "always" || (options.color == "auto" && benchmark::may_color(STDOUT_FILENO));
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  AtomicFile file("pleat-bench", path);
+  file.write(text);
+  file.commit();
+}
+
+/// Sets the number of threads for a scope, where one is asked for.
+class ThreadsScope {
+ public:
+  explicit ThreadsScope(int threads) : previous_(num_threads()) {
+    if (threads > 0) set_num_threads(threads);
+  }
+  ~ThreadsScope() { set_num_threads(previous_); }
+  ThreadsScope(const ThreadsScope&) = delete;
+  ThreadsScope& operator=(const ThreadsScope&) = delete;
+
+ private:
+  int previous_;
+};
+
+void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const std::string& command,
+                    std::ostream& out) {
+  // What cannot be read is said before minutes are spent.
+  Results before;
+  if (!options.baseline.empty()) before = read_results(options.baseline);
+  const std::string machine = describe_machine(options.chosen_device(), options.threads);
+  const ThreadsScope threads(options.threads);
+  const bool shows = options.json != "-";
+  Report report(shows ? &out : nullptr, shows && wants_color(options));
+  report.say(machine);
+  subcommand.run(options, report);
+
+  const Results results{machine, command, report.records()};
+  if (!options.baseline.empty()) report.say(comparison(before, results, options.baseline, report.color()));
+  if (options.json == "-")
+    out << to_text(results);
+  else if (!options.json.empty())
+    write_results(options.json, results);
+  if (!options.csv.empty()) write_csv(options.csv, results.records);
+  if (!options.plot.empty()) write_text(options.plot, subcommand.plot(results.records));
+}
+
+}  // namespace
+
+std::string Subcommand::plot(const std::vector<Record>&) const {
+  fail<UsageError>("{}: --plot: has nothing to draw", name());
+}
+
+std::vector<SubcommandPointer> all_subcommands() {
+  std::vector<SubcommandPointer> all;
+  all.push_back(make_selftest());
+  return all;
+}
+
+int run_program(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+  CLI::App app{"Times what Pleat computes: docs/benchmarks.md says how to read it.", "pleat-bench"};
+  app.require_subcommand(1);
+  CommonOptions options;
+  const std::vector<SubcommandPointer> subcommands = all_subcommands();
+  std::vector<CLI::App*> apps;
+  for (const SubcommandPointer& subcommand : subcommands) {
+    apps.push_back(app.add_subcommand(subcommand->name(), subcommand->summary()));
+    subcommand->add_options(*apps.back());
+    add_common_options(*apps.back(), options);
+  }
+  try {
+    // CLI11 takes them from the end.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error, out, err);
+    err << "pleat-bench: " << error.what() << "\nSee pleat-bench --help, or pleat-bench SUBCOMMAND --help.\n";
+    return 2;
+  }
+  try {
+    std::string command = "pleat-bench";
+    for (const std::string& argument : arguments) command += ' ' + quoted(argument);
+    for (std::size_t i = 0; i < apps.size(); ++i)
+      if (apps[i]->parsed()) run_subcommand(*subcommands[i], options, command, out);
+    return 0;
+  } catch (const UsageError& error) {
+    err << "pleat-bench: " << error.what() << '\n';
+    return 2;
+  } catch (const std::exception& error) {
+    err << "pleat-bench: " << error.what() << '\n';
+    return 1;
+  }
+}
+
+}  // namespace pleat::bench

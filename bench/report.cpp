@@ -1,0 +1,18 @@
+#include "pleat/bench/report.h"
+
+#include <ostream>
+
+namespace pleat::bench {
+
+void Report::add(const std::vector<Record>& block) {
+  if (block.empty()) return;
+  records_.insert(records_.end(), block.begin(), block.end());
+  // Flushed: a run over many problems takes minutes.
+  if (out_ != nullptr) *out_ << table(block, layout_, color_) << '\n' << std::flush;
+}
+
+void Report::say(const std::string& text) {
+  if (out_ != nullptr) *out_ << text << "\n\n" << std::flush;
+}
+
+}  // namespace pleat::bench

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "pleat/bench/record.h"
+#include "pleat/bench/table.h"
+
+namespace pleat::bench {
+
+/// Takes records as they are found, shows them at once, and keeps them for the files.
+class Report {
+ public:
+  /// `out` may be null: nothing is shown.
+  explicit Report(std::ostream* out = nullptr, bool color = false) : out_(out), color_(color) {}
+
+  /// How records are shown from now on.
+  void set_layout(Layout layout) { layout_ = std::move(layout); }
+  /// A block of records, shown as one table.
+  void add(const std::vector<Record>& block);
+  /// A paragraph beside the tables: a conclusion, a warning.
+  void say(const std::string& text);
+
+  const std::vector<Record>& records() const { return records_; }
+  bool color() const { return color_; }
+
+ private:
+  std::ostream* out_;
+  bool color_;
+  Layout layout_;
+  std::vector<Record> records_;
+};
+
+}  // namespace pleat::bench

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pleat/bench/record.h"
+
+namespace pleat::bench {
+
+/// What --json writes.
+struct Results {
+  std::string machine;  ///< describe_machine
+  std::string command;  ///< the command line, as it can be given again
+  std::vector<Record> records;
+};
+
+std::string to_text(const Results& results);
+/// Throws FileError, naming `where`, for what is no result of pleat-bench.
+Results results_from_text(const std::string& text, const std::string& where);
+
+/// The file is replaced as a whole or not at all. Throws FileError.
+void write_results(const std::filesystem::path& path, const Results& results);
+Results read_results(const std::filesystem::path& path);
+
+}  // namespace pleat::bench

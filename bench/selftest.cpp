@@ -1,0 +1,87 @@
+// Whether this machine's times can be trusted: the Timer beside an independent stopwatch, on a sleep and on a
+// matrix product.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <time.h>
+
+#include "pleat/bench/subcommand.h"
+#include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/profile/timer.h"
+
+namespace pleat::bench {
+namespace {
+
+/// Seconds of a clock that the Timer does not use.
+double stopwatch_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+class Selftest : public Subcommand {
+ public:
+  std::string name() const override { return "selftest"; }
+  std::string summary() const override { return "check the timer against a stopwatch of its own"; }
+  void add_options(CLI::App& app) override {
+    app.add_option("--size", size_, "of the matrices that are multiplied")
+        ->check(CLI::Range(16, 16384))
+        ->capture_default_str();
+  }
+
+  void run(const CommonOptions& common, Report& report) override {
+    report.set_layout({.columns = {label_column("what", "what"), median_column(), quartiles_column(),
+                                   runs_column(), value_column("stopwatch ms", "stopwatch", 1e3, 4),
+                                   value_column("timer/stopwatch", "ratio", 1, 4)}});
+    const auto options = common.timer();
+    const benchmark::Timer timer(options);
+    std::vector<Record> records;
+    const auto compare = [&](const std::string& what, const std::function<void()>& work) {
+      // Both time the same runs, so that other work on the machine cannot come between them.
+      std::vector<double> readings;
+      const benchmark::Measurement measured = timer.measure([&] {
+        const double start = stopwatch_now();
+        work();
+        if (options.device.is_cuda()) cuda::synchronize(options.device);
+        readings.push_back(stopwatch_now() - start);
+      });
+      readings.erase(readings.begin(), readings.end() - measured.runs());  // first call and warm-up
+      Record record{.subcommand = name(),
+                    .labels = {{"what", what}, {"device", pleat::name(options.device)}},
+                    .time = Time(measured)};
+      const double by_stopwatch = benchmark::quantile(readings, 0.5);
+      record.set_value("stopwatch", by_stopwatch);
+      record.set_value("ratio", measured.wall_median() / by_stopwatch);
+      records.push_back(std::move(record));
+    };
+    compare("sleep of 10 ms", [] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); });
+    const Tensor a = randn({size_, size_}, {.device = options.device});
+    const Tensor b = randn({size_, size_}, {.device = options.device});
+    compare(fmt::format("matrix product {0}x{0}x{0}", size_), [&] { (void)ops::matmul(a, b); });
+    report.add(records);
+
+    double worst = 0;
+    for (const Record& record : records)
+      worst = std::max(worst, std::abs(record.value("ratio").value_or(0) - 1));
+    report.say(fmt::format("The timer is within {:.1f} % of the stopwatch: {}.", 100 * worst,
+                           worst <= 0.03 ? "times can be trusted" : "more than 3 %, do not trust them"));
+  }
+
+ private:
+  int64_t size_ = 768;
+};
+
+}  // namespace
+
+SubcommandPointer make_selftest() { return std::make_unique<Selftest>(); }
+
+}  // namespace pleat::bench

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pleat/bench/options.h"
+#include "pleat/bench/record.h"
+#include "pleat/bench/report.h"
+
+namespace CLI {
+class App;
+}
+
+namespace pleat::bench {
+
+/// One thing that pleat-bench can do. To add one: a file that derives from this, a function below, and a line
+/// in all_subcommands().
+class Subcommand {
+ public:
+  virtual ~Subcommand() = default;
+  virtual std::string name() const = 0;
+  /// A line for the help.
+  virtual std::string summary() const = 0;
+  /// Options of its own, beside the common ones.
+  virtual void add_options(CLI::App& app) = 0;
+  /// Measures and gives what it finds to the report. Throws UsageError for options that make no sense, before
+  /// it measures anything.
+  virtual void run(const CommonOptions& common, Report& report) = 0;
+  /// What --plot writes: an SVG. Throws UsageError where there is nothing to draw.
+  virtual std::string plot(const std::vector<Record>& records) const;
+};
+
+using SubcommandPointer = std::unique_ptr<Subcommand>;
+
+SubcommandPointer make_selftest();
+
+/// All of them, in the order of the help.
+std::vector<SubcommandPointer> all_subcommands();
+
+}  // namespace pleat::bench

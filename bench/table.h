@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pleat/bench/record.h"
+
+namespace pleat::bench {
+
+/// A column of a table of records.
+struct Column {
+  std::string title;
+  std::function<std::string(const Record&)> cell;  ///< "" where there is nothing to say
+  bool is_text = false;                            ///< stands left; numbers stand right
+};
+
+Column label_column(std::string title, std::string name);
+Column detail_column(std::string title, std::string name);
+/// The number times `scale`, with this many significant digits; large ones whole.
+Column value_column(std::string title, std::string name, double scale = 1, int digits = 3);
+/// A share as "83 %".
+Column percent_column(std::string title, std::string name);
+/// A number of bytes: "1.5 MiB".
+Column bytes_column(std::string title, std::string name);
+/// An error: "2.1e-07".
+Column exponent_column(std::string title, std::string name);
+/// The median, marked with * where it is the best of its race and with ~ where the spread is wide.
+Column median_column();
+/// "1.20 to 1.31 ms".
+Column quartiles_column();
+Column runs_column();
+Column first_call_column();
+
+/// How a subcommand's records are shown.
+struct Layout {
+  std::string heading = {};            ///< the label by which blocks of records are headed
+  std::vector<Column> columns = {};    ///< a column without a cell that says something is left out
+  std::vector<std::string> race = {};  ///< records with these labels alike compete, the fastest is marked;
+                                       ///< none: nobody competes
+};
+
+/// Marks who is the fastest of each race (within 1 %, where there is more than one): an entry for each
+/// record.
+std::vector<bool> winners(const std::vector<Record>& records, const std::vector<std::string>& race);
+
+/// The table of a block of records: heading, titles, a line each; records that failed say why.
+std::string table(const std::vector<Record>& records, const Layout& layout, bool color);
+
+/// Lines of cells, aligned; the first is the titles. Columns whose flag is set stand left.
+std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& is_text);
+
+}  // namespace pleat::bench

@@ -1,0 +1,64 @@
+#include "pleat/bench/baseline.h"
+
+#include "pleat/tests/catch.h"
+
+using namespace pleat::bench;
+
+namespace {
+
+Time time(double median, double half_range) {
+  Time t;
+  t.median = median;
+  t.lower_quartile = median - half_range;
+  t.upper_quartile = median + half_range;
+  return t;
+}
+
+Record record(const std::string& subcommand, const std::string& problem, Time t) {
+  Record r{.subcommand = subcommand, .labels = {{"problem", problem}}};
+  r.time = t;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("a time has moved when the quartiles do not meet and it is over 2 %", "[bench]") {
+  CHECK(compare(time(1, 0.01), time(1.1, 0.01)) == Move::slower);
+  CHECK(compare(time(1, 0.01), time(0.9, 0.01)) == Move::faster);
+  CHECK(compare(time(1, 0.06), time(1.1, 0.06)) == Move::same);  // quartiles meet
+  CHECK(compare(time(1, 0.06), time(0.9, 0.05)) == Move::same);
+  CHECK(compare(time(1, 0.001), time(1.015, 0.001)) == Move::same);  // steady, but by a hair
+  CHECK(compare(time(1, 0.001), time(0.985, 0.001)) == Move::same);
+  CHECK(compare(time(1, 0.001), time(1.03, 0.001)) == Move::slower);
+  CHECK(compare(time(1, 0), time(1, 0)) == Move::same);
+}
+
+TEST_CASE("changes are found by subcommand and labels", "[bench]") {
+  const std::vector<Record> before{record("conv", "a", time(1, 0.01)), record("conv", "b", time(1, 0.01)),
+                                   record("norm", "a", time(1, 0.01))};
+  std::vector<Record> now{record("conv", "c", time(1, 0.01)), record("conv", "a", time(2, 0.01))};
+  now.push_back(record("conv", "d", time(1, 0.01)));
+  now.back().time.reset();
+  now.back().failure = "out of memory";
+  const auto found = changes(before, now);
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].move == Move::fresh);
+  CHECK(found[0].before == nullptr);
+  CHECK(found[1].move == Move::slower);
+  CHECK(found[1].ratio == Approx(2));
+  // "norm" did not run now, so nothing of it is missing.
+  CHECK(found[2].move == Move::gone);
+  CHECK(found[2].before->label("problem") == "b");
+}
+
+TEST_CASE("a comparison counts what moved and warns of another machine", "[bench]") {
+  Results before{.machine = "one", .command = "", .records = {record("conv", "a", time(1e-3, 1e-5))}};
+  Results now{.machine = "one", .command = "", .records = {record("conv", "a", time(2e-3, 1e-5))}};
+  CHECK(comparison(before, now, "old.json", false) ==
+        "  compared with old.json    before       now  now/before\n"
+        "  a                       1.000 ms  2.000 ms       2.000  SLOWER\n"
+        "0 faster, 1 slower, 0 within the noise, 0 new, 0 no longer there");
+  CHECK(comparison(before, now, "old.json", true).find("\x1b[1;31m") != std::string::npos);
+  now.machine = "two";
+  CHECK(comparison(before, now, "old.json", false).find("The machines differ") != std::string::npos);
+}

@@ -1,0 +1,113 @@
+#include "pleat/bench/program.h"
+
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "pleat/tests/catch.h"
+#include "pleat/tests/temporary_directory.h"
+
+using pleat_test::TemporaryDirectory;
+
+namespace {
+
+struct Outcome {
+  int status;
+  std::string out, err;
+};
+
+Outcome run(const std::vector<std::string>& arguments) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const int status = pleat::bench::run_program(arguments, out, err);
+  return {status, out.str(), err.str()};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("pleat-bench says how it is used", "[bench]") {
+  const Outcome help = run({"--help"});
+  CHECK(help.status == 0);
+  CHECK(has(help.out, "selftest"));
+  CHECK(help.err.empty());
+  const Outcome of_one = run({"selftest", "--help"});
+  CHECK(of_one.status == 0);
+  CHECK(has(of_one.out, "--baseline"));
+}
+
+TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and says which", "[bench]") {
+  const auto [arguments, message] = GENERATE(table<std::vector<std::string>, std::string>({
+      {{}, "subcommand"},
+      {{"nothing"}, "nothing"},
+      {{"selftest", "--sice", "3"}, "--sice"},
+      {{"selftest", "--threads", "0"}, "--threads"},
+      {{"selftest", "--threads", "two"}, "--threads"},
+      {{"selftest", "--device", "gpu"}, "--device: must be auto, cpu, cuda or cuda:N, got \"gpu\""},
+      {{"selftest", "--baseline", "no_such_file.json"}, "no_such_file.json"},
+      {{"selftest", "--color", "green"}, "--color"},
+  }));
+  CAPTURE(arguments);
+  const Outcome outcome = run(arguments);
+  CHECK(outcome.status == 2);
+  CHECK(outcome.out.empty());
+  CHECK(has(outcome.err, "pleat-bench: "));
+  CHECK(has(outcome.err, message));
+}
+
+TEST_CASE("pleat-bench writes what it found as JSON and CSV", "[bench]") {
+  const TemporaryDirectory folder;
+  const std::string json = (folder / "a.json").string();
+  const std::vector<std::string> arguments{"selftest", "--size",    "32", "--quick",  "--seconds",
+                                           "1e-4",     "--threads", "1",  "--device", "cpu"};
+  auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  const Outcome first = with({"--json", json, "--csv", (folder / "a.csv").string()});
+  CHECK(first.status == 0);
+  CHECK(has(first.out, "sleep of 10 ms"));
+  CHECK(has(first.out, "1 thread\n"));
+  const auto bytes = pleat_test::read_bytes(json);
+  const auto parsed = nlohmann::json::parse(bytes);
+  CHECK(parsed["results"].size() == 2);
+  CHECK(parsed["results"][0]["time"]["median"] > 0.009);
+  CHECK(parsed["command"] ==
+        "pleat-bench selftest --size 32 --quick --seconds 1e-4 --threads 1 --device cpu --json " + json +
+            " --csv " + (folder / "a.csv").string());
+  const auto csv = pleat_test::read_bytes(folder / "a.csv");
+  const std::string csv_text(csv.begin(), csv.end());
+  CHECK(has(csv_text, "subcommand,what,device,median,lower_quartile"));
+  CHECK(std::count(csv_text.begin(), csv_text.end(), '\n') == 3);
+
+  const Outcome second = with({"--baseline", json});
+  CHECK(second.status == 0);
+  CHECK(has(second.out, "compared with " + json));
+  CHECK(has(second.out, "0 new, 0 no longer there"));
+
+  const Outcome piped = with({"--json", "-"});
+  CHECK(piped.status == 0);
+  CHECK(nlohmann::json::parse(piped.out)["results"].size() == 2);
+}
+
+TEST_CASE("pleat-bench names a baseline that it cannot read, before it measures", "[bench]") {
+  const TemporaryDirectory folder;
+  const std::string path = (folder / "broken.json").string();
+  pleat_test::write_bytes(path, "{\"results\": []");
+  const Outcome broken = run({"selftest", "--baseline", path});
+  CHECK(broken.status == 1);
+  CHECK(broken.out.empty());
+  CHECK(has(broken.err, path + ": is not a result of pleat-bench"));
+  pleat_test::write_bytes(path, "{\"pleat_bench\": 7}");
+  CHECK(has(run({"selftest", "--baseline", path}).err, path + ": is of version 7, this pleat-bench reads 1"));
+}
+
+TEST_CASE("a plot of what has none is refused", "[bench]") {
+  const TemporaryDirectory folder;
+  const Outcome outcome = run({"selftest", "--size", "16", "--quick", "--seconds", "1e-4", "--device", "cpu",
+                               "--plot", (folder / "a.svg").string()});
+  CHECK(outcome.status == 2);
+  CHECK(has(outcome.err, "selftest: --plot: has nothing to draw"));
+}
