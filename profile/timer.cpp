@@ -115,7 +115,10 @@ class Session {
       block(1);
       return;
     }
-    const double enough = std::max(block_time, 1e4 * clock_cost());
+    // Waiting for a GPU takes so long that blocks would be too few for quartiles. A twentieth is enough: its
+    // events do not count the wait.
+    const double long_enough = std::min(1e4 * clock_cost(), options_.min_run_time / 20);
+    const double enough = std::max(block_time, long_enough);
     for (int64_t size = 1;;) {
       const double time = block(size).wall;
       if (time >= enough || time > options_.min_run_time || size >= most_runs) {

@@ -63,9 +63,9 @@ struct TimerOptions {
 };
 
 /// Times functions in the manner of `torch.utils.benchmark.Timer.blocked_autorange`: a first call, then
-/// blocks of growing length, which warm up, until a block is 10,000 times as long as reading the clock and a
-/// thousandth of `min_run_time`; then blocks of that length until the time is up. The median over blocks is
-/// what counts.
+/// blocks of growing length, which warm up, until a block is 10,000 times as long as reading the clock (or a
+/// twentieth of `min_run_time`) and a thousandth of `min_run_time`; then blocks of that length until the time
+/// is up. The median over blocks is what counts.
 class Timer {
  public:
   /// Throws ValueError for times, blocks or threads that make no sense, DeviceError when there is no such

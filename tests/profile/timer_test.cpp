@@ -76,6 +76,15 @@ TEST_CASE("a block is a thousandth of the time and ten thousand times the cost o
   CHECK(m.median() == Approx(1e-6).epsilon(2e-4));
 }
 
+TEST_CASE("a clock that is slow to read leaves enough blocks for quartiles", "[profile]") {
+  Fixture f;
+  f.clock->reading = 50e-6;  // 10,000 times that is more than all the time there is
+  f.clock->device_share = 0.5;
+  const Measurement m = f.timer(0.2).measure(f.takes(1e-4));
+  CHECK(m.times.size() >= 10);
+  CHECK(m.block_size >= 90);
+}
+
 TEST_CASE("a function that takes no time at all ends, too", "[profile]") {
   Fixture f;
   int64_t runs = 0;
