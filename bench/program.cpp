@@ -85,6 +85,8 @@ std::string Subcommand::plot(const std::vector<Record>&) const {
 
 std::vector<SubcommandPointer> all_subcommands() {
   std::vector<SubcommandPointer> all;
+  all.push_back(make_conv());
+  all.push_back(make_list());
   all.push_back(make_selftest());
   return all;
 }
@@ -99,6 +101,15 @@ int run_program(const std::vector<std::string>& arguments, std::ostream& out, st
     apps.push_back(app.add_subcommand(subcommand->name(), subcommand->summary()));
     subcommand->add_options(*apps.back());
     add_common_options(*apps.back(), options);
+  }
+  // CLI11 would only say that one is required.
+  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
+      std::none_of(apps.begin(), apps.end(),
+                   [&](CLI::App* one) { return one->get_name() == arguments[0]; })) {
+    err << "pleat-bench: there is no subcommand \"" << arguments[0] << "\"; there are:";
+    for (const CLI::App* one : apps) err << ' ' << one->get_name();
+    err << '\n';
+    return 2;
   }
   try {
     // CLI11 takes them from the end.

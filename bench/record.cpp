@@ -156,13 +156,13 @@ void write_csv(const std::string& path, const std::vector<Record>& records) {
     };
     for (const auto& [name, text] : record.labels) put(name, text);
     for (const auto& [name, text] : record.details) put(name, text);
-    if (record.time.has_value())
-      for (const auto& [name, number] : json_of(*record.time).items()) {
-        if (number.is_number_float())
-          put(name, number.get<double>());
-        else
-          put(name, number.is_boolean() ? int64_t{number.get<bool>()} : number.get<int64_t>());
-      }
+    const Json time = record.time.has_value() ? json_of(*record.time) : Json::object();
+    for (const auto& [name, number] : time.items()) {
+      if (number.is_number_float())
+        put(name, number.get<double>());
+      else
+        put(name, number.is_boolean() ? int64_t{number.get<bool>()} : number.get<int64_t>());
+    }
     for (const auto& [name, number] : record.values) put(name, number);
     if (!record.failure.empty()) put("failure", record.failure);
     rows.push_back(std::move(row));

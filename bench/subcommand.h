@@ -33,6 +33,8 @@ class Subcommand {
 
 using SubcommandPointer = std::unique_ptr<Subcommand>;
 
+SubcommandPointer make_conv();
+SubcommandPointer make_list();
 SubcommandPointer make_selftest();
 
 /// All of them, in the order of the help.

@@ -170,7 +170,10 @@ std::string table(const std::vector<Record>& records, const Layout& layout, bool
 
   std::string text;
   if (!layout.heading.empty() && !records.empty()) {
-    const std::string& heading = records[0].label(layout.heading);
+    std::string heading;
+    for (const std::string& label : layout.heading)
+      if (const std::string& part = records[0].label(label); !part.empty())
+        heading += (heading.empty() ? "" : "  ") + part;
     text += (color ? bold + heading + plain : heading) + '\n';
   }
   const std::string body = aligned(lines, is_text);

@@ -34,10 +34,10 @@ Column first_call_column();
 
 /// How a subcommand's records are shown.
 struct Layout {
-  std::string heading = {};            ///< the label by which blocks of records are headed
-  std::vector<Column> columns = {};    ///< a column without a cell that says something is left out
-  std::vector<std::string> race = {};  ///< records with these labels alike compete, the fastest is marked;
-                                       ///< none: nobody competes
+  std::vector<std::string> heading = {};  ///< labels that are the line above a block, in this order
+  std::vector<Column> columns = {};       ///< a column without a cell that says something is left out
+  std::vector<std::string> race = {};     ///< records with these labels alike compete, the fastest is marked;
+                                          ///< none: nobody competes
 };
 
 /// Marks who is the fastest of each race (within 1 %, where there is more than one): an entry for each

@@ -67,7 +67,7 @@ std::string ConvProblem::describe() const {
   else
     text +=
         ' ' + list_text("pl", padding_low, spatial_dims) + ' ' + list_text("ph", padding_high, spatial_dims);
-  if (dilation != Spatial{1, 1, 1}) text += ' ' + list_text("d", dilation, spatial_dims);
+  if (dilation != Spatial{1, 1, 1}) text += ' ' + list_text("dil", dilation, spatial_dims);
   if (groups != 1) text += fmt::format(" g{}", groups);
   return text;
 }

@@ -55,7 +55,7 @@ struct ConvProblem {
   Shape input_shape() const;   ///< [N, C, ...] with the caller's number of dimensions
   Shape weight_shape() const;  ///< [K, C/g, ...]
   Shape output_shape() const;  ///< [N, K, ...]
-  /// "n128 c64 k64 hw32 r3 s1 p1": short, for messages and tables.
+  /// "n128 c64 k64 hw32 r3 s1 p1": short, for messages and tables; pleat-bench reads it.
   std::string describe() const;
 };
 

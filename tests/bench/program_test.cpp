@@ -39,8 +39,8 @@ TEST_CASE("pleat-bench says how it is used", "[bench]") {
 
 TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and says which", "[bench]") {
   const auto [arguments, message] = GENERATE(table<std::vector<std::string>, std::string>({
-      {{}, "subcommand"},
-      {{"nothing"}, "nothing"},
+      {std::vector<std::string>{}, "subcommand"},
+      {{"nothing"}, "there is no subcommand \"nothing\"; there are: conv"},
       {{"selftest", "--sice", "3"}, "--sice"},
       {{"selftest", "--threads", "0"}, "--threads"},
       {{"selftest", "--threads", "two"}, "--threads"},

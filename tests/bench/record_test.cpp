@@ -100,7 +100,7 @@ TEST_CASE("a table has a column for each that says something", "[bench]") {
   records.push_back({.subcommand = "conv",
                      .labels = {{"problem", "n1 c2"}, {"pass", "forward"}, {"implementation", "cudnn"}},
                      .failure = "built without CUDA"});
-  const Layout layout{.heading = "problem",
+  const Layout layout{.heading = {"problem"},
                       .columns = {label_column("implementation", "implementation"), median_column(),
                                   detail_column("plan", "plan"), value_column("GFLOP/s", "gflops")},
                       .race = {"pass"}};

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pleat/ops/conv/problem.h"
+
+/// Convolutions as strings: "n128 c64 k64 hw32 r3 s1 p1". Letters with numbers, in any order, with or without
+/// spaces between them:
+///
+///   n batch (1)   c input channels   k output channels   g groups (1)
+///   w32, h32 w16, d8 h32 w16         sizes of a 1-, 2-, 3-dimensional input; hw32 and dhw8 where all are
+///   alike r3, r1x3x3    kernel             s stride (1)   p padding (0)   dil dilation (1): one number, or
+///   one a dimension pl0x1 ph1x2   padding, where the low and the high side differ
+///
+/// In brackets what is taken when it is not there. The canonical form is what ConvProblem::describe() writes,
+/// in error messages, too; it can be pasted back.
+
+namespace pleat::bench {
+
+/// Throws UsageError, with an example, for text that is no shape; ShapeError or ValueError, as the
+/// convolution itself, for sizes that do not fit each other. On the CPU, float32, contiguous.
+ops::ConvProblem parse_conv_shape(const std::string& text);
+
+/// A problem with what its source calls it: "resnet_50:res2a_branch2a".
+struct NamedProblem {
+  std::string name;  ///< may be empty
+  ops::ConvProblem problem;
+};
+
+/// The rows of a CSV file with the columns of oneDNN's layer lists: n, g, ic, oc, id, ih, iw, kd, kh, kw, sd,
+/// sh, sw, pd, ph, pw, dd, dh, dw (dilation, 1: none) and, where they are there, name, dims, pd_r, ph_r, pw_r
+/// (high side) and od, oh, ow, which are checked. Other columns are ignored. Throws FileError, naming the
+/// line.
+std::vector<NamedProblem> read_conv_shapes(const std::filesystem::path& path);
+
+/// Products that count: those with elements of the input, not with padding. [FLOP] of one pass, a
+/// multiply-add is two: 2 N K C/g times, for each dimension, the pairs of output and tap that meet the input.
+double valid_flops(const ops::ConvProblem& problem);
+
+/// Bytes that the pass moves at least: input, weight and output once each.
+double least_bytes(const ops::ConvProblem& problem);
+
+}  // namespace pleat::bench

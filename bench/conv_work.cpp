@@ -1,0 +1,189 @@
+#include "pleat/bench/conv_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "pleat/bench/usage_error.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/format.h"
+#include "pleat/core/parallel.h"
+#include "pleat/core/random.h"
+#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+
+namespace pleat::bench {
+namespace {
+
+/// Float32 whatever the type: converted operands of all types then hold about the same numbers.
+Tensor numbers(const Shape& shape, const ops::ConvProblem& problem, double scale) {
+  const Tensor drawn = randn(shape, {.device = problem.device});
+  return ops::to_format(ops::cast(ops::multiply(drawn, ops::number_like(scale, drawn)), problem.dtype),
+                        problem.format);
+}
+
+std::vector<int64_t> last(const ops::Spatial& sizes, int dims) { return {sizes.end() - dims, sizes.end()}; }
+
+}  // namespace
+
+ConvWork::ConvWork(const ops::ConvProblem& problem, ops::ConvPass pass) : asked_(problem), pass_(pass) {
+  const double scale = 1 / std::sqrt(static_cast<double>(problem.depth()));
+  if (pass != ops::ConvPass::backward_input) x_ = numbers(problem.input_shape(), problem, 1);
+  if (pass != ops::ConvPass::backward_weight) w_ = numbers(problem.weight_shape(), problem, scale);
+  if (pass != ops::ConvPass::forward) dy_ = numbers(problem.output_shape(), problem, 1);
+  if (pass == ops::ConvPass::forward && problem.bias)
+    bias_ = ops::cast(randn({problem.out_channels}, {.device = problem.device}), problem.dtype);
+  call_ = make_call();
+}
+
+ConvOptions ConvWork::options(const std::string& implementation) const {
+  const int dims = asked_.spatial_dims;
+  std::vector<std::pair<int64_t, int64_t>> padding;
+  for (auto d = static_cast<std::size_t>(3 - dims); d < 3; ++d)
+    padding.emplace_back(asked_.padding_low[d], asked_.padding_high[d]);
+  return {.stride = last(asked_.stride, dims),
+          .padding = Padding(padding),
+          .dilation = last(asked_.dilation, dims),
+          .groups = asked_.groups,
+          .implementation = implementation,
+          .precision = asked_.precision};
+}
+
+ops::ConvCall ConvWork::make_call() const {
+  switch (pass_) {
+    case ops::ConvPass::forward:
+      return ops::forward_call(x_, w_, bias_, options({}));
+    case ops::ConvPass::backward_input:
+      return ops::backward_input_call(dy_, w_, asked_.input_shape(), options({}));
+    case ops::ConvPass::backward_weight:
+      break;
+  }
+  return ops::backward_weight_call(dy_, x_, asked_.weight_shape(), options({}));
+}
+
+Tensor ConvWork::run(const std::string& implementation) const {
+  switch (pass_) {
+    case ops::ConvPass::forward:
+      return ops::conv_forward(x_, w_, bias_, options(implementation));
+    case ops::ConvPass::backward_input:
+      return ops::conv_backward_input(dy_, w_, asked_.input_shape(), options(implementation));
+    case ops::ConvPass::backward_weight:
+      break;
+  }
+  return ops::conv_backward_weight(dy_, x_, asked_.weight_shape(), options(implementation));
+}
+
+std::vector<std::string> ConvWork::supporting() const {
+  std::vector<std::string> names;
+  for (const std::string& name : ops::conv_implementations(problem().device))
+    if (name != "reference" && unsupported(name).empty()) names.push_back(name);
+  if (names.empty()) names.emplace_back("reference");
+  return names;
+}
+
+std::string ConvWork::unsupported(const std::string& implementation) const {
+  const std::string base = implementation.substr(0, implementation.find(':'));
+  std::string reason = fmt::format("there is no implementation \"{}\" on {}", base, problem().device);
+  for (const ops::ConvImplementation* known : ops::all_conv_implementations()) {
+    if (known->name() != base) continue;
+    const std::string own = known->unsupported(problem(), pass_);
+    if (own.empty()) return {};
+    // One name may stand for several, each for a device: the reason of the one that is for this device
+    // counts.
+    if (known->runs_on(problem().device)) reason = own;
+  }
+  return reason;
+}
+
+std::vector<std::string> ConvWork::plans(const std::string& implementation) const {
+  const auto found = ops::find_conv(problem(), pass_, implementation);
+  if (found == nullptr) return {};
+  return found->plans(ops::solved_problem(problem(), *found), pass_);
+}
+
+int64_t ConvWork::workspace_bytes(const std::string& implementation) const {
+  const auto found = ops::find_conv(problem(), pass_, implementation);
+  check<ValueError>(found != nullptr, "conv: there is no implementation \"{}\" for this problem",
+                    implementation);
+  return found->workspace_bytes(ops::solved_problem(problem(), *found), pass_);
+}
+
+std::string ConvWork::solved_as(const std::string& implementation) const {
+  const auto found = ops::find_conv(problem(), pass_, implementation);
+  return found == nullptr ? "" : ops::solved_problem(problem(), *found).describe();
+}
+
+std::string ConvWork::double_implementation() const {
+  constexpr int64_t quick = 2'000'000'000;
+  return problem().flops() <= quick ? "reference" : "unfold";
+}
+
+Tensor ConvWork::exact() const {
+  ConvWork in_double = *this;
+  for (Tensor* operand : {&in_double.x_, &in_double.w_, &in_double.dy_, &in_double.bias_})
+    if (operand->defined()) *operand = ops::cast(ops::to_device(*operand, Device()), float64);
+  in_double.asked_.dtype = float64;
+  in_double.asked_.device = Device();
+  return in_double.run(double_implementation());
+}
+
+double relative_error(const Tensor& got, const Tensor& wanted) {
+  check<ShapeError>(got.shape() == wanted.shape(), "relative_error: shapes must be equal, got {} and {}",
+                    got.shape(), wanted.shape());
+  const auto plain = [](const Tensor& t) {
+    return ops::to_format(ops::cast(ops::to_device(t, Device()), float64), MemoryFormat::contiguous);
+  };
+  const Tensor a = plain(got);
+  const Tensor b = plain(wanted);
+  const double* from_a = a.data<double>();
+  const double* from_b = b.data<double>();
+  constexpr int64_t chunk = int64_t{1} << 16;
+  const int64_t n = b.numel();
+  const int64_t chunks = (n + chunk - 1) / chunk;
+  std::vector<double> differences(static_cast<std::size_t>(chunks));
+  std::vector<double> lengths(static_cast<std::size_t>(chunks));
+  parallel_chunks(chunks, [&](int64_t c) {
+    double difference = 0;
+    double length = 0;
+    for (int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) {
+      difference += (from_a[i] - from_b[i]) * (from_a[i] - from_b[i]);
+      length += from_b[i] * from_b[i];
+    }
+    differences[static_cast<std::size_t>(c)] = difference;
+    lengths[static_cast<std::size_t>(c)] = length;
+  });
+  double difference = 0;
+  double length = 0;
+  for (std::size_t c = 0; c < differences.size(); ++c) difference += differences[c], length += lengths[c];
+  const double error = length > 0 ? std::sqrt(difference / length) : std::sqrt(difference);
+  return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+}
+
+DType parse_dtype(const std::string& text) {
+  for (const DType dtype : {float32, float64, float16, bfloat16})
+    if (text == name(dtype)) return dtype;
+  fail<UsageError>("--dtype: must be float32, float64, float16 or bfloat16, got \"{}\"", text);
+}
+
+MemoryFormat parse_format(const std::string& text) {
+  for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last})
+    if (text == text_of_format(format)) return format;
+  fail<UsageError>("--format: must be contiguous or channels_last, got \"{}\"", text);
+}
+
+Precision parse_precision(const std::string& text) {
+  for (const Precision precision : {Precision::highest, Precision::high, Precision::medium})
+    if (text == text_of_precision(precision)) return precision;
+  fail<UsageError>("--precision: must be highest, high or medium, got \"{}\"", text);
+}
+
+std::string text_of_format(MemoryFormat format) {
+  return format == MemoryFormat::channels_last ? "channels_last" : "contiguous";
+}
+
+std::string text_of_precision(Precision precision) {
+  return precision == Precision::highest ? "highest" : precision == Precision::high ? "high" : "medium";
+}
+
+}  // namespace pleat::bench

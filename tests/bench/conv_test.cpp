@@ -1,0 +1,200 @@
+#include "pleat/ops/conv/conv.h"
+
+#include <filesystem>
+#include <limits>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "pleat/bench/conv_plot.h"
+#include "pleat/bench/conv_shape.h"
+#include "pleat/bench/conv_work.h"
+#include "pleat/bench/program.h"
+#include "pleat/bench/usage_error.h"
+#include "pleat/core/create.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/relative_error.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat;
+using namespace pleat::bench;
+using ops::ConvPass;
+
+namespace {
+
+struct Outcome {
+  int status;
+  std::string out, err;
+};
+
+Outcome run(std::vector<std::string> arguments) {
+  std::ostringstream out;
+  std::ostringstream err;
+  arguments.insert(arguments.begin(), "conv");
+  const int status = run_program(arguments, out, err);
+  return {status, out.str(), err.str()};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+Record timed(const std::string& problem, const std::string& implementation, double seconds) {
+  Record record{.subcommand = "conv",
+                .labels = {{"problem", problem}, {"pass", "forward"}, {"implementation", implementation}}};
+  record.time.emplace();
+  record.time->median = record.time->lower_quartile = record.time->upper_quartile = seconds;
+  record.set_value("flops_valid", 1e9);
+  record.set_value("bytes", 1e6);
+  record.set_value("gflops_valid", 1 / seconds);
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("each pass that is timed is the pass that it says", "[bench]") {
+  for (const char* shape :
+       {"n2 c3 k4 hw6 r3 s2 p1", "c4 k4 w9 r2 g2 pl1 ph0 dil2", "c2 k3 dhw4 r1x3x3 p0x1x1"})
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
+      CAPTURE(shape, name(pass));
+      ops::ConvProblem problem = parse_conv_shape(shape);
+      problem.bias = pass == ConvPass::forward;
+      problem.format = MemoryFormat::channels_last;
+      const ConvWork work(problem, pass);
+      const Tensor result = work.run("unfold");
+      const Shape wanted = pass == ConvPass::forward          ? problem.output_shape()
+                           : pass == ConvPass::backward_input ? problem.input_shape()
+                                                              : problem.weight_shape();
+      CHECK(result.shape() == wanted);
+      CHECK(work.double_implementation() == "reference");
+      CHECK(work.exact().dtype() == float64);
+      CHECK(bench::relative_error(result, work.exact()) < 1e-5);
+      CHECK(work.problem().describe() == problem.describe());
+    }
+}
+
+TEST_CASE("an error is relative to what is right", "[bench]") {
+  const Tensor right = tensor({3.0, 4.0});
+  CHECK(bench::relative_error(tensor({3.0, 4.0}), right) == 0);
+  CHECK(bench::relative_error(tensor({3.0, 4.5}), right) == Approx(0.1));
+  CHECK(bench::relative_error(tensor({0.1, 0.0}), tensor({0.0, 0.0})) == Approx(0.1));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(std::isinf(bench::relative_error(tensor({nan, 4.0}), right)));
+  CHECK_THROWS_AS(bench::relative_error(tensor({1.0}), right), ShapeError);
+}
+
+TEST_CASE("who takes part is who supports the problem", "[bench]") {
+  const ConvWork plain(parse_conv_shape("c4 k4 hw5 r3"), ConvPass::forward);
+  const auto names = plain.supporting();
+  CHECK(std::find(names.begin(), names.end(), "unfold") != names.end());
+  CHECK(std::find(names.begin(), names.end(), "reference") == names.end());
+  CHECK(plain.unsupported("direct").empty());
+  const ConvWork grouped(parse_conv_shape("c4 k4 hw5 r3 g2"), ConvPass::forward);
+  CHECK(has(grouped.unsupported("direct"), "groups"));
+  CHECK(grouped.unsupported("magic") == "there is no implementation \"magic\" on cpu");
+}
+
+TEST_CASE("pleat-bench conv reports what the issue of a time is", "[bench]") {
+  const pleat_test::TemporaryDirectory folder;
+  const std::string json = (folder / "a.json").string();
+  const Outcome outcome = run({"--shape",          "hw8 c4 k4 n2 r3 p1",
+                               "--shape",          "n1 c4 k4 w9 r2 g2",
+                               "--pass",           "forward,backward_weight",
+                               "--implementation", "direct,unfold",
+                               "--device",         "cpu",
+                               "--threads",        "1",
+                               "--seconds",        "1e-3",
+                               "--quick",          "--check",
+                               "--json",           json,
+                               "--plot",           (folder / "a.svg").string(),
+                               "--roofline",       (folder / "b.svg").string()});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.status == 0);
+  CHECK(has(outcome.out, "n2 c4 k4 hw8 r3 s1 p1  float32  channels_last"));
+  CHECK(has(outcome.out, "not run: it needs groups = 1"));
+  const auto bytes = pleat_test::read_bytes(json);
+  const auto results = nlohmann::json::parse(bytes)["results"];
+  REQUIRE(results.size() == 8);
+  const auto first = results[0];
+  CHECK(first["labels"]["problem"] == "n2 c4 k4 hw8 r3 s1 p1");
+  CHECK(first["labels"]["pass"] == "forward");
+  CHECK(first["labels"]["implementation"] == "direct");
+  CHECK(first["time"]["median"] > 0);
+  CHECK(first["time"]["lower_quartile"] <= first["time"]["median"]);
+  CHECK(first["time"]["first_call"] > 0);
+  CHECK(first["time"]["threads"] == 1);
+  CHECK(first["values"]["flops"] == 2 * 2 * 4 * 64 * 36);
+  CHECK(first["values"]["flops_valid"] < first["values"]["flops"]);
+  CHECK(first["values"]["gflops"].get<double>() ==
+        Approx(first["values"]["flops"].get<double>() / first["time"]["median"].get<double>() / 1e9));
+  CHECK(first["values"]["share_of_peak"] > 0);
+  CHECK(first["values"]["workspace_bytes"] >= 0);
+  CHECK(first["values"]["error"] < 1e-5);
+  CHECK(first["details"]["checked_against"] == "reference in float64");
+  for (const auto& record : results) {
+    const bool unsupported =
+        record["labels"]["implementation"] == "direct" && has(record["labels"]["problem"], "g2");
+    CHECK(record.contains("failure") == unsupported);
+    CHECK(record.contains("time") != unsupported);
+  }
+  for (const char* name : {"a.svg", "b.svg"}) {
+    const auto svg = pleat_test::read_bytes(folder / name);
+    CHECK(has(std::string(svg.begin(), svg.end()), "<svg"));
+  }
+}
+
+TEST_CASE("pleat-bench conv says what is wrong with its arguments", "[bench]") {
+  const auto [arguments, message] = GENERATE(table<std::vector<std::string>, std::string>({
+      {{"--shape", "n1 c3 hw8 r3"}, "k is missing; write for example"},
+      {{"--shape", "c3 k4 hw2 r5"}, "shape \"c3 k4 hw2 r5\": conv2d: a kernel of 5"},
+      {{"--shape", "c3 k4 hw8 r3", "--pass", "forwards"}, "--pass: must be forward, backward_input"},
+      {{"--shape", "c3 k4 hw8 r3", "--implementation", "winograd9"},
+       "--implementation: on cpu there are direct"},
+      {{"--shape", "c3 k4 hw8 r3", "--dtype", "int8"}, "--dtype: must be float32"},
+      {{"--shape", "c3 k4 hw8 r3", "--format", "nhwc"}, "--format: must be contiguous or channels_last"},
+      {{"--shape", "c3 k4 hw8 r3", "--precision", "best"}, "--precision: must be highest, high or medium"},
+      {{"--shape", "c3 k4 hw8 r3", "--batch", "0"}, "--batch"},
+  }));
+  CAPTURE(arguments);
+  std::vector<std::string> all = arguments;
+  all.insert(all.end(), {"--device", "cpu"});
+  const Outcome outcome = run(all);
+  CHECK(outcome.status == 2);
+  CHECK(has(outcome.err, message));
+}
+
+TEST_CASE("a file of shapes that cannot be read is named", "[bench]") {
+  const Outcome outcome = run({"--shapes", "no_such_file.csv", "--device", "cpu"});
+  CHECK(outcome.status == 1);
+  CHECK(has(outcome.err, "no_such_file.csv: cannot be read"));
+}
+
+TEST_CASE("batches become lines, problems become bars", "[bench]") {
+  const std::string lines = time_plot({timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3),
+                                       timed("n2 c4 k4 hw8 r3 s1 p1", "direct", 2e-3),
+                                       timed("n4 c4 k4 hw8 r3 s1 p1", "direct", 4e-3)});
+  CHECK(has(lines, "time against batch size"));
+  const std::string bars = time_plot(
+      {timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3), timed("n1 c4 k4 hw9 r3 s1 p1", "unfold", 2e-3)});
+  CHECK(has(bars, "time of each implementation"));
+  CHECK(has(bars, "n1 c4 k4 hw9 r3 s1 p1"));
+  Record failed = timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1);
+  failed.time.reset();
+  CHECK_THROWS_AS(time_plot({failed}), UsageError);
+  CHECK_THROWS_AS(roofline_plot({failed}, {.device = {}}), UsageError);
+}
+
+TEST_CASE("pleat-bench list tells what each implementation computes, and why not the rest", "[bench]") {
+  std::ostringstream out;
+  std::ostringstream err;
+  REQUIRE(run_program({"list", "--device", "cpu"}, out, err) == 0);
+  for (const std::string& implementation : ops::conv_implementations(Device()))
+    CHECK(has(out.str(), "convolution  " + implementation + "  cpu"));
+  CHECK(has(out.str(), "batch norm  native  cpu"));
+  CHECK(has(out.str(), "it needs groups = 1, or as many groups"));
+  std::ostringstream json;
+  REQUIRE(run_program({"list", "--shape", "c4 k4 hw5 r3 g2", "--device", "cpu", "--json", "-"}, json, err) ==
+          0);
+  const auto results = nlohmann::json::parse(json.str())["results"];
+  CHECK(results.size() >= ops::conv_implementations(Device()).size());  // a name may stand for several
+  CHECK(results[0]["labels"]["implementation"] == "direct");
+  CHECK(results[0]["details"]["computes"] == "nothing");
+}
