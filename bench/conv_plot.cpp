@@ -29,7 +29,7 @@ int64_t batch_of(const Record& record) { return parse_conv_shape(record.label("p
 std::string without_batch(const Record& record) {
   ops::ConvProblem problem = parse_conv_shape(record.label("problem"));
   problem.batch = 1;
-  return problem.describe();
+  return problem.describe().substr(3);  // "n1 "
 }
 
 /// What all records have in common, for the line below the title.
