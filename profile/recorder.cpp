@@ -27,6 +27,47 @@ std::vector<TensorInfo> describe(std::span<const Tensor* const> tensors) {
 
 }  // namespace
 
+namespace {
+
+/// Grows without moving what is in it, which would be most of the cost of a range.
+class EventList {
+ public:
+  Event& operator[](std::size_t i) { return blocks_[i / block_size][i % block_size]; }
+  std::size_t size() const { return size_; }
+
+  void push_back(Event event) {
+    if (size_ % block_size == 0) {
+      std::vector<Event> block;
+      block.reserve(block_size);
+      blocks_.push_back(std::move(block));
+    }
+    blocks_.back().push_back(std::move(event));
+    ++size_;
+  }
+
+  void clear() {
+    blocks_.clear();
+    size_ = 0;
+  }
+
+  /// All of it, and leaves nothing.
+  std::vector<Event> take() {
+    std::vector<Event> events;
+    events.reserve(size_);
+    for (std::vector<Event>& block : blocks_)
+      for (Event& event : block) events.push_back(std::move(event));
+    clear();
+    return events;
+  }
+
+ private:
+  static constexpr std::size_t block_size = 1024;
+  std::vector<std::vector<Event>> blocks_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
 int64_t steady_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -42,7 +83,7 @@ struct Recorder::Log {
 
   std::mutex mutex;
   uint64_t session = 0;  ///< what is below belongs to
-  std::vector<Event> events;
+  EventList events;
   std::vector<MemoryChange> memory;
   std::vector<Open> stack;
   std::size_t first_new = 0;  ///< events from here on began after the tape last recorded something
@@ -96,8 +137,6 @@ bool Recorder::prepare(Log& log) {
   log.events.clear();
   log.memory.clear();
   log.first_new = 0;
-  constexpr std::size_t usual_events = 4096;
-  log.events.reserve(usual_events);
   return true;
 }
 
@@ -140,8 +179,8 @@ Recording Recorder::stop() {
     const std::lock_guard own_lock(log->mutex);
     if (log->session != session) continue;
     log->session = 0;
-    if (log->events.empty() && log->memory.empty()) continue;
-    ThreadLog thread{std::exchange(log->events, {}), std::exchange(log->memory, {})};
+    if (log->events.size() == 0 && log->memory.empty()) continue;
+    ThreadLog thread{log->events.take(), std::exchange(log->memory, {})};
     if (log.get() == own)
       recording.threads.insert(recording.threads.begin(), std::move(thread));
     else
@@ -190,7 +229,7 @@ uint64_t Recorder::open(Log& log, const RangeStart& start) {
   log.events.push_back(std::move(event));
   log.stack.push_back({id, log.events.size() - 1});
   if (tracer_) tracer_->enter(id, start);
-  log.events.back().start = steady_now();  // last: our own work is not the range's
+  log.events[log.events.size() - 1].start = steady_now();  // last: our own work is not the range's
   return id;
 }
 
