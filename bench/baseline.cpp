@@ -106,6 +106,16 @@ std::string comparison(const Results& before, const Results& now, const std::str
   text += fmt::format("{} faster, {} slower, {} within the noise, {} new, {} no longer there",
                       counts[Move::faster], counts[Move::slower], counts[Move::same], counts[Move::fresh],
                       counts[Move::gone]);
+  std::vector<double> ratios;
+  for (const Change& change : all)
+    if (change.before != nullptr && change.now != nullptr) ratios.push_back(change.ratio);
+  if (const double middle = ratios.size() < 3 ? 1 : benchmark::quantile(ratios, 0.5);
+      middle > 1.05 || middle < 1 / 1.05)
+    text += fmt::format(
+        "\nThe median of all ratios is {:.2f}. Where everything moves alike, the machine may have been "
+        "busier in one "
+        "of the runs: repeat both.",
+        middle);
   if (before.machine != now.machine)
     text += fmt::format(
         "\nThe machines differ, so the ratios say little about the program:\n  before: {}\n  now:    {}",

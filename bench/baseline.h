@@ -32,7 +32,8 @@ Move compare(const Time& before, const Time& now);
 /// subcommands that ran now).
 std::vector<Change> changes(const std::vector<Record>& before, const std::vector<Record>& now);
 
-/// The changes as a table, with a last line that counts them, and a warning when the machines differ.
+/// The changes as a table and a line that counts them, with warnings when most times moved alike and when the
+/// machines differ.
 std::string comparison(const Results& before, const Results& now, const std::string& name, bool color);
 
 }  // namespace pleat::bench

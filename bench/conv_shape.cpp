@@ -210,7 +210,10 @@ NamedProblem problem_of(const CsvRow& row) {
   const int64_t groups = row.number("g");
   check<FileError>(groups >= 1, "{}: g must be at least 1, got {}", row.where(), groups);
   const Numbers low = row.spatial("p", dims);
-  const Numbers high = row.has("pw_r") ? row.spatial("p", dims, "_r") : low;
+  // The columns *_r say how far the last output reaches. That is less than the padding, or even negative,
+  // where the stride does not come out even; with sym = 1 both sides are padded alike.
+  const bool alike = !row.has("pw_r") || (row.has("sym") && row.number("sym") == 1);
+  const Numbers high = alike ? low : row.spatial("p", dims, "_r");
   std::vector<std::pair<int64_t, int64_t>> padding;
   for (std::size_t d = 0; d < dims; ++d) padding.emplace_back(low[d], high[d]);
   const ConvOptions options{.stride = row.spatial("s", dims),

@@ -31,8 +31,8 @@ struct NamedProblem {
 
 /// The rows of a CSV file with the columns of oneDNN's layer lists: n, g, ic, oc, id, ih, iw, kd, kh, kw, sd,
 /// sh, sw, pd, ph, pw, dd, dh, dw (dilation, 1: none) and, where they are there, name, dims, pd_r, ph_r, pw_r
-/// (high side) and od, oh, ow, which are checked. Other columns are ignored. Throws FileError, naming the
-/// line.
+/// (padding at the high side, unless sym is 1: the same as at the low side) and od, oh, ow, which are
+/// checked. Other columns are ignored. Throws FileError, naming the line.
 std::vector<NamedProblem> read_conv_shapes(const std::filesystem::path& path);
 
 /// Products that count: those with elements of the input, not with padding. [FLOP] of one pass, a

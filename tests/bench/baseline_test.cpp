@@ -62,3 +62,16 @@ TEST_CASE("a comparison counts what moved and warns of another machine", "[bench
   now.machine = "two";
   CHECK(comparison(before, now, "old.json", false).find("The machines differ") != std::string::npos);
 }
+
+TEST_CASE("a comparison in which everything moved alike points at the machine", "[bench]") {
+  Results before{.machine = "one", .command = "", .records = {}};
+  Results now = before;
+  for (const char* problem : {"a", "b", "c"}) {
+    before.records.push_back(record("conv", problem, time(1e-3, 1e-5)));
+    now.records.push_back(record("conv", problem, time(1.3e-3, 1e-5)));
+  }
+  CHECK(comparison(before, now, "old.json", false).find("The median of all ratios is 1.30") !=
+        std::string::npos);
+  now.records[0].time = now.records[1].time = time(1e-3, 1e-5);
+  CHECK(comparison(before, now, "old.json", false).find("The median of all ratios") == std::string::npos);
+}

@@ -151,13 +151,19 @@ TEST_CASE("shapes are read from a file of layers", "[bench]") {
            "wavenet:conv1d_1,1,2,1,32,16,1,1,84,1,1,2,1,1,1,0,0,0,1,1,1,1,1,83,0,0,0,1,1,f\r\n"
            "\n"
            "\"unet, 3d\",3,1,1,4,8,8,16,16,1,3,3,1,2,2,0,1,1,1,1,1,8,8,8,0,1,1,1,1,f\n"
-           "same,2,1,4,8,8,1,9,9,1,2,2,1,1,1,0,0,0,1,1,1,1,9,9,0,1,1,0,1,f\n");
-  REQUIRE(problems.size() == 3);
+           "same,2,1,4,8,8,1,9,9,1,2,2,1,1,1,0,0,0,1,1,1,1,9,9,0,1,1,0,1,f\n"
+           // A stride that leaves columns over: the high side says how many, and the padding is that of the
+           // low side.
+           "pointwise,2,1,1,4,8,1,8,8,1,1,1,1,2,2,0,0,0,1,1,1,1,4,4,0,-1,-1,1,1,f\n"
+           "stem,2,1,1,3,8,1,8,8,1,7,7,1,2,2,0,3,3,1,1,1,1,4,4,0,2,2,1,1,f\n");
+  REQUIRE(problems.size() == 5);
   CHECK(problems[0].name == "wavenet:conv1d_1");
   CHECK(problems[0].problem.describe() == "n2 c32 k16 w84 r2 s1 p0");
   CHECK(problems[1].name == "unet, 3d");
   CHECK(problems[1].problem.describe() == "n1 c4 k8 d8h16w16 r1x3x3 s1x2x2 p0x1x1");
   CHECK(problems[2].problem.describe() == "n1 c8 k8 hw9 r2 s1 pl0 ph1 g4");
+  CHECK(problems[3].problem.describe() == "n1 c4 k8 hw8 r1 s2 p0");
+  CHECK(problems[4].problem.describe() == "n1 c3 k8 hw8 r7 s2 p3");
 }
 
 TEST_CASE("a file of layers that is none is refused with the line", "[bench]") {
