@@ -114,6 +114,8 @@ class Conv : public Subcommand {
 
     ceilings_ = &ceilings(device);
     report.say(ceilings_text(*ceilings_));
+    if (device.is_cpu() && precision != Precision::highest)
+      report.say("--precision changes nothing on the CPU: products of float32 are float32 there.");
     report.set_layout(layout());
     for (const NamedProblem& named : problems)
       for (const DType dtype : dtypes)
@@ -123,7 +125,7 @@ class Conv : public Subcommand {
           problem.device = device;
           problem.format = format;
           problem.bias = bias_;
-          problem.precision = dtype == float32 ? precision : Precision::highest;
+          problem.precision = dtype == float32 && device.is_cuda() ? precision : Precision::highest;
           std::vector<Record> block;
           for (const ConvPass pass : passes) {
             const std::vector<Record> records = measure(named.name, problem, pass, common);

@@ -198,3 +198,11 @@ TEST_CASE("pleat-bench list tells what each implementation computes, and why not
   CHECK(results[0]["labels"]["implementation"] == "direct");
   CHECK(results[0]["details"]["computes"] == "nothing");
 }
+
+TEST_CASE("a precision that changes nothing is pointed out, and is no part of the result", "[bench]") {
+  const Outcome outcome = run({"--shape", "c2 k2 w9 r3", "--pass", "forward", "--implementation", "unfold",
+                               "--device", "cpu", "--seconds", "1e-4", "--quick", "--precision", "high"});
+  CHECK(outcome.status == 0);
+  CHECK(has(outcome.out, "--precision changes nothing on the CPU"));
+  CHECK(has(outcome.out, "n1 c2 k2 w9 r3 s1 p0  float32  channels_last\n"));
+}
