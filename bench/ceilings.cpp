@@ -7,9 +7,11 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include <fmt/core.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pleat/bench/fma_peak.h"
@@ -19,6 +21,7 @@
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
 #include "pleat/ops/matmul/matmul.h"
+#include "pleat/profile/measurement.h"
 
 namespace pleat::bench {
 namespace {
@@ -46,20 +49,35 @@ double best_rate(Device device, int runs, const std::function<double()>& work) {
   return best;
 }
 
+/// Seconds for which this thread has had a processor.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// By processor time, all threads at work: arithmetic in registers shares nothing but the core with what else
+/// the machine does, so that a busy machine shows the same peak. The median of several runs, since one whose
+/// threads began at different times may have had cores for itself that are shared otherwise.
 template <class T>
 Ceiling fma_peak(const char* type) {
-  // Some pieces for each thread, so that one that is held up does not hold up all.
   constexpr int64_t pieces_each = 4, rounds = 50000;
-  const int64_t pieces = pieces_each * num_threads();
-  const double rate = best_rate({}, 150, [&] {
-    std::vector<double> done(static_cast<std::size_t>(pieces));
-    parallel_chunks(pieces, [&](int64_t i) { done[static_cast<std::size_t>(i)] = multiply_adds<T>(rounds); });
-    double sum = 0;
-    for (const double d : done) sum += d;
-    return sum;
-  });
-  return {fmt::format("FMA {}", type), 1e-9 * rate,
-          fmt::format("{} multiply-adds in registers", multiply_add_instructions())};
+  const int threads = num_threads();
+  const int64_t pieces = pieces_each * threads;
+  std::vector<double> rates;
+  for (int run = 0; run < 41; ++run) {
+    std::vector<double> done(static_cast<std::size_t>(pieces)), seconds = done;
+    parallel_chunks(pieces, [&](int64_t piece) {
+      const auto i = static_cast<std::size_t>(piece);
+      const double start = processor_seconds();
+      done[i] = multiply_adds<T>(rounds);
+      seconds[i] = processor_seconds() - start;
+    });
+    rates.push_back(threads * std::accumulate(done.begin(), done.end(), 0.0) /
+                    std::accumulate(seconds.begin(), seconds.end(), 0.0));
+  }
+  return {fmt::format("FMA {}", type), 1e-9 * benchmark::quantile(rates, 0.5),
+          fmt::format("{} multiply-adds in registers, by processor time", multiply_add_instructions())};
 }
 
 /// Copies between two arrays of `bytes` each, `times` times in a run.

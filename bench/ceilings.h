@@ -18,7 +18,7 @@ struct Ceiling {
 };
 
 struct Ceilings {
-  Device device;
+  Device device = {};
   int threads = 1;  ///< of the CPU, that took part
   /// Floating-point operations per second [GFLOP/s]; a multiply-add is two. On the CPU independent vector
   /// multiply-adds in registers, on all threads; on CUDA products of large matrices by cuBLAS.
@@ -35,8 +35,8 @@ struct Ceilings {
 };
 
 /// Measures at the first call (about a second) and remembers, for each device and number of threads
-/// (num_threads()), until the process ends. The best of several short runs: whatever else the machine does
-/// only lowers one. Throws DeviceError when there is no such device.
+/// (num_threads()), until the process ends. Copies and products are the best of several short runs: whatever
+/// else the machine does only lowers one. Throws DeviceError when there is no such device.
 const Ceilings& ceilings(Device device);
 
 /// The size of the CPU's last-level cache in bytes, as far as the system tells; 0 when it does not.

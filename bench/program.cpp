@@ -87,6 +87,12 @@ std::vector<SubcommandPointer> all_subcommands() {
   std::vector<SubcommandPointer> all;
   all.push_back(make_conv());
   all.push_back(make_list());
+  all.push_back(make_norm());
+  all.push_back(make_unfold());
+  all.push_back(make_elementwise());
+  all.push_back(make_matmul());
+  all.push_back(make_step());
+  all.push_back(make_ceilings());
   all.push_back(make_selftest());
   return all;
 }

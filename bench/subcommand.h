@@ -35,6 +35,12 @@ using SubcommandPointer = std::unique_ptr<Subcommand>;
 
 SubcommandPointer make_conv();
 SubcommandPointer make_list();
+SubcommandPointer make_norm();
+SubcommandPointer make_unfold();
+SubcommandPointer make_elementwise();
+SubcommandPointer make_matmul();
+SubcommandPointer make_step();
+SubcommandPointer make_ceilings();
 SubcommandPointer make_selftest();
 
 /// All of them, in the order of the help.

@@ -15,9 +15,9 @@ constexpr std::size_t longest_direct_name = 16, most_direct_names = 12;
 
 bool usable(double value) { return std::isfinite(value) && value > 0; }
 
-/// The points of one problem, and the label that they share.
-struct Problem {
-  std::string name;
+/// A label: what points of one problem and intensity share.
+struct Column {
+  std::size_t problem;
   std::vector<std::size_t> points;
 };
 
@@ -69,9 +69,9 @@ class Picture {
     Room room(frame.area);
     for (const Place& place : places()) room.take(around(place));
     draw_roofs(frame, room);
-    const bool direct = problems_.size() <= most_direct_names &&
-                        std::all_of(problems_.begin(), problems_.end(), [](const Problem& problem) {
-                          return problem.name.size() <= longest_direct_name;
+    const bool direct = columns_.size() <= most_direct_names &&
+                        std::all_of(problems_.begin(), problems_.end(), [](const std::string& problem) {
+                          return problem.size() <= longest_direct_name;
                         });
     const bool keyed = !direct || !label(room, false);
     if (keyed) label(room, true);
@@ -91,10 +91,14 @@ class Picture {
     const auto series = std::find(series_.begin(), series_.end(), point.series);
     series_of_.push_back(static_cast<std::size_t>(series - series_.begin()));
     if (series == series_.end()) series_.push_back(point.series);
-    auto problem = std::find_if(problems_.begin(), problems_.end(),
-                                [&](const Problem& known) { return known.name == point.name; });
-    if (problem == problems_.end()) problem = problems_.insert(problem, {point.name, {}});
-    problem->points.push_back(points_.size());
+    const auto problem = static_cast<std::size_t>(std::find(problems_.begin(), problems_.end(), point.name) -
+                                                  problems_.begin());
+    if (problem == problems_.size()) problems_.push_back(point.name);
+    auto column = std::find_if(columns_.begin(), columns_.end(), [&](const Column& known) {
+      return known.problem == problem && points_[known.points[0]].intensity == point.intensity;
+    });
+    if (column == columns_.end()) column = columns_.insert(column, {problem, {}});
+    column->points.push_back(points_.size());
     points_.push_back(point);
   }
 
@@ -217,8 +221,8 @@ class Picture {
     unlabelled_.push_back("roof " + text);
   }
 
-  /// A name (or its number in the key) beside each problem's highest point. False, and nothing drawn, when a
-  /// name finds no room; a number that finds none is left out, for the key has them all.
+  /// A name (or its number in the key) beside the highest point of each column. False, and nothing drawn,
+  /// when a name finds no room; a number that finds none is left out, for the key has them all.
   bool label(Room room, bool numbers) {
     struct Label {
       Place at;
@@ -226,11 +230,11 @@ class Picture {
       std::string text;
     };
     std::vector<Label> labels;
-    for (std::size_t p = 0; p < problems_.size(); ++p) {
+    for (const Column& column : columns_) {
       Place at{0, 1e9};
-      for (const std::size_t i : problems_[p].points)
+      for (const std::size_t i : column.points)
         if (const Place here{x_(points_[i].intensity), y_(points_[i].gflops)}; here.y < at.y) at = here;
-      const std::string text = numbers ? std::to_string(p + 1) : problems_[p].name;
+      const std::string text = numbers ? std::to_string(column.problem + 1) : problems_[column.problem];
       const std::optional<Rect> place = find(room, at, text);
       if (!place && !numbers) return false;
       if (!place) continue;
@@ -265,7 +269,7 @@ class Picture {
   double draw_key(double top, bool numbers) {
     std::vector<std::string> entries;
     for (std::size_t p = 0; numbers && p < problems_.size(); ++p)
-      entries.push_back(fmt::format("{} · {}", p + 1, problems_[p].name));
+      entries.push_back(fmt::format("{} · {}", p + 1, problems_[p]));
     entries.insert(entries.end(), unlabelled_.begin(), unlabelled_.end());
     if (entries.empty()) return top;
     double widest = 1;
@@ -288,7 +292,8 @@ class Picture {
   std::vector<RooflinePoint> points_;
   std::vector<std::string> series_;
   std::vector<std::size_t> series_of_;  ///< of each point
-  std::vector<Problem> problems_;
+  std::vector<std::string> problems_;
+  std::vector<Column> columns_;
   std::vector<std::string> unlabelled_;  ///< roofs whose names found no room: they go into the key
   Scale x_, y_;
 };

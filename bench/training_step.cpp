@@ -1,0 +1,132 @@
+#include "pleat/bench/training_step.h"
+
+#include <cmath>
+#include <iterator>
+#include <optional>
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/backward.h"
+#include "pleat/bench/candidate.h"
+#include "pleat/bench/conv_work.h"
+#include "pleat/core/copy.h"
+#include "pleat/core/random.h"
+#include "pleat/data/loader.h"
+#include "pleat/examples/common/cifar_models.h"
+#include "pleat/examples/common/classification.h"
+#include "pleat/nn/loss.h"
+#include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/sgd.h"
+
+namespace pleat::bench {
+namespace {
+
+constexpr int64_t classes = 10;
+constexpr int64_t batches = 8;  ///< in an epoch of the noise
+
+data::TensorDataset noise(int64_t batch_size) {
+  const int64_t images = checked_multiply(batches, batch_size, "step");
+  return data::TensorDataset(ops::cast(randint(0, 256, {images, 3, 32, 32}), DType::uint8),
+                             randint(0, classes, {images}));
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name,
+                                                 const std::vector<Tensor>& parameters) {
+  // Small steps: on noise, nothing may run away while it is timed for long.
+  if (name == "adam") return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = 1e-5});
+  return std::make_unique<optim::SGD>(
+      parameters, optim::SGDOptions{.lr = 1e-4, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
+}
+
+}  // namespace
+
+struct TrainingStep::State {
+  explicit State(const TrainingStepOptions& o)
+      : options(o),
+        set(noise(o.batch_size)),
+        loader(set, {.batch_size = o.batch_size,
+                     .shuffle = true,
+                     .workers = o.workers,
+                     .transforms = {data::random_crop({.padding = 4}), data::random_horizontal_flip(),
+                                    cifar_normalization()},
+                     .device = o.device}),
+        net(make_model(o.model, classes)) {
+    if (parse_dtype(o.dtype) == DType::float64) net.to(DType::float64);
+    net.to(o.device);
+    optimizer = make_optimizer(o.optimizer, net.parameters());
+  }
+
+  TrainingStepOptions options;
+  data::TensorDataset set;
+  data::DataLoader loader;
+  std::optional<data::DataLoader::Iterator> next;
+  nn::Sequential net;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  Tensor images, labels, logits, loss;
+};
+
+TrainingStep::TrainingStep(const TrainingStepOptions& options) {
+  manual_seed(1);
+  state_ = std::make_unique<State>(options);
+}
+TrainingStep::~TrainingStep() = default;
+
+void TrainingStep::data() {
+  State& s = *state_;
+  if (s.next) ++*s.next;
+  if (!s.next || *s.next == std::default_sentinel) s.next = s.loader.begin();
+  s.images = ops::to_format((*s.next)->inputs, parse_format(s.options.format));
+  if (s.options.dtype == "float64") s.images = ops::cast(s.images, DType::float64);
+  s.labels = (*s.next)->targets;
+}
+
+void TrainingStep::forward() {
+  State& s = *state_;
+  const DType dtype = parse_dtype(s.options.dtype);
+  std::optional<Autocast> mixed;
+  if (is_half(dtype)) mixed.emplace(dtype);
+  s.logits = s.net(s.images);
+}
+
+void TrainingStep::loss() {
+  State& s = *state_;
+  std::optional<Autocast> mixed;
+  if (const DType dtype = parse_dtype(s.options.dtype); is_half(dtype)) mixed.emplace(dtype);
+  s.loss = cross_entropy(s.logits, s.labels);
+}
+
+void TrainingStep::backward() { state_->loss.backward(); }
+
+void TrainingStep::optimize() {
+  State& s = *state_;
+  s.optimizer->step();
+  s.optimizer->zero_grad();
+  s.loss = s.logits = Tensor();
+}
+
+int64_t TrainingStep::num_parameters() const { return state_->net.num_parameters(); }
+
+double TrainingStep::gradient_error() {
+  State& s = *state_;
+  nn::Sequential exact = nn::clone(s.net);
+  exact.to(Device());
+  exact.to(DType::float64);
+  data();
+  forward();
+  loss();
+  const Grads got = grad({s.loss}, s.net.parameters());
+  const Tensor images = ops::cast(ops::to_device(s.images, {}), DType::float64);
+  const Grads wanted = grad({cross_entropy(exact(images), ops::to_device(s.labels, {}))}, exact.parameters());
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::vector<double> a = ops::to_device(ops::cast(got[i], DType::float64), {}).to_vector<double>();
+    const std::vector<double> b = wanted[i].to_vector<double>();
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      difference += (a[j] - b[j]) * (a[j] - b[j]);
+      size += b[j] * b[j];
+    }
+  }
+  s.loss = s.logits = Tensor();
+  return std::sqrt(difference / size);
+}
+
+}  // namespace pleat::bench
