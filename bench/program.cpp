@@ -93,6 +93,7 @@ std::vector<SubcommandPointer> all_subcommands() {
   all.push_back(make_matmul());
   all.push_back(make_step());
   all.push_back(make_ceilings());
+  all.push_back(make_ask());
   all.push_back(make_selftest());
   return all;
 }

@@ -19,6 +19,8 @@ class Report {
   void set_layout(Layout layout) { layout_ = std::move(layout); }
   /// A block of records, shown as one table.
   void add(const std::vector<Record>& block);
+  /// A block of records that were shown in another way.
+  void keep(const std::vector<Record>& block);
   /// A paragraph beside the tables: a conclusion, a warning.
   void say(const std::string& text);
 

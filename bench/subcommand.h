@@ -41,6 +41,7 @@ SubcommandPointer make_elementwise();
 SubcommandPointer make_matmul();
 SubcommandPointer make_step();
 SubcommandPointer make_ceilings();
+SubcommandPointer make_ask();
 SubcommandPointer make_selftest();
 
 /// All of them, in the order of the help.

@@ -1,0 +1,45 @@
+#include "pleat/bench/ask/measure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/core/allocator.h"
+#include "pleat/core/format.h"
+#include "pleat/ops/conv/conv.h"
+
+namespace pleat::bench::ask {
+
+void time_in_turns(const AskOptions& options, const std::vector<Way>& ways, Answer& answer) {
+  // What earlier sizes have left would take the room that these need.
+  empty_cache(options.device);
+  std::vector<benchmark::Subject> subjects;
+  for (const Way& way : ways) subjects.push_back({.run = way.run, .tune = way.tune, .label = way.what});
+  const benchmark::Timer timer(options.timer);
+  for (const benchmark::Measurement& measured : timer.measure_in_turns(subjects))
+    answer.times.push_back({measured.label, Time(measured)});
+}
+
+const Time& time_of(const Answer& answer, const std::string& what) {
+  const auto found =
+      std::find_if(answer.times.begin(), answer.times.end(), [&](const Timed& t) { return t.what == what; });
+  check<ValueError>(found != answer.times.end(), "ask: nothing was measured under the name \"{}\"", what);
+  return found->time;
+}
+
+double relative_error(const Tensor& got, const Tensor& wanted) {
+  const NoGrad guard;
+  const Tensor reference = wanted.to(float64);
+  const Tensor difference = got.to(float64) - reference;
+  return std::sqrt(sum(difference * difference).item() / sum(reference * reference).item());
+}
+
+std::vector<std::string> fast_implementations(Device device) {
+  std::vector<std::string> names = ops::conv_implementations(device);
+  std::erase(names, "reference");
+  return names;
+}
+
+}  // namespace pleat::bench::ask
