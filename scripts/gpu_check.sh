@@ -4,7 +4,7 @@
 #   --deps DIR     a folder made by scripts/bundle_deps.sh, where no package manager has installed the dependencies
 #   --build DIR    build folder (build/gpu_check)
 #   --data DIR     CIFAR-10's binary files to train on; without it the synthetic set
-#   --shapes FILE  convolutions to time besides those of ResNet-18, as bench/compare_ops.py reads them
+#   --shapes FILE  convolutions to time instead of ResNet-18's, as bench/compare_torch.py reads them
 #   --commit TEXT  what the page says of the version, where this is no git checkout
 #   --seconds N    all stages together end within these (590)
 #   --quick        only the tests that compute on the GPU, fewer timings, no compute-sanitizer
@@ -139,29 +139,22 @@ fi
 
 # --- time
 threads=$((cores < 16 ? cores : 16))
+usable='import sys, torch; sys.exit(sys.argv[1] == "cuda" and not torch.cuda.is_available())'
 has_torch=0
-python3 -c 'import torch' 2>/dev/null && has_torch=1
+python3 -c "$usable" "$device" 2>/dev/null && has_torch=1
 if [[ $built == 0 ]]; then
   note time 'not run'
-elif ! command -v python3 >/dev/null; then
-  note time 'not run: there is no python3'
+elif [[ $has_torch == 0 ]]; then
+  note time 'not compared: there is no python3 whose PyTorch works here'
 else
-  rounds=7 scale=1 budget=$((seconds - (SECONDS - begun) - 100))
-  ((quick == 1)) && rounds=3 && ((budget > 60)) && budget=60
+  budget=$((seconds - (SECONDS - begun) - 100))
+  ((quick == 1 && budget > 60)) && budget=60
   ((budget < 20)) && budget=20
-  [[ $device == cpu ]] && scale=64
-  if [[ $has_torch == 1 ]]; then
-    stage step 60 python3 "$root/bench/compare_step.py" --program "$build/bench/train_step" --device "$device" \
-      --threads "$threads" --rounds $((rounds * 2))
-    note step "$(outcome $code)"
-    [[ $code == 0 ]] || failed=1
-  else
-    note step 'not compared: python3 cannot import torch'
-  fi
-  compare=(python3 "$root/bench/compare_ops.py" --program "$build/bench/op_times" --device "$device" --threads "$threads"
-    --rounds "$rounds" --scale "$scale" --seconds "$budget")
+  compare=(python3 "$root/bench/compare_torch.py" --program "$build/bench/turns" --device "$device" --threads "$threads"
+    --limit-seconds "$budget" --json "$out/compare_torch.json")
   [[ -z $shapes ]] || compare+=(--shapes "$shapes")
-  stage time $((budget + 30)) "${compare[@]}"
+  [[ $quick == 0 && $device == cuda ]] || compare+=(--quick)
+  stage time $((budget + 60)) "${compare[@]}"
   note time "$(outcome $code)"
   [[ $code == 0 ]] || failed=1
 fi
@@ -218,9 +211,7 @@ page=$out/page.txt
   [[ -z $failures ]] || printf '%s\n' "$failures" | head -n 40
   echo "training     resnet20, one epoch on $([[ -n $data ]] && echo "CIFAR-10's files" || echo 'synthetic shapes'): ${accuracy:-no accuracy}"
   sed -n '/^epoch /,$p' "$out/train.log" 2>/dev/null | head -n 2 | sed 's/^/  /'
-  for name in step time; do
-    [[ -s $out/$name.log ]] && echo && cat "$out/$name.log"
-  done
+  [[ -s $out/time.log ]] && echo && cat "$out/time.log"
   echo
   echo "took $((SECONDS - begun)) s; $([[ $failed == 0 ]] && echo 'nothing failed' || echo 'SOMETHING FAILED')"
 } >"$page"

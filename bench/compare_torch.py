@@ -1,0 +1,588 @@
+#!/usr/bin/env python3
+"""Runs the same problems in Pleat and in PyTorch, in turns, and prints PyTorch's time over Pleat's.
+
+    bench/compare_torch.py [--shapes conv_shapes.csv] [--only step,conv] [--quick] [--json FILE]
+
+Sections, in this order:
+  step    a training step (forward, loss, backward, SGD) of networks for images of 32 x 32 pixels
+  norm    batch norm in training, forward and backward
+  unfold  20,480 patches of 32 x 4 x 4, 3 x 3 to 64 channels: unfold and fold alone, and a convolution written
+          as unfold, matmul, fold: forward, and backward to image and weight
+  conv    convolutions, each pass: those of ResNet-18 at batch 128, or those of --shapes
+
+Both sides have the same sizes, memory formats (contiguous is PyTorch's default), threads and precision. A gradient
+comes in the format that the framework's own forward gave its result. Pleat chooses its implementations as in any
+program, unless --implementation names one; on a GPU both sides tune (ConvPolicy's benchmark, cudnn.benchmark).
+
+Two calls of each side are not counted. Then in each round one side is timed and then the other, in changing order;
+problems under 5 ms run several times in a row, after a call that is not counted. By events of the device on a GPU, on
+the CPU by a steady clock; on a machine that other work shares, --threads 1 --clock processor counts only the time that
+the processor spent on either side. A ratio is one of the medians over the rounds: above 1, Pleat is faster.
+
+Exit status: 0 all was compared, 1 something failed, 2 wrong options, 3 PyTorch cannot be used here.
+"""
+import argparse
+import csv
+import datetime
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+except ImportError as error:
+    print(f"compare_torch.py: needs PyTorch (Debian: python3-torch): {error}", file=sys.stderr)
+    sys.exit(3)
+
+SECTIONS = ("step", "norm", "unfold", "conv")
+FORMATS = ("contiguous", "channels_last")
+CONV_PASSES = ("forward", "backward_input", "backward_weight")
+# Input channels, output channels, size, kernel, stride of its different layers, for images of 224 x 224.
+RESNET18 = [
+    (3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (64, 128, 56, 1, 2), (128, 128, 28, 3, 1),
+    (128, 256, 28, 3, 2), (128, 256, 28, 1, 2), (256, 256, 14, 3, 1), (256, 512, 14, 3, 2), (256, 512, 14, 1, 2),
+    (512, 512, 7, 3, 1),
+]
+LONG_ENOUGH = 5.0  # milliseconds in a row, for the clock
+# Idle threads of OpenMP spin for some milliseconds after the work of one side, in the way of the other's.
+SECONDS_BETWEEN_TURNS = 0.01
+
+
+# --- the two sides: prepare(...), then time(n), the milliseconds of one of n runs
+
+
+class Pleat:
+    def __init__(self, args):
+        self.command = [args.program, "--device", args.device, "--precision", args.precision,
+                        "--threads", str(args.threads), "--clock", args.clock]
+        self.process = None
+
+    def ask(self, line):
+        if self.process is None or self.process.poll() is not None:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended: there is no answer either
+        reply = self.process.stdout.readline().strip()
+        if not reply:
+            raise RuntimeError(f"{self.command[0]} ended with status {self.process.wait()} at '{line}'")
+        if reply.startswith("error: "):
+            raise RuntimeError(reply[len("error: "):])
+        return reply
+
+    def close(self):
+        if self.process is not None:
+            self.process.stdin.close()  # what it reads until
+            self.process.wait()
+
+    def prepare(self, line):
+        self.ask("prepare " + line)
+
+    def time(self, runs):
+        return float(self.ask(f"time {runs}"))
+
+
+class Torch:
+    def __init__(self, device, clock):
+        self.device = device
+        self.clock = time.process_time if clock == "processor" else time.perf_counter
+        self.work = None
+
+    def prepare(self, make_work):
+        self.work = None  # its memory first
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
+        self.work = make_work(self.device)
+
+    def time(self, runs):
+        if self.device == "cuda":
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize()
+            start.record()
+            for _ in range(runs):
+                self.work()
+            end.record()
+            end.synchronize()
+            return start.elapsed_time(end) / runs
+        start = self.clock()
+        for _ in range(runs):
+            self.work()
+        return 1e3 * (self.clock() - start) / runs
+
+
+# --- what PyTorch is given to do: functions of the device that make operands and return the work
+
+
+def random_numbers(shape, device, format="contiguous"):
+    x = torch.randn(*shape, device=device)
+    if format == "channels_last":
+        x = x.contiguous(memory_format=torch.channels_last_3d if x.dim() == 5 else torch.channels_last)
+    return x
+
+
+def differentiable_work(which, inputs, function):
+    """A function forward alone, or backward alone to all inputs."""
+    if which == "forward":
+        return torch.no_grad()(function)
+    y = function()
+    dy = torch.randn_like(y)
+    return lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True)
+
+
+def torch_conv(conv, which, format):
+    def make(device):
+        x, w = random_numbers(conv.input, device, format), random_numbers(conv.weight, device, format)
+        how = (conv.stride, conv.padding, conv.dilation, False, [0] * conv.dims, conv.groups)
+        forward = lambda: torch.ops.aten.convolution(x, w, None, *how)
+        if which == "forward":
+            return forward
+        dy = torch.randn_like(forward())
+        wanted = [which == "backward_input", which == "backward_weight", False]
+        return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *how, wanted)
+    return make
+
+
+def torch_norm(shape, which, format):
+    def make(device):
+        x = random_numbers(shape, device, format).requires_grad_()
+        weight, bias = (torch.full((shape[1],), value, device=device, requires_grad=True) for value in (1.0, 0.0))
+        return differentiable_work(which, (x, weight, bias), lambda: F.batch_norm(x, None, None, weight, bias, True))
+    return make
+
+
+def torch_unfold(conv, which):
+    def make(device):
+        x = random_numbers(conv.input, device).requires_grad_()
+        w = random_numbers(conv.weight, device).flatten(1).requires_grad_()
+        kernel, windows = conv.weight[2], dict(padding=conv.padding[0])
+        image = conv.input[2:]
+        result = [size + 2 * conv.padding[0] - kernel + 1 for size in image]
+        if which == "unfold":
+            return torch.no_grad()(lambda: F.unfold(x, kernel, **windows))
+        if which == "fold":
+            columns = F.unfold(x, kernel, **windows).detach()
+            return lambda: F.fold(columns, image, kernel, **windows)
+        return differentiable_work(which, (x, w), lambda: F.fold(w @ F.unfold(x, kernel, **windows), result, 1))
+    return make
+
+
+def torch_step(model, batch, format):
+    def make(device):
+        net, images = MODELS[model]().to(device), random_numbers((batch, 3, 32, 32), device, format)
+        if format == "channels_last":
+            net = net.to(memory_format=torch.channels_last)
+        labels = torch.randint(10, (batch,), device=device)
+        sgd = torch.optim.SGD(net.parameters(), 1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
+
+        def step():
+            loss = F.cross_entropy(net(images), labels)
+            sgd.zero_grad()
+            loss.backward()
+            sgd.step()
+        return step
+    return make
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inside, out, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, out, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.shortcut = nn.Identity()
+        if stride != 1 or inside != out:
+            self.shortcut = nn.Sequential(nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+
+
+def resnet(widths, blocks):
+    layers = [nn.Conv2d(3, widths[0], 3, 1, 1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU()]
+    inside = widths[0]
+    for width in widths:
+        for block in range(blocks):
+            layers.append(BasicBlock(inside, width, 2 if block == 0 and width != widths[0] else 1))
+            inside = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, 10))
+
+
+def plain(widths, features):
+    """3 x 3 convolutions of these widths with batch norm and ReLU, a 2 x 2 maximum where there is a 0."""
+    layers, inside = [], 3
+    for width in widths:
+        if width == 0:
+            layers.append(nn.MaxPool2d(2))
+            continue
+        layers += [nn.Conv2d(inside, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+        inside = width
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, 10))
+
+
+# As in examples/common/cifar_models.cpp.
+MODELS = {
+    "small": lambda: plain((32, 0, 64, 0, 128, 0), 128 * 4 * 4),
+    "resnet20": lambda: resnet((16, 32, 64), 3),
+    "resnet18": lambda: resnet((64, 128, 256, 512), 2),
+    "vgg11": lambda: plain((64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0), 512),
+}
+
+
+# --- the problems
+
+
+class Problem:
+    """What is compared: a line for Pleat's program (the head of turns.cpp) and work for PyTorch."""
+
+    def __init__(self, section, group, name, which, format, line, make_torch):
+        self.section, self.group, self.name, self.which, self.format = section, group, name, which, format
+        self.line, self.make_torch = line, make_torch
+
+
+class Conv:
+    """Input [N, C, spatial...], weight [K, C / groups, kernel...]."""
+
+    def __init__(self, name, input, weight, stride, padding, dilation=None, groups=1):
+        self.name, self.input, self.weight = name, list(input), list(weight)
+        self.dims = len(self.input) - 2
+        self.stride, self.padding = list(stride), list(padding)
+        self.dilation, self.groups = list(dilation or [1] * self.dims), groups
+
+    def words(self):
+        keys = ("input", "weight", "stride", "padding", "dilation")
+        return " ".join(f"{k}={','.join(map(str, getattr(self, k)))}" for k in keys) + f" groups={self.groups}"
+
+    def output(self):
+        return [(self.input[d + 2] + 2 * self.padding[d] - self.dilation[d] * (self.weight[d + 2] - 1) - 1)
+                // self.stride[d] + 1 for d in range(self.dims)]
+
+
+def resnet18(batch):
+    return [Conv(f"{c}->{k} {size}x{size} {r}x{r}/{s}", (batch, c, size, size), (k, c, r, r), (s, s), (r // 2,) * 2)
+            for c, k, size, r, s in RESNET18]
+
+
+def read_shapes(path, share):
+    """The convolutions of a file with the columns name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw,
+    od,oh,ow, in which dilation counts from 1; batches divided by `share`. Raises OSError, and ValueError for a row that
+    is no convolution."""
+    convs = []
+    with open(path, newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), 2):
+            try:
+                dims = int(row["dims"])
+                sizes = lambda letter: [int(row[letter + axis]) for axis in "dhw"[3 - dims:]]
+                n, groups, channels, filters = (int(row[key]) for key in ("n", "g", "ic", "oc"))
+                conv = Conv(row["name"], [max(1, n // share), channels, *sizes("i")],
+                            [filters, channels // groups, *sizes("k")], sizes("s"), sizes("p"), sizes("d"), groups)
+                wanted = sizes("o")
+            except (KeyError, TypeError, ValueError) as error:
+                raise ValueError(f"{path}:{number}: not a convolution: {error!r}") from error
+            # Where the padding of the two sides differs, the low one for both gives the same output.
+            if conv.output() != wanted:
+                raise ValueError(f"{path}:{number}: {conv.name}: the output would be {conv.output()}, not {wanted}")
+            convs.append(conv)
+    return convs
+
+
+def conv_problems(args):
+    share = 8 if args.quick else 1
+    convs = read_shapes(args.shapes, share) if args.shapes else resnet18(128 // share)
+    how = f"implementation={args.implementation} tuned={int(args.device == 'cuda')}"
+    for conv in convs:
+        # "resnet_50:conv1" is of the group resnet_50.
+        group = conv.name.split(":")[0] if ":" in conv.name else "" if args.shapes else "ResNet-18"
+        for which in CONV_PASSES:
+            for format in args.formats:
+                if format == "contiguous" or conv.dims > 1:  # PyTorch has no channels_last with one dimension
+                    yield Problem("conv", group, conv.name, which, format,
+                                  f"conv pass={which} format={format} {how} {conv.words()}",
+                                  torch_conv(conv, which, format))
+
+
+def norm_problems(args):
+    for shape in ((128, 16, 32, 32), (256, 64, 56, 56), (128, 512, 4, 4)):
+        if args.quick:
+            shape = (shape[0] // 8, *shape[1:])
+        for which in ("forward", "backward"):
+            for format in args.formats:
+                yield Problem("norm", "batch norm", " x ".join(map(str, shape)), which, format,
+                              f"norm pass={which} format={format} input={','.join(map(str, shape))}",
+                              torch_norm(shape, which, format))
+
+
+def unfold_problems(args):
+    patches = 20480 // (8 if args.quick else 1)
+    conv = Conv(f"{patches} patches of 32 x 4 x 4", (patches, 32, 4, 4), (64, 32, 3, 3), (1, 1), (1, 1))
+    for which in ("unfold", "fold", "forward", "backward"):
+        yield Problem("unfold", "patches", conv.name, which, "contiguous", f"unfold pass={which} {conv.words()}",
+                      torch_unfold(conv, which))
+
+
+def step_problems(args):
+    for model in args.models:
+        batch = 16 if args.quick else 128
+        for format in args.formats:
+            yield Problem("step", model, f"{model}, batch {batch}", "step", format,
+                          f"step model={model} batch={batch} format={format}", torch_step(model, batch, format))
+
+
+PROBLEMS = {"step": step_problems, "norm": norm_problems, "unfold": unfold_problems, "conv": conv_problems}
+
+
+# --- the race
+
+
+def rounds_in_turns(sides, rounds):
+    """Milliseconds of each side in each round."""
+    runs = []
+    for side in sides:
+        side.time(1)  # plans, tunes, allocates
+        once = side.time(1)
+        runs.append(1 if once >= LONG_ENOUGH else min(200, math.ceil(LONG_ENOUGH / max(once, 1e-3))))
+    times = [[] for _ in sides]
+    for round in range(rounds):
+        order = range(len(sides))
+        for i in order if round % 2 == 0 else reversed(order):
+            time.sleep(SECONDS_BETWEEN_TURNS)
+            if runs[i] > 1:
+                sides[i].time(1)  # the other side's operands are out of the caches again
+            times[i].append(sides[i].time(runs[i]))
+    return times
+
+
+def compare(problem, pleat, peer, rounds):
+    """A result as it stands in the JSON file; with "error" in place of times where a side cannot do it."""
+    result = {key: getattr(problem, key) for key in ("section", "group", "name", "format")}
+    result["pass"] = problem.which
+    try:
+        pleat.prepare(problem.line)
+        try:
+            peer.prepare(problem.make_torch)
+        except RuntimeError as error:
+            raise RuntimeError(f"PyTorch: {error}") from error
+        times = rounds_in_turns((pleat, peer), rounds)
+    except RuntimeError as error:
+        result["error"] = str(error).splitlines()[0]
+        return result
+    for name, own in zip(("pleat", "torch"), times):
+        low, median, high = statistics.quantiles(own, n=4)
+        result[name] = {"median_ms": median, "lower_quartile_ms": low, "upper_quartile_ms": high, "rounds_ms": own}
+    result["ratio"] = result["torch"]["median_ms"] / result["pleat"]["median_ms"]
+    return result
+
+
+def print_result(result):
+    head = f"  {result['name']:36.36} {result['pass']:15} {result['format']:13}"
+    if "error" in result:
+        print(f"{head} failed: {result['error']}", flush=True)
+        return
+
+    def spread(side):
+        return f"{(side['upper_quartile_ms'] - side['lower_quartile_ms']) / side['median_ms']:5.0%}"
+    pleat, other = result["pleat"], result["torch"]
+    print(f"{head} {pleat['median_ms']:10.3f} ±{spread(pleat)} {other['median_ms']:10.3f} ±{spread(other)}"
+          f" {result['ratio']:7.2f}", flush=True)
+
+
+def summarise(results):
+    """A row for each group, pass and format, then two for each section, a format each."""
+    sets = {}
+    for result in results:
+        if "ratio" in result:
+            for key in ((result["section"], result["group"], result["pass"], result["format"]),
+                        (result["section"], "all", "all", result["format"])):
+                sets.setdefault(key, []).append(result)
+    summary = []
+    # `all` of a section after its groups.
+    for key, members in sorted(sets.items(), key=lambda item: (SECTIONS.index(item[0][0]), item[0][1] == "all")):
+        worst = min(members, key=lambda member: member["ratio"])
+        summary.append(dict(zip(("section", "group", "pass", "format"), key), problems=len(members),
+                            geometric_mean=math.exp(statistics.fmean(math.log(m["ratio"]) for m in members)),
+                            worst=worst["ratio"], worst_name=worst["name"], worst_pass=worst["pass"],
+                            at_least_as_fast=sum(m["ratio"] >= 1 for m in members)))
+    return summary
+
+
+def print_summary(summary):
+    print("\nPyTorch's time over Pleat's:\n")
+    rows = [("section", "of", "pass", "format", "problems", "geometric mean", "worst", "which", "at least as fast")]
+    for s in summary:
+        which = s["worst_name"] if s["pass"] != "all" else f"{s['worst_name']} {s['worst_pass']}"
+        rows.append((s["section"], s["group"] or "-", s["pass"], s["format"], str(s["problems"]),
+                     f"{s['geometric_mean']:.2f}", f"{s['worst']:.2f}", which, str(s["at_least_as_fast"])))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    rows.insert(1, ["-" * width for width in widths])
+    for row in rows:
+        print("| " + " | ".join(f"{cell:{width}}" for cell, width in zip(row, widths)) + " |")
+
+
+# --- the program
+
+
+def processors():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def blas():
+    """The library of PyTorch's matrix products on the CPU: where it is the unoptimised one of a distribution, their
+    times say nothing about PyTorch."""
+    try:
+        with open("/proc/self/maps") as file:
+            paths = {os.path.realpath(line.split()[-1]) for line in file if "blas" in line or "libmkl" in line}
+    except OSError:
+        paths = set()
+    return ", ".join(sorted(paths)) or "inside PyTorch"
+
+
+def conditions(args, pleat):
+    """What the times were taken on."""
+    torch_on = f"PyTorch {torch.__version__}"
+    if args.device == "cpu":
+        torch_on += f", BLAS {blas()}"
+    if args.device == "cuda":
+        torch_on += (f", {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, "
+                     f"cuDNN {torch.backends.cudnn.version()}")
+    return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+            "machine": f"{processor()}, {processors()} processors, {platform.system()}",
+            "pleat": pleat.ask("versions"), "torch": torch_on, "threads": args.threads, "precision": args.precision,
+            "clock": "device events" if args.device == "cuda" else args.clock, "command": " ".join(sys.argv),
+            "rounds": args.rounds, "quick": args.quick, "load_before": os.getloadavg()[0]}
+
+
+def race_all(args, pleat):
+    """The results, and how many problems were left when the time was up."""
+    peer = Torch(args.device, args.clock)
+    ends = time.monotonic() + args.limit_seconds
+    problems = [problem for section in args.only for problem in PROBLEMS[section](args)]
+    results, section = [], None
+    for done, problem in enumerate(problems):
+        if time.monotonic() > ends:
+            return results, len(problems) - done
+        if problem.section != section:
+            section = problem.section
+            print(f"{section:39}{'pass':16}{'format':12}{'Pleat ms':>12}{'quart.':>7}{'PyTorch ms':>11}{'quart.':>7}"
+                  f"{'ratio':>8}")
+        results.append(compare(problem, pleat, peer, args.rounds))
+        print_result(results[-1])
+    return results, 0
+
+
+def several(known):
+    """A type for argparse: names of `known` with commas, in its order."""
+    def parse(text):
+        names = text.split(",")
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"must be some of {','.join(known)}, got '{name}'")
+        return [name for name in known if name in names]
+    return parse
+
+
+def at_least(lowest, number):
+    def parse(text):
+        value = number(text)
+        if not value >= lowest:
+            raise argparse.ArgumentTypeError(f"must be at least {lowest}, got {text}")
+        return value
+    parse.__name__ = number.__name__
+    return parse
+
+
+def options():
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", type=several(SECTIONS), default=list(SECTIONS), help="sections, separated by commas")
+    parser.add_argument("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
+    parser.add_argument("--models", type=several(list(MODELS)), default=["small", "resnet20"],
+                        help=f"for step: some of {','.join(MODELS)} (small,resnet20)")
+    parser.add_argument("--formats", type=several(FORMATS), default=list(FORMATS),
+                        help="memory formats, separated by commas (both)")
+    parser.add_argument("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--threads", type=at_least(1, int), default=processors(),
+                        help="of both sides on the CPU (all processors)")
+    parser.add_argument("--clock", default="wall", choices=("wall", "processor"), help="on the CPU (wall)")
+    parser.add_argument("--precision", default="highest", choices=("highest", "high"),
+                        help="of float32 on a GPU; high: TF32 on both sides")
+    parser.add_argument("--rounds", type=at_least(3, int), help="(7, with --quick 3)")
+    parser.add_argument("--quick", action="store_true", help="batches of an eighth, three rounds")
+    parser.add_argument("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
+                        help="after these no further problem is begun")
+    parser.add_argument("--json", metavar="FILE", type=argparse.FileType("w"),
+                        help="writes conditions, results and summary")
+    parser.add_argument("--program", default=os.path.join(here, "build", "release", "bench", "turns"),
+                        help="Pleat's side, built from bench/turns.cpp (build/release/bench/turns)")
+    args = parser.parse_args()
+    args.rounds = args.rounds or (3 if args.quick else 7)
+    if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
+        # Threads that wait for others spin, and would be counted.
+        parser.error("--clock processor: needs --device cpu and --threads 1")
+    if not os.access(args.program, os.X_OK):
+        parser.error(f"--program: there is no program {args.program}: build it (target turns)")
+    if args.shapes:
+        try:
+            read_shapes(args.shapes, 1)
+        except (OSError, ValueError) as error:
+            parser.error(f"--shapes: {error}")
+    return args
+
+
+def main():
+    args = options()
+    if args.device == "cuda" and not torch.cuda.is_available():
+        print(f"compare_torch.py: PyTorch {torch.__version__} finds no GPU", file=sys.stderr)
+        return 3
+    torch.manual_seed(1)
+    torch.set_num_threads(args.threads)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.precision == "high"
+    pleat = Pleat(args)
+    try:
+        where = conditions(args, pleat)
+    except RuntimeError as error:
+        print(f"compare_torch.py: {error}", file=sys.stderr)
+        return 1
+    print(f"{where['date']}, {where['machine']}, load before {where['load_before']:.1f}\n"
+          f"Pleat: {where['pleat']}\n{where['torch']}\n"
+          f"threads of both: {args.threads}, float32, precision {args.precision}, clock: {where['clock']}, "
+          f"medians of {args.rounds} rounds in turns{', batches of an eighth (--quick)' if args.quick else ''}\n")
+    results, left = race_all(args, pleat)
+    pleat.close()
+    where["load_after"] = os.getloadavg()[0]
+    summary = summarise(results)
+    if summary:
+        print_summary(summary)
+    failed = sum("error" in result for result in results)
+    print(f"\n{len(results) - failed} compared, {failed} failed, {left} not begun for lack of time; "
+          f"load after {where['load_after']:.1f}")
+    if args.json:
+        with args.json as file:
+            json.dump({"conditions": where, "results": results, "summary": summary, "not_begun": left}, file, indent=1)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
