@@ -51,6 +51,9 @@ RESNET18 = [
     (512, 512, 7, 3, 1),
 ]
 LONG_ENOUGH = 5.0  # milliseconds in a row, for the clock
+QUICK_GFLOP = 20  # of a pass of a convolution
+# At smaller batches PyTorch takes other implementations for some convolutions.
+QUICK_BATCH = 16
 # Idle threads of OpenMP spin for some milliseconds after the work of one side, in the way of the other's.
 SECONDS_BETWEEN_TURNS = 0.01
 
@@ -267,15 +270,18 @@ class Conv:
         return [(self.input[d + 2] + 2 * self.padding[d] - self.dilation[d] * (self.weight[d + 2] - 1) - 1)
                 // self.stride[d] + 1 for d in range(self.dims)]
 
+    def gflop(self):
+        return 2e-9 * self.input[0] * math.prod(self.output()) * math.prod(self.weight)
+
 
 def resnet18(batch):
     return [Conv(f"{c}->{k} {size}x{size} {r}x{r}/{s}", (batch, c, size, size), (k, c, r, r), (s, s), (r // 2,) * 2)
             for c, k, size, r, s in RESNET18]
 
 
-def read_shapes(path, share):
+def read_shapes(path, batch=math.inf):
     """The convolutions of a file with the columns name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw,
-    od,oh,ow, in which dilation counts from 1; batches divided by `share`. Raises OSError, and ValueError for a row that
+    od,oh,ow, in which dilation counts from 1; batches no larger than `batch`. Raises OSError, and ValueError for a row that
     is no convolution."""
     convs = []
     with open(path, newline="") as file:
@@ -284,7 +290,7 @@ def read_shapes(path, share):
                 dims = int(row["dims"])
                 sizes = lambda letter: [int(row[letter + axis]) for axis in "dhw"[3 - dims:]]
                 n, groups, channels, filters = (int(row[key]) for key in ("n", "g", "ic", "oc"))
-                conv = Conv(row["name"], [max(1, n // share), channels, *sizes("i")],
+                conv = Conv(row["name"], [min(n, batch), channels, *sizes("i")],
                             [filters, channels // groups, *sizes("k")], sizes("s"), sizes("p"), sizes("d"), groups)
                 wanted = sizes("o")
             except (KeyError, TypeError, ValueError) as error:
@@ -297,8 +303,12 @@ def read_shapes(path, share):
 
 
 def conv_problems(args):
-    share = 8 if args.quick else 1
-    convs = read_shapes(args.shapes, share) if args.shapes else resnet18(128 // share)
+    batch = QUICK_BATCH if args.quick else 128
+    convs = resnet18(batch)
+    if args.shapes:
+        convs = read_shapes(args.shapes, batch) if args.quick else read_shapes(args.shapes)
+    if args.quick:
+        convs = [conv for conv in convs if conv.gflop() <= QUICK_GFLOP]
     how = f"implementation={args.implementation} tuned={int(args.device == 'cuda')}"
     for conv in convs:
         # "resnet_50:conv1" is of the group resnet_50.
@@ -314,7 +324,7 @@ def conv_problems(args):
 def norm_problems(args):
     for shape in ((128, 16, 32, 32), (256, 64, 56, 56), (128, 512, 4, 4)):
         if args.quick:
-            shape = (shape[0] // 8, *shape[1:])
+            shape = (QUICK_BATCH, *shape[1:])
         for which in ("forward", "backward"):
             for format in args.formats:
                 yield Problem("norm", "batch norm", " x ".join(map(str, shape)), which, format,
@@ -323,7 +333,7 @@ def norm_problems(args):
 
 
 def unfold_problems(args):
-    patches = 20480 // (8 if args.quick else 1)
+    patches = 2560 if args.quick else 20480
     conv = Conv(f"{patches} patches of 32 x 4 x 4", (patches, 32, 4, 4), (64, 32, 3, 3), (1, 1), (1, 1))
     for which in ("unfold", "fold", "forward", "backward"):
         yield Problem("unfold", "patches", conv.name, which, "contiguous", f"unfold pass={which} {conv.words()}",
@@ -332,7 +342,7 @@ def unfold_problems(args):
 
 def step_problems(args):
     for model in args.models:
-        batch = 16 if args.quick else 128
+        batch = QUICK_BATCH if args.quick else 128
         for format in args.formats:
             yield Problem("step", model, f"{model}, batch {batch}", "step", format,
                           f"step model={model} batch={batch} format={format}", torch_step(model, batch, format))
@@ -528,7 +538,8 @@ def options():
     parser.add_argument("--precision", default="highest", choices=("highest", "high"),
                         help="of float32 on a GPU; high: TF32 on both sides")
     parser.add_argument("--rounds", type=at_least(3, int), help="(7, with --quick 3)")
-    parser.add_argument("--quick", action="store_true", help="batches of an eighth, three rounds")
+    parser.add_argument("--quick", action="store_true",
+                        help=f"three rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
     parser.add_argument("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
                         help="after these no further problem is begun")
     parser.add_argument("--json", metavar="FILE", type=argparse.FileType("w"),
@@ -544,7 +555,7 @@ def options():
         parser.error(f"--program: there is no program {args.program}: build it (target turns)")
     if args.shapes:
         try:
-            read_shapes(args.shapes, 1)
+            read_shapes(args.shapes)
         except (OSError, ValueError) as error:
             parser.error(f"--shapes: {error}")
     return args
@@ -565,10 +576,11 @@ def main():
     except RuntimeError as error:
         print(f"compare_torch.py: {error}", file=sys.stderr)
         return 1
+    quick = f", batches to {QUICK_BATCH}, convolutions to {QUICK_GFLOP} GFLOP (--quick)" if args.quick else ""
     print(f"{where['date']}, {where['machine']}, load before {where['load_before']:.1f}\n"
           f"Pleat: {where['pleat']}\n{where['torch']}\n"
           f"threads of both: {args.threads}, float32, precision {args.precision}, clock: {where['clock']}, "
-          f"medians of {args.rounds} rounds in turns{', batches of an eighth (--quick)' if args.quick else ''}\n")
+          f"medians of {args.rounds} rounds in turns{quick}\n")
     results, left = race_all(args, pleat)
     pleat.close()
     where["load_after"] = os.getloadavg()[0]

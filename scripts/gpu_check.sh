@@ -10,7 +10,7 @@
 #   --quick        only the tests that compute on the GPU, fewer timings, no compute-sanitizer
 #   --cpu          every stage on the CPU, to try the script itself; --dry-run is the same
 #
-# Stages: build, test, train an epoch, time against PyTorch (when python3 can import torch), compute-sanitizer (where it is
+# Stages: build, test, train an epoch, time against PyTorch (Pleat alone where python3 has none), compute-sanitizer (where it is
 # installed). Each has a time limit, and a stage that fails does not stop those that can do without it.
 # Exit status: 0 all is well, 1 something failed, 2 wrong options, 3 there is no GPU.
 set -uo pipefail
@@ -145,7 +145,9 @@ python3 -c "$usable" "$device" 2>/dev/null && has_torch=1
 if [[ $built == 0 ]]; then
   note time 'not run'
 elif [[ $has_torch == 0 ]]; then
-  note time 'not compared: there is no python3 whose PyTorch works here'
+  stage time 100 "$build/bench/pleat-bench" conv --device "$device" --threads "$threads" --quick
+  note time "$(outcome $code); Pleat alone: there is no python3 whose PyTorch works here"
+  [[ $code == 0 ]] || failed=1
 else
   budget=$((seconds - (SECONDS - begun) - 100))
   ((quick == 1 && budget > 60)) && budget=60
