@@ -281,8 +281,8 @@ def resnet18(batch):
 
 def read_shapes(path, batch=math.inf):
     """The convolutions of a file with the columns name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw,
-    od,oh,ow, in which dilation counts from 1; batches no larger than `batch`. Raises OSError, and ValueError for a row that
-    is no convolution."""
+    od,oh,ow, in which dilation counts from 1; batches no larger than `batch`. Raises OSError, and ValueError for a row
+    that is no convolution."""
     convs = []
     with open(path, newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 2):
@@ -342,7 +342,7 @@ def unfold_problems(args):
 
 def step_problems(args):
     for model in args.models:
-        batch = QUICK_BATCH if args.quick else 128
+        batch = args.batch_size or (QUICK_BATCH if args.quick else 128)
         for format in args.formats:
             yield Problem("step", model, f"{model}, batch {batch}", "step", format,
                           f"step model={model} batch={batch} format={format}", torch_step(model, batch, format))
@@ -528,6 +528,7 @@ def options():
     parser.add_argument("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
     parser.add_argument("--models", type=several(list(MODELS)), default=["small", "resnet20"],
                         help=f"for step: some of {','.join(MODELS)} (small,resnet20)")
+    parser.add_argument("--batch-size", type=at_least(1, int), help=f"for step (128, with --quick {QUICK_BATCH})")
     parser.add_argument("--formats", type=several(FORMATS), default=list(FORMATS),
                         help="memory formats, separated by commas (both)")
     parser.add_argument("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
