@@ -540,7 +540,7 @@ def options():
                         help="of float32 on a GPU; high: TF32 on both sides")
     parser.add_argument("--rounds", type=at_least(3, int), help="(7, with --quick 3)")
     parser.add_argument("--quick", action="store_true",
-                        help=f"three rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
+                        help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
     parser.add_argument("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
                         help="after these no further problem is begun")
     parser.add_argument("--json", metavar="FILE", type=argparse.FileType("w"),
