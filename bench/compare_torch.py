@@ -582,6 +582,9 @@ def main():
           f"Pleat: {where['pleat']}\n{where['torch']}\n"
           f"threads of both: {args.threads}, float32, precision {args.precision}, clock: {where['clock']}, "
           f"medians of {args.rounds} rounds in turns{quick}\n")
+    if args.clock == "wall" and args.device == "cpu" and where["load_before"] > 0.5 * processors():
+        print("Other work uses this machine: threads that wait for each other wait longest, and ratios are far off. "
+              "See --clock processor.\n")
     results, left = race_all(args, pleat)
     pleat.close()
     where["load_after"] = os.getloadavg()[0]
