@@ -10,8 +10,9 @@
 #   --quick        only the tests that compute on the GPU, fewer timings, no compute-sanitizer
 #   --cpu          every stage on the CPU, to try the script itself; --dry-run is the same
 #
-# Stages: build, test, train an epoch, time against PyTorch (Pleat alone where python3 has none), compute-sanitizer (where it is
-# installed). Each has a time limit, and a stage that fails does not stop those that can do without it.
+# Stages: build, test, train an epoch, batch norm and conv3d by pleat-bench, time against PyTorch (Pleat alone where
+# python3 has none), compute-sanitizer (where it is installed). Each has a time limit, and a stage that fails does not
+# stop those that can do without it.
 # Exit status: 0 all is well, 1 something failed, 2 wrong options, 3 there is no GPU.
 set -uo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -137,8 +138,21 @@ else
   note train 'not run'
 fi
 
-# --- time
+# --- what the figures with PyTorch leave open: memory's speed, and 3-D beside 2-D
+asked=''
 threads=$((cores < 16 ? cores : 16))
+if [[ $built == 1 ]]; then
+  for question in 'norm' 'ask batchnorm-after-unfold' 'ask conv2d-vs-conv3d'; do
+    read -ra words <<<"$question"
+    stage "${words[-1]}" 40 "$build/bench/pleat-bench" "${words[@]}" --device "$device" --threads "$threads" --quick \
+      --color never
+    note "${words[-1]}" "$(outcome $code)"
+    [[ $code == 0 ]] || failed=1
+    asked+=" ${words[-1]}"
+  done
+fi
+
+# --- time
 usable='import sys, torch; sys.exit(sys.argv[1] == "cuda" and not torch.cuda.is_available())'
 has_torch=0
 python3 -c "$usable" "$device" 2>/dev/null && has_torch=1
@@ -213,7 +227,9 @@ page=$out/page.txt
   [[ -z $failures ]] || printf '%s\n' "$failures" | head -n 40
   echo "training     resnet20, one epoch on $([[ -n $data ]] && echo "CIFAR-10's files" || echo 'synthetic shapes'): ${accuracy:-no accuracy}"
   sed -n '/^epoch /,$p' "$out/train.log" 2>/dev/null | head -n 2 | sed 's/^/  /'
-  [[ -s $out/time.log ]] && echo && cat "$out/time.log"
+  for log in $asked time; do
+    [[ -s $out/$log.log ]] && echo && cat "$out/$log.log"
+  done
   echo
   echo "took $((SECONDS - begun)) s; $([[ $failed == 0 ]] && echo 'nothing failed' || echo 'SOMETHING FAILED')"
 } >"$page"
