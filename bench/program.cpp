@@ -13,7 +13,7 @@
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/atomic_file.h"
 #include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/threads_scope.h"
 #include "pleat/profile/compare.h"
 
 namespace pleat::bench {
@@ -40,20 +40,6 @@ void write_text(const std::string& path, const std::string& text) {
   file.write(text);
   file.commit();
 }
-
-/// Sets the number of threads for a scope, where one is asked for.
-class ThreadsScope {
- public:
-  explicit ThreadsScope(int threads) : previous_(num_threads()) {
-    if (threads > 0) set_num_threads(threads);
-  }
-  ~ThreadsScope() { set_num_threads(previous_); }
-  ThreadsScope(const ThreadsScope&) = delete;
-  ThreadsScope& operator=(const ThreadsScope&) = delete;
-
- private:
-  int previous_;
-};
 
 void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const std::string& command,
                     std::ostream& out) {

@@ -10,6 +10,7 @@
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
+#include "pleat/core/threads_scope.h"
 #include "pleat/profile/cache_size.h"
 
 namespace pleat::benchmark {
@@ -74,19 +75,6 @@ class CudaClock : public Clock {
   double start_ = 0;
   Tensor buffer_;
   int value_ = 0;
-};
-
-class ThreadsScope {
- public:
-  explicit ThreadsScope(int threads) : previous_(num_threads()) {
-    if (threads > 0) set_num_threads(threads);
-  }
-  ~ThreadsScope() { set_num_threads(previous_); }
-  ThreadsScope(const ThreadsScope&) = delete;
-  ThreadsScope& operator=(const ThreadsScope&) = delete;
-
- private:
-  int previous_;
 };
 
 /// One subject on its way to a measurement.

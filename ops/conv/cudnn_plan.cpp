@@ -9,23 +9,11 @@
 #include <fmt/format.h>
 
 #include "pleat/core/cuda.h"
+#include "pleat/core/cudnn_types.h"
 #include "pleat/core/format.h"
 
 namespace pleat::ops {
 namespace {
-
-cudnnDataType_t data_type(DType dtype) {
-  switch (dtype) {
-    case float64:
-      return CUDNN_DATA_DOUBLE;
-    case float16:
-      return CUDNN_DATA_HALF;
-    case bfloat16:
-      return CUDNN_DATA_BFLOAT16;
-    default:
-      return CUDNN_DATA_FLOAT;
-  }
-}
 
 cudnnDataType_t compute_type(const ConvProblem& p) {
   return p.dtype == float64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
@@ -148,7 +136,7 @@ struct Graph {
 std::optional<Graph> make_graph(const Form& form, ConvPass pass, const CudnnTarget& target,
                                 std::string& why) {
   const ConvProblem& p = form.problem;
-  const cudnnDataType_t type = data_type(p.dtype);
+  const cudnnDataType_t type = cuda::dnn_type(p.dtype);
   const Extent y_extent = images(form, p.out_channels, p.output);
   CudnnDescriptor x = tensor(images(form, p.in_channels, p.input), type, cudnn_input_id);
   CudnnDescriptor w = tensor(dense(form, p.out_channels, p.group_in(), p.kernel), type, cudnn_weight_id);

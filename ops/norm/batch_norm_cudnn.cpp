@@ -7,6 +7,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/cuda_handles.h"
+#include "pleat/core/cudnn_types.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/norm/grid_batch_norm.h"
@@ -37,19 +38,6 @@ class Descriptor {
   cudnnTensorDescriptor_t descriptor_ = nullptr;
 };
 
-cudnnDataType_t data_type(DType dtype) {
-  switch (dtype) {
-    case float64:
-      return CUDNN_DATA_DOUBLE;
-    case float16:
-      return CUDNN_DATA_HALF;
-    case bfloat16:
-      return CUDNN_DATA_BFLOAT16;
-    default:
-      return CUDNN_DATA_FLOAT;
-  }
-}
-
 /// The persistent mode is the one that is fast for channels-last tensors; its limits on the range of values
 /// make it no choice elsewhere.
 cudnnBatchNormMode_t mode_of(const BatchNormProblem& problem) {
@@ -67,9 +55,9 @@ class Call {
     const auto channels = static_cast<int>(view.channels);
     const auto pixels = static_cast<int>(view.pixels);
     const bool last = view.channels_last;
-    cuda::check_dnn(cudnnSetTensor4dDescriptorEx(x_.get(), data_type(problem.dtype), images, channels, pixels,
-                                                 1, channels * pixels, last ? 1 : pixels, last ? channels : 1,
-                                                 last ? channels : 1),
+    cuda::check_dnn(cudnnSetTensor4dDescriptorEx(x_.get(), cuda::dnn_type(problem.dtype), images, channels,
+                                                 pixels, 1, channels * pixels, last ? 1 : pixels,
+                                                 last ? channels : 1, last ? channels : 1),
                     op);
     cuda::check_dnn(cudnnDeriveBNTensorDescriptor(channels_.get(), x_.get(), mode_of(problem)), op);
   }

@@ -32,19 +32,6 @@ void by_format(const ChannelView& view, std::initializer_list<const S*> data, co
   });
 }
 
-struct FinishMoments {
-  double eps;
-  double* mean;
-  double* variance;
-  double* rstd;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t c, const MomentState& state) const {
-    mean[c] = state.mean;
-    variance[c] = state.variance();
-    rstd[c] = 1 / std::sqrt(state.variance() + eps);
-  }
-};
-
 /// dbias = sum dy, dweight = sum dy (x - mean) rstd, and for dx both of them times the weight.
 template <class T>
 struct FinishGradients {

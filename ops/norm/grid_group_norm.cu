@@ -45,19 +45,6 @@ Statistics statistics_of(const GroupNormCall& call, int64_t joined) {
           {call.bias, 0},           FastDivider(call.view.channels), FastDivider(joined)};
 }
 
-struct FinishMoments {
-  double eps;
-  double* mean;
-  double* variance;
-  double* rstd;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t group, const MomentState& state) const {
-    mean[group] = state.mean;
-    variance[group] = state.variance();
-    rstd[group] = 1 / std::sqrt(state.variance() + eps);
-  }
-};
-
 /// Of each channel of each image: sum of dy, and of dy (x - mean) rstd.
 template <class T>
 struct FinishGradients {

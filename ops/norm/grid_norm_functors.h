@@ -200,6 +200,20 @@ struct GradientSums {
   PLEAT_HOST_DEVICE State state(const Running& r) const { return {r.dy, r.dy_x}; }
 };
 
+/// What is kept of each group's moments.
+struct FinishMoments {
+  double eps;
+  double* mean;
+  double* variance;
+  double* rstd;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t group, const MomentState& state) const {
+    mean[group] = state.mean;
+    variance[group] = state.variance();
+    rstd[group] = 1 / std::sqrt(state.variance() + eps);
+  }
+};
+
 /// y = (x - shift) scale + bias, or its relu.
 template <class T, class S, std::size_t lanes>
 struct ApplyAffine {
