@@ -3,9 +3,10 @@
 
 #include "pleat/core/format.h"
 #include "pleat/ops/conv/depthwise.h"
+#include "pleat/ops/conv/direct_weight.h"
 #include "pleat/ops/conv/gather.h"
 #include "pleat/ops/conv/implementation.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/register_tile.h"
 
 /// Direct convolution in registers: a tile of 8 pixels times one or two vectors of result channels is summed
 /// over all taps and channels before it is written once. Nothing is unfolded; a band of source rows is copied
@@ -16,37 +17,7 @@
 namespace pleat::ops {
 namespace {
 
-/// One vector of 64 bytes, whatever the machine makes of it.
-template <class T>
-struct VectorOf;
-template <>
-struct VectorOf<float> {
-  using type = float __attribute__((vector_size(64), aligned(4), may_alias));
-};
-template <>
-struct VectorOf<double> {
-  using type = double __attribute__((vector_size(64), aligned(8), may_alias));
-};
-template <class T>
-using Vector = typename VectorOf<T>::type;
-
-template <class T>
-constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
-
 constexpr int pixel_tile = 8;
-/// Elements of the padded source that stay in the second-level cache beside weights and results.
-constexpr int64_t band_elements = 64 << 10;
-
-/// Result channels in panels of two vectors, the last of one when that suffices.
-template <class T>
-struct Panels {
-  int64_t channels;
-
-  int64_t padded() const { return ceil_div(channels, lanes<T>) * lanes<T>; }
-  int64_t count() const { return ceil_div(padded(), 2 * lanes<T>); }
-  int64_t first(int64_t panel) const { return panel * 2 * lanes<T>; }
-  int vectors(int64_t panel) const { return padded() - first(panel) > lanes<T> ? 2 : 1; }
-};
 
 /// The kernel's taps in the order in which a gather reads them.
 std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {
@@ -145,109 +116,6 @@ void multiply(const Gather& gather, const T* source, const T* weights, const T* 
   });
 }
 
-/// sums[depth row][channel of the panel] += x dy over all pixels, for `height` consecutive rows of a run.
-template <class T, int height, int vectors>
-void sum_outer(const T* x, const std::vector<int64_t>& bases, const T* dy, const std::vector<int64_t>& rows,
-               int64_t channels, T* sums, int64_t leading) {
-  using V = Vector<T>;
-  V total[height][vectors] = {};
-  for (std::size_t p = 0; p < bases.size(); ++p) {
-    const T* pixel = x + bases[p];
-    const T* gradient = dy + rows[p] * channels;
-    V g[vectors];
-    for (int v = 0; v < vectors; ++v) g[v] = *reinterpret_cast<const V*>(gradient + v * lanes<T>);
-#pragma GCC unroll 8
-    for (int i = 0; i < height; ++i) {
-      const V element = pixel[i] - V{};
-      for (int v = 0; v < vectors; ++v) total[i][v] += element * g[v];
-    }
-  }
-  for (int i = 0; i < height; ++i)
-    for (int v = 0; v < vectors; ++v) *reinterpret_cast<V*>(sums + i * leading + v * lanes<T>) += total[i][v];
-}
-
-template <class T, int vectors>
-void sum_outer_runs(const std::vector<GatherRun>& runs, const T* buffer, const std::vector<int64_t>& bases,
-                    const T* dy, const std::vector<int64_t>& rows, int64_t channels, T* sums,
-                    int64_t leading) {
-  for (const GatherRun& run : runs) {
-    const T* x = buffer + run.offset;
-    int64_t left = run.length;
-    const auto advance = [&](int64_t by) {
-      x += by;
-      sums += by * leading;
-      left -= by;
-    };
-    while (left >= 8) {
-      sum_outer<T, 8, vectors>(x, bases, dy, rows, channels, sums, leading);
-      advance(8);
-    }
-    while (left >= 3) {
-      sum_outer<T, 3, vectors>(x, bases, dy, rows, channels, sums, leading);
-      advance(3);
-    }
-    while (left >= 1) {
-      sum_outer<T, 1, vectors>(x, bases, dy, rows, channels, sums, leading);
-      advance(1);
-    }
-  }
-}
-
-/// dw [K, taps, C] from sums [taps * C, padded K]. Forward gathers have their taps in the weight's order.
-template <class T>
-void write_weight_gradient(const T* sums, int64_t depth, int64_t channels, int64_t leading, T* dw) {
-  parallel_for(0, channels, 8, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k)
-      for (int64_t i = 0; i < depth; ++i) dw[k * depth + i] = sums[i * leading + k];
-  });
-}
-
-template <class T>
-void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
-  const Gather gather = forward_gather(p);
-  const GatherBand band(gather, band_elements);
-  const Panels<T> panels{p.out_channels};
-  const int64_t leading = panels.padded();
-  const bool whole = leading == p.out_channels;
-  const int64_t size = gather.depth() * leading;
-  const int64_t chunks = chunks_for(band.count(), size * static_cast<int64_t>(sizeof(T)));
-  const auto partials = scratch<T>((chunks + 1) * size);
-  parallel_chunks(chunks, [&](int64_t chunk) {
-    const auto memory = scratch<T>(band.buffer_elements());
-    T* buffer = elements_of<T>(memory);
-    T* sums = elements_of<T>(partials) + chunk * size;
-    std::fill_n(sums, size, T(0));
-    std::vector<int64_t> bases, rows;
-    std::vector<T> padded;
-    for (int64_t piece = band.count() * chunk / chunks; piece < band.count() * (chunk + 1) / chunks;
-         ++piece) {
-      band.fill(piece, x, buffer, bases, rows);
-      const T* gradients = dy;
-      if (!whole) {  // vectors must not read beyond a row of dy
-        padded.assign(rows.size() * static_cast<std::size_t>(leading), T(0));
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-          std::copy_n(dy + rows[i] * p.out_channels, p.out_channels,
-                      padded.data() + static_cast<int64_t>(i) * leading);
-          rows[i] = static_cast<int64_t>(i);
-        }
-        gradients = padded.data();
-      }
-      for (int64_t panel = 0; panel < panels.count(); ++panel) {
-        const int64_t first = panels.first(panel);
-        const auto run = panels.vectors(panel) == 2 ? sum_outer_runs<T, 2> : sum_outer_runs<T, 1>;
-        run(band.runs(), buffer, bases, gradients + first, rows, leading, sums + first, leading);
-      }
-    }
-  });
-  T* total = elements_of<T>(partials) + chunks * size;
-  sum_partials(elements_of<T>(partials), chunks, size, total);
-  write_weight_gradient(total, gather.depth(), p.out_channels, leading, dw);
-}
-
-bool is_depthwise(const ConvProblem& p) {
-  return p.groups > 1 && p.groups == p.in_channels && p.groups == p.out_channels;
-}
-
 /// w [C, taps] as [taps in the gather's order][C].
 template <class T>
 std::shared_ptr<std::byte> depthwise_weights(const ConvProblem& p, const Gather& gather, const T* w) {
@@ -257,13 +125,6 @@ std::shared_ptr<std::byte> depthwise_weights(const ConvProblem& p, const Gather&
   for (const int64_t tap : taps)
     for (int64_t c = 0; c < p.out_channels; ++c) *out++ = w[c * p.taps() + tap];
   return memory;
-}
-
-template <class T>
-void depthwise_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw) {
-  const auto sums = scratch<T>(p.taps() * p.out_channels);
-  depthwise_weight_gradient(forward_gather(p), dy, x, elements_of<T>(sums));
-  write_weight_gradient(elements_of<T>(sums), p.taps(), p.out_channels, p.out_channels, dw);
 }
 
 class DirectConv : public ConvImplementation {
@@ -280,11 +141,11 @@ class DirectConv : public ConvImplementation {
   ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
+    if (pass == ConvPass::backward_weight) return direct_weight_workspace(p);
     const int64_t element = size_of(compute_dtype(p.dtype));
     const int64_t weights = ceil_div(p.out_channels, 16) * 16 * p.depth() * element;
     const GatherBand band(forward_gather(p), band_elements);
-    const int64_t partials = pass == ConvPass::backward_weight ? chunks_for(band.count(), weights) + 1 : 1;
-    return num_threads() * band.buffer_elements() * element + partials * weights;
+    return num_threads() * band.buffer_elements() * element + weights;
   }
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
@@ -329,10 +190,7 @@ class DirectConv : public ConvImplementation {
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
-    by_type(p, [&]<class T>(Type<T>) {
-      const auto compute = is_depthwise(p) ? depthwise_backward_weight<T> : multiply_transposed<T>;
-      compute(p, dy.data<T>(), x.data<T>(), dw.data<T>());
-    });
+    by_type(p, [&]<class T>(Type<T>) { direct_backward_weight(p, dy.data<T>(), x.data<T>(), dw.data<T>()); });
   }
 };
 
