@@ -8,6 +8,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/matmul/einsum_with.h"
+#include "pleat/ops/matmul/matmul_sum_to.h"
 
 namespace pleat {
 namespace {
@@ -30,19 +31,35 @@ Options resolved(Options options) {
   return options;
 }
 
-Tensor matmul_grad_left(const Tensor& dy, const Tensor& b, bool left_is_vector, MatmulOptions options) {
+/// ops/matmul/matmul_sum_to.h: the gradient of a factor that a batch shares is one product, not a batch of
+/// products and their sum. A dimension of the batch is one of a, b or the result, and at least of two of
+/// them; so each one's gradient is the same of the two others.
+Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, const MatmulOptions& options) {
+  return record(
+      "matmul_sum_to", ops::matmul_sum_to(a, b, shape, options),
+      {grad_of(a, [b = saved(b), shape = a.shape(), options](
+                      const Tensor& dy) { return matmul_sum_to(dy, transpose(*b, -2, -1), shape, options); }),
+       grad_of(b, [a = saved(a), shape = b.shape(), options](const Tensor& dy) {
+         return matmul_sum_to(transpose(*a, -2, -1), dy, shape, options);
+       })});
+}
+
+Tensor matmul_grad_left(const Tensor& dy, const Tensor& b, const Shape& shape, const MatmulOptions& options) {
+  const bool left_is_vector = shape.size() == 1;
   const bool right_is_vector = b.rank() == 1;
   const Tensor right = right_is_vector ? unsqueeze(b, -1) : b;
-  const Tensor da =
-      matmul(as_matrices(dy, left_is_vector, right_is_vector), transpose(right, -2, -1), options);
+  const Tensor da = matmul_sum_to(as_matrices(dy, left_is_vector, right_is_vector), transpose(right, -2, -1),
+                                  left_is_vector ? Shape{1, shape[0]} : shape, options);
   return left_is_vector ? squeeze(da, -2) : da;
 }
 
-Tensor matmul_grad_right(const Tensor& dy, const Tensor& a, bool right_is_vector, MatmulOptions options) {
+Tensor matmul_grad_right(const Tensor& dy, const Tensor& a, const Shape& shape,
+                         const MatmulOptions& options) {
   const bool left_is_vector = a.rank() == 1;
+  const bool right_is_vector = shape.size() == 1;
   const Tensor left = left_is_vector ? unsqueeze(a, -2) : a;
-  const Tensor dy_matrices = as_matrices(dy, left_is_vector, right_is_vector);
-  const Tensor db = matmul(transpose(left, -2, -1), dy_matrices, options);
+  const Tensor db = matmul_sum_to(transpose(left, -2, -1), as_matrices(dy, left_is_vector, right_is_vector),
+                                  right_is_vector ? Shape{shape[0], 1} : shape, options);
   return right_is_vector ? squeeze(db, -1) : db;
 }
 
@@ -51,19 +68,12 @@ Tensor matmul_grad_right(const Tensor& dy, const Tensor& a, bool right_is_vector
 Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions given) {
   const auto [a, b] = autocast_to_half(left, right);
   const MatmulOptions options = resolved(given);
-  const bool left_is_vector = a.rank() == 1;
-  const bool right_is_vector = b.rank() == 1;
-  // One matrix on the right of a batch: its gradient is one product over all rows, not a sum of a batch of
-  // products.
-  const bool one_right = b.rank() == 2 && a.rank() > 2;
-  return record(
-      "matmul", ops::matmul(a, b, options),
-      {grad_of(a, [b = saved(b), left_is_vector,
-                   options](const Tensor& dy) { return matmul_grad_left(dy, *b, left_is_vector, options); }),
-       grad_of(b, [a = saved(a), right_is_vector, one_right, options](const Tensor& dy) {
-         return one_right ? matmul(transpose(as_rows(*a), 0, 1), as_rows(dy), options)
-                          : matmul_grad_right(dy, *a, right_is_vector, options);
-       })});
+  return record("matmul", ops::matmul(a, b, options),
+                {grad_of(a, [b = saved(b), shape = a.shape(),
+                             options](const Tensor& dy) { return matmul_grad_left(dy, *b, shape, options); }),
+                 grad_of(b, [a = saved(a), shape = b.shape(), options](const Tensor& dy) {
+                   return matmul_grad_right(dy, *a, shape, options);
+                 })});
 }
 
 Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, AddmmOptions given) {

@@ -34,6 +34,8 @@ template <class T, class Out>
 void multiply(const Gemm<T, Out>& p) {
   if constexpr (!is_half(dtype_of<T>())) {
     gemm(p);
+  } else if (p.terms > 1) {
+    for (int64_t i = 0; i < p.terms; ++i) multiply(term_of(p, i));
   } else {
     const std::vector<float> a =
         p.transpose_a ? widened(p.a, p.k, p.m, p.lda) : widened(p.a, p.m, p.k, p.lda);
@@ -67,7 +69,8 @@ void cpu_gemm(const GemmBatch<T, Out>& products) {
     for (int64_t i = 0; i < products.batch; ++i) multiply(product_at(products, i));
     return;
   }
-  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
+                      static_cast<double>(p.terms);
   const auto grain = static_cast<int64_t>(std::max(1.0, 65536 / std::max(work, 1.0)));
   parallel_for(0, products.batch, grain, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) multiply(product_at(products, i));
@@ -87,10 +90,14 @@ struct IntegerProduct {
     const int64_t* b = p.b + batch * products.b_step;
     int64_t& c = p.c[batch * products.c_step + i * p.ldc + j];
     uint64_t total = 0;
-    for (int64_t l = 0; l < p.k; ++l) {
-      const int64_t left = p.transpose_a ? a[l * p.lda + i] : a[i * p.lda + l];
-      const int64_t right = p.transpose_b ? b[j * p.ldb + l] : b[l * p.ldb + j];
-      total += static_cast<uint64_t>(left) * static_cast<uint64_t>(right);
+    for (int64_t term = 0; term < p.terms; ++term) {
+      for (int64_t l = 0; l < p.k; ++l) {
+        const int64_t left = p.transpose_a ? a[l * p.lda + i] : a[i * p.lda + l];
+        const int64_t right = p.transpose_b ? b[j * p.ldb + l] : b[l * p.ldb + j];
+        total += static_cast<uint64_t>(left) * static_cast<uint64_t>(right);
+      }
+      a += p.a_term_step;
+      b += p.b_term_step;
     }
     total *= static_cast<uint64_t>(p.alpha);
     c = static_cast<int64_t>(total + (p.accumulate ? static_cast<uint64_t>(c) : 0));

@@ -51,6 +51,16 @@ cublasComputeType_t compute_type() {
   return std::is_same_v<T, float> ? compute_type(float32_precision()) : CUBLAS_COMPUTE_32F;
 }
 
+/// cuBLAS writes a batch of products, and adds none of them up.
+template <class T, class Out>
+void add_up_terms(const char* op, Device device, GemmBatch<T, Out> products) {
+  for (int64_t i = 0; i < products.first.terms; ++i) {
+    GemmBatch<T, Out> term = products;
+    term.first = term_of(products.first, i);
+    cublas_gemm(op, device, term);
+  }
+}
+
 }  // namespace
 
 template <class T, class Out>
@@ -58,6 +68,7 @@ void cublas_gemm(const char* op, Device device, const GemmBatch<T, Out>& product
   using Scale = typename Gemm<T, Out>::Scale;
   const Gemm<T, Out>& p = products.first;
   if (p.m == 0 || p.n == 0 || products.batch == 0) return;
+  if (p.terms > 1) return add_up_terms(op, device, products);
   const int64_t lda = leading(p.lda, p.transpose_a ? p.m : p.k);
   const int64_t ldb = leading(p.ldb, p.transpose_b ? p.k : p.n);
   const int64_t ldc = leading(p.ldc, p.n);

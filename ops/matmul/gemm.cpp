@@ -39,8 +39,7 @@ void multiply(const Gemm<T>& p) {
 }
 
 template <class T>
-void multiply(const Gemm<T>& p) {
-  if (p.m == 0 || p.n == 0) return;
+void multiply_one(const Gemm<T>& p) {
   constexpr int rows = Eigen::RowMajor;
   constexpr int columns = Eigen::ColMajor;
   if (p.transpose_a && p.transpose_b)
@@ -51,6 +50,71 @@ void multiply(const Gemm<T>& p) {
     multiply<rows, columns>(p);
   else
     multiply<rows, rows>(p);
+}
+
+/// One operand of the terms of a product. Those of [size, k] stand beside one another in a matrix of several
+/// terms, those of [k, size] below one another.
+template <class T>
+struct Operand {
+  const T* data;
+  int64_t size, k;
+  bool rows_of_k;  // [size, k]
+  int64_t leading, term_step;
+
+  bool is_joined() const { return term_step == (rows_of_k ? k : k * leading); }
+  int64_t joined_leading(int64_t terms) const {
+    if (is_joined()) return leading;
+    return rows_of_k ? terms * k : size;
+  }
+  /// The matrix of `terms` terms from `first`: where they lie, or copied to `buffer`.
+  const T* joined(int64_t first, int64_t terms, T* buffer) const {
+    const T* const from = data + first * term_step;
+    if (is_joined()) return from;
+    const int64_t rows = rows_of_k ? size : k;
+    const int64_t columns = rows_of_k ? k : size;
+    const int64_t row_step = rows_of_k ? terms * k : size;
+    const int64_t part_step = rows_of_k ? k : k * size;
+    for (int64_t term = 0; term < terms; ++term)
+      for (int64_t row = 0; row < rows; ++row)
+        std::copy_n(from + term * term_step + row * leading, columns,
+                    buffer + term * part_step + row * row_step);
+    return buffer;
+  }
+};
+
+/// Terms of small k are joined: each pass over C should add up many products.
+template <class T>
+void multiply_terms(const Gemm<T>& p) {
+  constexpr int64_t joined_depth = 256;
+  const Operand<T> a{p.a, p.m, p.k, !p.transpose_a, p.lda, p.a_term_step};
+  const Operand<T> b{p.b, p.n, p.k, p.transpose_b, p.ldb, p.b_term_step};
+  const int64_t most = std::clamp<int64_t>(joined_depth / std::max<int64_t>(p.k, 1), 1, p.terms);
+  if (most == 1) {
+    for (int64_t i = 0; i < p.terms; ++i) multiply_one(term_of(p, i));
+    return;
+  }
+  const auto memory = allocate((p.m + p.n) * p.k * most * static_cast<int64_t>(sizeof(T)));
+  T* const buffer = reinterpret_cast<T*>(memory.get());
+  Gemm<T> sum = p;
+  for (int64_t first = 0; first < p.terms; first += most) {
+    const int64_t terms = std::min(most, p.terms - first);
+    sum.k = terms * p.k;
+    sum.a = a.joined(first, terms, buffer);
+    sum.lda = a.joined_leading(terms);
+    sum.b = b.joined(first, terms, buffer + p.m * p.k * most);
+    sum.ldb = b.joined_leading(terms);
+    multiply_one(sum);
+    sum.accumulate = true;
+  }
+}
+
+template <class T>
+void multiply(const Gemm<T>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  if (p.terms == 1)
+    multiply_one(p);
+  else
+    multiply_terms(p);
 }
 
 int64_t blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
@@ -103,6 +167,24 @@ Gemm<T> tile_of(const Gemm<T>& p, const Blocking& block, int64_t tile) {
   return part;
 }
 
+/// The part of `p` that sums `depth` products from part * depth, where several terms are parts of k, too.
+template <class T>
+Gemm<T> part_of(const Gemm<T>& p, int64_t depth, int64_t part) {
+  Gemm<T> product = p;
+  if (p.terms == 1) {
+    const int64_t first = part * depth;
+    product.k = std::min(depth, p.k - first);
+    product.a += p.transpose_a ? first * p.lda : first;
+    product.b += p.transpose_b ? first : first * p.ldb;
+  } else {
+    const int64_t first = part * (depth / p.k);
+    product.terms = std::min(depth / p.k, p.terms - first);
+    product.a += first * p.a_term_step;
+    product.b += first * p.b_term_step;
+  }
+  return product;
+}
+
 /// Sums the parts of k into matrices of their own, then adds these up in order.
 template <class T>
 void multiply_by_depth(const Gemm<T>& p, const Blocking& block, int64_t tiles, int64_t parts) {
@@ -111,11 +193,7 @@ void multiply_by_depth(const Gemm<T>& p, const Blocking& block, int64_t tiles, i
   T* const sums = reinterpret_cast<T*>(memory.get());
   parallel_chunks(parts * tiles, [&](int64_t chunk) {
     const int64_t part = chunk / tiles;
-    const int64_t first = part * block.depth;
-    Gemm<T> product = p;
-    product.k = std::min(block.depth, p.k - first);
-    product.a += p.transpose_a ? first * p.lda : first;
-    product.b += p.transpose_b ? first : first * p.ldb;
+    Gemm<T> product = part_of(p, block.depth, part);
     product.c = sums + part * elements;
     product.ldc = p.n;
     product.accumulate = false;
@@ -136,11 +214,25 @@ void multiply_by_depth(const Gemm<T>& p, const Blocking& block, int64_t tiles, i
 }
 
 template <class T>
+void multiply_parallel(const Gemm<T>& p);
+
+/// A few terms of large k are products of their own, each on the pool.
+template <class T>
+void multiply_term_by_term(const Gemm<T>& p) {
+  for (int64_t i = 0; i < p.terms; ++i) multiply_parallel(term_of(p, i));
+}
+
+template <class T>
 void multiply_parallel(const Gemm<T>& p) {
   if (p.m == 0 || p.n == 0) return;
-  const Blocking block = choose_blocking(p.m, p.n, p.k);
+  const int64_t depth = p.terms * p.k;
+  Blocking block = choose_blocking(p.m, p.n, depth);
+  if (p.terms > 1 && p.k > 0) {
+    if (block.depth < p.k) return multiply_term_by_term(p);
+    block.depth -= block.depth % p.k;
+  }
   const int64_t tiles = blocks(p.m, block.rows) * blocks(p.n, block.columns);
-  const int64_t parts = p.k == 0 ? 1 : blocks(p.k, block.depth);
+  const int64_t parts = depth == 0 ? 1 : blocks(depth, block.depth);
   if (parts > 1)
     multiply_by_depth(p, block, tiles, parts);
   else if (tiles == 1)

@@ -15,6 +15,10 @@ namespace pleat::ops {
 /// the transposed of B[n,k]. The leading dimensions of A and B may be less than a row, so that rows overlap;
 /// C must not overlap itself, A or B. With k = 0 the product is 0. Half types are multiplied and added in
 /// float and rounded, where `Out` is one, at the end.
+///
+/// Several `terms` (at least one) are products to add up, C = alpha (op(A_0) op(B_0) + op(A_1) op(B_1) + ...)
+/// (+ C), whose operands lie at equal distances; their sum goes through C, so that `Out` should not be a half
+/// type.
 template <class T, class Out = T>
 struct Gemm {
   using Scale = std::conditional_t<is_half(dtype_of<T>()), float, T>;
@@ -32,15 +36,28 @@ struct Gemm {
   int64_t ldc = 0;
   bool accumulate = false;  ///< add to C instead of overwriting it
   Scale alpha = 1;
+  int64_t terms = 1;
+  int64_t a_term_step = 0;  ///< from A of one term to that of the next, in elements
+  int64_t b_term_step = 0;
 };
+
+/// Term number `index` alone; all but the first are added to C.
+template <class T, class Out>
+Gemm<T, Out> term_of(Gemm<T, Out> product, int64_t index) {
+  product.terms = 1;
+  product.a += index * product.a_term_step;
+  product.b += index * product.b_term_step;
+  product.accumulate = product.accumulate || index > 0;
+  return product;
+}
 
 /// Computes the product in the calling thread as one piece; made to be called from inside parallel_chunks.
 void gemm_serial(const Gemm<float>& product);
 void gemm_serial(const Gemm<double>& product);
 
-/// Computes the product on the pool. C (and k, where C is small) is cut into blocks by its shape alone, also
-/// when there is one thread or the caller is inside a parallel region: the bits do not depend on the number
-/// of threads.
+/// Computes the product on the pool. C (and k or the terms, where C is small) is cut into blocks by its shape
+/// alone, also when there is one thread or the caller is inside a parallel region: the bits do not depend on
+/// the number of threads.
 void gemm(const Gemm<float>& product);
 void gemm(const Gemm<double>& product);
 /// Integers, modulo 2^64, by a plain loop.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
@@ -10,6 +11,7 @@
 #include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/device_gemm.h"
+#include "pleat/ops/matmul/matmul_sum_to.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -68,11 +70,12 @@ std::optional<Tensor> fold_rows(const Tensor& x) {
   return x.as_strided({rows, x.shape()[rank - 1]}, {step, x.strides()[rank - 1]}, x.offset());
 }
 
-/// The distance of one matrix to the next of a tensor [batch..., rows, columns], where all are equal.
-std::optional<int64_t> matrix_step(const Tensor& x) {
+/// The distance of one matrix to the next along the dimensions [first, last) of a tensor, where all are
+/// equal.
+std::optional<int64_t> matrix_step(const Tensor& x, std::size_t first, std::size_t last) {
   int64_t matrices = 1;
   int64_t step = 0;
-  for (std::size_t d = x.shape().size() - 2; d-- > 0;) {
+  for (std::size_t d = last; d-- > first;) {
     if (x.shape()[d] == 1) continue;
     if (matrices == 1)
       step = x.strides()[d];
@@ -94,16 +97,58 @@ Tensor without_overlap(const Tensor& x) {
 template <class T>
 using Sum = typename Gemm<T>::Scale;
 
-/// out[i] = alpha a[i] b[i] (+ out[i]) for tensors [batch..., rows, columns] of one batch shape: `out` of
-/// type Out and row-major, the others of type T.
+/// How the matrices of one operand, whose sums run over `k`, lie as one matrix of all terms, if they do.
+std::optional<Layout> joined_layout(Layout one, bool leading_is_k, int64_t k, int64_t others, int64_t step) {
+  if (step == (leading_is_k ? k * one.leading : k)) return one;
+  // Columns, or rows, of one element each: the distance of the terms takes the place of their leading
+  // dimension.
+  if (k == 1 && step >= others && (leading_is_k || one.leading == 1 || others == 1))
+    return Layout{step, leading_is_k ? one.transposed : !one.transposed};
+  return std::nullopt;
+}
+
+/// A product whose terms lie beside one another becomes one of a larger k.
+template <class T, class Out>
+void join_terms(Gemm<T, Out>& p) {
+  if (p.terms == 1) return;
+  const auto a = joined_layout({p.lda, p.transpose_a}, p.transpose_a, p.k, p.m, p.a_term_step);
+  const auto b = joined_layout({p.ldb, p.transpose_b}, !p.transpose_b, p.k, p.n, p.b_term_step);
+  if (!a || !b) return;
+  p.k *= p.terms;
+  p.terms = 1;
+  p.lda = a->leading;
+  p.transpose_a = a->transposed;
+  p.ldb = b->leading;
+  p.transpose_b = b->transposed;
+}
+
+template <class T, class Out>
+void add_up_slices(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, Sum<T> alpha,
+                   bool accumulate);
+
+/// out[i] = alpha sum over j of a[i, j] b[i, j] (+ out[i]) for tensors out [batch..., m, n] of type Out,
+/// row-major; a [batch..., terms..., m, k] and b [batch..., terms..., k, n] of type T, with any number of
+/// dimensions of terms, at least one term.
 template <class T, class Out = T>
 void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, const Tensor& b_any,
                       Sum<T> alpha, bool accumulate) {
   if (out.numel() == 0) return;
-  if (!matrix_step(a_any) || !matrix_step(b_any)) {
+  const std::size_t batch_rank = out.shape().size() - 2;
+  const std::size_t terms_end = a_any.shape().size() - 2;
+  const auto even = [&](std::size_t first, std::size_t last) {
+    return matrix_step(a_any, first, last) && matrix_step(b_any, first, last);
+  };
+  if (!even(0, batch_rank)) {
     for (int64_t i = 0; i < out.size(0); ++i)
       multiply_batches<T, Out>(op, select(out, 0, i), select(a_any, 0, i), select(b_any, 0, i), alpha,
                                accumulate);
+    return;
+  }
+  if (!even(batch_rank, terms_end)) {
+    const auto dim = static_cast<int64_t>(batch_rank);
+    for (int64_t i = 0; i < a_any.size(dim); ++i)
+      multiply_batches<T, Out>(op, out, select(a_any, dim, i), select(b_any, dim, i), alpha,
+                               accumulate || i > 0);
     return;
   }
   const Tensor a = without_overlap(a_any);
@@ -112,24 +157,66 @@ void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, co
   const Layout layout_b = *find_layout(b);
   const int64_t m = out.size(-2);
   const int64_t n = out.size(-1);
-  device_gemm(op, out.device(),
-              GemmBatch<T, Out>{.first = {.m = m,
-                                          .n = n,
-                                          .k = a.size(-1),
-                                          .a = a.data<T>(),
-                                          .lda = layout_a.leading,
-                                          .transpose_a = layout_a.transposed,
-                                          .b = b.data<T>(),
-                                          .ldb = layout_b.leading,
-                                          .transpose_b = layout_b.transposed,
-                                          .c = out.data<Out>(),
-                                          .ldc = n,
-                                          .accumulate = accumulate,
-                                          .alpha = alpha},
-                                .batch = out.numel() / (m * n),
-                                .a_step = *matrix_step(a),
-                                .b_step = *matrix_step(b),
-                                .c_step = m * n});
+  const int64_t batch = out.numel() / (m * n);
+  GemmBatch<T, Out> products{
+      .first = {.m = m,
+                .n = n,
+                .k = a.size(-1),
+                .a = a.data<T>(),
+                .lda = layout_a.leading,
+                .transpose_a = layout_a.transposed,
+                .b = b.data<T>(),
+                .ldb = layout_b.leading,
+                .transpose_b = layout_b.transposed,
+                .c = out.data<Out>(),
+                .ldc = n,
+                .accumulate = accumulate,
+                .alpha = alpha,
+                .terms = count(std::span(a.shape()).subspan(batch_rank, terms_end - batch_rank)),
+                .a_term_step = *matrix_step(a, batch_rank, terms_end),
+                .b_term_step = *matrix_step(b, batch_rank, terms_end)},
+      .batch = batch,
+      .a_step = *matrix_step(a, 0, batch_rank),
+      .b_step = *matrix_step(b, 0, batch_rank),
+      .c_step = m * n};
+  join_terms(products.first);
+  // cuBLAS adds nothing up but along k, and a launch for each term is too much where terms are many.
+  if (uses_grid(out.device()) && dtype_of<T>() != int64 && products.first.terms > batch)
+    return add_up_slices<T, Out>(op, out, a, b, alpha, accumulate);
+  device_gemm(op, out.device(), products);
+}
+
+/// multiply_batches with the terms copied beside one another, as many at a time as fit a GPU's second-level
+/// cache.
+template <class T, class Out>
+void add_up_slices(const char* op, const Tensor& out, const Tensor& a, const Tensor& b, Sum<T> alpha,
+                   bool accumulate) {
+  if (out.rank() > 2) {
+    for (int64_t i = 0; i < out.size(0); ++i)
+      add_up_slices<T, Out>(op, select(out, 0, i), select(a, 0, i), select(b, 0, i), alpha, accumulate);
+    return;
+  }
+  constexpr int64_t bytes_of_slice = int64_t{24} << 20;
+  const std::size_t terms_end = a.shape().size() - 2;
+  const int64_t terms = count(std::span(a.shape()).first(terms_end));
+  const auto one_dimension = [&](const Tensor& x) {
+    return x.as_strided({terms, x.size(-2), x.size(-1)},
+                        {*matrix_step(x, 0, terms_end), x.strides()[terms_end], x.strides()[terms_end + 1]},
+                        x.offset());
+  };
+  const Tensor left = permute(one_dimension(a), {1, 0, 2});
+  const Tensor right = one_dimension(b);
+  const int64_t m = a.size(-2);
+  const int64_t n = b.size(-1);
+  const int64_t k = a.size(-1);
+  const int64_t bytes = (m + n) * k * static_cast<int64_t>(sizeof(T));
+  const int64_t slice = std::clamp<int64_t>(bytes_of_slice / std::max<int64_t>(bytes, 1), 1, terms);
+  for (int64_t first = 0; first < terms; first += slice) {
+    const int64_t size = std::min(slice, terms - first);
+    multiply_batches<T, Out>(op, out, readable(reshape(narrow(left, 1, first, size), {m, size * k})),
+                             readable(reshape(narrow(right, 0, first, size), {size * k, n})), alpha,
+                             accumulate || first > 0);
+  }
 }
 
 Shape batch_shape(const Tensor& x) { return Shape(x.shape().begin(), x.shape().end() - 2); }
@@ -161,6 +248,46 @@ Tensor multiply_matrices(const Tensor& a_any, const Tensor& b_any) {
   multiply_batches<T>("matmul", out, expand(a, with_matrix(batch, m, a.size(-1))),
                       expand(b, with_matrix(batch, b.size(-2), n)), 1, false);
   return out;
+}
+
+/// With leading dimensions of size 1.
+Tensor with_rank(const Tensor& x, std::size_t rank) {
+  Shape shape(rank - x.shape().size(), 1);
+  shape.insert(shape.end(), x.shape().begin(), x.shape().end());
+  return expand(x, shape);
+}
+
+/// [batch..., terms..., rows, columns]: the matrices of `x` in the dimensions named, which it has or which
+/// stretch to the sizes of `product`.
+Tensor with_batch(const Tensor& x, const std::vector<std::size_t>& batch,
+                  const std::vector<std::size_t>& terms, const Shape& product) {
+  Shape shape;
+  Strides strides;
+  for (const auto* dims : {&batch, &terms})
+    for (const std::size_t d : *dims) {
+      shape.push_back(product[d]);
+      strides.push_back(x.shape()[d] == product[d] ? x.strides()[d] : 0);
+    }
+  for (std::size_t d = product.size() - 2; d < product.size(); ++d) {
+    shape.push_back(x.shape()[d]);
+    strides.push_back(x.strides()[d]);
+  }
+  return x.as_strided(std::move(shape), std::move(strides), x.offset());
+}
+
+/// matmul(a, b), of the shape `product`, summed into `out`, of as many dimensions. Where `out` has a size of
+/// 1 and the product another, its dimension is summed.
+template <class T>
+void add_up_products(const Tensor& out, const Tensor& a_any, const Tensor& b_any, const Shape& product) {
+  const Tensor a = readable(with_rank(cast(a_any, dtype_of<T>()), product.size()));
+  const Tensor b = readable(with_rank(cast(b_any, dtype_of<T>()), product.size()));
+  std::vector<std::size_t> batch;
+  std::vector<std::size_t> terms;
+  for (std::size_t d = 0; d < product.size() - 2; ++d)
+    (out.shape()[d] == product[d] ? batch : terms).push_back(d);
+  multiply_batches<T, Sum<T>>("matmul_sum_to", with_batch(out, batch, {}, product),
+                              with_batch(a, batch, terms, product), with_batch(b, batch, terms, product), 1,
+                              false);
 }
 
 /// Of sums of k products each.
@@ -196,6 +323,30 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
   if (a.rank() > 1) shape.push_back(out.size(-2));
   if (b.rank() > 1) shape.push_back(out.size(-1));
   return view(out, std::move(shape));
+}
+
+Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, MatmulOptions options) {
+  check<ShapeError>(a.rank() >= 2 && b.rank() >= 2 && a.size(-1) == b.size(-2),
+                    "matmul_sum_to: needs [..., m, k] and [..., k, n], got {} and {}", a.shape(), b.shape());
+  const Shape product =
+      with_matrix(broadcast(batch_shape(a), batch_shape(b), "matmul_sum_to"), a.size(-2), b.size(-1));
+  check<ShapeError>(shape.size() <= product.size() && broadcast(shape, product, "matmul_sum_to") == product,
+                    "matmul_sum_to: {} cannot come from {} by broadcasting", product, shape);
+  Shape kept = product;  // with the sizes of `shape`, and as many dimensions as the product
+  std::fill(kept.begin(), kept.end() - 2, 1);
+  std::copy(shape.begin(), shape.end(), kept.end() - static_cast<std::ptrdiff_t>(shape.size()));
+  if (kept == product) return view(matmul(a, b, options), shape);
+  const RecordOp range("matmul_sum_to", a, b);
+  const PrecisionScope scope(options.precision.value_or(float32_precision()));
+  check_one_device("matmul_sum_to", a, b);
+  const DType dtype = promote(a.dtype(), b.dtype());
+  if (count(product) == 0) return zeros(shape, {.dtype = dtype, .device = a.device()});
+  return dispatch_product("matmul_sum_to", dtype, a.device(), [&]<class T>(Type<T>) {
+    const Tensor sums = empty(kept, {.dtype = dtype_of<Sum<T>>(), .device = a.device()});
+    add_up_products<T>(sums, a, b, product);
+    range.details([&] { return product_details(sums, a.size(-1) * (count(product) / count(kept))); });
+    return cast(view(sums, shape), dtype);
+  });
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions options) {

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/parallel.h"
@@ -118,6 +120,61 @@ TEST_CASE("gemm gives the same bits for any number of threads", "[gemm]") {
                std::memcmp(result.data(), results[0].data(), result.size() * sizeof(float)) == 0));
     }
   set_num_threads(threads);
+}
+
+TEST_CASE("gemm adds up terms, joined where they are small", "[gemm]") {
+  // Both of many and of few, in k and in terms; beside one another, with gaps, all the same.
+  for (const auto& [size, terms] : std::vector<std::pair<Case, int64_t>>{{{3, 5, 7}, 2},
+                                                                         {{64, 48, 16}, 700},
+                                                                         {{150, 210, 5}, 90},
+                                                                         {{9, 7, 3000}, 3},
+                                                                         {{4, 4, 0}, 3},
+                                                                         {{0, 4, 2}, 3},
+                                                                         {{1, 1, 1}, 9000}})
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true})
+        for (const int64_t gap : {int64_t{-1}, int64_t{0}, int64_t{5}}) {
+          const auto [m, n, k] = size;
+          CAPTURE(m, n, k, terms, transpose_a, transpose_b, gap);
+          ops::Gemm<double> p{.m = m,
+                              .n = n,
+                              .k = k,
+                              .lda = transpose_a ? m : k,
+                              .transpose_a = transpose_a,
+                              .ldb = transpose_b ? k : n,
+                              .transpose_b = transpose_b,
+                              .ldc = n,
+                              .accumulate = gap == 0,
+                              .alpha = 0.5,
+                              .terms = terms,
+                              .a_term_step = gap < 0 ? 0 : m * k + gap,
+                              .b_term_step = k * n + std::max<int64_t>(gap, 0)};
+          const auto a = numbers<double>(std::max<int64_t>(1, m * k + (terms - 1) * p.a_term_step), 1);
+          const auto b = numbers<double>(std::max<int64_t>(1, k * n + (terms - 1) * p.b_term_step), 2);
+          std::vector<double> c = numbers<double>(std::max<int64_t>(1, m * n), 3);
+          std::vector<double> serial = c;
+          std::vector<double> expected = c;
+          p.a = a.data();
+          p.b = b.data();
+          p.c = c.data();
+          for (int64_t i = 0; i < m * n; ++i) {
+            double sum = 0;
+            for (int64_t t = 0; t < terms; ++t)
+              for (int64_t l = 0; l < k; ++l) {
+                const int64_t row = i / n;
+                const int64_t column = i % n;
+                sum += p.a[t * p.a_term_step + (transpose_a ? l * m + row : row * k + l)] *
+                       p.b[t * p.b_term_step + (transpose_b ? column * k + l : l * n + column)];
+              }
+            double& out = expected[static_cast<std::size_t>(i)];
+            out = 0.5 * sum + (p.accumulate ? out : 0);
+          }
+          ops::gemm(p);
+          CHECK(test::relative_error(c, expected) < 1e-13);
+          p.c = serial.data();
+          ops::gemm_serial(p);
+          CHECK(test::relative_error(serial, expected) < 1e-13);
+        }
 }
 
 TEST_CASE("gemm reads rows that overlap", "[gemm]") {

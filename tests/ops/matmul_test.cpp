@@ -9,6 +9,8 @@
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
 #include "pleat/ops/matmul/einsum.h"
+#include "pleat/ops/matmul/matmul_sum_to.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
@@ -120,6 +122,93 @@ TEST_CASE("matmul broadcasts batches", "[matmul]") {
   const Tensor permuted = ops::permute(random({2, 4, 3}, float64), {1, 2, 0});
   const Tensor y = random({2, 5}, float64);
   CHECK(relative_error(ops::matmul(permuted, y), plain_product(permuted, y)) <= 1e-13);
+}
+
+namespace {
+
+/// matmul(a, b) summed to `shape`, in float64.
+std::vector<double> plain_sum(const Tensor& a, const Tensor& b, const Shape& shape) {
+  const Tensor product = ops::matmul(a.to(float64), b.to(float64));
+  const auto added = product.shape().size() - shape.size();
+  Dims dims;
+  for (std::size_t d = 0; d < product.shape().size(); ++d)
+    if (d < added || shape[d - added] != product.shape()[d]) dims.values.push_back(static_cast<int64_t>(d));
+  return (dims.values.empty() ? product : ops::sum(product, dims, true)).to_vector<double>();
+}
+
+}  // namespace
+
+TEST_CASE("matmul_sum_to adds up the products of a batch", "[matmul]") {
+  const auto check = [](const Shape& a, const Shape& b, const Shape& to) {
+    CAPTURE(to_string(a), to_string(b), to_string(to));
+    for (const DType dtype : {float64, float32, float16, bfloat16, int64, int32})
+      for (const Tensor& x : layouts(a, dtype))
+        for (const Tensor& y : layouts(b, dtype)) {
+          CAPTURE(x.describe(), y.describe());
+          const Tensor sum = ops::matmul_sum_to(x, y, to);
+          CHECK(sum.dtype() == dtype);
+          CHECK(sum.shape() == to);
+          CHECK(relative_error(sum, plain_sum(x, y, to)) <= 2 * tolerance(dtype));
+        }
+  };
+  check({3, 2, 4}, {3, 4, 5}, {2, 5});
+  check({3, 2, 4}, {3, 4, 5}, {1, 2, 5});
+  check({3, 2, 4}, {3, 4, 5}, {3, 2, 5});
+  check({6, 2, 2, 4}, {6, 2, 4, 3}, {2, 2, 3});
+  check({2, 6, 2, 4}, {2, 6, 4, 3}, {2, 1, 2, 3});
+  check({2, 3, 2, 2, 4}, {2, 3, 2, 4, 3}, {3, 1, 2, 3});
+  check({2, 3, 2, 4}, {2, 3, 4, 3}, {2, 3});
+  check({4, 3, 1}, {4, 1, 5}, {3, 5});  // columns and rows of one element
+  check({4, 1, 1}, {4, 1, 1}, {1, 1});
+  check({5, 1, 3}, {5, 3, 1}, {1, 1});
+  check({3, 2, 4}, {4, 5}, {2, 5});  // what one operand alone has
+  check({1, 2, 4}, {3, 4, 5}, {2, 5});
+  check({2, 1, 2, 4}, {3, 4, 5}, {2, 1, 2, 5});
+}
+
+TEST_CASE("matmul_sum_to of batches whose matrices lie unevenly", "[matmul]") {
+  for (const DType dtype : {float32, int64}) {
+    const Tensor a = ops::permute(random({3, 2, 4, 3, 5}, dtype), {1, 0, 2, 3, 4});
+    const Tensor b = ops::narrow(random({2, 3, 6, 5, 4}, dtype), 2, 1, 4);
+    for (const Shape& to : {Shape{3, 4}, Shape{4, 3, 4}, Shape{3, 1, 3, 4}, Shape{2, 3, 1, 3, 4}})
+      CHECK(relative_error(ops::matmul_sum_to(a, b, to), plain_sum(a, b, to)) <= 2 * tolerance(dtype));
+  }
+}
+
+TEST_CASE("matmul_sum_to of nothing is zero", "[matmul]") {
+  CHECK(ops::matmul_sum_to(zeros({0, 2, 3}), zeros({0, 3, 2}), {2, 2}).to_vector() == std::vector<float>(4));
+  CHECK(ops::matmul_sum_to(zeros({4, 2, 0}), zeros({4, 0, 2}), {2, 2}).to_vector() == std::vector<float>(4));
+  CHECK(ops::matmul_sum_to(zeros({4, 0, 3}), zeros({4, 3, 2}), {0, 2}).shape() == Shape{0, 2});
+  CHECK_THROWS_WITH(ops::matmul_sum_to(ones({3, 2, 2}), ones({2, 2}), {2, 2, 2}),
+                    Contains("matmul_sum_to: shapes [2, 2, 2] and [3, 2, 2] do not broadcast"));
+  CHECK_THROWS_WITH(ops::matmul_sum_to(ones({2, 2}), ones({2, 2}), {3, 2, 2}),
+                    "matmul_sum_to: [2, 2] cannot come from [3, 2, 2] by broadcasting");
+  CHECK_THROWS_WITH(ops::matmul_sum_to(ones({2}), ones({2, 2}), {2, 2}), Contains("got [2] and [2, 2]"));
+}
+
+TEST_CASE("matmul_sum_to gives the same bits for any number of threads", "[matmul]") {
+  const int threads = num_threads();
+  // Many small terms, few large ones, a large and a small result, several sums.
+  const std::vector<std::pair<Shape, Shape>> factors = {{{700, 33, 16}, {700, 16, 50}},
+                                                        {{3, 20, 9000}, {3, 9000, 30}},
+                                                        {{40, 300, 20}, {40, 20, 200}},
+                                                        {{90, 9, 30, 20}, {90, 9, 20, 30}},
+                                                        {{9, 90, 30, 20}, {9, 90, 20, 30}}};
+  for (const auto& [left, right] : factors) {
+    const Tensor a = random(left, float32);
+    const Tensor b = random(right, float32);
+    Shape to(a.shape().begin() + 1, a.shape().end() - 1);
+    to.push_back(b.size(-1));
+    CAPTURE(to_string(left));
+    std::vector<std::vector<float>> results;
+    for (const int number : {1, 2, 3, 7}) {
+      set_num_threads(number);
+      results.push_back(ops::matmul_sum_to(a, b, to).to_vector());
+    }
+    set_num_threads(threads);
+    for (const auto& result : results) CHECK((result == results[0]));
+    CHECK(relative_error(ops::matmul_sum_to(a, b, to), plain_sum(a, b, to)) <= 3e-6);
+  }
 }
 
 TEST_CASE("matmul takes vectors as rows and columns", "[matmul]") {

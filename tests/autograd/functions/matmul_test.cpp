@@ -2,10 +2,12 @@
 
 #include <functional>
 
+#include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
+#include "pleat/core/allocator.h"
 #include "pleat/core/create.h"
 #include "pleat/core/precision.h"
 #include "pleat/core/random.h"
@@ -41,8 +43,35 @@ TEST_CASE("matmul is differentiable for vectors, matrices and batches", "[matmul
   check({2, 3}, {2, 3, 2});
   check({2, 1, 2, 3}, {2, 3, 1});
   check({1, 2, 3}, {2, 3, 2});
+  check({2, 3}, {2, 2, 3, 2});
+  check({2, 2, 2, 3}, {3, 2});
+  check({2, 1, 2, 3}, {1, 3, 3, 2});
+  check({3, 1, 2, 2}, {3, 2, 2, 1});
+  check({2, 2, 2, 3}, {3});
+  check({2, 1, 2, 3}, {1, 2, 1, 3, 2});
   check_derivatives(f, {transpose(random64({3, 2}), 0, 1), slice(random64({3, 4}), 1, 0, 4, 2)});
   check_derivatives(f, {permute(random64({3, 2, 2}), {2, 1, 0}), transpose(random64({2, 3}), 0, 1)});
+}
+
+TEST_CASE("the gradient of a matrix that a batch shares takes no memory for each of its products",
+          "[matmul]") {
+  const int64_t n = 512, rows = 96, depth = 96, columns = 4;
+  const auto peak_of = [&](const Tensor& a, const Tensor& b, const Tensor& shared) {
+    const Tensor y = matmul(a, b);
+    const Tensor dy = randn(y.shape());
+    const int64_t before = allocator_statistics().allocated;
+    reset_peak_statistics();
+    const Tensor gradient = grad({y}, {shared}, {dy})[0];
+    CHECK(gradient.shape() == shared.shape());
+    return allocator_statistics().peak - before;
+  };
+  const int64_t each_product = n * rows * depth * 4;
+  const Tensor w = randn({rows, depth}).set_requires_grad();
+  CHECK(peak_of(w, randn({n, depth, columns}), w) < each_product / 4);
+  CHECK(peak_of(randn({n, columns, rows}), w, w) < each_product / 4);
+  CHECK(peak_of(transpose(randn({n, rows, columns}), 1, 2), w, w) < each_product / 4);
+  const Tensor heads = randn({2, rows, depth}).set_requires_grad();
+  CHECK(peak_of(heads, randn({n, 2, depth, columns}), heads) < each_product / 4);
 }
 
 TEST_CASE("gradients of empty products", "[matmul]") {
@@ -51,6 +80,9 @@ TEST_CASE("gradients of empty products", "[matmul]") {
   sum(matmul(a, b)).backward();
   CHECK(a.grad().shape() == Shape{0, 3});
   CHECK(b.grad().to_vector() == std::vector<float>(6));
+  const Tensor shared = ones({2, 3}).set_requires_grad();
+  sum(matmul(shared, zeros({0, 3, 4}))).backward();
+  CHECK(shared.grad().to_vector() == std::vector<float>(6));
 }
 
 TEST_CASE("addmm is differentiable", "[matmul]") {
