@@ -2,10 +2,11 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <new>
-#include <vector>
+#include <utility>
 
 #include <unistd.h>
 
@@ -37,7 +38,9 @@ int64_t default_limit() {
 }
 
 /// Keeps freed blocks by size. Fresh pages have to be zeroed by the kernel at their first touch, which costs
-/// more than the arithmetic of a small convolution; a block from here has its pages already.
+/// more than the arithmetic of a small convolution; a block from here has its pages already. Where the limit
+/// is reached, the blocks that were given back longest ago make room, so that the sizes in use are what is
+/// kept.
 class CpuAllocator final : public DeviceAllocator {
  public:
   std::shared_ptr<std::byte> allocate(int64_t size) override {
@@ -50,23 +53,30 @@ class CpuAllocator final : public DeviceAllocator {
   }
 
   void release() override {
-    std::map<int64_t, std::vector<std::byte*>> blocks;
+    std::map<int64_t, std::deque<Cached>> blocks;
     {
       const std::lock_guard lock(mutex_);
       blocks.swap(free_);
       statistics_.cached = 0;
     }
     for (auto& [size, list] : blocks)
-      for (std::byte* block : list) std::free(block);
+      for (const Cached& cached : list) std::free(cached.block);
   }
 
   void set_limit(int64_t bytes) override {
     {
       const std::lock_guard lock(mutex_);
       limit_ = bytes;
-      if (statistics_.cached <= limit_) return;
     }
-    release();
+    for (;;) {
+      std::byte* oldest = nullptr;
+      {
+        const std::lock_guard lock(mutex_);
+        if (statistics_.cached <= limit_) return;
+        oldest = take_oldest();
+      }
+      std::free(oldest);
+    }
   }
 
   AllocatorStatistics statistics() override {
@@ -83,6 +93,11 @@ class CpuAllocator final : public DeviceAllocator {
   }
 
  private:
+  struct Cached {
+    std::byte* block;
+    uint64_t returned;  ///< the number of its return
+  };
+
   std::byte* take(int64_t size) {
     const int64_t bytes = rounded(size);
     std::byte* block = block_of(bytes);
@@ -97,19 +112,45 @@ class CpuAllocator final : public DeviceAllocator {
     const int64_t bytes = rounded(size);
     // Before anyone else can have it.
     detail::forbid_access(block, static_cast<std::size_t>(bytes));
-    {
-      const std::lock_guard lock(mutex_);
-      statistics_.allocated -= bytes;
-      if (statistics_.cached + bytes <= limit_) {
-        try {
-          free_[bytes].push_back(block);
-          statistics_.cached += bytes;
-          return;
-        } catch (const std::bad_alloc&) {  // no room to remember it: let it go
-        }
+    std::byte* unwanted = nullptr;
+    int64_t in_use = bytes;
+    do {
+      {
+        const std::lock_guard lock(mutex_);
+        statistics_.allocated -= std::exchange(in_use, 0);
+        if (bytes > limit_)
+          unwanted = block;
+        else if (statistics_.cached + bytes > limit_)
+          unwanted = take_oldest();
+        else
+          unwanted = keep(block, bytes) ? nullptr : block;
       }
+      std::free(unwanted);  // not while others wait: the system takes its time over large blocks
+    } while (unwanted != nullptr && unwanted != block);
+  }
+
+  bool keep(std::byte* block, int64_t bytes) {
+    try {
+      free_[bytes].push_back({block, ++returns_});
+    } catch (const std::bad_alloc&) {  // no room to remember it
+      return false;
     }
-    std::free(block);
+    statistics_.cached += bytes;
+    return true;
+  }
+
+  /// The cached block that was given back longest ago; there must be one. Of each size that is the first; and
+  /// sizes are few, eight for each power of two.
+  std::byte* take_oldest() {
+    auto oldest = free_.end();
+    for (auto size = free_.begin(); size != free_.end(); ++size)
+      if (!size->second.empty() &&
+          (oldest == free_.end() || size->second.front().returned < oldest->second.front().returned))
+        oldest = size;
+    std::byte* const block = oldest->second.front().block;
+    oldest->second.pop_front();
+    statistics_.cached -= oldest->first;
+    return block;
   }
 
   /// A block of `bytes`, from the cache or the system.
@@ -119,7 +160,7 @@ class CpuAllocator final : public DeviceAllocator {
       ++statistics_.requests;
       const auto found = free_.find(bytes);
       if (found != free_.end() && !found->second.empty()) {
-        std::byte* block = found->second.back();
+        std::byte* block = found->second.back().block;  // the one whose pages are warmest
         found->second.pop_back();
         ++statistics_.hits;
         statistics_.cached -= bytes;
@@ -151,7 +192,8 @@ class CpuAllocator final : public DeviceAllocator {
   }
 
   std::mutex mutex_;
-  std::map<int64_t, std::vector<std::byte*>> free_;
+  std::map<int64_t, std::deque<Cached>> free_;  // by size, in the order of their return
+  uint64_t returns_ = 0;
   AllocatorStatistics statistics_;
   int64_t limit_ = default_limit();
 };

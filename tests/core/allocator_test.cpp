@@ -1,7 +1,9 @@
 #include "pleat/core/allocator.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -56,6 +58,52 @@ TEST_CASE("the cache is bounded and can be emptied", "[core]") {
   CHECK_THROWS_AS(set_cache_limit(-1), ValueError);
 }
 
+TEST_CASE("sizes that nobody asks for any more make room in the cache for those in use", "[core]") {
+  empty_cache();
+  const CacheLimit limit(16 << 20);
+  {
+    std::vector<std::shared_ptr<std::byte>> once;
+    for (int i = 0; i < 16; ++i) once.push_back(allocate(1 << 20));
+  }
+  CHECK(allocator_statistics().cached == 16 << 20);
+  const int64_t hits = allocator_statistics().hits;
+  for (int step = 0; step < 5; ++step) {
+    const auto large = allocate(8 << 20);
+    const auto small = allocate(1 << 18);
+  }
+  CHECK(allocator_statistics().hits == hits + 8);  // all but the first step's
+  CHECK(allocator_statistics().cached <= 16 << 20);
+  CHECK(allocator_statistics().cached == (8 << 20) + (1 << 18) + (7 << 20));  // no more went than had to
+}
+
+TEST_CASE("the cache lets go of what was given back longest ago", "[core]") {
+  empty_cache();
+  const CacheLimit limit(6 << 20);
+  const auto is_hit = [](int64_t size) {
+    const int64_t hits = allocator_statistics().hits;
+    (void)allocate(size);
+    return allocator_statistics().hits > hits;
+  };
+  CHECK_FALSE(is_hit(1 << 20));
+  CHECK_FALSE(is_hit(2 << 20));
+  CHECK_FALSE(is_hit(3 << 20));
+  CHECK(is_hit(1 << 20));
+  CHECK_FALSE(is_hit(1 << 19));  // in the place of the 2 MiB
+  CHECK(is_hit(1 << 20));
+  CHECK(is_hit(3 << 20));
+  CHECK_FALSE(is_hit(2 << 20));  // in the place of the half MiB
+  CHECK(is_hit(3 << 20));
+  CHECK(is_hit(1 << 20));
+  CHECK_FALSE(is_hit(7 << 20));  // more than the cache may hold: it moves nothing out
+  CHECK(is_hit(2 << 20));
+  CHECK(allocator_statistics().cached == 6 << 20);
+
+  set_cache_limit(4 << 20);  // without the 3 MiB
+  CHECK(allocator_statistics().cached == 3 << 20);
+  CHECK(is_hit(1 << 20));
+  CHECK(is_hit(2 << 20));
+}
+
 TEST_CASE("the peak is remembered until it is reset", "[core]") {
   reset_peak_statistics();
   const int64_t base = allocator_statistics().allocated;
@@ -94,6 +142,29 @@ TEST_CASE("threads allocate and free side by side", "[core]") {
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(allocator_statistics().allocated == before);
+}
+
+TEST_CASE("threads that share a cache too small for them keep to its limit", "[core]") {
+  empty_cache();
+  const CacheLimit limit(1 << 20);
+  const int64_t before = allocator_statistics().allocated;
+  std::atomic<bool> within{true};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([t, &within] {
+      for (int i = 1; i < 500; ++i) {
+        const auto block = allocate(4096 * ((i * 37 + t) % 100 + 1));
+        block.get()[0] = std::byte{1};
+        const AllocatorStatistics now = allocator_statistics();
+        if (now.cached < 0 || now.cached > 1 << 20 || now.reserved != now.allocated + now.cached)
+          within = false;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(within);
+  CHECK(allocator_statistics().allocated == before);
+  empty_cache();
+  CHECK(allocator_statistics().cached == 0);
 }
 
 #if PLEAT_ADDRESS_SANITIZER
