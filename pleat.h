@@ -85,6 +85,7 @@
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/pool.h"
+#include "pleat/nn/record_forward.h"
 #include "pleat/nn/state_dict.h"
 #include "pleat/nn/summary.h"
 #include "pleat/nn/upsample.h"

@@ -175,9 +175,8 @@ class RecordBackward : public detail::Range {
 /// A module's forward.
 class RecordModule : public detail::Range {
  public:
-  RecordModule(const std::string& type, const std::string& path, const Tensor& input) {
-    const Tensor* const list = &input;
-    begin({.kind = RangeKind::module, .name = type, .inputs = {&list, 1}, .module_path = path});
+  RecordModule(const std::string& type, const std::string& path, std::span<const Tensor* const> inputs) {
+    begin({.kind = RangeKind::module, .name = type, .inputs = inputs, .module_path = path});
   }
 };
 

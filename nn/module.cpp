@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <ostream>
 #include <set>
 #include <typeinfo>
@@ -13,7 +12,7 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
-#include "pleat/core/record_function.h"
+#include "pleat/nn/record_forward.h"
 
 namespace pleat::nn {
 namespace {
@@ -71,47 +70,6 @@ std::vector<Members::Item> items_of(const Module& module) {
   }
   return members.items();
 }
-
-/// Announces a call to a profiler by the path of the module inside the outermost one that is running.
-class RecordedCall {
- public:
-  RecordedCall(Module& module, const Tensor& input) {
-    if (names == nullptr) {
-      names = &own_names_;
-      learn_names(module);
-    }
-    const auto known = names->find(&module);
-    if (known != names->end())
-      range_.emplace(known->second.type, known->second.path, input);
-    else
-      range_.emplace(module.type_name(), std::string(), input);
-  }
-  ~RecordedCall() {
-    if (names == &own_names_) names = nullptr;
-  }
-  RecordedCall(const RecordedCall&) = delete;
-  RecordedCall& operator=(const RecordedCall&) = delete;
-
- private:
-  struct Name {
-    std::string type, path;
-  };
-
-  void learn_names(Module& outermost) {
-    try {
-      for (const auto& [path, module] : outermost.named_modules())
-        own_names_.emplace(module, Name{module->type_name(), path});
-    } catch (const ValueError&) {
-      // Members with bad names. Whether a call works must not depend on who watches it.
-    }
-  }
-
-  static thread_local const std::unordered_map<const Module*, Name>* names;
-  std::unordered_map<const Module*, Name> own_names_;  ///< of the outermost call
-  std::optional<RecordModule> range_;
-};
-
-thread_local const std::unordered_map<const Module*, RecordedCall::Name>* RecordedCall::names = nullptr;
 
 /// Calls `tensor(path, tensor, is_buffer)` and `module(path, module)` for all that is inside, in the order
 /// listed.
@@ -191,9 +149,7 @@ std::string Module::type_name() const {
 }
 
 Tensor Module::operator()(const Tensor& x) {
-  std::optional<RecordedCall> recorded;
-  if (is_recording()) [[unlikely]]
-    recorded.emplace(*this, x);
+  const RecordForward range(*this, x);
   if (observers.empty()) return forward(x);
   ObservedCall call(*this, x);
   call.output = forward(x);

@@ -76,7 +76,7 @@ class Module {
   virtual ~Module() = default;
 
   /// The function. A module of several inputs declares its own forward beside this one, which then throws
-  /// Error.
+  /// Error (nn/record_forward.h shows how).
   virtual Tensor forward(const Tensor& x);
   /// Lists parameters, buffers and children.
   virtual void members(Members& m);

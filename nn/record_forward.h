@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <memory>
+#include <span>
+
+#include "pleat/core/tensor.h"
+
+namespace pleat::nn {
+
+class Module;
+
+/// A module's forward, as a profiler shows it: by its class, its path in the outermost module that is
+/// running, and the tensors it is given. Module::operator() has one; a forward of several inputs or of other
+/// types, which is called by its name, begins with its own:
+///
+///   struct Attention : nn::Module {
+///     using Module::forward;
+///     Tensor forward(const Tensor& query, const Tensor& key) {
+///       const nn::RecordForward range(*this, query, key);
+///       ...
+class RecordForward {
+ public:
+  template <std::same_as<Tensor>... Tensors>
+  explicit RecordForward(const Module& module, const Tensors&... inputs)
+      : RecordForward(module, std::array<const Tensor*, sizeof...(Tensors)>{&inputs...}) {}
+  ~RecordForward();
+  RecordForward(const RecordForward&) = delete;
+  RecordForward& operator=(const RecordForward&) = delete;
+
+ private:
+  class Call;
+
+  RecordForward(const Module& module, std::span<const Tensor* const> inputs);
+
+  std::unique_ptr<Call> call_;
+};
+
+}  // namespace pleat::nn
