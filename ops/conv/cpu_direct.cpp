@@ -141,6 +141,7 @@ class DirectConv : public ConvImplementation {
   ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
+    if (p.batch == 0) return 0;
     if (pass == ConvPass::backward_weight) return direct_weight_workspace(p);
     const int64_t element = size_of(compute_dtype(p.dtype));
     const int64_t weights = ceil_div(p.out_channels, 16) * 16 * p.depth() * element;

@@ -11,6 +11,7 @@
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
+#include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/conv/reduce.h"
@@ -397,6 +398,15 @@ TEST_CASE("implementations for a grid use the memory that they announce", "[conv
             CHECK(used >= announced);
             CHECK(used <= announced + announced / 4 + 3 * 64);  // sizes of blocks are rounded up
           }
+}
+
+TEST_CASE("an empty batch may be asked for its workspace", "[conv]") {
+  const ops::ConvProblem p = problem_of({{0, 4, 9, 9}, {4, 4, 3, 3}, {}});
+  for (const ops::ConvImplementation* one : ops::all_conv_implementations())
+    for (const auto pass :
+         {ops::ConvPass::forward, ops::ConvPass::backward_input, ops::ConvPass::backward_weight})
+      if (one->runs_on(p.device) && one->unsupported(p, pass).empty())
+        CHECK(one->workspace_bytes(ops::solved_problem(p, *one), pass) >= 0);
 }
 
 TEST_CASE("half types are computed in float32 and rounded once", "[conv]") {
