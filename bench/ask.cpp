@@ -56,10 +56,8 @@ class Ask : public Subcommand {
     for (const Device device : devices(common, report)) answer(question, device, common, report);
   }
 
-  std::string plot(const std::vector<Record>& records) const override {
-    if (plot_.empty()) return Subcommand::plot(records);
-    return plot_;
-  }
+  bool has_plot() const override { return !question_.empty(); }
+  std::string plot(const std::vector<Record>&) const override { return plot_; }
 
  private:
   const Question& find() const {

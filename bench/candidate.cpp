@@ -8,7 +8,8 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/ceilings.h"
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
+#include "pleat/bench/relative_error.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
 #include "pleat/core/random.h"
@@ -120,27 +121,6 @@ void add_precision_option(CLI::App& app, OperandOptions& options) {
 
 void add_check_option(CLI::App& app, OperandOptions& options) {
   app.add_flag("--check", options.check, "the error against float64, beside the time");
-}
-
-Shape parse_sizes(const std::string& option, const std::string& text) {
-  const auto wrong = [&] {
-    fail<UsageError>("{}: must be sizes of at least 1, as in 128,64,32,32, got \"{}\"", option, text);
-  };
-  std::vector<int64_t> sizes;
-  std::string digits;
-  for (const char c : text + ",") {
-    if (c >= '0' && c <= '9') {
-      digits += c;
-    } else if (c == ',' || c == 'x') {
-      // Sizes that no memory holds are told apart from typing errors later, by whoever multiplies them.
-      if (digits.empty() || digits.size() > 12 || std::stoll(digits) < 1) wrong();
-      sizes.push_back(std::stoll(digits));
-      digits.clear();
-    } else {
-      wrong();
-    }
-  }
-  return Shape(sizes);
 }
 
 Tensor operand(const Shape& shape, DType dtype, Device device, const std::string& format, uint64_t seed) {

@@ -33,9 +33,6 @@ void add_format_option(CLI::App& app, OperandOptions& options);
 void add_precision_option(CLI::App& app, OperandOptions& options);
 void add_check_option(CLI::App& app, OperandOptions& options);
 
-/// "128,64,32,32" or "128x64x32x32": sizes of at least 1. Throws UsageError, naming `option`.
-Shape parse_sizes(const std::string& option, const std::string& text);
-
 /// Standard normal numbers in a memory format; the same for the same seed on every device.
 Tensor operand(const Shape& shape, DType dtype, Device device, const std::string& format = "contiguous",
                uint64_t seed = 1);

@@ -186,4 +186,16 @@ const Ceilings& ceilings(Device device) {
   return known.emplace(key, device.is_cpu() ? measure_cpu() : measure_cuda(device)).first->second;
 }
 
+std::string ceilings_text(const Ceilings& ceilings) {
+  std::string line = "measured ceilings: ";
+  const auto add = [&](const std::vector<Ceiling>& list, const char* unit) {
+    for (const Ceiling& one : list)
+      line += fmt::format("{}{} {} {}", line.back() == ' ' ? "" : ", ", one.name,
+                          benchmark::format_significant(one.value, 3), unit);
+  };
+  add(ceilings.peaks, "GFLOP/s");
+  add(ceilings.bandwidths, "GB/s");
+  return line;
+}
+
 }  // namespace pleat::bench

@@ -293,7 +293,9 @@ def read_shapes(path, batch=math.inf):
                 conv = Conv(row["name"], [min(n, batch), channels, *sizes("i")],
                             [filters, channels // groups, *sizes("k")], sizes("s"), sizes("p"), sizes("d"), groups)
                 wanted = sizes("o")
-            except (KeyError, TypeError, ValueError) as error:
+            except KeyError as error:
+                raise ValueError(f"{path}: the column {error} is missing") from error
+            except (TypeError, ValueError) as error:
                 raise ValueError(f"{path}:{number}: not a convolution: {error!r}") from error
             # Where the padding of the two sides differs, the low one for both gives the same output.
             if conv.output() != wanted:
@@ -521,9 +523,17 @@ def at_least(lowest, number):
     return parse
 
 
+def writable(path):
+    """A type for argparse. What the file holds stays as it is until there is something to write."""
+    if os.path.isdir(path) or not os.access(path if os.path.exists(path) else os.path.dirname(path) or ".", os.W_OK):
+        raise argparse.ArgumentTypeError(f"cannot write {path}")
+    return path
+
+
 def options():
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(usage="%(prog)s [OPTIONS], see --help", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=several(SECTIONS), default=list(SECTIONS), help="sections, separated by commas")
     parser.add_argument("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
     parser.add_argument("--models", type=several(list(MODELS)), default=["small", "resnet20"],
@@ -543,8 +553,7 @@ def options():
                         help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
     parser.add_argument("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
                         help="after these no further problem is begun")
-    parser.add_argument("--json", metavar="FILE", type=argparse.FileType("w"),
-                        help="writes conditions, results and summary")
+    parser.add_argument("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
     parser.add_argument("--program", default=os.path.join(here, "build", "release", "bench", "turns"),
                         help="Pleat's side, built from bench/turns.cpp (build/release/bench/turns)")
     args = parser.parse_args()
@@ -552,11 +561,12 @@ def options():
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
         # Threads that wait for others spin, and would be counted.
         parser.error("--clock processor: needs --device cpu and --threads 1")
-    if not os.access(args.program, os.X_OK):
+    if not os.path.isfile(args.program) or not os.access(args.program, os.X_OK):
         parser.error(f"--program: there is no program {args.program}: build it (target turns)")
     if args.shapes:
         try:
-            read_shapes(args.shapes)
+            if not read_shapes(args.shapes):
+                parser.error(f"--shapes: {args.shapes} has no rows")
         except (OSError, ValueError) as error:
             parser.error(f"--shapes: {error}")
     return args
@@ -595,8 +605,9 @@ def main():
     print(f"\n{len(results) - failed} compared, {failed} failed, {left} not begun for lack of time; "
           f"load after {where['load_after']:.1f}")
     if args.json:
-        with args.json as file:
-            json.dump({"conditions": where, "results": results, "summary": summary, "not_begun": left}, file, indent=1)
+        text = json.dumps({"conditions": where, "results": results, "summary": summary, "not_begun": left}, indent=1)
+        with open(args.json, "w") as file:
+            file.write(text)
     return 1 if failed else 0
 
 

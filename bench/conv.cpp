@@ -9,11 +9,14 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "pleat/bench/candidate.h"
 #include "pleat/bench/ceilings.h"
 #include "pleat/bench/conv_plot.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
 #include "pleat/bench/plot/plot.h"
+#include "pleat/bench/relative_error.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/conv/tune_race.h"
@@ -73,7 +76,8 @@ class Conv : public Subcommand {
         ->allow_extra_args(false);
     app.add_option("--shapes", file_,
                    "problems from a CSV file, one a row: n, g, ic, oc, id, ih, iw, kd ...");
-    app.add_option("--match", match_, "of the file only problems whose name contains this");
+    app.add_option("--match", match_, "of the file only problems whose name contains this")
+        ->needs("--shapes");
     app.add_option("--batch", batches_, "instead of the batch sizes in the shapes")
         ->delimiter(',')
         ->check(CLI::Range(1, 1 << 24));
@@ -85,18 +89,13 @@ class Conv : public Subcommand {
            "all (the reference only where there is no other), names, or names with a plan (name:plan)")
         ->delimiter(',')
         ->capture_default_str();
-    app.add_option("--dtype", dtypes_, "float32, float64, float16, bfloat16")
-        ->delimiter(',')
-        ->capture_default_str();
-    app.add_option("--precision", precision_, "of float32 on CUDA: highest, high (TF32) or medium")
-        ->capture_default_str();
-    app.add_option("--format", formats_, "of all operands: contiguous, channels_last")
-        ->delimiter(',')
-        ->capture_default_str();
+    add_dtype_option(app, operands_);
+    add_precision_option(app, operands_);
+    add_format_option(app, operands_);
     app.add_flag("--bias", bias_, "add a bias in the forward pass");
     app.add_flag("--tune", tune_,
                  "time the plans of each implementation that has some, and take the fastest");
-    app.add_flag("--check", check_, "the error of each result against float64");
+    add_check_option(app, operands_);
     app.add_option("--roofline", roofline_,
                    "draw the results under the machine's ceilings into this SVG file");
   }
@@ -106,11 +105,12 @@ class Conv : public Subcommand {
     const std::vector<ConvPass> passes = parse_passes(passes_);
     check_implementations(device);
     std::vector<DType> dtypes;
-    for (const std::string& dtype : dtypes_) dtypes.push_back(parse_dtype(dtype));
+    for (const std::string& dtype : operands_.dtypes) dtypes.push_back(parse_dtype(dtype));
     std::vector<MemoryFormat> formats;
-    for (const std::string& format : formats_) formats.push_back(parse_format(format));
-    const Precision precision = parse_precision(precision_);
+    for (const std::string& format : operands_.formats) formats.push_back(parse_format(format));
+    const Precision precision = operands_.chosen_precision();
     const std::vector<NamedProblem> problems = chosen_problems(common.quick);
+    if (!roofline_.empty()) check_writable("--roofline", roofline_);
 
     ceilings_ = &ceilings(device);
     report.say(ceilings_text(*ceilings_));
@@ -136,6 +136,7 @@ class Conv : public Subcommand {
     if (!roofline_.empty()) plot::write(roofline_, roofline_plot(report.records(), *ceilings_));
   }
 
+  bool has_plot() const override { return true; }
   std::string plot(const std::vector<Record>& records) const override { return time_plot(records); }
 
  private:
@@ -161,15 +162,7 @@ class Conv : public Subcommand {
 
   std::vector<NamedProblem> chosen_problems(bool quick) const {
     std::vector<NamedProblem> problems;
-    for (const std::string& shape : shapes_) {
-      try {
-        problems.push_back({"", parse_conv_shape(shape)});
-      } catch (const UsageError&) {
-        throw;
-      } catch (const Error& error) {
-        fail<UsageError>("shape \"{}\": {}", shape, error.what());
-      }
-    }
+    for (const std::string& shape : shapes_) problems.push_back({"", parse_conv_shape(shape)});
     if (!file_.empty()) {
       const std::vector<NamedProblem> rows = read_conv_shapes(file_);
       std::copy_if(rows.begin(), rows.end(), std::back_inserter(problems),
@@ -206,7 +199,7 @@ class Conv : public Subcommand {
     record.set_label("dtype", std::string(pleat::name(problem.dtype)));
     if (problem.precision != Precision::highest)
       record.set_label("precision", text_of_precision(problem.precision));
-    record.set_label("format", text_of_format(problem.format));
+    record.set_label("format", pleat::name(problem.format));
     if (problem.bias) record.set_label("bias", "bias");
     if (tune_) record.set_label("tuned", "yes");
     if (cold) record.set_label("cache", "cold");
@@ -234,7 +227,7 @@ class Conv : public Subcommand {
     const std::vector<std::size_t> ran = time(*work, entrants, records, common);
     Tensor exact;
     for (const std::size_t i : ran) add_numbers(records[i], *work, entrants[i].wish);
-    if (check_ && !ran.empty()) {
+    if (operands_.check && !ran.empty()) {
       try {
         exact = work->exact();
         for (const std::size_t i : ran)
@@ -331,12 +324,9 @@ class Conv : public Subcommand {
   std::vector<int64_t> batches_;
   std::vector<std::string> passes_{"all"};
   std::vector<std::string> implementations_{"all"};
-  std::vector<std::string> dtypes_{"float32"};
-  std::vector<std::string> formats_{"channels_last"};
-  std::string precision_ = "highest";
+  OperandOptions operands_{.formats = {"channels_last"}};
   bool bias_ = false;
   bool tune_ = false;
-  bool check_ = false;
   std::string roofline_;
   const Ceilings* ceilings_ = nullptr;
 };

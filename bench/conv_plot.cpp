@@ -1,94 +1,46 @@
 #include "pleat/bench/conv_plot.h"
 
-#include <algorithm>
-#include <limits>
-#include <map>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "pleat/bench/conv_shape.h"
+#include "pleat/bench/pictures.h"
 #include "pleat/bench/plot/plot.h"
 #include "pleat/bench/usage_error.h"
 #include "pleat/core/format.h"
-#include "pleat/profile/measurement.h"
 
 namespace pleat::bench {
 namespace {
 
-template <class T>
-std::size_t place_of(std::vector<T>& list, const T& value) {
-  const auto found = std::find(list.begin(), list.end(), value);
-  if (found != list.end()) return static_cast<std::size_t>(found - list.begin());
-  list.push_back(value);
-  return list.size() - 1;
-}
+/// What tells lines and bars of one problem and pass apart, or is said once above all of them.
+const std::vector<std::string> kinds = {"implementation", "dtype", "precision", "format",
+                                        "bias",           "tuned", "cache"};
 
-int64_t batch_of(const Record& record) { return parse_conv_shape(record.label("problem")).batch; }
-
-std::string without_batch(const Record& record) {
-  ops::ConvProblem problem = parse_conv_shape(record.label("problem"));
+std::string without_batch(ops::ConvProblem problem) {
   problem.batch = 1;
   return problem.describe().substr(3);  // "n1 "
 }
 
-/// What all records have in common, for the line below the title.
-std::string subtitle(const Record& record) {
-  std::string text = record.label("dtype");
-  for (const char* label : {"precision", "format", "cache", "device"})
-    if (!record.label(label).empty()) text += ", " + record.label(label);
-  return text + (record.time.has_value() ? fmt::format(", {} threads", record.time->threads) : "");
-}
-
-std::string batch_plot(const std::vector<Record>& records) {
-  plot::LineChart chart{.title = "Convolution: time against batch size",
-                        .subtitle = fmt::format("{}; {}", without_batch(records[0]), subtitle(records[0])),
-                        .x_axis = "batch size",
-                        .y_axis = "time [ms]"};
-  std::vector<std::string> names;
-  for (const Record& record : records) {
-    const std::size_t place = place_of(names, record.label("pass") + ", " + record.label("implementation"));
-    if (place == chart.series.size()) chart.series.push_back({names.back(), {}});
-    chart.series[place].points.push_back({static_cast<double>(batch_of(record)), 1e3 * record.time->median});
-  }
-  return plot::svg(chart);
-}
-
-std::string bars_plot(const std::vector<Record>& records) {
-  double smallest = std::numeric_limits<double>::infinity();
-  for (const Record& record : records) smallest = std::min(smallest, record.time->median);
-  const benchmark::TimeUnit unit = benchmark::time_unit(smallest);
-  plot::BarChart chart{.title = "Convolution: time of each implementation",
-                       .subtitle = subtitle(records[0]) + "; bars are medians, whiskers quartiles",
-                       .axis = fmt::format("time [{}]", unit.name)};
-  std::vector<std::string> names;
-  for (const Record& record : records) {
-    const std::size_t group = place_of(chart.groups, record.label("problem") + ", " + record.label("pass"));
-    const std::size_t place = place_of(names, record.label("implementation"));
-    if (place == chart.series.size()) chart.series.push_back({names.back(), {}});
-    std::vector<plot::Bar>& bars = chart.series[place].bars;
-    if (bars.size() <= group) bars.resize(group + 1, {.note = "-"});
-    bars[group] = {.value = record.time->median / unit.seconds,
-                   .low = record.time->lower_quartile / unit.seconds,
-                   .high = record.time->upper_quartile / unit.seconds};
-  }
-  return plot::svg(chart);
-}
-
 }  // namespace
 
-std::string time_plot(const std::vector<Record>& all) {
-  std::vector<Record> records;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(records),
-               [](const Record& record) { return record.time.has_value(); });
-  check<UsageError>(!records.empty(), "conv: --plot: nothing could be measured, so there is nothing to draw");
+std::string time_plot(const std::vector<Record>& records) {
   std::set<std::string> problems;
   std::set<int64_t> batches;
-  for (const Record& record : records) {
-    problems.insert(without_batch(record));
-    batches.insert(batch_of(record));
+  std::vector<Record> by_batch = records;
+  for (Record& record : by_batch) {
+    const ops::ConvProblem problem = parse_conv_shape(record.label("problem"));
+    problems.insert(without_batch(problem));
+    batches.insert(problem.batch);
+    record.set_value("batch", static_cast<double>(problem.batch));
   }
-  return problems.size() == 1 && batches.size() > 2 ? batch_plot(records) : bars_plot(records);
+  if (problems.size() > 1 || batches.size() < 3)
+    return time_bars(with_common_labels("Convolution", records, kinds), records, kinds, {"pass"});
+  std::vector<std::string> series{"pass"};
+  series.insert(series.end(), kinds.begin(), kinds.end());
+  return time_lines({.title = with_common_labels("Convolution " + *problems.begin(), records, series),
+                     .x_value = "batch",
+                     .x_axis = "batch size",
+                     .series = series},
+                    by_batch);
 }
 
 std::string roofline_plot(const std::vector<Record>& records, const Ceilings& ceilings) {
@@ -109,18 +61,6 @@ std::string roofline_plot(const std::vector<Record>& records, const Ceilings& ce
   check<UsageError>(!chart.points.empty(),
                     "conv: --roofline: nothing could be measured, so there is nothing to draw");
   return plot::svg(chart);
-}
-
-std::string ceilings_text(const Ceilings& ceilings) {
-  std::string text = "measured ceilings: ";
-  const auto add = [&](const std::vector<Ceiling>& list, const char* unit) {
-    for (const Ceiling& one : list)
-      text += fmt::format("{}{} {} {}", text.back() == ' ' ? "" : ", ", one.name,
-                          benchmark::format_significant(one.value, 3), unit);
-  };
-  add(ceilings.peaks, "GFLOP/s");
-  add(ceilings.bandwidths, "GB/s");
-  return text;
 }
 
 }  // namespace pleat::bench

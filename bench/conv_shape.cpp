@@ -140,6 +140,12 @@ ops::ConvProblem checked_problem(const Shape& input, const Shape& weight, const 
                                 ops::ConvOperand("weight", weight, like), options);
 }
 
+/// What the convolution says. The lines below list its operands, which a shape or row says already.
+std::string first_line(const Error& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
 // --- CSV
 // --------------------------------------------------------------------------------------------------------
 
@@ -228,7 +234,7 @@ NamedProblem problem_of(const CsvRow& row) {
   } catch (const FileError&) {
     throw;
   } catch (const Error& error) {
-    fail<FileError>("{}: {}", row.where(), error.what());
+    fail<FileError>("{}: {}", row.where(), first_line(error));
   }
   if (row.has("ow")) {
     const Numbers wanted = row.spatial("o", dims);
@@ -249,17 +255,24 @@ ops::ConvProblem parse_conv_shape(const std::string& text) {
   const int64_t groups = parts.one("g", 1);
   check<UsageError>(groups >= 1, "shape \"{}\": g must be at least 1, got {}{}", text, groups, example);
   const int64_t channels = parts.one("c");
-  return checked_problem(joined(parts.one("n", 1), channels, sizes),
-                         joined(parts.one("k"), channels / groups, parts.each("r", dims)),
-                         {.stride = parts.each("s", dims, 1),
-                          .padding = Padding(parts.padding(dims)),
-                          .dilation = parts.each("dil", dims, 1),
-                          .groups = groups});
+  try {
+    return checked_problem(joined(parts.one("n", 1), channels, sizes),
+                           joined(parts.one("k"), channels / groups, parts.each("r", dims)),
+                           {.stride = parts.each("s", dims, 1),
+                            .padding = Padding(parts.padding(dims)),
+                            .dilation = parts.each("dil", dims, 1),
+                            .groups = groups});
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    fail<UsageError>("shape \"{}\": {}", text, first_line(error));
+  }
 }
 
 std::vector<NamedProblem> read_conv_shapes(const std::filesystem::path& path) {
   std::ifstream file(path);
-  check<FileError>(file.is_open(), "{}: cannot be read", path.string());
+  // A folder can be opened, but not read.
+  check<FileError>(file.is_open() && (file.peek(), !file.bad()), "{}: cannot be read", path.string());
   std::string line;
   check<FileError>(static_cast<bool>(std::getline(file, line)),
                    "{}: is empty; its first line must name the columns", path.string());
@@ -272,30 +285,6 @@ std::vector<NamedProblem> read_conv_shapes(const std::filesystem::path& path) {
   }
   check<FileError>(!problems.empty(), "{}: has no rows", path.string());
   return problems;
-}
-
-double valid_flops(const ops::ConvProblem& p) {
-  double pairs = 1;
-  for (std::size_t d = 0; d < 3; ++d) {
-    int64_t in_this = 0;
-    for (int64_t tap = 0; tap < p.kernel[d]; ++tap) {
-      // Outputs o with 0 <= o * stride + start < input.
-      const int64_t start = tap * p.dilation[d] - p.padding_low[d];
-      const int64_t first = start >= 0 ? 0 : (-start + p.stride[d] - 1) / p.stride[d];
-      const int64_t end = start >= p.input[d] ? 0 : (p.input[d] - 1 - start) / p.stride[d] + 1;
-      in_this += std::max<int64_t>(0, std::min(end, p.output[d]) - first);
-    }
-    pairs *= static_cast<double>(in_this);
-  }
-  return 2 * static_cast<double>(p.batch) * static_cast<double>(p.out_channels) *
-         static_cast<double>(p.group_in()) * pairs;
-}
-
-double least_bytes(const ops::ConvProblem& p) {
-  const auto elements = static_cast<double>(p.batch * p.in_channels * p.input_pixels()) +
-                        static_cast<double>(p.out_channels * p.depth()) +
-                        static_cast<double>(p.batch * p.out_channels * p.output_pixels());
-  return elements * static_cast<double>(size_of(p.dtype));
 }
 
 }  // namespace pleat::bench

@@ -19,8 +19,8 @@
 
 namespace pleat::bench {
 
-/// Throws UsageError, with an example, for text that is no shape; ShapeError or ValueError, as the
-/// convolution itself, for sizes that do not fit each other. On the CPU, float32, contiguous.
+/// Throws UsageError, with an example, for text that is no shape, and in the convolution's own words for
+/// sizes that do not fit each other. On the CPU, float32, contiguous.
 ops::ConvProblem parse_conv_shape(const std::string& text);
 
 /// A problem with what its source calls it: "resnet_50:res2a_branch2a".
@@ -34,12 +34,5 @@ struct NamedProblem {
 /// (padding at the high side, unless sym is 1: the same as at the low side) and od, oh, ow, which are
 /// checked. Other columns are ignored. Throws FileError, naming the line.
 std::vector<NamedProblem> read_conv_shapes(const std::filesystem::path& path);
-
-/// Products that count: those with elements of the input, not with padding. [FLOP] of one pass, a
-/// multiply-add is two: 2 N K C/g times, for each dimension, the pairs of output and tap that meet the input.
-double valid_flops(const ops::ConvProblem& problem);
-
-/// Bytes that the pass moves at least: input, weight and output once each.
-double least_bytes(const ops::ConvProblem& problem);
 
 }  // namespace pleat::bench

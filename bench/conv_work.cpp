@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
-#include "pleat/bench/usage_error.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -128,62 +125,28 @@ Tensor ConvWork::exact() const {
   return in_double.run(double_implementation());
 }
 
-double relative_error(const Tensor& got, const Tensor& wanted) {
-  check<ShapeError>(got.shape() == wanted.shape(), "relative_error: shapes must be equal, got {} and {}",
-                    got.shape(), wanted.shape());
-  const auto plain = [](const Tensor& t) {
-    return ops::to_format(ops::cast(ops::to_device(t, Device()), float64), MemoryFormat::contiguous);
-  };
-  const Tensor a = plain(got);
-  const Tensor b = plain(wanted);
-  const double* from_a = a.data<double>();
-  const double* from_b = b.data<double>();
-  constexpr int64_t chunk = int64_t{1} << 16;
-  const int64_t n = b.numel();
-  const int64_t chunks = (n + chunk - 1) / chunk;
-  std::vector<double> differences(static_cast<std::size_t>(chunks));
-  std::vector<double> lengths(static_cast<std::size_t>(chunks));
-  parallel_chunks(chunks, [&](int64_t c) {
-    double difference = 0;
-    double length = 0;
-    for (int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) {
-      difference += (from_a[i] - from_b[i]) * (from_a[i] - from_b[i]);
-      length += from_b[i] * from_b[i];
+double valid_flops(const ops::ConvProblem& p) {
+  double pairs = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    int64_t in_this = 0;
+    for (int64_t tap = 0; tap < p.kernel[d]; ++tap) {
+      // Outputs o with 0 <= o * stride + start < input.
+      const int64_t start = tap * p.dilation[d] - p.padding_low[d];
+      const int64_t first = start >= 0 ? 0 : (-start + p.stride[d] - 1) / p.stride[d];
+      const int64_t end = start >= p.input[d] ? 0 : (p.input[d] - 1 - start) / p.stride[d] + 1;
+      in_this += std::max<int64_t>(0, std::min(end, p.output[d]) - first);
     }
-    differences[static_cast<std::size_t>(c)] = difference;
-    lengths[static_cast<std::size_t>(c)] = length;
-  });
-  double difference = 0;
-  double length = 0;
-  for (std::size_t c = 0; c < differences.size(); ++c) difference += differences[c], length += lengths[c];
-  const double error = length > 0 ? std::sqrt(difference / length) : std::sqrt(difference);
-  return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+    pairs *= static_cast<double>(in_this);
+  }
+  return 2 * static_cast<double>(p.batch) * static_cast<double>(p.out_channels) *
+         static_cast<double>(p.group_in()) * pairs;
 }
 
-DType parse_dtype(const std::string& text) {
-  for (const DType dtype : {float32, float64, float16, bfloat16})
-    if (text == name(dtype)) return dtype;
-  fail<UsageError>("--dtype: must be float32, float64, float16 or bfloat16, got \"{}\"", text);
-}
-
-MemoryFormat parse_format(const std::string& text) {
-  for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last})
-    if (text == text_of_format(format)) return format;
-  fail<UsageError>("--format: must be contiguous or channels_last, got \"{}\"", text);
-}
-
-Precision parse_precision(const std::string& text) {
-  for (const Precision precision : {Precision::highest, Precision::high, Precision::medium})
-    if (text == text_of_precision(precision)) return precision;
-  fail<UsageError>("--precision: must be highest, high or medium, got \"{}\"", text);
-}
-
-std::string text_of_format(MemoryFormat format) {
-  return format == MemoryFormat::channels_last ? "channels_last" : "contiguous";
-}
-
-std::string text_of_precision(Precision precision) {
-  return precision == Precision::highest ? "highest" : precision == Precision::high ? "high" : "medium";
+double least_bytes(const ops::ConvProblem& p) {
+  const auto elements = static_cast<double>(p.batch * p.in_channels * p.input_pixels()) +
+                        static_cast<double>(p.out_channels * p.depth()) +
+                        static_cast<double>(p.batch * p.out_channels * p.output_pixels());
+  return elements * static_cast<double>(size_of(p.dtype));
 }
 
 }  // namespace pleat::bench

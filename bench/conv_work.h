@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "pleat/bench/record.h"
 #include "pleat/core/tensor.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/options.h"
@@ -53,17 +52,11 @@ class ConvWork {
   ops::ConvCall call_;
 };
 
-/// |got - wanted| / |wanted| as vectors, in float64. Infinite when a number is not finite. Shapes must be
-/// equal.
-double relative_error(const Tensor& got, const Tensor& wanted);
+/// Products that count: those with elements of the input, not with padding. [FLOP] of one pass, a
+/// multiply-add is two: 2 N K C/g times, for each dimension, the pairs of output and tap that meet the input.
+double valid_flops(const ops::ConvProblem& problem);
 
-/// "float32", "bfloat16" ... as a type; throws UsageError for what is no floating type.
-DType parse_dtype(const std::string& name);
-/// "contiguous", "channels_last".
-MemoryFormat parse_format(const std::string& name);
-/// "highest", "high", "medium".
-Precision parse_precision(const std::string& name);
-std::string text_of_format(MemoryFormat format);
-std::string text_of_precision(Precision precision);
+/// Bytes that the pass moves at least: input, weight and output once each.
+double least_bytes(const ops::ConvProblem& problem);
 
 }  // namespace pleat::bench

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/candidate.h"
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/copy.h"
@@ -100,6 +100,7 @@ class Elementwise : public Subcommand {
     }
   }
 
+  bool has_plot() const override { return true; }
   /// Bars for one or two shapes, lines over the number of elements for more.
   std::string plot(const std::vector<Record>& records) const override {
     if (shapes_.size() > 2)
@@ -112,7 +113,7 @@ class Elementwise : public Subcommand {
     for (Record& record : by_function)
       record.set_label("problem",
                        record.label("function") + (shapes_.size() > 1 ? " " + record.label("problem") : ""));
-    return time_bars(with_common_label("Elementwise functions", records, "problem"), by_function,
+    return time_bars(with_common_labels("Elementwise functions", records, {"problem"}), by_function,
                      {"dtype", "format"});
   }
 

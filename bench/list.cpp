@@ -5,11 +5,12 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/conv_shape.h"
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/norm/implementation.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/candidate.h"
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/format.h"
@@ -50,6 +50,7 @@ class Matmul : public Subcommand {
     }
   }
 
+  bool has_plot() const override { return true; }
   std::string plot(const std::vector<Record>& records) const override {
     return roofline("Matrix products", records, "dtype");
   }

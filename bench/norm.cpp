@@ -9,7 +9,7 @@
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/bench/candidate.h"
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/copy.h"
@@ -88,7 +88,9 @@ class NormCommand : public Subcommand {
                    "reference")
         ->delimiter(',')
         ->capture_default_str();
-    app.add_option("--groups", groups_, "of group norm")->check(CLI::PositiveNumber)->capture_default_str();
+    app.add_option("--groups", groups_, "of group norm")
+        ->check(CLI::Range(1, 1 << 24))
+        ->capture_default_str();
     app.add_flag("--eval", evaluate_, "batch norm with running statistics, as in inference");
     app.add_flag("--relu", relu_, "batch norm with a relu in the same pass");
     add_dtype_option(app, operands_);
@@ -140,6 +142,7 @@ class NormCommand : public Subcommand {
       }
   }
 
+  bool has_plot() const override { return true; }
   std::string plot(const std::vector<Record>& records) const override {
     return time_bars("Normalisation", records, {"layer", "implementation", "dtype", "format"});
   }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "pleat/core/atomic_file.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
 
@@ -47,6 +48,10 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
+}
+
+void check_writable(const std::string& option, const std::string& file) {
+  const AtomicFile probe(option, file);
 }
 
 }  // namespace pleat::bench

@@ -65,13 +65,13 @@ benchmark::TimeUnit unit_of(const std::vector<Record>& records, const std::strin
 
 }  // namespace
 
-std::string with_common_label(const std::string& title, const std::vector<Record>& records,
-                              const std::string& label) {
-  if (records.empty() || records.front().label(label).empty()) return title;
-  const std::string& first = records.front().label(label);
-  const bool common = std::all_of(records.begin(), records.end(),
-                                  [&](const Record& record) { return record.label(label) == first; });
-  return common ? title + ": " + first : title;
+std::string with_common_labels(const std::string& title, const std::vector<Record>& records,
+                               const std::vector<std::string>& labels) {
+  if (records.empty()) return title;
+  std::vector<std::string> common = labels;
+  for (const std::string& differs : telling(records, labels)) std::erase(common, differs);
+  const std::string text = joined(records.front(), common);
+  return text.empty() ? title : title + ": " + text;
 }
 
 std::string time_bars(const std::string& title, const std::vector<Record>& records,

@@ -9,9 +9,9 @@
 
 namespace pleat::bench {
 
-/// "Training step: resnet20 n128" where all records have the same label, else the title alone.
-std::string with_common_label(const std::string& title, const std::vector<Record>& records,
-                              const std::string& label);
+/// "Convolution: direct, float32": the title, and what of these labels is the same in all records.
+std::string with_common_labels(const std::string& title, const std::vector<Record>& records,
+                               const std::vector<std::string>& labels);
 
 /// Median times with their quartiles: a group for each label `problem` (and the labels in `also_by`), a
 /// series for each combination of the labels `series`. Records that failed say so.

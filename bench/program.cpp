@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
@@ -35,18 +36,34 @@ bool wants_color(const CommonOptions& options) {
   return options.color == "always" || (options.color == "auto" && benchmark::may_color(STDOUT_FILENO));
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  AtomicFile file("pleat-bench", path);
-  file.write(text);
+void write_plot(const std::string& path, const std::string& svg) {
+  AtomicFile file("--plot", path);
+  file.write(svg);
   file.commit();
 }
 
-void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const std::string& command,
-                    std::ostream& out) {
-  // What cannot be read is said before minutes are spent.
-  Results before;
-  if (!options.baseline.empty()) before = read_results(options.baseline);
+/// What cannot be drawn, written or compared is said before minutes are spent. Returns the baseline.
+Results check_files(const Subcommand& subcommand, const CommonOptions& options) {
+  if (!options.json.empty() && options.json != "-") check_writable("--json", options.json);
+  // A table may go into a pipe, too.
+  if (!options.csv.empty() && !std::filesystem::is_other(options.csv)) check_writable("--csv", options.csv);
+  if (!options.plot.empty()) {
+    check<UsageError>(subcommand.has_plot(), "{}: --plot: has nothing to draw", subcommand.name());
+    check_writable("--plot", options.plot);
+  }
+  if (options.baseline.empty()) return {};
+  Results before = read_results(options.baseline);
+  const auto comparable = [&](const Record& record) { return record.subcommand == subcommand.name(); };
+  check<UsageError>(std::any_of(before.records.begin(), before.records.end(), comparable),
+                    "--baseline: {} has no results of {}", options.baseline, subcommand.name());
+  return before;
+}
+
+/// Returns the exit status.
+int run_subcommand(Subcommand& subcommand, const CommonOptions& options, const std::string& command,
+                   std::ostream& out, std::ostream& err) {
   const std::string machine = describe_machine(options.chosen_device(), options.threads);
+  const Results before = check_files(subcommand, options);
   const ThreadsScope threads(options.threads);
   const bool shows = options.json != "-";
   Report report(shows ? &out : nullptr, shows && wants_color(options));
@@ -60,14 +77,17 @@ void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const 
   else if (!options.json.empty())
     write_results(options.json, results);
   if (!options.csv.empty()) write_csv(options.csv, results.records);
-  if (!options.plot.empty()) write_text(options.plot, subcommand.plot(results.records));
+  if (!options.plot.empty()) write_plot(options.plot, subcommand.plot(results.records));
+  const auto failed = [](const Record& record) { return !record.failure.empty(); };
+  if (results.records.empty() || !std::all_of(results.records.begin(), results.records.end(), failed))
+    return 0;
+  const std::string& why = results.records.front().failure;
+  err << "pleat-bench: " << subcommand.name()
+      << ": nothing could be measured: " << why.substr(0, why.find('\n')) << '\n';
+  return 1;
 }
 
 }  // namespace
-
-std::string Subcommand::plot(const std::vector<Record>&) const {
-  fail<UsageError>("{}: --plot: has nothing to draw", name());
-}
 
 std::vector<SubcommandPointer> all_subcommands() {
   std::vector<SubcommandPointer> all;
@@ -109,14 +129,16 @@ int run_program(const std::vector<std::string>& arguments, std::ostream& out, st
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, out, err);
-    err << "pleat-bench: " << error.what() << "\nSee pleat-bench --help, or pleat-bench SUBCOMMAND --help.\n";
+    const bool named = !arguments.empty() && arguments[0].rfind('-', 0) != 0;
+    err << "pleat-bench: " << error.what() << " (see pleat-bench " << (named ? arguments[0] + " " : "")
+        << "--help)\n";
     return 2;
   }
   try {
     std::string command = "pleat-bench";
     for (const std::string& argument : arguments) command += ' ' + quoted(argument);
     for (std::size_t i = 0; i < apps.size(); ++i)
-      if (apps[i]->parsed()) run_subcommand(*subcommands[i], options, command, out);
+      if (apps[i]->parsed()) return run_subcommand(*subcommands[i], options, command, out, err);
     return 0;
   } catch (const UsageError& error) {
     err << "pleat-bench: " << error.what() << '\n';

@@ -8,7 +8,7 @@
 
 #include "pleat/bench/candidate.h"
 #include "pleat/bench/ceilings.h"
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/bench/training_step.h"
@@ -152,6 +152,7 @@ class Step : public Subcommand {
                                  implementation, common));
   }
 
+  bool has_plot() const override { return true; }
   /// Lines of whole steps over the batch size where there are several, else bars of the parts.
   std::string plot(const std::vector<Record>& records) const override {
     if (batch_sizes_.size() > 1) {
@@ -166,7 +167,7 @@ class Step : public Subcommand {
     }
     std::vector<Record> by_part = records;
     for (Record& record : by_part) record.set_label("problem", record.label("part"));
-    return time_bars(with_common_label("Training step", records, "problem"), by_part,
+    return time_bars(with_common_labels("Training step", records, {"problem"}), by_part,
                      {"model", "implementation", "dtype", "format"});
   }
 

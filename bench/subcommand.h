@@ -27,8 +27,10 @@ class Subcommand {
   /// Measures and gives what it finds to the report. Throws UsageError for options that make no sense, before
   /// it measures anything.
   virtual void run(const CommonOptions& common, Report& report) = 0;
-  /// What --plot writes: an SVG. Throws UsageError where there is nothing to draw.
-  virtual std::string plot(const std::vector<Record>& records) const;
+  /// Whether there is something to draw, as far as the options tell.
+  virtual bool has_plot() const { return false; }
+  /// What --plot writes: an SVG. Throws UsageError where nothing was timed.
+  virtual std::string plot(const std::vector<Record>&) const { return {}; }
 };
 
 using SubcommandPointer = std::unique_ptr<Subcommand>;

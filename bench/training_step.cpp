@@ -7,7 +7,7 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/bench/candidate.h"
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/random.h"
 #include "pleat/data/loader.h"

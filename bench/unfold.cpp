@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/candidate.h"
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/parse.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/format.h"
@@ -25,11 +25,11 @@ class Unfold : public Subcommand {
                    "sizes of the image: N,C,spatial... (1 to 3 of them); several may be given")
         ->take_all();
     app.add_option("--kernel", kernel_, "size of the windows, the same in each dimension")
-        ->check(CLI::PositiveNumber)
+        ->check(CLI::Range(1, 1 << 24))
         ->capture_default_str();
-    app.add_option("--stride", stride_)->check(CLI::PositiveNumber)->capture_default_str();
-    app.add_option("--padding", padding_)->check(CLI::NonNegativeNumber)->capture_default_str();
-    app.add_option("--dilation", dilation_)->check(CLI::PositiveNumber)->capture_default_str();
+    app.add_option("--stride", stride_)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+    app.add_option("--padding", padding_)->check(CLI::Range(0, 1 << 24))->capture_default_str();
+    app.add_option("--dilation", dilation_)->check(CLI::Range(1, 1 << 24))->capture_default_str();
     app.add_option("--pass", passes_, "which of them, separated by commas")
         ->delimiter(',')
         ->check(CLI::IsMember(pass_names))
@@ -68,6 +68,7 @@ class Unfold : public Subcommand {
       }
   }
 
+  bool has_plot() const override { return true; }
   std::string plot(const std::vector<Record>& records) const override {
     return time_bars("unfold and fold", records, {"dtype", "format"});
   }

@@ -8,6 +8,7 @@
 #include "pleat/bench/ask/measure.h"
 #include "pleat/bench/ask/picture.h"
 #include "pleat/bench/machine.h"
+#include "pleat/bench/relative_error.h"
 #include "pleat/core/format.h"
 #include "pleat/pleat.h"
 

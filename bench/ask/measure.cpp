@@ -1,11 +1,7 @@
 #include "pleat/bench/ask/measure.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/allocator.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/conv/conv.h"
@@ -27,13 +23,6 @@ const Time& time_of(const Answer& answer, const std::string& what) {
       std::find_if(answer.times.begin(), answer.times.end(), [&](const Timed& t) { return t.what == what; });
   check<ValueError>(found != answer.times.end(), "ask: nothing was measured under the name \"{}\"", what);
   return found->time;
-}
-
-double relative_error(const Tensor& got, const Tensor& wanted) {
-  const NoGrad guard;
-  const Tensor reference = wanted.to(float64);
-  const Tensor difference = got.to(float64) - reference;
-  return std::sqrt(sum(difference * difference).item() / sum(reference * reference).item());
 }
 
 std::vector<std::string> fast_implementations(Device device) {

@@ -25,9 +25,6 @@ void time_in_turns(const AskOptions& options, const std::vector<Way>& ways, Answ
 /// The time of that name. Throws ValueError when there is none.
 const Time& time_of(const Answer& answer, const std::string& what);
 
-/// |got - wanted| / |wanted| as vectors, in float64, computed where the tensors are.
-double relative_error(const Tensor& got, const Tensor& wanted);
-
 /// Implementations of a convolution that are made for speed: all but the reference, the preferred first.
 std::vector<std::string> fast_implementations(Device device);
 

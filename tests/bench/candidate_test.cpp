@@ -34,19 +34,6 @@ const CommonOptions quick = [] {
 
 }  // namespace
 
-TEST_CASE("candidates: sizes are read, and nonsense is named", "[bench]") {
-  CHECK(parse_sizes("--size", "128,64,32") == Shape{128, 64, 32});
-  CHECK(parse_sizes("--size", "7") == Shape{7});
-  CHECK(parse_sizes("--size", "2x3") == Shape{2, 3});
-  for (const char* text :
-       {"", ",", "3,", ",3", "0", "3,0", "-1", "3,-1", "a", "3 4", "1e3", "99999999999999999999"}) {
-    CAPTURE(text);
-    CHECK_THROWS_AS(parse_sizes("--size", text), UsageError);
-    CHECK_THROWS_WITH(parse_sizes("--size", text),
-                      Catch::Matchers::Contains("--size: must be sizes") && Catch::Matchers::Contains(text));
-  }
-}
-
 TEST_CASE("candidates: operands are the same at each call and lie as asked", "[bench]") {
   const Tensor a = operand({2, 3, 4, 5}, DType::float32, {}, "channels_last", 7);
   CHECK(a.memory_format() == MemoryFormat::channels_last);

@@ -18,21 +18,6 @@ namespace {
 
 std::string canonical(const std::string& shape) { return parse_conv_shape(shape).describe(); }
 
-/// Products counted one by one.
-double counted_flops(const ops::ConvProblem& p) {
-  double pairs = 1;
-  for (std::size_t d = 0; d < 3; ++d) {
-    int64_t found = 0;
-    for (int64_t out = 0; out < p.output[d]; ++out)
-      for (int64_t tap = 0; tap < p.kernel[d]; ++tap) {
-        const int64_t in = out * p.stride[d] - p.padding_low[d] + tap * p.dilation[d];
-        found += in >= 0 && in < p.input[d] ? 1 : 0;
-      }
-    pairs *= static_cast<double>(found);
-  }
-  return 2 * static_cast<double>(p.batch * p.out_channels * p.group_in()) * pairs;
-}
-
 const std::string header =
     "name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw,od,oh,ow,pd_r,ph_r,pw_r,sym,mult,"
     "file\n";
@@ -118,31 +103,18 @@ TEST_CASE("a shape that is none says what is wrong and shows one that is", "[ben
                                                  Contains("n128 c64 k64 hw32 r3 s1 p1"));
 }
 
-TEST_CASE("sizes that do not fit are refused as the convolution does", "[bench]") {
-  CHECK_THROWS_AS(parse_conv_shape("c3 k4 hw2 r5"), ShapeError);
-  CHECK_THROWS_AS(parse_conv_shape("c3 k4 hw8 r3 g2"), ShapeError);
-  CHECK_THROWS_AS(parse_conv_shape("c3 k4 hw8 r3 s0"), ValueError);
-  CHECK_THROWS_AS(parse_conv_shape("c3 k4 hw8 r0"), ShapeError);
-  CHECK_THROWS_AS(parse_conv_shape("n4000000000 c4000000000 k4 hw8 r3"), Error);
-}
-
-TEST_CASE("padding taps are not counted as work", "[bench]") {
-  CHECK(valid_flops(parse_conv_shape("c1 k1 w4 r3 p1")) ==
-        2 * 10);  // 4 outputs of 3 taps, less 2 at the ends
-  CHECK(valid_flops(parse_conv_shape("n2 c3 k4 hw5 r3")) == 2 * (2 * 4 * 9) * 27);
-  CHECK(valid_flops(parse_conv_shape("c1 k1 w1 r9 p9")) == 2 * 9);
-  for (const char* shape : {"n2 c3 k4 hw7 r3 p1", "c8 k8 hw9 r3 dil2 p2 s2 g8", "c1 k2 w5 r4 pl3 ph0 s3",
-                            "c2 k2 dhw5 r3 p3 dil3", "c1 k1 w2 r7 p6 s2", "c1 k1 w3 r2 p5 s4"}) {
-    CAPTURE(shape);
-    CHECK(valid_flops(parse_conv_shape(shape)) == counted_flops(parse_conv_shape(shape)));
-  }
-}
-
-TEST_CASE("the least bytes are those of input, weight and output", "[bench]") {
-  ops::ConvProblem problem = parse_conv_shape("n2 c3 k4 hw5 r3");
-  CHECK(least_bytes(problem) == 4 * (2 * 3 * 25 + 4 * 3 * 9 + 2 * 4 * 9));
-  problem.dtype = float16;
-  CHECK(least_bytes(problem) == 2 * (2 * 3 * 25 + 4 * 3 * 9 + 2 * 4 * 9));
+TEST_CASE("sizes that do not fit are refused in the convolution's words, in one line", "[bench]") {
+  const auto [shape, message] = GENERATE(table<std::string, std::string>({
+      {"c3 k4 hw2 r5", "conv2d: a kernel of 5 with dilation 1 reaches over 5 elements"},
+      {"c3 k4 hw8 r3 g2", "conv2d: "},
+      {"c3 k4 hw8 r3 s0", "conv2d: "},
+      {"c3 k4 hw8 r0", "conv2d: every size of the weight must be at least 1"},
+      {"n4000000000 c4000000000 k4 hw8 r3", "does not fit 64 bits"},
+  }));
+  CAPTURE(shape);
+  CHECK_THROWS_AS(parse_conv_shape(shape), UsageError);
+  CHECK_THROWS_WITH(parse_conv_shape(shape),
+                    StartsWith("shape \"" + shape + "\": ") && Contains(message) && !Contains("\n"));
 }
 
 TEST_CASE("shapes are read from a file of layers", "[bench]") {

@@ -1,5 +1,8 @@
 #include "pleat/bench/program.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -47,6 +50,10 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
       {{"selftest", "--device", "gpu"}, "--device: must be auto, cpu, cuda or cuda:N, got \"gpu\""},
       {{"selftest", "--baseline", "no_such_file.json"}, "no_such_file.json"},
       {{"selftest", "--color", "green"}, "--color"},
+      {{"selftest", "--device", "cuda:99"}, "--device: there is no cuda:99"},
+      {{"selftest", "--json"}, "--json"},
+      {{"conv", "--match", "res"}, "--match requires --shapes (see pleat-bench conv --help)"},
+      {{"norm", "--groups", "0"}, "--groups: Value 0 not in range 1 to 16777216"},
   }));
   CAPTURE(arguments);
   const Outcome outcome = run(arguments);
@@ -54,6 +61,7 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
   CHECK(outcome.out.empty());
   CHECK(has(outcome.err, "pleat-bench: "));
   CHECK(has(outcome.err, message));
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
 }
 
 TEST_CASE("pleat-bench writes what it found as JSON and CSV", "[bench]") {
@@ -104,10 +112,40 @@ TEST_CASE("pleat-bench names a baseline that it cannot read, before it measures"
   CHECK(has(run({"selftest", "--baseline", path}).err, path + ": is of version 7, this pleat-bench reads 1"));
 }
 
-TEST_CASE("a plot of what has none is refused", "[bench]") {
+TEST_CASE("pleat-bench says what it could not write, draw or compare before it measures", "[bench]") {
   const TemporaryDirectory folder;
-  const Outcome outcome = run({"selftest", "--size", "16", "--quick", "--seconds", "1e-4", "--device", "cpu",
-                               "--plot", (folder / "a.svg").string()});
-  CHECK(outcome.status == 2);
-  CHECK(has(outcome.err, "selftest: --plot: has nothing to draw"));
+  const std::string nowhere = (folder / "no folder" / "a").string();
+  const std::string of_others = (folder / "a.json").string();
+  pleat_test::write_bytes(
+      of_others, R"({"pleat_bench": 1, "machine": "", "command": "", "time_unit": "s", "results": []})");
+  struct Case {
+    std::vector<std::string> arguments;
+    int status;
+    std::string message;
+  };
+  for (const auto& [arguments, status, message] : std::vector<Case>{
+           {{"conv", "--json", nowhere}, 1, "--json: cannot write '" + nowhere + "'"},
+           {{"conv", "--csv", nowhere}, 1, "--csv: cannot write '" + nowhere + "'"},
+           {{"conv", "--plot", nowhere}, 1, "--plot: cannot write '" + nowhere + "'"},
+           {{"conv", "--plot", folder.path().string()}, 1, "is not a regular file"},
+           {{"selftest", "--plot", nowhere}, 2, "selftest: --plot: has nothing to draw"},
+           {{"ask", "--plot", nowhere}, 2, "ask: --plot: has nothing to draw"},
+           {{"conv", "--baseline", of_others}, 2, "--baseline: " + of_others + " has no results of conv"}}) {
+    CAPTURE(arguments);
+    const Outcome outcome = run(arguments);
+    CHECK(outcome.status == status);
+    CHECK(outcome.out.empty());
+    CHECK(has(outcome.err, message));
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+  // Only the baseline is there.
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("pleat-bench ends with status 1 when nothing could be measured", "[bench]") {
+  const Outcome outcome = run({"norm", "--shape", "2,4,8", "--layer", "group", "--groups", "3", "--quick",
+                               "--seconds", "1e-4", "--device", "cpu"});
+  CHECK(outcome.status == 1);
+  CHECK(has(outcome.out, "3 groups do not divide"));
+  CHECK(has(outcome.err, "pleat-bench: norm: nothing could be measured: group_norm: 3 groups do not divide"));
 }
