@@ -56,6 +56,14 @@ std::vector<ConvCase> special_cases() {
       {{2, 4, 5, 6, 5}, {8, 1, 1, 3, 3}, {.padding = {0, 1, 1}, .groups = 4}},
       {{0, 4, 5, 6}, {4, 1, 3, 3}, {.padding = 1, .groups = 4}},  // depthwise of nothing
       {{2, 3, 1}, {4, 3, 1}, {}},
+      {{2, 40, 9, 9}, {3, 40, 1, 1}, {}},                         // few filters, channels beyond a tile
+      {{2, 150, 5, 5}, {140, 150, 1, 1}, {}},                     // several blocks of both
+      {{1, 70, 31, 33}, {6, 70, 1, 1}, {.stride = {2, 3}}},       // pixels that no window reads
+      {{2, 33, 11, 12}, {36, 33, 3, 2}, {.padding = 1}},          // tiles that end in one channel
+      {{3, 3, 30, 31}, {40, 3, 3, 3}, {.padding = 1}},            // few channels, several shares of pixels
+      {{1, 20, 30, 70}, {17, 20, 3, 3}, {.stride = 2}},           // lines cut into stretches
+      {{1, 33, 3000}, {7, 33, 2}, {}},                            // one long line
+      {{2, 4, 2000}, {33, 4, 3}, {.padding = 3, .dilation = 3}},  // the same, dilated, padded
   };
 }
 
