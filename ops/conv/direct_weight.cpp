@@ -154,8 +154,10 @@ void WindowPieces::visit(int64_t index, const Copy& copy, const Clear& clear, st
   const int64_t stride = column_.source_stride;
   const int64_t from = std::clamp<int64_t>(ceil_div(-left, stride), 0, filled);
   const int64_t to = std::clamp<int64_t>(ceil_div(source_[2] - left, stride), from, filled);
-  firsts.clear();
-  rows.clear();
+  firsts.resize(static_cast<std::size_t>(images * lines * columns));
+  rows.resize(firsts.size());
+  int64_t* next_first = firsts.data();
+  int64_t* next_row = rows.data();
   for (int64_t i = 0; i < images; ++i) {
     const int64_t n = first_image + i;
     int64_t at = i * image_pixels_;
@@ -177,10 +179,8 @@ void WindowPieces::visit(int64_t index, const Copy& copy, const Clear& clear, st
     for (int64_t j = 0; j < lines; ++j) {
       const int64_t first = i * image_pixels_ + j * line_.step * line_pixels;
       const int64_t row = ((n * slice_.count + slice) * line_.count + first_line + j) * column_.count;
-      for (int64_t k = 0; k < columns; ++k) {
-        firsts.push_back(first + k * column_.step);
-        rows.push_back(row + first_column + k);
-      }
+      for (int64_t k = 0; k < columns; ++k) *next_first++ = first + k * column_.step;
+      for (int64_t k = 0; k < columns; ++k) *next_row++ = row + first_column + k;
     }
   }
 }
