@@ -41,6 +41,26 @@ TEST_CASE("memory formats are strides") {
   CHECK(ops::to_format(y, MemoryFormat::contiguous).to_vector<float>() == x.to_vector<float>());
 }
 
+TEST_CASE("memory formats change places by tiles of every size") {
+  for (const DType dtype : {uint8, float16, int32, float32, float64})
+    for (const int64_t channels : {3, 8, 21, 77})
+      for (const int64_t pixels : {1, 8, 35, 130}) {
+        const int64_t images = 2;
+        const int64_t size = images * channels * pixels;
+        std::vector<int> values, expected;  // these fit every type
+        for (int64_t i = 0; i < size; ++i) values.push_back(static_cast<int>(i * i % 251));
+        for (int64_t n = 0; n < images; ++n)
+          for (int64_t p = 0; p < pixels; ++p)
+            for (int64_t c = 0; c < channels; ++c)
+              expected.push_back(values[static_cast<std::size_t>((n * channels + c) * pixels + p)]);
+        const Tensor x = ops::cast(from_vector(values, {images, channels, pixels}), dtype);
+        const Tensor y = ops::to_format(x, MemoryFormat::channels_last);
+        CHECK(y.as_strided({size}, {1}, 0).to_vector<int>() == expected);
+        const Tensor z = ops::to_format(y, MemoryFormat::contiguous);
+        CHECK(z.as_strided({size}, {1}, 0).to_vector<int>() == values);
+      }
+}
+
 TEST_CASE("a tensor prints as people know it") {
   CHECK(to_string(tensor({{1, -20}, {3, 4}})) == "[[  1, -20],\n [  3,   4]]");
   CHECK(to_string(tensor({1.0, 0.5})) == "[1.0000, 0.5000]");
