@@ -14,7 +14,7 @@
 namespace pleat::bench::ask::batchnorm_after_unfold {
 namespace {
 
-constexpr int64_t channels = 3, filters = 16, side = 32, padding = 1;
+constexpr int64_t channels = 3, filters = 16, side = 32, layer_padding = 1;
 
 /// That of the question, and one whose result no cache holds.
 std::vector<int64_t> batches(const AskOptions& options) {
@@ -32,18 +32,18 @@ std::vector<Convolution> convolutions(Device device) {
   std::vector<Convolution> all;
   for (const std::string& name : fast_implementations(device))
     all.push_back({name, true, [name](const Tensor& x, const Tensor& w) {
-                     return conv2d(x, w, {.padding = padding, .implementation = name});
+                     return conv2d(x, w, {.padding = layer_padding, .implementation = name});
                    }});
   for (const std::string& name : fast_implementations(device))
-    all.push_back({name + ", asked for contiguous", false, [name](const Tensor& x, const Tensor& w) {
-                     return conv2d(
-                         x, w,
-                         {.padding = padding, .implementation = name, .format = MemoryFormat::contiguous});
-                   }});
+    all.push_back(
+        {name + ", asked for contiguous", false, [name](const Tensor& x, const Tensor& w) {
+           return conv2d(
+               x, w, {.padding = layer_padding, .implementation = name, .format = MemoryFormat::contiguous});
+         }});
   all.push_back({"by hand: filters times columns", false,
-                 [](const Tensor& x, const Tensor& w) { return conv_by_columns(x, w, padding); }});
+                 [](const Tensor& x, const Tensor& w) { return conv_by_columns(x, w, layer_padding); }});
   all.push_back({"by hand: windows times filters", false,
-                 [](const Tensor& x, const Tensor& w) { return conv_by_windows(x, w, padding); }});
+                 [](const Tensor& x, const Tensor& w) { return conv_by_windows(x, w, layer_padding); }});
   return all;
 }
 
@@ -103,7 +103,7 @@ std::string profile_of(const std::string& implementation, int64_t batch, Device 
   nn::Sequential net{nn::Conv2d{{.in_channels = channels,
                                  .out_channels = filters,
                                  .kernel_size = 3,
-                                 .padding = padding,
+                                 .padding = layer_padding,
                                  .bias = false,
                                  .implementation = implementation}},
                      nn::BatchNorm2d{{.num_features = filters}}};
@@ -271,7 +271,7 @@ Answer ask(const AskOptions& options) {
   Answer answer{.setup = {fmt::format(
                     "Conv2d {} -> {}, 3x3, padding {}, no bias; BatchNorm2d {}; input [N, {}, {}, {}], "
                     "float32. Batch norm is timed on the convolution's result as it lies.",
-                    channels, filters, padding, filters, channels, side, side)}};
+                    channels, filters, layer_padding, filters, channels, side, side)}};
   if (options.quick) answer.setup.emplace_back(quick_note);
   std::vector<Row> rows;
   for (const int64_t batch : batches(options)) {

@@ -16,7 +16,7 @@ namespace pleat::bench::ask::faster_convolution {
 namespace {
 
 constexpr int64_t kernel_size = 3;
-constexpr int64_t padding = 1;
+constexpr int64_t layer_padding = 1;
 constexpr int64_t filters = 16;
 
 Shape spatial(const Tensor& x) { return Shape(x.shape().begin() + 2, x.shape().end()); }
@@ -46,7 +46,7 @@ struct Operands {
     x = randn(input, {.device = device}).to(dtype);
     w = (randn(weight, {.device = device}) * 0.2).to(dtype);
     bias = randn({filters}, {.device = device}).to(dtype);
-    exact = conv(x.to(float64), w.to(float64), bias.to(float64), {.padding = padding});
+    exact = conv(x.to(float64), w.to(float64), bias.to(float64), {.padding = layer_padding});
   }
 };
 
@@ -63,13 +63,13 @@ std::vector<Case> cases(const Operands& o) {
   std::vector<Case> all;
   for (const bool tf32 : settings) {
     all.push_back({base, [o, tf32] {
-                     return conv(o.x, o.w, o.bias, {.padding = padding, .precision = precision(tf32)});
+                     return conv(o.x, o.w, o.bias, {.padding = layer_padding, .precision = precision(tf32)});
                    }});
     all.back().row.tf32_convolution = tf32;
   }
   const auto add_fast = [&](Unfolding unfolding, bool tf32_convolution, bool tf32_product) {
     all.push_back({base, [=] {
-                     return conv_fast(o.x, o.w, o.bias, padding, unfolding, precision(tf32_convolution),
+                     return conv_fast(o.x, o.w, o.bias, layer_padding, unfolding, precision(tf32_convolution),
                                       precision(tf32_product));
                    }});
     all.back().row.unfolding = unfolding;
@@ -100,7 +100,7 @@ std::string setup_text(const std::vector<Shape>& all) {
   std::string sizes;
   for (const Shape& shape : all) sizes += (sizes.empty() ? "" : ", ") + to_string(shape);
   return fmt::format("Inputs {}; {} filters of size {}, padding {}, bias; forward.", sizes, filters,
-                     kernel_size, padding);
+                     kernel_size, layer_padding);
 }
 
 std::vector<Table> tables(const std::vector<Row>& rows, bool with_precision) {
