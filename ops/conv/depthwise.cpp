@@ -14,7 +14,7 @@ constexpr int64_t block = 64;
 /// Where each tap reads, relative to a pixel.
 std::vector<int64_t> tap_offsets(const GatherBand& band, int64_t channels) {
   std::vector<int64_t> offsets;
-  for (const GatherRun& run : band.runs())
+  for (const GatherRun& run : band.runs(channels))
     for (int64_t at = 0; at < run.length; at += channels) offsets.push_back(run.offset + at);
   return offsets;
 }

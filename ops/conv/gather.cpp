@@ -7,6 +7,13 @@
 namespace pleat::ops {
 namespace {
 
+/// What a piece of the work is cut for: pieces for many threads, pixels in each, of which kernels take so
+/// many at once.
+constexpr int64_t pieces_wanted = 16;
+constexpr int64_t fewest_pixels = 64;
+constexpr int64_t most_pixels = 2048;
+constexpr int64_t pixel_multiple = 8;
+
 GatherDim forward_dim(const ConvProblem& p, std::size_t d) {
   GatherDim dim{.count = p.output[d], .source_step = p.stride[d], .taps = {}};
   for (int64_t r = 0; r < p.kernel[d]; ++r) dim.taps.push_back({r, r * p.dilation[d] - p.padding_low[d]});
@@ -28,14 +35,26 @@ std::vector<GatherDim> backward_dims(const ConvProblem& p, std::size_t d) {
   return classes;
 }
 
+/// Images of one pixel are a line of pixels.
+ConvProblem joined_pixels(const ConvProblem& problem) {
+  ConvProblem p = problem;
+  if (is_pointwise(p) && p.input == Spatial{1, 1, 1}) {
+    p.input[2] = p.output[2] = p.batch;
+    p.batch = 1;
+  }
+  return p;
+}
+
 }  // namespace
 
-Gather forward_gather(const ConvProblem& p) {
+Gather forward_gather(const ConvProblem& problem) {
+  const ConvProblem p = joined_pixels(problem);
   return {p.batch, p.in_channels, p.out_channels,
           p.input, p.output,      {forward_dim(p, 0), forward_dim(p, 1), forward_dim(p, 2)}};
 }
 
-std::vector<Gather> backward_input_gathers(const ConvProblem& p) {
+std::vector<Gather> backward_input_gathers(const ConvProblem& problem) {
+  const ConvProblem p = joined_pixels(problem);
   std::vector<Gather> gathers;
   for (const GatherDim& depth : backward_dims(p, 0))
     for (const GatherDim& row : backward_dims(p, 1))
@@ -44,93 +63,126 @@ std::vector<Gather> backward_input_gathers(const ConvProblem& p) {
   return gathers;
 }
 
-GatherBand::GatherBand(const Gather& gather, int64_t elements_wanted) : gather_(gather) {
+GatherBand::Side::Side(const GatherDim& dim)
+    : step(dim.taps.size() == 1 ? 1 : dim.source_step),
+      reach(dim.high() - dim.low() + 1),
+      spacing(dim.taps.size() == 1 ? dim.source_step : 1) {}
+
+int64_t GatherBand::Side::outputs(int64_t length, int64_t most, int64_t count) const {
+  const int64_t fitting = std::clamp<int64_t>(std::min((length - reach) / step + 1, most), 1, count);
+  return ceil_div(count, ceil_div(count, fitting));
+}
+
+GatherBand::GatherBand(const Gather& gather, int64_t elements_wanted, int64_t stride)
+    : gather_(gather), stride_(stride), row_(gather.dims[1]), column_(gather.dims[2]) {
   const GatherDim& row = gather.dims[1];
   const GatherDim& column = gather.dims[2];
-  const int64_t channels = gather.source_channels;
   const auto slices = static_cast<int64_t>(gather.dims[0].taps.size());
-  columns_ = column.source_step * (column.count - 1) + column.high() - column.low() + 1;
-  const int64_t line = std::max<int64_t>(1, slices * columns_ * channels);
-  const int64_t fitting = (elements_wanted / line - (row.high() - row.low()) - 1) / row.source_step + 1;
-  band_ = std::clamp<int64_t>(fitting, 1, row.count);
-  bands_ = ceil_div(row.count, band_);
-  lines_ = row.source_step * (band_ - 1) + row.high() - row.low() + 1;
-  image_elements_ = line * lines_;
   depths_ = gather.dims[0].count;
+  // Pixels enough for a piece's share of the weights to be read often, few enough for many threads.
+  const int64_t pixels = gather.batch * depths_ * row.count * column.count;
+  const int64_t most = std::clamp<int64_t>(pixels / pieces_wanted, fewest_pixels, most_pixels);
+  const int64_t elements = std::max<int64_t>(1, elements_wanted / (slices * stride));
+  part_ = column_.outputs(elements / row_.length(1), most, column.count);
+  if (part_ < column.count) part_ = std::min(column.count, ceil_div(part_, pixel_multiple) * pixel_multiple);
+  parts_ = ceil_div(column.count, part_);
+  columns_ = column_.length(part_);
+  band_ = row_.outputs(elements / columns_, most / part_, row.count);
+  bands_ = ceil_div(row.count, band_);
+  lines_ = row_.length(band_);
+  image_elements_ = slices * lines_ * columns_ * stride;
   // Several small images make one piece, so that tiles of pixels are full.
-  images_ = bands_ > 1 ? 1
-                       : std::clamp<int64_t>(elements_wanted / image_elements_, 1,
-                                             std::min<int64_t>(gather.batch, 8));
+  const int64_t images = std::min(elements_wanted / image_elements_, most / (band_ * part_));
+  images_ = bands_ * parts_ > 1 ? 1 : std::clamp<int64_t>(images, 1, gather.batch);
   image_groups_ = ceil_div(gather.batch, images_);
+}
 
-  for (int64_t t = 0; t < slices; ++t)
-    for (const GatherDim::Tap& r : row.taps) {
-      const int64_t start = (t * lines_ + r.offset - row.low()) * columns_;
-      for (const GatherDim::Tap& s : column.taps) {
-        const int64_t offset = (start + s.offset - column.low()) * channels;
-        if (!runs_.empty() && runs_.back().offset + runs_.back().length == offset)
-          runs_.back().length += channels;
+std::vector<GatherRun> GatherBand::runs(int64_t read) const {
+  std::vector<GatherRun> runs;
+  for (std::size_t t = 0; t < gather_.dims[0].taps.size(); ++t)
+    for (const GatherDim::Tap& r : gather_.dims[1].taps) {
+      const int64_t line = static_cast<int64_t>(t) * lines_ + r.offset - gather_.dims[1].low();
+      for (const GatherDim::Tap& s : gather_.dims[2].taps) {
+        const int64_t offset = (line * columns_ + s.offset - gather_.dims[2].low()) * stride_;
+        if (!runs.empty() && runs.back().offset + runs.back().length == offset)
+          runs.back().length += read;
         else
-          runs_.push_back({offset, channels});
+          runs.push_back({offset, read});
       }
     }
+  return runs;
 }
 
 template <class T>
-void GatherBand::fill(int64_t index, const T* source, T* buffer, std::vector<int64_t>& bases,
-                      std::vector<int64_t>& rows) const {
-  const int64_t band = index % bands_;
-  const int64_t depth = index / bands_ % depths_;
-  const int64_t first_image = index / bands_ / depths_ * images_;
+void GatherBand::fill_line(const T* line, int64_t left, int64_t positions, int64_t channels, T* to) const {
+  const int64_t all = gather_.source_channels;
+  const int64_t spacing = column_.spacing;
+  const int64_t from = std::clamp<int64_t>(ceil_div(-left, spacing), 0, positions);
+  const int64_t end = std::clamp<int64_t>(ceil_div(gather_.source[2] - left, spacing), from, positions);
+  std::fill_n(to, from * stride_, T(0));
+  if (spacing == 1 && stride_ == all)
+    std::copy_n(line + (left + from) * all, (end - from) * all, to + from * all);
+  else
+    for (int64_t i = from; i < end; ++i) {
+      T* pixel = to + i * stride_;
+      std::copy_n(line + (left + i * spacing) * all, channels, pixel);
+      std::fill(pixel + channels, pixel + stride_, T(0));
+    }
+  std::fill(to + end * stride_, to + positions * stride_, T(0));
+}
+
+template <class T>
+void GatherBand::fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer,
+                      std::vector<int64_t>& bases, std::vector<int64_t>& rows) const {
+  const int64_t part = index % parts_;
+  const int64_t band = index / parts_ % bands_;
+  const int64_t depth = index / parts_ / bands_ % depths_;
+  const int64_t first_image = index / parts_ / bands_ / depths_ * images_;
   const int64_t images = std::min(images_, gather_.batch - first_image);
   const GatherDim& d = gather_.dims[0];
   const GatherDim& r = gather_.dims[1];
   const GatherDim& c = gather_.dims[2];
-  const int64_t channels = gather_.source_channels;
   const int64_t first_row = band * band_;
-  const int64_t last_row = std::min(first_row + band_, r.count);
+  const int64_t band_rows = std::min(band_, r.count - first_row);
+  const int64_t first_column = part * part_;
+  const int64_t part_columns = std::min(part_, c.count - first_column);
   const int64_t top = r.source_step * first_row + r.low();
-  const int64_t left = c.low();
-  const int64_t inside_from = std::clamp<int64_t>(-left, 0, columns_);
-  const int64_t inside_to = std::clamp<int64_t>(gather_.source[2] - left, inside_from, columns_);
+  const int64_t left = c.source_step * first_column + c.low();
+  const int64_t lines = row_.length(band_rows);
+  const int64_t columns = column_.length(part_columns);
 
   bases.clear();
   rows.clear();
   for (int64_t i = 0; i < images; ++i) {
     const int64_t n = first_image + i;
-    T* to = buffer + i * image_elements_;
-    for (const GatherDim::Tap& tap : d.taps) {
-      const int64_t slice = d.source_step * depth + tap.offset;
+    for (std::size_t t = 0; t < d.taps.size(); ++t) {
+      const int64_t slice = d.source_step * depth + d.taps[t].offset;
       const bool slice_inside = slice >= 0 && slice < gather_.source[0];
-      for (int64_t l = 0; l < lines_; ++l, to += columns_ * channels) {
-        const int64_t h = top + l;
-        if (!slice_inside || h < 0 || h >= gather_.source[1]) {
-          std::fill_n(to, columns_ * channels, T(0));
-          continue;
-        }
-        const T* from =
-            source +
-            (((n * gather_.source[0] + slice) * gather_.source[1] + h) * gather_.source[2] + left) * channels;
-        std::fill_n(to, inside_from * channels, T(0));
-        std::copy(from + inside_from * channels, from + inside_to * channels, to + inside_from * channels);
-        std::fill(to + inside_to * channels, to + columns_ * channels, T(0));
+      T* to = buffer + i * image_elements_ + static_cast<int64_t>(t) * lines_ * columns_ * stride_;
+      for (int64_t l = 0; l < lines; ++l, to += columns_ * stride_) {
+        const int64_t h = top + l * row_.spacing;
+        const int64_t line = ((n * gather_.source[0] + slice) * gather_.source[1] + h) * gather_.source[2];
+        if (slice_inside && h >= 0 && h < gather_.source[1])
+          fill_line(source + line * gather_.source_channels + first_channel, left, columns, channels, to);
+        else
+          std::fill_n(to, columns * stride_, T(0));
       }
     }
     const int64_t plane = (n * gather_.result[0] + d.first + d.step * depth) * gather_.result[1];
-    for (int64_t j = first_row; j < last_row; ++j) {
-      const int64_t line = (plane + r.first + r.step * j) * gather_.result[2] + c.first;
-      const int64_t base = i * image_elements_ + r.source_step * (j - first_row) * columns_ * channels;
-      for (int64_t k = 0; k < c.count; ++k) {
-        bases.push_back(base + c.source_step * k * channels);
-        rows.push_back(line + c.step * k);
+    for (int64_t j = 0; j < band_rows; ++j) {
+      const int64_t line = (plane + r.first + r.step * (first_row + j)) * gather_.result[2];
+      const int64_t base = i * image_elements_ + row_.step * j * columns_ * stride_;
+      for (int64_t k = 0; k < part_columns; ++k) {
+        bases.push_back(base + column_.step * k * stride_);
+        rows.push_back(line + c.first + c.step * (first_column + k));
       }
     }
   }
 }
 
-template void GatherBand::fill(int64_t, const float*, float*, std::vector<int64_t>&,
+template void GatherBand::fill(int64_t, const float*, int64_t, int64_t, float*, std::vector<int64_t>&,
                                std::vector<int64_t>&) const;
-template void GatherBand::fill(int64_t, const double*, double*, std::vector<int64_t>&,
+template void GatherBand::fill(int64_t, const double*, int64_t, int64_t, double*, std::vector<int64_t>&,
                                std::vector<int64_t>&) const;
 
 }  // namespace pleat::ops

@@ -58,34 +58,65 @@ struct GatherRun {
   int64_t length;
 };
 
-/// A piece of the work: some images, one depth, a band of rows. Its source is copied into a buffer with the
-/// padding around it, so that kernels meet no borders.
+/// Pieces of the work: some images, or one image's band of rows at one depth, or a part of one row. A piece's
+/// source is copied into a buffer with the padding around it, so that kernels meet no borders.
 class GatherBand {
  public:
-  /// `elements_wanted`: about how large the buffer may be.
-  GatherBand(const Gather& gather, int64_t elements_wanted);
+  /// `elements_wanted`: about how large the buffer may be; `stride`: elements from one of its pixels to the
+  /// next.
+  GatherBand(const Gather& gather, int64_t elements_wanted, int64_t stride);
+  GatherBand(const Gather& gather, int64_t elements_wanted)
+      : GatherBand(gather, elements_wanted, gather.source_channels) {}
 
-  int64_t count() const { return image_groups_ * depths_ * bands_; }
+  int64_t count() const { return image_groups_ * depths_ * bands_ * parts_; }
   int64_t buffer_elements() const { return images_ * image_elements_; }
-  /// Stretches in the order of the packed weights: taps by rising offset, then channels.
-  const std::vector<GatherRun>& runs() const { return runs_; }
+  /// What a pixel reads, `read` elements of each tap: by rising offset, then channels.
+  std::vector<GatherRun> runs(int64_t read) const;
 
-  /// Piece `index`: fills `buffer`, and lists the pixels: base in the buffer, and row in the result.
+  /// Piece `index`: fills `buffer` with `channels` of the source from the first on, 0 after them, and lists
+  /// the pixels: base in the buffer, and row in the result.
+  template <class T>
+  void fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer,
+            std::vector<int64_t>& bases, std::vector<int64_t>& rows) const;
   template <class T>
   void fill(int64_t index, const T* source, T* buffer, std::vector<int64_t>& bases,
-            std::vector<int64_t>& rows) const;
+            std::vector<int64_t>& rows) const {
+    fill(index, source, 0, gather_.source_channels, buffer, bases, rows);
+  }
 
  private:
+  /// One dimension of a piece in the buffer. What lies between the windows of a single tap is left out.
+  struct Side {
+    int64_t step;     ///< between the windows of neighbouring output pixels
+    int64_t reach;    ///< of a window
+    int64_t spacing;  ///< between neighbours of the buffer, in the source
+
+    explicit Side(const GatherDim& dim);
+    int64_t length(int64_t outputs) const { return step * (outputs - 1) + reach; }
+    /// The most output pixels, `most` or fewer, whose windows fit into a length; about equally many in each
+    /// part of `count`.
+    int64_t outputs(int64_t length, int64_t most, int64_t count) const;
+  };
+
+  /// Copies some channels of `positions` pixels of a source line, of which `left` is the first: 0 where there
+  /// are none.
+  template <class T>
+  void fill_line(const T* line, int64_t left, int64_t positions, int64_t channels, T* to) const;
+
   const Gather& gather_;
+  int64_t stride_;
+  Side row_;
+  Side column_;
   int64_t images_;  ///< of a piece
   int64_t image_groups_;
   int64_t depths_;
   int64_t band_;  ///< rows j of a piece
   int64_t bands_;
+  int64_t part_;  ///< columns of a piece
+  int64_t parts_;
   int64_t lines_;           ///< source rows of a piece, with padding
   int64_t columns_;         ///< source columns, with padding
   int64_t image_elements_;  ///< of one image in the buffer
-  std::vector<GatherRun> runs_;
 };
 
 }  // namespace pleat::ops

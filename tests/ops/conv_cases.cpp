@@ -64,6 +64,11 @@ std::vector<ConvCase> special_cases() {
       {{1, 20, 30, 70}, {17, 20, 3, 3}, {.stride = 2}},           // lines cut into stretches
       {{1, 33, 3000}, {7, 33, 2}, {}},                            // one long line
       {{2, 4, 2000}, {33, 4, 3}, {.padding = 3, .dilation = 3}},  // the same, dilated, padded
+      {{1, 260, 4, 5}, {70, 260, 3, 3}, {.padding = 1}},    // channels summed in blocks; panels in groups
+      {{2, 520, 6, 6}, {36, 520, 1, 1}, {.stride = 2}},     // pixels moved apart, the last panel not full
+      {{3, 20, 7, 9}, {1, 20, 3, 2}, {.padding = {1, 2}}},  // so few channels that vectors lie along the
+      {{2, 17, 9, 70}, {8, 17, 1, 3}, {.stride = {1, 2}}},  // other ones: 1, 8 and 5
+      {{2, 33, 9}, {5, 33, 3}, {.stride = 2, .padding = 1}},
   };
 }
 

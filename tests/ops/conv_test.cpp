@@ -11,6 +11,7 @@
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
+#include "pleat/core/threads_scope.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/problem.h"
@@ -366,11 +367,31 @@ TEST_CASE("a conv3d with a (1, 3, 3) kernel is a conv2d's work in both formats",
     }
 }
 
-TEST_CASE("implementations for a grid use the memory that they announce", "[conv]") {
-  const ForceGrid grid;
-  const auto tensor = [](int64_t a, int64_t b, const ops::Spatial& sizes, const ops::ConvProblem& p) {
+/// `p` as the implementation takes it.
+void check_announced_memory(const ops::ConvImplementation& one, const ops::ConvProblem& p,
+                            ops::ConvPass pass) {
+  const auto tensor = [&](int64_t a, int64_t b, const ops::Spatial& sizes) {
     return zeros({a, b, sizes[0], sizes[1], sizes[2]}, {.dtype = p.dtype, .format = p.format});
   };
+  const Tensor x = tensor(p.batch, p.in_channels, p.input);
+  const Tensor w = tensor(p.out_channels, p.group_in(), p.kernel);
+  const Tensor y = tensor(p.batch, p.out_channels, p.output);
+  const int64_t before = allocator_statistics().allocated;
+  reset_peak_statistics();
+  if (pass == ops::ConvPass::forward)
+    one.forward(p, x, w, {}, y);
+  else if (pass == ops::ConvPass::backward_input)
+    one.backward_input(p, y, w, x);
+  else
+    one.backward_weight(p, y, x, w);
+  const int64_t used = allocator_statistics().peak - before;
+  const int64_t announced = one.workspace_bytes(p, pass);
+  CHECK(used >= announced);
+  CHECK(used <= announced + announced / 4 + 3 * 64);  // sizes of blocks are rounded up
+}
+
+TEST_CASE("implementations for a grid use the memory that they announce", "[conv]") {
+  const ForceGrid grid;
   for (const ConvCase& c : conv_cases())
     for (const ops::ConvImplementation* one : {&ops::grid_unfold_conv(), &ops::grid_direct_conv()})
       for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::contiguous})
@@ -382,21 +403,7 @@ TEST_CASE("implementations for a grid use the memory that they announce", "[conv
             if (!one->unsupported(problem_of(c), pass).empty() || p.batch == 0) continue;
             INFO(c.name() << " " << one->name() << " " << ops::name(pass) << " " << limit);
             const ConvPolicy guard{{.workspace_limit = limit}};
-            const Tensor x = tensor(p.batch, p.in_channels, p.input, p);
-            const Tensor w = tensor(p.out_channels, p.group_in(), p.kernel, p);
-            const Tensor y = tensor(p.batch, p.out_channels, p.output, p);
-            const int64_t before = allocator_statistics().allocated;
-            reset_peak_statistics();
-            if (pass == ops::ConvPass::forward)
-              one->forward(p, x, w, {}, y);
-            else if (pass == ops::ConvPass::backward_input)
-              one->backward_input(p, y, w, x);
-            else
-              one->backward_weight(p, y, x, w);
-            const int64_t used = allocator_statistics().peak - before;
-            const int64_t announced = one->workspace_bytes(p, pass);
-            CHECK(used >= announced);
-            CHECK(used <= announced + announced / 4 + 3 * 64);  // sizes of blocks are rounded up
+            check_announced_memory(*one, p, pass);
           }
 }
 
@@ -407,6 +414,19 @@ TEST_CASE("an empty batch may be asked for its workspace", "[conv]") {
          {ops::ConvPass::forward, ops::ConvPass::backward_input, ops::ConvPass::backward_weight})
       if (one->runs_on(p.device) && one->unsupported(p, pass).empty())
         CHECK(one->workspace_bytes(ops::solved_problem(p, *one), pass) >= 0);
+}
+
+TEST_CASE("direct convolution uses the memory that it announces", "[conv]") {
+  const ThreadsScope one_thread(1);
+  for (const ConvCase& c : conv_cases())
+    for (const ops::ConvPass pass : {ops::ConvPass::forward, ops::ConvPass::backward_input})
+      for (const DType dtype : {float32, float64}) {
+        ops::ConvProblem p = ops::reduce(problem_of(c), MemoryFormat::channels_last);
+        p.dtype = dtype;
+        if (!ops::direct_conv().unsupported(p, pass).empty() || p.batch == 0) continue;
+        INFO(c.name() << " " << ops::name(pass) << " " << name(dtype));
+        check_announced_memory(ops::direct_conv(), p, pass);
+      }
 }
 
 TEST_CASE("half types are computed in float32 and rounded once", "[conv]") {
