@@ -29,7 +29,7 @@ constexpr int64_t block_channels = 512;
 /// tile would fill.
 constexpr int64_t crowded_bytes = 1024;
 /// Tasks for many threads, in layers of few pixels.
-constexpr int64_t tasks_wanted = 32;
+constexpr int64_t tasks_wanted = 16;
 
 /// Elements set to 0 at a time.
 constexpr int64_t fill_grain = 1 << 16;
@@ -82,25 +82,37 @@ std::shared_ptr<std::byte> pack_panels(const Gather& gather, const Weights<T>& w
   const Panels<T> panels{gather.result_channels};
   const auto taps = static_cast<int64_t>(weights.taps.size());
   auto memory = scratch<T>(panels.padded() * gather.depth());
-  parallel_chunks(panels.count() * taps, [&](int64_t chunk) {
-    const int64_t first = panels.first(chunk / taps);
-    const int64_t tap = chunk % taps;
-    const int64_t width = panels.vectors(chunk / taps) * lanes<T>;
-    const int64_t valid = std::min(width, gather.result_channels - first);
-    for (int64_t b = 0; b < blocks.count(); ++b) {
-      const int64_t size = blocks.size(b);
-      const T* from = weights.data + weights.taps[static_cast<std::size_t>(tap)] * weights.tap +
-                      first * weights.result + blocks.first(b) * weights.source;
-      T* out =
-          elements_of<T>(memory) + first * gather.depth() + (blocks.first(b) * taps + tap * size) * width;
-      if (weights.source == 1)
-        transpose(out, width, from, weights.result, valid, size);
-      else
-        for (int64_t c = 0; c < size; ++c) std::copy_n(from + c * weights.source, valid, out + c * width);
-      if (valid < width)
-        for (int64_t c = 0; c < size; ++c) std::fill_n(out + c * width + valid, width - valid, T(0));
-    }
-  });
+  // `count` source channels of a block from `first` on, for one tap and panel.
+  const auto pack = [&, out = elements_of<T>(memory)](int64_t first, int64_t count, int64_t tap,
+                                                      int64_t panel) {
+    const int64_t block = first / blocks.block;
+    const int64_t width = panels.vectors(panel) * lanes<T>;
+    const int64_t begin = panels.first(panel);
+    const int64_t valid = std::min(width, gather.result_channels - begin);
+    const T* from = weights.data + weights.taps[static_cast<std::size_t>(tap)] * weights.tap +
+                    begin * weights.result + first * weights.source;
+    T* to = out + begin * gather.depth() +
+            (blocks.first(block) * taps + tap * blocks.size(block) + first - blocks.first(block)) * width;
+    if (weights.source == 1)
+      transpose(to, width, from, weights.result, valid, count);
+    else
+      for (int64_t c = 0; c < count; ++c) std::copy_n(from + c * weights.source, valid, to + c * width);
+    if (valid < width)
+      for (int64_t c = 0; c < count; ++c) std::fill_n(to + c * width + valid, width - valid, T(0));
+  };
+  // What is read at a time lies side by side: source channels, else result channels.
+  if (weights.source == 1)
+    parallel_chunks(panels.count() * taps, [&](int64_t chunk) {
+      for (int64_t b = 0; b < blocks.count(); ++b)
+        pack(blocks.first(b), blocks.size(b), chunk % taps, chunk / taps);
+    });
+  else
+    parallel_chunks(ceil_div(gather.source_channels, lanes<T>), [&](int64_t chunk) {
+      const int64_t first = chunk * lanes<T>;
+      const int64_t count = std::min(lanes<T>, gather.source_channels - first);
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t panel = 0; panel < panels.count(); ++panel) pack(first, count, tap, panel);
+    });
   return memory;
 }
 
@@ -124,9 +136,16 @@ struct TilePixels {
   int64_t channels;
 };
 
+/// Packed weights of one panel.
+template <class T>
+struct PanelWeights {
+  const T* data;
+  int64_t tap;  ///< elements of a tap
+};
+
 /// y[row] = start + the products of some pixels with one panel of weights; without `start`, adds them to y.
 template <class T, int vectors, int pixel_count>
-void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, const T* weights,
+void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, const PanelWeights<T>& panel,
               const T* start) {
   using V = Vector<T>;
   V total[pixel_count][vectors];
@@ -136,7 +155,8 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
     const T* from = start != nullptr ? start : tile.y + tile.rows[i] * tile.channels;
     for_constants<vectors>([&](auto v) { total[i][v] = *reinterpret_cast<const V*>(from + v * lanes<T>); });
   });
-  for (const GatherRun& run : runs)
+  for (const GatherRun& run : runs) {
+    const T* weights = panel.data + run.tap * panel.tap;
     for (int64_t c = run.offset; c < run.offset + run.length; ++c, weights += vectors * lanes<T>) {
       V w[vectors];
       for_constants<vectors>([&](auto v) { w[v] = *reinterpret_cast<const V*>(weights + v * lanes<T>); });
@@ -145,6 +165,7 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
         for_constants<vectors>([&](auto v) { total[i][v] += x * w[v]; });
       });
     }
+  }
   for_constants<pixel_count>([&](auto i) {
     T* to = tile.y + tile.rows[i] * tile.channels;
     for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(to + v * lanes<T>) = total[i][v]; });
@@ -158,34 +179,37 @@ auto tile_function(std::size_t pixels, std::integer_sequence<int, smaller...>) {
   return functions[pixels - 1];
 }
 
-/// All pixels of a band times a block of one panel's weights; `y` are the result's elements, `rows` the
-/// pixels' rows in it. Begins with the bias, or goes on with the sums in `y`.
+/// All pixels of a piece times a block of one panel's weights; `y` are the result's elements. Begins with the
+/// bias, or goes on with the sums in `y`.
 template <class T, int vectors>
-void multiply_panel(const std::vector<GatherRun>& runs, const T* buffer, const std::vector<int64_t>& bases,
-                    const std::vector<int64_t>& rows, const T* weights, const T* bias, bool go_on,
-                    int64_t first, int64_t channels, T* y) {
+void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeights<T>& weights,
+                    const T* bias, bool go_on, int64_t first, int64_t channels, T* y) {
   constexpr int64_t width = vectors * lanes<T>;
   const int64_t valid = std::min(width, channels - first);
   alignas(64) T begin[width] = {};
   if (bias != nullptr) std::copy_n(bias + first, valid, begin);
   const T* start = go_on ? nullptr : begin;
-  const std::size_t count = bases.size();
-  for (std::size_t p = 0; p < count; p += pixel_tile) {
-    const std::size_t pixels = std::min<std::size_t>(pixel_tile, count - p);
-    const auto run = tile_function<T, vectors>(pixels, std::make_integer_sequence<int, pixel_tile>());
-    if (valid == width) {
-      run({buffer, &bases[p], y + first, &rows[p], channels}, runs, weights, start);
-      continue;
+  std::size_t p = 0;
+  for (const GatherPixels::Group& group : pixels.groups)
+    while (p < group.end) {
+      const std::size_t count = std::min<std::size_t>(pixel_tile, group.end - p);
+      const auto run = tile_function<T, vectors>(count, std::make_integer_sequence<int, pixel_tile>());
+      const int64_t* bases = &pixels.bases[p];
+      const int64_t* rows = &pixels.rows[p];
+      p += count;
+      if (valid == width) {
+        run({buffer, bases, y + first, rows, channels}, group.runs, weights, start);
+        continue;
+      }
+      // Vectors must not write beyond a row of y.
+      static constexpr int64_t in_turn[pixel_tile] = {0, 1, 2, 3, 4, 5, 6, 7};
+      alignas(64) T sums[pixel_tile * width];
+      for (std::size_t i = 0; go_on && i < count; ++i)
+        std::copy_n(y + rows[i] * channels + first, valid, sums + static_cast<int64_t>(i) * width);
+      run({buffer, bases, sums, in_turn, width}, group.runs, weights, start);
+      for (std::size_t i = 0; i < count; ++i)
+        std::copy_n(sums + static_cast<int64_t>(i) * width, valid, y + rows[i] * channels + first);
     }
-    // Vectors must not write beyond a row of y.
-    static constexpr int64_t in_turn[pixel_tile] = {0, 1, 2, 3, 4, 5, 6, 7};
-    alignas(64) T sums[pixel_tile * width];
-    for (std::size_t i = 0; go_on && i < pixels; ++i)
-      std::copy_n(y + rows[p + i] * channels + first, valid, sums + static_cast<int64_t>(i) * width);
-    run({buffer, &bases[p], sums, in_turn, width}, runs, weights, start);
-    for (std::size_t i = 0; i < pixels; ++i)
-      std::copy_n(sums + static_cast<int64_t>(i) * width, valid, y + rows[p + i] * channels + first);
-  }
 }
 
 /// The result's rows from those of the source by tiles of pixels and result channels.
@@ -195,23 +219,24 @@ void multiply_panels(const Gather& gather, const T* source, const Weights<T>& we
   const GatherBand band = blocks.band(gather);
   const Panels<T> panels{gather.result_channels};
   const auto packed = pack_panels(gather, weights, blocks);
-  // A group of panels a task: two at least, since each task fills a buffer.
-  const int64_t groups = std::min(ceil_div(panels.count(), 2), ceil_div(tasks_wanted, band.count()));
+  // A group of panels a task: two at least where one is little work beside filling the buffer.
+  const int64_t least = gather.taps() > 1 ? 1 : 2;
+  const int64_t groups = std::min(ceil_div(panels.count(), least), ceil_div(tasks_wanted, band.count()));
   parallel_chunks(band.count() * groups, [&](int64_t task) {
     const auto memory = scratch<T>(band.buffer_elements());
     T* buffer = elements_of<T>(memory);
-    thread_local std::vector<int64_t> bases, rows;
+    thread_local GatherPixels pixels;
     const int64_t group = task % groups;
     for (int64_t b = 0; b < blocks.count(); ++b) {
-      band.fill(task / groups, source, blocks.first(b), blocks.size(b), buffer, bases, rows);
-      const std::vector<GatherRun> runs = band.runs(blocks.size(b));
+      band.fill(task / groups, source, blocks.first(b), blocks.size(b), buffer, pixels);
       for (int64_t i = panels.count() * group / groups; i < panels.count() * (group + 1) / groups; ++i) {
         const int64_t first = panels.first(i);
         const int64_t width = panels.vectors(i) * lanes<T>;
-        const T* of_block =
-            elements_of<T>(packed) + first * gather.depth() + blocks.first(b) * gather.taps() * width;
+        const PanelWeights<T> of_block{
+            elements_of<T>(packed) + first * gather.depth() + blocks.first(b) * gather.taps() * width,
+            blocks.size(b) * width};
         const auto run = panels.vectors(i) == 2 ? multiply_panel<T, 2> : multiply_panel<T, 1>;
-        run(runs, buffer, bases, rows, of_block, bias, b > 0, first, gather.result_channels, y);
+        run(pixels, buffer, of_block, bias, b > 0, first, gather.result_channels, y);
       }
     }
   });
@@ -269,34 +294,37 @@ Vector<T> add_lanes(Vector<T>* vectors, std::index_sequence<lane...>) {
   return vectors[0];
 }
 
-/// All pixels of a band times the rows of weights.
+/// All pixels of a piece times the rows of weights, of which `tap` elements are a tap's.
 template <class T, int sums>
-void multiply_rows(const std::vector<GatherRun>& runs, const T* buffer, const std::vector<int64_t>& bases,
-                   const std::vector<int64_t>& rows, const T* weights, const T* bias, int64_t channels,
-                   T* y) {
+void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights, int64_t tap, const T* bias,
+                   int64_t channels, T* y) {
   using V = Vector<T>;
   constexpr int tile = static_cast<int>(lanes<T>) / sums;
   T start[sums] = {};
   if (bias != nullptr) std::copy_n(bias, channels, start);
-  const std::size_t count = bases.size();
-  for (std::size_t p = 0; p < count; p += tile) {
-    const T* pixels[tile];
-    for (std::size_t i = 0; i < tile; ++i) pixels[i] = buffer + bases[std::min(p + i, count - 1)];
-    V total[tile * sums] = {};
-    const T* w = weights;
-    for (const GatherRun& run : runs)
-      for (int64_t c = run.offset; c < run.offset + run.length; c += lanes<T>, w += sums * lanes<T>)
-        for_constants<tile>([&](auto i) {
-          const V x = *reinterpret_cast<const V*>(pixels[i] + c);
-          for_constants<sums>(
-              [&](auto k) { total[i * sums + k] += x * *reinterpret_cast<const V*>(w + k * lanes<T>); });
-        });
-    T added[lanes<T>];
-    *reinterpret_cast<V*>(added) = add_lanes<T>(total, std::make_index_sequence<lanes<T>>());
-    for (std::size_t i = 0; i < tile && p + i < count; ++i)
-      for (int64_t k = 0; k < channels; ++k)
-        y[rows[p + i] * channels + k] = start[k] + added[static_cast<int64_t>(i) * sums + k];
-  }
+  std::size_t p = 0;
+  for (const GatherPixels::Group& group : pixels.groups)
+    while (p < group.end) {
+      const std::size_t count = std::min<std::size_t>(tile, group.end - p);
+      const T* from[tile];
+      for (std::size_t i = 0; i < tile; ++i) from[i] = buffer + pixels.bases[p + std::min(i, count - 1)];
+      V total[tile * sums] = {};
+      for (const GatherRun& run : group.runs) {
+        const T* w = weights + run.tap * tap;
+        for (int64_t c = run.offset; c < run.offset + run.length; c += lanes<T>, w += sums * lanes<T>)
+          for_constants<tile>([&](auto i) {
+            const V x = *reinterpret_cast<const V*>(from[i] + c);
+            for_constants<sums>(
+                [&](auto k) { total[i * sums + k] += x * *reinterpret_cast<const V*>(w + k * lanes<T>); });
+          });
+      }
+      T added[lanes<T>];
+      *reinterpret_cast<V*>(added) = add_lanes<T>(total, std::make_index_sequence<lanes<T>>());
+      for (std::size_t i = 0; i < count; ++i)
+        for (int64_t k = 0; k < channels; ++k)
+          y[pixels.rows[p + i] * channels + k] = start[k] + added[static_cast<int64_t>(i) * sums + k];
+      p += count;
+    }
 }
 
 template <class T>
@@ -308,13 +336,12 @@ void multiply_few(const Gather& gather, const T* source, const Weights<T>& weigh
                    : few.sums == 2 ? multiply_rows<T, 2>
                    : few.sums == 4 ? multiply_rows<T, 4>
                                    : multiply_rows<T, 8>;
-  const std::vector<GatherRun> runs = band.runs(few.read);
   parallel_chunks(band.count(), [&](int64_t piece) {
     const auto memory = scratch<T>(band.buffer_elements());
     T* buffer = elements_of<T>(memory);
-    thread_local std::vector<int64_t> bases, rows;
-    band.fill(piece, source, buffer, bases, rows);
-    run(runs, buffer, bases, rows, elements_of<T>(packed), bias, gather.result_channels, y);
+    thread_local GatherPixels pixels;
+    band.fill(piece, source, 0, gather.source_channels, buffer, pixels);
+    run(pixels, buffer, elements_of<T>(packed), few.read * few.sums, bias, gather.result_channels, y);
   });
 }
 

@@ -11,14 +11,6 @@ constexpr int64_t band_elements = 64 << 10;
 /// Channels summed at a time: few enough for registers.
 constexpr int64_t block = 64;
 
-/// Where each tap reads, relative to a pixel.
-std::vector<int64_t> tap_offsets(const GatherBand& band, int64_t channels) {
-  std::vector<int64_t> offsets;
-  for (const GatherRun& run : band.runs(channels))
-    for (int64_t at = 0; at < run.length; at += channels) offsets.push_back(run.offset + at);
-  return offsets;
-}
-
 /// `width` channels from the first on; a constant width lets the compiler keep the sums in registers.
 template <class T, int64_t fixed>
 void gather_channels(const T* pixel, const std::vector<int64_t>& taps, const T* weights, int64_t channels,
@@ -39,18 +31,18 @@ template <class T>
 void depthwise_gather(const Gather& gather, const T* source, const T* weights, const T* bias, T* y) {
   const GatherBand band(gather, band_elements);
   const int64_t channels = gather.result_channels;
-  const std::vector<int64_t> taps = tap_offsets(band, channels);
+  const std::vector<int64_t> taps = band.tap_offsets();
   parallel_chunks(band.count(), [&](int64_t piece) {
     const auto memory = scratch<T>(band.buffer_elements());
     T* buffer = elements_of<T>(memory);
-    std::vector<int64_t> bases, rows;
-    band.fill(piece, source, buffer, bases, rows);
-    for (std::size_t p = 0; p < bases.size(); ++p)
+    GatherPixels pixels;
+    band.fill(piece, source, 0, channels, buffer, pixels);
+    for (std::size_t p = 0; p < pixels.bases.size(); ++p)
       for (int64_t c = 0; c < channels; c += block) {
         const int64_t width = std::min(block, channels - c);
         const auto run = width == block ? gather_channels<T, block> : gather_channels<T, 0>;
-        run(buffer + bases[p] + c, taps, weights + c, channels, bias != nullptr ? bias + c : nullptr, width,
-            y + rows[p] * channels + c);
+        run(buffer + pixels.bases[p] + c, taps, weights + c, channels, bias != nullptr ? bias + c : nullptr,
+            width, y + pixels.rows[p] * channels + c);
       }
   });
 }
@@ -59,7 +51,7 @@ template <class T>
 void depthwise_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw) {
   const GatherBand band(gather, band_elements);
   const int64_t channels = gather.result_channels;
-  const std::vector<int64_t> taps = tap_offsets(band, channels);
+  const std::vector<int64_t> taps = band.tap_offsets();
   const int64_t size = static_cast<int64_t>(taps.size()) * channels;
   const int64_t chunks = chunks_for(band.count(), size * static_cast<int64_t>(sizeof(T)));
   const auto partials = scratch<T>(chunks * size);
@@ -68,15 +60,15 @@ void depthwise_weight_gradient(const Gather& gather, const T* dy, const T* x, T*
     T* buffer = elements_of<T>(memory);
     T* sums = elements_of<T>(partials) + chunk * size;
     std::fill_n(sums, size, T(0));
-    std::vector<int64_t> bases, rows;
+    GatherPixels pixels;
     for (int64_t piece = band.count() * chunk / chunks; piece < band.count() * (chunk + 1) / chunks;
          ++piece) {
-      band.fill(piece, x, buffer, bases, rows);
-      for (std::size_t p = 0; p < bases.size(); ++p) {
-        const T* gradient = dy + rows[p] * channels;
+      band.fill(piece, x, 0, channels, buffer, pixels);
+      for (std::size_t p = 0; p < pixels.bases.size(); ++p) {
+        const T* gradient = dy + pixels.rows[p] * channels;
         T* sum = sums;
         for (const int64_t tap : taps) {
-          const T* pixel = buffer + bases[p] + tap;
+          const T* pixel = buffer + pixels.bases[p] + tap;
           for (int64_t c = 0; c < channels; ++c) sum[c] += pixel[c] * gradient[c];
           sum += channels;
         }

@@ -10,7 +10,7 @@ namespace {
 /// What a piece of the work is cut for: pieces for many threads, pixels in each, of which kernels take so
 /// many at once.
 constexpr int64_t pieces_wanted = 16;
-constexpr int64_t fewest_pixels = 64;
+constexpr int64_t fewest_pixels = 256;
 constexpr int64_t most_pixels = 2048;
 constexpr int64_t pixel_multiple = 8;
 
@@ -74,7 +74,12 @@ int64_t GatherBand::Side::outputs(int64_t length, int64_t most, int64_t count) c
 }
 
 GatherBand::GatherBand(const Gather& gather, int64_t elements_wanted, int64_t stride)
-    : gather_(gather), stride_(stride), row_(gather.dims[1]), column_(gather.dims[2]) {
+    : gather_(gather),
+      stride_(stride),
+      spans_{spans(gather.dims[0], gather.source[0]), spans(gather.dims[1], gather.source[1]),
+             spans(gather.dims[2], gather.source[2])},
+      row_(gather.dims[1]),
+      column_(gather.dims[2]) {
   const GatherDim& row = gather.dims[1];
   const GatherDim& column = gather.dims[2];
   const auto slices = static_cast<int64_t>(gather.dims[0].taps.size());
@@ -97,19 +102,57 @@ GatherBand::GatherBand(const Gather& gather, int64_t elements_wanted, int64_t st
   image_groups_ = ceil_div(gather.batch, images_);
 }
 
-std::vector<GatherRun> GatherBand::runs(int64_t read) const {
-  std::vector<GatherRun> runs;
+std::vector<GatherBand::Span> GatherBand::spans(const GatherDim& dim, int64_t source) {
+  // A tap is inside from one output pixel on to another.
+  std::vector<int64_t> bounds{0, dim.count};
+  for (const GatherDim::Tap& tap : dim.taps)
+    for (const int64_t border : {int64_t{0}, source})
+      bounds.push_back(std::clamp<int64_t>(ceil_div(border - tap.offset, dim.source_step), 0, dim.count));
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  std::vector<Span> spans;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const auto taps_before = [&](int64_t border) {
+      const auto outside = [&](const GatherDim::Tap& tap) {
+        return dim.source_step * bounds[i] + tap.offset >= border;
+      };
+      return static_cast<std::size_t>(std::find_if(dim.taps.begin(), dim.taps.end(), outside) -
+                                      dim.taps.begin());
+    };
+    spans.push_back({bounds[i], bounds[i + 1], taps_before(0), taps_before(source)});
+  }
+  return spans;
+}
+
+int64_t GatherBand::tap_offset(std::size_t slice, std::size_t row, std::size_t column) const {
+  const int64_t line =
+      static_cast<int64_t>(slice) * lines_ + gather_.dims[1].taps[row].offset - gather_.dims[1].low();
+  return (line * columns_ + gather_.dims[2].taps[column].offset - gather_.dims[2].low()) * stride_;
+}
+
+std::vector<int64_t> GatherBand::tap_offsets() const {
+  std::vector<int64_t> offsets;
   for (std::size_t t = 0; t < gather_.dims[0].taps.size(); ++t)
-    for (const GatherDim::Tap& r : gather_.dims[1].taps) {
-      const int64_t line = static_cast<int64_t>(t) * lines_ + r.offset - gather_.dims[1].low();
-      for (const GatherDim::Tap& s : gather_.dims[2].taps) {
-        const int64_t offset = (line * columns_ + s.offset - gather_.dims[2].low()) * stride_;
-        if (!runs.empty() && runs.back().offset + runs.back().length == offset)
-          runs.back().length += read;
+    for (std::size_t r = 0; r < gather_.dims[1].taps.size(); ++r)
+      for (std::size_t s = 0; s < gather_.dims[2].taps.size(); ++s) offsets.push_back(tap_offset(t, r, s));
+  return offsets;
+}
+
+std::vector<GatherRun> GatherBand::runs(const Span& slices, const Span& rows, const Span& columns,
+                                        int64_t channels) const {
+  std::vector<GatherRun> runs;
+  for (std::size_t t = slices.first_tap; t < slices.end_tap; ++t)
+    for (std::size_t r = rows.first_tap; r < rows.end_tap; ++r)
+      for (std::size_t s = columns.first_tap; s < columns.end_tap; ++s) {
+        const int64_t offset = tap_offset(t, r, s);
+        const auto tap =
+            static_cast<int64_t>((t * gather_.dims[1].taps.size() + r) * gather_.dims[2].taps.size() + s);
+        if (!runs.empty() && runs.back().offset + runs.back().length == offset &&
+            runs.back().tap + runs.back().length / channels == tap)
+          runs.back().length += channels;
         else
-          runs.push_back({offset, read});
+          runs.push_back({offset, channels, tap});
       }
-    }
   return runs;
 }
 
@@ -133,7 +176,7 @@ void GatherBand::fill_line(const T* line, int64_t left, int64_t positions, int64
 
 template <class T>
 void GatherBand::fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer,
-                      std::vector<int64_t>& bases, std::vector<int64_t>& rows) const {
+                      GatherPixels& pixels) const {
   const int64_t part = index % parts_;
   const int64_t band = index / parts_ % bands_;
   const int64_t depth = index / parts_ / bands_ % depths_;
@@ -151,38 +194,55 @@ void GatherBand::fill(int64_t index, const T* source, int64_t first_channel, int
   const int64_t lines = row_.length(band_rows);
   const int64_t columns = column_.length(part_columns);
 
-  bases.clear();
-  rows.clear();
-  for (int64_t i = 0; i < images; ++i) {
-    const int64_t n = first_image + i;
+  for (int64_t i = 0; i < images; ++i)
     for (std::size_t t = 0; t < d.taps.size(); ++t) {
       const int64_t slice = d.source_step * depth + d.taps[t].offset;
       const bool slice_inside = slice >= 0 && slice < gather_.source[0];
       T* to = buffer + i * image_elements_ + static_cast<int64_t>(t) * lines_ * columns_ * stride_;
       for (int64_t l = 0; l < lines; ++l, to += columns_ * stride_) {
         const int64_t h = top + l * row_.spacing;
-        const int64_t line = ((n * gather_.source[0] + slice) * gather_.source[1] + h) * gather_.source[2];
+        const int64_t line =
+            (((first_image + i) * gather_.source[0] + slice) * gather_.source[1] + h) * gather_.source[2];
         if (slice_inside && h >= 0 && h < gather_.source[1])
           fill_line(source + line * gather_.source_channels + first_channel, left, columns, channels, to);
         else
           std::fill_n(to, columns * stride_, T(0));
       }
     }
-    const int64_t plane = (n * gather_.result[0] + d.first + d.step * depth) * gather_.result[1];
-    for (int64_t j = 0; j < band_rows; ++j) {
-      const int64_t line = (plane + r.first + r.step * (first_row + j)) * gather_.result[2];
-      const int64_t base = i * image_elements_ + row_.step * j * columns_ * stride_;
-      for (int64_t k = 0; k < part_columns; ++k) {
-        bases.push_back(base + column_.step * k * stride_);
-        rows.push_back(line + c.first + c.step * (first_column + k));
+
+  pixels.bases.clear();
+  pixels.rows.clear();
+  pixels.groups.clear();
+  const auto inside = [](const Span& span, int64_t first, int64_t count) {
+    return Span{std::max(span.first, first), std::min(span.end, first + count), span.first_tap, span.end_tap};
+  };
+  for (const Span& slice_span : spans_[0]) {
+    if (depth < slice_span.first || depth >= slice_span.end) continue;
+    for (const Span& whole_row_span : spans_[1]) {
+      const Span row_span = inside(whole_row_span, first_row, band_rows);
+      if (row_span.first >= row_span.end) continue;
+      for (const Span& whole_column_span : spans_[2]) {
+        const Span column_span = inside(whole_column_span, first_column, part_columns);
+        if (column_span.first >= column_span.end) continue;
+        for (int64_t i = 0; i < images; ++i) {
+          const int64_t plane =
+              ((first_image + i) * gather_.result[0] + d.first + d.step * depth) * gather_.result[1];
+          for (int64_t j = row_span.first; j < row_span.end; ++j) {
+            const int64_t line = (plane + r.first + r.step * j) * gather_.result[2] + c.first;
+            const int64_t base = i * image_elements_ + row_.step * (j - first_row) * columns_ * stride_;
+            for (int64_t k = column_span.first; k < column_span.end; ++k) {
+              pixels.bases.push_back(base + column_.step * (k - first_column) * stride_);
+              pixels.rows.push_back(line + c.step * k);
+            }
+          }
+        }
+        pixels.groups.push_back({pixels.bases.size(), runs(slice_span, row_span, column_span, channels)});
       }
     }
   }
 }
 
-template void GatherBand::fill(int64_t, const float*, int64_t, int64_t, float*, std::vector<int64_t>&,
-                               std::vector<int64_t>&) const;
-template void GatherBand::fill(int64_t, const double*, int64_t, int64_t, double*, std::vector<int64_t>&,
-                               std::vector<int64_t>&) const;
+template void GatherBand::fill(int64_t, const float*, int64_t, int64_t, float*, GatherPixels&) const;
+template void GatherBand::fill(int64_t, const double*, int64_t, int64_t, double*, GatherPixels&) const;
 
 }  // namespace pleat::ops

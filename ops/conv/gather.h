@@ -56,6 +56,19 @@ std::vector<Gather> backward_input_gathers(const ConvProblem& problem);
 struct GatherRun {
   int64_t offset;
   int64_t length;
+  int64_t tap;  ///< the first one's, among all taps by rising offset
+};
+
+/// The pixels of a piece.
+struct GatherPixels {
+  /// Pixels that have the same taps inside the source: those after the group before, up to `end`.
+  struct Group {
+    std::size_t end;
+    std::vector<GatherRun> runs;
+  };
+  std::vector<int64_t> bases;  ///< of each pixel in the buffer
+  std::vector<int64_t> rows;   ///< in the result
+  std::vector<Group> groups;
 };
 
 /// Pieces of the work: some images, or one image's band of rows at one depth, or a part of one row. A piece's
@@ -70,19 +83,14 @@ class GatherBand {
 
   int64_t count() const { return image_groups_ * depths_ * bands_ * parts_; }
   int64_t buffer_elements() const { return images_ * image_elements_; }
-  /// What a pixel reads, `read` elements of each tap: by rising offset, then channels.
-  std::vector<GatherRun> runs(int64_t read) const;
+  /// Where each tap reads, relative to a pixel's base.
+  std::vector<int64_t> tap_offsets() const;
 
   /// Piece `index`: fills `buffer` with `channels` of the source from the first on, 0 after them, and lists
-  /// the pixels: base in the buffer, and row in the result.
+  /// the pixels. Their runs leave out the taps that would read padding alone.
   template <class T>
   void fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer,
-            std::vector<int64_t>& bases, std::vector<int64_t>& rows) const;
-  template <class T>
-  void fill(int64_t index, const T* source, T* buffer, std::vector<int64_t>& bases,
-            std::vector<int64_t>& rows) const {
-    fill(index, source, 0, gather_.source_channels, buffer, bases, rows);
-  }
+            GatherPixels& pixels) const;
 
  private:
   /// One dimension of a piece in the buffer. What lies between the windows of a single tap is left out.
@@ -98,6 +106,18 @@ class GatherBand {
     int64_t outputs(int64_t length, int64_t most, int64_t count) const;
   };
 
+  /// Neighbouring output pixels j of a dimension that have the same taps inside the source.
+  struct Span {
+    int64_t first;
+    int64_t end;
+    std::size_t first_tap;
+    std::size_t end_tap;
+  };
+  static std::vector<Span> spans(const GatherDim& dim, int64_t source);
+  int64_t tap_offset(std::size_t slice, std::size_t row, std::size_t column) const;
+  std::vector<GatherRun> runs(const Span& slices, const Span& rows, const Span& columns,
+                              int64_t channels) const;
+
   /// Copies some channels of `positions` pixels of a source line, of which `left` is the first: 0 where there
   /// are none.
   template <class T>
@@ -105,6 +125,7 @@ class GatherBand {
 
   const Gather& gather_;
   int64_t stride_;
+  std::vector<Span> spans_[3];
   Side row_;
   Side column_;
   int64_t images_;  ///< of a piece
