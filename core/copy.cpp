@@ -14,58 +14,10 @@
 #include "pleat/core/pinned_memory.h"
 #include "pleat/core/record_function.h"
 #include "pleat/core/transfer.h"
+#include "pleat/core/transpose.h"
 
 namespace pleat::ops {
 namespace {
-
-/// Transposes 8 x 8 elements of four bytes in registers.
-void transpose_8x8(void* to, int64_t to_row, const void* from, int64_t from_row) {
-  using V = uint32_t __attribute__((vector_size(32), aligned(4), may_alias));
-  V a[8], b[8];
-  for (int i = 0; i < 8; ++i)
-    a[i] = *reinterpret_cast<const V*>(static_cast<const std::byte*>(from) + 4 * i * from_row);
-  for (int i = 0; i < 4; ++i) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    b[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-  for (const int i : {0, 1, 4, 5}) {
-    a[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-    a[i + 2] = __builtin_shufflevector(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-  for (const int i : {0, 2, 4, 6}) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-  }
-  for (int i = 0; i < 8; ++i) *reinterpret_cast<V*>(static_cast<std::byte*>(to) + 4 * i * to_row) = b[i];
-}
-
-/// Copies a matrix [rows, columns] whose rows are dense into one whose columns are: by tiles, so that both
-/// sides use whole cache lines. This is what NCHW <-> NHWC amounts to, image by image.
-template <class T>
-void transpose_tiles(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
-  constexpr bool in_registers = sizeof(T) == 4;
-  constexpr int64_t tile_rows = in_registers ? 64 : 32;
-  constexpr int64_t tile_columns = 32;
-  for (int64_t r = 0; r < rows; r += tile_rows) {
-    const int64_t r_end = std::min(rows, r + tile_rows);
-    for (int64_t c = 0; c < columns; c += tile_columns) {
-      const int64_t c_end = std::min(columns, c + tile_columns);
-      const auto one_by_one = [&](int64_t first_row, int64_t first_column, int64_t last_column) {
-        for (int64_t i = first_column; i < last_column; ++i)
-          for (int64_t j = first_row; j < r_end; ++j) to[i * to_row + j] = from[j * from_row + i];
-      };
-      int64_t i = c;
-      if constexpr (in_registers)
-        for (; i + 8 <= c_end; i += 8) {
-          int64_t j = r;
-          for (; j + 8 <= r_end; j += 8)
-            transpose_8x8(to + i * to_row + j, to_row, from + j * from_row + i, from_row);
-          one_by_one(j, i, i + 8);
-        }
-      one_by_one(r, i, c_end);
-    }
-  }
-}
 
 /// Whether `to` and `from` are one tensor [N, C, ...] in the two memory formats, then done here.
 bool copied_between_formats(const Tensor& to, const Tensor& from) {
@@ -78,15 +30,25 @@ bool copied_between_formats(const Tensor& to, const Tensor& from) {
   const int64_t channels = to.size(1);
   const int64_t image = channels == 0 ? 0 : to.numel() / std::max<int64_t>(images, 1);
   const int64_t pixels = channels == 0 ? 0 : image / channels;
-  const int64_t rows = to_last ? channels : pixels;
-  const int64_t columns = to_last ? pixels : channels;
+  // Pieces of an image, so that one image alone is work for many threads.
+  constexpr int64_t wanted = 32768;  // elements of a piece
+  const int64_t stretch = (wanted / std::max<int64_t>(channels, 1) / 64 + 1) * 64;
+  const int64_t pieces = (pixels + stretch - 1) / stretch;
   dispatch(to.dtype(), [&]<class T>(Type<T>) {
-    parallel_for(0, images, std::max<int64_t>(1, 32768 / std::max<int64_t>(image, 1)),
-                 [&](int64_t first, int64_t last) {
-                   for (int64_t n = first; n < last; ++n)
-                     transpose_tiles(to.data<T>() + n * image, rows, from.data<T>() + n * image, columns,
-                                     rows, columns);
-                 });
+    parallel_for(
+        0, images * pieces, std::max<int64_t>(1, wanted / std::max<int64_t>(image, 1)),
+        [&](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) {
+            const int64_t pixel = i % pieces * stretch;
+            const int64_t count = std::min(stretch, pixels - pixel);
+            T* out = to.data<T>() + i / pieces * image;
+            const T* in = from.data<T>() + i / pieces * image;
+            if (to_last)
+              transpose_matrix(out + pixel * channels, channels, in + pixel, pixels, channels, count);
+            else
+              transpose_matrix(out + pixel, pixels, in + pixel * channels, channels, count, channels);
+          }
+        });
   });
   to.bump_version();
   return true;

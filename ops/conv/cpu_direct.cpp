@@ -94,7 +94,7 @@ std::shared_ptr<std::byte> pack_panels(const Gather& gather, const Weights<T>& w
     T* to = out + begin * gather.depth() +
             (blocks.first(block) * taps + tap * blocks.size(block) + first - blocks.first(block)) * width;
     if (weights.source == 1)
-      transpose(to, width, from, weights.result, valid, count);
+      transpose_matrix(to, width, from, weights.result, valid, count);
     else
       for (int64_t c = 0; c < count; ++c) std::copy_n(from + c * weights.source, valid, to + c * width);
     if (valid < width)
