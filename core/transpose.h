@@ -12,7 +12,7 @@ namespace detail {
 
 /// Transposes 8 x 8 elements of four bytes in registers.
 inline void transpose_8x8(void* to, int64_t to_row, const void* from, int64_t from_row) {
-  using V = uint32_t __attribute__((vector_size(32), aligned(4), may_alias));
+  using V [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = uint32_t;
   V a[8], b[8];
   for (int i = 0; i < 8; ++i)
     a[i] = *reinterpret_cast<const V*>(static_cast<const std::byte*>(from) + 4 * i * from_row);

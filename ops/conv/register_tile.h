@@ -7,16 +7,17 @@
 
 namespace pleat::ops {
 
-/// One vector of 64 bytes, whatever the machine makes of it.
+/// One vector of 64 bytes, whatever the machine makes of it, at any element's address. (Clang drops the
+/// alignment of a `using` whose attributes stand behind the type.)
 template <class T>
 struct VectorOf;
 template <>
 struct VectorOf<float> {
-  using type = float __attribute__((vector_size(64), aligned(4), may_alias));
+  using type [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = float;
 };
 template <>
 struct VectorOf<double> {
-  using type = double __attribute__((vector_size(64), aligned(8), may_alias));
+  using type [[gnu::vector_size(64), gnu::aligned(8), gnu::may_alias]] = double;
 };
 template <class T>
 using Vector = typename VectorOf<T>::type;
