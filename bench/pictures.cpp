@@ -43,7 +43,7 @@ std::size_t place(std::vector<std::string>& list, const std::string& text) {
 
 Device device_of(const std::vector<Record>& records) {
   for (const Record& record : records)
-    if (const std::string& name = record.label("device"); !name.empty()) return Device(name);
+    if (const std::string& name = record.label("device"); !name.empty()) return name;
   return {};
 }
 

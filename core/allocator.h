@@ -35,7 +35,8 @@ void reset_peak_statistics(Device device = {});
 void empty_cache(Device device = {});
 
 /// The most bytes the device's cache keeps (default on the CPU: an eighth of the machine's memory; on a GPU:
-/// all). 0 turns caching off, which on a GPU means to wait for its work at each return of memory.
+/// all). On the CPU the blocks that were given back longest ago make room for others. 0 turns caching off,
+/// which on a GPU means to wait for its work at each return of memory.
 void set_cache_limit(int64_t bytes, Device device = {});
 
 }  // namespace pleat

@@ -12,7 +12,7 @@
 ///
 /// Work on a GPU is queued in a stream and runs later; a function that computes returns before its result is
 /// there. What is queued in one stream runs in order, so nobody has to wait until the host reads a value
-/// (`item`, `to_vector`, `to(Device("cpu"))`), which waits by itself. Only work in several streams needs
+/// (`item`, `to_vector`, `to("cpu")`), which waits by itself. Only work in several streams needs
 /// events.
 
 namespace pleat {

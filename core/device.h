@@ -1,20 +1,24 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace pleat {
 
 enum class DeviceType : unsigned char { cpu, cuda };
 
-/// Where a tensor's bytes live. `Device("cpu")`, `Device("cuda")`, `Device("cuda:1")`.
+/// Where a tensor's bytes live: "cpu", "cuda" or "cuda:1". A name will do wherever a device is asked for, as
+/// in `x.to("cuda")` and `zeros({2}, {.device = "cuda:1"})`.
 struct Device {
   DeviceType type = DeviceType::cpu;
   int index = 0;
 
   constexpr Device() = default;
   constexpr Device(DeviceType type_, int index_ = 0) : type(type_), index(index_) {}
-  /// Throws ValueError when `name` is none of the forms above.
-  explicit Device(const std::string& name);
+  /// Throws ValueError when `name` is none of these forms.
+  Device(const std::string& name);
+  Device(const char* name) : Device(std::string(name)) {}
+  Device(std::nullptr_t) = delete;  // `x.to(0)` would read 0 as a name
 
   constexpr bool is_cpu() const { return type == DeviceType::cpu; }
   constexpr bool is_cuda() const { return type == DeviceType::cuda; }

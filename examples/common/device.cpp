@@ -3,7 +3,7 @@
 using namespace pleat;
 
 Device choose_device(const std::string& name) {
-  if (name == "auto") return cuda::is_available() ? Device("cuda") : Device("cpu");
+  if (name == "auto") return cuda::is_available() ? "cuda" : "cpu";
   const Device device(name);
   if (device.is_cuda()) cuda::check_device("--device", device);
   return device;

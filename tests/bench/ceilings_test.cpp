@@ -47,7 +47,7 @@ TEST_CASE("ceilings: which peak counts for which type", "[bench]") {
   CHECK(cpu.peak(DType::float64).value() == 100);
   CHECK_FALSE(cpu.peak(DType::int64).has_value());
 
-  Ceilings cuda{.device = Device("cuda"),
+  Ceilings cuda{.device = "cuda",
                 .peaks = {{"GEMM float32", 50, ""},
                           {"GEMM TF32", 400, ""},
                           {"GEMM float32 as bfloat16", 700, ""},

@@ -2,13 +2,17 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "pleat/core/address_sanitizer.h"
 #include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
 
@@ -128,6 +132,29 @@ TEST_CASE("names of devices", "[core]") {
   CHECK_THROWS_AS(Device("gpu"), ValueError);
   CHECK_THROWS_AS(Device("cuda:x"), ValueError);
   CHECK_THROWS_AS(Device("cpu:1"), ValueError);
+}
+
+TEST_CASE("a device's name will do where a device is asked for", "[core]") {
+  const Device second = "cuda:1";
+  CHECK(second == Device(DeviceType::cuda, 1));
+  CHECK(second == "cuda:1");
+  CHECK(TensorOptions{.device = "cuda"}.device == Device(DeviceType::cuda));
+  CHECK_FALSE(std::is_constructible_v<Device, std::nullptr_t>);
+
+  const Tensor x = zeros({2}, {.dtype = float64, .device = "cpu"});
+  CHECK(x.device() == "cpu");
+  const std::string name = "cpu";
+  for (const Tensor& same : {x.to("cpu"), x.to("cpu:0"), x.to(name), x.to(name.c_str())})
+    CHECK(same.data<double>() == x.data<double>());
+  CHECK(allocator_statistics("cpu").allocated > 0);
+  CHECK_THROWS_WITH(x.to("gpu"), "device: \"cpu\", \"cuda\" or \"cuda:N\" expected, got \"gpu\"");
+  if (!cuda::is_available()) {
+    CHECK_THROWS_AS(x.to("cuda"), DeviceError);
+    CHECK_THROWS_AS(x.to("cuda:1"), DeviceError);
+    CHECK_THROWS_AS(zeros({2}, {.device = "cuda"}), DeviceError);
+  }
+  CHECK(x.to(float32).dtype() == float32);
+  CHECK(x.to(MemoryFormat::contiguous).is_contiguous());
 }
 
 TEST_CASE("threads allocate and free side by side", "[core]") {

@@ -21,16 +21,16 @@ namespace {
 
 bool lacks_cudnn() {
   if (pleat_test::lacks_gpus()) return true;
-  const auto names = conv_implementations(Device("cuda"));
+  const auto names = conv_implementations("cuda");
   if (std::find(names.begin(), names.end(), "cudnn") != names.end()) return false;
   pleat_test::skip("needs cuDNN");
   return true;
 }
 
-Tensor on_gpu(const Tensor& t) { return t.to(Device("cuda")); }
+Tensor on_gpu(const Tensor& t) { return t.to("cuda"); }
 
 double relative_error(const Tensor& got, const Tensor& expected) {
-  const auto a = got.to(Device("cpu")).to_vector<double>();
+  const auto a = got.to("cpu").to_vector<double>();
   const auto b = expected.to_vector<double>();
   double error = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
@@ -103,13 +103,13 @@ TEST_CASE("every plan of cuDNN agrees with the reference, in both formats and wi
 TEST_CASE("true float32 has no plan that rounds its inputs", "[conv][cuda]") {
   if (lacks_cudnn()) return;
   // 1 + 2^-12 is lost in TF32, whose mantissa has 10 bits.
-  const Tensor x = full({2, 64, 8, 8}, 1.0 + 1.0 / 4096, {.device = Device("cuda")});
-  const Tensor w = ones({64, 64, 1, 1}, {.device = Device("cuda")});
+  const Tensor x = full({2, 64, 8, 8}, 1.0 + 1.0 / 4096, {.device = "cuda"});
+  const Tensor w = ones({64, 64, 1, 1}, {.device = "cuda"});
   const ConvCall call = forward_call(x, w, {}, {});
   for (const std::string& plan : cudnn_conv().plans(solved_problem(call.problem, cudnn_conv()), call.pass)) {
     INFO(plan);
     const Tensor y = call.run(*choose_conv(call.op, call.problem, call.pass, "cudnn:" + plan));
-    CHECK(y.to(Device("cpu")).to_vector()[0] == Approx(64 + 64.0 / 4096).epsilon(1e-6));
+    CHECK(y.to("cpu").to_vector()[0] == Approx(64 + 64.0 / 4096).epsilon(1e-6));
   }
 }
 
@@ -140,6 +140,6 @@ TEST_CASE("tuning on a GPU times all plans and the other implementations", "[con
   const ConvPolicy policy{{.benchmark = true}};
   const Tensor y = conv_forward(x, w, {}, {.padding = 1});
   const Tensor expected = conv_forward(x, w, {}, {.padding = 1, .implementation = "reference"});
-  CHECK(relative_error(y, expected.to(Device("cpu"))) < 1e-4);
+  CHECK(relative_error(y, expected.to("cpu")) < 1e-4);
   ConvTuner::clear();
 }

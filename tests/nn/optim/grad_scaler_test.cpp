@@ -248,7 +248,7 @@ TEST_CASE("a scaler goes on from its state", "[optim][amp]") {
 
 TEST_CASE("cuda: a scaler does on a GPU what it does on the CPU", "[optim][amp][cuda]") {
   if (pleat_test::lacks_gpus()) return;
-  const Tensor p = param({1000}).detach().to(Device("cuda")).set_requires_grad();
+  const Tensor p = param({1000}).detach().to("cuda").set_requires_grad();
   optim::SGD sgd{{p}, {.lr = 0.5}};
   GradScaler scaler{{.init_scale = 8}};
   CHECK(iterate(scaler, sgd, p, 1));

@@ -208,13 +208,13 @@ TEST_CASE("cuda: optimisers do on a GPU what they do on the CPU", "[optim][cuda]
     const std::vector<Kind> on_cpu = kinds();
     Params on_gpu;
     for (const Kind& kind : on_cpu)
-      on_gpu.push_back(kind.param.detach().to(Device("cuda")).set_requires_grad());
+      on_gpu.push_back(kind.param.detach().to("cuda").set_requires_grad());
     const auto one = make(params_of(on_cpu));
     const auto other = make(on_gpu);
     for (int64_t step = 0; step < 3; ++step) {
       set_grads(on_cpu, step);
       for (std::size_t i = 0; i < on_gpu.size(); ++i)
-        on_gpu[i].set_grad(on_cpu[i].param.grad().to(Device("cuda")));
+        on_gpu[i].set_grad(on_cpu[i].param.grad().to("cuda"));
       optim::clip_grad_value_(params_of(on_cpu), {.clip_value = 2});
       optim::clip_grad_value_(on_gpu, {.clip_value = 2});
       one->step();
@@ -233,7 +233,7 @@ TEST_CASE("cuda: optimisers do on a GPU what they do on the CPU", "[optim][cuda]
 
 TEST_CASE("cuda: gradients add up on a GPU until they are forgotten", "[optim][cuda]") {
   if (pleat_test::lacks_gpus()) return;
-  const Tensor p = full({1000}, 2.0, {.device = Device("cuda")}).set_requires_grad();
+  const Tensor p = full({1000}, 2.0, {.device = "cuda"}).set_requires_grad();
   optim::SGD sgd{{p}, {.lr = 0.25}};
   for (int i = 0; i < 2; ++i) sum(p * p).backward();
   CHECK(p.grad().to_vector()[999] == 8);
