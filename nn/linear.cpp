@@ -9,19 +9,19 @@
 
 namespace pleat::nn {
 
-Linear::Linear(LinearOptions options) {
-  check<ValueError>(options.in_features.get() >= 1 && options.out_features.get() >= 1,
+Linear::Linear(LinearOptions o) : options{.precision = o.precision} {
+  check<ValueError>(o.in_features.get() >= 1 && o.out_features.get() >= 1,
                     "Linear: in_features and out_features must be at least 1, got {} and {}",
-                    options.in_features.get(), options.out_features.get());
-  weight = empty({options.out_features, options.in_features});
+                    o.in_features.get(), o.out_features.get());
+  weight = empty({o.out_features, o.in_features});
   init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)});
-  if (!options.bias) return;
-  const double bound = 1 / std::sqrt(static_cast<double>(options.in_features.get()));
-  bias = empty({options.out_features});
+  if (!o.bias) return;
+  const double bound = 1 / std::sqrt(static_cast<double>(o.in_features.get()));
+  bias = empty({o.out_features});
   init::uniform_(bias, -bound, bound);
 }
 
-Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias); }
+Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias, options); }
 
 void Linear::members(Members& m) {
   m("weight", weight);

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
+
 #include "pleat/core/required.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/matmul/matmul.h"
 
 namespace pleat::nn {
 
@@ -9,20 +12,21 @@ struct LinearOptions {
   Required<int64_t> in_features;
   Required<int64_t> out_features;
   bool bias = true;
+  std::optional<Precision> precision = {};  ///< of all passes; see MatmulOptions
 };
 
 /// y = x W^T + b for x [..., in_features]: y [..., out_features]. weight [out, in] and bias [out] start
-/// uniform on
-/// [-b, b] with b = 1 / sqrt(in_features). Throws ValueError unless both numbers are at least 1.
+/// uniform on [-b, b] with b = 1 / sqrt(in_features). Throws ValueError unless both numbers are at least 1.
 class Linear : public Module {
  public:
-  explicit Linear(LinearOptions options);
+  explicit Linear(LinearOptions o);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
   std::string type_name() const override { return "Linear"; }
   std::string options_text() const override;
 
   Tensor weight, bias;
+  MatmulOptions options;
 };
 
 }  // namespace pleat::nn

@@ -8,6 +8,7 @@
 #include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/conv.h"
+#include "pleat/autograd/functions/matmul.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
@@ -23,6 +24,7 @@
 #include "pleat/nn/pool.h"
 #include "pleat/nn/upsample.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -73,6 +75,18 @@ TEST_CASE("weights and biases start in PyTorch's ranges", "[nn]") {
   CHECK(largest(linear.bias) <= 0.1);
 }
 
+TEST_CASE("cuda: a linear layer computes in the precision that it was given", "[nn][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  nn::Linear layer{{.in_features = 256, .out_features = 128, .precision = Precision::medium}};
+  layer.to("cuda");
+  const Tensor x = randn({64, 256}, {.device = "cuda"});
+  const auto of = [&](Precision precision) {
+    return linear(x, layer.weight, layer.bias, {.precision = precision}).to_vector();
+  };
+  CHECK(layer(x).to_vector() == of(Precision::medium));
+  CHECK(of(Precision::medium) != of(Precision::highest));
+}
+
 TEST_CASE("modules compute their functions", "[nn]") {
   manual_seed(2);
   nn::Conv2d conv{{.in_channels = 3, .out_channels = 4, .kernel_size = 3, .stride = 2, .padding = 1}};
@@ -86,7 +100,7 @@ TEST_CASE("modules compute their functions", "[nn]") {
                      nn::MaxPool1d{{.kernel_size = 2}},
                      nn::AdaptiveAvgPool1d{{.output_size = 2}},
                      nn::Flatten{},
-                     nn::Linear{{.in_features = 16, .out_features = 5}},
+                     nn::Linear{{.in_features = 16, .out_features = 5, .precision = Precision::high}},
                      nn::Softmax{}};
   const Tensor y = net(randn({4, 3, 10}));
   CHECK(y.shape() == Shape{4, 5});
