@@ -461,6 +461,8 @@ def processor():
 def blas():
     """The library of PyTorch's matrix products on the CPU: where it is the unoptimised one of a distribution, their
     times say nothing about PyTorch."""
+    if torch.backends.mkl.is_available():
+        return "MKL"
     try:
         with open("/proc/self/maps") as file:
             paths = {os.path.realpath(line.split()[-1]) for line in file if "blas" in line or "libmkl" in line}

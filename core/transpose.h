@@ -2,33 +2,58 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <utility>
 
-/// The transposition of a matrix in memory. This is what NCHW <-> NHWC amounts to, image by image.
+/// The transposition of a matrix in memory, by square blocks that are turned in vector registers. This is
+/// what NCHW <-> NHWC amounts to, image by image.
 
 namespace pleat {
 namespace detail {
 
-/// Transposes 8 x 8 elements of four bytes in registers.
-inline void transpose_8x8(void* to, int64_t to_row, const void* from, int64_t from_row) {
-  using V [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = uint32_t;
-  V a[8], b[8];
-  for (int i = 0; i < 8; ++i)
-    a[i] = *reinterpret_cast<const V*>(static_cast<const std::byte*>(from) + 4 * i * from_row);
-  for (int i = 0; i < 4; ++i) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    b[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+/// A row of a block: as many elements of so many bytes as its columns.
+template <std::size_t bytes>
+struct BlockRow;
+template <>
+struct BlockRow<1> {
+  using type = unsigned char __attribute__((vector_size(16)));
+};
+template <>
+struct BlockRow<2> {
+  using type = unsigned short __attribute__((vector_size(32)));
+};
+template <>
+struct BlockRow<4> {
+  using type = unsigned int __attribute__((vector_size(32)));
+};
+template <>
+struct BlockRow<8> {
+  using type = unsigned long long __attribute__((vector_size(32)));
+};
+
+/// rows[2 i] and rows[2 i + 1] = the elements of rows i and i + n/2 in turns. That turns the bits of an
+/// element's place (row, column) round by one: as often as a row number has bits, it has changed row for
+/// column.
+template <class Row, std::size_t... i>
+void interleave_halves(Row* rows, std::index_sequence<i...>) {
+  constexpr std::size_t n = sizeof...(i);
+  Row next[n];
+  for (std::size_t r = 0; r < n / 2; ++r) {
+    next[2 * r] = __builtin_shufflevector(rows[r], rows[r + n / 2], (i / 2 + i % 2 * n)...);
+    next[2 * r + 1] = __builtin_shufflevector(rows[r], rows[r + n / 2], (n / 2 + i / 2 + i % 2 * n)...);
   }
-  for (const int i : {0, 1, 4, 5}) {
-    a[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-    a[i + 2] = __builtin_shufflevector(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-  for (const int i : {0, 2, 4, 6}) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-  }
-  for (int i = 0; i < 8; ++i) *reinterpret_cast<V*>(static_cast<std::byte*>(to) + 4 * i * to_row) = b[i];
+  for (std::size_t r = 0; r < n; ++r) rows[r] = next[r];
+}
+
+template <class T, std::size_t n>
+void transpose_block(T* to, int64_t to_row, const T* from, int64_t from_row) {
+  typename BlockRow<sizeof(T)>::type rows[n];
+  for (std::size_t r = 0; r < n; ++r)
+    std::memcpy(&rows[r], from + static_cast<int64_t>(r) * from_row, sizeof rows[r]);
+  for (std::size_t bit = 1; bit < n; bit *= 2) interleave_halves(rows, std::make_index_sequence<n>());
+  for (std::size_t r = 0; r < n; ++r)
+    std::memcpy(static_cast<void*>(to + static_cast<int64_t>(r) * to_row), &rows[r], sizeof rows[r]);
 }
 
 }  // namespace detail
@@ -37,9 +62,9 @@ inline void transpose_8x8(void* to, int64_t to_row, const void* from, int64_t fr
 /// rows. By tiles, so that both sides use whole cache lines. The two must not overlap.
 template <class T>
 void transpose_matrix(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
-  constexpr bool in_registers = sizeof(T) == 4;
-  constexpr int64_t tile_rows = in_registers ? 64 : 32;
-  constexpr int64_t tile_columns = 32;
+  constexpr int64_t n = sizeof(typename detail::BlockRow<sizeof(T)>::type) / sizeof(T);
+  constexpr int64_t tile_rows = 8 * n;
+  constexpr int64_t tile_columns = 4 * n;
   for (int64_t r = 0; r < rows; r += tile_rows) {
     const int64_t r_end = std::min(rows, r + tile_rows);
     for (int64_t c = 0; c < columns; c += tile_columns) {
@@ -49,13 +74,13 @@ void transpose_matrix(T* to, int64_t to_row, const T* from, int64_t from_row, in
           for (int64_t j = first_row; j < r_end; ++j) to[i * to_row + j] = from[j * from_row + i];
       };
       int64_t i = c;
-      if constexpr (in_registers)
-        for (; i + 8 <= c_end; i += 8) {
-          int64_t j = r;
-          for (; j + 8 <= r_end; j += 8)
-            detail::transpose_8x8(to + i * to_row + j, to_row, from + j * from_row + i, from_row);
-          one_by_one(j, i, i + 8);
-        }
+      for (; i + n <= c_end; i += n) {
+        int64_t j = r;
+        for (; j + n <= r_end; j += n)
+          detail::transpose_block<T, static_cast<std::size_t>(n)>(to + i * to_row + j, to_row,
+                                                                  from + j * from_row + i, from_row);
+        one_by_one(j, i, i + n);
+      }
       one_by_one(r, i, c_end);
     }
   }
