@@ -8,6 +8,7 @@
 #include "pleat/ops/conv/depthwise.h"
 #include "pleat/ops/conv/gather.h"
 #include "pleat/ops/conv/register_tile.h"
+#include "pleat/ops/conv/window_pieces.h"
 
 /// dw [K, taps C] is dy [pixels, K], transposed, times the windows of x [pixels, taps C]. The products of
 /// some hundred pixels are summed in registers, in tiles of up to 8 rows by two vectors, before they are
@@ -29,8 +30,6 @@ constexpr int64_t least_depth = 128;
 /// Tasks wanted for many threads, and pixels that are worth sums of their own.
 constexpr int64_t most_tasks = 16;
 constexpr int64_t chunk_pixels = 512;
-/// Lines of windows wanted in a piece, so that few of x are copied for two pieces.
-constexpr int64_t least_lines = 4;
 /// Bytes of a pixel of dy up to which it is read where it lies. Longer ones share too few sets of a cache.
 constexpr int64_t most_pixel_bytes = 1024;
 /// Elements between blocks of a panel, so that they do not begin in the same set.
@@ -46,144 +45,6 @@ template <class T, Along along>
 constexpr int64_t filter_block = along == Along::windows ? most_rows : tile_width<T>;
 
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
-/// One dimension of the pieces that x is cut into. In the buffer `step` lies between the first elements of
-/// neighbouring windows, and a tap `offset` into its window; what no tap reads is not there.
-struct WindowDim {
-  int64_t count;  ///< windows
-  int64_t step;
-  int64_t source_step;    ///< between windows, in x
-  int64_t source_stride;  ///< between neighbours of the buffer, in x
-  int64_t low;            ///< of the first window, in x
-  std::vector<int64_t> offsets;
-
-  explicit WindowDim(const GatherDim& dim)
-      : count(dim.count),
-        step(dim.taps.size() == 1 ? 1 : dim.source_step),
-        source_step(dim.source_step),
-        source_stride(dim.taps.size() == 1 ? dim.source_step : 1),
-        low(dim.low()) {
-    for (const GatherDim::Tap& tap : dim.taps) offsets.push_back(tap.offset - low);
-  }
-  /// Elements that some neighbouring windows read.
-  int64_t extent(int64_t windows) const { return (windows - 1) * step + offsets.back() + 1; }
-  /// How many windows at a time, in equal shares, so that they read about as much as `wanted`.
-  int64_t share(int64_t wanted) const {
-    const int64_t fitting = std::clamp<int64_t>((wanted - offsets.back() - 1) / step + 1, 1, count);
-    return ceil_div(count, ceil_div(count, fitting));
-  }
-};
-
-/// Pieces of the windows: a stretch of a line, else a band of lines, else some images, so that what they read
-/// of x is about as much as wanted.
-class WindowPieces {
- public:
-  /// `wanted`: pixels.
-  WindowPieces(const Gather& gather, int64_t wanted)
-      : batch_(gather.batch),
-        source_(gather.source),
-        slice_(gather.dims[0]),
-        line_(gather.dims[1]),
-        column_(gather.dims[2]) {
-    const auto slices = static_cast<int64_t>(slice_.offsets.size());
-    columns_ = column_.share(wanted / (slices * line_.extent(std::min(line_.count, least_lines))));
-    const int64_t line = slices * column_.extent(columns_);
-    lines_ = columns_ < column_.count ? 1 : line_.share(wanted / line);
-    image_pixels_ = line * line_.extent(lines_);
-    const bool whole = columns_ == column_.count && lines_ == line_.count;
-    const int64_t fitting = whole ? std::clamp<int64_t>(wanted / image_pixels_, 1, batch_) : 1;
-    images_ = ceil_div(batch_, ceil_div(batch_, fitting));
-  }
-
-  int64_t count() const {
-    return ceil_div(batch_, images_) * slice_.count * ceil_div(line_.count, lines_) *
-           ceil_div(column_.count, columns_);
-  }
-  int64_t windows() const { return batch_ * slice_.count * line_.count * column_.count; }
-  int64_t windows_of_piece() const { return images_ * lines_ * columns_; }
-  int64_t pixels_of_piece() const { return images_ * image_pixels_; }
-
-  /// Where the taps of a window are, as pixels in the buffer, in the order of the weight.
-  std::vector<int64_t> taps() const {
-    std::vector<int64_t> places;
-    const int64_t lines = line_.extent(lines_);
-    const int64_t columns = column_.extent(columns_);
-    for (std::size_t t = 0; t < slice_.offsets.size(); ++t)
-      for (const int64_t r : line_.offsets)
-        for (const int64_t s : column_.offsets)
-          places.push_back((static_cast<int64_t>(t) * lines + r) * columns + s);
-    return places;
-  }
-  /// Taps that lie side by side.
-  int64_t neighbouring_taps() const {
-    const auto taps = static_cast<int64_t>(column_.offsets.size());
-    return column_.offsets.back() + 1 == taps ? taps : 1;
-  }
-
-  /// Calls `copy(to, from, count, stride)` for the stretches of pixels of piece `index` that lie in x, and
-  /// `clear(to, count)` for those in the padding; lists the first pixel of each window in the buffer, and its
-  /// row in dy.
-  template <class Copy, class Clear>
-  void visit(int64_t index, const Copy& copy, const Clear& clear, std::vector<int64_t>& firsts,
-             std::vector<int64_t>& rows) const;
-
- private:
-  int64_t batch_;
-  Spatial source_;
-  WindowDim slice_, line_, column_;
-  int64_t columns_, lines_, images_;  ///< windows of a piece
-  int64_t image_pixels_;              ///< of one image in the buffer
-};
-
-template <class Copy, class Clear>
-void WindowPieces::visit(int64_t index, const Copy& copy, const Clear& clear, std::vector<int64_t>& firsts,
-                         std::vector<int64_t>& rows) const {
-  const auto next = [&index](int64_t pieces) { return std::exchange(index, index / pieces) % pieces; };
-  const int64_t first_column = next(ceil_div(column_.count, columns_)) * columns_;
-  const int64_t first_line = next(ceil_div(line_.count, lines_)) * lines_;
-  const int64_t slice = next(slice_.count);
-  const int64_t first_image = index * images_;
-  const int64_t images = std::min(images_, batch_ - first_image);
-  const int64_t lines = std::min(lines_, line_.count - first_line);
-  const int64_t columns = std::min(columns_, column_.count - first_column);
-
-  const int64_t line_pixels = column_.extent(columns_);
-  const int64_t filled = column_.extent(columns);
-  const int64_t left = column_.source_step * first_column + column_.low;
-  // Pixels left + i * stride of the line that are inside it.
-  const int64_t stride = column_.source_stride;
-  const int64_t from = std::clamp<int64_t>(ceil_div(-left, stride), 0, filled);
-  const int64_t to = std::clamp<int64_t>(ceil_div(source_[2] - left, stride), from, filled);
-  firsts.resize(static_cast<std::size_t>(images * lines * columns));
-  rows.resize(firsts.size());
-  int64_t* next_first = firsts.data();
-  int64_t* next_row = rows.data();
-  for (int64_t i = 0; i < images; ++i) {
-    const int64_t n = first_image + i;
-    int64_t at = i * image_pixels_;
-    for (const int64_t offset : slice_.offsets) {
-      const int64_t d = slice_.source_step * slice + slice_.low + offset * slice_.source_stride;
-      for (int64_t l = 0; l < line_.extent(lines_); ++l, at += line_pixels) {
-        const int64_t h = line_.source_step * first_line + line_.low + l * line_.source_stride;
-        if (d < 0 || d >= source_[0] || h < 0 || h >= source_[1]) {
-          clear(at, filled);
-          continue;
-        }
-        clear(at, from);
-        if (to > from)
-          copy(at + from, ((n * source_[0] + d) * source_[1] + h) * source_[2] + left + from * stride,
-               to - from, stride);
-        clear(at + to, filled - to);
-      }
-    }
-    for (int64_t j = 0; j < lines; ++j) {
-      const int64_t first = i * image_pixels_ + j * line_.step * line_pixels;
-      const int64_t row = ((n * slice_.count + slice) * line_.count + first_line + j) * column_.count;
-      for (int64_t k = 0; k < columns; ++k) *next_first++ = first + k * column_.step;
-      for (int64_t k = 0; k < columns; ++k) *next_row++ = row + first_column + k;
-    }
-  }
-}
 
 /// How a problem is cut, by the problem alone.
 template <class T>
