@@ -63,6 +63,15 @@ std::vector<Gather> backward_input_gathers(const ConvProblem& problem) {
   return gathers;
 }
 
+std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {
+  std::vector<int64_t> taps;
+  for (const GatherDim::Tap& t : gather.dims[0].taps)
+    for (const GatherDim::Tap& r : gather.dims[1].taps)
+      for (const GatherDim::Tap& s : gather.dims[2].taps)
+        taps.push_back((t.kernel * kernel[1] + r.kernel) * kernel[2] + s.kernel);
+  return taps;
+}
+
 GatherBand::Side::Side(const GatherDim& dim)
     : step(dim.taps.size() == 1 ? 1 : dim.source_step),
       reach(dim.high() - dim.low() + 1),

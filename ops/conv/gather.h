@@ -52,6 +52,19 @@ Gather forward_gather(const ConvProblem& problem);
 /// is 0.
 std::vector<Gather> backward_input_gathers(const ConvProblem& problem);
 
+/// The kernel's taps in the order in which a gather reads them.
+std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel);
+
+/// The weights as a gather meets them, and the distances of their elements.
+template <class T>
+struct GatherWeights {
+  const T* data;
+  std::vector<int64_t> taps;  ///< of the kernel, in the gather's order
+  int64_t tap;
+  int64_t source;  ///< channels; this distance or the next is 1
+  int64_t result;
+};
+
 /// A stretch of consecutive source elements that a pixel reads, relative to its base.
 struct GatherRun {
   int64_t offset;

@@ -1,6 +1,9 @@
 // Private header: not installed.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "pleat/ops/conv/rows.h"
 
 /// What kernels share that sum tiles of a convolution in vector registers.
@@ -28,15 +31,14 @@ constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
 /// Elements of the padded source that stay in the second-level cache beside weights and results.
 inline constexpr int64_t band_elements = 64 << 10;
 
-/// Result channels in panels of two vectors, the last of one when that suffices.
-template <class T>
-struct Panels {
-  int64_t channels;
-
-  int64_t padded() const { return ceil_div(channels, lanes<T>) * lanes<T>; }
-  int64_t count() const { return ceil_div(padded(), 2 * lanes<T>); }
-  int64_t first(int64_t panel) const { return panel * 2 * lanes<T>; }
-  int vectors(int64_t panel) const { return padded() - first(panel) > lanes<T> ? 2 : 1; }
-};
+/// f(0), f(1), ...: with constants, without which an array of vectors would not stay in registers.
+template <class F, int... i>
+[[gnu::always_inline]] inline void for_constants(std::integer_sequence<int, i...>, const F& f) {
+  (f(std::integral_constant<int, i>()), ...);
+}
+template <int count, class F>
+[[gnu::always_inline]] inline void for_constants(const F& f) {
+  for_constants(std::make_integer_sequence<int, count>(), f);
+}
 
 }  // namespace pleat::ops
