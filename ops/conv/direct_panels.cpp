@@ -1,6 +1,7 @@
 #include "pleat/ops/conv/direct_panels.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "pleat/core/transpose.h"
@@ -152,6 +153,21 @@ auto tile_function(std::size_t pixels, std::integer_sequence<int, smaller...>) {
   return functions[pixels - 1];
 }
 
+/// Copies less than a panel's width: by sixteen bytes, the last of which may be copied twice, else one by
+/// one. Both cost less than a call.
+template <class T>
+void copy_part(const T* from, int64_t count, T* to) {
+  constexpr int64_t piece = 16 / static_cast<int64_t>(sizeof(T));
+  if (count < piece) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; i += piece) {
+    const int64_t at = std::min(i, count - piece);
+    std::memcpy(to + at, from + at, 16);
+  }
+}
+
 /// All pixels of a piece times a block of one panel's weights; `y` are the result's elements. Begins with the
 /// bias, or goes on with the sums in `y`.
 template <class T, int vectors>
@@ -178,10 +194,10 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
       static constexpr int64_t in_turn[pixel_tile] = {0, 1, 2, 3, 4, 5, 6, 7};
       alignas(64) T sums[pixel_tile * width];
       for (std::size_t i = 0; go_on && i < count; ++i)
-        std::copy_n(y + rows[i] * channels + first, valid, sums + static_cast<int64_t>(i) * width);
+        copy_part(y + rows[i] * channels + first, valid, sums + static_cast<int64_t>(i) * width);
       run({buffer, bases, sums, in_turn, width}, group.runs, weights, start);
       for (std::size_t i = 0; i < count; ++i)
-        std::copy_n(sums + static_cast<int64_t>(i) * width, valid, y + rows[i] * channels + first);
+        copy_part(sums + static_cast<int64_t>(i) * width, valid, y + rows[i] * channels + first);
     }
 }
 

@@ -219,8 +219,10 @@ void GatherBand::fill(int64_t index, const T* source, int64_t first_channel, int
       }
     }
 
-  pixels.bases.clear();
-  pixels.rows.clear();
+  pixels.bases.resize(static_cast<std::size_t>(images * band_rows * part_columns));
+  pixels.rows.resize(pixels.bases.size());
+  int64_t* next_base = pixels.bases.data();
+  int64_t* next_row = pixels.rows.data();
   pixels.groups.clear();
   const auto inside = [](const Span& span, int64_t first, int64_t count) {
     return Span{std::max(span.first, first), std::min(span.end, first + count), span.first_tap, span.end_tap};
@@ -239,13 +241,13 @@ void GatherBand::fill(int64_t index, const T* source, int64_t first_channel, int
           for (int64_t j = row_span.first; j < row_span.end; ++j) {
             const int64_t line = (plane + r.first + r.step * j) * gather_.result[2] + c.first;
             const int64_t base = i * image_elements_ + row_.step * (j - first_row) * columns_ * stride_;
-            for (int64_t k = column_span.first; k < column_span.end; ++k) {
-              pixels.bases.push_back(base + column_.step * (k - first_column) * stride_);
-              pixels.rows.push_back(line + c.step * k);
-            }
+            for (int64_t k = column_span.first; k < column_span.end; ++k)
+              *next_base++ = base + column_.step * (k - first_column) * stride_;
+            for (int64_t k = column_span.first; k < column_span.end; ++k) *next_row++ = line + c.step * k;
           }
         }
-        pixels.groups.push_back({pixels.bases.size(), runs(slice_span, row_span, column_span, channels)});
+        pixels.groups.push_back({static_cast<std::size_t>(next_base - pixels.bases.data()),
+                                 runs(slice_span, row_span, column_span, channels)});
       }
     }
   }
