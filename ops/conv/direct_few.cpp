@@ -21,7 +21,7 @@ struct FewChannels {
 
   explicit FewChannels(const Gather& gather)
       : sums(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(gather.result_channels)))),
-        read(ceil_div(gather.source_channels, lanes<T>) * lanes<T>) {}
+        read(round_up(gather.source_channels, lanes<T>)) {}
 
   GatherBand band(const Gather& gather) const { return {gather, band_elements, read}; }
 };

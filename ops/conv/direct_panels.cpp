@@ -32,7 +32,7 @@ template <class T>
 struct Panels {
   int64_t channels;
 
-  int64_t padded() const { return ceil_div(channels, lanes<T>) * lanes<T>; }
+  int64_t padded() const { return round_up(channels, lanes<T>); }
   int64_t count() const { return ceil_div(padded(), 2 * lanes<T>); }
   int64_t first(int64_t panel) const { return panel * 2 * lanes<T>; }
   int vectors(int64_t panel) const { return padded() - first(panel) > lanes<T> ? 2 : 1; }
@@ -48,7 +48,7 @@ struct ChannelBlocks {
   explicit ChannelBlocks(const Gather& gather) : channels(gather.source_channels) {
     const int64_t most = std::min(block_channels, std::max(block_depth / gather.taps(), lanes<T>));
     const int64_t share = ceil_div(channels, ceil_div(channels, most));
-    block = std::min(channels, ceil_div(share, lanes<T>) * lanes<T>);
+    block = std::min(channels, round_up(share, lanes<T>));
     const bool crowded = block * static_cast<int64_t>(sizeof(T)) % crowded_bytes == 0;
     stride = crowded ? block + lanes<T> : block;
   }

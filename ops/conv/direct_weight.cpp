@@ -44,8 +44,6 @@ constexpr int64_t tile_width = 2 * lanes<T>;
 template <class T, Along along>
 constexpr int64_t filter_block = along == Along::windows ? most_rows : tile_width<T>;
 
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
 /// How a problem is cut, by the problem alone.
 template <class T>
 struct WeightPlan {

@@ -98,7 +98,7 @@ GatherBand::GatherBand(const Gather& gather, int64_t elements_wanted, int64_t st
   const int64_t most = std::clamp<int64_t>(pixels / pieces_wanted, fewest_pixels, most_pixels);
   const int64_t elements = std::max<int64_t>(1, elements_wanted / (slices * stride));
   part_ = column_.outputs(elements / row_.length(1), most, column.count);
-  if (part_ < column.count) part_ = std::min(column.count, ceil_div(part_, pixel_multiple) * pixel_multiple);
+  if (part_ < column.count) part_ = std::min(column.count, round_up(part_, pixel_multiple));
   parts_ = ceil_div(column.count, part_);
   columns_ = column_.length(part_);
   band_ = row_.outputs(elements / columns_, most / part_, row.count);
