@@ -63,11 +63,12 @@ class Walk {
     if (wanted == nullptr) return;
     only_wanted_ = true;
     for (const Tensor& input : *wanted)
-      if (input.impl().slot) caught_[place_of(*input.impl().slot)];
+      if (const auto& slot = present_slot(input)) caught_[place_of(*slot)];
   }
 
   void start(const Tensor& output, Tensor gradient) {
-    const auto& slot = output.impl().slot;
+    check_history("backward", output);
+    const auto& slot = present_slot(output);
     check<AutogradError>(slot && slot->wants_grad(),
                          "backward: the tensor {} does not depend on anything that requires a gradient",
                          output);
@@ -79,8 +80,7 @@ class Walk {
           output);
       gradient = ones_like(output);
     }
-    check<ShapeError>(gradient.shape() == output.shape(),
-                      "backward: the gradient has shape {}, the tensor {}", gradient.shape(), output.shape());
+    check_gradient("backward", gradient, output.shape(), output.dtype(), output.device());
     if (slot->node) roots_.push_back(slot->node);
     deliver(slot->node ? nullptr : slot, slot->node.get(), slot->output, gradient);
   }
@@ -98,8 +98,8 @@ class Walk {
   }
 
   Tensor caught(const Tensor& input) const {
-    if (!input.impl().slot) return {};
-    return caught_.at(place_of(*input.impl().slot)).sum;
+    const auto& slot = present_slot(input);
+    return slot ? caught_.at(place_of(*slot)).sum : Tensor();
   }
 
  private:
@@ -157,11 +157,9 @@ class Walk {
 
   void finish_output(Node& node, std::size_t k, Tensor& gradient) {
     if (!gradient.defined()) return;
-    for (const Hook& hook : node.outputs[k].hooks) {
-      Tensor replaced = hook(gradient);
-      if (replaced.defined()) gradient = replaced;
-    }
-    if (const auto slot = node.outputs[k].retain.lock()) slot->grad = gradient;
+    const Node::Output& output = node.outputs[k];
+    gradient = hooked(output.hooks, std::move(gradient));
+    if (const auto slot = output.retain.lock()) accumulate(*slot, gradient);
     const auto wanted = caught_.find(Place{&node, k});
     if (wanted != caught_.end()) wanted->second.add(gradient);
   }
@@ -217,16 +215,19 @@ class Walk {
     }
     if (only_wanted_) {
       const auto wanted = caught_.find(Place{leaf.get(), 0});
-      if (wanted != caught_.end()) wanted->second.add(hooked(*leaf, std::move(gradient)));
+      if (wanted != caught_.end()) wanted->second.add(hooked(leaf->hooks, std::move(gradient)));
       return;
     }
-    accumulate(*leaf, hooked(*leaf, std::move(gradient)));
+    accumulate(*leaf, hooked(leaf->hooks, std::move(gradient)));
   }
 
-  static Tensor hooked(const Slot& leaf, Tensor gradient) {
-    for (const Hook& hook : leaf.hooks) {
-      Tensor replaced = hook(gradient);
-      if (replaced.defined()) gradient = replaced;
+  static Tensor hooked(const std::vector<Hook>& hooks, Tensor gradient) {
+    for (const Hook& hook : hooks) {
+      const Tensor replaced = hook(gradient);
+      if (!replaced.defined()) continue;
+      check_gradient("register_hook: what the hook returned", replaced, gradient.shape(), gradient.dtype(),
+                     gradient.device());
+      gradient = replaced;
     }
     return gradient;
   }

@@ -15,12 +15,17 @@ using Hook = std::function<Tensor(const Tensor&)>;
 /// What the tape knows of a tensor.
 struct Slot {
   bool requires_grad = false;  ///< of a leaf
+  bool decided = false;        ///< whether somebody said if it does
   std::shared_ptr<Node> node;  ///< what produced the tensor; null for a leaf
   std::size_t output = 0;      ///< which of the node's outputs it is
   Tensor grad;
-  std::vector<Hook> hooks;  ///< of a leaf; others have them in their node
-  bool is_view = false;
-  uint64_t view_version = 0;  ///< of the storage when the view was taken
+  bool retains_grad = false;  ///< of a tensor that is no leaf
+  std::vector<Hook> hooks;    ///< of a leaf; others have them in their node
+  /// Of a view taken while recording: the tensor whose elements it shows, itself no such view.
+  std::shared_ptr<TensorImpl> base;
+  /// How often an in-place function gave the tensor another node; of a view: the base's when its node was
+  /// made.
+  uint64_t history = 0;
 
   bool wants_grad() const { return requires_grad || node != nullptr; }
 };
@@ -75,7 +80,20 @@ Node*& current_node();
 /// The slot of a tensor, made when it has none.
 Slot& slot_of(const Tensor& tensor);
 
-/// A handle of its own on the same elements, with the tape's present view of the tensor.
+/// What the tape knows of a tensor now, null for nothing. A view whose base was changed in place since gets a
+/// node that reads the base as it is. Throws AutogradError where that cannot be: for a leaf.
+const std::shared_ptr<Slot>& present_slot(const Tensor& tensor);
+
+/// Whether it is a leaf of which nobody has said if it requires a gradient.
+bool is_undecided(const Tensor& tensor);
+
+/// Throws AutogradError when the elements of a tensor have a history on the tape that it does not know of.
+void check_history(const std::string& op, const Tensor& tensor);
+
+/// Throws ShapeError, DTypeError, DeviceError unless a gradient that somebody gives fits its tensor as it is.
+void check_gradient(const char* who, const Tensor& gradient, const Shape& shape, DType dtype, Device device);
+
+/// A handle of its own on the same elements, with what the tape knows of the tensor now.
 Tensor snapshot(const Tensor& tensor);
 
 }  // namespace pleat::autograd

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "pleat/autograd/anomaly.h"
+#include "pleat/autograd/functions/strided_part.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/core/copy.h"
@@ -16,16 +17,15 @@ namespace {
 std::atomic<uint64_t> sequence{0};
 
 bool wants_grad(const Tensor& tensor) {
-  return tensor.defined() && tensor.impl().slot && tensor.impl().slot->wants_grad();
+  if (!tensor.defined()) return false;
+  const auto& slot = present_slot(tensor);
+  return slot && slot->wants_grad();
 }
 
-void check_view(const std::string& op, const Tensor& tensor) {
+/// The tensor a view follows; null for a tensor that is no such view.
+std::shared_ptr<TensorImpl> base_of(const Tensor& tensor) {
   const auto& slot = tensor.impl().slot;
-  check<AutogradError>(
-      !slot || !slot->is_view || slot->view_version == tensor.version(),
-      "{}: the input {} is a view whose tensor was changed in place after the view was taken; take "
-      "the view again",
-      op, tensor);
+  return slot ? slot->base : nullptr;
 }
 
 Edge edge_to(const Tensor& input) {
@@ -44,7 +44,73 @@ Edge edge_to(const Tensor& input) {
   return edge;
 }
 
+/// Gives a tensor another place on the tape: that of `from`, which has the same elements.
+void move_to(const std::shared_ptr<Slot>& slot, const std::shared_ptr<Slot>& from) {
+  if (slot->node && slot->retains_grad) slot->node->outputs[slot->output].retain.reset();
+  slot->node = from ? from->node : nullptr;
+  slot->output = from ? from->output : 0;
+  if (slot->node && slot->retains_grad) slot->node->outputs[slot->output].retain = slot;
+}
+
+uint64_t history_of(const TensorImpl& base) { return base.slot ? base.slot->history : 0; }
+
+/// Makes the node of a view whose base was changed in place.
+void take_again(const Tensor& view, const std::shared_ptr<Slot>& slot) {
+  const TensorImpl& base = *slot->base;
+  check<AutogradError>(
+      !slot->requires_grad,
+      "the tensor {} is a leaf that requires a gradient and shows elements of another tensor, which "
+      "were changed in place on the tape; make it a leaf of its own by clone() before set_requires_grad()",
+      view);
+  check<AutogradError>(base.storage == view.impl().storage,
+                       "the tensor {} is a view of a tensor that has other elements now; take the view again",
+                       view);
+  const EnableGrad recording;
+  const Tensor whole(slot->base);
+  const StridedPart part(base, view.impl());
+  const Tensor now =
+      record("as_strided", view.detach(),
+             {grad_of(whole, [part](const Tensor& dy) { return strided_part_backward(dy, part); })});
+  move_to(slot, now.impl().slot);
+  slot->history = history_of(base);
+}
+
+/// A view whose base nobody else can see any more stands for itself.
+void leave_lonely_base(const Tensor& x) {
+  const auto& slot = x.impl().slot;
+  if (slot && slot->base && slot->base.use_count() == 1) slot->base = nullptr;
+}
+
 }  // namespace
+
+bool is_undecided(const Tensor& tensor) {
+  const auto& slot = present_slot(tensor);
+  return !slot || (!slot->node && !slot->decided);
+}
+
+void check_history(const std::string& op, const Tensor& tensor) {
+  if (!tensor.defined() || tensor.impl().storage->taped_at == 0) return;
+  const auto base = base_of(tensor);
+  const TensorImpl& t = base ? *base : tensor.impl();
+  const Storage& storage = *t.storage;
+  check<AutogradError>(
+      storage.taped_by == t.id || t.alias == Alias::detached ||
+          (t.alias == Alias::view && t.viewed_at >= storage.taped_at),
+      "{}: the elements of {} were changed by a function on the tape through another tensor that shares "
+      "them, which alone knows the gradient: a view taken under NoGrad or by a function of pleat::ops, "
+      "or a detach(); read that one, or write into a view taken while recording, or into a clone()",
+      op, tensor);
+}
+
+void check_gradient(const char* who, const Tensor& gradient, const Shape& shape, DType dtype, Device device) {
+  check<ShapeError>(gradient.shape() == shape, "{}: the gradient has shape {}, the tensor {}", who,
+                    gradient.shape(), shape);
+  check<DTypeError>(gradient.dtype() == dtype,
+                    "{}: the gradient is {}, the tensor {}; convert it with to({})", who, gradient.dtype(),
+                    dtype, dtype);
+  check<DeviceError>(gradient.device() == device, "{}: the gradient is on {}, the tensor on {}", who,
+                     gradient.device(), device);
+}
 
 Node*& current_node() {
   thread_local Node* node = nullptr;
@@ -57,16 +123,22 @@ Slot& slot_of(const Tensor& tensor) {
   return *slot;
 }
 
+const std::shared_ptr<Slot>& present_slot(const Tensor& tensor) {
+  const auto& slot = tensor.impl().slot;
+  if (slot && slot->base && slot->history != history_of(*slot->base)) take_again(tensor, slot);
+  return slot;
+}
+
 Tensor snapshot(const Tensor& tensor) {
-  const TensorImpl& t = tensor.impl();
-  Tensor alias = make_tensor(t.storage, t.shape, t.strides, t.offset, t.dtype);
-  if (!t.slot) return alias;
-  if (t.slot->node) {
-    Slot& slot = slot_of(alias);
-    slot.node = t.slot->node;
-    slot.output = t.slot->output;
+  Tensor alias = tensor.detach();
+  const auto& slot = present_slot(tensor);
+  if (!slot || !slot->wants_grad()) return alias;
+  if (slot->node) {
+    Slot& own = slot_of(alias);
+    own.node = slot->node;
+    own.output = slot->output;
   } else {
-    alias.mutable_impl().slot = t.slot;
+    alias.mutable_impl().slot = slot;
   }
   return alias;
 }
@@ -94,11 +166,12 @@ void Node::release() {
   released = true;
 }
 
-void mark_view(const Tensor& view) {
-  if (!wants_grad(view)) return;
+void follow(const Tensor& view, const Tensor& input) {
+  if (!grad_enabled()) return;
   Slot& slot = slot_of(view);
-  slot.is_view = true;
-  slot.view_version = view.version();
+  const std::shared_ptr<TensorImpl> further = base_of(input);
+  slot.base = further ? further : input.shared_impl();
+  slot.history = history_of(*slot.base);
 }
 
 bool anything_to_record(std::initializer_list<Tensor> tensors) {
@@ -130,8 +203,7 @@ Tensor Saved::operator*() const {
   if (node != nullptr)
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k].id == id_) {
-        const TensorImpl& t = alias_.impl();
-        Tensor output = make_tensor(t.storage, t.shape, t.strides, t.offset, t.dtype);
+        Tensor output = alias_.detach();
         Slot& slot = slot_of(output);
         // The engine keeps the running node alive; only a graph of gradients must hold it longer.
         if (grad_enabled()) slot.node = node->shared_from_this();
@@ -147,7 +219,10 @@ std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
   if (!grad_enabled()) return outputs;
   bool any = false;
   for (const Derivative& derivative : derivatives)
-    for (const Tensor& input : derivative.inputs) any = any || wants_grad(input);
+    for (const Tensor& input : derivative.inputs) {
+      check_history(name, input);
+      any = any || wants_grad(input);
+    }
   if (!any) return outputs;
 
   auto node = std::make_shared<Node>();
@@ -155,7 +230,6 @@ std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
     const std::size_t first = node->edges.size();
     bool wanted = false;
     for (const Tensor& input : derivative.inputs) {
-      if (wants_grad(input)) check_view(name, input);
       node->edges.push_back(edge_to(input));
       wanted = wanted || node->edges.back().wanted();
     }
@@ -168,11 +242,17 @@ std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Tensor& output = outputs[k];
     node->outputs.push_back({output.impl().id, output.shape(), output.dtype(), output.device(), {}, {}});
+    TensorImpl& impl = output.mutable_impl();
+    if (impl.alias == Alias::detached) {
+      // From now on it is one of the tape's tensors.
+      impl.alias = Alias::view;
+      impl.viewed_at = impl.storage->version;
+    }
     if (!is_floating(output.dtype())) continue;
     auto slot = std::make_shared<Slot>();
     slot->node = node;
     slot->output = k;
-    output.mutable_impl().slot = std::move(slot);
+    impl.slot = std::move(slot);
   }
   return outputs;
 }
@@ -181,30 +261,79 @@ Tensor record(std::string name, const Tensor& output, std::vector<Derivative> de
   return record(std::move(name), std::vector<Tensor>{output}, std::move(derivatives))[0];
 }
 
-void become(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
-  const auto& slot = x.impl().slot;
+bool changes_tape(const Tensor& x, std::initializer_list<Tensor> others) {
+  if (!grad_enabled()) return false;
+  const auto base = base_of(x);
+  return anything_to_record({x}) || anything_to_record(others) || (base && wants_grad(Tensor(base)));
+}
+
+namespace {
+
+/// Throws unless the tape can take a change of `x` in place.
+void check_changeable(const char* op, const Tensor& x) {
+  const auto is_leaf_on_tape = [](const std::shared_ptr<Slot>& slot) {
+    return slot && !slot->node && slot->requires_grad;
+  };
+  const auto base = base_of(x);
   check<AutogradError>(
-      !slot || slot->node || !slot->requires_grad,
+      !is_leaf_on_tape(x.impl().slot),
       "{}: a leaf that requires a gradient cannot be changed in place while recording; do it under "
       "NoGrad",
       op);
   check<AutogradError>(
-      !slot || !slot->is_view,
-      "{}: a view on the tape cannot be changed in place; use the function that returns a new tensor", op);
+      !base || !is_leaf_on_tape(base->slot),
+      "{}: a view of a leaf that requires a gradient cannot be changed in place while recording; do it "
+      "under NoGrad",
+      op);
+  check_history(op, x);
+}
+
+/// Gives the base of `x` the history of a change of x to `after`, whose elements are there already.
+void rebase(const char* op, const Tensor& x, const Tensor& after) {
+  const auto base = base_of(x);
+  const StridedPart part(*base, x.impl());
+  const Tensor now =
+      record(op, Tensor(base).detach(),
+             {grad_of(Tensor(base), [part](const Tensor& dy) { return without_strided_part(dy, part); }),
+              grad_of(after, [part](const Tensor& dy) { return strided_part(dy, part); })});
+  slot_of(Tensor(base));
+  move_to(base->slot, now.impl().slot);
+  ++base->slot->history;
+}
+
+}  // namespace
+
+void become(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
+  present_slot(x);
+  check_changeable(op, x);
   Tensor before = ops::copy(x);
+  const auto& slot = x.impl().slot;
   if (slot && slot->node) {
     Slot& own = slot_of(before);
     own.node = slot->node;
     own.output = slot->output;
   }
-  const Tensor after = f(before);
+  Tensor after = f(before);
   check<ShapeError>(after.shape() == x.shape(), "{}: the result has shape {}, which does not fit into {}", op,
                     after.shape(), x.shape());
   check<DTypeError>(after.dtype() == x.dtype(),
                     "{}: the result is {}, which cannot be stored in a tensor of {}", op, after.dtype(),
                     x.dtype());
+  if (after.is_leaf() && after.requires_grad())
+    after = record(op, after.detach(), {grad_of(after, [](const Tensor& dy) { return dy; })});
   ops::copy_into(x, after);
-  x.mutable_impl().slot = after.impl().slot;
+  leave_lonely_base(x);
+  const auto base = base_of(x);
+  Storage& storage = *x.mutable_impl().storage;
+  storage.taped_at = storage.version;
+  storage.taped_by = base ? base->id : x.impl().id;
+  if (base) {
+    rebase(op, x, after);
+  } else {
+    slot_of(x);
+    move_to(slot, present_slot(after));
+    ++slot->history;
+  }
 }
 
 }  // namespace pleat

@@ -106,24 +106,30 @@ record(std::string name, const Tensor& output, std::vector<Tensor> inputs, F bac
   return record(std::move(name), output, std::move(one));
 }
 
-/// `record` for an output that views its input's storage. Views on the tape must not be changed in place.
-template <class F>
-Tensor record_view(std::string name, const Tensor& output, const Tensor& input, F backward);
-
 namespace autograd {
-void mark_view(const Tensor& view);
+/// Makes `view`, which shows elements of `input`, follow it: a function that changes one of them in place
+/// changes the other, gradients and all. Does nothing while recording is off.
+void follow(const Tensor& view, const Tensor& input);
 bool anything_to_record(std::initializer_list<Tensor> tensors);
 }  // namespace autograd
 
+/// `record` for an output that views its input's storage.
 template <class F>
 Tensor record_view(std::string name, const Tensor& output, const Tensor& input, F backward) {
   Tensor result = record(std::move(name), output, {grad_of(input, std::move(backward))});
-  autograd::mark_view(result);
+  autograd::follow(result, input);
   return result;
 }
 
-/// Changes `x` in place to `f(x as it was)`, on the tape: for in-place functions whose tensors require
-/// gradients. Throws AutogradError for a leaf that requires a gradient and for a view.
+/// Whether an in-place function of `x` and `others` has to be recorded, by `become`: while recording, when
+/// one of them requires a gradient, or the tensor that x is a view of.
+bool changes_tape(const Tensor& x, std::initializer_list<Tensor> others = {});
+
+/// Changes `x` in place to `f(x as it was)`, on the tape. Where x is a view, the tensor it is a view of gets
+/// the history of the change, and all other views of that read it from then on. A tensor that shares the
+/// elements otherwise (by detach(), by a view taken under NoGrad or by a function of pleat::ops) does not
+/// know of the change: functions that are recorded refuse it from then on. Throws AutogradError, before
+/// anything is changed, for a leaf that requires a gradient and for a view of one.
 void become(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
 
 }  // namespace pleat

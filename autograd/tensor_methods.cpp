@@ -8,10 +8,11 @@
 
 namespace pleat {
 
+using autograd::present_slot;
 using autograd::slot_of;
 
-bool Tensor::requires_grad() const { return impl().slot && impl().slot->wants_grad(); }
-bool Tensor::is_leaf() const { return !impl().slot || !impl().slot->node; }
+bool Tensor::requires_grad() const { return present_slot(*this) && present_slot(*this)->wants_grad(); }
+bool Tensor::is_leaf() const { return !present_slot(*this) || !present_slot(*this)->node; }
 
 const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   check<AutogradError>(
@@ -21,24 +22,27 @@ const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   check<DTypeError>(!requires_grad || is_floating(dtype()),
                     "set_requires_grad: only floating tensors have gradients, got {}", *this);
   slot_of(*this).requires_grad = requires_grad;
+  slot_of(*this).decided = true;
   return *this;
 }
 
 Tensor Tensor::grad() const { return impl().slot ? impl().slot->grad : Tensor(); }
 
 void Tensor::set_grad(const Tensor& grad) const {
-  check<ShapeError>(!grad.defined() || grad.shape() == shape(),
-                    "set_grad: the gradient has shape {}, the tensor {}",
-                    grad.defined() ? grad.shape() : Shape(), shape());
-  slot_of(*this).grad = grad;
+  if (grad.defined()) autograd::check_gradient("set_grad", grad, shape(), dtype(), device());
+  if (grad.defined() || impl().slot) slot_of(*this).grad = grad;
 }
 
 const Tensor& Tensor::retain_grad() const {
-  if (!is_leaf()) impl().slot->node->outputs[impl().slot->output].retain = impl().slot;
+  check<AutogradError>(requires_grad(), "retain_grad: the tensor {} does not require a gradient", *this);
+  if (is_leaf()) return *this;
+  impl().slot->retains_grad = true;
+  impl().slot->node->outputs[impl().slot->output].retain = impl().slot;
   return *this;
 }
 
 const Tensor& Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  check<ValueError>(hook != nullptr, "register_hook: the hook is an empty function");
   check<AutogradError>(requires_grad(), "register_hook: the tensor {} does not require a gradient", *this);
   auto& hooks = is_leaf() ? impl().slot->hooks : impl().slot->node->outputs[impl().slot->output].hooks;
   hooks.push_back(std::move(hook));
@@ -49,7 +53,10 @@ void Tensor::backward(const Tensor& gradient) const { pleat::backward({*this}, {
 
 Tensor Tensor::detach() const {
   const TensorImpl& t = impl();
-  return make_tensor(t.storage, t.shape, t.strides, t.offset, t.dtype);
+  Tensor same = make_tensor(t.storage, t.shape, t.strides, t.offset, t.dtype);
+  same.mutable_impl().alias = Alias::detached;
+  same.mutable_impl().viewed_at = t.storage->version;
+  return same;
 }
 
 Tensor Tensor::to(DType dtype) const { return pleat::cast(*this, dtype); }

@@ -239,21 +239,6 @@ bool share_bytes(const Tensor& a, const Tensor& b) {
   return a_first < b_end && b_first < a_end;
 }
 
-/// Whether two elements may lie in one place, as in an expanded tensor. Sorted by stride, each dimension must
-/// step over all of the ones inside it.
-bool overlaps_itself(const Tensor& t) {
-  std::vector<std::pair<int64_t, int64_t>> dims;
-  for (std::size_t d = 0; d < t.shape().size(); ++d)
-    if (t.shape()[d] > 1) dims.emplace_back(std::abs(t.strides()[d]), t.shape()[d]);
-  std::sort(dims.begin(), dims.end());
-  int64_t reach = 0;
-  for (const auto& [stride, size] : dims) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
-  }
-  return false;
-}
-
 /// Whether elements would be overwritten before they are read: written ones must be read in the same order.
 bool is_overwritten(const Operand& operand, std::span<const Operand> operands) {
   if (operand.access != Access::read) return false;
@@ -284,13 +269,26 @@ void check_operands(const char* op, std::span<const Operand> operands) {
       check<ShapeError>(t.shape() == first.shape(), "{}: the result has shape {}, needs {}", op, t.shape(),
                         first.shape());
       check<ShapeError>(
-          t.is_contiguous() || !overlaps_itself(t),
+          t.is_contiguous() || !may_overlap(t),
           "{}: cannot write to {}, whose elements share memory (it was expanded); clone() it first", op, t);
     }
   }
 }
 
 }  // namespace
+
+bool may_overlap(const Tensor& t) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (std::size_t d = 0; d < t.shape().size(); ++d)
+    if (t.shape()[d] > 1) dims.emplace_back(std::abs(t.strides()[d]), t.shape()[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
 
 bool ElementwiseLoop::is_dense(std::size_t operand) const {
   int64_t next = 1;

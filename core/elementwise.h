@@ -52,6 +52,10 @@ struct ElementwiseLoop {
   bool repeats(std::size_t operand) const;
 };
 
+/// Whether two elements may lie in one place, as in an expanded tensor: no, where sorted by stride each
+/// dimension steps over all of the ones inside it.
+bool may_overlap(const Tensor& tensor);
+
 /// The first operand's shape is that of the loop; written operands must have it, and no two elements of one
 /// in the same place; the others must broadcast to it. Throws ShapeError otherwise, DeviceError when devices
 /// differ. The loop refers to `operands`.

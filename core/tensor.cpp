@@ -125,7 +125,10 @@ void Tensor::require_dtype(DType wanted) const {
 }
 
 Tensor Tensor::as_strided(Shape shape, Strides strides, int64_t offset) const {
-  return make_tensor(impl().storage, std::move(shape), std::move(strides), offset, dtype());
+  Tensor view = make_tensor(impl().storage, std::move(shape), std::move(strides), offset, dtype());
+  view.impl_->alias = Alias::view;
+  view.impl_->viewed_at = version();
+  return view;
 }
 
 void Tensor::set_data(const Tensor& other) const {
@@ -136,6 +139,8 @@ void Tensor::set_data(const Tensor& other) const {
   own.strides = from.strides;
   own.offset = from.offset;
   own.dtype = from.dtype;
+  own.alias = from.alias;
+  own.viewed_at = from.viewed_at;
 }
 
 template <class T>

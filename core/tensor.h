@@ -27,7 +27,16 @@ struct Storage {
   std::shared_ptr<std::byte> bytes;
   int64_t size = 0;  ///< bytes
   Device device;
-  uint64_t version = 0;  ///< counts in-place changes, so that the tape notices them
+  uint64_t version = 0;   ///< counts in-place changes, so that the tape notices them
+  uint64_t taped_at = 0;  ///< the version that the last change by a function on the tape left
+  uint64_t taped_by = 0;  ///< the id of the tensor that has the history of that change
+};
+
+/// Whether a tensor was made as another one of elements that existed already.
+enum class Alias : unsigned char {
+  none,
+  view,     ///< by as_strided, as all views are
+  detached  ///< by detach(): shows the elements as they are, whatever the tape knows of them
 };
 
 /// Everything a Tensor refers to. Handles that are copies of each other share it.
@@ -38,6 +47,8 @@ struct TensorImpl {
   int64_t offset = 0;  ///< elements from the start of the storage
   DType dtype = float32;
   uint64_t id = 0;  ///< never used twice in a process
+  Alias alias = Alias::none;
+  uint64_t viewed_at = 0;  ///< of an alias: the storage's version when it was made
   std::shared_ptr<autograd::Slot> slot;
 };
 
@@ -101,7 +112,9 @@ class Tensor {
   Tensor contiguous(MemoryFormat format = MemoryFormat::contiguous) const { return to(format); }
   /// A copy with storage of its own, in the same memory format.
   Tensor clone() const;
-  /// The same elements (shared storage) off the tape.
+  /// The same elements (shared storage) off the tape. Values on the tape belong into a clone() of it: the
+  /// tensor that it came from does not know their gradients, and can be read on the tape no longer
+  /// (AutogradError).
   Tensor detach() const;
 
   // --- Gradients (autograd/)
@@ -112,14 +125,19 @@ class Tensor {
   const Tensor& set_requires_grad(bool requires_grad = true) const;
   /// The accumulated gradient; undefined before the first backward.
   Tensor grad() const;
+  /// Replaces the gradient; an undefined one forgets it. Throws ShapeError, DTypeError, DeviceError unless it
+  /// has the tensor's shape, type and device.
   void set_grad(const Tensor& grad) const;
-  /// Keeps the gradient of a tensor that is not a leaf, too.
+  /// Accumulates the gradient of a tensor that is not a leaf, too: of its elements as they are when backward
+  /// begins, should a function change them in place. Throws AutogradError off the tape.
   const Tensor& retain_grad() const;
   bool is_leaf() const;
   /// Accumulates gradients of this tensor into the leaves it was computed from. `gradient` may be omitted for
   /// one element. See autograd/backward.h for the options and for `grad()` without accumulation.
   void backward(const Tensor& gradient = {}) const;
-  /// Called with the tensor's gradient during backward; what it returns (if defined) replaces the gradient.
+  /// Called with the tensor's gradient during backward; what it returns (if defined) replaces the gradient
+  /// and must have its shape, type and device. It belongs to the elements as they are now: after an in-place
+  /// function the tensor has another gradient. Throws AutogradError off the tape, ValueError for no function.
   const Tensor& register_hook(std::function<Tensor(const Tensor&)> hook) const;
 
   // --- For those who write operations
@@ -132,6 +150,7 @@ class Tensor {
   bool is_sole_owner() const { return impl_.use_count() == 1 && impl().storage.use_count() == 1; }
   const TensorImpl& impl() const;
   TensorImpl& mutable_impl() const;
+  const std::shared_ptr<TensorImpl>& shared_impl() const { return impl_; }
   /// Tells the tape that the elements were changed in place.
   void bump_version() const { ++mutable_impl().storage->version; }
   uint64_t version() const { return impl().storage->version; }

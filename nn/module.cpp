@@ -10,6 +10,7 @@
 
 #include <cxxabi.h>
 
+#include "pleat/autograd/node.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
 #include "pleat/nn/record_forward.h"
@@ -95,7 +96,7 @@ NamedTensors distinct_tensors(const Module& module, bool buffers) {
   std::unordered_set<const TensorImpl*> seen;
   walk_tensors(module, [&](const std::string& name, const Tensor& tensor, bool buffer) {
     if (buffer != buffers || !seen.insert(&tensor.impl()).second) return;
-    if (!buffer && is_floating(tensor.dtype()) && !tensor.impl().slot) tensor.set_requires_grad();
+    if (!buffer && is_floating(tensor.dtype()) && autograd::is_undecided(tensor)) tensor.set_requires_grad();
     tensors.emplace_back(name, tensor);
   });
   return tensors;
@@ -242,7 +243,7 @@ void detail::own_tensors(Module& module) {
       Tensor& copy = copies[&item.tensor->impl()];
       if (!copy.defined()) {
         copy = ops::copy(*item.tensor);
-        if (item.tensor->impl().slot) copy.set_requires_grad(item.tensor->requires_grad());
+        if (!autograd::is_undecided(*item.tensor)) copy.set_requires_grad(item.tensor->requires_grad());
       }
       changes.emplace_back(item.tensor, copy);
     }

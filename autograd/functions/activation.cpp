@@ -76,7 +76,7 @@ Tensor relu(const Tensor& x) {
 }
 
 const Tensor& relu_(const Tensor& x) {
-  if (autograd::anything_to_record({x}))
+  if (changes_tape(x))
     become("relu_", x, relu);
   else
     ops::relu_into(x, x);

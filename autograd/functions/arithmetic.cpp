@@ -64,8 +64,11 @@ const Tensor& in_place(const char* op, const Tensor& x, const Tensor& other, Fun
   const DType result = promote(x.dtype(), other.dtype());
   check<DTypeError>(is_floating(x.dtype()) || (!is_floating(result) && into != ops::divide_into),
                     "{}: the result is floating, which a tensor of {} cannot hold", op, x.dtype());
-  if (autograd::anything_to_record({x, other}))
-    become(op, x, [&](const Tensor& before) { return function(before, other).to(x.dtype()); });
+  if (changes_tape(x, {other}))
+    become(op, x, [&](const Tensor& before) {
+      const bool itself = other.shared_impl() == x.shared_impl();  // x *= x
+      return function(before, itself ? before : other).to(x.dtype());
+    });
   else
     into(x, x, other);
   return x;
@@ -87,7 +90,7 @@ const Tensor& divide_(const Tensor& x, const Tensor& other) {
 }
 
 const Tensor& fill_(const Tensor& x, Number value) {
-  if (autograd::anything_to_record({x}))
+  if (changes_tape(x))
     become("fill_", x, [&](const Tensor& before) { return full_like(before, value); });
   else
     ops::fill(x, value);

@@ -31,7 +31,7 @@ Tensor clone(const Tensor& x) {
 
 const Tensor& copy_(const Tensor& x, const Tensor& from) {
   const RecordOp range("copy_", x, from);
-  if (autograd::anything_to_record({x, from})) {
+  if (changes_tape(x, {from})) {
     become("copy_", x, [&](const Tensor& before) {
       const Tensor after = empty_like(before);
       ops::copy_into(after, from);

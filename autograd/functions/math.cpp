@@ -258,7 +258,7 @@ const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
     check<DTypeError>(!bound || promote_with_number(x.dtype(), *bound) == x.dtype(),
                       "clamp_: a floating bound gives a floating result, which a tensor of {} cannot hold",
                       x.dtype());
-  if (autograd::anything_to_record({x}))
+  if (changes_tape(x))
     become("clamp_", x, [&](const Tensor& before) { return clamp(before, bounds); });
   else
     ops::clamp_into(x, x, bounds);
@@ -267,7 +267,7 @@ const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
 
 const Tensor& lerp_(const Tensor& x, const Tensor& b, const Tensor& weight) {
   check<DTypeError>(is_floating(x.dtype()), "lerp_: needs a floating type, got {}", x.dtype());
-  if (autograd::anything_to_record({x, b, weight}))
+  if (changes_tape(x, {b, weight}))
     become("lerp_", x, [&](const Tensor& before) { return lerp(before, b, weight).to(x.dtype()); });
   else
     ops::lerp_into(x, x, b, weight);

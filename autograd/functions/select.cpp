@@ -29,7 +29,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
 }
 
 const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Number value) {
-  if (autograd::anything_to_record({x})) {
+  if (changes_tape(x)) {
     check<ShapeError>(broadcast(x.shape(), mask.shape(), "masked_fill_") == x.shape(),
                       "masked_fill_: {} does not broadcast to {}", mask.shape(), x.shape());
     become("masked_fill_", x, [&](const Tensor& before) { return masked_fill(before, mask, value); });

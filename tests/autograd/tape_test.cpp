@@ -105,12 +105,6 @@ TEST_CASE("in-place arithmetic is recorded") {
   y += 1;
   sum(y).backward();
   CHECK(x.grad().to_vector() == std::vector<float>{2, 4});
-  const Tensor view = reshape(x * 1, {2, 1});
-  CHECK_THROWS_WITH(view += 1, Contains("a view on the tape cannot be changed in place"));
-  const Tensor base = x * 1;
-  const Tensor stale = reshape(base, {2, 1});
-  base += 1;
-  CHECK_THROWS_WITH(stale * 2, Contains("take the view again"));
 }
 
 TEST_CASE("hooks see and replace gradients; retain_grad keeps them") {
