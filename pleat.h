@@ -32,6 +32,7 @@
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/allocator.h"
+#include "pleat/core/argument.h"
 #include "pleat/core/atomic_file.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"

@@ -1,5 +1,7 @@
 #include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/node.h"
 #include "pleat/core/format.h"
 #include "pleat/core/tensor.h"
@@ -63,5 +65,8 @@ Tensor Tensor::to(DType dtype) const { return pleat::cast(*this, dtype); }
 Tensor Tensor::to(Device device) const { return pleat::to_device(*this, device); }
 Tensor Tensor::to(MemoryFormat format) const { return pleat::to_format(*this, format); }
 Tensor Tensor::clone() const { return pleat::clone(*this); }
+Tensor Tensor::operator[](Integer index) const { return select(*this, 0, index); }
+void Tensor::operator=(const Tensor& values) && { copy_(*this, values); }
+void Tensor::operator=(Scalar value) && { fill_(*this, value); }
 
 }  // namespace pleat

@@ -146,7 +146,7 @@ Tensor to_device(const Tensor& x, Device device, TransferOptions options) {
   return result;
 }
 
-void fill(const Tensor& x, const Number& value) {
+void fill(const Tensor& x, const Scalar& value) {
   const RecordOp range("fill", x);
   if (filled_by_bytes(x, value)) return;
   if (uses_grid(x.device())) return grid_fill(x, value);

@@ -32,6 +32,6 @@ struct TransferOptions {
 Tensor to_device(const Tensor& x, Device device, TransferOptions options = {});
 
 /// Sets every element. Number as in core/number.h.
-void fill(const Tensor& x, const Number& value);
+void fill(const Tensor& x, const Scalar& value);
 
 }  // namespace pleat::ops

@@ -38,28 +38,28 @@ Tensor ramp(const char* op, int64_t n, V start, V step, const TensorOptions& opt
 
 }  // namespace
 
-Tensor empty(Shape shape, TensorOptions options) {
+Tensor empty(Sizes shape, TensorOptions options) {
   auto storage = new_storage(shape, options.dtype, options.device);
   Strides strides = dense_strides(shape, options.format);
   return make_tensor(std::move(storage), std::move(shape), std::move(strides), 0, options.dtype);
 }
 
-Tensor full(Shape shape, Number value, TensorOptions options) {
+Tensor full(Sizes shape, Scalar value, TensorOptions options) {
   const RecordOp range("fill");
   Tensor result = empty(std::move(shape), options);
   ops::fill(result, value);
   return result;
 }
 
-Tensor zeros(Shape shape, TensorOptions options) { return full(std::move(shape), 0, options); }
-Tensor ones(Shape shape, TensorOptions options) { return full(std::move(shape), 1, options); }
+Tensor zeros(Sizes shape, TensorOptions options) { return full(std::move(shape), 0, options); }
+Tensor ones(Sizes shape, TensorOptions options) { return full(std::move(shape), 1, options); }
 
 Tensor empty_like(const Tensor& like) {
   const std::array inputs = {like};
   return empty_as(inputs, like.shape(), like.dtype());
 }
 
-Tensor full_like(const Tensor& like, Number value) {
+Tensor full_like(const Tensor& like, Scalar value) {
   const RecordOp range("fill", like);
   Tensor result = empty_like(like);
   ops::fill(result, value);
@@ -88,25 +88,25 @@ Tensor arange(Number start, Number end, Number step) {
   return arange(start, end, step, {.dtype = integers ? int64 : float32});
 }
 
-Tensor linspace(double start, double end, int64_t count, TensorOptions options) {
+Tensor linspace(Real start, Real end, Integer count, TensorOptions options) {
   check<ValueError>(count >= 1, "linspace: count must be at least 1, got {}", count);
-  if (count == 1) return full({1}, start, options);
+  if (count == 1) return full({1}, double{start}, options);
   const double step = (end - start) / static_cast<double>(count - 1);
-  return ramp("linspace", count, start, step, options, count - 1, end);
+  return ramp("linspace", count, double{start}, step, options, count - 1, double{end});
 }
 
-Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
+Tensor eye(Integer rows, Integer columns, TensorOptions options) {
   const Tensor result = zeros({rows, columns}, options);
-  const int64_t diagonal = std::min(rows, columns);
+  const int64_t diagonal = std::min<int64_t>(rows, columns);
   if (diagonal > 0)
     ops::fill(result.as_strided({diagonal}, {result.strides()[0] + result.strides()[1]}, 0), 1);
   return result;
 }
 
-Tensor eye(int64_t rows, TensorOptions options) { return eye(rows, rows, options); }
+Tensor eye(Integer rows, TensorOptions options) { return eye(rows, rows, options); }
 
 template <Element T>
-Tensor from_span(std::span<const T> values, Shape shape, Device device) {
+Tensor from_span(std::span<const T> values, Sizes shape, Device device) {
   const int64_t n = count(shape);
   check<ShapeError>(n == static_cast<int64_t>(values.size()), "from_span: shape {} needs {} values, got {}",
                     shape, n, values.size());
@@ -115,21 +115,21 @@ Tensor from_span(std::span<const T> values, Shape shape, Device device) {
   return ops::to_device(result, device);
 }
 
-template Tensor from_span(std::span<const bool>, Shape, Device);
-template Tensor from_span(std::span<const uint8_t>, Shape, Device);
-template Tensor from_span(std::span<const int32_t>, Shape, Device);
-template Tensor from_span(std::span<const int64_t>, Shape, Device);
-template Tensor from_span(std::span<const Half>, Shape, Device);
-template Tensor from_span(std::span<const BFloat16>, Shape, Device);
-template Tensor from_span(std::span<const float>, Shape, Device);
-template Tensor from_span(std::span<const double>, Shape, Device);
+template Tensor from_span(std::span<const bool>, Sizes, Device);
+template Tensor from_span(std::span<const uint8_t>, Sizes, Device);
+template Tensor from_span(std::span<const int32_t>, Sizes, Device);
+template Tensor from_span(std::span<const int64_t>, Sizes, Device);
+template Tensor from_span(std::span<const Half>, Sizes, Device);
+template Tensor from_span(std::span<const BFloat16>, Sizes, Device);
+template Tensor from_span(std::span<const float>, Sizes, Device);
+template Tensor from_span(std::span<const double>, Sizes, Device);
 
-Tensor from_vector(const std::vector<bool>& values, Shape shape, Device device) {
+Tensor from_vector(const std::vector<bool>& values, Sizes shape, Device device) {
   const std::vector<uint8_t> bytes(values.begin(), values.end());
   return ops::to_device(ops::cast(from_vector(bytes, std::move(shape)), boolean), device);
 }
 
-Tensor from_memory(void* data, Shape shape, DType dtype, std::shared_ptr<void> owner, Strides strides) {
+Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> owner, Strides strides) {
   check<ValueError>(data != nullptr || count(shape) == 0, "from_memory: the pointer is null");
   check<ValueError>(reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(size_of(dtype)) == 0,
                     "from_memory: the pointer must be aligned to the {} bytes of {}", size_of(dtype), dtype);
@@ -157,7 +157,7 @@ Tensor from_numbers(std::span<const int64_t> values, Shape shape, DType dtype) {
 }
 }  // namespace detail
 
-Tensor scalar(Number value, DType dtype) { return full({}, value, {.dtype = dtype}); }
-Tensor scalar(Number value) { return scalar(value, value.kind() == float64 ? float32 : value.kind()); }
+Tensor scalar(Scalar value, DType dtype) { return full({}, value, {.dtype = dtype}); }
+Tensor scalar(Scalar value) { return scalar(value, value.kind() == float64 ? float32 : value.kind()); }
 
 }  // namespace pleat

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -21,45 +22,108 @@ struct TensorOptions {
   MemoryFormat format = MemoryFormat::contiguous;
 };
 
+/// Options that say one thing alone: `zeros({2, 2}, float64)`, `zeros({2, 2}, "cuda")`.
+template <class T>
+concept TensorOption = std::same_as<T, DType> || std::convertible_to<T, Device>;
+template <TensorOption T>
+TensorOptions tensor_options(T option) {
+  if constexpr (std::same_as<T, DType>)
+    return {.dtype = option};
+  else
+    return {.device = option};
+}
+
 /// Elements not initialised.
-Tensor empty(Shape shape, TensorOptions options = {});
-Tensor zeros(Shape shape, TensorOptions options = {});
-Tensor ones(Shape shape, TensorOptions options = {});
-Tensor full(Shape shape, Number value, TensorOptions options = {});
+Tensor empty(Sizes shape, TensorOptions options = {});
+Tensor zeros(Sizes shape, TensorOptions options = {});
+Tensor ones(Sizes shape, TensorOptions options = {});
+Tensor full(Sizes shape, Scalar value, TensorOptions options = {});
 /// A new tensor with dtype, device and layout of another; `empty_like` keeps the order of its dimensions in
 /// memory.
 Tensor empty_like(const Tensor& like);
 Tensor zeros_like(const Tensor& like);
 Tensor ones_like(const Tensor& like);
-Tensor full_like(const Tensor& like, Number value);
+Tensor full_like(const Tensor& like, Scalar value);
 
 /// start, start + step, ... below `end`: int64 from integers, else float32 unless asked otherwise.
 /// Throws ValueError when step is 0 or leads away from `end`.
 Tensor arange(Number start, Number end, Number step = 1);
 Tensor arange(Number start, Number end, Number step, TensorOptions options);
 inline Tensor arange(Number end) { return arange(0, end); }
+inline Tensor arange(Number end, TensorOptions options) { return arange(0, end, 1, options); }
+inline Tensor arange(Number start, Number end, TensorOptions options) {
+  return arange(start, end, 1, options);
+}
 /// `count` values from `start` to `end`, both included.
-Tensor linspace(double start, double end, int64_t count, TensorOptions options = {});
+Tensor linspace(Real start, Real end, Integer count, TensorOptions options = {});
 /// Ones on the diagonal.
-Tensor eye(int64_t rows, TensorOptions options = {});
-Tensor eye(int64_t rows, int64_t columns, TensorOptions options = {});
+Tensor eye(Integer rows, TensorOptions options = {});
+Tensor eye(Integer rows, Integer columns, TensorOptions options = {});
+
+/// Of a list, for which std::empty(list) would be as good as the first.
+template <ListOf<Integer> R>
+Tensor empty(const R& shape) {
+  return empty(Sizes(shape), TensorOptions{});
+}
+
+// The same with one option. Templates, which `{}` does not fit.
+template <TensorOption T>
+Tensor empty(Sizes shape, T option) {
+  return empty(std::move(shape), tensor_options(option));
+}
+template <TensorOption T>
+Tensor zeros(Sizes shape, T option) {
+  return zeros(std::move(shape), tensor_options(option));
+}
+template <TensorOption T>
+Tensor ones(Sizes shape, T option) {
+  return ones(std::move(shape), tensor_options(option));
+}
+template <TensorOption T>
+Tensor full(Sizes shape, Scalar value, T option) {
+  return full(std::move(shape), value, tensor_options(option));
+}
+template <TensorOption T>
+Tensor arange(Number end, T option) {
+  return arange(end, tensor_options(option));
+}
+template <TensorOption T>
+Tensor arange(Number start, Number end, T option) {
+  return arange(start, end, tensor_options(option));
+}
+template <TensorOption T>
+Tensor arange(Number start, Number end, Number step, T option) {
+  return arange(start, end, step, tensor_options(option));
+}
+template <TensorOption T>
+Tensor linspace(Real start, Real end, Integer count, T option) {
+  return linspace(start, end, count, tensor_options(option));
+}
+template <TensorOption T>
+Tensor eye(Integer rows, T option) {
+  return eye(rows, tensor_options(option));
+}
+template <TensorOption T>
+Tensor eye(Integer rows, Integer columns, T option) {
+  return eye(rows, columns, tensor_options(option));
+}
 
 /// A copy of `values`, row-major.
 /// Throws ShapeError when shape and number of values disagree.
 template <Element T>
-Tensor from_span(std::span<const T> values, Shape shape, Device device = {});
+Tensor from_span(std::span<const T> values, Sizes shape, Device device = {});
 template <Element T>
-Tensor from_vector(const std::vector<T>& values, Shape shape, Device device = {}) {
+Tensor from_vector(const std::vector<T>& values, Sizes shape, Device device = {}) {
   return from_span(std::span<const T>(values), std::move(shape), device);
 }
 template <Element T>
 Tensor from_vector(const std::vector<T>& values) {
-  return from_vector(values, {static_cast<int64_t>(values.size())});
+  return from_vector(values, values.size());
 }
-Tensor from_vector(const std::vector<bool>& values, Shape shape, Device device = {});
+Tensor from_vector(const std::vector<bool>& values, Sizes shape, Device device = {});
 /// A tensor over memory of somebody else, who keeps it alive while `owner` lives (or for ever when null).
 /// Strides in elements; empty means row-major.
-Tensor from_memory(void* data, Shape shape, DType dtype, std::shared_ptr<void> owner = nullptr,
+Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> owner = nullptr,
                    Strides strides = {});
 
 namespace detail {
@@ -124,7 +188,12 @@ Tensor tensor(
 }
 
 /// A tensor of rank 0: bool, int64 or float32 by the category of the number, unless a dtype is given.
-Tensor scalar(Number value);
-Tensor scalar(Number value, DType dtype);
+Tensor scalar(Scalar value);
+Tensor scalar(Scalar value, DType dtype);
+/// The same: `tensor(3.0)`, `tensor(true)`.
+template <class T>
+requires std::convertible_to<T, Scalar> Tensor tensor(T value) { return scalar(value); }
+template <class T>
+requires std::convertible_to<T, Scalar> Tensor tensor(T value, DType dtype) { return scalar(value, dtype); }
 
 }  // namespace pleat

@@ -19,6 +19,8 @@ namespace pleat {
 inline std::string_view text_of(DType dtype) { return name(dtype); }
 inline std::string text_of(const Device& device) { return name(device); }
 inline std::string text_of(const Shape& shape) { return to_string(shape); }
+inline std::string text_of(Integer value) { return std::to_string(int64_t{value}); }
+inline std::string text_of(Real value) { return fmt::format("{}", double{value}); }
 /// As `describe()` tells it. Give `check` the tensor itself: the text is then made only when it is needed.
 inline std::string text_of(const Tensor& tensor) { return tensor.describe(); }
 
@@ -41,6 +43,18 @@ template <>
 struct fmt::formatter<pleat::Device> : pleat::TextFormatter {};
 template <>
 struct fmt::formatter<pleat::Shape> : pleat::TextFormatter {};
+template <>
+struct fmt::formatter<pleat::IntegerList> : pleat::TextFormatter {};
+template <>
+struct fmt::formatter<pleat::Dims> : pleat::TextFormatter {};
+template <>
+struct fmt::formatter<pleat::Sizes> : pleat::TextFormatter {};
+template <>
+struct fmt::formatter<pleat::PerDim> : pleat::TextFormatter {};
+template <>
+struct fmt::formatter<pleat::Integer> : pleat::TextFormatter {};
+template <>
+struct fmt::formatter<pleat::Real> : pleat::TextFormatter {};
 template <>
 struct fmt::formatter<pleat::Tensor> : pleat::TextFormatter {};
 

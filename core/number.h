@@ -4,17 +4,18 @@
 #include <cstdint>
 #include <limits>
 
+#include "pleat/core/argument.h"
 #include "pleat/core/dtype.h"
 
 namespace pleat {
 
 /// A plain C++ number given to an operation. It is weak: it never widens a tensor inside its category
-/// (float16 tensor * 2.0 stays float16), but lifts the category (int64 tensor * 2.0 is float32).
+/// (float16 tensor * 2.0 stays float16), but lifts the category (int64 tensor * 2.0 is float32). A bool, a
+/// character or a pointer is none. Throws ValueError for an integer above 2^63 - 1.
 class Number {
  public:
-  Number(bool value) : integer_(value), real_(value), kind_(boolean) {}
-  template <std::integral T>
-  Number(T value) : integer_(static_cast<int64_t>(value)), real_(static_cast<double>(value)), kind_(int64) {}
+  template <IntegerType T>
+  Number(T value) : integer_(Integer(value)), real_(static_cast<double>(value)), kind_(int64) {}
   template <std::floating_point T>
   Number(T value)
       : integer_(cut(static_cast<double>(value))), real_(static_cast<double>(value)), kind_(float64) {}
@@ -35,6 +36,12 @@ class Number {
   /// boolean, int64 or float64: the category.
   DType kind() const { return kind_; }
 
+ protected:
+  struct Bool {
+    bool value;
+  };
+  explicit Number(Bool b) : integer_(b.value), real_(b.value), kind_(boolean) {}
+
  private:
   /// Towards 0; the nearer end of the range for what lies outside, 0 for NaN: C++ leaves both undefined.
   static constexpr int64_t cut(double value) {
@@ -48,8 +55,18 @@ class Number {
   DType kind_;
 };
 
+/// A plain number or a bool: what can be stored in a tensor, or compared with its elements.
+class Scalar : public Number {
+ public:
+  Scalar(Number number) : Number(number) {}
+  template <NumberType T>
+  Scalar(T value) : Number(value) {}
+  template <std::same_as<bool> T>
+  Scalar(T value) : Number(Bool{value}) {}
+};
+
 /// The type of a result of a tensor of `dtype` and a number.
-inline DType promote_with_number(DType dtype, const Number& number) {
+inline DType promote_with_number(DType dtype, const Scalar& number) {
   if (number.kind() == float64 && !is_floating(dtype)) return float32;
   if (number.kind() == int64 && dtype == boolean) return int64;
   return dtype;

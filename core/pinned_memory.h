@@ -8,7 +8,7 @@ namespace pleat::cuda {
 /// A tensor on the CPU in pinned memory, which a GPU reads and writes by itself, so that copies run while the
 /// host does something else (`ops::to_device` with `non_blocking`). Elements not initialised, row-major.
 /// Throws DeviceError without a GPU, OutOfMemoryError.
-Tensor empty_pinned(Shape shape, DType dtype);
+Tensor empty_pinned(Sizes shape, DType dtype);
 
 /// `x` itself when it is in pinned memory, else a copy that is, off the tape and in the same memory order
 /// (row-major when `x` has gaps). Throws DeviceError without a GPU or when `x` is not on the CPU,

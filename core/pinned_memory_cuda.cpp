@@ -18,7 +18,7 @@ BlockCache& cache() {
 
 }  // namespace
 
-Tensor empty_pinned(Shape shape, DType dtype) {
+Tensor empty_pinned(Sizes shape, DType dtype) {
   check_device("empty_pinned", DeviceType::cuda);
   auto storage = std::make_shared<Storage>();
   storage->size = checked_multiply(count(shape), size_of(dtype), "empty_pinned");

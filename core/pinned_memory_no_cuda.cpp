@@ -3,7 +3,7 @@
 
 namespace pleat::cuda {
 
-Tensor empty_pinned(Shape, DType) {
+Tensor empty_pinned(Sizes, DType) {
   check_device("empty_pinned", DeviceType::cuda);
   return {};
 }

@@ -64,7 +64,7 @@ Generator& default_generator() {
 
 void manual_seed(uint64_t seed) { default_generator().set_seed(seed); }
 
-void fill_uniform_(const Tensor& tensor, double low, double high, Generator& generator) {
+void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generator) {
   const RecordOp range("fill_uniform_", tensor);
   check_floating("fill_uniform_", tensor);
   check<ValueError>(std::isfinite(low) && std::isfinite(high) && low <= high,
@@ -72,7 +72,7 @@ void fill_uniform_(const Tensor& tensor, double low, double high, Generator& gen
   fill_with<UniformElement>("fill_uniform_", tensor, low, high - low, generator);
 }
 
-void fill_normal_(const Tensor& tensor, double mean, double std, Generator& generator) {
+void fill_normal_(const Tensor& tensor, Real mean, Real std, Generator& generator) {
   const RecordOp range("fill_normal_", tensor);
   check_floating("fill_normal_", tensor);
   check<ValueError>(std::isfinite(mean) && std::isfinite(std) && std >= 0,
@@ -80,21 +80,21 @@ void fill_normal_(const Tensor& tensor, double mean, double std, Generator& gene
   fill_with<NormalElement>("fill_normal_", tensor, mean, std, generator);
 }
 
-Tensor rand(Shape shape, TensorOptions options, Generator& generator) {
+Tensor rand(Sizes shape, TensorOptions options, Generator& generator) {
   const RecordOp range("fill_uniform_");
   Tensor result = empty(std::move(shape), options);
   fill_uniform_(result, 0, 1, generator);
   return result;
 }
 
-Tensor randn(Shape shape, TensorOptions options, Generator& generator) {
+Tensor randn(Sizes shape, TensorOptions options, Generator& generator) {
   const RecordOp range("fill_normal_");
   Tensor result = empty(std::move(shape), options);
   fill_normal_(result, 0, 1, generator);
   return result;
 }
 
-Tensor randint(int64_t low, int64_t high, Shape shape, Device device, Generator& generator) {
+Tensor randint(Integer low, Integer high, Sizes shape, Device device, Generator& generator) {
   const RecordOp op("randint");
   check<ValueError>(low < high, "randint: needs low < high, got {} and {}", low, high);
   Tensor result = empty(std::move(shape), {.dtype = int64, .device = device});
@@ -104,11 +104,11 @@ Tensor randint(int64_t low, int64_t high, Shape shape, Device device, Generator&
   return result;
 }
 
-Tensor randint(int64_t low, int64_t high, Shape shape, Generator& generator) {
+Tensor randint(Integer low, Integer high, Sizes shape, Generator& generator) {
   return randint(low, high, std::move(shape), Device(), generator);
 }
 
-Tensor randperm(int64_t n, Device device, Generator& generator) {
+Tensor randperm(Integer n, Device device, Generator& generator) {
   const RecordOp range("randperm");
   check<ValueError>(n >= 0, "randperm: n must not be negative, got {}", n);
   std::vector<int64_t> order(static_cast<std::size_t>(n));
@@ -121,9 +121,9 @@ Tensor randperm(int64_t n, Device device, Generator& generator) {
   return from_vector(order, {n}, device);
 }
 
-Tensor randperm(int64_t n, Generator& generator) { return randperm(n, Device(), generator); }
+Tensor randperm(Integer n, Generator& generator) { return randperm(n, Device(), generator); }
 
-Tensor bernoulli(double p, Shape shape, Device device, Generator& generator) {
+Tensor bernoulli(Real p, Sizes shape, Device device, Generator& generator) {
   const RecordOp range("bernoulli");
   check<ValueError>(p >= 0 && p <= 1, "bernoulli: the probability must be in [0, 1], got {}", p);
   Tensor result = empty(std::move(shape), {.dtype = boolean, .device = device});

@@ -36,21 +36,29 @@ void manual_seed(uint64_t seed);
 // What a draw gives does not depend on the device, to the bit.
 
 /// Uniform on [0, 1).
-Tensor rand(Shape shape, TensorOptions options = {}, Generator& generator = default_generator());
+Tensor rand(Sizes shape, TensorOptions options = {}, Generator& generator = default_generator());
 /// Standard normal (Box-Muller).
-Tensor randn(Shape shape, TensorOptions options = {}, Generator& generator = default_generator());
+Tensor randn(Sizes shape, TensorOptions options = {}, Generator& generator = default_generator());
+template <TensorOption T>
+Tensor rand(Sizes shape, T option, Generator& generator = default_generator()) {
+  return rand(std::move(shape), tensor_options(option), generator);
+}
+template <TensorOption T>
+Tensor randn(Sizes shape, T option, Generator& generator = default_generator()) {
+  return randn(std::move(shape), tensor_options(option), generator);
+}
 /// Integers in [low, high): int64. Throws ValueError when the range is empty.
-Tensor randint(int64_t low, int64_t high, Shape shape, Generator& generator = default_generator());
-Tensor randint(int64_t low, int64_t high, Shape shape, Device device,
+Tensor randint(Integer low, Integer high, Sizes shape, Generator& generator = default_generator());
+Tensor randint(Integer low, Integer high, Sizes shape, Device device,
                Generator& generator = default_generator());
 /// The numbers 0 ... n-1 in random order: int64. They are shuffled on the CPU, wherever the result is.
-Tensor randperm(int64_t n, Generator& generator = default_generator());
-Tensor randperm(int64_t n, Device device, Generator& generator = default_generator());
+Tensor randperm(Integer n, Generator& generator = default_generator());
+Tensor randperm(Integer n, Device device, Generator& generator = default_generator());
 /// True with probability `p`: bool. Throws ValueError unless 0 <= p <= 1.
-Tensor bernoulli(double p, Shape shape, Device device = {}, Generator& generator = default_generator());
+Tensor bernoulli(Real p, Sizes shape, Device device = {}, Generator& generator = default_generator());
 
 /// In place. Elements are numbered in row-major order of the shape, whatever the strides.
-void fill_uniform_(const Tensor& tensor, double low, double high, Generator& generator = default_generator());
-void fill_normal_(const Tensor& tensor, double mean, double std, Generator& generator = default_generator());
+void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generator = default_generator());
+void fill_normal_(const Tensor& tensor, Real mean, Real std, Generator& generator = default_generator());
 
 }  // namespace pleat

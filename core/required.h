@@ -1,11 +1,10 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
-#include <initializer_list>
 #include <type_traits>
 #include <utility>
-#include <vector>
+
+#include "pleat/core/shape.h"
 
 namespace pleat {
 
@@ -13,15 +12,20 @@ namespace pleat {
 /// ("use of deleted function Required<...>::Required()").
 template <class T>
 class Required {
+  /// What a value of T is given as.
+  using Argument =
+      std::conditional_t<std::integral<T>, Integer, std::conditional_t<std::floating_point<T>, Real, T>>;
+
  public:
   Required() = delete;
   template <class U>
-  requires(std::convertible_to<U, T> && !std::same_as<std::remove_cvref_t<U>, Required> &&
-           !(std::integral<T> && std::floating_point<std::remove_cvref_t<U>>)) Required(U&& value)
-      : value_(std::forward<U>(value)) {}
+  requires(std::convertible_to<U, Argument> && !std::same_as<std::remove_cvref_t<U>, Required>)
+      Required(U&& value)
+      : value_(Argument(std::forward<U>(value))) {}
   /// `.kernel_size = {3, 5}`
-  Required(std::initializer_list<int64_t> values) requires std::constructible_from<T, std::vector<int64_t>>
-      : value_(std::vector<int64_t>(values)) {}
+  template <std::convertible_to<Integer>... U>
+  requires(sizeof...(U) > 1 && std::constructible_from<Argument, U...>) Required(U... each)
+      : value_(Argument(each...)) {}
 
   const T& get() const { return value_; }
   operator const T&() const { return value_; }

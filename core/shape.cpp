@@ -86,11 +86,19 @@ int64_t normalize_dim(int64_t dim, int64_t rank, const char* op) {
 }
 
 std::vector<int64_t> PerDim::expand(int64_t dims, const char* op, const char* what) const {
-  if (values_.size() == 1) return std::vector<int64_t>(static_cast<std::size_t>(dims), values_[0]);
-  check<ShapeError>(static_cast<int64_t>(values_.size()) == dims,
-                    "{}: {} needs one value, or {} (one for each spatial dimension), got [{}]", op, what,
-                    dims, fmt::join(values_, ", "));
-  return values_;
+  if (size() == 1) return std::vector<int64_t>(static_cast<std::size_t>(dims), front());
+  check<ShapeError>(static_cast<int64_t>(size()) == dims,
+                    "{}: {} needs one value, or {} (one for each spatial dimension), got {}", op, what, dims,
+                    *this);
+  return *this;
+}
+
+void detail::fail_integer(uint64_t value) {
+  fail<ValueError>(
+      "{} does not fit int64; where it is a difference of unsigned numbers, make these signed first: "
+      "x.rank(), "
+      "x.size(0)",
+      value);
 }
 
 }  // namespace pleat

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "pleat/core/argument.h"
 
 namespace pleat {
 
@@ -44,30 +45,26 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op);
 /// `dim` in [-rank, rank) as an index in [0, rank); a rank of 0 counts as 1. Throws IndexError naming `op`.
 int64_t normalize_dim(int64_t dim, int64_t rank, const char* op);
 
-/// A list of dimensions as an argument: `1`, `{0, 2}`, a vector. Negative ones count from the end.
-struct Dims {
-  std::vector<int64_t> values;
-  Dims() = default;  ///< all dimensions
-  Dims(int64_t dim) : values{dim} {}
-  Dims(int dim) : values{dim} {}
-  Dims(std::initializer_list<int64_t> dims) : values(dims) {}
-  Dims(std::vector<int64_t> dims) : values(std::move(dims)) {}
+/// A list of dimensions as an argument: `1`, `{0, 2}`, a vector; empty: all. Negative ones count from the
+/// end.
+class Dims : public IntegerList {
+ public:
+  using IntegerList::IntegerList;
+};
+
+/// The sizes of a shape as an argument: `{2, 3}`, `8`, a vector.
+class Sizes : public IntegerList {
+ public:
+  using IntegerList::IntegerList;
 };
 
 /// One number for all spatial dimensions, or one number each: `.stride = 2`, `.stride = {2, 1}`.
-class PerDim {
+class PerDim : public IntegerList {
  public:
-  PerDim(int64_t all) : values_{all} {}
-  PerDim(int all) : values_{all} {}
-  PerDim(std::initializer_list<int64_t> each) : values_(each) {}
-  PerDim(std::vector<int64_t> each) : values_(std::move(each)) {}
+  using IntegerList::IntegerList;
 
   /// One value for each of `dims` dimensions. Throws ShapeError "op: what needs 1 or dims values, got n".
   std::vector<int64_t> expand(int64_t dims, const char* op, const char* what) const;
-  const std::vector<int64_t>& values() const { return values_; }
-
- private:
-  std::vector<int64_t> values_;
 };
 
 }  // namespace pleat

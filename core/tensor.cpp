@@ -75,7 +75,7 @@ const TensorImpl& Tensor::impl() const {
 
 TensorImpl& Tensor::mutable_impl() const { return const_cast<TensorImpl&>(impl()); }
 
-int64_t Tensor::size(int64_t dim) const {
+int64_t Tensor::size(Integer dim) const {
   const int64_t dims = rank();
   check<IndexError>(dims > 0, "size: a tensor of rank 0 has no dimension {}", dim);
   return shape()[static_cast<std::size_t>(normalize_dim(dim, dims, "size"))];

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <span>
@@ -12,6 +11,7 @@
 
 #include "pleat/core/device.h"
 #include "pleat/core/dtype.h"
+#include "pleat/core/number.h"
 #include "pleat/core/shape.h"
 
 namespace pleat {
@@ -46,6 +46,8 @@ struct TensorImpl {
   Strides strides;
   int64_t offset = 0;  ///< elements from the start of the storage
   DType dtype = float32;
+  /// What argmax gives without a dimension: a place among all elements, which is not compared with several.
+  bool is_place_among_all = false;
   uint64_t id = 0;  ///< never used twice in a process
   Alias alias = Alias::none;
   uint64_t viewed_at = 0;  ///< of an alias: the storage's version when it was made
@@ -61,6 +63,15 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
+  ~Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  /// Writing to what a function returned writes into the elements, as `copy_` and `fill_` do, gradients
+  /// included: `x[0] = y`, `narrow(x, 1, 0, 2) = 0`.
+  void operator=(const Tensor& values) &&;
+  void operator=(Scalar value) &&;
 
   bool defined() const { return impl_ != nullptr; }
   explicit operator bool() const = delete;  // ask defined() or item<bool>()
@@ -71,7 +82,7 @@ class Tensor {
   const Strides& strides() const { return impl().strides; }
   int64_t rank() const { return static_cast<int64_t>(impl().shape.size()); }
   /// Size of a dimension; negative ones count from the end. Throws IndexError.
-  int64_t size(int64_t dim) const;
+  int64_t size(Integer dim) const;
   /// Number of elements.
   int64_t numel() const;
   DType dtype() const { return impl().dtype; }
@@ -102,6 +113,9 @@ class Tensor {
   /// All elements in row-major order, converted to T.
   template <class T = float>
   std::vector<T> to_vector() const;
+
+  /// `select(x, 0, index)`, a view: `x[0]`, `x[-1]`, `x[0][1]`. Parts are `slice(x, dim, start, end)`.
+  Tensor operator[](Integer index) const;
 
   // --- Other forms of it (differentiable)
   // -------------------------------------------------------------------------

@@ -115,7 +115,9 @@ void apply(std::span<const Transform> transforms, Batch& batch, uint64_t seed, i
     transforms[t](batch, SampleRandom(seed, epoch, indices, static_cast<int64_t>(t)));
 }
 
-Transform normalize(std::vector<float> mean, std::vector<float> std) {
+Transform normalize(RealList means, RealList stds) {
+  std::vector<float> mean(means.begin(), means.end());
+  std::vector<float> std(stds.begin(), stds.end());
   check<ShapeError>(mean.size() == std.size() && !mean.empty(), "normalize: {} means, but {} stds",
                     mean.size(), std.size());
   for (const float s : std)

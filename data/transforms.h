@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "pleat/core/argument.h"
 #include "pleat/data/dataset.h"
 
 /// Changes to batches on their way from a data set to a network. Each random transform draws from numbers
@@ -41,7 +42,7 @@ void apply(std::span<const Transform> transforms, Batch& batch, uint64_t seed, i
 
 /// Inputs as float32, bytes divided by 255; then (x - mean) / std for each channel of [B, C, ...].
 /// Throws ShapeError when the number of channels differs, ValueError for a std of 0.
-Transform normalize(std::vector<float> mean, std::vector<float> std);
+Transform normalize(RealList mean, RealList std);
 /// The same without mean and std.
 Transform to_float();
 

@@ -23,7 +23,7 @@ class Flatten : public Module {
 
 struct UnflattenOptions {
   int64_t dim = 1;
-  Required<Shape> sizes;
+  Required<Sizes> sizes;
 };
 
 /// Dimension `dim` made several; one size may be -1.

@@ -10,14 +10,14 @@
 namespace pleat::nn {
 
 Linear::Linear(LinearOptions o) : options{.precision = o.precision} {
-  check<ValueError>(o.in_features.get() >= 1 && o.out_features.get() >= 1,
-                    "Linear: in_features and out_features must be at least 1, got {} and {}",
-                    o.in_features.get(), o.out_features.get());
-  weight = empty({o.out_features, o.in_features});
+  const int64_t in = o.in_features, out = o.out_features;
+  check<ValueError>(in >= 1 && out >= 1,
+                    "Linear: in_features and out_features must be at least 1, got {} and {}", in, out);
+  weight = empty({out, in});
   init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)});
   if (!o.bias) return;
-  const double bound = 1 / std::sqrt(static_cast<double>(o.in_features.get()));
-  bias = empty({o.out_features});
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  bias = empty({out});
   init::uniform_(bias, -bound, bound);
 }
 

@@ -135,7 +135,7 @@ Summary summary(Module& net, const Tensor& input) {
   return result;
 }
 
-Summary summary(Module& net, const Shape& input_shape) {
+Summary summary(Module& net, const Sizes& input_shape) {
   TensorOptions options;
   if (const std::vector<Tensor> parameters = net.parameters(); !parameters.empty())
     options = {.dtype = parameters[0].dtype(), .device = parameters[0].device()};

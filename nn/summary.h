@@ -36,7 +36,7 @@ struct Summary {
 /// module's result. Nothing in the network is changed. Throws what its forward throws.
 Summary summary(Module& net, const Tensor& input);
 /// The same for zeros of this shape, of the type and on the device of the first parameter.
-Summary summary(Module& net, const Shape& input_shape);
+Summary summary(Module& net, const Sizes& input_shape);
 
 /// A table:
 ///

@@ -83,13 +83,13 @@ const Tensor& relu_(const Tensor& x) {
   return x;
 }
 
-Tensor leaky_relu(const Tensor& x, double slope) {
+Tensor leaky_relu(const Tensor& x, Real slope) {
   return record(
       "leaky_relu", ops::leaky_relu(x, slope),
       {grad_of(x, [x = saved(x), slope](const Tensor& dy) { return leaky_relu_backward(dy, *x, slope); })});
 }
 
-Tensor elu(const Tensor& x, double alpha) {
+Tensor elu(const Tensor& x, Real alpha) {
   return record("elu", ops::elu(x, alpha), {grad_of(x, [x = saved(x), alpha](const Tensor& dy) {
                   return grad_enabled() ? elu_backward(dy, *x, alpha) : ops::elu_backward(dy, *x, alpha);
                 })});
@@ -144,9 +144,9 @@ Tensor hardswish(const Tensor& x) {
 
 Tensor hardsigmoid(const Tensor& x) { return clamp(x * (1.0 / 6) + 0.5, {.min = 0, .max = 1}); }
 
-Tensor hardtanh(const Tensor& x, double min, double max) {
+Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
-  return clamp(x, {.min = min, .max = max});
+  return clamp(x, {.min = double{min}, .max = double{max}});
 }
 
 Tensor relu6(const Tensor& x) { return clamp(x, {.min = 0, .max = 6}); }

@@ -13,9 +13,9 @@ Tensor relu(const Tensor& x);
 /// In place. Returns `x`.
 const Tensor& relu_(const Tensor& x);
 /// x where positive, else negative_slope * x; derivative negative_slope at 0.
-Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+Tensor leaky_relu(const Tensor& x, Real negative_slope = 0.01);
 /// x where positive, else alpha * (exp(x) - 1).
-Tensor elu(const Tensor& x, double alpha = 1);
+Tensor elu(const Tensor& x, Real alpha = 1);
 /// 1 / (1 + exp(-x)).
 Tensor sigmoid(const Tensor& x);
 /// log(sigmoid(x)).
@@ -33,7 +33,7 @@ Tensor hardswish(const Tensor& x);
 /// min(max(x + 3, 0), 6) / 6; derivative 1/6 at both ends.
 Tensor hardsigmoid(const Tensor& x);
 /// x within [min, max], else the nearer bound; derivative 1 at both. Throws ValueError unless min <= max.
-Tensor hardtanh(const Tensor& x, double min = -1, double max = 1);
+Tensor hardtanh(const Tensor& x, Real min = -1, Real max = 1);
 /// x within [0, 6], else the nearer bound; derivative 1 at both.
 Tensor relu6(const Tensor& x);
 

@@ -40,14 +40,14 @@ Tensor negate(const Tensor& x) {
   return record("negate", ops::negate(x), {grad_of(x, [](const Tensor& dy) { return -dy; })});
 }
 
-Tensor operator+(const Tensor& a, Number b) { return add(a, number_like(b, a)); }
-Tensor operator-(const Tensor& a, Number b) { return subtract(a, number_like(b, a)); }
-Tensor operator*(const Tensor& a, Number b) { return multiply(a, number_like(b, a)); }
-Tensor operator/(const Tensor& a, Number b) { return divide(a, number_like(b, a)); }
-Tensor operator+(Number a, const Tensor& b) { return add(number_like(a, b), b); }
-Tensor operator-(Number a, const Tensor& b) { return subtract(number_like(a, b), b); }
-Tensor operator*(Number a, const Tensor& b) { return multiply(number_like(a, b), b); }
-Tensor operator/(Number a, const Tensor& any_b) {
+Tensor add(const Tensor& a, Number b) { return add(a, number_like(b, a)); }
+Tensor subtract(const Tensor& a, Number b) { return subtract(a, number_like(b, a)); }
+Tensor multiply(const Tensor& a, Number b) { return multiply(a, number_like(b, a)); }
+Tensor divide(const Tensor& a, Number b) { return divide(a, number_like(b, a)); }
+Tensor add(Number a, const Tensor& b) { return add(number_like(a, b), b); }
+Tensor subtract(Number a, const Tensor& b) { return subtract(number_like(a, b), b); }
+Tensor multiply(Number a, const Tensor& b) { return multiply(number_like(a, b), b); }
+Tensor divide(Number a, const Tensor& any_b) {
   const Tensor b = autocast_to_float32(any_b);
   return divide(number_like(a, b), b);
 }
@@ -89,7 +89,7 @@ const Tensor& divide_(const Tensor& x, const Tensor& other) {
   return in_place("divide_", x, other, divide, ops::divide_into);
 }
 
-const Tensor& fill_(const Tensor& x, Number value) {
+const Tensor& fill_(const Tensor& x, Scalar value) {
   if (changes_tape(x))
     become("fill_", x, [&](const Tensor& before) { return full_like(before, value); });
   else
@@ -97,9 +97,9 @@ const Tensor& fill_(const Tensor& x, Number value) {
   return x;
 }
 
-const Tensor& operator+=(const Tensor& x, Number other) { return add_(x, number_like(other, x)); }
-const Tensor& operator-=(const Tensor& x, Number other) { return subtract_(x, number_like(other, x)); }
-const Tensor& operator*=(const Tensor& x, Number other) { return multiply_(x, number_like(other, x)); }
-const Tensor& operator/=(const Tensor& x, Number other) { return divide_(x, number_like(other, x)); }
+const Tensor& add_(const Tensor& x, Number other) { return add_(x, number_like(other, x)); }
+const Tensor& subtract_(const Tensor& x, Number other) { return subtract_(x, number_like(other, x)); }
+const Tensor& multiply_(const Tensor& x, Number other) { return multiply_(x, number_like(other, x)); }
+const Tensor& divide_(const Tensor& x, Number other) { return divide_(x, number_like(other, x)); }
 
 }  // namespace pleat

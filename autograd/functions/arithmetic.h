@@ -8,42 +8,53 @@
 namespace pleat {
 
 Tensor add(const Tensor& a, const Tensor& b);
+Tensor add(const Tensor& a, Number b);
+Tensor add(Number a, const Tensor& b);
 Tensor subtract(const Tensor& a, const Tensor& b);
+Tensor subtract(const Tensor& a, Number b);
+Tensor subtract(Number a, const Tensor& b);
 Tensor multiply(const Tensor& a, const Tensor& b);
+Tensor multiply(const Tensor& a, Number b);
+Tensor multiply(Number a, const Tensor& b);
 /// True division: integers give float32.
 Tensor divide(const Tensor& a, const Tensor& b);
+Tensor divide(const Tensor& a, Number b);
+Tensor divide(Number a, const Tensor& b);
 Tensor negate(const Tensor& x);
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+inline Tensor operator+(const Tensor& a, Number b) { return add(a, b); }
+inline Tensor operator+(Number a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return subtract(a, b); }
+inline Tensor operator-(const Tensor& a, Number b) { return subtract(a, b); }
+inline Tensor operator-(Number a, const Tensor& b) { return subtract(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return multiply(a, b); }
+inline Tensor operator*(const Tensor& a, Number b) { return multiply(a, b); }
+inline Tensor operator*(Number a, const Tensor& b) { return multiply(a, b); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return divide(a, b); }
+inline Tensor operator/(const Tensor& a, Number b) { return divide(a, b); }
+inline Tensor operator/(Number a, const Tensor& b) { return divide(a, b); }
 inline Tensor operator-(const Tensor& x) { return negate(x); }
-
-Tensor operator+(const Tensor& a, Number b);
-Tensor operator-(const Tensor& a, Number b);
-Tensor operator*(const Tensor& a, Number b);
-Tensor operator/(const Tensor& a, Number b);
-Tensor operator+(Number a, const Tensor& b);
-Tensor operator-(Number a, const Tensor& b);
-Tensor operator*(Number a, const Tensor& b);
-Tensor operator/(Number a, const Tensor& b);
 
 /// In place, keeping `x`'s shape and type (a floating operand cannot be added to integers: DTypeError).
 /// They return `x`.
 const Tensor& add_(const Tensor& x, const Tensor& other);
+const Tensor& add_(const Tensor& x, Number other);
 const Tensor& subtract_(const Tensor& x, const Tensor& other);
+const Tensor& subtract_(const Tensor& x, Number other);
 const Tensor& multiply_(const Tensor& x, const Tensor& other);
+const Tensor& multiply_(const Tensor& x, Number other);
 const Tensor& divide_(const Tensor& x, const Tensor& other);
-const Tensor& fill_(const Tensor& x, Number value);
+const Tensor& divide_(const Tensor& x, Number other);
+const Tensor& fill_(const Tensor& x, Scalar value);
 
 inline const Tensor& operator+=(const Tensor& x, const Tensor& other) { return add_(x, other); }
 inline const Tensor& operator-=(const Tensor& x, const Tensor& other) { return subtract_(x, other); }
 inline const Tensor& operator*=(const Tensor& x, const Tensor& other) { return multiply_(x, other); }
 inline const Tensor& operator/=(const Tensor& x, const Tensor& other) { return divide_(x, other); }
-const Tensor& operator+=(const Tensor& x, Number other);
-const Tensor& operator-=(const Tensor& x, Number other);
-const Tensor& operator*=(const Tensor& x, Number other);
-const Tensor& operator/=(const Tensor& x, Number other);
+inline const Tensor& operator+=(const Tensor& x, Number other) { return add_(x, other); }
+inline const Tensor& operator-=(const Tensor& x, Number other) { return subtract_(x, other); }
+inline const Tensor& operator*=(const Tensor& x, Number other) { return multiply_(x, other); }
+inline const Tensor& operator/=(const Tensor& x, Number other) { return divide_(x, other); }
 
 }  // namespace pleat

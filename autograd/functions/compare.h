@@ -32,19 +32,19 @@ inline Tensor operator<=(const Tensor& a, const Tensor& b) { return less_equal(a
 inline Tensor operator>(const Tensor& a, const Tensor& b) { return greater(a, b); }
 inline Tensor operator>=(const Tensor& a, const Tensor& b) { return greater_equal(a, b); }
 
-inline Tensor operator==(const Tensor& a, Number b) { return equal(a, b); }
-inline Tensor operator!=(const Tensor& a, Number b) { return not_equal(a, b); }
+inline Tensor operator==(const Tensor& a, Scalar b) { return equal(a, b); }
+inline Tensor operator!=(const Tensor& a, Scalar b) { return not_equal(a, b); }
 inline Tensor operator<(const Tensor& a, Number b) { return less(a, b); }
 inline Tensor operator<=(const Tensor& a, Number b) { return less_equal(a, b); }
 inline Tensor operator>(const Tensor& a, Number b) { return greater(a, b); }
 inline Tensor operator>=(const Tensor& a, Number b) { return greater_equal(a, b); }
 
-inline Tensor operator==(Number a, const Tensor& b) { return equal(b, a); }
-inline Tensor operator!=(Number a, const Tensor& b) { return not_equal(b, a); }
-inline Tensor operator<(Number a, const Tensor& b) { return greater(b, a); }
-inline Tensor operator<=(Number a, const Tensor& b) { return greater_equal(b, a); }
-inline Tensor operator>(Number a, const Tensor& b) { return less(b, a); }
-inline Tensor operator>=(Number a, const Tensor& b) { return less_equal(b, a); }
+inline Tensor operator==(Scalar a, const Tensor& b) { return equal(a, b); }
+inline Tensor operator!=(Scalar a, const Tensor& b) { return not_equal(a, b); }
+inline Tensor operator<(Number a, const Tensor& b) { return less(a, b); }
+inline Tensor operator<=(Number a, const Tensor& b) { return less_equal(a, b); }
+inline Tensor operator>(Number a, const Tensor& b) { return greater(a, b); }
+inline Tensor operator>=(Number a, const Tensor& b) { return greater_equal(a, b); }
 
 /// Both sides are always computed, as with any function.
 inline Tensor operator&&(const Tensor& a, const Tensor& b) { return logical_and(a, b); }

@@ -25,11 +25,11 @@ Tensor dropout_by(const char* op, const Tensor& x, const Shape& mask_shape, Memo
 
 }  // namespace
 
-Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
+Tensor dropout(const Tensor& x, Real p, Flag training, Generator& generator) {
   return dropout_by("dropout", x, x.shape(), x.memory_format(), p, training, generator);
 }
 
-Tensor channel_dropout(const Tensor& x, double p, bool training, Generator& generator) {
+Tensor channel_dropout(const Tensor& x, Real p, Flag training, Generator& generator) {
   check<ShapeError>(x.rank() >= 2, "channel_dropout: needs [N, C, ...], got {}", x.describe());
   Shape shape(x.shape().size(), 1);
   shape[0] = x.size(0);

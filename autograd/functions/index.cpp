@@ -42,18 +42,18 @@ Tensor last_writers(const Shape& shape, int64_t dim, const Tensor& index) {
 
 }  // namespace
 
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
+Tensor gather(const Tensor& x, Integer dim, const Tensor& index) {
   return record_gathered("gather", ops::gather(x, dim, index), x, dim, index);
 }
 
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
   return record(
       "scatter_add", ops::scatter_add(x, dim, index, source),
       {grad_of(x, [](const Tensor& dy) { return dy; }),
        grad_of(source, [dim, index = saved(index)](const Tensor& dy) { return gather(dy, dim, *index); })});
 }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
   return record(
       "scatter", ops::scatter(x, dim, index, source),
       {grad_of(x, [dim, index = saved(index)](const Tensor& dy) { return scatter(dy, dim, *index, 0); }),
@@ -62,13 +62,13 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
        })});
 }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value) {
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
   return record(
       "scatter", ops::scatter(x, dim, index, value),
       {grad_of(x, [dim, index = saved(index)](const Tensor& dy) { return scatter(dy, dim, *index, 0); })});
 }
 
-Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
+Tensor index_select(const Tensor& x, Integer dim, const Tensor& index) {
   return record(
       "index_select", ops::index_select(x, dim, index),
       {grad_of(
@@ -78,7 +78,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
           })});
 }
 
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
   return record("index_add", ops::index_add(x, dim, index, source),
                 {grad_of(x, [](const Tensor& dy) { return dy; }),
                  grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
@@ -121,7 +121,7 @@ ValuesIndices sort(const Tensor& x, SortOptions options) {
   return {record("sort", values, {grad_of(x, [](const Tensor& dy) { return dy; })}), indices};
 }
 
-ValuesIndices topk(const Tensor& x, int64_t k, TopkOptions options) {
+ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options) {
   const auto [values, indices] = ops::topk(x, k, options);
   return {record_gathered("topk", values, x, options.dim, indices), indices};
 }

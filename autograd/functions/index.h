@@ -9,13 +9,13 @@
 
 namespace pleat {
 
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+Tensor gather(const Tensor& x, Integer dim, const Tensor& index);
+Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
 /// The gradient of a source element that a later one overwrites is 0.
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value);
-Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
+Tensor index_select(const Tensor& x, Integer dim, const Tensor& index);
+Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
 Tensor masked_select(const Tensor& x, const Tensor& mask);
 
 struct EmbeddingOptions {
@@ -29,7 +29,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions opt
 
 /// The gradient goes where the values came from.
 ValuesIndices sort(const Tensor& x, SortOptions options = {});
-ValuesIndices topk(const Tensor& x, int64_t k, TopkOptions options = {});
+ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options = {});
 
 using ops::argsort;
 using ops::nonzero;

@@ -6,7 +6,7 @@
 
 namespace pleat {
 
-Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
+Tensor cat(const std::vector<Tensor>& tensors, Integer dim) {
   const Tensor y = ops::cat(tensors, dim);
   std::vector<Derivative> derivatives;
   int64_t start = 0;
@@ -19,7 +19,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   return record("cat", y, std::move(derivatives));
 }
 
-Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
   const Tensor y = ops::stack(tensors, dim);
   std::vector<Derivative> derivatives;
   for (std::size_t i = 0; i < tensors.size(); ++i)
@@ -28,7 +28,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   return record("stack", y, std::move(derivatives));
 }
 
-std::vector<Tensor> split_with_sizes(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim) {
   std::vector<Tensor> pieces = ops::split_with_sizes(x, sizes, dim);
   int64_t start = 0;
   for (Tensor& piece : pieces) {
@@ -39,11 +39,11 @@ std::vector<Tensor> split_with_sizes(const Tensor& x, const std::vector<int64_t>
   return pieces;
 }
 
-std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim) {
   return split_with_sizes(x, ops::split_sizes(x, size, dim), dim);
 }
 
-std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
+std::vector<Tensor> chunk(const Tensor& x, Integer chunks, Integer dim) {
   return split_with_sizes(x, ops::chunk_sizes(x, chunks, dim), dim);
 }
 

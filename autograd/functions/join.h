@@ -8,10 +8,10 @@
 
 namespace pleat {
 
-Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0);
-Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0);
-std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim = 0);
-std::vector<Tensor> split_with_sizes(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim = 0);
-std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim = 0);
+Tensor cat(const std::vector<Tensor>& tensors, Integer dim = 0);
+Tensor stack(const std::vector<Tensor>& tensors, Integer dim = 0);
+std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim = 0);
+std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim = 0);
+std::vector<Tensor> chunk(const Tensor& x, Integer chunks, Integer dim = 0);
 
 }  // namespace pleat

@@ -214,6 +214,7 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
 }
 
 Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like(b, a)); }
+Tensor remainder(Number a, const Tensor& b) { return remainder(number_like(a, b), b); }
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
   return record("maximum", ops::maximum(a, b),

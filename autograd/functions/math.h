@@ -49,6 +49,7 @@ Tensor pow(Number base, const Tensor& exponent);
 /// The derivative by b is -floor(a / b).
 Tensor remainder(const Tensor& a, const Tensor& b);
 Tensor remainder(const Tensor& a, Number b);
+Tensor remainder(Number a, const Tensor& b);
 
 /// Where a = b, each gets half of the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
@@ -56,9 +57,12 @@ Tensor minimum(const Tensor& a, const Tensor& b);
 /// The gradient passes where x is the result.
 Tensor maximum(const Tensor& a, Number b);
 Tensor minimum(const Tensor& a, Number b);
+inline Tensor maximum(Number a, const Tensor& b) { return maximum(b, a); }
+inline Tensor minimum(Number a, const Tensor& b) { return minimum(b, a); }
 
 /// `clamp(x, {.min = 0, .max = 6})`. The gradient passes within the bounds, themselves included.
 Tensor clamp(const Tensor& x, ClampOptions bounds);
+inline Tensor clamp(const Tensor& x, Number min, Number max) { return clamp(x, {.min = min, .max = max}); }
 
 /// a + weight * (b - a).
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);

@@ -30,7 +30,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
                      const Tensor& running_var, const InstanceNormOptions& options = {});
 
 struct LayerNormOptions {
-  Required<Shape> normalized_shape;  ///< of the last dimensions of x, over which mean and variance are taken
+  Required<Sizes> normalized_shape;  ///< of the last dimensions of x, over which mean and variance are taken
   double eps = 1e-5;                 ///< added to the variance
 };
 

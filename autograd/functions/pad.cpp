@@ -14,7 +14,7 @@ Tensor pad_adjoint(const Tensor& dy, const Shape& shape, const std::vector<int64
 
 }  // namespace
 
-Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions options) {
+Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
   return record("pad", ops::pad(x, widths, options),
                 {grad_of(x, [shape = x.shape(), widths, mode = options.mode](const Tensor& dy) {
                   return pad_adjoint(dy, shape, widths, mode);

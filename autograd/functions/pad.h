@@ -8,6 +8,6 @@ namespace pleat {
 
 /// Widens the last dimensions by pairs of widths, the last dimension first; see ops/shape/pad.h.
 /// Differentiable.
-Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions options = {});
+Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options = {});
 
 }  // namespace pleat

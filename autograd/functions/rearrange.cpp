@@ -14,19 +14,19 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   Dims back;
-  for (const int64_t shift : shifts.values) back.values.push_back(-shift);
+  for (const int64_t shift : shifts) back.push_back(-shift);
   return record("roll", ops::roll(x, shifts, dims),
                 {grad_of(x, [back, dims](const Tensor& dy) { return roll(dy, back, dims); })});
 }
 
-Tensor repeat(const Tensor& x, const Shape& repeats) {
+Tensor repeat(const Tensor& x, const Sizes& repeats) {
   const Tensor y = ops::repeat(x, repeats);
   // The result as blocks: [repeats[0], size 0, repeats[1], size 1, ...].
   Shape blocks;
   Dims repeated;
   const std::size_t added = repeats.size() - x.shape().size();
   for (std::size_t d = 0; d < repeats.size(); ++d) {
-    repeated.values.push_back(static_cast<int64_t>(blocks.size()));
+    repeated.push_back(static_cast<int64_t>(blocks.size()));
     blocks.insert(blocks.end(), {repeats[d], d < added ? 1 : x.shape()[d - added]});
   }
   return record("repeat", y, {grad_of(x, [blocks, repeated, shape = x.shape()](const Tensor& dy) {
@@ -34,13 +34,13 @@ Tensor repeat(const Tensor& x, const Shape& repeats) {
                 })});
 }
 
-Tensor tile(const Tensor& x, Shape repeats) {
+Tensor tile(const Tensor& x, Sizes repeats) {
   if (repeats.size() < x.shape().size())
     repeats.insert(repeats.begin(), x.shape().size() - repeats.size(), 1);
   return repeat(x, repeats);
 }
 
-Tensor repeat_interleave(const Tensor& x, int64_t times, int64_t dim) {
+Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim) {
   const Tensor y = ops::repeat_interleave(x, times, dim);
   const int64_t along = normalize_dim(dim, x.rank(), "repeat_interleave");
   Shape blocks = x.shape();

@@ -8,8 +8,8 @@ namespace pleat {
 
 Tensor flip(const Tensor& x, const Dims& dims);
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {});
-Tensor repeat(const Tensor& x, const Shape& repeats);
-Tensor tile(const Tensor& x, Shape repeats);
-Tensor repeat_interleave(const Tensor& x, int64_t times, int64_t dim);
+Tensor repeat(const Tensor& x, const Sizes& repeats);
+Tensor tile(const Tensor& x, Sizes repeats);
+Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim);
 
 }  // namespace pleat

@@ -25,8 +25,8 @@ namespace {
 class Spread {
  public:
   Spread(const Tensor& x, const Dims& dims, const char* op)
-      : shape_(x.shape()), kept_(x.shape()), reduced_(x.shape().size(), dims.values.empty()) {
-    for (const int64_t dim : dims.values)
+      : shape_(x.shape()), kept_(x.shape()), reduced_(x.shape().size(), dims.empty()) {
+    for (const int64_t dim : dims)
       if (!shape_.empty()) reduced_[static_cast<std::size_t>(normalize_dim(dim, x.rank(), op))] = true;
     for (std::size_t d = 0; d < shape_.size(); ++d) {
       if (!reduced_[d]) continue;
@@ -98,8 +98,8 @@ class FromMean {
 
 Tensor without_zeros(const Tensor& x) { return masked_fill(x, x == 0, 1); }
 
-using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, bool);
-using IndicesFunction = ValuesIndices (*)(const Tensor&, int64_t, bool);
+using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, Flag);
+using IndicesFunction = ValuesIndices (*)(const Tensor&, Integer, Flag);
 
 Tensor extreme(const char* op, ExtremeFunction function, const Tensor& x, const Dims& dims, bool keepdim) {
   const Tensor y = function(x, dims, keepdim);
@@ -123,25 +123,24 @@ ValuesIndices with_indices(const char* op, IndicesFunction function, const Tenso
 
 }  // namespace
 
-Tensor sum(const Tensor& input, const Dims& dims, bool keepdim) {
+Tensor sum(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
   return record("sum", ops::sum(x, dims, keepdim),
                 {grad_of(x, [spread = Spread(x, dims, "sum")](const Tensor& dy) { return spread(dy); })});
 }
 
-Tensor sum_to(const Tensor& x, const Shape& shape) {
+Tensor sum_to(const Tensor& x, const Sizes& shape) {
   if (x.shape() == shape) return x;
   check<ShapeError>(x.shape().size() >= shape.size() && broadcast(shape, x.shape(), "sum_to") == x.shape(),
                     "sum_to: {} cannot come from {} by broadcasting", x.shape(), shape);
   const std::size_t added = x.shape().size() - shape.size();
   Dims dims;
   for (std::size_t d = 0; d < x.shape().size(); ++d)
-    if (d < added || (shape[d - added] == 1 && x.shape()[d] != 1))
-      dims.values.push_back(static_cast<int64_t>(d));
+    if (d < added || (shape[d - added] == 1 && x.shape()[d] != 1)) dims.push_back(static_cast<int64_t>(d));
   return reshape(sum(x, dims, true), shape);
 }
 
-Tensor mean(const Tensor& input, const Dims& dims, bool keepdim) {
+Tensor mean(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
   return record("mean", ops::mean(x, dims, keepdim),
                 {grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
@@ -149,7 +148,7 @@ Tensor mean(const Tensor& input, const Dims& dims, bool keepdim) {
                 })});
 }
 
-Tensor prod(const Tensor& input, const Dims& dims, bool keepdim) {
+Tensor prod(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
   return record("prod", ops::prod(x, dims, keepdim),
                 {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x)](const Tensor& dy) {
@@ -214,7 +213,7 @@ Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
                          })});
 }
 
-Tensor logsumexp(const Tensor& input, const Dims& dims, bool keepdim) {
+Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::logsumexp(x, dims, keepdim);
   return record(
@@ -226,17 +225,17 @@ Tensor logsumexp(const Tensor& input, const Dims& dims, bool keepdim) {
       })});
 }
 
-Tensor max(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor max(const Tensor& x, const Dims& dims, Flag keepdim) {
   return extreme("max", ops::max, x, dims, keepdim);
 }
-Tensor min(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor min(const Tensor& x, const Dims& dims, Flag keepdim) {
   return extreme("min", ops::min, x, dims, keepdim);
 }
 
-ValuesIndices max_with_indices(const Tensor& x, int64_t dim, bool keepdim) {
+ValuesIndices max_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
   return with_indices("max_with_indices", ops::max_with_indices, x, dim, keepdim);
 }
-ValuesIndices min_with_indices(const Tensor& x, int64_t dim, bool keepdim) {
+ValuesIndices min_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
   return with_indices("min_with_indices", ops::min_with_indices, x, dim, keepdim);
 }
 

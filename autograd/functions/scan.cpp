@@ -7,13 +7,13 @@
 
 namespace pleat {
 
-Tensor cumsum(const Tensor& input, int64_t dim, bool reverse) {
+Tensor cumsum(const Tensor& input, Integer dim, Flag reverse) {
   const Tensor x = autocast_to_float32(input);
   return record("cumsum", ops::cumsum(x, dim, reverse),
                 {grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); })});
 }
 
-Tensor cumprod(const Tensor& input, int64_t dim, bool reverse) {
+Tensor cumprod(const Tensor& input, Integer dim, Flag reverse) {
   const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::cumprod(x, dim, reverse);
   // dx[i] = (product before i) * (dy[i] + x[i+1] (dy[i+1] + x[i+2] (...))): the bracket is a linear
@@ -28,7 +28,7 @@ Tensor cumprod(const Tensor& input, int64_t dim, bool reverse) {
                 })});
 }
 
-Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) {
+Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) {
   const Tensor y = ops::linear_scan(a, b, dim, reverse);
   // The gradient of b runs the other way with the same factors. Forwards y[i] has a[i] y[i-1]; backwards
   // y[i-1] has a[i] y[i].
@@ -43,7 +43,7 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) 
                  })});
 }
 
-Tensor shifted(const Tensor& x, int64_t dim, int64_t by, double fill) {
+Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill) {
   return record("shifted", ops::shifted(x, dim, by, fill),
                 {grad_of(x, [dim, by](const Tensor& dy) { return shifted(dy, dim, -by, 0); })});
 }

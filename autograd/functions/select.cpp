@@ -15,20 +15,20 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
                  grad_of(b, [c = saved(condition)](const Tensor& dy) { return where(*c, 0, dy); })});
 }
 
-Tensor where(const Tensor& condition, const Tensor& a, Number b) {
+Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
   return where(condition, a, number_like(b, a));
 }
-Tensor where(const Tensor& condition, Number a, const Tensor& b) {
+Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
   return where(condition, number_like(a, b), b);
 }
-Tensor where(const Tensor& condition, Number a, Number b) { return ops::where(condition, a, b); }
+Tensor where(const Tensor& condition, Scalar a, Scalar b) { return ops::where(condition, a, b); }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
   return record("masked_fill", ops::masked_fill(x, mask, value),
                 {grad_of(x, [mask = saved(mask)](const Tensor& dy) { return masked_fill(dy, *mask, 0); })});
 }
 
-const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Number value) {
+const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value) {
   if (changes_tape(x)) {
     check<ShapeError>(broadcast(x.shape(), mask.shape(), "masked_fill_") == x.shape(),
                       "masked_fill_: {} does not broadcast to {}", mask.shape(), x.shape());

@@ -10,13 +10,13 @@ namespace pleat {
 
 /// `a` where the condition (bool) holds, else `b`. All three broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
-Tensor where(const Tensor& condition, const Tensor& a, Number b);
-Tensor where(const Tensor& condition, Number a, const Tensor& b);
-Tensor where(const Tensor& condition, Number a, Number b);
+Tensor where(const Tensor& condition, const Tensor& a, Scalar b);
+Tensor where(const Tensor& condition, Scalar a, const Tensor& b);
+Tensor where(const Tensor& condition, Scalar a, Scalar b);
 
 /// `value` where the mask (bool) is true, else `x`, in x's type. Both broadcast.
-Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value);
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 /// In place: the mask must broadcast to x. Returns `x`.
-const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Number value);
+const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value);
 
 }  // namespace pleat

@@ -59,19 +59,19 @@ Embed copy_to(RawView raw_view) {
 
 }  // namespace
 
-Tensor view(const Tensor& x, Shape shape) {
+Tensor view(const Tensor& x, Sizes shape) {
   return record_same_elements("view", ops::view(x, std::move(shape)), x);
 }
 
-Tensor reshape(const Tensor& x, Shape shape) {
+Tensor reshape(const Tensor& x, Sizes shape) {
   return record_same_elements("reshape", ops::reshape(x, std::move(shape)), x);
 }
 
-Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
+Tensor flatten(const Tensor& x, Integer first, Integer last) {
   return record_same_elements("flatten", ops::flatten(x, first, last), x);
 }
 
-Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
+Tensor unflatten(const Tensor& x, Integer dim, const Sizes& sizes) {
   return record_same_elements("unflatten", ops::unflatten(x, dim, sizes), x);
 }
 
@@ -79,48 +79,47 @@ Tensor squeeze(const Tensor& x, const Dims& dims) {
   return record_same_elements("squeeze", ops::squeeze(x, dims), x);
 }
 
-Tensor unsqueeze(const Tensor& x, int64_t dim) {
+Tensor unsqueeze(const Tensor& x, Integer dim) {
   return record_same_elements("unsqueeze", ops::unsqueeze(x, dim), x);
 }
 
-Tensor expand(const Tensor& x, const Shape& shape) {
+Tensor expand(const Tensor& x, const Sizes& shape) {
   return record_view("expand", ops::expand(x, shape), x,
                      [shape = x.shape()](const Tensor& dy) { return sum_to(dy, shape); });
 }
 
 Tensor permute(const Tensor& x, const Dims& order) {
-  std::vector<int64_t> inverse(order.values.size());
+  std::vector<int64_t> inverse(order.size());
   const Tensor y = ops::permute(x, order);
   for (std::size_t i = 0; i < inverse.size(); ++i)
-    inverse[static_cast<std::size_t>(normalize_dim(order.values[i], x.rank(), "permute"))] =
-        static_cast<int64_t>(i);
+    inverse[static_cast<std::size_t>(normalize_dim(order[i], x.rank(), "permute"))] = static_cast<int64_t>(i);
   return record_view("permute", y, x, [inverse](const Tensor& dy) { return permute(dy, inverse); });
 }
 
-Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
+Tensor transpose(const Tensor& x, Integer dim0, Integer dim1) {
   return record_view("transpose", ops::transpose(x, dim0, dim1), x,
                      [dim0, dim1](const Tensor& dy) { return transpose(dy, dim0, dim1); });
 }
 
-Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t step) {
+Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer step) {
   return record_part("slice", ops::slice(x, dim, start, end, step), x,
                      copy_to([=](const Tensor& t) { return ops::slice(t, dim, start, end, step); }),
                      [=](const Tensor& t) { return slice(t, dim, start, end, step); });
 }
 
-Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+Tensor narrow(const Tensor& x, Integer dim, Integer start, Integer length) {
   return record_part("narrow", ops::narrow(x, dim, start, length), x,
                      copy_to([=](const Tensor& t) { return ops::narrow(t, dim, start, length); }),
                      [=](const Tensor& t) { return narrow(t, dim, start, length); });
 }
 
-Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+Tensor select(const Tensor& x, Integer dim, Integer index) {
   return record_part("select", ops::select(x, dim, index), x,
                      copy_to([=](const Tensor& t) { return ops::select(t, dim, index); }),
                      [=](const Tensor& t) { return select(t, dim, index); });
 }
 
-Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
+Tensor unfold_dimension(const Tensor& x, Integer dim, Integer size, Integer step) {
   const int64_t along = x.rank() == 0 ? 0 : normalize_dim(dim, x.rank(), "unfold_dimension");
   // Windows overlap, but the elements at one place of all windows do not.
   const auto put = [=](const Tensor& frame, const Tensor& dy) {
@@ -134,7 +133,7 @@ Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step
                      [=](const Tensor& t) { return unfold_dimension(t, along, size, step); });
 }
 
-Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim0, int64_t dim1) {
+Tensor diagonal(const Tensor& x, Integer offset, Integer dim0, Integer dim1) {
   return record_part("diagonal", ops::diagonal(x, offset, dim0, dim1), x,
                      copy_to([=](const Tensor& t) { return ops::diagonal(t, offset, dim0, dim1); }),
                      [=](const Tensor& t) { return diagonal(t, offset, dim0, dim1); });

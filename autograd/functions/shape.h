@@ -6,19 +6,19 @@
 
 namespace pleat {
 
-Tensor view(const Tensor& x, Shape shape);
-Tensor reshape(const Tensor& x, Shape shape);
+Tensor view(const Tensor& x, Sizes shape);
+Tensor reshape(const Tensor& x, Sizes shape);
 Tensor permute(const Tensor& x, const Dims& order);
-Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1);
-Tensor expand(const Tensor& x, const Shape& shape);
-Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
-Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length);
-Tensor select(const Tensor& x, int64_t dim, int64_t index);
+Tensor transpose(const Tensor& x, Integer dim0, Integer dim1);
+Tensor expand(const Tensor& x, const Sizes& shape);
+Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer step = 1);
+Tensor narrow(const Tensor& x, Integer dim, Integer start, Integer length);
+Tensor select(const Tensor& x, Integer dim, Integer index);
 Tensor squeeze(const Tensor& x, const Dims& dims = {});
-Tensor unsqueeze(const Tensor& x, int64_t dim);
-Tensor flatten(const Tensor& x, int64_t first = 0, int64_t last = -1);
-Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes);
-Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step);
-Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim0 = 0, int64_t dim1 = 1);
+Tensor unsqueeze(const Tensor& x, Integer dim);
+Tensor flatten(const Tensor& x, Integer first = 0, Integer last = -1);
+Tensor unflatten(const Tensor& x, Integer dim, const Sizes& sizes);
+Tensor unfold_dimension(const Tensor& x, Integer dim, Integer size, Integer step);
+Tensor diagonal(const Tensor& x, Integer offset = 0, Integer dim0 = 0, Integer dim1 = 1);
 
 }  // namespace pleat

@@ -13,7 +13,7 @@ namespace pleat {
 // The backward is one raw pass; only when gradients are recorded themselves is it spelt out in differentiable
 // functions.
 
-Tensor softmax(const Tensor& input, int64_t dim) {
+Tensor softmax(const Tensor& input, Integer dim) {
   const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::softmax(x, dim);
   return record("softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
@@ -22,7 +22,7 @@ Tensor softmax(const Tensor& input, int64_t dim) {
                 })});
 }
 
-Tensor log_softmax(const Tensor& input, int64_t dim) {
+Tensor log_softmax(const Tensor& input, Integer dim) {
   const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::log_softmax(x, dim);
   return record("log_softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {

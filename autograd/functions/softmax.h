@@ -6,7 +6,7 @@
 
 namespace pleat {
 
-Tensor softmax(const Tensor& x, int64_t dim);
-Tensor log_softmax(const Tensor& x, int64_t dim);
+Tensor softmax(const Tensor& x, Integer dim);
+Tensor log_softmax(const Tensor& x, Integer dim);
 
 }  // namespace pleat

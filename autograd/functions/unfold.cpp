@@ -11,7 +11,7 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
                              options](const Tensor& dy) { return fold(dy, size, options); })});
 }
 
-Tensor fold(const Tensor& columns, const Shape& output_size, const UnfoldOptions& options) {
+Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions& options) {
   return record("fold", ops::fold(columns, output_size, options),
                 {grad_of(columns, [options](const Tensor& dy) { return unfold(dy, options); })});
 }

@@ -9,6 +9,6 @@ namespace pleat {
 Tensor unfold(const Tensor& x, const UnfoldOptions& options);
 
 /// Adds columns [N, C * taps, L] up into images [N, C, output_size...]: the adjoint of `unfold`.
-Tensor fold(const Tensor& columns, const Shape& output_size, const UnfoldOptions& options);
+Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions& options);
 
 }  // namespace pleat

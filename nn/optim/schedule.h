@@ -34,7 +34,7 @@ struct StepLR {
 
 /// The same at each milestone; one named twice counts twice.
 struct MultiStepLR {
-  Required<std::vector<int64_t>> milestones;
+  Required<IntegerList> milestones;
   double gamma = 0.1;
   double operator()(int64_t step, double base_lr) const;
   void check() const;
@@ -191,7 +191,7 @@ struct ReduceLROnPlateauOptions {
   double threshold = 1e-4;
   bool absolute = false;             ///< an improvement is one by `threshold`, not by that share
   int64_t cooldown = 0;              ///< steps after a cut in which nothing is counted
-  std::vector<double> min_lr = {0};  ///< one for all groups, or one each
+  RealList min_lr = 0;  ///< one for all groups, or one each
   double eps = 1e-8;                 ///< a smaller change of the rate is not made
 };
 

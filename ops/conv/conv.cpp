@@ -177,14 +177,14 @@ Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
   return run_chosen(range, call);
 }
 
-Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
+Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
                            const ConvOptions& options) {
   const RecordOp range(op_name(spatial_dims_of(w.shape())), "_backward_input", dy, w);
   const ConvCall call = backward_input_call(dy, w, input_shape, options);
   return run_chosen(range, call);
 }
 
-Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
+Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
                             const ConvOptions& options) {
   const RecordOp range(op_name(spatial_dims_of(weight_shape)), "_backward_weight", dy, x);
   const ConvCall call = backward_weight_call(dy, x, weight_shape, options);
@@ -195,7 +195,7 @@ Tensor conv_backward_bias(const Tensor& dy) {
   const RecordOp range("conv_backward_bias", dy);
   check<ShapeError>(dy.rank() >= 2, "conv_backward_bias: needs [N, K, ...], got {}", dy.describe());
   Dims dims{0};
-  for (int64_t d = 2; d < dy.rank(); ++d) dims.values.push_back(d);
+  for (int64_t d = 2; d < dy.rank(); ++d) dims.push_back(d);
   return sum(dy, dims);
 }
 

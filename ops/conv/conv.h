@@ -18,11 +18,11 @@ namespace pleat::ops {
 Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
 
 /// The gradient [N, C, ...] of x, whose shape has to be given: several fit one dy when stride > 1.
-Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
+Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
                            const ConvOptions& options);
 
 /// The gradient [K, C/groups, ...] of w.
-Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
+Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
                             const ConvOptions& options);
 
 /// The gradient [K] of the bias: dy summed over all but the channels.

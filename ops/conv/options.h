@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,23 +16,29 @@ namespace pleat {
 /// "same" (the output has the input's size; needs stride 1) or "valid" (none).
 class Padding {
  public:
-  Padding(int64_t all);
-  Padding(int all) : Padding(int64_t{all}) {}
-  Padding(std::initializer_list<int64_t> each) : Padding(std::vector<int64_t>(each)) {}
-  Padding(const std::vector<int64_t>& each);
-  Padding(const PerDim& each) : Padding(each.values()) {}
-  Padding(std::initializer_list<std::pair<int64_t, int64_t>> sides);
-  explicit Padding(std::vector<std::pair<int64_t, int64_t>> sides);
-  Padding(const char* mode) : mode_(mode) {}
-  Padding(std::string mode) : mode_(std::move(mode)) {}
+  using Sides = std::pair<int64_t, int64_t>;
+
+  template <std::convertible_to<Integer>... T>
+  requires(sizeof...(T) > 0) Padding(T... each) : Padding(PerDim(each...)) {}
+  template <ListOf<Integer> R>
+  Padding(const R& each) {
+    for (const int64_t width : PerDim(each)) sides_.emplace_back(width, width);
+  }
+  Padding(Sides one) : sides_{one} {}
+  Padding(Sides first, Sides second) : sides_{first, second} {}
+  Padding(Sides first, Sides second, Sides third) : sides_{first, second, third} {}
+  template <std::same_as<std::vector<Sides>> V>
+  Padding(V sides) : sides_(std::move(sides)) {}
+  template <std::convertible_to<std::string> S>
+  Padding(S mode) : mode_(std::move(mode)) {}
 
   /// "same", "valid" or empty.
   const std::string& mode() const { return mode_; }
-  const std::vector<std::pair<int64_t, int64_t>>& sides() const { return sides_; }
+  const std::vector<Sides>& sides() const { return sides_; }
 
  private:
   std::string mode_;
-  std::vector<std::pair<int64_t, int64_t>> sides_;
+  std::vector<Sides> sides_;
 };
 
 struct ConvOptions {

@@ -12,9 +12,18 @@
 namespace pleat::ops {
 namespace {
 
+void check_place(const char* op, const Tensor& place, const Tensor& other) {
+  check<ShapeError>(!place.impl().is_place_among_all || other.numel() == 1,
+                    "{}: one place among all elements, which argmax and argmin give without a dimension, is "
+                    "compared with {}; argmax(x, 1) gives one for each row",
+                    op, other);
+}
+
 template <class F>
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const RecordOp range(op, a, b);
+  check_place(op, a, b);
+  check_place(op, b, a);
   const Tensor out = binary_result(op, a, b, boolean);
   map_into<Ordered, Truth>(op, promote(a.dtype(), b.dtype()), out, std::array{a, b}, f);
   return out;
@@ -27,7 +36,10 @@ bool fits(int64_t value) {
 
 /// A number as a tensor that compares with `like`'s elements: in their type where that can hold it, which is
 /// fastest, else in one that can hold both.
-Tensor comparable(Number number, const Tensor& like) {
+Tensor comparable(const char* op, Scalar number, const Tensor& like) {
+  check<DTypeError>(
+      number.kind() != boolean || like.dtype() == boolean,
+      "{}: a bool is compared with bool tensors, got {}; write x == 1, or x != 0 for what is true", op, like);
   DType dtype = like.dtype();
   if (!is_floating(dtype)) {
     const auto value = number.to<int64_t>();
@@ -68,12 +80,14 @@ Tensor less_equal(const Tensor& a, const Tensor& b) { return compare("less_equal
 Tensor greater(const Tensor& a, const Tensor& b) { return compare("greater", b, a, Less{}); }
 Tensor greater_equal(const Tensor& a, const Tensor& b) { return compare("greater_equal", b, a, AtMost{}); }
 
-Tensor equal(const Tensor& a, Number b) { return equal(a, comparable(b, a)); }
-Tensor not_equal(const Tensor& a, Number b) { return not_equal(a, comparable(b, a)); }
-Tensor less(const Tensor& a, Number b) { return less(a, comparable(b, a)); }
-Tensor less_equal(const Tensor& a, Number b) { return less_equal(a, comparable(b, a)); }
-Tensor greater(const Tensor& a, Number b) { return greater(a, comparable(b, a)); }
-Tensor greater_equal(const Tensor& a, Number b) { return greater_equal(a, comparable(b, a)); }
+Tensor equal(const Tensor& a, Scalar b) { return equal(a, comparable("equal", b, a)); }
+Tensor not_equal(const Tensor& a, Scalar b) { return not_equal(a, comparable("not_equal", b, a)); }
+Tensor less(const Tensor& a, Number b) { return less(a, comparable("less", b, a)); }
+Tensor less_equal(const Tensor& a, Number b) { return less_equal(a, comparable("less_equal", b, a)); }
+Tensor greater(const Tensor& a, Number b) { return greater(a, comparable("greater", b, a)); }
+Tensor greater_equal(const Tensor& a, Number b) {
+  return greater_equal(a, comparable("greater_equal", b, a));
+}
 
 Tensor isnan(const Tensor& x) { return test_floating("isnan", x, false, IsNan{}); }
 Tensor isinf(const Tensor& x) { return test_floating("isinf", x, false, IsInfinite{}); }

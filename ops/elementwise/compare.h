@@ -27,12 +27,19 @@ Tensor less_equal(const Tensor& a, const Tensor& b);
 Tensor greater(const Tensor& a, const Tensor& b);
 Tensor greater_equal(const Tensor& a, const Tensor& b);
 
-Tensor equal(const Tensor& a, Number b);
-Tensor not_equal(const Tensor& a, Number b);
+/// A bool is compared with bool tensors only: DTypeError.
+Tensor equal(const Tensor& a, Scalar b);
+Tensor not_equal(const Tensor& a, Scalar b);
 Tensor less(const Tensor& a, Number b);
 Tensor less_equal(const Tensor& a, Number b);
 Tensor greater(const Tensor& a, Number b);
 Tensor greater_equal(const Tensor& a, Number b);
+inline Tensor equal(Scalar a, const Tensor& b) { return equal(b, a); }
+inline Tensor not_equal(Scalar a, const Tensor& b) { return not_equal(b, a); }
+inline Tensor less(Number a, const Tensor& b) { return greater(b, a); }
+inline Tensor less_equal(Number a, const Tensor& b) { return greater_equal(b, a); }
+inline Tensor greater(Number a, const Tensor& b) { return less(b, a); }
+inline Tensor greater_equal(Number a, const Tensor& b) { return less_equal(b, a); }
 
 /// False everywhere for integers and bool, isfinite true.
 Tensor isnan(const Tensor& x);

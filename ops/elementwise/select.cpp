@@ -38,15 +38,15 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return out;
 }
 
-Tensor where(const Tensor& condition, const Tensor& a, Number b) {
+Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
   return where(condition, a, number_like(b, a));
 }
-Tensor where(const Tensor& condition, Number a, const Tensor& b) {
+Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
   return where(condition, number_like(a, b), b);
 }
-Tensor where(const Tensor& condition, Number a, Number b) { return where(condition, scalar(a), scalar(b)); }
+Tensor where(const Tensor& condition, Scalar a, Scalar b) { return where(condition, scalar(a), scalar(b)); }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
   const RecordOp range("masked_fill", x, mask);
   check_mask("masked_fill", "mask", mask);
   const Tensor number = fill_value("masked_fill", value, x);
@@ -55,7 +55,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value) {
   return out;
 }
 
-void masked_fill_into(const Tensor& x, const Tensor& mask, Number value) {
+void masked_fill_into(const Tensor& x, const Tensor& mask, Scalar value) {
   const RecordOp range("masked_fill_", x, mask);
   check_mask("masked_fill_", "mask", mask);
   where_into("masked_fill_", x, mask, fill_value("masked_fill_", value, x), x);

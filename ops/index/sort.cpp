@@ -90,7 +90,7 @@ ValuesIndices sort(const Tensor& x, SortOptions options) {
 
 Tensor argsort(const Tensor& x, SortOptions options) { return sort(x, options).indices; }
 
-ValuesIndices topk(const Tensor& x, int64_t k, TopkOptions options) {
+ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options) {
   const RecordOp range("topk", x);
   check<ShapeError>(x.rank() > 0, "topk: a tensor of rank 0 has nothing to choose from");
   const auto dim = static_cast<std::size_t>(normalize_dim(options.dim, x.rank(), "topk"));

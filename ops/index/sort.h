@@ -31,6 +31,6 @@ Tensor argsort(const Tensor& x, SortOptions options = {});
 
 /// The k largest (smallest) elements along `dim`, the most extreme first, and where each one was (int64).
 /// Throws IndexError unless 0 <= k <= the size of `dim`.
-ValuesIndices topk(const Tensor& x, int64_t k, TopkOptions options = {});
+ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options = {});
 
 }  // namespace pleat::ops

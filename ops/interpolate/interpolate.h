@@ -1,25 +1,15 @@
 #pragma once
 
-#include <initializer_list>
 #include <string>
-#include <vector>
 
 #include "pleat/core/tensor.h"
 
 namespace pleat {
 
 /// One factor for all spatial dimensions, or one each: `.scale_factor = 2`, `.scale_factor = {2, 1.5}`.
-class ScaleFactor {
+class ScaleFactor : public RealList {
  public:
-  ScaleFactor() = default;
-  ScaleFactor(double all) : values_{all} {}
-  ScaleFactor(int all) : values_{static_cast<double>(all)} {}
-  ScaleFactor(std::initializer_list<double> each) : values_(each) {}
-  ScaleFactor(std::vector<double> each) : values_(std::move(each)) {}
-  const std::vector<double>& values() const { return values_; }
-
- private:
-  std::vector<double> values_;
+  using RealList::RealList;
 };
 
 enum class Interpolation : unsigned char {

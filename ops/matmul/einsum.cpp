@@ -11,6 +11,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/einsum_with.h"
 #include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/one_type.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 
@@ -200,8 +201,8 @@ class Einsum {
       if (needed(named.labels[d], i, i))
         kept.push_back(named.labels[d]);
       else
-        dims.values.push_back(static_cast<int64_t>(d));
-    if (dims.values.empty()) return;
+        dims.push_back(static_cast<int64_t>(d));
+    if (dims.empty()) return;
     named.tensor = f_.sum(named.tensor, dims, false);
     named.labels = std::move(kept);
   }
@@ -300,6 +301,8 @@ class Einsum {
 
 Tensor einsum_with(const EinsumFunctions& functions, std::string_view equation,
                    const std::vector<Tensor>& operands) {
+  for (const Tensor& operand : operands)
+    check_one_type("einsum", "one operand", operand, "the first", operands[0]);
   return Einsum(functions, equation, operands).run();
 }
 

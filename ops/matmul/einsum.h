@@ -14,7 +14,7 @@ namespace pleat::ops {
 /// "->" the result has the dimensions of "..." and then, in alphabetical order (capitals first), the letters
 /// that occur once. Several operands are contracted two at a time, the pair with the smallest result first.
 /// The result may be a view of a single operand. Throws ValueError on a malformed equation, ShapeError when
-/// operands do not fit it.
+/// operands do not fit it, DTypeError unless they are of one type.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options = {});
 
 }  // namespace pleat::ops

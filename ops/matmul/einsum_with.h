@@ -11,9 +11,9 @@ namespace pleat::ops {
 /// What einsum is put together from: the raw functions or their differentiable forms.
 struct EinsumFunctions {
   Tensor (*permute)(const Tensor&, const Dims&);
-  Tensor (*reshape)(const Tensor&, Shape);
-  Tensor (*diagonal)(const Tensor&, int64_t offset, int64_t dim0, int64_t dim1);
-  Tensor (*sum)(const Tensor&, const Dims&, bool keepdim);
+  Tensor (*reshape)(const Tensor&, Sizes);
+  Tensor (*diagonal)(const Tensor&, Integer offset, Integer dim0, Integer dim1);
+  Tensor (*sum)(const Tensor&, const Dims&, Flag keepdim);
   Tensor (*multiply)(const Tensor&, const Tensor&);
   Tensor (*matmul)(const Tensor&, const Tensor&);
 };

@@ -41,27 +41,29 @@ template <bool larger>
 Tensor arg(const char* op, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   if (dim) return with_indices<larger>(op, x, *dim, keepdim).indices;
   const Tensor flat = with_indices<larger>(op, reshape(x, {x.numel()}), 0, false).indices;
-  return keepdim ? reshape(flat, Shape(x.shape().size(), 1)) : flat;
+  const Tensor place = keepdim ? reshape(flat, Shape(x.shape().size(), 1)) : flat;
+  place.mutable_impl().is_place_among_all = true;
+  return place;
 }
 
 }  // namespace
 
-Tensor max(const Tensor& x, const Dims& dims, bool keepdim) { return extreme<true>("max", x, dims, keepdim); }
-Tensor min(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor max(const Tensor& x, const Dims& dims, Flag keepdim) { return extreme<true>("max", x, dims, keepdim); }
+Tensor min(const Tensor& x, const Dims& dims, Flag keepdim) {
   return extreme<false>("min", x, dims, keepdim);
 }
 
-ValuesIndices max_with_indices(const Tensor& x, int64_t dim, bool keepdim) {
+ValuesIndices max_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
   return with_indices<true>("max_with_indices", x, dim, keepdim);
 }
-ValuesIndices min_with_indices(const Tensor& x, int64_t dim, bool keepdim) {
+ValuesIndices min_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
   return with_indices<false>("min_with_indices", x, dim, keepdim);
 }
 
-Tensor argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+Tensor argmax(const Tensor& x, std::optional<Integer> dim, Flag keepdim) {
   return arg<true>("argmax", x, dim, keepdim);
 }
-Tensor argmin(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+Tensor argmin(const Tensor& x, std::optional<Integer> dim, Flag keepdim) {
   return arg<false>("argmin", x, dim, keepdim);
 }
 

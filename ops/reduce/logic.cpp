@@ -24,7 +24,7 @@ Tensor logic(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
 
 }  // namespace
 
-Tensor any(const Tensor& x, const Dims& dims, bool keepdim) { return logic<true>("any", x, dims, keepdim); }
-Tensor all(const Tensor& x, const Dims& dims, bool keepdim) { return logic<false>("all", x, dims, keepdim); }
+Tensor any(const Tensor& x, const Dims& dims, Flag keepdim) { return logic<true>("any", x, dims, keepdim); }
+Tensor all(const Tensor& x, const Dims& dims, Flag keepdim) { return logic<false>("all", x, dims, keepdim); }
 
 }  // namespace pleat::ops

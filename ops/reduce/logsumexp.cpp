@@ -7,7 +7,7 @@ namespace pleat::ops {
 
 using namespace reduction;
 
-Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor logsumexp(const Tensor& x, const Dims& dims, Flag keepdim) {
   const RecordOp range("logsumexp", x);
   const Plan plan = make_plan("logsumexp", x, dims, keepdim);
   return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {

@@ -13,6 +13,7 @@ namespace {
 
 VarMean moments(const char* op, const Tensor& x, const Dims& dims, const VarOptions& options, bool root) {
   const RecordOp range(op, x);
+  check_named_once(op, dims, options.dim);
   check<ValueError>(std::isfinite(options.correction), "{}: correction must be a finite number, got {}", op,
                     options.correction);
   const Plan plan = make_plan(op, x, dims, options.keepdim);

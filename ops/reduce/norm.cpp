@@ -11,6 +11,7 @@ using namespace reduction;
 
 Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
   const RecordOp range("norm", x);
+  check_named_once("norm", dims, options.dim);
   const double p = options.p;
   check<ValueError>(!std::isnan(p), "norm: p must be a number, got nan");
   const Plan plan = make_plan("norm", x, dims, options.keepdim);

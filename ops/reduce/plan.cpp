@@ -69,9 +69,9 @@ Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) 
   const Shape& shape = x.shape();
   check<ShapeError>(shape.size() <= max_rank, "{}: at most {} dimensions, got {}", op, max_rank,
                     shape.size());
-  std::vector<bool> is_reduced(shape.size(), dims.values.empty());
+  std::vector<bool> is_reduced(shape.size(), dims.empty());
   bool named_scalar = false;
-  for (const int64_t dim : dims.values) {
+  for (const int64_t dim : dims) {
     const auto d = static_cast<std::size_t>(normalize_dim(dim, x.rank(), op));
     const bool twice = shape.empty() ? named_scalar : static_cast<bool>(is_reduced[d]);
     check<ValueError>(!twice, "{}: dimension {} of {} is named twice", op, d, x);
@@ -104,6 +104,11 @@ Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) 
   plan.by_columns = choose_columns(plan);
   plan.device = x.device();
   return plan;
+}
+
+void check_named_once(const char* op, const Dims& dims, const Dims& in_options) {
+  check<ValueError>(in_options.empty(), "{}: dimensions are named twice, {} and .dim = {}; name them once",
+                    op, dims, in_options);
 }
 
 Tensor empty_result(const Plan& plan, DType dtype) {

@@ -40,6 +40,9 @@ struct Plan {
 /// named twice.
 Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim);
 
+/// Throws ValueError when options that stand beside `dims` name dimensions of their own.
+void check_named_once(const char* op, const Dims& dims, const Dims& in_options);
+
 /// A result on the plan's device, not initialised.
 Tensor empty_result(const Plan& plan, DType dtype);
 

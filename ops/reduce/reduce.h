@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <optional>
 
 #include "pleat/core/tensor.h"
@@ -17,7 +18,12 @@ namespace pleat {
 
 // Not in ops: an argument of a type from there would make the compiler find the raw function beside pleat's
 // own.
+struct ReduceOptions {
+  Dims dim = {};  ///< empty: all
+  bool keepdim = false;
+};
 struct VarOptions {
+  Dims dim = {};  ///< empty: those named beside the options, else all
   /// The sum of squares is divided by count - correction: 1 is unbiased, 0 the plain mean.
   double correction = 1;
   bool keepdim = false;
@@ -27,7 +33,12 @@ struct VarMean {
   Tensor mean;
 };
 struct NormOptions {
-  double p = 2;  ///< infinity: the largest |x|; -infinity: the smallest; 0: how many are not 0
+  Dims dim = {};  ///< empty: those named beside the options, else all
+  double p = 2;   ///< infinity: the largest |x|; -infinity: the smallest; 0: how many are not 0
+  bool keepdim = false;
+};
+struct ArgmaxOptions {
+  std::optional<int64_t> dim = {};  ///< none: all elements, in row-major order
   bool keepdim = false;
 };
 /// Elements, and where along the reduced dimension they were found (int64).
@@ -41,12 +52,12 @@ struct ValuesIndices {
 namespace pleat::ops {
 
 /// Integers and bool give int64. Of nothing: 0.
-Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor sum(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 /// Integers and bool give float32. Of nothing: NaN.
-Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor mean(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 
 /// The product; integers and bool give int64. Of nothing: 1.
-Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor prod(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 
 /// Mean squared distance from the mean; each block about its own mean, blocks merged by the formula of Chan,
 /// Golub and LeVeque (1979), so that a large mean costs no digits. Integers and bool give float32. NaN where
@@ -61,23 +72,40 @@ VarMean var_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {}
 Tensor norm(const Tensor& x, const Dims& dims = {}, NormOptions options = {});
 
 /// log(sum of exp(x)) without overflow. Integers and bool give float32. Of nothing: -infinity.
-Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor logsumexp(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 
 /// Whether any (all) elements are not 0, as bool; NaN is not 0. Of nothing: false (true).
-Tensor any(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
-Tensor all(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor any(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
+Tensor all(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
+template <std::same_as<ReduceOptions> O = ReduceOptions>
+Tensor any(const Tensor& x, O options) {
+  return any(x, options.dim, options.keepdim);
+}
+template <std::same_as<ReduceOptions> O = ReduceOptions>
+Tensor all(const Tensor& x, O options) {
+  return all(x, options.dim, options.keepdim);
+}
 
 /// The largest (smallest) element; a NaN beats all. The type is that of x.
 /// Throws ShapeError where there are no elements.
-Tensor max(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
-Tensor min(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor max(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
+Tensor min(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 
 /// The largest (smallest) elements along one dimension and the index of the first of equal ones; the first
 /// NaN beats all. Throws ShapeError where there are no elements.
-ValuesIndices max_with_indices(const Tensor& x, int64_t dim, bool keepdim = false);
-ValuesIndices min_with_indices(const Tensor& x, int64_t dim, bool keepdim = false);
-/// The indices alone; without `dim` the place in row-major order among all elements.
-Tensor argmax(const Tensor& x, std::optional<int64_t> dim = {}, bool keepdim = false);
-Tensor argmin(const Tensor& x, std::optional<int64_t> dim = {}, bool keepdim = false);
+ValuesIndices max_with_indices(const Tensor& x, Integer dim, Flag keepdim = false);
+ValuesIndices min_with_indices(const Tensor& x, Integer dim, Flag keepdim = false);
+/// The indices alone; without `dim` the place in row-major order among all elements. Compared with several
+/// that throws ShapeError: of `argmax(logits) == labels` nothing good can come.
+Tensor argmax(const Tensor& x, std::optional<Integer> dim = {}, Flag keepdim = false);
+Tensor argmin(const Tensor& x, std::optional<Integer> dim = {}, Flag keepdim = false);
+template <std::same_as<ArgmaxOptions> O = ArgmaxOptions>
+Tensor argmax(const Tensor& x, O options) {
+  return argmax(x, options.dim, options.keepdim);
+}
+template <std::same_as<ArgmaxOptions> O = ArgmaxOptions>
+Tensor argmin(const Tensor& x, O options) {
+  return argmin(x, options.dim, options.keepdim);
+}
 
 }  // namespace pleat::ops

@@ -80,17 +80,17 @@ Tensor running(const char* op, RunningKind kind, const Tensor& x, int64_t dim, b
 
 }  // namespace
 
-Tensor cumsum(const Tensor& x, int64_t dim, bool reverse) {
+Tensor cumsum(const Tensor& x, Integer dim, Flag reverse) {
   return running("cumsum", RunningKind::sum, x, dim, reverse,
                  [](auto total, auto value) { return total + value; });
 }
 
-Tensor cumprod(const Tensor& x, int64_t dim, bool reverse) {
+Tensor cumprod(const Tensor& x, Integer dim, Flag reverse) {
   return running("cumprod", RunningKind::product, x, dim, reverse,
                  [](auto total, auto value) { return total * value; });
 }
 
-Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) {
+Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) {
   const RecordOp range("linear_scan", a, b);
   check<ShapeError>(a.shape() == b.shape(), "linear_scan: a and b must have one shape, got {} and {}", a, b);
   check<DTypeError>(a.dtype() == b.dtype() && is_floating(a.dtype()),
@@ -127,9 +127,9 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) 
   });
 }
 
-Tensor shifted(const Tensor& x, int64_t dim, int64_t by, double fill) {
+Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill) {
   const RecordOp range("shifted", x);
-  const Tensor out = full_like(x, fill);
+  const Tensor out = full_like(x, double{fill});
   if (x.rank() == 0) {
     normalize_dim(dim, 0, "shifted");
     if (by == 0) copy_into(out, x);

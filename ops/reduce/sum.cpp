@@ -6,7 +6,7 @@ namespace pleat::ops {
 
 using namespace reduction;
 
-Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor sum(const Tensor& x, const Dims& dims, Flag keepdim) {
   const RecordOp range("sum", x);
   const Plan plan = make_plan("sum", x, dims, keepdim);
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
@@ -17,7 +17,7 @@ Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
   });
 }
 
-Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor prod(const Tensor& x, const Dims& dims, Flag keepdim) {
   const RecordOp range("prod", x);
   const Plan plan = make_plan("prod", x, dims, keepdim);
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
@@ -26,7 +26,7 @@ Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) {
   });
 }
 
-Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor mean(const Tensor& x, const Dims& dims, Flag keepdim) {
   const RecordOp range("mean", x);
   const Plan plan = make_plan("mean", x, dims, keepdim);
   return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {

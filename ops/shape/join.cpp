@@ -37,7 +37,7 @@ std::vector<int64_t> equal_pieces(int64_t total, int64_t size) {
 
 }  // namespace
 
-Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
+Tensor cat(const std::vector<Tensor>& tensors, Integer dim) {
   const RecordOp range("cat", tensors);
   check<ValueError>(!tensors.empty(), "cat: needs at least one tensor");
   const Tensor& first = tensors[0];
@@ -72,7 +72,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   return out;
 }
 
-Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
   const RecordOp range("stack", tensors);
   check<ValueError>(!tensors.empty(), "stack: needs at least one tensor");
   std::vector<Tensor> slices;
@@ -96,7 +96,7 @@ std::vector<int64_t> chunk_sizes(const Tensor& x, int64_t chunks, int64_t dim) {
   return equal_pieces(total, std::max<int64_t>(1, total / chunks + (total % chunks != 0 ? 1 : 0)));
 }
 
-std::vector<Tensor> split_with_sizes(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim) {
   const RecordOp range("split_with_sizes", x);
   const int64_t total = size_along("split_with_sizes", x, dim);
   int64_t sum = 0;
@@ -115,11 +115,11 @@ std::vector<Tensor> split_with_sizes(const Tensor& x, const std::vector<int64_t>
   return pieces;
 }
 
-std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim) {
   return split_with_sizes(x, split_sizes(x, size, dim), dim);
 }
 
-std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
+std::vector<Tensor> chunk(const Tensor& x, Integer chunks, Integer dim) {
   return split_with_sizes(x, chunk_sizes(x, chunks, dim), dim);
 }
 

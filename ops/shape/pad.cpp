@@ -155,7 +155,7 @@ Tensor cut(const Tensor& x, const std::vector<PadWidths>& widths) {
 
 }  // namespace
 
-Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions options) {
+Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
   const RecordOp range("pad", x);
   const auto each = check_widths("pad", x.shape(), widths, options.mode);
   const TensorOptions like = {.dtype = x.dtype(), .device = x.device(), .format = x.memory_format()};
@@ -181,7 +181,7 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions optio
   return y;
 }
 
-Tensor pad_backward(const Tensor& dy, const Shape& shape, const std::vector<int64_t>& widths, PadMode mode) {
+Tensor pad_backward(const Tensor& dy, const Sizes& shape, const IntegerList& widths, PadMode mode) {
   const RecordOp range("pad_backward", dy);
   const auto each = check_widths("pad_backward", shape, widths, mode);
   check<ShapeError>(dy.shape() == padded_shape(shape, each), "pad_backward: the gradient must be {}, got {}",

@@ -19,7 +19,7 @@ enum class PadMode : unsigned char {
 
 struct PadOptions {
   PadMode mode = PadMode::constant;
-  Number value = 0;  ///< of constant mode
+  Scalar value = 0;  ///< of constant mode
 };
 
 }  // namespace pleat
@@ -30,11 +30,11 @@ namespace pleat::ops {
 /// {left, right, top, bottom} and so on. A negative width cuts off. The result keeps the memory format.
 /// Throws ShapeError when `widths` does not fit, a result's size would be negative, or the input is too
 /// small: reflect needs widths less than the size, circular at most the size, replicate a size of 1.
-Tensor pad(const Tensor& x, const std::vector<int64_t>& widths, PadOptions options = {});
+Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options = {});
 
 /// The gradient of `pad` with respect to its input of shape `shape`: every element of `dy` added where pad
 /// had read it. The result has the memory format of `dy`. Throws ShapeError as pad, DTypeError unless
 /// floating.
-Tensor pad_backward(const Tensor& dy, const Shape& shape, const std::vector<int64_t>& widths, PadMode mode);
+Tensor pad_backward(const Tensor& dy, const Sizes& shape, const IntegerList& widths, PadMode mode);
 
 }  // namespace pleat::ops

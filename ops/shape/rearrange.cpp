@@ -27,10 +27,10 @@ Tensor flip(const Tensor& x, const Dims& dims) {
   std::vector<bool> seen(x.shape().size());
   Strides strides = x.strides();
   int64_t offset = x.offset();
-  for (const int64_t dim : dims.values) {
+  for (const int64_t dim : dims) {
     check<ShapeError>(x.rank() > 0, "flip: a tensor of rank 0 has no dimension {}", dim);
     const auto d = static_cast<std::size_t>(normalize_dim(dim, x.rank(), "flip"));
-    check<ValueError>(!seen[d], "flip: dimension {} is named twice in {}", d, dims.values);
+    check<ValueError>(!seen[d], "flip: dimension {} is named twice in {}", d, dims);
     seen[d] = true;
     if (x.shape()[d] == 0) return copy(x);
     offset += (x.shape()[d] - 1) * strides[d];
@@ -43,28 +43,26 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   const RecordOp range("roll", x);
-  if (dims.values.empty()) {
-    check<ShapeError>(shifts.values.size() == 1, "roll: without dimensions there must be one shift, got {}",
-                      shifts.values);
+  if (dims.empty()) {
+    check<ShapeError>(shifts.size() == 1, "roll: without dimensions there must be one shift, got {}", shifts);
     return reshape(roll(reshape(x, {x.numel()}), shifts, 0), x.shape());
   }
-  check<ShapeError>(shifts.values.size() == dims.values.size(),
-                    "roll: needs a shift for each dimension, got shifts {} and dimensions {}", shifts.values,
-                    dims.values);
-  for (const int64_t dim : dims.values) {
+  check<ShapeError>(shifts.size() == dims.size(),
+                    "roll: needs a shift for each dimension, got shifts {} and dimensions {}", shifts, dims);
+  for (const int64_t dim : dims) {
     check<ShapeError>(x.rank() > 0, "roll: a tensor of rank 0 has no dimension {}", dim);
     normalize_dim(dim, x.rank(), "roll");
   }
   if (x.numel() == 0) return copy(x);
   Tensor y = x;
-  for (std::size_t i = 0; i < dims.values.size(); ++i) {
-    const int64_t size = x.size(dims.values[i]);
-    y = roll_one(y, (shifts.values[i] % size + size) % size, dims.values[i]);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const int64_t size = x.size(dims[i]);
+    y = roll_one(y, (shifts[i] % size + size) % size, dims[i]);
   }
   return y;
 }
 
-Tensor repeat(const Tensor& x, const Shape& repeats) {
+Tensor repeat(const Tensor& x, const Sizes& repeats) {
   const RecordOp range("repeat", x);
   check<ShapeError>(repeats.size() >= x.shape().size(), "repeat: needs at least {} numbers for {}, got {}",
                     x.rank(), x.shape(), repeats);
@@ -84,13 +82,13 @@ Tensor repeat(const Tensor& x, const Shape& repeats) {
   return y;
 }
 
-Tensor tile(const Tensor& x, Shape repeats) {
+Tensor tile(const Tensor& x, Sizes repeats) {
   if (repeats.size() < x.shape().size())
     repeats.insert(repeats.begin(), x.shape().size() - repeats.size(), 1);
   return repeat(x, repeats);
 }
 
-Tensor repeat_interleave(const Tensor& x, int64_t times, int64_t dim) {
+Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim) {
   const RecordOp range("repeat_interleave", x);
   check<ShapeError>(x.rank() > 0, "repeat_interleave: a tensor of rank 0 has no dimension {}", dim);
   check<ValueError>(times >= 0, "repeat_interleave: the number of times must not be negative, got {}", times);

@@ -15,10 +15,10 @@ Tensor flip(const Tensor& x, const Dims& dims);
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {});
 /// The whole tensor repeats[d] times along each dimension d; further leading entries add dimensions.
 /// Throws ShapeError when there are fewer entries than dimensions or one is negative.
-Tensor repeat(const Tensor& x, const Shape& repeats);
+Tensor repeat(const Tensor& x, const Sizes& repeats);
 /// The same; entries that are missing at the front count as 1.
-Tensor tile(const Tensor& x, Shape repeats);
+Tensor tile(const Tensor& x, Sizes repeats);
 /// Each element `times` times in a row along `dim`. Throws ValueError when `times` is negative.
-Tensor repeat_interleave(const Tensor& x, int64_t times, int64_t dim);
+Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim);
 
 }  // namespace pleat::ops

@@ -55,7 +55,7 @@ std::optional<Strides> view_strides(const Tensor& x, const Shape& shape) {
 
 }  // namespace
 
-Tensor view(const Tensor& x, Shape shape) {
+Tensor view(const Tensor& x, Sizes shape) {
   const RecordOp range("view", x);
   shape = without_wildcard("view", std::move(shape), x.numel());
   const auto strides = view_strides(x, shape);
@@ -64,7 +64,7 @@ Tensor view(const Tensor& x, Shape shape) {
   return x.as_strided(std::move(shape), *strides, x.offset());
 }
 
-Tensor reshape(const Tensor& x, Shape shape) {
+Tensor reshape(const Tensor& x, Sizes shape) {
   const RecordOp range("reshape", x);
   shape = without_wildcard("reshape", std::move(shape), x.numel());
   if (const auto strides = view_strides(x, shape))
@@ -78,14 +78,14 @@ Tensor reshape(const Tensor& x, Shape shape) {
 Tensor permute(const Tensor& x, const Dims& order) {
   const RecordOp range("permute", x);
   const int64_t rank = x.rank();
-  check<ShapeError>(static_cast<int64_t>(order.values.size()) == rank,
-                    "permute: needs all {} dimensions in a new order, got {}", rank, order.values);
+  check<ShapeError>(static_cast<int64_t>(order.size()) == rank,
+                    "permute: needs all {} dimensions in a new order, got {}", rank, order);
   Shape shape;
   Strides strides;
-  std::vector<bool> seen(order.values.size());
-  for (const int64_t dim : order.values) {
+  std::vector<bool> seen(order.size());
+  for (const int64_t dim : order) {
     const auto d = at(normalize_dim(dim, rank, "permute"));
-    check<ShapeError>(!seen[d], "permute: dimension {} is named twice in {}", d, order.values);
+    check<ShapeError>(!seen[d], "permute: dimension {} is named twice in {}", d, order);
     seen[d] = true;
     shape.push_back(x.shape()[d]);
     strides.push_back(x.strides()[d]);
@@ -93,7 +93,7 @@ Tensor permute(const Tensor& x, const Dims& order) {
   return x.as_strided(std::move(shape), std::move(strides), x.offset());
 }
 
-Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
+Tensor transpose(const Tensor& x, Integer dim0, Integer dim1) {
   const RecordOp range("transpose", x);
   Shape shape = x.shape();
   Strides strides = x.strides();
@@ -105,7 +105,7 @@ Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
   return x.as_strided(std::move(shape), std::move(strides), x.offset());
 }
 
-Tensor expand(const Tensor& x, const Shape& shape) {
+Tensor expand(const Tensor& x, const Sizes& shape) {
   const RecordOp range("expand", x);
   const auto rank = x.shape().size();
   check<ShapeError>(shape.size() >= rank, "expand: {} has more dimensions than {}", x.shape(), shape);
@@ -123,34 +123,35 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   return x.as_strided(std::move(sizes), std::move(strides), x.offset());
 }
 
-Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t step) {
+Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer step) {
   const RecordOp range("slice", x);
   check<ShapeError>(x.rank() > 0, "slice: a tensor of rank 0 has nothing to slice");
   check<ValueError>(step >= 1, "slice: step must be at least 1, got {}", step);
   const auto d = at(normalize_dim(dim, x.rank(), "slice"));
   const int64_t size = x.shape()[d];
   const auto bound = [size](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
-  start = bound(start);
-  end = std::max(start, bound(end));
+  const int64_t first = bound(start);
+  const int64_t last = std::max(first, bound(end));
   Shape shape = x.shape();
   Strides strides = x.strides();
-  const int64_t offset = x.offset() + (start < size ? start * strides[d] : 0);
-  shape[d] = (end - start) / step + ((end - start) % step != 0 ? 1 : 0);  // start + step may overflow
+  const int64_t offset = x.offset() + (first < size ? first * strides[d] : 0);
+  shape[d] = (last - first) / step + ((last - first) % step != 0 ? 1 : 0);  // start + step may overflow
   if (shape[d] > 1) strides[d] *= step;
   return x.as_strided(std::move(shape), std::move(strides), offset);
 }
 
-Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+Tensor narrow(const Tensor& x, Integer dim, Integer start, Integer length) {
   const RecordOp range("narrow", x);
   check<ShapeError>(x.rank() > 0, "narrow: a tensor of rank 0 has nothing to narrow");
   const int64_t size = x.size(dim);
-  check<IndexError>(start >= 0 && length >= 0 && start <= size && length <= size - start,
+  const int64_t first = start < 0 && start >= -size ? start + size : int64_t{start};
+  check<IndexError>(first >= 0 && length >= 0 && first <= size && length <= size - first,
                     "narrow: {} elements from {} reach outside dimension {} of {}", length, start, dim,
                     x.shape());
-  return slice(x, dim, start, start + length);
+  return slice(x, dim, first, first + length);
 }
 
-Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+Tensor select(const Tensor& x, Integer dim, Integer index) {
   const RecordOp range("select", x);
   check<ShapeError>(x.rank() > 0, "select: a tensor of rank 0 has nothing to select");
   const auto d = at(normalize_dim(dim, x.rank(), "select"));
@@ -159,7 +160,7 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
                     dim, x.shape());
   Shape shape = x.shape();
   Strides strides = x.strides();
-  const int64_t offset = x.offset() + (index < 0 ? index + size : index) * strides[d];
+  const int64_t offset = x.offset() + (index < 0 ? index + size : int64_t{index}) * strides[d];
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(d));
   strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(d));
   return x.as_strided(std::move(shape), std::move(strides), offset);
@@ -167,8 +168,8 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 
 Tensor squeeze(const Tensor& x, const Dims& dims) {
   const RecordOp range("squeeze", x);
-  std::vector<bool> chosen(x.shape().size(), dims.values.empty());
-  for (const int64_t dim : dims.values)
+  std::vector<bool> chosen(x.shape().size(), dims.empty());
+  for (const int64_t dim : dims)
     if (x.rank() > 0) chosen[at(normalize_dim(dim, x.rank(), "squeeze"))] = true;
   Shape shape;
   Strides strides;
@@ -180,7 +181,7 @@ Tensor squeeze(const Tensor& x, const Dims& dims) {
   return x.as_strided(std::move(shape), std::move(strides), x.offset());
 }
 
-Tensor unsqueeze(const Tensor& x, int64_t dim) {
+Tensor unsqueeze(const Tensor& x, Integer dim) {
   const RecordOp range("unsqueeze", x);
   const auto d = static_cast<std::ptrdiff_t>(normalize_dim(dim, x.rank() + 1, "unsqueeze"));
   Shape shape = x.shape();
@@ -191,7 +192,7 @@ Tensor unsqueeze(const Tensor& x, int64_t dim) {
   return x.as_strided(std::move(shape), std::move(strides), x.offset());
 }
 
-Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
+Tensor flatten(const Tensor& x, Integer first, Integer last) {
   const RecordOp range("flatten", x);
   if (x.rank() == 0) return reshape(x, {1});
   const int64_t a = normalize_dim(first, x.rank(), "flatten");
@@ -203,7 +204,7 @@ Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
   return reshape(x, std::move(shape));
 }
 
-Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
+Tensor unflatten(const Tensor& x, Integer dim, const Sizes& sizes) {
   const RecordOp range("unflatten", x);
   check<ShapeError>(x.rank() > 0, "unflatten: a tensor of rank 0 has nothing to unflatten");
   const int64_t d = normalize_dim(dim, x.rank(), "unflatten");
@@ -214,7 +215,7 @@ Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
   return view(x, std::move(shape));
 }
 
-Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
+Tensor unfold_dimension(const Tensor& x, Integer dim, Integer size, Integer step) {
   const RecordOp range("unfold_dimension", x);
   check<ShapeError>(x.rank() > 0, "unfold_dimension: a tensor of rank 0 has no windows");
   const auto d = at(normalize_dim(dim, x.rank(), "unfold_dimension"));
@@ -232,7 +233,7 @@ Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step
   return x.as_strided(std::move(shape), std::move(strides), x.offset());
 }
 
-Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim0, int64_t dim1) {
+Tensor diagonal(const Tensor& x, Integer offset, Integer dim0, Integer dim1) {
   const RecordOp range("diagonal", x);
   const auto a = at(normalize_dim(dim0, x.rank(), "diagonal"));
   const auto b = at(normalize_dim(dim1, x.rank(), "diagonal"));

@@ -11,32 +11,33 @@ namespace pleat::ops {
 
 /// The same elements in row-major order under another shape; one size may be -1. `view` throws ShapeError
 /// when that needs a copy, `reshape` makes it.
-Tensor view(const Tensor& x, Shape shape);
-Tensor reshape(const Tensor& x, Shape shape);
+Tensor view(const Tensor& x, Sizes shape);
+Tensor reshape(const Tensor& x, Sizes shape);
 /// Dimensions in a new order: y.shape[i] = x.shape[order[i]].
 Tensor permute(const Tensor& x, const Dims& order);
-Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1);
+Tensor transpose(const Tensor& x, Integer dim0, Integer dim1);
 /// Sizes of 1 (or new leading dimensions) stretched without copying; -1 keeps a size.
-Tensor expand(const Tensor& x, const Shape& shape);
+Tensor expand(const Tensor& x, const Sizes& shape);
 /// Elements start, start + step, ... below end of one dimension; negative bounds count from the end and both
 /// are clamped. Throws ValueError unless step >= 1.
-Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
-/// `length` elements from `start`. Throws IndexError when they reach outside.
-Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length);
+Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer step = 1);
+/// `length` elements from `start`, which counts from the end where negative. Throws IndexError when they
+/// reach outside.
+Tensor narrow(const Tensor& x, Integer dim, Integer start, Integer length);
 /// One element of a dimension, which disappears.
-Tensor select(const Tensor& x, int64_t dim, int64_t index);
+Tensor select(const Tensor& x, Integer dim, Integer index);
 /// Without dimensions of size 1: all, or those named (one that is larger stays).
 Tensor squeeze(const Tensor& x, const Dims& dims = {});
 /// With a new dimension of size 1 at `dim`.
-Tensor unsqueeze(const Tensor& x, int64_t dim);
+Tensor unsqueeze(const Tensor& x, Integer dim);
 /// Dimensions `first` to `last` made one; a copy where no strides fit.
-Tensor flatten(const Tensor& x, int64_t first = 0, int64_t last = -1);
+Tensor flatten(const Tensor& x, Integer first = 0, Integer last = -1);
 /// Dimension `dim` made several; one size may be -1.
-Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes);
+Tensor unflatten(const Tensor& x, Integer dim, const Sizes& sizes);
 /// Windows of `size` at distance `step` along `dim`: that dimension becomes the number of windows, their
 /// elements are a new last dimension.
-Tensor unfold_dimension(const Tensor& x, int64_t dim, int64_t size, int64_t step);
+Tensor unfold_dimension(const Tensor& x, Integer dim, Integer size, Integer step);
 /// The elements at (i, i + offset) of dimensions dim0 and dim1, as a new last dimension.
-Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim0 = 0, int64_t dim1 = 1);
+Tensor diagonal(const Tensor& x, Integer offset = 0, Integer dim0 = 0, Integer dim1 = 1);
 
 }  // namespace pleat::ops

@@ -194,13 +194,13 @@ Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, i
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int64_t dim) { return forward("softmax", x, dim, false); }
-Tensor log_softmax(const Tensor& x, int64_t dim) { return forward("log_softmax", x, dim, true); }
+Tensor softmax(const Tensor& x, Integer dim) { return forward("softmax", x, dim, false); }
+Tensor log_softmax(const Tensor& x, Integer dim) { return forward("log_softmax", x, dim, true); }
 
-Tensor softmax_backward(const Tensor& dy, const Tensor& y, int64_t dim) {
+Tensor softmax_backward(const Tensor& dy, const Tensor& y, Integer dim) {
   return backward("softmax_backward", dy, y, dim, false);
 }
-Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, int64_t dim) {
+Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, Integer dim) {
   return backward("log_softmax_backward", dy, y, dim, true);
 }
 

@@ -9,14 +9,14 @@
 namespace pleat::ops {
 
 /// exp(x) / sum of exp(x) along `dim`. NaN where all elements are -infinity.
-Tensor softmax(const Tensor& x, int64_t dim);
+Tensor softmax(const Tensor& x, Integer dim);
 /// x - log(sum of exp(x)) along `dim`.
-Tensor log_softmax(const Tensor& x, int64_t dim);
+Tensor log_softmax(const Tensor& x, Integer dim);
 
 /// From y = softmax(x) and the gradient of y: dx = y (dy - sum of dy y). Shapes of y and dy must be equal
 /// (ShapeError).
-Tensor softmax_backward(const Tensor& dy, const Tensor& y, int64_t dim);
+Tensor softmax_backward(const Tensor& dy, const Tensor& y, Integer dim);
 /// From y = log_softmax(x): dx = dy - exp(y) sum of dy.
-Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, int64_t dim);
+Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, Integer dim);
 
 }  // namespace pleat::ops

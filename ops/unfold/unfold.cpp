@@ -101,7 +101,7 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
   return cast(columns, x.dtype());
 }
 
-Tensor fold(const Tensor& columns, const Shape& output_size, const UnfoldOptions& options) {
+Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions& options) {
   const RecordOp range("fold", columns);
   check<ShapeError>(columns.rank() == 3, "fold: needs columns [N, C * taps, L], got {}", columns.describe());
   Shape image{columns.size(0), 1};

@@ -26,6 +26,6 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options);
 /// The adjoint of `unfold`: adds columns [N, C * taps, L] up into images [N, C, output_size...]. Known as
 /// col2im. `output_size` has a size for each spatial dimension. Throws ShapeError when L is not the number of
 /// its windows.
-Tensor fold(const Tensor& columns, const Shape& output_size, const UnfoldOptions& options);
+Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions& options);
 
 }  // namespace pleat::ops

@@ -25,8 +25,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// A reduction as plain loops: the elements that make each result, in row-major order of both.
 std::vector<std::vector<double>> groups(const Tensor& x, const Dims& dims) {
-  std::vector<bool> reduced(x.shape().size(), dims.values.empty());
-  for (const int64_t dim : dims.values)
+  std::vector<bool> reduced(x.shape().size(), dims.empty());
+  for (const int64_t dim : dims)
     if (x.rank() > 0) reduced[static_cast<std::size_t>(normalize_dim(dim, x.rank(), "test"))] = true;
   int64_t outputs = 1;
   for (std::size_t d = 0; d < reduced.size(); ++d)
@@ -122,7 +122,7 @@ void check_everywhere(const Reduction& reduction, const Reference& reference, DT
                       std::size_t most = 1 << 30, std::size_t fewest = 0) {
   for (const Layout& layout : layouts(dtype))
     for (const Dims& dims : layout.dims) {
-      INFO(layout.name << " " << to_string(Shape(dims.values)) << " " << name(dtype));
+      INFO(layout.name << " " << to_string(Shape(dims)) << " " << name(dtype));
       const Tensor y = reduction(layout.x, dims, false);
       const auto expected = groups(layout.x, dims);
       const std::vector<double> got = y.to_vector<double>();
@@ -184,9 +184,9 @@ TEST_CASE("argmax and argmin give the first of equal elements") {
   for (const DType dtype : {float64, float32, bfloat16, int32})
     for (const Layout& layout : layouts(dtype))
       for (const Dims& dims : layout.dims) {
-        if (dims.values.size() > 1) continue;
-        const auto dim = dims.values.empty() ? std::optional<int64_t>() : dims.values[0];
-        INFO(layout.name << " " << to_string(Shape(dims.values)) << " " << name(dtype));
+        if (dims.size() > 1) continue;
+        const auto dim = dims.empty() ? std::optional<int64_t>() : dims[0];
+        INFO(layout.name << " " << to_string(Shape(dims)) << " " << name(dtype));
         std::vector<double> largest;
         std::vector<double> smallest;
         for (const auto& group : groups(layout.x, dims)) {

@@ -143,3 +143,42 @@ TEST_CASE("clamp_ and lerp_ change in place, on the tape when needed") {
   CHECK(n.to_vector<int>() == std::vector<int>{1, 1, 2});
   CHECK_THROWS_AS(lerp_(x, zeros({2, 3}), 0.5), ShapeError);
 }
+
+TEST_CASE("functions take a number where operators do, on either side") {
+  const Tensor x = tensor({{1.5, -2.0}, {0.5, 4.0}}, float64);
+  const auto same = [](const Tensor& got, const Tensor& wanted) { CHECK(array_equal(got, wanted)); };
+  same(add(x, 1), x + 1);
+  same(add(1, x), 1 + x);
+  same(subtract(x, 2.5), x - 2.5);
+  same(subtract(2.5, x), 2.5 - x);
+  same(multiply(x, 3), x * 3);
+  same(multiply(3, x), 3 * x);
+  same(divide(x, 2), x / 2);
+  same(divide(2, x), 2 / x);
+  same(maximum(0, x), maximum(x, 0));
+  same(minimum(0, x), minimum(x, 0));
+  same(clamp(x, -1, 1), clamp(x, {.min = -1, .max = 1}));
+  same(remainder(7, x), remainder(full_like(x, 7), x));
+  same(less(1, x), 1 < x);
+  same(less_equal(1.5, x), 1.5 <= x);
+  same(greater(1, x), 1 > x);
+  same(greater_equal(1.5, x), 1.5 >= x);
+  same(equal(1.5, x), x == 1.5);
+  same(not_equal(1.5, x), x != 1.5);
+  CHECK(add(tensor({1}), 1).dtype() == int64);
+  CHECK(add(tensor({1}), 0.5).dtype() == float32);
+
+  using Function = std::function<Tensor(const Tensor&)>;
+  const std::vector<Function> all{
+      [](const Tensor& t) { return add(1, t); },      [](const Tensor& t) { return subtract(1, t); },
+      [](const Tensor& t) { return multiply(3, t); }, [](const Tensor& t) { return divide(2, t); },
+      [](const Tensor& t) { return maximum(0, t); },  [](const Tensor& t) { return minimum(0, t); }};
+  for (const Function& f : all) CHECK(gradcheck([&](const std::vector<Tensor>& t) { return f(t[0]); }, {x}));
+
+  const Tensor y = x.clone();
+  add_(y, 1);
+  multiply_(y, 2);
+  subtract_(y, 0.5);
+  divide_(y, 4);
+  same(y, ((x + 1) * 2 - 0.5) / 4);
+}

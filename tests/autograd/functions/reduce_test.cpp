@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/scan.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
@@ -43,7 +45,7 @@ void check_gradients(const Reduction& reduction) {
   for (const Tensor& x : inputs)
     for (const Dims& dims : all)
       for (const bool keepdim : {false, true}) {
-        INFO(x.describe() << " over " << to_string(Shape(dims.values)));
+        INFO(x.describe() << " over " << to_string(Shape(dims)));
         const auto f = [&](const std::vector<Tensor>& t) { return reduction(t[0], dims, keepdim); };
         CHECK(gradcheck(f, {x}));
         // A square makes the gradient depend on x, so that the second derivative is not all zeros.
@@ -66,10 +68,10 @@ TEST_CASE("gradients of sum, mean, max and min") {
 
 TEST_CASE("gradients of max and min with indices") {
   check_gradients([](auto& x, auto& dims, bool keep) {
-    return max_with_indices(x, dims.values.empty() ? 0 : dims.values[0], keep).values;
+    return max_with_indices(x, dims.empty() ? 0 : dims[0], keep).values;
   });
   check_gradients([](auto& x, auto& dims, bool keep) {
-    return min_with_indices(x, dims.values.empty() ? 0 : dims.values[0], keep).values;
+    return min_with_indices(x, dims.empty() ? 0 : dims[0], keep).values;
   });
 }
 
@@ -164,4 +166,41 @@ TEST_CASE("sum_to undoes broadcasting") {
   CHECK(sum_to(x, {2, 3, 4}).shape() == Shape{2, 3, 4});
   CHECK_THROWS_WITH(sum_to(x, {2, 4}), Contains("sum_to"));
   CHECK(gradcheck([](const std::vector<Tensor>& t) { return sum_to(t[0], {3, 1}); }, {random({2, 3, 2})}));
+}
+
+TEST_CASE("options by name mean what they say") {
+  const Tensor x = random({3, 4, 5});
+  const auto same = [](const Tensor& got, const Tensor& wanted) {
+    CHECK(got.shape() == wanted.shape());
+    CHECK(array_equal(got, wanted));
+  };
+  same(norm(x, {.p = 1}), sum(abs(x)));
+  same(norm(x, {.dim = 1, .p = 1, .keepdim = true}), norm(x, 1, {.p = 1, .keepdim = true}));
+  same(norm(x, {1}), norm(x, 1));
+  same(var(x, {.correction = 0}), var(x, {}, {.correction = 0}));
+  same(var(x, {.dim = {0, 2}, .correction = 0}), var(x, {0, 2}, {.correction = 0}));
+  same(stddev(x, {.dim = 1, .keepdim = true}), stddev(x, 1, {.keepdim = true}));
+  same(var_mean(x, {.correction = 0}).var, var(x, {}, {.correction = 0}));
+  same(var_mean(x, {.dim = 1}).mean, mean(x, 1));
+  same(sum(x, {.keepdim = true}), sum(x, {}, true));
+  same(sum(x, {.dim = {0, 1}}), sum(x, {0, 1}));
+  same(sum(x, {1}), sum(x, 1));
+  same(sum(x, {}), sum(x));
+  same(sum(x, std::vector<int>{0, 1}), sum(x, {0, 1}));
+  same(mean(x, {.keepdim = true}), mean(x, {}, true));
+  same(prod(x, {.dim = -1, .keepdim = true}), prod(x, -1, true));
+  same(logsumexp(x, {.dim = 1}), logsumexp(x, 1));
+  same(max(x, {.keepdim = true}), max(x, {}, true));
+  same(min(x, {.dim = {1, 2}}), min(x, {1, 2}));
+  same(any(x > 1, {.keepdim = true}), any(x > 1, {}, true));
+  same(all(x > 1, {.dim = 0}), all(x > 1, 0));
+  same(argmax(x, {.dim = 1, .keepdim = true}), argmax(x, 1, true));
+  same(argmin(x, {.keepdim = true}), argmin(x, {}, true));
+  const ReduceOptions options{.dim = 2, .keepdim = true};
+  same(sum(x, options), sum(x, 2, true));
+
+  CHECK_THROWS_WITH(norm(x, 1, {.dim = 2, .p = 1}),
+                    Contains("norm: dimensions are named twice, [1] and .dim = [2]"));
+  CHECK_THROWS_AS(var(x, 1, {.dim = 2}), ValueError);
+  CHECK(gradcheck([](const std::vector<Tensor>& t) { return norm(t[0], {.dim = 1, .p = 3}); }, {x}));
 }

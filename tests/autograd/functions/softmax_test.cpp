@@ -23,7 +23,7 @@ Tensor random(Shape shape) {
   return x;
 }
 
-using Function = Tensor (*)(const Tensor&, int64_t);
+using Function = Tensor (*)(const Tensor&, Integer);
 
 void check_gradients(Function function) {
   const Tensor image = random({2, 3, 2, 2});

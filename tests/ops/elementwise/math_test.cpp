@@ -303,7 +303,6 @@ TEST_CASE("clamp") {
   CHECK(values(ops::clamp(tensor({0, 200}, uint8), {.min = -5, .max = 300})) == Values{0, 200});
   CHECK(values(ops::clamp(tensor({-2, 3}), {.min = 0.5})) == Values{0.5, 3});
   CHECK_THROWS_WITH(ops::clamp(x, {}), Contains("clamp: needs a bound, min or max or both"));
-  CHECK_THROWS_AS(ops::clamp(tensor({true}), {.min = true}), DTypeError);
 }
 
 TEST_CASE("lerp hits both ends exactly and broadcasts") {

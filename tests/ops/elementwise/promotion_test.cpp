@@ -109,7 +109,7 @@ TEST_CASE("in-place arithmetic keeps the type, or refuses") {
   const Tensor n = tensor({1, 2});
   CHECK_THROWS_AS(n *= 0.5, DTypeError);
   n *= 3;
-  n -= true;
+  n -= 1;
   CHECK(n.to_vector<int>() == std::vector<int>{2, 5});
   const Tensor h = ones({2}, {.dtype = float16});
   h += ones({2}, {.dtype = float64});

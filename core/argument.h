@@ -1,0 +1,98 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Types of arguments that are only what they say. C++ would turn a bool, a character or a pointer into a
+/// number and a number into a bool, so that `softmax(x, true)` were softmax(x, 1) and `sum(x, 0, 1)` were
+/// sum(x, 0, true); these refuse that when compiling.
+///
+/// None has a constructor that takes a std::initializer_list: with one beside it g++ 12 passes the values of
+/// a designated initialiser to the other constructors, and `norm(x, {.p = 1})` were norm(x, 1).
+
+namespace pleat {
+
+namespace detail {
+template <class T, class... U>
+concept OneOf = (std::same_as<T, U> || ...);
+/// Throws ValueError: the number does not fit int64.
+[[noreturn]] void fail_integer(uint64_t value);
+}  // namespace detail
+
+/// An integer type that holds numbers; bool and the types of characters do not.
+template <class T>
+concept IntegerType =
+    std::integral<T> && !detail::OneOf<T, bool, char, wchar_t, char8_t, char16_t, char32_t> &&
+    sizeof(T) <= sizeof(int64_t);
+
+/// A type of plain numbers.
+template <class T>
+concept NumberType = IntegerType<T> || std::floating_point<T>;
+
+/// An integer: a dimension, an index, a length. Throws ValueError for one above 2^63 - 1.
+class Integer {
+ public:
+  template <IntegerType T>
+  constexpr Integer(T value) : value_(static_cast<int64_t>(value)) {
+    if (!std::in_range<int64_t>(value)) detail::fail_integer(static_cast<uint64_t>(value));
+  }
+  constexpr operator int64_t() const { return value_; }
+
+ private:
+  int64_t value_;
+};
+
+/// A real number: a probability, a slope.
+class Real {
+ public:
+  template <NumberType T>
+  constexpr Real(T value) : value_(static_cast<double>(value)) {}
+  constexpr operator double() const { return value_; }
+
+ private:
+  double value_;
+};
+
+/// Yes or no: no number, no pointer.
+class Flag {
+ public:
+  template <std::same_as<bool> T>
+  constexpr Flag(T value) : value_(value) {}
+  constexpr operator bool() const { return value_; }
+
+ private:
+  bool value_;
+};
+
+/// What stands in one piece of memory and can be read as a list of T: a vector, an array, a span.
+template <class R, class T>
+concept ListOf = std::ranges::contiguous_range<R> && std::convertible_to<std::ranges::range_value_t<R>, T>;
+
+/// One number or several: `1`, `{0, 2}`, a vector, array or span. Each is taken as an Argument.
+template <class Argument, class Value>
+class ArgumentList : public std::vector<Value> {
+ public:
+  ArgumentList() = default;
+  template <std::convertible_to<Argument>... T>
+  requires(sizeof...(T) > 0) ArgumentList(T... each) : std::vector<Value>({Value{Argument(each)}...}) {}
+  template <ListOf<Argument> R>
+  ArgumentList(R&& each) {
+    if constexpr (std::derived_from<R, std::vector<Value>>) {
+      std::vector<Value>::operator=(std::move(each));
+    } else {
+      this->reserve(std::ranges::size(each));
+      for (const auto value : each) this->push_back(Argument(value));
+    }
+  }
+
+  const std::vector<Value>& values() const { return *this; }
+};
+
+using IntegerList = ArgumentList<Integer, int64_t>;
+using RealList = ArgumentList<Real, double>;
+
+}  // namespace pleat
