@@ -58,7 +58,7 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   const RecordOp range("gather", x, index);
   const std::size_t along = index_dim("gather", dim, x);
   check_index_shape("gather", x, along, index);
-  const Tensor indices = checked_indices("gather", index, static_cast<int64_t>(along), x.shape());
+  const Tensor indices = checked_places("gather", index, static_cast<int64_t>(along), x.shape());
   const Tensor y = empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
   if (uses_grid(x.device())) {
     gather_on_grid(x, along, indices, y);
@@ -84,7 +84,7 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
   check_index_shape("scatter_add", x, along, index);
   check_source("scatter_add", index, source);
   check<DTypeError>(x.dtype() != boolean, "scatter_add: needs numbers, got bool");
-  const Tensor indices = checked_indices("scatter_add", index, static_cast<int64_t>(along), x.shape());
+  const Tensor indices = checked_places("scatter_add", index, static_cast<int64_t>(along), x.shape());
   const DType dtype = compute_dtype(x.dtype());
   const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
   if (uses_grid(x.device())) {
@@ -119,18 +119,18 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
   check_source("scatter", index, source);
   check<DTypeError>(source.dtype() == x.dtype(), "scatter: the source must be {} like the tensor, got {}",
                     x.dtype(), source.dtype());
-  return scatter_checked(x, along, checked_indices("scatter", index, static_cast<int64_t>(along), x.shape()),
+  return scatter_checked(x, along, checked_places("scatter", index, static_cast<int64_t>(along), x.shape()),
                          source);
 }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value) {
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value) {
   const RecordOp range("scatter", x, index);
   const std::size_t along = index_dim("scatter", dim, x);
   check_index_shape("scatter", x, along, index);
   check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(),
                     "scatter: a tensor of {} cannot hold {}", x.dtype(), value.to<double>());
   return scatter_checked(
-      x, along, checked_indices("scatter", index, static_cast<int64_t>(along), x.shape()),
+      x, along, checked_places("scatter", index, static_cast<int64_t>(along), x.shape()),
       number_like(value, x).as_strided(index.shape(), Strides(index.shape().size(), 0), 0));
 }
 

@@ -8,8 +8,8 @@
 
 /// Elements found by their indices. Indices are of any integer type; each is checked before anything is
 /// written: IndexError names the first one outside its range. Floating or bool indices throw DTypeError.
-/// Dimensions may be negative, counting from the end; indices may not. On CUDA the check makes the host wait
-/// for the work before it.
+/// Dimensions may be negative, counting from the end, and so may indices, but for those of `embedding`,
+/// `one_hot` and `take_rows`. On CUDA the check makes the host wait for the work before it.
 
 namespace pleat::ops {
 
@@ -27,7 +27,7 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
 /// stands, for any number of threads. Throws ShapeError, DTypeError.
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 /// The same with one value for all. Throws ShapeError, DTypeError when x's type cannot hold its category.
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value);
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value);
 
 /// The elements with these indices along `dim`: that dimension becomes index's length. `index` has rank 1.
 /// Keeps the order of dimensions in memory; along the outermost dimension, rows are copied whole. Throws
@@ -47,7 +47,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight);
 
 /// [...] -> [..., classes]: 1 at the index, else 0. A negative number of classes means the largest index
 /// plus 1. Throws ShapeError when there are then no indices.
-Tensor one_hot(const Tensor& index, int64_t classes = -1, DType dtype = int64);
+Tensor one_hot(const Tensor& index, Integer classes = -1, DType dtype = int64);
 
 /// The indices of all elements that are not 0, in row-major order: int64 [number, rank].
 Tensor nonzero(const Tensor& x);

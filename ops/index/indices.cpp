@@ -5,6 +5,9 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/bounds.h"
 
 namespace pleat::ops {
@@ -15,28 +18,52 @@ Tensor integer_indices(const char* op, const Tensor& index) {
   return to_format(cast(index, int64), MemoryFormat::contiguous);
 }
 
+namespace {
+
+/// Whether all of them lie in [low, high).
+bool within(const char* op, const Tensor& indices, int64_t low, int64_t high) {
+  if (uses_grid(indices.device())) return all_within(op, indices, low, high);
+  const int64_t* const values = indices.data<int64_t>();
+  const int64_t n = indices.numel();
+  // As unsigned numbers those below `low` are large. The plain loop over all is faster than one that stops.
+  const auto first = static_cast<uint64_t>(low);
+  const uint64_t size = static_cast<uint64_t>(high) - first;
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < n; ++i) wrong += static_cast<uint64_t>(values[i]) - first >= size ? 1 : 0;
+  return wrong == 0;
+}
+
+[[noreturn]] void fail_index(const char* op, const Tensor& indices, int64_t low, int64_t dim,
+                             const Shape& shape) {
+  const int64_t size = shape[static_cast<std::size_t>(dim)];
+  const Tensor here = to_device(indices, Device());
+  const int64_t* const values = here.data<int64_t>();
+  const int64_t* const wrong = std::find_if(values, values + here.numel(),
+                                            [&](int64_t value) { return value < low || value >= size; });
+  int64_t place = wrong - values;
+  Shape at(indices.shape().size());
+  for (std::size_t d = at.size(); d-- > 0;) {
+    at[d] = place % indices.shape()[d];
+    place /= indices.shape()[d];
+  }
+  fail<IndexError>("{}: index {} at {} is outside [{}, {}), dimension {} of {}", op, *wrong, at, low, size,
+                   dim, shape);
+}
+
+}  // namespace
+
 Tensor checked_indices(const char* op, const Tensor& index, int64_t dim, const Shape& shape) {
   const Tensor result = integer_indices(op, index);
+  if (!within(op, result, 0, shape[static_cast<std::size_t>(dim)])) fail_index(op, result, 0, dim, shape);
+  return result;
+}
+
+Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Shape& shape) {
+  const Tensor result = integer_indices(op, index);
   const int64_t size = shape[static_cast<std::size_t>(dim)];
-  if (uses_grid(result.device()) && all_within(op, result, 0, size)) return result;
-  const Tensor here = to_device(result, Device());  // what is left for a GPU is to find the wrong one
-  const int64_t* const values = here.data<int64_t>();
-  const int64_t n = result.numel();
-  // Negative numbers are large as unsigned ones. The plain loop over all is faster than one that stops.
-  const auto limit = static_cast<uint64_t>(size);
-  int64_t wrong = 0;
-  for (int64_t i = 0; i < n; ++i) wrong += static_cast<uint64_t>(values[i]) >= limit ? 1 : 0;
-  if (wrong == 0) return result;
-  const int64_t* const first = std::find_if(
-      values, values + n, [limit](int64_t value) { return static_cast<uint64_t>(value) >= limit; });
-  int64_t place = first - values;
-  Shape at(index.shape().size());
-  for (std::size_t d = at.size(); d-- > 0;) {
-    at[d] = place % index.shape()[d];
-    place /= index.shape()[d];
-  }
-  fail<IndexError>("{}: index {} at {} is outside [0, {}), dimension {} of {}", op, *first, at, size, dim,
-                   shape);
+  if (within(op, result, 0, size)) return result;
+  if (!within(op, result, -size, size)) fail_index(op, result, -size, dim, shape);
+  return where(less(result, 0), add(result, number_like(size, result)), result);
 }
 
 std::size_t index_dim(const char* op, int64_t dim, const Tensor& x) {

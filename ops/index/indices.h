@@ -5,9 +5,11 @@
 
 namespace pleat::ops {
 
-/// Indices as row-major int64, each checked to lie in [0, size) of dimension `dim` of `shape`.
+/// Indices as row-major int64, each checked to lie in [0, size) of dimension `dim` of `shape`; those of
+/// places in [-size, size), which are counted from the end where negative and come out in [0, size), too.
 /// Throws DTypeError unless integers, IndexError naming the first that does not.
 Tensor checked_indices(const char* op, const Tensor& index, int64_t dim, const Shape& shape);
+Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Shape& shape);
 
 /// The same without a range.
 Tensor integer_indices(const char* op, const Tensor& index);

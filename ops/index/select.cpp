@@ -48,7 +48,7 @@ struct Around {
 
 Tensor check_selection(const char* op, const Tensor& x, std::size_t dim, const Tensor& index) {
   check<ShapeError>(index.rank() == 1, "{}: the index must have rank 1, got {}", op, index.shape());
-  return checked_indices(op, index, static_cast<int64_t>(dim), x.shape());
+  return checked_places(op, index, static_cast<int64_t>(dim), x.shape());
 }
 
 /// The places in `indices` that hold each value, in order: those of v are order[first[v]] ... order[first[v +
@@ -159,7 +159,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
   return reshape(rows, std::move(shape));
 }
 
-Tensor one_hot(const Tensor& index, int64_t classes, DType dtype) {
+Tensor one_hot(const Tensor& index, Integer classes, DType dtype) {
   const RecordOp range("one_hot", index);
   if (classes < 0) {
     const Tensor indices = integer_indices("one_hot", index);

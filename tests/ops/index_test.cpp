@@ -111,7 +111,7 @@ TEST_CASE("scatter overwrites, the last of one place standing", "[index]") {
                     "scatter: the source must be int64 like the tensor, got float32");
   CHECK_THROWS_WITH(ops::scatter(x, 1, index, 0.5), "scatter: a tensor of int64 cannot hold 0.5");
   CHECK_THROWS_WITH(ops::scatter(x, 1, tensor({{3}}), 1),
-                    Contains("scatter: index 3 at [0, 0] is outside [0, 3)"));
+                    Contains("scatter: index 3 at [0, 0] is outside [-3, 3)"));
   CHECK_THROWS_AS(ops::scatter(x, 1, tensor({0}), 1), ShapeError);
   CHECK_THROWS_AS(ops::scatter(x, 1, ones({2, 1}), 1), DTypeError);
 }
@@ -217,10 +217,10 @@ TEST_CASE("indices over a grid: the same bits, on lines of their own and sorted"
 TEST_CASE("indices out of range are named before anything is written", "[index]") {
   const Tensor x = zeros({2, 3});
   CHECK_THROWS_WITH(ops::gather(x, 1, tensor({{0, 1}, {2, 3}})),
-                    "gather: index 3 at [1, 1] is outside [0, 3), dimension 1 of [2, 3]");
-  CHECK_THROWS_WITH(ops::gather(x, 0, tensor({{-1}})), Contains("index -1 at [0, 0] is outside [0, 2)"));
+                    "gather: index 3 at [1, 1] is outside [-3, 3), dimension 1 of [2, 3]");
+  CHECK_THROWS_WITH(ops::gather(x, 0, tensor({{-3}})), Contains("index -3 at [0, 0] is outside [-2, 2)"));
   CHECK_THROWS_WITH(ops::index_select(x, 0, tensor({0, 2})),
-                    "index_select: index 2 at [1] is outside [0, 2), dimension 0 of [2, 3]");
+                    "index_select: index 2 at [1] is outside [-2, 2), dimension 0 of [2, 3]");
   CHECK_THROWS_AS(ops::index_add(x, 0, tensor({5}), zeros({1, 3})), IndexError);
   CHECK_THROWS_AS(ops::scatter_add(x, 0, tensor({{5}}), zeros({1, 1})), IndexError);
   CHECK_THROWS_WITH(ops::embedding(tensor({{0, 1}, {2, 0}}), x),
@@ -276,4 +276,23 @@ TEST_CASE("nonzero and masked_select", "[index]") {
   CHECK(ops::masked_select(x, tensor({false})).shape() == Shape{0});
   CHECK_THROWS_WITH(ops::masked_select(x, x), "masked_select: the mask must be bool, got int64");
   CHECK_THROWS_AS(ops::masked_select(x, tensor({true, false, true})), ShapeError);
+}
+
+TEST_CASE("negative indices count from the end") {
+  const Tensor x = ops::reshape(arange(6, float32), {2, 3});
+  const auto same = [](const Tensor& got, const Tensor& wanted) {
+    CHECK(got.to_vector() == wanted.to_vector());
+  };
+  same(ops::index_select(x, 1, tensor({-1, 0, -3})), ops::index_select(x, 1, tensor({2, 0, 0})));
+  same(ops::gather(x, 1, tensor({{-1, 0}, {1, -3}})), ops::gather(x, 1, tensor({{2, 0}, {1, 0}})));
+  same(ops::scatter(x, 0, tensor({{-1, 0, -2}}), 9), ops::scatter(x, 0, tensor({{1, 0, 0}}), 9));
+  const Tensor source = ones({2, 2});
+  same(ops::scatter_add(x, 1, tensor({{-1, 2}, {-3, 0}}), source),
+       ops::scatter_add(x, 1, tensor({{2, 2}, {0, 0}}), source));
+  same(ops::index_add(x, 1, tensor({-1, 2}), source), ops::index_add(x, 1, tensor({2, 2}), source));
+  same(ops::narrow(x, 1, -2, 2), ops::narrow(x, 1, 1, 2));
+  CHECK_THROWS_AS(ops::narrow(x, 1, -4, 1), IndexError);
+  CHECK_THROWS_AS(ops::narrow(x, 1, -2, 3), IndexError);
+  CHECK_THROWS_AS(ops::embedding(tensor({-1}), x), IndexError);
+  CHECK_THROWS_AS(ops::one_hot(tensor({-1}), 3), IndexError);
 }

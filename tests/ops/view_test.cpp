@@ -218,7 +218,8 @@ TEST_CASE("slice, narrow and select", "[view]") {
   CHECK_THROWS_WITH(ops::slice(scalar(1), 0, 0, 1), "slice: a tensor of rank 0 has nothing to slice");
   CHECK_THROWS_AS(ops::slice(x, 2, 0, 1), IndexError);
   CHECK_THROWS_WITH(ops::narrow(x, 0, 3, 3), "narrow: 3 elements from 3 reach outside dimension 0 of [5, 7]");
-  CHECK_THROWS_AS(ops::narrow(x, 0, -1, 1), IndexError);
+  CHECK_THROWS_AS(ops::narrow(x, 0, -1, 2), IndexError);
+  CHECK_THROWS_AS(ops::narrow(x, 0, -6, 1), IndexError);
   CHECK_THROWS_AS(ops::narrow(x, 0, 1, most), IndexError);
   CHECK_THROWS_WITH(ops::select(x, 1, 7), "select: index 7 is outside dimension 1 of [5, 7]");
   CHECK_THROWS_AS(ops::select(x, 1, -8), IndexError);
