@@ -10,6 +10,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/nn/init.h"
+#include "pleat/nn/options_text.h"
 #include "pleat/ops/conv/problem.h"
 
 namespace pleat::nn {
@@ -72,19 +73,6 @@ std::vector<int64_t> pad_widths(const std::string& module, const Tensor& weight,
   return widths;
 }
 
-std::string padding_text(const Padding& padding) {
-  if (!padding.mode().empty()) return padding.mode();
-  std::vector<std::string> sides;
-  for (const auto& [low, high] : padding.sides())
-    sides.push_back(low == high ? std::to_string(low) : fmt::format("({}, {})", low, high));
-  return sides.size() == 1 ? sides[0] : fmt::format("({})", fmt::join(sides, ", "));
-}
-
-std::string per_dim_text(const PerDim& values) {
-  return values.values().size() == 1 ? std::to_string(values.values()[0])
-                                     : fmt::format("({})", fmt::join(values.values(), ", "));
-}
-
 /// "3, 16, kernel_size=(3, 3), stride=2, padding=1": what differs from the defaults.
 template <class Options>
 std::string describe(int64_t in, int64_t out, const Tensor& weight, const Tensor& bias, const Options& o) {
@@ -104,7 +92,7 @@ std::string describe(int64_t in, int64_t out, const Tensor& weight, const Tensor
 }  // namespace
 
 template <int dims>
-Conv<dims>::Conv(ConvOptions o)
+Conv<dims>::Conv(ConvModuleOptions o)
     : weight(make_weight("Conv" + std::to_string(dims) + "d", dims, o, o.out_channels,
                          o.in_channels / std::max<int64_t>(o.groups, 1))),
       options{.stride = o.stride,
@@ -151,7 +139,7 @@ std::string Conv<dims>::options_text() const {
 }
 
 template <int dims>
-ConvTranspose<dims>::ConvTranspose(ConvTransposeOptions o)
+ConvTranspose<dims>::ConvTranspose(ConvTransposeModuleOptions o)
     : weight(make_weight("ConvTranspose" + std::to_string(dims) + "d", dims, o, o.in_channels,
                          o.out_channels / std::max<int64_t>(o.groups, 1))),
       options{.stride = o.stride,

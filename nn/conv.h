@@ -8,7 +8,7 @@
 
 namespace pleat::nn {
 
-struct ConvOptions {
+struct ConvModuleOptions {
   Required<int64_t> in_channels;
   Required<int64_t> out_channels;
   Required<PerDim> kernel_size;
@@ -31,7 +31,7 @@ struct ConvOptions {
 template <int dims>
 class Conv : public Module {
  public:
-  explicit Conv(ConvOptions options);
+  explicit Conv(ConvModuleOptions options);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
   std::string type_name() const override { return "Conv" + std::to_string(dims) + "d"; }
@@ -46,7 +46,7 @@ using Conv1d = Conv<1>;
 using Conv2d = Conv<2>;
 using Conv3d = Conv<3>;
 
-struct ConvTransposeOptions {
+struct ConvTransposeModuleOptions {
   Required<int64_t> in_channels;
   Required<int64_t> out_channels;
   Required<PerDim> kernel_size;
@@ -64,7 +64,7 @@ struct ConvTransposeOptions {
 template <int dims>
 class ConvTranspose : public Module {
  public:
-  explicit ConvTranspose(ConvTransposeOptions options);
+  explicit ConvTranspose(ConvTransposeModuleOptions options);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
   std::string type_name() const override { return "ConvTranspose" + std::to_string(dims) + "d"; }

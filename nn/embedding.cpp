@@ -8,7 +8,7 @@
 
 namespace pleat::nn {
 
-Embedding::Embedding(EmbeddingOptions options) : padding_idx(options.padding_idx) {
+Embedding::Embedding(EmbeddingModuleOptions options) : padding_idx(options.padding_idx) {
   const int64_t rows = options.num_embeddings;
   const int64_t width = options.embedding_dim;
   check<ValueError>(rows >= 1 && width >= 1,

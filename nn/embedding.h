@@ -7,7 +7,7 @@
 
 namespace pleat::nn {
 
-struct EmbeddingOptions {
+struct EmbeddingModuleOptions {
   Required<int64_t> num_embeddings;
   Required<int64_t> embedding_dim;
   std::optional<int64_t> padding_idx = {};  ///< a row that starts as 0 and stays; may count from the end
@@ -18,7 +18,7 @@ struct EmbeddingOptions {
 /// forward throws IndexError.
 class Embedding : public Module {
  public:
-  explicit Embedding(EmbeddingOptions options);
+  explicit Embedding(EmbeddingModuleOptions options);
   Tensor forward(const Tensor& index) override;
   void members(Members& m) override { m("weight", weight); }
   std::string type_name() const override { return "Embedding"; }

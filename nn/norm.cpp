@@ -19,7 +19,7 @@ void count_batch(const Tensor& number) {
 }  // namespace
 
 template <int dims>
-BatchNorm<dims>::BatchNorm(BatchNormOptions o) : options(std::move(o)) {
+BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
   const int64_t features = options.num_features;
   check<ValueError>(features >= 1, "{}: num_features must be at least 1, got {}", type_name(), features);
   check<ValueError>(options.eps > 0, "{}: eps must be positive, got {}", type_name(), options.eps);
@@ -79,8 +79,8 @@ std::string BatchNorm<dims>::options_text() const {
   return text;
 }
 
-LayerNorm::LayerNorm(LayerNormOptions o) : options(std::move(o)) {
-  const Shape& shape = options.normalized_shape.get().values;
+LayerNorm::LayerNorm(LayerNormModuleOptions o) : options(std::move(o)) {
+  const Sizes& shape = options.normalized_shape;
   check<ValueError>(!shape.empty() && std::ranges::all_of(shape, [](int64_t size) { return size >= 1; }),
                     "LayerNorm: normalized_shape needs sizes of at least 1, got {}", shape);
   check<ValueError>(options.eps > 0, "LayerNorm: eps must be positive, got {}", options.eps);
@@ -91,7 +91,7 @@ LayerNorm::LayerNorm(LayerNormOptions o) : options(std::move(o)) {
 
 Tensor LayerNorm::forward(const Tensor& x) {
   return layer_norm(x, weight, bias,
-                    {.normalized_shape = options.normalized_shape.get().values, .eps = options.eps});
+                    {.normalized_shape = options.normalized_shape.get(), .eps = options.eps});
 }
 
 void LayerNorm::members(Members& m) {
@@ -100,7 +100,7 @@ void LayerNorm::members(Members& m) {
 }
 
 std::string LayerNorm::options_text() const {
-  std::string text = pleat::to_string(Shape(options.normalized_shape.get().values));
+  std::string text = pleat::to_string(Shape(options.normalized_shape.get()));
   if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
   if (!options.elementwise_affine)
     text += ", elementwise_affine=false";
@@ -109,7 +109,7 @@ std::string LayerNorm::options_text() const {
   return text;
 }
 
-GroupNorm::GroupNorm(GroupNormOptions o) : options(std::move(o)) {
+GroupNorm::GroupNorm(GroupNormModuleOptions o) : options(std::move(o)) {
   const int64_t groups = options.num_groups;
   const int64_t channels = options.num_channels;
   check<ValueError>(groups >= 1 && channels >= 1 && channels % groups == 0,
@@ -140,7 +140,7 @@ std::string GroupNorm::options_text() const {
 }
 
 template <int dims>
-InstanceNorm<dims>::InstanceNorm(InstanceNormOptions o) : options(std::move(o)) {
+InstanceNorm<dims>::InstanceNorm(InstanceNormModuleOptions o) : options(std::move(o)) {
   const int64_t features = options.num_features;
   check<ValueError>(features >= 1, "{}: num_features must be at least 1, got {}", type_name(), features);
   check<ValueError>(options.eps > 0, "{}: eps must be positive, got {}", type_name(), options.eps);

@@ -7,7 +7,7 @@
 
 namespace pleat::nn {
 
-struct BatchNormOptions {
+struct BatchNormModuleOptions {
   Required<int64_t> num_features;
   double eps = 1e-5;
   std::optional<double> momentum = 0.1;  ///< none: running statistics are the average over all batches
@@ -23,7 +23,7 @@ struct BatchNormOptions {
 template <int dims>
 class BatchNorm : public Module {
  public:
-  explicit BatchNorm(BatchNormOptions options);
+  explicit BatchNorm(BatchNormModuleOptions options);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
   std::string type_name() const override { return "BatchNorm" + std::to_string(dims) + "d"; }
@@ -32,15 +32,15 @@ class BatchNorm : public Module {
   Tensor weight, bias;
   Tensor running_mean, running_var;
   Tensor num_batches_tracked;  ///< int64
-  BatchNormOptions options;
+  BatchNormModuleOptions options;
 };
 
 using BatchNorm1d = BatchNorm<1>;
 using BatchNorm2d = BatchNorm<2>;
 using BatchNorm3d = BatchNorm<3>;
 
-struct LayerNormOptions {
-  Required<Dims> normalized_shape;  ///< of the last dimensions: 64, or {32, 8}
+struct LayerNormModuleOptions {
+  Required<Sizes> normalized_shape;  ///< of the last dimensions: 64, or {32, 8}
   double eps = 1e-5;
   bool elementwise_affine = true;  ///< weight and bias
   bool bias = true;                ///< with a weight
@@ -50,17 +50,17 @@ struct LayerNormOptions {
 /// the normalised shape. Throws ValueError for options that make no sense.
 class LayerNorm : public Module {
  public:
-  explicit LayerNorm(LayerNormOptions options);
+  explicit LayerNorm(LayerNormModuleOptions options);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
   std::string type_name() const override { return "LayerNorm"; }
   std::string options_text() const override;
 
   Tensor weight, bias;
-  LayerNormOptions options;
+  LayerNormModuleOptions options;
 };
 
-struct GroupNormOptions {
+struct GroupNormModuleOptions {
   Required<int64_t> num_groups;
   Required<int64_t> num_channels;
   double eps = 1e-5;
@@ -71,17 +71,17 @@ struct GroupNormOptions {
 /// weight [C] starts as 1, bias [C] as 0. Throws ValueError unless num_groups divides num_channels.
 class GroupNorm : public Module {
  public:
-  explicit GroupNorm(GroupNormOptions options);
+  explicit GroupNorm(GroupNormModuleOptions options);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
   std::string type_name() const override { return "GroupNorm"; }
   std::string options_text() const override;
 
   Tensor weight, bias;
-  GroupNormOptions options;
+  GroupNormModuleOptions options;
 };
 
-struct InstanceNormOptions {
+struct InstanceNormModuleOptions {
   Required<int64_t> num_features;
   double eps = 1e-5;
   double momentum = 0.1;
@@ -94,7 +94,7 @@ struct InstanceNormOptions {
 template <int dims>
 class InstanceNorm : public Module {
  public:
-  explicit InstanceNorm(InstanceNormOptions options);
+  explicit InstanceNorm(InstanceNormModuleOptions options);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
   std::string type_name() const override { return "InstanceNorm" + std::to_string(dims) + "d"; }
@@ -103,7 +103,7 @@ class InstanceNorm : public Module {
   Tensor weight, bias;
   Tensor running_mean, running_var;
   Tensor num_batches_tracked;  ///< int64
-  InstanceNormOptions options;
+  InstanceNormModuleOptions options;
 };
 
 using InstanceNorm1d = InstanceNorm<1>;

@@ -1,24 +1,13 @@
 #include "pleat/nn/pool.h"
 
-#include <fmt/format.h>
-
-#include "pleat/core/format.h"
+#include "pleat/nn/options_text.h"
 
 namespace pleat::nn::detail {
-namespace {
-
-std::string text(const PerDim& values) {
-  return values.values().size() == 1 ? std::to_string(values.values()[0])
-                                     : fmt::format("({})", fmt::join(values.values(), ", "));
-}
-
-}  // namespace
-
-std::string pool_options_text(const PerDim& size, const PerDim* stride, const PerDim* padding) {
-  if (stride == nullptr) return "output_size=" + text(size);
-  std::string result = "kernel_size=" + text(size);
-  if (!stride->values().empty()) result += ", stride=" + text(*stride);
-  if (text(*padding) != "0") result += ", padding=" + text(*padding);
+std::string pool_options_text(const PerDim& size, const PerDim* stride, const Padding* padding) {
+  if (stride == nullptr) return "output_size=" + per_dim_text(size);
+  std::string result = "kernel_size=" + per_dim_text(size);
+  if (!stride->values().empty()) result += ", stride=" + per_dim_text(*stride);
+  if (padding_text(*padding) != "0") result += ", padding=" + padding_text(*padding);
   return result;
 }
 

@@ -60,7 +60,7 @@ struct AdaptiveAvgPool3d : Pool<AdaptivePoolOptions, adaptive_avg_pool3d> {
 };
 
 namespace detail {
-std::string pool_options_text(const PerDim& size, const PerDim* stride, const PerDim* padding);
+std::string pool_options_text(const PerDim& size, const PerDim* stride, const Padding* padding);
 }
 
 template <class Options, Tensor (*function)(const Tensor&, const Options&)>

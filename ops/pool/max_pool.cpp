@@ -245,7 +245,7 @@ MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& opti
   return pool(op, x, adaptive_windows(op, x, options), reference);
 }
 
-Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Shape& input_shape,
+Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Sizes& input_shape,
                          MemoryFormat format, const char* op) {
   const RecordOp range(op, "_backward", dy, indices);
   check_gradient(op, dy, indices, input_shape);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "pleat/core/format.h"
+#include "pleat/ops/conv/problem.h"
 
 namespace pleat::ops {
 namespace {
@@ -13,7 +14,7 @@ constexpr int64_t max_output = int64_t{1} << 24;
 
 /// One spatial dimension of a pool.
 struct Dimension {
-  int64_t input, kernel, stride, padding, dilation, output;
+  int64_t input, kernel, stride, low, high, dilation, output;  ///< low, high: padding
 };
 
 void check_input(const char* op, const Tensor& x) {
@@ -26,41 +27,45 @@ void check_input(const char* op, const Tensor& x) {
 /// The number of windows (formula in pool.h), from sizes that are checked.
 int64_t output_size(const char* op, std::size_t d, const Tensor& x, const Dimension& dim, bool ceil_mode) {
   const int64_t reach = checked_add(checked_multiply(dim.dilation, dim.kernel - 1, op), 1, op);
-  const int64_t padded = checked_add(dim.input, checked_multiply(dim.padding, 2, op), op);
-  check<ShapeError>(
-      padded >= reach,
-      "{}: a window of {} does not fit spatial dimension {} of {} with padding {}: the output would be "
-      "smaller than 1",
-      op, reach, d, x, dim.padding);
+  check<ValueError>(std::max(dim.low, dim.high) <= reach / 2,
+                    "{}: padding must be at most half of {}, got {} and {}", op,
+                    dim.dilation == 1 ? "kernel_size" : "what a dilated window reaches over",
+                    std::max(dim.low, dim.high), reach);
+  const int64_t padded = checked_add(dim.input, checked_add(dim.low, dim.high, op), op);
+  check<ShapeError>(padded >= reach,
+                    "{}: a window of {} does not fit spatial dimension {} of {} with padding {} and {}: the "
+                    "output would be "
+                    "smaller than 1",
+                    op, reach, d, x, dim.low, dim.high);
   const int64_t span = padded - reach;
   int64_t output = span / dim.stride + 1;
   if (ceil_mode && span % dim.stride != 0) {
     // The last window must start in the input or its low padding. (No overflow: output * stride <= span +
     // stride.)
-    const int64_t room = dim.input + dim.padding;
+    const int64_t room = dim.input + dim.low;
     if (span <= std::numeric_limits<int64_t>::max() - dim.stride && output * dim.stride < room) ++output;
   }
   return output;
 }
 
 std::vector<Dimension> dimensions(const char* op, const Tensor& x, const PerDim& kernel_size,
-                                  const PerDim& stride, const PerDim& padding, const PerDim& dilation,
+                                  const PerDim& stride, const Padding& padding, const PerDim& dilation,
                                   bool ceil_mode) {
   check_input(op, x);
   const int64_t dims = x.rank() - 2;
   const auto kernels = kernel_size.expand(dims, op, "kernel_size");
   const auto strides = stride.values().empty() ? kernels : stride.expand(dims, op, "stride");
-  const auto paddings = padding.expand(dims, op, "padding");
   const auto dilations = dilation.expand(dims, op, "dilation");
+  for (std::size_t d = 0; d < kernels.size(); ++d) {
+    check<ValueError>(kernels[d] >= 1, "{}: kernel_size must be at least 1, got {}", op, kernels[d]);
+    check<ValueError>(strides[d] >= 1, "{}: stride must be at least 1, got {}", op, strides[d]);
+    check<ValueError>(dilations[d] >= 1, "{}: dilation must be at least 1, got {}", op, dilations[d]);
+  }
+  const auto sides = resolve_padding(op, padding, kernels, strides, dilations);
   std::vector<Dimension> result;
   for (std::size_t d = 0; d < kernels.size(); ++d) {
-    Dimension dim{x.shape()[d + 2], kernels[d], strides[d], paddings[d], dilations[d], 0};
-    check<ValueError>(dim.kernel >= 1, "{}: kernel_size must be at least 1, got {}", op, dim.kernel);
-    check<ValueError>(dim.stride >= 1, "{}: stride must be at least 1, got {}", op, dim.stride);
-    check<ValueError>(dim.dilation >= 1, "{}: dilation must be at least 1, got {}", op, dim.dilation);
-    check<ValueError>(dim.padding >= 0 && dim.padding <= dim.kernel / 2,
-                      "{}: padding must be at most half of kernel_size, got {} and {}", op, dim.padding,
-                      dim.kernel);
+    const auto [low, high] = sides[d];
+    Dimension dim{x.shape()[d + 2], kernels[d], strides[d], low, high, dilations[d], 0};
     check<ShapeError>(dim.input >= 1, "{}: spatial dimension {} of {} is empty", op, d, x);
     dim.output = output_size(op, d, x, dim, ceil_mode);
     result.push_back(dim);
@@ -73,7 +78,7 @@ WindowRule rule_of(const Dimension& dim) {
           .outputs = dim.output,
           .kernel = dim.kernel,
           .stride = dim.stride,
-          .padding = dim.padding,
+          .padding = dim.low,
           .step = dim.dilation};
 }
 
@@ -121,11 +126,11 @@ LinearMap avg_pool_map(const char* op, const Tensor& x, const AvgPoolOptions& op
     SparseRows rows;
     rows.inputs = dim.input;
     for (int64_t o = 0; o < dim.output; ++o) {
-      const int64_t start = o * dim.stride - dim.padding;
+      const int64_t start = o * dim.stride - dim.low;
       const int64_t begin = std::max<int64_t>(start, 0);
       const int64_t end = std::min(start + dim.kernel, dim.input);
       for (int64_t i = begin; i < end; ++i) rows.add_tap(i, 1);
-      const int64_t padded = std::min(start + dim.kernel, dim.input + dim.padding) - start;
+      const int64_t padded = std::min(start + dim.kernel, dim.input + dim.high) - start;
       const int64_t divisor = options.count_include_pad ? padded : end - begin;
       rows.end_row(options.divisor_override ? 1 : 1 / static_cast<double>(divisor));
     }

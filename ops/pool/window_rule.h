@@ -15,7 +15,7 @@ struct WindowRule {
   int64_t outputs = 1;
   int64_t kernel = 1;
   int64_t stride = 1;
-  int64_t padding = 0;
+  int64_t padding = 0;    ///< before the first input
   int64_t step = 1;       ///< the dilation
   bool adaptive = false;  ///< windows from floor(o inputs / outputs) to ceil((o + 1) inputs / outputs)
 

@@ -153,7 +153,7 @@ TEST_CASE("modules refuse options that make no sense", "[nn]") {
 }
 
 // An option that has no sensible default cannot be left out: that does not compile.
-static_assert(!std::is_default_constructible_v<nn::ConvOptions>);
+static_assert(!std::is_default_constructible_v<nn::ConvModuleOptions>);
 static_assert(!std::is_default_constructible_v<MaxPoolOptions>);
 static_assert(!std::is_default_constructible_v<AvgPoolOptions>);
 static_assert(!std::is_default_constructible_v<nn::UnflattenOptions>);

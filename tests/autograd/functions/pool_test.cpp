@@ -1,10 +1,13 @@
 #include "pleat/autograd/functions/pool.h"
 
 #include <functional>
+#include <limits>
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
@@ -135,4 +138,115 @@ TEST_CASE("pooling: an empty batch has empty gradients", "[pool]") {
   x.set_requires_grad();
   sum(max_pool2d(x, {.kernel_size = 2}) + avg_pool2d(x, {.kernel_size = 2})).backward();
   CHECK(x.grad().shape() == Shape{0, 3, 4, 4});
+}
+
+namespace {
+
+/// Values and the gradient of their weighted sum.
+void check_equal_pools(const Tensor& given, const Pool& pool, const Pool& wanted) {
+  for (const std::string& layout : test::layouts()) {
+    CAPTURE(given.describe(), layout);
+    const Tensor x = test::laid_out(given, layout);
+    x.set_requires_grad();
+    const Tensor y = pool(x), z = wanted(x);
+    REQUIRE(y.shape() == z.shape());
+    CHECK(test::relative_error(y, z.detach()) < 1e-14);
+    const Tensor dy = test::numbers(y.shape());
+    CHECK(test::relative_error(grad({y}, {x}, {dy})[0], grad({z}, {x}, {dy})[0]) < 1e-14);
+  }
+}
+
+/// Padding as pools are given it, and the widths that `pad` wants for it.
+struct PadForm {
+  Shape shape;
+  PerDim kernel;
+  Padding padding;
+  std::vector<int64_t> widths;
+  PerDim dilation = 1;
+};
+
+const std::vector<PadForm> pad_forms{
+    {{2, 3, 9}, 3, "same", {1, 1}},
+    {{2, 3, 9}, 4, "same", {1, 2}},
+    {{2, 3, 9}, 3, "valid", {0, 0}},
+    {{2, 3, 9}, 3, "same", {2, 2}, 2},
+    {{2, 3, 9}, 4, {{0, 2}}, {0, 2}},
+    {{2, 3, 6, 7}, 3, "same", {1, 1, 1, 1}},
+    {{2, 3, 6, 7}, {2, 5}, "same", {2, 2, 0, 1}},
+    {{2, 3, 6, 7}, {4, 3}, {2, 1}, {1, 1, 2, 2}},
+    {{2, 3, 6, 7}, {4, 3}, {{1, 2}, {0, 1}}, {0, 1, 1, 2}},
+    {{2, 3, 6, 7}, 2, {{1, 0}}, {1, 0, 1, 0}},
+    {{2, 3, 4, 5, 6}, {2, 3, 4}, "same", {1, 2, 1, 1, 0, 1}},
+    {{2, 3, 4, 5, 6}, 2, {{1, 0}, {0, 1}, {1, 1}}, {1, 1, 0, 1, 1, 0}},
+};
+
+}  // namespace
+
+TEST_CASE("pools take the padding of convolutions: as pools of padded input", "[pool]") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const PadForm& form : pad_forms) {
+    CAPTURE(form.kernel, form.widths);
+    const Tensor x = test::numbers(form.shape);
+    for (const int64_t stride : {1, 2}) {
+      if (stride > 1 && form.padding.mode() == "same") continue;
+      check_equal_pools(
+          x,
+          [&](const Tensor& t) {
+            return max_pool(t, {.kernel_size = form.kernel,
+                                .stride = stride,
+                                .padding = form.padding,
+                                .dilation = form.dilation});
+          },
+          [&](const Tensor& t) {
+            return max_pool(pad(t, form.widths, {.value = -infinity}),
+                            {.kernel_size = form.kernel, .stride = stride, .dilation = form.dilation});
+          });
+      if (form.dilation != PerDim(1)) continue;  // which average pools do not have
+      const AvgPoolOptions plain{.kernel_size = form.kernel, .stride = stride};
+      check_equal_pools(
+          x,
+          [&](const Tensor& t) {
+            return avg_pool(t, {.kernel_size = form.kernel, .stride = stride, .padding = form.padding});
+          },
+          [&](const Tensor& t) { return avg_pool(pad(t, form.widths), plain); });
+      check_equal_pools(
+          x,
+          [&](const Tensor& t) {
+            return avg_pool(t, {.kernel_size = form.kernel,
+                                .stride = stride,
+                                .padding = form.padding,
+                                .count_include_pad = false});
+          },
+          [&](const Tensor& t) {
+            const Tensor inside = avg_pool(pad(ones_like(t.detach()), form.widths), plain);
+            return avg_pool(pad(t, form.widths), plain) / inside;
+          });
+    }
+  }
+}
+
+TEST_CASE("ceil_mode counts padding of both sides, but not what lies beyond it", "[pool]") {
+  // [0 | 1 2 3 4 | 0 0] in windows of 4 at distance 4: the second starts at element 3.
+  const Tensor x = reshape(arange(1, 5, float64), {1, 1, 4});
+  const auto pooled = [&](bool include) {
+    return avg_pool(x, {.kernel_size = 4,
+                        .stride = 4,
+                        .padding = {{1, 2}},
+                        .ceil_mode = true,
+                        .count_include_pad = include})
+        .to_vector<double>();
+  };
+  CHECK(pooled(true) == std::vector<double>{6.0 / 4, 4.0 / 3});
+  CHECK(pooled(false) == std::vector<double>{6.0 / 3, 4.0});
+}
+
+TEST_CASE("padding that pools refuse", "[pool]") {
+  const Tensor x = ones({1, 1, 6, 6});
+  CHECK_THROWS_WITH(max_pool2d(x, {.kernel_size = 2, .padding = "same"}),
+                    Contains("padding \"same\" needs stride 1, got [2, 2]"));
+  CHECK_THROWS_WITH(avg_pool2d(x, {.kernel_size = 2, .padding = "full"}),
+                    Contains("padding is a number, a list, \"same\" or \"valid\", got \"full\""));
+  CHECK_THROWS_AS(max_pool2d(x, {.kernel_size = 3, .padding = {{0, 2}}}), ValueError);
+  CHECK_THROWS_AS(max_pool2d(x, {.kernel_size = 3, .padding = {{-1, 1}}}), ValueError);
+  CHECK_THROWS_AS(max_pool2d(x, {.kernel_size = 3, .padding = {1, 1, 1}}), ShapeError);
 }
