@@ -10,6 +10,7 @@
 #include "pleat/core/format.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
+#include "pleat/ops/one_type.h"
 
 /// The three passes of a convolution are each other's derivatives: every one of them is bilinear, so each
 /// gradient is again one of the three.
@@ -153,6 +154,7 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
   const auto [x, weight, bias] = autocast_to_half(input, filters, shifts);
   if (x.rank() == spatial_dims + 1)
     return without_batch(transposed_conv(op, spatial_dims, with_batch(x), weight, bias, options));
+  ops::check_one_type(op, "input", x, "weight", weight);
   const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);
   const int64_t channels = plan.shape[1];
   check<ShapeError>(!bias.defined() || bias.shape() == Shape{channels}, "{}: bias needs shape [{}], got {}",
@@ -182,15 +184,6 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 }
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
   return batched_conv("conv3d", 3, x, weight, bias, options);
-}
-Tensor conv1d(const Tensor& x, const Tensor& weight, const ConvOptions& options) {
-  return conv1d(x, weight, {}, options);
-}
-Tensor conv2d(const Tensor& x, const Tensor& weight, const ConvOptions& options) {
-  return conv2d(x, weight, {}, options);
-}
-Tensor conv3d(const Tensor& x, const Tensor& weight, const ConvOptions& options) {
-  return conv3d(x, weight, {}, options);
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,

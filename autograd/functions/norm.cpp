@@ -135,9 +135,10 @@ void check_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   for (const auto& [what, t] : {std::pair{"weight", weight}, {"bias", bias}}) {
     if (!t.defined()) continue;
     check<ShapeError>(t.shape() == normalized, "layer_norm: {} must be {}, got {}", what, normalized, t);
-    check<DTypeError>(t.dtype() == x.dtype() || (is_half(x.dtype()) && t.dtype() == float32),
-                      "layer_norm: {} must be {}{}, got {}", what, x.dtype(),
-                      is_half(x.dtype()) ? " or float32" : "", t);
+    check<DTypeError>(
+        t.dtype() == x.dtype() || (is_half(x.dtype()) && t.dtype() == float32),
+        "layer_norm: {} must be {}{}, got {}; the input is {}: convert one, for instance with x.to({})", what,
+        x.dtype(), is_half(x.dtype()) ? " or float32" : "", t, x.dtype(), t.dtype());
     check<DeviceError>(t.device() == x.device(), "layer_norm: {} must be on {} like the input, got {}", what,
                        x.device(), t);
   }

@@ -140,8 +140,10 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
     if (other == nullptr) continue;
     check<DeviceError>(other->device == input.device, "{}: {} is on {}, {} on {}{}", op, input.role,
                        name(input.device), other->role, name(other->device), all());
-    check<DTypeError>(other->dtype == input.dtype, "{}: {} is {}, {} is {}; convert one with to(...){}", op,
-                      input.role, input.dtype, other->role, other->dtype, all());
+    check<DTypeError>(
+        other->dtype == input.dtype,
+        "{}: {} is {}, {} is {}; they must be of one type: convert one, for instance with x.to({}){}", op,
+        input.role, input.dtype, other->role, other->dtype, other->dtype, all());
   }
   check<DTypeError>(is_floating(input.dtype), "{}: needs floating tensors; convert with to(float32){}", op,
                     all());

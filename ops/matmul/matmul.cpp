@@ -12,6 +12,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/device_gemm.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
+#include "pleat/ops/one_type.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -314,7 +315,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
       b.rank() == 1 ? "size" : "last but one", a.shape(), b.shape(), left.size(-1), right.size(-2));
   broadcast(batch_shape(left), batch_shape(right), "matmul");
   check_one_device("matmul", a, b);
-  const DType dtype = promote(a.dtype(), b.dtype());
+  check_one_type("matmul", "the left", a, "the right", b);
+  const DType dtype = a.dtype();
   const Tensor out = dispatch_product("matmul", dtype, a.device(), [&]<class T>(Type<T>) {
     return cast(multiply_matrices<T>(left, right), dtype);
   });
@@ -339,7 +341,8 @@ Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, Matmu
   const RecordOp range("matmul_sum_to", a, b);
   const PrecisionScope scope(options.precision.value_or(float32_precision()));
   check_one_device("matmul_sum_to", a, b);
-  const DType dtype = promote(a.dtype(), b.dtype());
+  check_one_type("matmul_sum_to", "the left", a, "the right", b);
+  const DType dtype = a.dtype();
   if (count(product) == 0) return zeros(shape, {.dtype = dtype, .device = a.device()});
   return dispatch_product("matmul_sum_to", dtype, a.device(), [&]<class T>(Type<T>) {
     const Tensor sums = empty(kept, {.dtype = dtype_of<Sum<T>>(), .device = a.device()});
@@ -361,7 +364,9 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
                     "addmm: the input {} does not broadcast to the product's {}", input.shape(), shape);
   check_one_device("addmm", a, b);
   check_one_device("addmm", a, input);
-  const DType dtype = promote(input.dtype(), promote(a.dtype(), b.dtype()));
+  check_one_type("addmm", "the left", a, "the right", b);
+  check_one_type("addmm", "input", input, "the left", a);
+  const DType dtype = a.dtype();
   check<DTypeError>(is_floating(dtype) || (options.beta.kind() != float64 && options.alpha.kind() != float64),
                     "addmm: beta and alpha must be integers for tensors of {}", dtype);
   return dispatch_product("addmm", dtype, a.device(), [&]<class T>(Type<T>) {
@@ -393,8 +398,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulO
                     weight.shape(), bias.defined() ? bias.shape() : Shape());
   check_one_device("linear", x, weight);
   if (bias.defined()) check_one_device("linear", x, bias);
-  DType dtype = promote(x.dtype(), weight.dtype());
-  if (bias.defined()) dtype = promote(dtype, bias.dtype());
+  check_one_type("linear", "input", x, "weight", weight);
+  if (bias.defined()) check_one_type("linear", "input", x, "bias", bias);
+  const DType dtype = x.dtype();
   Shape shape = x.shape();
   shape.back() = weight.size(0);
   const int64_t rows = count(std::span(shape).first(shape.size() - 1));

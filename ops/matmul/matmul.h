@@ -6,9 +6,10 @@
 #include "pleat/core/precision.h"
 #include "pleat/core/tensor.h"
 
-/// Raw matrix products. Types are promoted (core/dtype.h); half types are summed in float32, integers modulo
-/// their size. bool throws DTypeError. Operands are read as they lie, transposed or with gaps; only where
-/// neither of the last two dimensions is dense is there a copy. Results are row-major.
+/// Raw matrix products. Operands are of one type, else DTypeError: nothing is promoted. Half types are summed
+/// in float32, integers modulo their size. bool throws DTypeError. Operands are read as they lie, transposed
+/// or with gaps; only where neither of the last two dimensions is dense is there a copy. Results are
+/// row-major.
 
 // Options are in namespace pleat: found through their namespace, the raw functions would rival the
 // differentiable ones.

@@ -63,7 +63,8 @@ void check_per_channel(const char* op, const char* what, const Tensor& t, int64_
                     "{}: {} must be [{}], one number for each channel of the input, got {}", op, what,
                     channels, t);
   check<DTypeError>(t.dtype() == dtype || (is_half(dtype) && t.dtype() == float32),
-                    "{}: {} must be {}{}, got {}", op, what, dtype, is_half(dtype) ? " or float32" : "", t);
+                    "{}: {} must be {}{}, got {}; the input is {}: convert one, for instance with x.to({})",
+                    op, what, dtype, is_half(dtype) ? " or float32" : "", t, dtype, t.dtype());
   check<DeviceError>(t.device() == device, "{}: {} must be on {} like the input, got {}", op, what, device,
                      t);
 }
