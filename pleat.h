@@ -41,6 +41,7 @@
 #include "pleat/core/dtype.h"
 #include "pleat/core/error.h"
 #include "pleat/core/half.h"
+#include "pleat/core/moved_from.h"
 #include "pleat/core/number.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/philox.h"

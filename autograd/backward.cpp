@@ -11,6 +11,7 @@
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
+#include "pleat/autograd/unlisted.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -192,6 +193,7 @@ class Walk {
       Tensor gradient = fitted(node, i, edge, std::move(results[i]));
       results[i] = {};
       if (anomaly_mode()) check_no_nan(node.name + " (backward)", "gave", {gradient});
+      if (edge.leaf && !only_wanted_) note_if_unlisted(edge.leaf, edge.shape, node.name);
       deliver(edge.leaf, edge.node.get(), edge.output, std::move(gradient));
     }
   }

@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,10 +15,12 @@ using Hook = std::function<Tensor(const Tensor&)>;
 
 /// What the tape knows of a tensor.
 struct Slot {
-  bool requires_grad = false;  ///< of a leaf
-  bool decided = false;        ///< whether somebody said if it does
-  std::shared_ptr<Node> node;  ///< what produced the tensor; null for a leaf
-  std::size_t output = 0;      ///< which of the node's outputs it is
+  bool requires_grad = false;       ///< of a leaf
+  bool decided = false;             ///< whether somebody said if it does
+  bool parameter = false;           ///< made to be trained: a module is to list it (autograd/unlisted.h)
+  std::atomic<bool> listed{false};  ///< and one did, or an optimiser has it
+  std::shared_ptr<Node> node;       ///< what produced the tensor; null for a leaf
+  std::size_t output = 0;           ///< which of the node's outputs it is
   Tensor grad;
   bool retains_grad = false;  ///< of a tensor that is no leaf
   std::vector<Hook> hooks;    ///< of a leaf; others have them in their node

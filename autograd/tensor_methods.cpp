@@ -5,6 +5,7 @@
 #include "pleat/autograd/node.h"
 #include "pleat/core/format.h"
 #include "pleat/core/tensor.h"
+#include "pleat/core/undefined.h"
 
 /// The methods of Tensor that speak to the tape; core/tensor.h declares them.
 
@@ -28,7 +29,23 @@ const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   return *this;
 }
 
-Tensor Tensor::grad() const { return impl().slot ? impl().slot->grad : Tensor(); }
+Tensor Tensor::grad() const {
+  const auto& slot = impl().slot;
+  if (slot && slot->grad.defined()) return slot->grad;
+  // Made once: optimisers ask for gradients that may be missing at every step.
+  static const Tensor not_required = undefined_because(
+      "grad: there is no gradient, because the tensor does not require one; call set_requires_grad() (of a "
+      "module: requires_grad_(true)) before the forward");
+  static const Tensor no_leaf = undefined_because(
+      "grad: there is no gradient, because a function computed the tensor, and only leaves keep theirs; call "
+      "retain_grad() on it before backward()");
+  static const Tensor none_yet = undefined_because(
+      "grad: there is no gradient, because no backward() has reached the tensor since it was made or its "
+      "gradient was forgotten (zero_grad()); call backward() first, on a loss that was computed from it and "
+      "not under NoGrad");
+  if (!slot || !slot->wants_grad()) return not_required;
+  return !slot->node || slot->retains_grad ? none_yet : no_leaf;
+}
 
 void Tensor::set_grad(const Tensor& grad) const {
   if (grad.defined()) autograd::check_gradient("set_grad", grad, shape(), dtype(), device());

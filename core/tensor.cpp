@@ -7,9 +7,16 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/undefined.h"
 
 namespace pleat {
 namespace {
+
+/// Rides along with the null pointer of an undefined tensor.
+struct UndefinedReason {
+  std::string text;
+  void operator()(TensorImpl*) const {}
+};
 
 uint64_t next_id() {
   static std::atomic<uint64_t> id{0};
@@ -67,9 +74,20 @@ Tensor make_tensor(std::shared_ptr<Storage> storage, Shape shape, Strides stride
   return Tensor(std::move(impl));
 }
 
+Tensor undefined_because(std::string reason) {
+  return Tensor(
+      std::shared_ptr<TensorImpl>(static_cast<TensorImpl*>(nullptr), UndefinedReason{std::move(reason)}));
+}
+
 const TensorImpl& Tensor::impl() const {
-  if (!impl_) [[unlikely]]
-    throw Error("tensor: this Tensor is undefined; give it a value first, for instance zeros({2, 3})");
+  if (!impl_) [[unlikely]] {
+    const auto* known = std::get_deleter<UndefinedReason>(impl_);
+    throw Error(
+        known != nullptr
+            ? known->text
+            : "tensor: this Tensor is undefined: it was never given a value (zeros({2, 3}) is one), or was "
+              "moved from (use the one that it was moved to)");
+  }
   return *impl_;
 }
 

@@ -7,8 +7,23 @@
 
 namespace pleat::nn {
 
-void Members::operator()(std::string name, AnyModule& child) {
-  if (child.defined()) (*this)(std::move(name), child.get());
+void Members::operator()(std::string_view name, AnyModule& child) {
+  if (child.defined()) (*this)(name, child.get());
+}
+
+Lambda::Lambda(std::function<Tensor(const Tensor&)> function) : function_(std::move(function)) {
+  check<ValueError>(bool(function_), "Lambda: there is no function in it");
+}
+
+Tensor Lambda::forward(const Tensor& x) {
+  check_not_moved_from();
+  return function_(x);
+}
+
+bool AnyModule::defined() const {
+  check<Error>(module_ || copy_ == nullptr,
+               "AnyModule: its module was moved away; use the one that it was moved to");
+  return module_ != nullptr;
 }
 
 Module& AnyModule::get() const {
@@ -20,11 +35,10 @@ void ModuleList::members(Members& m) {
   for (Named& named : modules_) m(named.name, named.module);
 }
 
-ModuleList& ModuleList::add(AnyModule module) {
-  return add(std::to_string(modules_.size()), std::move(module));
-}
+ModuleList& ModuleList::add(AnyModule module) { return add(std::to_string(size()), std::move(module)); }
 
 ModuleList& ModuleList::add(std::string name, AnyModule module) {
+  check_not_moved_from();
   check<ValueError>(module.defined(), "{}: the module '{}' to add is undefined", type_name(), name);
   check<ValueError>(!name.empty() && name.find('.') == std::string::npos,
                     "{}: the name of a module must not be empty or have dots, got '{}'", type_name(), name);
@@ -41,6 +55,7 @@ Module& ModuleList::operator[](int64_t index) const {
 }
 
 Module& ModuleList::operator[](const std::string& name) const {
+  check_not_moved_from();
   for (const Named& named : modules_)
     if (named.name == name) return named.module.get();
   fail<ValueError>("{}: has no module '{}'", type_name(), name);
@@ -57,6 +72,7 @@ Tensor Sequential::forward(const Tensor& x) {
 }
 
 Tensor Residual::forward(const Tensor& x) {
+  check_not_moved_from();
   const Tensor main = body(x);
   const Tensor side = shortcut.defined() ? shortcut(x) : x;
   check<ShapeError>(

@@ -22,8 +22,9 @@ concept ModuleOrFunction =
 /// A function as a module without parameters: `nn::Lambda{[](const Tensor& x) { return flatten(x, 1); }}`.
 class Lambda : public Module {
  public:
-  explicit Lambda(std::function<Tensor(const Tensor&)> function) : function_(std::move(function)) {}
-  Tensor forward(const Tensor& x) override { return function_(x); }
+  /// Throws ValueError for an empty std::function.
+  explicit Lambda(std::function<Tensor(const Tensor&)> function);
+  Tensor forward(const Tensor& x) override;
   std::string type_name() const override { return "Lambda"; }
 
  private:
@@ -52,20 +53,18 @@ class AnyModule {
   AnyModule(const AnyModule& other)
       : module_(other.module_ ? other.copy_(*other.module_) : nullptr), copy_(other.copy_) {}
   AnyModule(AnyModule&&) = default;
-  AnyModule& operator=(AnyModule other) {
-    module_ = std::move(other.module_);
-    copy_ = other.copy_;
-    return *this;
-  }
+  AnyModule& operator=(const AnyModule& other) { return *this = AnyModule(other); }
+  AnyModule& operator=(AnyModule&&) = default;
 
-  bool defined() const { return module_ != nullptr; }
+  /// Whether there is a module. Throws Error when it was moved away: that is not the same as none.
+  bool defined() const;
   /// Throws Error when there is none.
   Module& get() const;
   Tensor operator()(const Tensor& x) const { return get()(x); }
 
  private:
   std::unique_ptr<Module> module_;
-  std::unique_ptr<Module> (*copy_)(const Module&) = nullptr;
+  std::unique_ptr<Module> (*copy_)(const Module&) = nullptr;  ///< stays when the module is moved away
 };
 
 /// Modules in order, by the names "0", "1" ... or their own. What to do with them is their owner's affair:
@@ -98,7 +97,10 @@ class ModuleList : public Module {
   ModuleList& add(AnyModule module);
   ModuleList& add(std::string name, AnyModule module);
 
-  int64_t size() const { return static_cast<int64_t>(modules_.size()); }
+  int64_t size() const {
+    check_not_moved_from();
+    return static_cast<int64_t>(modules_.size());
+  }
   /// Negative indices count from the end. Throws IndexError.
   Module& operator[](int64_t index) const;
   /// Throws ValueError when there is none of this name.
@@ -127,7 +129,10 @@ class ModuleList : public Module {
    private:
     const Named* at_;
   };
-  Iterator begin() const { return Iterator(modules_.data()); }
+  Iterator begin() const {
+    check_not_moved_from();
+    return Iterator(modules_.data());
+  }
   Iterator end() const { return Iterator(modules_.data() + modules_.size()); }
 
  private:

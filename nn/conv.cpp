@@ -41,13 +41,12 @@ Tensor make_weight(const std::string& module, int dims, const Options& o, int64_
   Shape shape{first, second};
   shape.insert(shape.end(), kernel.begin(), kernel.end());
   const Tensor weight = empty(shape, {.format = MemoryFormat::channels_last});
-  init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)});
-  return weight;
+  return parameter(init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)}));
 }
 
 Tensor make_bias(const Tensor& weight, int64_t channels) {
   const double bound = 1 / std::sqrt(static_cast<double>(init::fan_in_and_fan_out(weight).in));
-  return init::uniform_(empty({channels}), -bound, bound);
+  return parameter(init::uniform_(empty({channels}), -bound, bound));
 }
 
 PadMode pad_mode(const std::string& module, const std::string& padding_mode) {

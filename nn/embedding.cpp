@@ -16,7 +16,7 @@ Embedding::Embedding(EmbeddingModuleOptions options) : padding_idx(options.paddi
                     width);
   check<ValueError>(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows),
                     "Embedding: padding_idx must be one of {} rows, got {}", rows, padding_idx.value_or(0));
-  weight = empty({rows, width});
+  weight = parameter(empty({rows, width}));
   init::normal_(weight);
   if (!padding_idx) return;
   const int64_t row = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;

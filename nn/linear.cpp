@@ -13,11 +13,11 @@ Linear::Linear(LinearOptions o) : options{.precision = o.precision} {
   const int64_t in = o.in_features, out = o.out_features;
   check<ValueError>(in >= 1 && out >= 1,
                     "Linear: in_features and out_features must be at least 1, got {} and {}", in, out);
-  weight = empty({out, in});
+  weight = parameter(empty({out, in}));
   init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)});
   if (!o.bias) return;
   const double bound = 1 / std::sqrt(static_cast<double>(in));
-  bias = empty({out});
+  bias = parameter(empty({out}));
   init::uniform_(bias, -bound, bound);
 }
 

@@ -13,9 +13,12 @@
 #include "pleat/autograd/node.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
-#include "pleat/nn/record_forward.h"
+#include "pleat/nn/listing.h"
 
 namespace pleat::nn {
+
+using detail::Listing;
+
 namespace {
 
 thread_local std::vector<ForwardObserver*> observers;
@@ -60,6 +63,7 @@ bool is_path(const std::string& name) {
 
 /// Listing changes nothing, so a const module may be asked.
 std::vector<Members::Item> items_of(const Module& module) {
+  Listing::check_not_moved_from(module);
   Members members;
   const_cast<Module&>(module).members(members);
   std::set<std::string> names;
@@ -86,6 +90,14 @@ void walk(Module& module, const std::string& path, const OnTensor& on_tensor, co
   }
 }
 
+/// From now on the module's owner knows of all that is inside.
+void take_all(const Module& module) {
+  walk(
+      const_cast<Module&>(module), "",
+      [](const std::string&, const Tensor& tensor, bool buffer) { Listing::take(tensor, buffer); },
+      [](const std::string&, Module& inner) { Listing::take(inner); });
+}
+
 template <class OnTensor>
 void walk_tensors(const Module& module, const OnTensor& on_tensor) {
   walk(const_cast<Module&>(module), "", on_tensor, [](const std::string&, Module&) {});
@@ -95,9 +107,7 @@ NamedTensors distinct_tensors(const Module& module, bool buffers) {
   NamedTensors tensors;
   std::unordered_set<const TensorImpl*> seen;
   walk_tensors(module, [&](const std::string& name, const Tensor& tensor, bool buffer) {
-    if (buffer != buffers || !seen.insert(&tensor.impl()).second) return;
-    if (!buffer && is_floating(tensor.dtype()) && autograd::is_undecided(tensor)) tensor.set_requires_grad();
-    tensors.emplace_back(name, tensor);
+    if (buffer == buffers && seen.insert(&tensor.impl()).second) tensors.emplace_back(name, tensor);
   });
   return tensors;
 }
@@ -122,6 +132,7 @@ void convert_tensors(const Module& module, const Convert& convert) {
 }
 
 void print(std::string& text, const Module& module, const std::string& indent) {
+  Listing::check_not_moved_from(module);
   text += module.type_name() + '(' + module.options_text();
   bool any = false;
   for (const Members::Item& item : items_of(module)) {
@@ -134,6 +145,17 @@ void print(std::string& text, const Module& module, const std::string& indent) {
 }
 
 }  // namespace
+
+void Members::add(std::string_view name, Tensor* tensor, bool buffer, Module* module) {
+  if (only_marks_)
+    Listing::mark(*this, tensor, buffer, module);
+  else
+    items_.push_back({std::string(name), tensor, buffer, module});
+}
+
+std::string Members::numbered(std::string_view name, std::size_t i) const {
+  return only_marks_ ? std::string() : fmt::format("{}.{}", name, i);
+}
 
 Tensor Module::forward(const Tensor& x) {
   fail<Error>("{}: has no forward of one tensor, got {}; call its members, or the forward it declares",
@@ -167,7 +189,13 @@ std::vector<Tensor> Module::parameters() const {
   return tensors;
 }
 
-NamedTensors Module::named_parameters() const { return distinct_tensors(*this, false); }
+void Module::check_not_moved_from() const { Listing::check_not_moved_from(*this); }
+void Module::check_mode() const { Listing::check_mode(*this); }
+
+NamedTensors Module::named_parameters() const {
+  take_all(*this);
+  return distinct_tensors(*this, false);
+}
 NamedTensors Module::named_buffers() const { return distinct_tensors(*this, true); }
 
 NamedModules Module::named_modules() {
@@ -217,6 +245,8 @@ void Module::to(MemoryFormat format) {
 }
 
 StateDict Module::state_dict() const {
+  take_all(*this);
+  Listing::check_complete(*this);
   StateDict state;
   walk_tensors(*this, [&](const std::string& name, const Tensor& tensor, bool) {
     check<ValueError>(state.emplace(name, tensor.detach()).second, "{}: two members have the name '{}'",
@@ -232,21 +262,31 @@ LoadReport Module::load_state_dict(const StateDict& state, LoadOptions options) 
 ForwardObserver::ForwardObserver() { observers.push_back(this); }
 ForwardObserver::~ForwardObserver() { std::erase(observers, this); }
 
-Tensor parameter(const Tensor& tensor) { return tensor.set_requires_grad(); }
+Tensor parameter(const Tensor& tensor) {
+  const Tensor leaf = tensor.is_leaf() ? tensor : tensor.detach();
+  leaf.set_requires_grad();
+  autograd::slot_of(leaf).parameter = true;
+  return leaf;
+}
 
 void detail::own_tensors(Module& module) {
   std::unordered_map<const TensorImpl*, Tensor> copies;
   std::vector<std::pair<Tensor*, Tensor>> changes;
-  for (const auto& [path, inner] : module.named_modules())
+  for (const auto& [path, inner] : module.named_modules()) {
+    Listing::forget(*inner);
     for (const Members::Item& item : items_of(*inner)) {
       if (item.tensor == nullptr || !item.tensor->defined()) continue;
       Tensor& copy = copies[&item.tensor->impl()];
       if (!copy.defined()) {
         copy = ops::copy(*item.tensor);
-        if (!autograd::is_undecided(*item.tensor)) copy.set_requires_grad(item.tensor->requires_grad());
+        if (!autograd::is_undecided(*item.tensor)) {
+          copy.set_requires_grad(item.tensor->requires_grad());
+          autograd::slot_of(copy).parameter = item.tensor->impl().slot->parameter;
+        }
       }
       changes.emplace_back(item.tensor, copy);
     }
+  }
   for (auto& [tensor, copy] : changes) *tensor = copy;
 }
 

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "pleat/core/moved_from.h"
 #include "pleat/core/tensor.h"
 #include "pleat/nn/state_dict.h"
 
@@ -21,11 +23,30 @@
 ///     Tensor forward(const Tensor& x) override { return fc(mean(relu(conv(x)), {2, 3})); }
 ///     void members(nn::Members& m) override { m("conv", conv); m("fc", fc); }
 ///   };
+///
+/// What members() leaves out is neither trained nor saved, and eval() does not reach it. That is found out
+/// where the module runs: an optimiser's step() throws ValueError when backward gave a gradient to a
+/// parameter that nobody lists, state_dict() when forward called a module that would not be saved, and
+/// training() of a module that is asked for its mode where eval() has passed it by. A module that another one
+/// calls without listing it (a loss network, a discriminator) is in order once its own parameters(),
+/// requires_grad_(), state_dict() or load_state_dict() was called.
 
 namespace pleat::nn {
 
 class Module;
 class AnyModule;
+
+namespace detail {
+class Listing;
+
+template <class P>
+concept Owner = !std::derived_from<P, Module> && !std::same_as<P, AnyModule> && requires(P & p) {
+  static_cast<bool>(p);
+  *p;
+};
+template <class R>
+concept ListOfMembers = !std::derived_from<R, Module> && std::ranges::range<R&>;
+}  // namespace detail
 
 /// What a module is made of, by name: filled by Module::members.
 class Members {
@@ -38,29 +59,35 @@ class Members {
   };
 
   /// A tensor to train. An undefined one (a layer without bias) is left out.
-  void operator()(std::string name, Tensor& parameter) {
-    items_.push_back({std::move(name), &parameter, false, nullptr});
-  }
+  void operator()(std::string_view name, Tensor& parameter) { add(name, &parameter, false, nullptr); }
   /// A tensor that is saved and moved with the module, but not trained.
-  void buffer(std::string name, Tensor& buffer) {
-    items_.push_back({std::move(name), &buffer, true, nullptr});
-  }
+  void buffer(std::string_view name, Tensor& buffer) { add(name, &buffer, true, nullptr); }
   /// A module inside the module.
-  void operator()(std::string name, Module& child) {
-    items_.push_back({std::move(name), nullptr, false, &child});
-  }
+  void operator()(std::string_view name, Module& child) { add(name, nullptr, false, &child); }
   /// A module that may be absent.
-  void operator()(std::string name, AnyModule& child);
-  /// Modules "name.0", "name.1" ...
-  template <std::derived_from<Module> M>
-  void operator()(const std::string& name, std::vector<M>& children) {
-    for (std::size_t i = 0; i < children.size(); ++i) (*this)(name + '.' + std::to_string(i), children[i]);
+  void operator()(std::string_view name, AnyModule& child);
+  /// Any of these behind a std::unique_ptr, std::shared_ptr or std::optional; or absent.
+  template <detail::Owner P>
+  void operator()(std::string_view name, P& owner) {
+    if (owner) (*this)(name, *owner);
+  }
+  /// Several of one kind (std::vector, std::array ...): "name.0", "name.1" ...
+  template <detail::ListOfMembers R>
+  void operator()(std::string_view name, R& several) {
+    std::size_t i = 0;
+    for (auto& one : several) (*this)(numbered(name, i++), one);
   }
 
   const std::vector<Item>& items() const { return items_; }
 
  private:
+  friend class detail::Listing;
+  void add(std::string_view name, Tensor* tensor, bool buffer, Module* module);
+  std::string numbered(std::string_view name, std::size_t i) const;
+
   std::vector<Item> items_;
+  /// Marks what is listed instead of keeping it: no names, no allocations. See nn/listing.h.
+  bool only_marks_ = false;
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -70,7 +97,7 @@ using NamedModules = std::vector<std::pair<std::string, Module*>>;
 ///
 /// Names of what is inside are paths: "layer1.0.conv.weight". A tensor in two places is one parameter with
 /// two names. Modules are values. A copy refers to the same tensors, as a copy of a Tensor does;
-/// clone(module) has its own.
+/// clone(module) has its own. One that was moved from throws Error when it is called or walked.
 class Module {
  public:
   virtual ~Module() = default;
@@ -88,15 +115,21 @@ class Module {
   /// Calls forward, under the eyes of every ForwardObserver of this thread.
   Tensor operator()(const Tensor& x);
 
-  /// Whether dropout drops and batch norm takes its batch's statistics. True at the start.
-  bool training() const { return training_; }
+  /// Whether dropout drops and batch norm takes its batch's statistics. True at the start. Throws ValueError
+  /// when it is true, but a module that runs, and in whose forward this is asked, is in evaluation mode and
+  /// does not list this one: eval() has passed it by.
+  bool training() const {
+    if (training_) check_mode();
+    return training_;
+  }
   /// Sets it for the module and everything inside.
   void train(bool training = true);
   void eval() { train(false); }
 
-  /// Everything trained, each tensor once. A floating tensor of which nobody said whether it requires a
-  /// gradient does from now on. All that walk the members throw ValueError when a name is empty, has an empty
-  /// part, or is used twice.
+  /// Everything trained, each tensor once. Parameters require gradients from birth in the layers of Pleat and
+  /// through nn::parameter; any other floating tensor that is listed does so from its module's first call, or
+  /// from here on, unless set_requires_grad said something else. All that walk the members throw ValueError
+  /// when a name is empty, has an empty part, or is used twice.
   std::vector<Tensor> parameters() const;
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
@@ -119,12 +152,15 @@ class Module {
   void to(MemoryFormat format);
 
   /// Parameters and buffers by name. They share memory with the module: clone(state) keeps them as they are
-  /// now.
+  /// now. Throws ValueError when a forward in here has called a module with tensors that nobody lists.
   StateDict state_dict() const;
   /// Copies values from a state; see copy_state for the errors.
   LoadReport load_state_dict(const StateDict& state, LoadOptions options = {});
 
  protected:
+  /// Throws Error. Calls and walks do it, too.
+  void check_not_moved_from() const;
+
   Module() = default;
   Module(const Module&) = default;
   Module(Module&&) = default;
@@ -132,7 +168,12 @@ class Module {
   Module& operator=(Module&&) = default;
 
  private:
+  friend class detail::Listing;
+  void check_mode() const;
+
   bool training_ = true;
+  bool listed_ = false;  ///< by a module that was called or walked, which may be this one
+  MovedFrom moved_from_;
 };
 
 /// Sees the calls of modules in this thread while it lives: what summaries and profilers are made of.
@@ -148,7 +189,9 @@ class ForwardObserver {
   virtual void leave(Module& module, const Tensor& input, const Tensor& output) = 0;
 };
 
-/// Marks a tensor as to be trained: `Tensor weight = nn::parameter(randn({3, 4}));`. Returns it.
+/// Marks a tensor as to be trained: `Tensor weight = nn::parameter(randn({3, 4}));`. Returns it; of one that
+/// a function computed on the tape, its elements off the tape. It requires a gradient, and is to be listed in
+/// members() or given to an optimiser. Throws DTypeError unless floating.
 Tensor parameter(const Tensor& tensor);
 
 namespace detail {

@@ -6,6 +6,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/nn/option_checks.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat::nn {
@@ -21,13 +22,12 @@ void count_batch(const Tensor& number) {
 template <int dims>
 BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
   const int64_t features = options.num_features;
-  check<ValueError>(features >= 1, "{}: num_features must be at least 1, got {}", type_name(), features);
-  check<ValueError>(options.eps > 0, "{}: eps must be positive, got {}", type_name(), options.eps);
-  check<ValueError>(!options.momentum || (*options.momentum >= 0 && *options.momentum <= 1),
-                    "{}: momentum must be in [0, 1], got {}", type_name(), options.momentum.value_or(0));
+  check_at_least(type_name(), "num_features", features, 1);
+  check_positive(type_name(), "eps", options.eps);
+  if (options.momentum) check_share(type_name(), "momentum", *options.momentum);
   if (options.affine) {
-    weight = ones({features});
-    bias = zeros({features});
+    weight = parameter(ones({features}));
+    bias = parameter(zeros({features}));
   }
   if (options.track_running_stats) {
     running_mean = zeros({features});
@@ -83,10 +83,10 @@ LayerNorm::LayerNorm(LayerNormModuleOptions o) : options(std::move(o)) {
   const Sizes& shape = options.normalized_shape;
   check<ValueError>(!shape.empty() && std::ranges::all_of(shape, [](int64_t size) { return size >= 1; }),
                     "LayerNorm: normalized_shape needs sizes of at least 1, got {}", shape);
-  check<ValueError>(options.eps > 0, "LayerNorm: eps must be positive, got {}", options.eps);
+  check_positive("LayerNorm", "eps", options.eps);
   if (!options.elementwise_affine) return;
-  weight = ones(shape);
-  if (options.bias) bias = zeros(shape);
+  weight = parameter(ones(shape));
+  if (options.bias) bias = parameter(zeros(shape));
 }
 
 Tensor LayerNorm::forward(const Tensor& x) {
@@ -115,10 +115,10 @@ GroupNorm::GroupNorm(GroupNormModuleOptions o) : options(std::move(o)) {
   check<ValueError>(groups >= 1 && channels >= 1 && channels % groups == 0,
                     "GroupNorm: num_groups must be at least 1 and divide num_channels, got {} and {}", groups,
                     channels);
-  check<ValueError>(options.eps > 0, "GroupNorm: eps must be positive, got {}", options.eps);
+  check_positive("GroupNorm", "eps", options.eps);
   if (!options.affine) return;
-  weight = ones({channels});
-  bias = zeros({channels});
+  weight = parameter(ones({channels}));
+  bias = parameter(zeros({channels}));
 }
 
 Tensor GroupNorm::forward(const Tensor& x) {
@@ -142,13 +142,12 @@ std::string GroupNorm::options_text() const {
 template <int dims>
 InstanceNorm<dims>::InstanceNorm(InstanceNormModuleOptions o) : options(std::move(o)) {
   const int64_t features = options.num_features;
-  check<ValueError>(features >= 1, "{}: num_features must be at least 1, got {}", type_name(), features);
-  check<ValueError>(options.eps > 0, "{}: eps must be positive, got {}", type_name(), options.eps);
-  check<ValueError>(options.momentum >= 0 && options.momentum <= 1, "{}: momentum must be in [0, 1], got {}",
-                    type_name(), options.momentum);
+  check_at_least(type_name(), "num_features", features, 1);
+  check_positive(type_name(), "eps", options.eps);
+  check_share(type_name(), "momentum", options.momentum);
   if (options.affine) {
-    weight = ones({features});
-    bias = zeros({features});
+    weight = parameter(ones({features}));
+    bias = parameter(zeros({features}));
   }
   if (options.track_running_stats) {
     running_mean = zeros({features});

@@ -6,6 +6,7 @@
 
 #include "pleat/core/error.h"
 #include "pleat/core/record_function.h"
+#include "pleat/nn/listing.h"
 #include "pleat/nn/module.h"
 
 namespace pleat::nn {
@@ -53,11 +54,15 @@ class RecordForward::Call {
 thread_local const std::unordered_map<const Module*, RecordForward::Call::Name>* RecordForward::Call::names =
     nullptr;
 
-RecordForward::RecordForward(const Module& module, std::span<const Tensor* const> inputs) {
+RecordForward::RecordForward(const Module& module, std::span<const Tensor* const> inputs)
+    : module_(module), caller_(detail::Listing::running()) {
+  detail::Listing::check_not_moved_from(module);
+  detail::Listing::begin(*this);
   if (is_recording()) [[unlikely]]
     call_ = std::make_unique<Call>(module, inputs);
+  detail::Listing::running() = this;
 }
 
-RecordForward::~RecordForward() = default;
+RecordForward::~RecordForward() { detail::Listing::running() = caller_; }
 
 }  // namespace pleat::nn

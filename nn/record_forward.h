@@ -11,6 +11,10 @@ namespace pleat::nn {
 
 class Module;
 
+namespace detail {
+class Listing;
+}
+
 /// A module's forward, as a profiler shows it: by its class, its path in the outermost module that is
 /// running, and the tensors it is given. Module::operator() has one; a forward of several inputs or of other
 /// types, which is called by its name, begins with its own:
@@ -20,6 +24,9 @@ class Module;
 ///     Tensor forward(const Tensor& query, const Tensor& key) {
 ///       const nn::RecordForward range(*this, query, key);
 ///       ...
+///
+/// It also makes what the module lists require gradients, as calling the module does, and throws Error for a
+/// module that was moved from.
 class RecordForward {
  public:
   template <std::same_as<Tensor>... Tensors>
@@ -30,10 +37,13 @@ class RecordForward {
   RecordForward& operator=(const RecordForward&) = delete;
 
  private:
+  friend class detail::Listing;
   class Call;
 
   RecordForward(const Module& module, std::span<const Tensor* const> inputs);
 
+  const Module& module_;
+  const RecordForward* caller_;  ///< what runs around it in this thread
   std::unique_ptr<Call> call_;
 };
 

@@ -4,8 +4,23 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/elementwise/compare.h"
 
 namespace pleat::nn {
+
+namespace {
+
+/// Floating, integer or bool. A conversion between kinds would change what the numbers are.
+bool same_kind(DType a, DType b) {
+  return is_floating(a) == is_floating(b) && (a == boolean) == (b == boolean);
+}
+
+/// Whether the integers are the same in the type that they are to be stored in.
+bool fits(const Tensor& given, DType type) {
+  return is_floating(type) || given.dtype() == type || ops::array_equal(ops::cast(given, type), given);
+}
+
+}  // namespace
 
 LoadReport copy_state(const std::string& what, const StateDict& into, const StateDict& from,
                       LoadOptions options) {
@@ -22,9 +37,11 @@ LoadReport copy_state(const std::string& what, const StateDict& into, const Stat
     } else if (found->second.shape() != own.shape()) {
       problems +=
           fmt::format("\n  shape       {}  needs {}, got {}", name, own.shape(), found->second.shape());
-    } else if (is_floating(found->second.dtype()) && !is_floating(own.dtype())) {
+    } else if (!same_kind(found->second.dtype(), own.dtype())) {
       problems +=
           fmt::format("\n  type        {}  needs {}, got {}", name, own.dtype(), found->second.dtype());
+    } else if (!fits(found->second, own.dtype())) {
+      problems += fmt::format("\n  value       {}  is too large for {}", name, own.dtype());
     } else {
       copies.emplace_back(own, found->second);
     }

@@ -155,6 +155,24 @@ TEST_CASE("a module state that does not fit is refused with all problems, and ch
   CHECK(floats(net.first.weight) == std::vector<float>{7, 8});
 }
 
+TEST_CASE("a state of other kinds of numbers is refused") {
+  Affine affine;
+  const auto refused = [&](const std::string& name, const Tensor& value, const std::string& text) {
+    CHECK_THROWS_WITH(affine.load_state_dict({{name, value}}, {.strict = false}), Contains(text));
+  };
+  refused("weight", tensor({1, 2}, int64), "type        weight  needs float32, got int64");
+  refused("weight", ones({2}, {.dtype = boolean}), "type        weight  needs float32, got bool");
+  refused("calls", scalar(true), "type        calls  needs int64, got bool");
+  refused("calls", scalar(1.0), "type        calls  needs int64, got float32");
+  affine.load_state_dict({{"calls", scalar(7, int32)}}, {.strict = false});
+  CHECK(affine.calls.item() == 7);
+  affine.calls = scalar(0, int32);
+  refused("calls", scalar(int64_t{1} << 40, int64), "value       calls  is too large for int32");
+  affine.load_state_dict({{"calls", scalar(5, int64)}}, {.strict = false});
+  CHECK(affine.calls.item() == 5);
+  CHECK(floats(affine.weight) == std::vector<float>{2, 3});
+}
+
 TEST_CASE("to converts parameters, buffers and gradients, and keeps handles") {
   Net net;
   const std::vector<Tensor> before = net.parameters();

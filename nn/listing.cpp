@@ -1,0 +1,271 @@
+#include "pleat/nn/listing.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/node.h"
+#include "pleat/autograd/unlisted.h"
+#include "pleat/core/format.h"
+
+namespace pleat::nn::detail {
+namespace {
+
+/// A tensor of a module that was called without being listed.
+struct Part {
+  std::string name;
+  uint64_t id;
+  bool buffer;
+  std::weak_ptr<autograd::Slot> slot;  ///< of a parameter
+  std::weak_ptr<Storage> storage;
+
+  bool open() const {
+    if (buffer) return !storage.expired();
+    const auto parameter = slot.lock();
+    return parameter && !parameter->listed;
+  }
+};
+
+struct Stranger {
+  const Module* caller;
+  std::string caller_type, type, text;
+  std::vector<Part> parts;
+
+  /// Buffers count where there are no parameters to tell who has listed them.
+  bool open() const {
+    const bool parameters = std::ranges::any_of(parts, [](const Part& part) { return !part.buffer; });
+    return std::ranges::any_of(parts,
+                               [=](const Part& part) { return part.buffer != parameters && part.open(); });
+  }
+  /// `add m("conv2d", conv2d) to members() of Net`.
+  std::string remedy() const;
+};
+
+std::mutex mutex;
+std::vector<Stranger> strangers;
+std::atomic<bool> any_strangers{false};
+
+// Modules are called by many threads at once; the flag is the only thing that a call may change.
+bool is_set(bool& flag) { return std::atomic_ref<bool>(flag).load(std::memory_order_relaxed); }
+void set(bool& flag) {
+  if (!is_set(flag)) std::atomic_ref<bool>(flag).store(true, std::memory_order_relaxed);
+}
+
+std::vector<Members::Item> listed_by(Module& module) {
+  Members members;
+  module.members(members);
+  return members.items();
+}
+
+/// Calls `tensor(path, tensor, is_buffer)` for all tensors inside.
+template <class OnTensor>
+void each_tensor(Module& module, const std::string& path, const OnTensor& on_tensor) {
+  for (const Members::Item& item : listed_by(module)) {
+    if (item.module != nullptr)
+      each_tensor(*item.module, path + item.name + '.', on_tensor);
+    else if (item.tensor->defined())
+      on_tensor(path + item.name, *item.tensor, item.buffer);
+  }
+}
+
+/// A name that the member may have: its type's, in small letters.
+std::string name_for(const std::string& type) {
+  std::string name;
+  for (const char letter : type.substr(0, type.find('<')))
+    name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return name;
+}
+
+std::string remedy_for(const std::string& type, const std::string& caller) {
+  const std::string name = name_for(type);
+  return fmt::format("add m(\"{}\", {}) to members() of {}", name, name, caller);
+}
+
+std::string Stranger::remedy() const { return remedy_for(type, caller_type); }
+
+std::string text_of_module(const Module& module) {
+  return module.type_name() + '(' + module.options_text() + ')';
+}
+
+void forget_closed() {
+  std::erase_if(strangers, [](const Stranger& stranger) { return !stranger.open(); });
+  any_strangers = !strangers.empty();
+}
+
+}  // namespace
+
+const RecordForward*& Listing::running() {
+  thread_local const RecordForward* call = nullptr;
+  return call;
+}
+
+void Listing::check_not_moved_from(const Module& module) {
+  check<Error>(!module.moved_from_, "{}: this module was moved from; use the one that it was moved to",
+               module.type_name());
+}
+
+void Listing::take(Module& module) { set(module.listed_); }
+
+void Listing::take(const Tensor& tensor, bool buffer) {
+  if (buffer) {
+    if (!any_strangers) return;
+    const std::lock_guard lock(mutex);
+    for (Stranger& stranger : strangers)
+      std::erase_if(stranger.parts, [&](const Part& part) { return part.id == tensor.impl().id; });
+    return;
+  }
+  const auto& known = tensor.impl().slot;
+  if (known && known->decided && known->listed.load(std::memory_order_relaxed)) return;
+  if (!is_floating(tensor.dtype()) || !tensor.is_leaf()) return;
+  autograd::Slot& slot = autograd::slot_of(tensor);
+  if (autograd::is_undecided(tensor)) tensor.set_requires_grad();
+  slot.parameter = true;
+  slot.listed.store(true, std::memory_order_relaxed);
+}
+
+void Listing::mark(Members& members, Tensor* tensor, bool buffer, Module* module) {
+  if (module != nullptr) {
+    take(*module);
+    module->members(members);
+  } else if (tensor->defined()) {
+    // Off the tape a call changes no tensor: many threads may run one module.
+    const auto& slot = tensor->impl().slot;
+    if (buffer || grad_enabled())
+      take(*tensor, buffer);
+    else if (slot && !slot->listed.load(std::memory_order_relaxed))
+      slot->listed.store(true, std::memory_order_relaxed);
+  }
+}
+
+void Listing::mark_all(const Module& module) {
+  auto& outermost = const_cast<Module&>(module);  // listing changes nothing else
+  Members members;
+  members.only_marks_ = true;
+  take(outermost);
+  outermost.members(members);
+}
+
+bool Listing::lists(const Module& outer, const Module& inner) {
+  return std::ranges::any_of(listed_by(const_cast<Module&>(outer)), [&](const Members::Item& item) {
+    return item.module != nullptr && (item.module == &inner || lists(*item.module, inner));
+  });
+}
+
+void Listing::begin(const RecordForward& call) {
+  auto& module = const_cast<Module&>(call.module_);
+  const RecordForward* caller = call.caller_;
+  const bool listed = caller != nullptr && (&caller->module_ == &module || is_set(module.listed_));
+  // A checkpoint's second run, during backward, does not know the modules around it.
+  if (listed || autograd::current_node() != nullptr) return;
+  if (caller == nullptr) return mark_all(module);
+
+  bool has_tensors = false;
+  each_tensor(module, "", [&](const std::string&, const Tensor&, bool) { has_tensors = true; });
+  if (!has_tensors) return;
+  const RecordForward* outermost = caller;
+  while (outermost->caller_ != nullptr) outermost = outermost->caller_;
+  mark_all(outermost->module_);  // it may have been made since
+  if (is_set(module.listed_)) return;
+  for (const RecordForward* around = caller; around != nullptr; around = around->caller_)
+    if (lists(around->module_, module)) return;
+  note(module, caller->module_);
+}
+
+void Listing::note(Module& module, const Module& caller) {
+  Stranger stranger{&caller, caller.type_name(), module.type_name(), text_of_module(module), {}};
+  each_tensor(module, "", [&](const std::string& name, const Tensor& tensor, bool buffer) {
+    if (!buffer && (!is_floating(tensor.dtype()) || !tensor.is_leaf())) return;
+    if (!buffer && grad_enabled()) {
+      autograd::Slot& slot = autograd::slot_of(tensor);
+      slot.parameter = true;
+      if (autograd::is_undecided(tensor)) tensor.set_requires_grad();
+    }
+    stranger.parts.push_back({name, tensor.impl().id, buffer, tensor.impl().slot, tensor.impl().storage});
+  });
+  if (!stranger.open()) return;
+  const std::lock_guard lock(mutex);
+  forget_closed();
+  const auto known = [&](const Stranger& other) {
+    return other.caller == stranger.caller && other.parts.front().id == stranger.parts.front().id;
+  };
+  if (std::ranges::none_of(strangers, known)) strangers.push_back(std::move(stranger));
+  any_strangers = true;
+}
+
+void Listing::check_mode(const Module& module) {
+  const RecordForward* call = running();
+  for (const RecordForward* around = call; around != nullptr; around = around->caller_)
+    if (&around->module_ == &module) call = around->caller_;
+  const RecordForward* evaluating = call;
+  const Module* called = &module;  // by the module that is in evaluation mode
+  while (evaluating != nullptr && evaluating->module_.training_) {
+    called = &evaluating->module_;
+    evaluating = evaluating->caller_;
+  }
+  if (evaluating == nullptr) return;
+  // What it lists was told so by somebody who wanted that.
+  for (const RecordForward* around = evaluating; around != nullptr; around = around->caller_)
+    if (lists(around->module_, module)) return;
+  const std::string type = called->type_name();
+  const std::string caller = evaluating->module_.type_name();
+  fail<ValueError>(
+      "{}: is in training mode, but {}, whose forward calls {}, is in evaluation mode and does not list it, "
+      "so "
+      "eval() has passed it by; {}, or call eval() on it",
+      text_of_module(module), caller, called == &module ? "it" : type, remedy_for(type, caller));
+}
+
+void Listing::check_complete(const Module& module) {
+  if (!any_strangers) return;
+  std::set<const Module*> inside;
+  for (const auto& [path, one] : const_cast<Module&>(module).named_modules()) inside.insert(one);
+  const std::lock_guard lock(mutex);
+  forget_closed();
+  std::string problems;
+  for (const Stranger& stranger : strangers)
+    if (inside.contains(stranger.caller) && stranger.caller->type_name() == stranger.caller_type)
+      problems +=
+          fmt::format("\n  {}, called by {}: {}", stranger.text, stranger.caller_type, stranger.remedy());
+  check<ValueError>(
+      problems.empty(),
+      "{}: state_dict() would lack tensors of modules that forward calls and members() does not "
+      "list{}\n  For one that is kept elsewhere, call its own parameters() or state_dict() first.",
+      module.type_name(), problems);
+}
+
+bool Listing::any_unlisted() { return !autograd::unlisted_gradients().empty(); }
+
+void Listing::check_gradients(const std::string& optimizer, const std::vector<Tensor>& held) {
+  for (const Tensor& tensor : held)
+    if (const auto& slot = tensor.impl().slot) slot->listed = true;
+  std::string problems;
+  const std::lock_guard lock(mutex);
+  for (const autograd::UnlistedGradient& gradient : autograd::unlisted_gradients()) {
+    const auto slot = gradient.slot.lock();
+    const Stranger* owner = nullptr;
+    const Part* found = nullptr;
+    for (const Stranger& stranger : strangers)
+      for (const Part& part : stranger.parts)
+        if (slot && part.slot.lock() == slot) owner = &stranger, found = &part;
+    if (owner != nullptr)
+      problems += fmt::format("\n  {} {} of {}, called by {}: {}", found->name, gradient.shape, owner->text,
+                              owner->caller_type, owner->remedy());
+    else
+      problems += fmt::format(
+          "\n  {}, used by {}: add m(\"name\", name) to members() of the module it is in, or give it to an "
+          "optimiser",
+          gradient.shape, gradient.op);
+  }
+  check<ValueError>(
+      problems.empty(),
+      "{}: backward gave gradients to parameters that no members() lists, so that they would be "
+      "neither trained nor saved{}\n  For a module that is not to be trained, call its "
+      "requires_grad_(false).",
+      optimizer, problems);
+}
+
+}  // namespace pleat::nn::detail

@@ -1,0 +1,53 @@
+// Private header: not installed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pleat/core/tensor.h"
+#include "pleat/nn/module.h"
+#include "pleat/nn/record_forward.h"
+
+/// Who lists what. A module that runs outermost marks, at each call, itself and all it lists, modules and
+/// parameters; so do parameters(), state_dict() and their kin. What a forward calls without such a mark is
+/// noted here, with its tensors, until somebody lists it or it is gone.
+
+namespace pleat::nn::detail {
+
+class Listing {
+ public:
+  /// The innermost module call of this thread.
+  static const RecordForward*& running();
+
+  /// A call begins: the outermost marks, the others are looked up.
+  static void begin(const RecordForward& call);
+
+  /// Throws Error.
+  static void check_not_moved_from(const Module& module);
+
+  /// Marks what is listed. A parameter of which nobody said otherwise requires a gradient from now on.
+  static void take(Module& module);
+  static void take(const Tensor& tensor, bool buffer);
+  /// Of a copy whose tensors are new.
+  static void forget(Module& module) { module.listed_ = false; }
+
+  /// What Members does in a walk that only marks.
+  static void mark(Members& members, Tensor* tensor, bool buffer, Module* module);
+
+  /// Throws ValueError when a running module in evaluation mode calls this one, which is in training mode,
+  /// and no running module lists it.
+  static void check_mode(const Module& module);
+  /// Throws ValueError when a forward in `module` has called something with tensors that nobody lists.
+  static void check_complete(const Module& module);
+  static bool any_unlisted();
+  /// Throws ValueError when backward gave a gradient to a parameter that neither a module lists nor an
+  /// optimiser has. `held` are those of the optimiser.
+  static void check_gradients(const std::string& optimizer, const std::vector<Tensor>& held);
+
+ private:
+  static void mark_all(const Module& module);
+  static bool lists(const Module& outer, const Module& inner);
+  static void note(Module& module, const Module& caller);
+};
+
+}  // namespace pleat::nn::detail
