@@ -1,6 +1,6 @@
 #include "pleat/nn/optim/adagrad.h"
 
-#include "pleat/nn/optim/option_checks.h"
+#include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
@@ -8,12 +8,11 @@ namespace pleat::optim {
 Adagrad::Adagrad(std::vector<Tensor> params, AdagradOptions options)
     : Adagrad({{std::move(params), options}}) {}
 
-Adagrad::Adagrad(std::vector<Group> groups) : OptimizerWith("Adagrad", {"sum"}) {
+Adagrad::Adagrad(std::vector<Group> groups) : OptimizerWith("Adagrad", {{"sum", true}}) {
   add_groups(std::move(groups));
 }
 
-void Adagrad::check_group(std::size_t group) const {
-  const AdagradOptions& o = options(group);
+void Adagrad::check_options_of_group(const AdagradOptions& o) const {
   check_at_least_0(name(), "lr", o.lr);
   check_at_least_0(name(), "lr_decay", o.lr_decay);
   check_at_least_0(name(), "weight_decay", o.weight_decay);

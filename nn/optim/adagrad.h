@@ -23,7 +23,7 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
   explicit Adagrad(std::vector<Group> groups);
 
  protected:
-  void check_group(std::size_t group) const override;
+  void check_options_of_group(const AdagradOptions& o) const override;
   void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t, std::size_t) const override { return true; }
 };

@@ -1,6 +1,6 @@
 #include "pleat/nn/optim/adam.h"
 
-#include "pleat/nn/optim/option_checks.h"
+#include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
@@ -39,16 +39,15 @@ struct Updates {
   }
 };
 
-std::vector<std::string> state_names() { return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}; }
-
 }  // namespace
 
 Adam::Adam(std::vector<Tensor> params, AdamOptions options) : Adam({{std::move(params), options}}) {}
 
-Adam::Adam(std::vector<Group> groups) : OptimizerWith("Adam", state_names()) {
+Adam::Adam(std::vector<Group> groups)
+    : OptimizerWith("Adam", {"exp_avg", {"exp_avg_sq", true}, {"max_exp_avg_sq", true}}) {
   add_groups(std::move(groups));
 }
-void Adam::check_group(std::size_t group) const { check_adam(name(), options(group)); }
+void Adam::check_options_of_group(const AdamOptions& o) const { check_adam(name(), o); }
 void Adam::update(std::span<const Turn> turns) {
   Updates updates;
   for (const auto& [entry, grad] : turns) {
@@ -66,10 +65,11 @@ void Adam::update(std::span<const Turn> turns) {
 
 AdamW::AdamW(std::vector<Tensor> params, AdamWOptions options) : AdamW({{std::move(params), options}}) {}
 
-AdamW::AdamW(std::vector<Group> groups) : OptimizerWith("AdamW", state_names()) {
+AdamW::AdamW(std::vector<Group> groups)
+    : OptimizerWith("AdamW", {"exp_avg", {"exp_avg_sq", true}, {"max_exp_avg_sq", true}}) {
   add_groups(std::move(groups));
 }
-void AdamW::check_group(std::size_t group) const { check_adam(name(), options(group)); }
+void AdamW::check_options_of_group(const AdamWOptions& o) const { check_adam(name(), o); }
 void AdamW::update(std::span<const Turn> turns) {
   Updates updates;
   for (const auto& [entry, grad] : turns) {

@@ -38,7 +38,7 @@ class Adam : public OptimizerWith<AdamOptions> {
   explicit Adam(std::vector<Group> groups);
 
  protected:
-  void check_group(std::size_t group) const override;
+  void check_options_of_group(const AdamOptions& o) const override;
   void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t group, std::size_t state) const override {
     return state < 2 || options(group).amsgrad;
@@ -53,7 +53,7 @@ class AdamW : public OptimizerWith<AdamWOptions> {
   explicit AdamW(std::vector<Group> groups);
 
  protected:
-  void check_group(std::size_t group) const override;
+  void check_options_of_group(const AdamWOptions& o) const override;
   void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t group, std::size_t state) const override {
     return state < 2 || options(group).amsgrad;

@@ -59,14 +59,16 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, ClipGradNormOptions op
   check<ValueError>(max_norm >= 0, "clip_grad_norm_: max_norm must be at least 0, got {}", max_norm);
   check<ValueError>(p > 0, "clip_grad_norm_: norm_type must be above 0, got {}", p);
   const std::vector<std::vector<Tensor>> groups = by_device(gradients_of(params));
-  if (groups.empty()) return scalar(0.0, float64);
+  if (groups.empty()) fail_without_gradients("clip_grad_norm_", params);
   return groups.size() == 1 ? clip_on_device(groups[0], options) : clip_on_devices(groups, options);
 }
 
 void clip_grad_value_(const std::vector<Tensor>& params, ClipGradValueOptions options) {
   const double limit = options.clip_value;
   check<ValueError>(limit >= 0, "clip_grad_value_: clip_value must be at least 0, got {}", limit);
-  change_all("clip_grad_value_", ops::ClampTo{{ops::Bounds(-limit, limit)}}, gradients_of(params));
+  const std::vector<Tensor> grads = gradients_of(params);
+  if (grads.empty()) fail_without_gradients("clip_grad_value_", params);
+  change_all("clip_grad_value_", ops::ClampTo{{ops::Bounds(-limit, limit)}}, grads);
 }
 
 }  // namespace pleat::optim

@@ -6,7 +6,8 @@
 #include "pleat/core/tensor.h"
 
 /// Gradients kept in bounds, between backward and an optimiser's step. Parameters without a gradient are
-/// passed over; a gradient that several have counts once.
+/// passed over; a gradient that several have counts once. Both throw ValueError, with the reason, when no
+/// parameter has one.
 
 namespace pleat::optim {
 

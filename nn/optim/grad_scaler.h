@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "pleat/core/moved_from.h"
 #include "pleat/core/tensor.h"
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/state_dict.h"
@@ -70,11 +71,13 @@ class GradScaler {
     bool stepped = false;
   };
   static bool found(Progress& progress);
+  void check_not_moved_from() const;
 
   GradScalerOptions options_;
   double scale_;
-  int64_t growth_tracker_ = 0;  ///< updates in succession without an infinity or NaN
-  std::map<const Optimizer*, Progress> progress_;
+  int64_t growth_tracker_ = 0;                 ///< updates in succession without an infinity or NaN
+  std::map<OptimizerRef, Progress> progress_;  ///< an optimiser may be moved between its calls
+  MovedFrom moved_from_;
 };
 
 }  // namespace pleat::optim

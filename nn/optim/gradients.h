@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "pleat/core/tensor.h"
@@ -9,6 +10,9 @@ namespace pleat::optim {
 
 /// The gradients that parameters have, each once: what several parameters share must not be changed twice.
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& params);
+
+/// Throws ValueError that says why none of them has a gradient.
+[[noreturn]] void fail_without_gradients(const std::string& op, const std::vector<Tensor>& params);
 
 /// The tensors of each device, in order.
 std::vector<std::vector<Tensor>> by_device(const std::vector<Tensor>& tensors);

@@ -1,6 +1,6 @@
 #include "pleat/nn/optim/lion.h"
 
-#include "pleat/nn/optim/option_checks.h"
+#include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
@@ -9,8 +9,7 @@ Lion::Lion(std::vector<Tensor> params, LionOptions options) : Lion({{std::move(p
 
 Lion::Lion(std::vector<Group> groups) : OptimizerWith("Lion", {"exp_avg"}) { add_groups(std::move(groups)); }
 
-void Lion::check_group(std::size_t group) const {
-  const LionOptions& o = options(group);
+void Lion::check_options_of_group(const LionOptions& o) const {
   check_at_least_0(name(), "lr", o.lr);
   check_fraction(name(), "betas[0]", o.betas[0]);
   check_fraction(name(), "betas[1]", o.betas[1]);

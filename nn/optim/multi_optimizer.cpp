@@ -1,6 +1,8 @@
 #include "pleat/nn/optim/multi_optimizer.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "pleat/core/format.h"
 
@@ -28,7 +30,19 @@ void MultiOptimizer::check_disjoint() const {
     }
 }
 
+const Optimizer& MultiOptimizer::part(std::size_t index) const {
+  check_not_moved_from();
+  check<IndexError>(index < parts_.size(), "MultiOptimizer: there are {} parts, no part {}", parts_.size(),
+                    index);
+  return *parts_[index];
+}
+
+Optimizer& MultiOptimizer::part(std::size_t index) {
+  return const_cast<Optimizer&>(std::as_const(*this).part(index));
+}
+
 MultiOptimizer::Place MultiOptimizer::find(std::size_t group) const {
+  check_not_moved_from();
   std::size_t first = 0;
   for (const auto& part : parts_) {
     if (group - first < part->num_groups()) return {*part, group - first};
@@ -38,6 +52,7 @@ MultiOptimizer::Place MultiOptimizer::find(std::size_t group) const {
 }
 
 std::vector<Tensor> MultiOptimizer::parameters() const {
+  check_not_moved_from();
   std::vector<Tensor> all;
   for (const auto& part : parts_)
     for (const Tensor& param : part->parameters()) all.push_back(param);
@@ -45,6 +60,7 @@ std::vector<Tensor> MultiOptimizer::parameters() const {
 }
 
 std::size_t MultiOptimizer::num_groups() const {
+  check_not_moved_from();
   std::size_t count = 0;
   for (const auto& part : parts_) count += part->num_groups();
   return count;
@@ -74,11 +90,16 @@ void MultiOptimizer::check_options() const {
   for (const auto& part : parts_) part->check_options();
 }
 
+bool MultiOptimizer::has_gradient() const {
+  return std::ranges::any_of(parts_, [](const auto& part) { return part->has_gradient(); });
+}
+
 void MultiOptimizer::update_parameters() {
   for (const auto& part : parts_) part->update_parameters();
 }
 
 nn::StateDict MultiOptimizer::state_dict() const {
+  check_not_moved_from();
   nn::StateDict all;
   for (std::size_t i = 0; i < parts_.size(); ++i)
     for (auto& [key, tensor] : parts_[i]->state_dict()) all[fmt::format("{}.{}", i, key)] = tensor;

@@ -28,9 +28,9 @@ class MultiOptimizer : public Optimizer {
   }
 
   std::size_t num_parts() const { return parts_.size(); }
-  /// To reach the options of one.
-  Optimizer& part(std::size_t index) { return *parts_.at(index); }
-  const Optimizer& part(std::size_t index) const { return *parts_.at(index); }
+  /// To reach the options of one. Throws IndexError when there is none of this number.
+  Optimizer& part(std::size_t index);
+  const Optimizer& part(std::size_t index) const;
 
   std::vector<Tensor> parameters() const override;
   std::size_t num_groups() const override;
@@ -43,6 +43,7 @@ class MultiOptimizer : public Optimizer {
 
  protected:
   void check_options() const override;
+  bool has_gradient() const override;
   void update_parameters() override;
   std::string state_problems(const nn::StateDict& state) const override;
   void take_state(const nn::StateDict& state) override;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pleat/core/create.h"
-#include "pleat/nn/optim/option_checks.h"
+#include "pleat/nn/option_checks.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -34,12 +34,12 @@ Muon::Muon(std::vector<Group> groups) : OptimizerWith("Muon", {"momentum_buffer"
   add_groups(std::move(groups));
 }
 
-void Muon::check_group(std::size_t group) const {
-  const MuonOptions& o = options(group);
+void Muon::check_options_of_group(const MuonOptions& o) const {
   check_at_least_0(name(), "lr", o.lr);
   check_fraction(name(), "momentum", o.momentum);
   check_at_least_0(name(), "weight_decay", o.weight_decay);
-  check<ValueError>(o.ns_steps >= 0, "Muon: ns_steps must be at least 0, got {}", o.ns_steps);
+  check<ValueError>(o.ns_steps >= 0 && o.ns_steps < 100, "Muon: ns_steps must be in [0, 100), got {}",
+                    o.ns_steps);
 }
 
 void Muon::check_parameter(const Tensor& param) const {

@@ -29,7 +29,7 @@ class Muon : public OptimizerWith<MuonOptions> {
   explicit Muon(std::vector<Group> groups);
 
  protected:
-  void check_group(std::size_t group) const override;
+  void check_options_of_group(const MuonOptions& o) const override;
   void check_parameter(const Tensor& param) const override;
   void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t, std::size_t) const override { return true; }

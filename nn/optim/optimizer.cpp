@@ -1,6 +1,7 @@
 #include "pleat/nn/optim/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "pleat/core/copy.h"
@@ -8,6 +9,10 @@
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
 #include "pleat/core/record_function.h"
+#include "pleat/nn/listing.h"
+#include "pleat/nn/optim/gradients.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::optim {
 namespace {
@@ -24,11 +29,72 @@ Tensor new_state(const Tensor& param) {
   return empty_as({&param, 1}, param.shape(), compute_dtype(param.dtype()));
 }
 
+/// What is wrong with the elements of a state; empty for nothing.
+std::string wrong_elements(const Tensor& state, bool of_squares) {
+  if (state.numel() == 0) return {};
+  if (!ops::all(ops::isfinite(state)).item<bool>()) return "must be finite";
+  const double least = ops::min(state).item();
+  return of_squares && least < 0 ? fmt::format("must not be negative, has {}", least) : std::string();
+}
+
+/// The number of updates that a state counts, which other programs keep as a floating number; none when it is
+/// no number of updates.
+std::optional<int64_t> count_of(const Tensor& step) {
+  if (step.dtype() == boolean) return {};
+  const auto number = step.item<double>();
+  if (!(number >= 0 && number <= 0x1p53) || number != std::floor(number)) return {};
+  return static_cast<int64_t>(number);
+}
+
 }  // namespace
+
+Optimizer::Optimizer(std::string name) : name_(std::move(name)), place_(std::make_shared<Optimizer*>(this)) {}
+
+Optimizer::Optimizer(Optimizer&& other) noexcept : name_(other.name_), place_(std::move(other.place_)) {
+  if (place_) *place_ = this;
+}
+
+Optimizer& Optimizer::operator=(Optimizer&& other) noexcept {
+  if (this == &other) return *this;
+  if (place_) *place_ = nullptr;
+  name_ = other.name_;
+  place_ = std::move(other.place_);
+  if (place_) *place_ = this;
+  return *this;
+}
+
+Optimizer::~Optimizer() {
+  if (place_) *place_ = nullptr;
+}
+
+void Optimizer::check_not_moved_from() const {
+  check<Error>(place_ != nullptr, "{}: this optimiser was moved from; use the one that it was moved to",
+               name_);
+}
+
+void Optimizer::check_group_exists(std::size_t group, std::size_t groups) const {
+  check_not_moved_from();
+  check<IndexError>(group < groups, "{}: there are {} parameter groups, no group {}", name_, groups, group);
+}
+
+OptimizerRef::OptimizerRef(Optimizer& optimizer) : place_(optimizer.place_) {
+  optimizer.check_not_moved_from();
+}
+
+Optimizer& OptimizerRef::get(const char* user) const {
+  check<Error>(place_ != nullptr, "{}: it was moved from; use the one that it was moved to", user);
+  check<Error>(*place_ != nullptr,
+               "{}: its optimiser is gone, or another took its place; make both anew, the optimiser first",
+               user);
+  return **place_;
+}
 
 void Optimizer::step() {
   const RecordFunction range(name_, ".step");
+  check_not_moved_from();
   check_options();
+  if (nn::detail::Listing::any_unlisted()) nn::detail::Listing::check_gradients(name_, parameters());
+  if (!has_gradient()) fail_without_gradients(name_, parameters());
   update_parameters();
 }
 
@@ -42,6 +108,7 @@ void Optimizer::set_lr(double lr) {
 }
 
 void Optimizer::load_state_dict(const nn::StateDict& state) {
+  check_not_moved_from();
   const std::string problems = state_problems(state);
   check<ValueError>(problems.empty(), "{}: the state does not fit{}", name_, problems);
   take_state(state);
@@ -63,7 +130,7 @@ void ParameterwiseOptimizer::add_parameters(const std::vector<Tensor>& params) {
     check<ValueError>(known.insert(&param.impl()).second, "{}: parameter {}, {}, is given twice", name(), i,
                       param.describe());
     check_parameter(param);
-    added.push_back({param, groups_, 0, std::vector<Tensor>(state_names_.size())});
+    added.push_back({param, groups_, 0, std::vector<Tensor>(states_.size())});
   }
   entries_.insert(entries_.end(), added.begin(), added.end());
   ++groups_;
@@ -73,6 +140,15 @@ void ParameterwiseOptimizer::check_parameter(const Tensor&) const {}
 
 void ParameterwiseOptimizer::check_options() const {
   for (std::size_t group = 0; group < groups_; ++group) check_group(group);
+}
+
+std::size_t ParameterwiseOptimizer::num_groups() const {
+  check_not_moved_from();
+  return groups_;
+}
+
+bool ParameterwiseOptimizer::has_gradient() const {
+  return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.param.grad().defined(); });
 }
 
 void ParameterwiseOptimizer::update_parameters() {
@@ -87,6 +163,7 @@ void ParameterwiseOptimizer::update_parameters() {
 }
 
 std::vector<Tensor> ParameterwiseOptimizer::parameters() const {
+  check_not_moved_from();
   std::vector<Tensor> params;
   for (const Entry& entry : entries_) params.push_back(entry.param);
   return params;
@@ -102,6 +179,7 @@ Tensor& ParameterwiseOptimizer::state_of(Entry& entry, std::size_t state, double
 }
 
 nn::StateDict ParameterwiseOptimizer::state_dict() const {
+  check_not_moved_from();
   nn::StateDict state;
   for (std::size_t group = 0; group < groups_; ++group) {
     state[group_key(group, "lr")] = scalar(lr(group), float64);
@@ -109,9 +187,9 @@ nn::StateDict ParameterwiseOptimizer::state_dict() const {
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     state[param_key(i, "step")] = scalar(entries_[i].step, int64);
-    for (std::size_t k = 0; k < state_names_.size(); ++k)
+    for (std::size_t k = 0; k < states_.size(); ++k)
       if (entries_[i].state[k].defined())
-        state[param_key(i, state_names_[k])] = ops::copy(entries_[i].state[k]);
+        state[param_key(i, states_[k].name)] = ops::copy(entries_[i].state[k]);
   }
   return state;
 }
@@ -119,29 +197,57 @@ nn::StateDict ParameterwiseOptimizer::state_dict() const {
 std::string ParameterwiseOptimizer::state_problems(const nn::StateDict& state) const {
   std::string problems;
   std::set<std::string> used;
-  const auto look_at = [&](const std::string& key, const Shape& shape, bool needed) {
+  /// The tensor of this name, when it has the right shape and can be read as numbers.
+  const auto look_at = [&](const std::string& key, const Shape& shape, bool needed) -> const Tensor* {
     used.insert(key);
     const auto found = state.find(key);
     if (found == state.end()) {
       if (needed) problems += "\n  missing     " + key;
     } else if (!found->second.defined() || found->second.shape() != shape) {
       problems += fmt::format("\n  shape       {}  needs {}, got {}", key, shape, found->second.describe());
+    } else {
+      return &found->second;
     }
+    return nullptr;
+  };
+  const auto look_at_floating = [&](const std::string& key, const Shape& shape,
+                                    bool needed) -> const Tensor* {
+    const Tensor* found = look_at(key, shape, needed);
+    if (found == nullptr || is_floating(found->dtype())) return found;
+    problems += fmt::format("\n  type        {}  needs a floating type, got {}", key, found->dtype());
+    return nullptr;
   };
 
   for (std::size_t group = 0; group < groups_; ++group) {
-    look_at(group_key(group, "lr"), {}, true);
-    if (momentum(group)) look_at(group_key(group, "momentum"), {}, true);
+    const Tensor* rate = look_at_floating(group_key(group, "lr"), {}, true);
+    const Tensor* moment =
+        momentum(group) ? look_at_floating(group_key(group, "momentum"), {}, true) : nullptr;
+    try {
+      if (rate != nullptr)
+        check_group(group, rate->item(), moment != nullptr ? std::optional(moment->item()) : std::nullopt);
+    } catch (const ValueError& error) {
+      problems += fmt::format("\n  value       group.{}  {}", group, error.what());
+    }
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     const std::string step_key = param_key(i, "step");
-    look_at(step_key, {}, true);
-    const auto step = state.find(step_key);
-    const bool stepped = step != state.end() && step->second.defined() && step->second.numel() == 1 &&
-                         step->second.item<int64_t>() > 0;
-    for (std::size_t k = 0; k < state_names_.size(); ++k)
-      look_at(param_key(i, state_names_[k]), entry.param.shape(), stepped && needs_state(entry.group, k));
+    int64_t steps = 0;
+    if (const Tensor* step = look_at(step_key, {}, true)) {
+      const std::optional<int64_t> count = count_of(*step);
+      steps = count.value_or(0);
+      if (!count)
+        problems +=
+            fmt::format("\n  value       {}  needs a number of steps, got {}", step_key,
+                        step->dtype() == boolean ? "a bool" : fmt::format("{}", step->item<double>()));
+    }
+    for (std::size_t k = 0; k < states_.size(); ++k) {
+      const std::string key = param_key(i, states_[k].name);
+      const Tensor* kept =
+          look_at_floating(key, entry.param.shape(), steps > 0 && needs_state(entry.group, k));
+      const std::string wrong = kept != nullptr ? wrong_elements(*kept, states_[k].of_squares) : "";
+      if (!wrong.empty()) problems += fmt::format("\n  value       {}  {}", key, wrong);
+    }
   }
   for (const auto& [key, tensor] : state)
     if (!used.contains(key)) problems += fmt::format("\n  unexpected  {}  {}", key, tensor.describe());
@@ -152,9 +258,9 @@ void ParameterwiseOptimizer::take_state(const nn::StateDict& state) {
   std::vector<Entry> entries = entries_;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Entry& entry = entries[i];
-    entry.step = state.at(param_key(i, "step")).item<int64_t>();
-    for (std::size_t k = 0; k < state_names_.size(); ++k) {
-      const auto given = state.find(param_key(i, state_names_[k]));
+    entry.step = count_of(state.at(param_key(i, "step"))).value_or(0);
+    for (std::size_t k = 0; k < states_.size(); ++k) {
+      const auto given = state.find(param_key(i, states_[k].name));
       entry.state[k] = given != state.end() ? new_state(entry.param) : Tensor();
       if (given != state.end())
         ops::copy_into(entry.state[k], ops::to_device(given->second, entry.param.device()));

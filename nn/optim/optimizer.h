@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,12 +28,15 @@ struct ParamGroup {
 };
 
 /// What all optimisers have. Parameters are changed in place, off the tape; those without a gradient stay as
-/// they are. Movable, but a Schedule refers to the place where its optimiser lies.
+/// they are. An optimiser shares its parameters with their module, which may be moved or gone. It can be
+/// moved, and what refers to it (a Schedule) follows; one that was moved from throws Error.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
 
-  /// One update. Throws ValueError when an option of a group makes no sense; then nothing was changed.
+  /// One update. Throws ValueError when an option of a group makes no sense, when no parameter has a
+  /// gradient, or when backward gave a gradient to a parameter that neither a module lists nor an optimiser
+  /// has (nn/module.h); then nothing was changed.
   void step();
   /// Forgets the gradients of all parameters.
   void zero_grad();
@@ -40,7 +44,8 @@ class Optimizer {
   virtual std::vector<Tensor> parameters() const = 0;
   virtual std::size_t num_groups() const = 0;
 
-  /// The learning rate of a group; set for one or for all. Schedules do it.
+  /// The learning rate of a group; set for one or for all. Schedules do it. Setting throws ValueError for
+  /// what makes no sense. All that take a group throw IndexError for one that there is not.
   virtual double lr(std::size_t group = 0) const = 0;
   virtual void set_lr(std::size_t group, double lr) = 0;
   void set_lr(double lr);
@@ -56,16 +61,21 @@ class Optimizer {
   void load_state_dict(const nn::StateDict& state);
 
  protected:
-  explicit Optimizer(std::string name) : name_(std::move(name)) {}
-  Optimizer(Optimizer&&) = default;
-  Optimizer& operator=(Optimizer&&) = default;
+  explicit Optimizer(std::string name);
+  Optimizer(Optimizer&& other) noexcept;
+  Optimizer& operator=(Optimizer&& other) noexcept;
 
   const std::string& name() const { return name_; }
+  /// Throws Error.
+  void check_not_moved_from() const;
+  /// Throws IndexError, naming the group, unless there is one.
+  void check_group_exists(std::size_t group, std::size_t groups) const;
 
   // Checking and doing are apart, so that a MultiOptimizer can check all its parts before any does something.
   friend class MultiOptimizer;
   /// Throws ValueError when an option of any group makes no sense.
   virtual void check_options() const = 0;
+  virtual bool has_gradient() const = 0;
   virtual void update_parameters() = 0;
   /// What is wrong with a state, a line for each problem, beginning with "\n  "; empty for none.
   virtual std::string state_problems(const nn::StateDict& state) const = 0;
@@ -73,7 +83,22 @@ class Optimizer {
   virtual void take_state(const nn::StateDict& state) = 0;
 
  private:
+  friend class OptimizerRef;
   std::string name_;
+  std::shared_ptr<Optimizer*> place_;  ///< where it lies, null when it is gone; none when it was moved from
+};
+
+/// Refers to an optimiser wherever it is moved.
+class OptimizerRef {
+ public:
+  OptimizerRef(Optimizer& optimizer);
+  /// Throws Error, which begins with `user`, when the optimiser is gone.
+  Optimizer& get(const char* user) const;
+  /// Of the optimiser, not of the place.
+  auto operator<=>(const OptimizerRef&) const = default;
+
+ private:
+  std::shared_ptr<Optimizer*> place_;
 };
 
 /// An optimiser that updates each parameter from its own gradient and history. Types: float64 parameters are
@@ -82,7 +107,7 @@ class Optimizer {
 class ParameterwiseOptimizer : public Optimizer {
  public:
   std::vector<Tensor> parameters() const override;
-  std::size_t num_groups() const override { return groups_; }
+  std::size_t num_groups() const override;
   nn::StateDict state_dict() const override;
 
  protected:
@@ -95,20 +120,30 @@ class ParameterwiseOptimizer : public Optimizer {
         state;  ///< in the order of the state names; undefined until the first update that needs it
   };
 
-  ParameterwiseOptimizer(std::string name, std::vector<std::string> state_names)
-      : Optimizer(std::move(name)), state_names_(std::move(state_names)) {}
+  /// A tensor that is kept for each parameter.
+  struct State {
+    State(const char* name_, bool of_squares_ = false) : name(name_), of_squares(of_squares_) {}
+    std::string name;
+    bool of_squares;  ///< never negative
+  };
+
+  ParameterwiseOptimizer(std::string name, std::vector<State> states)
+      : Optimizer(std::move(name)), states_(std::move(states)) {}
 
   /// Checks and appends. Throws ValueError when there are none or one is known already, undefined, or no
   /// leaf.
   void add_parameters(const std::vector<Tensor>& params);
 
   void check_options() const override;
+  bool has_gradient() const override;
   void update_parameters() override;
   std::string state_problems(const nn::StateDict& state) const override;
   void take_state(const nn::StateDict& state) override;
 
-  /// Throws ValueError when the options of the group, or parameters under these options, make no sense.
+  /// Throws ValueError when the options of the group make no sense.
   virtual void check_group(std::size_t group) const = 0;
+  /// The same with a rate and a momentum in the place of its own.
+  virtual void check_group(std::size_t group, double lr, std::optional<double> momentum) const = 0;
   virtual void check_parameter(const Tensor& param) const;
   /// A parameter that has a gradient.
   struct Turn {
@@ -125,7 +160,7 @@ class ParameterwiseOptimizer : public Optimizer {
   Tensor& state_of(Entry& entry, std::size_t state, double value = 0) const;
 
  private:
-  std::vector<std::string> state_names_;
+  std::vector<State> states_;
   std::vector<Entry> entries_;
   std::size_t groups_ = 0;
 };
@@ -137,12 +172,21 @@ class OptimizerWith : public ParameterwiseOptimizer {
   using Group = ParamGroup<Options>;
 
   /// The options of a group, to read and to change; checked at the next step.
-  Options& options(std::size_t group = 0) { return options_.at(group); }
-  const Options& options(std::size_t group = 0) const { return options_.at(group); }
+  Options& options(std::size_t group = 0) {
+    check_group_exists(group, options_.size());
+    return options_[group];
+  }
+  const Options& options(std::size_t group = 0) const {
+    check_group_exists(group, options_.size());
+    return options_[group];
+  }
 
   using Optimizer::set_lr;
   double lr(std::size_t group = 0) const override { return options(group).lr; }
-  void set_lr(std::size_t group, double lr) override { options(group).lr = lr; }
+  void set_lr(std::size_t group, double lr) override {
+    check_group(group, lr, {});
+    options(group).lr = lr;
+  }
   std::optional<double> momentum(std::size_t group = 0) const override {
     if constexpr (requires(Options o) { o.momentum; })
       return options(group).momentum;
@@ -152,24 +196,40 @@ class OptimizerWith : public ParameterwiseOptimizer {
       return {};
   }
   void set_momentum(std::size_t group, double momentum) override {
-    if constexpr (requires(Options o) { o.momentum; })
-      options(group).momentum = momentum;
-    else if constexpr (requires(Options o) { o.betas; })
-      options(group).betas[0] = momentum;
+    check_group(group, lr(group), momentum);
+    put_momentum(options(group), momentum);
   }
 
  protected:
   using ParameterwiseOptimizer::ParameterwiseOptimizer;
 
+  /// Throws ValueError when they make no sense.
+  virtual void check_options_of_group(const Options& options) const = 0;
+
+  void check_group(std::size_t group) const override { check_options_of_group(options(group)); }
+  void check_group(std::size_t group, double lr, std::optional<double> momentum) const override {
+    Options changed = options(group);
+    changed.lr = lr;
+    if (momentum) put_momentum(changed, *momentum);
+    check_options_of_group(changed);
+  }
+
   void add_groups(std::vector<Group> groups) {
     for (Group& group : groups) {
+      check_options_of_group(group.options);
       options_.push_back(std::move(group.options));
-      check_group(options_.size() - 1);
       add_parameters(group.params);
     }
   }
 
  private:
+  static void put_momentum(Options& options, double momentum) {
+    if constexpr (requires { options.momentum; })
+      options.momentum = momentum;
+    else if constexpr (requires { options.betas; })
+      options.betas[0] = momentum;
+  }
+
   std::vector<Options> options_;
 };
 

@@ -1,6 +1,6 @@
 #include "pleat/nn/optim/rmsprop.h"
 
-#include "pleat/nn/optim/option_checks.h"
+#include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
@@ -12,17 +12,16 @@ RMSprop::RMSprop(std::vector<Tensor> params, RMSpropOptions options)
     : RMSprop({{std::move(params), options}}) {}
 
 RMSprop::RMSprop(std::vector<Group> groups)
-    : OptimizerWith("RMSprop", {"square_avg", "grad_avg", "momentum_buffer"}) {
+    : OptimizerWith("RMSprop", {{"square_avg", true}, "grad_avg", "momentum_buffer"}) {
   add_groups(std::move(groups));
 }
 
-void RMSprop::check_group(std::size_t group) const {
-  const RMSpropOptions& o = options(group);
+void RMSprop::check_options_of_group(const RMSpropOptions& o) const {
   check_at_least_0(name(), "lr", o.lr);
   check_fraction(name(), "alpha", o.alpha);
   check_at_least_0(name(), "eps", o.eps);
   check_at_least_0(name(), "weight_decay", o.weight_decay);
-  check_at_least_0(name(), "momentum", o.momentum);
+  check_share(name(), "momentum", o.momentum);
 }
 
 bool RMSprop::needs_state(std::size_t group, std::size_t state) const {

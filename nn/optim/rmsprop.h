@@ -26,7 +26,7 @@ class RMSprop : public OptimizerWith<RMSpropOptions> {
   explicit RMSprop(std::vector<Group> groups);
 
  protected:
-  void check_group(std::size_t group) const override;
+  void check_options_of_group(const RMSpropOptions& o) const override;
   void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t group, std::size_t state) const override;
 };

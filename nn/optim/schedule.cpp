@@ -7,23 +7,10 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/nn/option_checks.h"
 
 namespace pleat::optim {
 namespace {
-
-void check_at_least(const char* schedule, const char* option, int64_t value, int64_t least) {
-  pleat::check<ValueError>(value >= least, "{}: {} must be at least {}, got {}", schedule, option, least,
-                           value);
-}
-
-void check_finite(const char* schedule, const char* option, double value) {
-  pleat::check<ValueError>(std::isfinite(value), "{}: {} must be finite, got {}", schedule, option, value);
-}
-
-void check_positive(const char* schedule, const char* option, double value) {
-  pleat::check<ValueError>(std::isfinite(value) && value > 0, "{}: {} must be positive, got {}", schedule,
-                           option, value);
-}
 
 double cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
@@ -60,36 +47,41 @@ double between(const OneCycleLR& cycle, double from, double to, double share) {
 }  // namespace
 
 double StepLR::operator()(int64_t step, double base_lr) const {
+  check();
   return base_lr * std::pow(gamma, static_cast<double>(step / step_size));
 }
 void StepLR::check() const {
   check_at_least("StepLR", "step_size", step_size, 1);
-  check_finite("StepLR", "gamma", gamma);
+  check_at_least_0("StepLR", "gamma", gamma);
 }
 
 double MultiStepLR::operator()(int64_t step, double base_lr) const {
+  check();
   const auto passed = std::ranges::count_if(milestones.get(), [=](int64_t m) { return m <= step; });
   return base_lr * std::pow(gamma, static_cast<double>(passed));
 }
 void MultiStepLR::check() const {
   for (const int64_t milestone : milestones.get()) check_at_least("MultiStepLR", "a milestone", milestone, 0);
-  check_finite("MultiStepLR", "gamma", gamma);
+  check_at_least_0("MultiStepLR", "gamma", gamma);
 }
 
 double ExponentialLR::operator()(int64_t step, double base_lr) const {
+  check();
   return base_lr * std::pow(gamma, static_cast<double>(step));
 }
-void ExponentialLR::check() const { check_finite("ExponentialLR", "gamma", gamma); }
+void ExponentialLR::check() const { check_at_least_0("ExponentialLR", "gamma", gamma); }
 
 double CosineAnnealingLR::operator()(int64_t step, double base_lr) const {
+  check();
   return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(steps.get()));
 }
 void CosineAnnealingLR::check() const {
   check_at_least("CosineAnnealingLR", "steps", steps, 1);
-  check_finite("CosineAnnealingLR", "eta_min", eta_min);
+  check_at_least_0("CosineAnnealingLR", "eta_min", eta_min);
 }
 
 double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) const {
+  check();
   int64_t length = first;
   if (mult == 1) step %= length;
   while (step >= length) {
@@ -101,28 +93,31 @@ double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) con
 void CosineAnnealingWarmRestarts::check() const {
   check_at_least("CosineAnnealingWarmRestarts", "first", first, 1);
   check_at_least("CosineAnnealingWarmRestarts", "mult", mult, 1);
-  check_finite("CosineAnnealingWarmRestarts", "eta_min", eta_min);
+  check_at_least_0("CosineAnnealingWarmRestarts", "eta_min", eta_min);
 }
 
 double ConstantLR::operator()(int64_t step, double base_lr) const {
+  check();
   return step < steps ? base_lr * factor : base_lr;
 }
 void ConstantLR::check() const {
   check_at_least("ConstantLR", "steps", steps, 0);
-  check_finite("ConstantLR", "factor", factor);
+  check_at_least_0("ConstantLR", "factor", factor);
 }
 
 double LinearLR::operator()(int64_t step, double base_lr) const {
+  check();
   const double share = static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
   return base_lr * (start_factor + (end_factor - start_factor) * share);
 }
 void LinearLR::check() const {
   check_at_least("LinearLR", "steps", steps, 1);
-  check_finite("LinearLR", "start_factor", start_factor);
-  check_finite("LinearLR", "end_factor", end_factor);
+  check_at_least_0("LinearLR", "start_factor", start_factor);
+  check_at_least_0("LinearLR", "end_factor", end_factor);
 }
 
 double PolynomialLR::operator()(int64_t step, double base_lr) const {
+  check();
   const double left = 1 - static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
   return base_lr * std::pow(left, power);
 }
@@ -132,6 +127,7 @@ void PolynomialLR::check() const {
 }
 
 double OneCycleLR::operator()(int64_t step, double) const {
+  check();
   const double first = max_lr / div_factor;
   const double last = first / final_div_factor;
   const std::array<double, 4> corners = three_phase ? std::array<double, 4>{first, max_lr, first, last}
@@ -141,6 +137,7 @@ double OneCycleLR::operator()(int64_t step, double) const {
 }
 
 std::optional<double> OneCycleLR::momentum(int64_t step) const {
+  check();
   if (!cycle_momentum) return std::nullopt;
   const std::array<double, 4> corners = {max_momentum, base_momentum, max_momentum, max_momentum};
   const CyclePlace place = place_in_cycle(*this, step);
@@ -152,13 +149,15 @@ void OneCycleLR::check() const {
   check_positive("OneCycleLR", "max_lr", max_lr);
   check_positive("OneCycleLR", "div_factor", div_factor);
   check_positive("OneCycleLR", "final_div_factor", final_div_factor);
-  pleat::check<ValueError>(pct_start >= 0 && pct_start <= 1,
-                           "OneCycleLR: pct_start must be in [0, 1], got {}", pct_start);
-  for (const double momentum : {base_momentum, max_momentum})
-    pleat::check<ValueError>(momentum >= 0 && momentum < 1, "OneCycleLR: momenta must be in [0, 1), got {}",
-                             momentum);
+  check_share("OneCycleLR", "pct_start", pct_start);
+  check_fraction("OneCycleLR", "base_momentum", base_momentum);
+  check_fraction("OneCycleLR", "max_momentum", max_momentum);
 }
 
+double LambdaLR::operator()(int64_t step, double base_lr) const {
+  check();
+  return base_lr * function(step);
+}
 void LambdaLR::check() const { pleat::check<ValueError>(bool(function), "LambdaLR: there is no function"); }
 
 namespace {
@@ -173,10 +172,12 @@ std::pair<std::size_t, int64_t> place_in_sequence(const std::vector<int64_t>& mi
 }  // namespace
 
 double SequentialLR::operator()(int64_t step, double base_lr) const {
+  check();
   const auto [index, own_step] = place_in_sequence(milestones, step);
   return rates[index](own_step, base_lr);
 }
 std::optional<double> SequentialLR::momentum(int64_t step) const {
+  check();
   const auto [index, own_step] = place_in_sequence(milestones, step);
   return rates[index].momentum(own_step);
 }
@@ -189,6 +190,7 @@ void SequentialLR::check() const {
 }
 
 double ChainedLR::operator()(int64_t step, double base_lr) const {
+  check();
   double lr = base_lr;
   for (const Rate& rate : rates) lr *= base_lr == 0 ? 0 : rate(step, base_lr) / base_lr;
   return lr;
@@ -200,6 +202,15 @@ std::optional<double> ChainedLR::momentum(int64_t step) const {
   return momentum;
 }
 void ChainedLR::check() const { pleat::check<ValueError>(!rates.empty(), "ChainedLR: there are no rates"); }
+
+double Rate::operator()(int64_t step, double base_lr) const {
+  check<Error>(bool(lr_), "Rate: it was moved from; use the one that it was moved to");
+  check_at_least("Rate", "step", step, 0);
+  return lr_(step, base_lr);
+}
+void Rate::check_function(bool there_is_one) {
+  check<ValueError>(there_is_one, "Rate: there is no function in it");
+}
 
 SequentialLR warm_up(int64_t steps, Rate after, double start_factor) {
   return {{LinearLR{.start_factor = start_factor, .steps = steps}, std::move(after)}, {steps}};
@@ -222,27 +233,39 @@ Schedule::Schedule(Optimizer& optimizer, std::vector<Rate> rates)
   set_steps(0);
 }
 
-void Schedule::set_steps(int64_t steps) {
-  check<ValueError>(steps >= 0, "Schedule: steps must not be negative, got {}", steps);
-  steps_ = steps;
+void Schedule::step() { set_steps(checked_add(steps_, 1, "Schedule")); }
+
+void Schedule::set_steps(int64_t steps) { set_rates(steps, base_lrs_); }
+
+void Schedule::set_rates(int64_t steps, const std::vector<double>& base_lrs) {
+  Optimizer& optimizer = optimizer_.get("Schedule");
+  check_at_least("Schedule", "steps", steps, 0);
+  std::vector<double> lrs;
   for (std::size_t g = 0; g < rates_.size(); ++g) {
-    optimizer_.set_lr(g, rates_[g](steps, base_lrs_[g]));
-    const auto momentum = rates_[g].momentum(steps);
-    if (momentum) optimizer_.set_momentum(g, *momentum);
+    lrs.push_back(rates_[g](steps, base_lrs[g]));
+    check_at_least_0("Schedule", fmt::format("the rate of group {} at step {}", g, steps), lrs[g]);
+    if (const auto momentum = rates_[g].momentum(steps))
+      check_share("Schedule", fmt::format("the momentum of group {} at step {}", g, steps), *momentum);
   }
+  for (std::size_t g = 0; g < rates_.size(); ++g) {
+    optimizer.set_lr(g, lrs[g]);
+    if (const auto momentum = rates_[g].momentum(steps)) optimizer.set_momentum(g, *momentum);
+  }
+  steps_ = steps;
 }
 
 nn::StateDict Schedule::state_dict() const {
+  optimizer_.get("Schedule");
   return {{"steps", scalar(steps_, int64)}, {"base_lr", from_vector(base_lrs_)}};
 }
 
 void Schedule::load_state_dict(const nn::StateDict& state) {
   const nn::StateDict own = state_dict();
   nn::copy_state("Schedule", own, state);
-  const auto steps = own.at("steps").item<int64_t>();
-  check<ValueError>(steps >= 0, "Schedule: steps must not be negative, got {}", steps);
-  base_lrs_ = own.at("base_lr").to_vector<double>();
-  set_steps(steps);
+  const std::vector<double> base_lrs = own.at("base_lr").to_vector<double>();
+  for (const double lr : base_lrs) check_at_least_0("Schedule", "base_lr", lr);
+  set_rates(own.at("steps").item<int64_t>(), base_lrs);
+  base_lrs_ = base_lrs;
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, Options options)
@@ -250,20 +273,17 @@ ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, Options options)
       options_(std::move(options)),
       best_(options_.maximize ? -std::numeric_limits<double>::infinity()
                               : std::numeric_limits<double>::infinity()) {
+  const char* const op = "ReduceLROnPlateau";
   check<ValueError>(options_.factor > 0 && options_.factor < 1,
                     "ReduceLROnPlateau: factor must be in (0, 1), got {}", options_.factor);
-  check<ValueError>(options_.patience >= 0 && options_.cooldown >= 0,
-                    "ReduceLROnPlateau: patience and cooldown must not be negative, got {} and {}",
-                    options_.patience, options_.cooldown);
+  check_at_least(op, "patience", options_.patience, 0);
+  check_at_least(op, "cooldown", options_.cooldown, 0);
   check<ValueError>(options_.min_lr.size() == 1 || options_.min_lr.size() == optimizer.num_groups(),
                     "ReduceLROnPlateau: {} min_lr for {} parameter groups", options_.min_lr.size(),
                     optimizer.num_groups());
-  for (const double value : options_.min_lr)
-    check<ValueError>(std::isfinite(value) && value >= 0,
-                      "ReduceLROnPlateau: min_lr must be at least 0 and finite, got {}", value);
-  check<ValueError>(options_.threshold >= 0 && options_.eps >= 0,
-                    "ReduceLROnPlateau: threshold and eps must not be negative, got {} and {}",
-                    options_.threshold, options_.eps);
+  for (const double value : options_.min_lr) check_at_least_0(op, "min_lr", value);
+  check_at_least_0(op, "threshold", options_.threshold);
+  check_at_least_0(op, "eps", options_.eps);
 }
 
 bool ReduceLROnPlateau::improves(double metric) const {
@@ -273,6 +293,7 @@ bool ReduceLROnPlateau::improves(double metric) const {
 }
 
 void ReduceLROnPlateau::step(double metric) {
+  Optimizer& optimizer = optimizer_.get("ReduceLROnPlateau");
   if (improves(metric)) {
     best_ = metric;
     bad_steps_ = 0;
@@ -284,16 +305,17 @@ void ReduceLROnPlateau::step(double metric) {
     bad_steps_ = 0;
   }
   if (bad_steps_ <= options_.patience) return;
-  for (std::size_t g = 0; g < optimizer_.num_groups(); ++g) {
+  for (std::size_t g = 0; g < optimizer.num_groups(); ++g) {
     const double least = options_.min_lr[options_.min_lr.size() == 1 ? 0 : g];
-    const double lr = std::max(optimizer_.lr(g) * options_.factor, least);
-    if (optimizer_.lr(g) - lr > options_.eps) optimizer_.set_lr(g, lr);
+    const double lr = std::max(optimizer.lr(g) * options_.factor, least);
+    if (optimizer.lr(g) - lr > options_.eps) optimizer.set_lr(g, lr);
   }
   cooling_ = options_.cooldown;
   bad_steps_ = 0;
 }
 
 nn::StateDict ReduceLROnPlateau::state_dict() const {
+  optimizer_.get("ReduceLROnPlateau");
   return {{"best", scalar(best_, float64)},
           {"bad_steps", scalar(bad_steps_, int64)},
           {"cooling", scalar(cooling_, int64)}};
@@ -302,9 +324,15 @@ nn::StateDict ReduceLROnPlateau::state_dict() const {
 void ReduceLROnPlateau::load_state_dict(const nn::StateDict& state) {
   const nn::StateDict own = state_dict();
   nn::copy_state("ReduceLROnPlateau", own, state);
-  best_ = own.at("best").item();
-  bad_steps_ = own.at("bad_steps").item<int64_t>();
-  cooling_ = own.at("cooling").item<int64_t>();
+  const double best = own.at("best").item();
+  const auto bad_steps = own.at("bad_steps").item<int64_t>();
+  const auto cooling = own.at("cooling").item<int64_t>();
+  check<ValueError>(!std::isnan(best), "ReduceLROnPlateau: best must be a number, got {}", best);
+  check_at_least("ReduceLROnPlateau", "bad_steps", bad_steps, 0);
+  check_at_least("ReduceLROnPlateau", "cooling", cooling, 0);
+  best_ = best;
+  bad_steps_ = bad_steps;
+  cooling_ = cooling;
 }
 
 }  // namespace pleat::optim

@@ -21,6 +21,8 @@
 ///   ... sgd.step(); schedule.step();
 ///
 /// What a step is, an iteration or an epoch, is decided by where step() is called. Formulas are PyTorch's.
+/// Rates throw ValueError for options that make no sense (counts below 1, anything negative or not finite),
+/// when they are given to a Schedule or called.
 
 namespace pleat::optim {
 
@@ -113,7 +115,7 @@ struct OneCycleLR {
 /// base_lr * function(step).
 struct LambdaLR {
   std::function<double(int64_t)> function;
-  double operator()(int64_t step, double base_lr) const { return base_lr * function(step); }
+  double operator()(int64_t step, double base_lr) const;
   void check() const;
 };
 
@@ -125,15 +127,19 @@ class Rate {
   requires(!std::same_as<std::remove_cvref_t<R>, Rate> && std::is_invocable_r_v<double, R, int64_t, double>)
       Rate(R rate) {
     if constexpr (requires { rate.check(); }) rate.check();
+    if constexpr (std::is_pointer_v<R> || requires { rate.target_type(); }) check_function(rate != nullptr);
     if constexpr (requires { rate.momentum(int64_t{}); })
       momentum_ = [rate](int64_t step) { return rate.momentum(step); };
     lr_ = std::move(rate);
   }
 
-  double operator()(int64_t step, double base_lr) const { return lr_(step, base_lr); }
+  /// Throws ValueError for a step below 0, Error for a Rate that was moved from.
+  double operator()(int64_t step, double base_lr) const;
   std::optional<double> momentum(int64_t step) const { return momentum_ ? momentum_(step) : std::nullopt; }
 
  private:
+  static void check_function(bool there_is_one);
+
   std::function<double(int64_t, double)> lr_;
   std::function<std::optional<double>(int64_t)> momentum_;
 };
@@ -159,7 +165,8 @@ struct ChainedLR {
 SequentialLR warm_up(int64_t steps, Rate after, double start_factor = 0.01);
 
 /// Sets an optimiser's rates, which it has from construction on, and again at each step(). The base rate of a
-/// group is what it had when the schedule was made. Refers to the optimiser, which must live as long.
+/// group is what it had when the schedule was made. Refers to the optimiser, and follows it when it is moved;
+/// throws Error when it is gone.
 class Schedule {
  public:
   /// Throws ValueError when the rate sets a momentum and the optimiser has none.
@@ -167,7 +174,8 @@ class Schedule {
   /// One for each group. Throws ValueError for another number.
   Schedule(Optimizer& optimizer, std::vector<Rate> rates);
 
-  void step() { set_steps(steps_ + 1); }
+  /// Throws ValueError when a rate is none that the optimiser takes; then nothing was changed.
+  void step();
   /// How many steps were made; setting it goes on from there, as after loading a checkpoint.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps);
@@ -178,7 +186,9 @@ class Schedule {
   void load_state_dict(const nn::StateDict& state);
 
  private:
-  Optimizer& optimizer_;
+  void set_rates(int64_t steps, const std::vector<double>& base_lrs);
+
+  OptimizerRef optimizer_;
   std::vector<Rate> rates_;
   std::vector<double> base_lrs_;
   int64_t steps_ = 0;
@@ -195,7 +205,7 @@ struct ReduceLROnPlateauOptions {
   double eps = 1e-8;                 ///< a smaller change of the rate is not made
 };
 
-/// Cuts the rates when a metric has stopped to improve.
+/// Cuts the rates when a metric has stopped to improve. Refers to the optimiser as a Schedule does.
 class ReduceLROnPlateau {
  public:
   using Options = ReduceLROnPlateauOptions;
@@ -213,7 +223,7 @@ class ReduceLROnPlateau {
  private:
   bool improves(double metric) const;
 
-  Optimizer& optimizer_;
+  OptimizerRef optimizer_;
   Options options_;
   double best_;
   int64_t bad_steps_ = 0;

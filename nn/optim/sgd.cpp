@@ -1,6 +1,6 @@
 #include "pleat/nn/optim/sgd.h"
 
-#include "pleat/nn/optim/option_checks.h"
+#include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
@@ -11,12 +11,11 @@ SGD::SGD(std::vector<Group> groups) : OptimizerWith("SGD", {"momentum_buffer"}) 
   add_groups(std::move(groups));
 }
 
-void SGD::check_group(std::size_t group) const {
-  const SGDOptions& o = options(group);
+void SGD::check_options_of_group(const SGDOptions& o) const {
   check_at_least_0(name(), "lr", o.lr);
-  check_at_least_0(name(), "momentum", o.momentum);
+  check_share(name(), "momentum", o.momentum);
   check_at_least_0(name(), "weight_decay", o.weight_decay);
-  check<ValueError>(std::isfinite(o.dampening), "SGD: dampening must be finite, got {}", o.dampening);
+  check_share(name(), "dampening", o.dampening);
   check<ValueError>(!o.nesterov || (o.momentum > 0 && o.dampening == 0),
                     "SGD: nesterov needs momentum > 0 and dampening = 0, got {} and {}", o.momentum,
                     o.dampening);

@@ -24,7 +24,7 @@ class SGD : public OptimizerWith<SGDOptions> {
   explicit SGD(std::vector<Group> groups);
 
  protected:
-  void check_group(std::size_t group) const override;
+  void check_options_of_group(const SGDOptions& o) const override;
   void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t group, std::size_t) const override { return options(group).momentum != 0; }
 };

@@ -168,7 +168,7 @@ TEST_CASE("a scaler says what was called in the wrong order", "[optim][amp]") {
   optim::SGD sgd{{p}, {.lr = 1}};
   GradScaler scaler;
   CHECK_THROWS_WITH(scaler.update(), "GradScaler: update() needs a step or unscale_ since the last one");
-  CHECK_THROWS_WITH(scaler.step(sgd), Catch::Contains("none of the optimiser's parameters has a gradient"));
+  CHECK_THROWS_WITH(scaler.step(sgd), Catch::Contains("GradScaler: no parameter (of 1) has a gradient"));
   p.set_grad(ones({3}));
   scaler.unscale_(sgd);
   CHECK_THROWS_WITH(scaler.unscale_(sgd), Catch::Contains("unscale_ was called for this optimiser since"));
@@ -200,6 +200,17 @@ TEST_CASE("a scaler says what was called in the wrong order", "[optim][amp]") {
                                                   {.backoff_factor = 1},
                                                   {.growth_interval = 0}})
     CHECK_THROWS_AS(GradScaler{options}, ValueError);
+}
+
+TEST_CASE("a scaler that never makes a step says so in the end", "[optim][amp]") {
+  const Tensor p = param();
+  optim::SGD sgd{{p}, {.lr = 1}};
+  GradScaler scaler;
+  const auto train = [&] {
+    for (int i = 0; i < 1000; ++i) iterate(scaler, sgd, p, not_a_number);
+  };
+  CHECK_THROWS_AS(train(), NumericError);
+  CHECK(scaler.scale() > 0);
 }
 
 TEST_CASE("a scaler that is not enabled is as if it were not there", "[optim][amp]") {
@@ -240,10 +251,23 @@ TEST_CASE("a scaler goes on from its state", "[optim][amp]") {
   wrong.erase("scale");
   wrong["extra"] = scalar(1);
   CHECK_THROWS_AS(other.load_state_dict(wrong), ValueError);
-  wrong = state;
-  wrong["scale"] = scalar(-1.0, float64);
-  CHECK_THROWS_AS(other.load_state_dict(wrong), ValueError);
-  CHECK(other.scale() == 8);
+  const auto refused = [&](const std::string& name, const Tensor& value) {
+    INFO(name << " = " << value);
+    nn::StateDict changed = state;
+    changed[name] = value;
+    CHECK_THROWS_AS(other.load_state_dict(changed), ValueError);
+    CHECK(other.scale() == 8);
+  };
+  for (const double scale : {-1.0, 0.0, infinity, not_a_number}) refused("scale", scalar(scale, float64));
+  refused("scale", scalar(2, int64));
+  for (const double factor : {1.0, -2.0, infinity, not_a_number})
+    refused("growth_factor", scalar(factor, float64));
+  for (const double factor : {0.0, 1.0, -0.5, not_a_number})
+    refused("backoff_factor", scalar(factor, float64));
+  refused("growth_interval", scalar(0, int64));
+  refused("growth_interval", scalar(2.5, float64));
+  for (const int64_t tracker : {-1, 3}) refused("growth_tracker", scalar(tracker, int64));
+  refused("growth_tracker", scalar(true));
 }
 
 TEST_CASE("cuda: a scaler does on a GPU what it does on the CPU", "[optim][amp][cuda]") {

@@ -267,7 +267,9 @@ TEST_CASE("options that make no sense are refused, at the start and later") {
 
   optim::SGD sgd{p, {.lr = 1}};
   p[0].set_grad(ones({2}));
-  sgd.set_lr(INFINITY);
+  CHECK_THROWS_AS(sgd.set_lr(INFINITY), ValueError);
+  CHECK(sgd.lr() == 1);
+  sgd.options().lr = INFINITY;
   CHECK_THROWS_AS(sgd.step(), ValueError);
   CHECK(p[0].to_vector() == std::vector<float>{1, 1});
 }
@@ -301,4 +303,61 @@ TEST_CASE("an optimiser state that does not fit is refused with all problems, an
   CHECK(adam.lr() == 1e-3);
   for (const auto& [key, tensor] : adam.state_dict())
     CHECK(tensor.to_vector<double>() == good.at(key).to_vector<double>());
+}
+
+TEST_CASE("an optimiser state that makes no sense is refused, and changes nothing") {
+  const Tensor p = ones({2}).set_requires_grad();
+  const auto check_all = [&](optim::Optimizer& optimizer,
+                             const std::vector<std::pair<std::string, Tensor>>& wrong) {
+    p.set_grad(ones({2}));
+    optimizer.step();
+    const nn::StateDict good = optimizer.state_dict();
+    for (const auto& [key, tensor] : wrong) {
+      INFO(key << " = " << tensor);
+      nn::StateDict bad = good;
+      REQUIRE(bad.contains(key));
+      bad[key] = tensor;
+      CHECK_THROWS_WITH(optimizer.load_state_dict(bad), Contains(key.substr(0, 7)));
+      CHECK_THROWS_AS(optimizer.load_state_dict(bad), ValueError);
+    }
+    for (const auto& [key, tensor] : optimizer.state_dict())
+      CHECK(tensor.to_vector<double>() == good.at(key).to_vector<double>());
+    optimizer.load_state_dict(good);
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  optim::Adam adam{{p}, {.amsgrad = true}};
+  std::vector<std::pair<std::string, Tensor>> wrong;
+  for (const double step : {-5.0, 1.5, nan, double(INFINITY), 1e300})
+    wrong.emplace_back("param.0.step", scalar(step, float64));
+  wrong.emplace_back("param.0.step", scalar(-5, int64));
+  wrong.emplace_back("param.0.step", scalar(true));
+  for (const char* state : {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}) {
+    const std::string key = std::string("param.0.") + state;
+    wrong.emplace_back(key, tensor({1.0, nan}));
+    wrong.emplace_back(key, tensor({1.0, double(INFINITY)}));
+    wrong.emplace_back(key, tensor({1, 2}, int64));
+    wrong.emplace_back(key, zeros({2}, {.dtype = boolean}));
+  }
+  wrong.emplace_back("param.0.exp_avg_sq", tensor({1.0, -1e-6}));
+  wrong.emplace_back("param.0.max_exp_avg_sq", tensor({-1.0, 1.0}));
+  for (const double lr : {-1.0, nan, double(INFINITY)}) wrong.emplace_back("group.0.lr", scalar(lr, float64));
+  wrong.emplace_back("group.0.lr", scalar(1, int64));
+  for (const double beta : {-0.5, 1.0, 9.0, nan})
+    wrong.emplace_back("group.0.momentum", scalar(beta, float64));
+  check_all(adam, wrong);
+
+  optim::SGD sgd{{p}, {.lr = 0.1, .momentum = 0.9}};
+  check_all(sgd,
+            {{"group.0.momentum", scalar(9.0, float64)}, {"param.0.momentum_buffer", tensor({nan, 0.0})}});
+  optim::RMSprop rmsprop{{p}};
+  check_all(rmsprop, {{"param.0.square_avg", tensor({-1.0, 1.0})}});
+  optim::Adagrad adagrad{{p}};
+  check_all(adagrad, {{"param.0.sum", tensor({-1.0, 1.0})}});
+  check_all(*std::make_unique<optim::Lion>(Params{p}), {{"param.0.exp_avg", tensor({nan, 1.0})}});
+
+  // Other programs count their steps in floating numbers.
+  nn::StateDict floating = adam.state_dict();
+  floating["param.0.step"] = scalar(3.0);
+  adam.load_state_dict(floating);
+  CHECK(adam.state_dict().at("param.0.step").item<int64_t>() == 3);
 }

@@ -164,6 +164,22 @@ TEST_CASE("schedules go on from a saved state", "[optim]") {
   CHECK_THROWS_WITH(resumed.load_state_dict({{"steps", scalar(1)}}),
                     Catch::Matchers::Contains("missing     base_lr"));
 
+  const auto refused = [&](const std::string& name, const Tensor& value) {
+    INFO(name << " = " << value);
+    nn::StateDict changed = resumed.state_dict();
+    changed[name] = value;
+    CHECK_THROWS_AS(resumed.load_state_dict(changed), ValueError);
+    CHECK(resumed.steps() == 2);
+    CHECK(other.lr() == 1.0 / 3);
+  };
+  refused("steps", scalar(-5, int64));
+  refused("steps", scalar(1.5, float64));
+  refused("steps", scalar(true));
+  refused("base_lr", tensor({1, 2}, float64));
+  refused("base_lr", tensor({1}, int64));
+  for (const double lr : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    refused("base_lr", tensor({lr}, float64));
+
   ReduceLROnPlateau plateau(sgd, {.patience = 1});
   for (const double metric : {1.0, 2.0}) plateau.step(metric);
   ReduceLROnPlateau again(other, {.patience = 1});
@@ -171,6 +187,19 @@ TEST_CASE("schedules go on from a saved state", "[optim]") {
   again.step(2.0);
   CHECK(other.lr() == Approx(0.1 / 3));
   CHECK(again.best() == 1.0);
+  const auto not_taken = [&](const std::string& name, const Tensor& value) {
+    INFO(name << " = " << value);
+    nn::StateDict changed = again.state_dict();
+    changed[name] = value;
+    CHECK_THROWS_AS(again.load_state_dict(changed), ValueError);
+    CHECK(again.best() == 1.0);
+  };
+  not_taken("best", scalar(std::nan(""), float64));
+  not_taken("best", scalar(1, int64));
+  for (const char* name : {"bad_steps", "cooling"}) {
+    not_taken(name, scalar(-1, int64));
+    not_taken(name, scalar(1.0, float64));
+  }
 }
 
 TEST_CASE("a NaN metric is no improvement", "[optim]") {
