@@ -27,7 +27,8 @@ struct LeakyReLUOptions {
 };
 class LeakyReLU : public Module {
  public:
-  explicit LeakyReLU(LeakyReLUOptions options_ = {}) : options(options_) {}
+  /// Throws ValueError unless the slope is finite.
+  explicit LeakyReLU(LeakyReLUOptions options_ = {});
   Tensor forward(const Tensor& x) override { return leaky_relu(x, options.negative_slope); }
   std::string type_name() const override { return "LeakyReLU"; }
 
@@ -39,7 +40,8 @@ struct ELUOptions {
 };
 class ELU : public Module {
  public:
-  explicit ELU(ELUOptions options_ = {}) : options(options_) {}
+  /// Throws ValueError unless alpha is finite.
+  explicit ELU(ELUOptions options_ = {});
   Tensor forward(const Tensor& x) override { return elu(x, options.alpha); }
   std::string type_name() const override { return "ELU"; }
 
@@ -60,7 +62,8 @@ class GELU : public Module {
 
 class Softplus : public Module {
  public:
-  explicit Softplus(SoftplusOptions options_ = {}) : options(options_) {}
+  /// Throws ValueError unless beta is above 0 and finite.
+  explicit Softplus(SoftplusOptions options_ = {});
   Tensor forward(const Tensor& x) override { return softplus(x, options); }
   std::string type_name() const override { return "Softplus"; }
 

@@ -2,17 +2,10 @@
 
 #include "pleat/autograd/functions/dropout.h"
 #include "pleat/core/format.h"
+#include "pleat/nn/option_checks.h"
 
 namespace pleat::nn {
-namespace {
-
-void check_probability(const std::string& module, double p) {
-  check<ValueError>(p >= 0 && p <= 1, "{}: p must be in [0, 1], got {}", module, p);
-}
-
-}  // namespace
-
-Dropout::Dropout(DropoutOptions options_) : options(options_) { check_probability("Dropout", options.p); }
+Dropout::Dropout(DropoutOptions options_) : options(options_) { check_share("Dropout", "p", options.p); }
 
 Tensor Dropout::forward(const Tensor& x) { return dropout(x, options.p, training()); }
 
@@ -20,7 +13,7 @@ std::string Dropout::options_text() const { return fmt::format("p={}", options.p
 
 template <int dims>
 ChannelDropout<dims>::ChannelDropout(DropoutOptions options_) : options(options_) {
-  check_probability("Dropout" + std::to_string(dims) + "d", options.p);
+  check_share("Dropout" + std::to_string(dims) + "d", "p", options.p);
 }
 
 template <int dims>

@@ -11,6 +11,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
+#include "pleat/nn/option_checks.h"
 
 namespace pleat::nn::init {
 namespace {
@@ -36,6 +37,7 @@ double kaiming_std(const char* op, const Tensor& weight, const KaimingOptions& o
 
 double xavier_std(const char* op, const Tensor& weight, double gain) {
   check_floating(op, weight);
+  check_at_least_0(op, "gain", gain);
   const Fans fans = fan_in_and_fan_out(weight);
   return gain * std::sqrt(2 / static_cast<double>(std::max<int64_t>(fans.in + fans.out, 1)));
 }
@@ -73,14 +75,15 @@ double calculate_gain(const std::string& nonlinearity, std::optional<double> par
       "selu, got '{}'",
       nonlinearity);
   const double slope = param.value_or(0.01);
+  check_finite("calculate_gain", "the slope of leaky_relu", slope);
   return std::sqrt(2 / (1 + slope * slope));
 }
 
 Fans fan_in_and_fan_out(const Tensor& weight) {
   check<ShapeError>(weight.rank() >= 2, "init: fans need a weight [out, in, ...], got {}", weight.describe());
   int64_t kernel = 1;
-  for (int64_t d = 2; d < weight.rank(); ++d) kernel *= weight.size(d);
-  return {weight.size(1) * kernel, weight.size(0) * kernel};
+  for (int64_t d = 2; d < weight.rank(); ++d) kernel = checked_multiply(kernel, weight.size(d), "init");
+  return {checked_multiply(weight.size(1), kernel, "init"), checked_multiply(weight.size(0), kernel, "init")};
 }
 
 const Tensor& uniform_(const Tensor& x, double low, double high, Generator& generator) {
@@ -117,6 +120,7 @@ const Tensor& trunc_normal_(const Tensor& x, TruncNormalOptions o, Generator& ge
 
 const Tensor& constant_(const Tensor& x, double value) {
   check_floating("constant_", x);
+  check<ValueError>(!std::isnan(value), "constant_: the value must be a number, got {}", value);
   ops::fill(x, value);
   return x;
 }
@@ -144,6 +148,7 @@ const Tensor& xavier_normal_(const Tensor& weight, double gain, Generator& gener
 
 const Tensor& orthogonal_(const Tensor& weight, double gain, Generator& generator) {
   check_floating("orthogonal_", weight);
+  check_finite("orthogonal_", "gain", gain);
   check<ShapeError>(weight.rank() >= 2, "orthogonal_: needs a weight [out, in, ...], got {}",
                     weight.describe());
   const Tensor normal = empty(weight.shape(), {.dtype = float64});
@@ -172,8 +177,9 @@ const Tensor& dirac_(const Tensor& weight, int64_t groups) {
   check_floating("dirac_", weight);
   check<ShapeError>(weight.rank() >= 3 && weight.rank() <= 5,
                     "dirac_: needs a weight [out, in, kernel...], got {}", weight.describe());
-  check<ShapeError>(groups > 0 && weight.size(0) % groups == 0,
-                    "dirac_: groups = {} must divide the {} outputs", groups, weight.size(0));
+  check_at_least("dirac_", "groups", groups, 1);
+  check<ShapeError>(weight.size(0) % groups == 0, "dirac_: groups = {} must divide the {} outputs", groups,
+                    weight.size(0));
   ops::fill(weight, 0);
   const int64_t outputs = weight.size(0) / groups;
   int64_t middle = weight.offset();

@@ -13,6 +13,7 @@
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/core/format.h"
+#include "pleat/nn/option_checks.h"
 
 namespace pleat {
 namespace {
@@ -54,8 +55,7 @@ Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& probab
   const int64_t dim = logits.rank() == 1 ? 0 : 1;
   const int64_t classes = logits.size(dim);
   const double smoothing = options.label_smoothing;
-  check<ValueError>(smoothing >= 0 && smoothing <= 1,
-                    "cross_entropy: label_smoothing must lie in [0, 1], got {}", smoothing);
+  check_share("cross_entropy", "label_smoothing", smoothing);
   Tensor shares = target;
   if (smoothing > 0) shares = shares * (1 - smoothing) + smoothing / static_cast<double>(classes);
   if (options.weight.defined()) {
@@ -102,16 +102,14 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, LossOptions options) {
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, SmoothL1Options options) {
-  check<ValueError>(options.beta >= 0 && std::isfinite(options.beta),
-                    "smooth_l1_loss: beta must be at least 0, got {}", options.beta);
+  check_at_least_0("smooth_l1_loss", "beta", options.beta);
   return reduced(
       distance_losses("smooth_l1_loss", input, target, {DistanceLoss::Kind::smooth_absolute, options.beta}),
       options.reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, HuberOptions options) {
-  check<ValueError>(options.delta > 0 && std::isfinite(options.delta),
-                    "huber_loss: delta must be above 0, got {}", options.delta);
+  check_positive("huber_loss", "delta", options.delta);
   return reduced(distance_losses("huber_loss", input, target, {DistanceLoss::Kind::huber, options.delta}),
                  options.reduction);
 }

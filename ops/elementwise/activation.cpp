@@ -1,5 +1,7 @@
 #include "pleat/ops/elementwise/activation.h"
 
+#include <cmath>
+
 #include "pleat/ops/elementwise/activation_functors.h"
 #include "pleat/ops/elementwise/kernels.h"
 
@@ -7,7 +9,14 @@ namespace pleat::ops {
 namespace {
 
 void check_softplus(const SoftplusOptions& options) {
-  check<ValueError>(options.beta > 0, "softplus: beta must be above 0, got {}", options.beta);
+  check<ValueError>(options.beta > 0 && std::isfinite(options.beta),
+                    "softplus: beta must be above 0 and finite, got {}", options.beta);
+  check<ValueError>(!std::isnan(options.threshold), "softplus: threshold must be a number, got {}",
+                    options.threshold);
+}
+
+void check_finite(const char* op, const char* what, double value) {
+  check<ValueError>(std::isfinite(value), "{}: {} must be finite, got {}", op, what, value);
 }
 
 }  // namespace
@@ -19,13 +28,17 @@ Tensor relu_backward(const Tensor& dy, const Tensor& y) {
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
+  check_finite("leaky_relu", "negative_slope", negative_slope);
   return unary_floating("leaky_relu", x, LeakyRelu{negative_slope});
 }
 Tensor leaky_relu_backward(const Tensor& dy, const Tensor& x, double negative_slope) {
   return binary_floating("leaky_relu_backward", dy, x, LeakyReluBackward{negative_slope});
 }
 
-Tensor elu(const Tensor& x, double alpha) { return unary_floating("elu", x, Elu{alpha}); }
+Tensor elu(const Tensor& x, double alpha) {
+  check_finite("elu", "alpha", alpha);
+  return unary_floating("elu", x, Elu{alpha});
+}
 Tensor elu_backward(const Tensor& dy, const Tensor& x, double alpha) {
   return binary_floating("elu_backward", dy, x, EluBackward{alpha});
 }

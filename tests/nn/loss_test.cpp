@@ -278,8 +278,8 @@ TEST_CASE("bad arguments of losses are explained") {
   CHECK_THROWS_WITH(bce_with_logits(x, x, {.weight = ones({2})}), Contains("bce_with_logits"));
   CHECK_THROWS_WITH(bce_with_logits(x, x, {.pos_weight = ones({4, 2, 3})}),
                     Contains("does not broadcast to the input"));
-  CHECK_THROWS_WITH(smooth_l1_loss(x, x, {.beta = -1}), Contains("beta must be at least 0, got -1"));
-  CHECK_THROWS_WITH(huber_loss(x, x, {.delta = 0}), Contains("delta must be above 0, got 0"));
+  CHECK_THROWS_WITH(smooth_l1_loss(x, x, {.beta = -1}), Contains("beta must be at least 0 and finite, got -1"));
+  CHECK_THROWS_WITH(huber_loss(x, x, {.delta = 0}), Contains("delta must be above 0 and finite, got 0"));
 }
 
 TEST_CASE("cross_entropy gives the same bits for any number of threads") {
