@@ -275,7 +275,7 @@ TEST_CASE("gelu's left tail is small, not exact") {
 }
 
 TEST_CASE("softplus explains a bad beta") {
-  CHECK_THROWS_WITH(ops::softplus(ones({2}), {.beta = 0}), Contains("softplus: beta must be above 0, got 0"));
+  CHECK_THROWS_WITH(ops::softplus(ones({2}), {.beta = 0}), Contains("softplus: beta must be above 0 and finite, got 0"));
   CHECK_THROWS_AS(ops::softplus_backward(ones({2}), ones({2}), {.beta = -1}), ValueError);
 }
 
