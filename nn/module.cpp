@@ -213,6 +213,7 @@ int64_t Module::num_parameters() const {
 }
 
 void Module::apply(const std::function<void(Module&)>& f) {
+  check<ValueError>(bool(f), "{}: apply needs a function, got an empty one", type_name());
   for (const Members::Item& item : items_of(*this))
     if (item.module != nullptr) item.module->apply(f);
   f(*this);

@@ -100,6 +100,7 @@ TEST_CASE("train and eval reach everything inside") {
   int modules = 0;
   net.apply([&](nn::Module& module) { modules += module.type_name() == "Affine" ? 1 : 10; });
   CHECK(modules == 13);
+  CHECK_THROWS_WITH(net.apply({}), "Net: apply needs a function, got an empty one");
 }
 
 TEST_CASE("a tensor in two places is one parameter with two names in the state") {
