@@ -72,6 +72,13 @@ void each_tensor(Module& module, const std::string& path, const OnTensor& on_ten
   }
 }
 
+/// What is listed is to be trained, unless somebody said otherwise.
+void become_parameter(const Tensor& tensor) {
+  if (!is_floating(tensor.dtype()) || !tensor.is_leaf()) return;
+  if (autograd::is_undecided(tensor)) tensor.set_requires_grad();
+  autograd::slot_of(tensor).parameter = true;
+}
+
 /// A name that the member may have: its type's, in small letters.
 std::string name_for(const std::string& type) {
   std::string name;
@@ -120,11 +127,12 @@ void Listing::take(const Tensor& tensor, bool buffer) {
   }
   const auto& known = tensor.impl().slot;
   if (known && known->decided && known->listed.load(std::memory_order_relaxed)) return;
-  if (!is_floating(tensor.dtype()) || !tensor.is_leaf()) return;
-  autograd::Slot& slot = autograd::slot_of(tensor);
-  if (autograd::is_undecided(tensor)) tensor.set_requires_grad();
-  slot.parameter = true;
-  slot.listed.store(true, std::memory_order_relaxed);
+  become_parameter(tensor);
+  if (known) known->listed.store(true, std::memory_order_relaxed);
+}
+
+void Listing::hold(const Tensor& parameter) {
+  autograd::slot_of(parameter).listed.store(true, std::memory_order_relaxed);
 }
 
 void Listing::mark(Members& members, Tensor* tensor, bool buffer, Module* module) {
@@ -158,9 +166,14 @@ bool Listing::lists(const Module& outer, const Module& inner) {
 void Listing::begin(const RecordForward& call) {
   auto& module = const_cast<Module&>(call.module_);
   const RecordForward* caller = call.caller_;
-  const bool listed = caller != nullptr && (&caller->module_ == &module || is_set(module.listed_));
+  if (caller != nullptr && (&caller->module_ == &module || is_set(module.listed_))) return;
   // A checkpoint's second run, during backward, does not know the modules around it.
-  if (listed || autograd::current_node() != nullptr) return;
+  if (autograd::current_node() != nullptr) {
+    each_tensor(module, "", [](const std::string&, const Tensor& tensor, bool buffer) {
+      if (!buffer) become_parameter(tensor);
+    });
+    return;
+  }
   if (caller == nullptr) return mark_all(module);
 
   bool has_tensors = false;
@@ -179,11 +192,7 @@ void Listing::note(Module& module, const Module& caller) {
   Stranger stranger{&caller, caller.type_name(), module.type_name(), text_of_module(module), {}};
   each_tensor(module, "", [&](const std::string& name, const Tensor& tensor, bool buffer) {
     if (!buffer && (!is_floating(tensor.dtype()) || !tensor.is_leaf())) return;
-    if (!buffer && grad_enabled()) {
-      autograd::Slot& slot = autograd::slot_of(tensor);
-      slot.parameter = true;
-      if (autograd::is_undecided(tensor)) tensor.set_requires_grad();
-    }
+    if (!buffer && grad_enabled()) become_parameter(tensor);
     stranger.parts.push_back({name, tensor.impl().id, buffer, tensor.impl().slot, tensor.impl().storage});
   });
   if (!stranger.open()) return;

@@ -28,6 +28,8 @@ class Listing {
   /// Marks what is listed. A parameter of which nobody said otherwise requires a gradient from now on.
   static void take(Module& module);
   static void take(const Tensor& tensor, bool buffer);
+  /// An optimiser has it.
+  static void hold(const Tensor& parameter);
   /// Of a copy whose tensors are new.
   static void forget(Module& module) { module.listed_ = false; }
 

@@ -132,6 +132,7 @@ void ParameterwiseOptimizer::add_parameters(const std::vector<Tensor>& params) {
     check_parameter(param);
     added.push_back({param, groups_, 0, std::vector<Tensor>(states_.size())});
   }
+  for (const Tensor& param : params) nn::detail::Listing::hold(param);
   entries_.insert(entries_.end(), added.begin(), added.end());
   ++groups_;
 }

@@ -134,6 +134,18 @@ TEST_CASE("a forward of several inputs puts its module's tensors on the tape") {
   CHECK(two.scale.grad().to_vector() == std::vector<float>(3, 2));
 }
 
+TEST_CASE("plain tensors of a module in a checkpoint are on the tape") {
+  Scaled scaled;
+  const Tensor y = checkpoint([&](const Tensor& x) { return scaled(x); }, ones({3}));
+  optim::SGD sgd{scaled.parameters(), {.lr = 0.1}};
+  sum(y).backward();
+  sgd.step();
+  Scaled later;
+  sum(checkpoint([&](const Tensor& x) { return later(x); }, ones({3}))).backward();
+  CHECK(later.scale.grad().defined());
+  CHECK(later.parameters().size() == 1);
+}
+
 TEST_CASE("requires_grad_(false) holds") {
   nn::Sequential net{small(), Scaled{}};
   net.requires_grad_(false);
@@ -378,6 +390,14 @@ TEST_CASE("what is trained elsewhere, or not at all, raises no alarm") {
     all.push_back(scale);
     optim::SGD sgd{all, {.lr = 0.1}};
     train_once(net, sgd);
+  }
+  SECTION("a parameter of an optimiser that steps later") {
+    const Tensor scale = nn::parameter(ones({3}));
+    Scaled scaled;
+    net.inner = [&](const Tensor& x) { return scaled(x * scale); };
+    optim::SGD by_hand{{scale, scaled.scale}, {.lr = 0.1}};
+    CHECK(error_of_training(net).empty());
+    by_hand.step();
   }
   SECTION("several optimisers") {
     nn::Linear head = small();
