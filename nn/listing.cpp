@@ -49,12 +49,6 @@ std::mutex mutex;
 std::vector<Stranger> strangers;
 std::atomic<bool> any_strangers{false};
 
-// Modules are called by many threads at once; the flag is the only thing that a call may change.
-bool is_set(bool& flag) { return std::atomic_ref<bool>(flag).load(std::memory_order_relaxed); }
-void set(bool& flag) {
-  if (!is_set(flag)) std::atomic_ref<bool>(flag).store(true, std::memory_order_relaxed);
-}
-
 std::vector<Members::Item> listed_by(Module& module) {
   Members members;
   module.members(members);
@@ -105,14 +99,8 @@ void forget_closed() {
 
 }  // namespace
 
-const RecordForward*& Listing::running() {
-  thread_local const RecordForward* call = nullptr;
-  return call;
-}
-
-void Listing::check_not_moved_from(const Module& module) {
-  check<Error>(!module.moved_from_, "{}: this module was moved from; use the one that it was moved to",
-               module.type_name());
+void Listing::fail_moved_from(const Module& module) {
+  fail<Error>("{}: this module was moved from; use the one that it was moved to", module.type_name());
 }
 
 void Listing::take(Module& module) { set(module.listed_); }
@@ -163,7 +151,7 @@ bool Listing::lists(const Module& outer, const Module& inner) {
   });
 }
 
-void Listing::begin(const RecordForward& call) {
+void Listing::look(const RecordForward& call) {
   auto& module = const_cast<Module&>(call.module_);
   const RecordForward* caller = call.caller_;
   if (caller != nullptr && (&caller->module_ == &module || is_set(module.listed_))) return;
@@ -206,7 +194,7 @@ void Listing::note(Module& module, const Module& caller) {
 }
 
 void Listing::check_mode(const Module& module) {
-  const RecordForward* call = running();
+  const RecordForward* call = RecordForward::running_;
   for (const RecordForward* around = call; around != nullptr; around = around->caller_)
     if (&around->module_ == &module) call = around->caller_;
   const RecordForward* evaluating = call;

@@ -1,9 +1,11 @@
 // Private header: not installed.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/tensor.h"
 #include "pleat/nn/module.h"
 #include "pleat/nn/record_forward.h"
@@ -16,14 +18,18 @@ namespace pleat::nn::detail {
 
 class Listing {
  public:
-  /// The innermost module call of this thread.
-  static const RecordForward*& running();
-
   /// A call begins: the outermost marks, the others are looked up.
-  static void begin(const RecordForward& call);
+  static void begin(const RecordForward& call) {
+    const bool listed = is_set(const_cast<Module&>(call.module_).listed_);
+    // Off the tape what was marked once will do.
+    if (!listed || (call.caller_ == nullptr && grad_enabled())) look(call);
+  }
 
   /// Throws Error.
-  static void check_not_moved_from(const Module& module);
+  static void check_not_moved_from(const Module& module) {
+    if (module.moved_from_) [[unlikely]]
+      fail_moved_from(module);
+  }
 
   /// Marks what is listed. A parameter of which nobody said otherwise requires a gradient from now on.
   static void take(Module& module);
@@ -47,6 +53,13 @@ class Listing {
   static void check_gradients(const std::string& optimizer, const std::vector<Tensor>& held);
 
  private:
+  // Modules are called by many threads at once; the flag is the only thing that a call may change.
+  static bool is_set(bool& flag) { return std::atomic_ref<bool>(flag).load(std::memory_order_relaxed); }
+  static void set(bool& flag) {
+    if (!is_set(flag)) std::atomic_ref<bool>(flag).store(true, std::memory_order_relaxed);
+  }
+  [[noreturn]] static void fail_moved_from(const Module& module);
+  static void look(const RecordForward& call);
   static void mark_all(const Module& module);
   static bool lists(const Module& outer, const Module& inner);
   static void note(Module& module, const Module& caller);

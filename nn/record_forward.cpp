@@ -54,15 +54,17 @@ class RecordForward::Call {
 thread_local const std::unordered_map<const Module*, RecordForward::Call::Name>* RecordForward::Call::names =
     nullptr;
 
+constinit thread_local const RecordForward* RecordForward::running_ = nullptr;
+
 RecordForward::RecordForward(const Module& module, std::span<const Tensor* const> inputs)
-    : module_(module), caller_(detail::Listing::running()) {
+    : module_(module), caller_(running_) {
   detail::Listing::check_not_moved_from(module);
   detail::Listing::begin(*this);
   if (is_recording()) [[unlikely]]
     call_ = std::make_unique<Call>(module, inputs);
-  detail::Listing::running() = this;
+  running_ = this;
 }
 
-RecordForward::~RecordForward() { detail::Listing::running() = caller_; }
+RecordForward::~RecordForward() { running_ = caller_; }
 
 }  // namespace pleat::nn

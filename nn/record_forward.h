@@ -42,8 +42,10 @@ class RecordForward {
 
   RecordForward(const Module& module, std::span<const Tensor* const> inputs);
 
+  static constinit thread_local const RecordForward* running_;  ///< the innermost of this thread
+
   const Module& module_;
-  const RecordForward* caller_;  ///< what runs around it in this thread
+  const RecordForward* caller_;  ///< what runs around it
   std::unique_ptr<Call> call_;
 };
 

@@ -15,9 +15,12 @@ bool same_kind(DType a, DType b) {
   return is_floating(a) == is_floating(b) && (a == boolean) == (b == boolean);
 }
 
-/// Whether the integers are the same in the type that they are to be stored in.
+/// Whether the type that they are to be stored in holds the integers, and no finite number becomes infinite.
 bool fits(const Tensor& given, DType type) {
-  return is_floating(type) || given.dtype() == type || ops::array_equal(ops::cast(given, type), given);
+  if (given.dtype() == type) return true;
+  const Tensor stored = ops::cast(given, type);
+  return is_floating(type) ? ops::array_equal(ops::isfinite(stored), ops::isfinite(given))
+                           : ops::array_equal(stored, given);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct LoadReport {
 /// Copies each tensor of `from` into the tensor of that name in `into`, converting type and layout.
 /// All problems are reported at once in a ValueError that begins with `what`, and then nothing was changed:
 /// names missing or unexpected (when strict), undefined tensors, different shapes, another kind of type
-/// (floating, integer, bool), and integers that do not fit.
+/// (floating, integer, bool), and numbers that do not fit.
 LoadReport copy_state(const std::string& what, const StateDict& into, const StateDict& from,
                       LoadOptions options = {});
 

@@ -246,7 +246,9 @@ std::string ParameterwiseOptimizer::state_problems(const nn::StateDict& state) c
       const std::string key = param_key(i, states_[k].name);
       const Tensor* kept =
           look_at_floating(key, entry.param.shape(), steps > 0 && needs_state(entry.group, k));
-      const std::string wrong = kept != nullptr ? wrong_elements(*kept, states_[k].of_squares) : "";
+      const DType type = compute_dtype(entry.param.dtype());
+      const std::string wrong =
+          kept != nullptr ? wrong_elements(ops::cast(*kept, type), states_[k].of_squares) : "";
       if (!wrong.empty()) problems += fmt::format("\n  value       {}  {}", key, wrong);
     }
   }

@@ -1,5 +1,6 @@
 #include "pleat/nn/module.h"
 
+#include <limits>
 #include <sstream>
 
 #include "pleat/autograd/functions/arithmetic.h"
@@ -171,6 +172,10 @@ TEST_CASE("a state of other kinds of numbers is refused") {
   refused("calls", scalar(int64_t{1} << 40, int64), "value       calls  is too large for int32");
   affine.load_state_dict({{"calls", scalar(5, int64)}}, {.strict = false});
   CHECK(affine.calls.item() == 5);
+  refused("weight", tensor({1.0, 1e300}, float64), "value       weight  is too large for float32");
+  const double infinity = std::numeric_limits<double>::infinity();
+  affine.load_state_dict({{"weight", tensor({2.0, infinity}, float64)}}, {.strict = false});
+  affine.load_state_dict({{"weight", tensor({2.0, 3.0}, float64)}}, {.strict = false});
   CHECK(floats(affine.weight) == std::vector<float>{2, 3});
 }
 

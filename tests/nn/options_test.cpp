@@ -25,6 +25,8 @@
 #include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/pool.h"
+#include "pleat/nn/upsample.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -290,6 +292,29 @@ TEST_CASE("options of layers outside their range are refused") {
   refuses("padding", {-1}, {0}, [&](double v) { conv(1, 1, 1, 1, whole(v), 1, 1); });
   refuses("dilation", no_count, {1}, [&](double v) { conv(1, 1, 1, 1, 0, whole(v), 1); });
   refuses("groups", {0, -1, 2}, {1}, [&](double v) { conv(1, 1, 1, 1, 0, 1, whole(v)); });
+
+  // Of those without tensors at the first call.
+  const Tensor image = ones({1, 2, 4, 4});
+  const auto max_pool = [&](const MaxPoolOptions& o) { nn::MaxPool2d{o}(image); };
+  refuses("kernel_size", no_count, {1}, [&](double v) { max_pool({.kernel_size = whole(v)}); });
+  refuses("stride", no_count, {1}, [&](double v) { max_pool({.kernel_size = 1, .stride = whole(v)}); });
+  refuses("dilation", no_count, {1}, [&](double v) { max_pool({.kernel_size = 1, .dilation = whole(v)}); });
+  refuses("padding", {-1}, {0}, [&](double v) { max_pool({.kernel_size = 1, .padding = whole(v)}); });
+  const auto avg_pool = [&](const AvgPoolOptions& o) { nn::AvgPool2d{o}(image); };
+  refuses("kernel_size", no_count, {1}, [&](double v) { avg_pool({.kernel_size = whole(v)}); });
+  refuses("stride", no_count, {1}, [&](double v) { avg_pool({.kernel_size = 1, .stride = whole(v)}); });
+  refuses("padding", {-1}, {0}, [&](double v) { avg_pool({.kernel_size = 1, .padding = whole(v)}); });
+  refuses("divisor_override", {0}, {1},
+          [&](double v) { avg_pool({.kernel_size = 1, .divisor_override = whole(v)}); });
+  refuses("output_size", {-1}, {1},
+          [&](double v) { nn::AdaptiveAvgPool2d{{.output_size = whole(v)}}(image); });
+  refuses("scale_factor", not_positive, {2}, [&](double v) { nn::Upsample{{.scale_factor = v}}(image); });
+  for (const int64_t size : {0, -1}) CHECK_THROWS_AS(nn::Upsample{{.size = size}}(image), ShapeError);
+  refuses("probability", not_a_share, {0}, [&](double v) {
+    nn::Dropout dropout;
+    dropout.options.p = v;
+    dropout(image);
+  });
 
   const Tensor x = ones({2});
   refuses("negative_slope", not_finite, {0}, [&](double v) { leaky_relu(x, v); });

@@ -335,6 +335,7 @@ TEST_CASE("an optimiser state that makes no sense is refused, and changes nothin
     const std::string key = std::string("param.0.") + state;
     wrong.emplace_back(key, tensor({1.0, nan}));
     wrong.emplace_back(key, tensor({1.0, double(INFINITY)}));
+    wrong.emplace_back(key, tensor({1.0, 1e300}, float64));
     wrong.emplace_back(key, tensor({1, 2}, int64));
     wrong.emplace_back(key, zeros({2}, {.dtype = boolean}));
   }
