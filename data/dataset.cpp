@@ -1,5 +1,6 @@
 #include "pleat/data/dataset.h"
 
+#include "pleat/core/alias.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
@@ -11,7 +12,7 @@ namespace {
 Tensor samples(const char* what, const Tensor& tensor) {
   check<ShapeError>(tensor.rank() >= 1, "TensorDataset: {} need a first dimension of samples, got {}", what,
                     tensor.describe());
-  return ops::to_format(tensor.detach(), MemoryFormat::contiguous);
+  return ops::to_format(ops::alias(tensor), MemoryFormat::contiguous);
 }
 
 double bytes_of(const Tensor& t) {

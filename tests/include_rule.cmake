@@ -7,6 +7,7 @@
 #   - a public header includes only Pleat's public headers and the standard library. A header is private (not installed)
 #     when its first five lines hold the line comment "Private header: not installed.";
 #   - pleat.h includes every public header;
+#   - folders below the tape call none of Tensor's methods that speak to it (detach, to, clone, grad ...);
 #   - the examples include public headers only, as a user would.
 cmake_minimum_required(VERSION 3.24)
 
@@ -26,6 +27,11 @@ set(allowed_tests ${library} bench examples)
 set(folders ${library} bench examples tests)
 # The one header outside the folders.
 set(allowed_pleat.h ${library})
+
+# Folders that know of no tape, and the methods of Tensor that speak to it: what they need is in core/copy.h. A number's
+# `to<T>` is no such method, nor are functions of these names.
+set(below_the_tape core ops io data profile)
+set(tape_method "[.>](detach|clone|contiguous|to|grad|set_grad|requires_grad|set_requires_grad|is_leaf|retain_grad|register_hook) ?\\(|[.>]backward\\( *\\)")
 
 set(private_mark "^// Private header: not installed\\.$")
 set(include_line "^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"]*)[>\"]")
@@ -116,6 +122,13 @@ function(check_file file)
   set(number 0)
   foreach(line IN LISTS lines)
     math(EXPR number "${number} + 1")
+    if(folder IN_LIST below_the_tape)
+      # Neither comments nor texts call anything.
+      string(REGEX REPLACE "\"[^\"]*\"|//.*" "" code "${line}")
+      if(code MATCHES "${tape_method}" AND NOT file STREQUAL "core/tensor.h")
+        breach("${file}:${number}" "${folder}/ knows of no tape, but calls ${CMAKE_MATCH_1}(), see core/copy.h")
+      endif()
+    endif()
     if(line MATCHES "${include_line}")
       check_include("${file}:${number}" ${folder} ${kind} "${CMAKE_MATCH_1}" "${CMAKE_MATCH_2}")
     endif()

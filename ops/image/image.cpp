@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "pleat/core/alias.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -31,7 +32,7 @@ struct Planes {
   int64_t image() const { return channels * plane(); }
 };
 
-Tensor plain(const Tensor& x) { return to_format(x.detach(), MemoryFormat::contiguous); }
+Tensor plain(const Tensor& x) { return to_format(alias(x), MemoryFormat::contiguous); }
 
 template <class F>
 void with_pixels(const char* op, const Tensor& x, F f) {

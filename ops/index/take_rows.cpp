@@ -28,7 +28,7 @@ Tensor take_rows(const Tensor& x, std::span<const int64_t> indices) {
   for (const int64_t index : indices)
     check<IndexError>(index >= 0 && index < rows, "take_rows: row {} is outside [0, {}) of {}", index, rows,
                       x);
-  const Tensor from = to_format(x.detach(), MemoryFormat::contiguous);
+  const Tensor from = to_format(x, MemoryFormat::contiguous);
   Shape shape = from.shape();
   shape[0] = static_cast<int64_t>(indices.size());
   const Tensor to = empty(shape, {.dtype = from.dtype(), .device = from.device()});
