@@ -24,21 +24,19 @@ struct CachedCast {
   }
 };
 
-struct State {
-  std::optional<DType> dtype;
-  bool caches = true;
-  int depth = 0;  ///< of scopes
+struct Casts {
+  int depth = 0;  ///< of KeepCasts
   /// By the leaf's id, which is never used twice. A nested scope may have the other half type.
-  std::unordered_map<uint64_t, CachedCast> casts[2];
+  std::unordered_map<uint64_t, CachedCast> of_type[2];
 };
 
-State& state() {
-  thread_local State own;
+Casts& kept() {
+  thread_local Casts own;
   return own;
 }
 
 Tensor cached_cast(const Tensor& leaf, DType dtype) {
-  auto& casts = state().casts[dtype == float16 ? 0 : 1];
+  auto& casts = kept().of_type[dtype == float16 ? 0 : 1];
   const auto found = casts.find(leaf.impl().id);
   if (found != casts.end() && found->second.is_of(leaf)) return found->second.cast;
   const Tensor cast = pleat::cast(leaf, dtype);
@@ -53,38 +51,41 @@ bool is_cast(const Tensor& x) { return x.defined() && is_floating(x.dtype()) && 
 
 }  // namespace
 
-Autocast::Autocast(DType dtype, AutocastOptions options)
-    : outer_(state().dtype), outer_caches_(state().caches) {
+autograd::KeepCasts::KeepCasts() { ++kept().depth; }
+autograd::KeepCasts::~KeepCasts() {
+  if (--kept().depth > 0) return;
+  for (auto& casts : kept().of_type) casts.clear();
+}
+
+Autocast::Autocast(DType dtype, AutocastOptions options) {
   check<DTypeError>(is_half(dtype), "Autocast: the type must be float16 or bfloat16, got {}", dtype);
-  ++state().depth;
-  state().dtype = options.enabled ? std::optional(dtype) : std::nullopt;
-  state().caches = options.cache_weights;
+  if (options.enabled)
+    types_.emplace(autograd::AutocastTypes{dtype, options.cache_weights});
+  else if (autocast_dtype())
+    types_.emplace(autograd::AutocastTypes{std::nullopt, options.cache_weights});
 }
 
-Autocast::~Autocast() {
-  State& now = state();
-  now.dtype = outer_;
-  now.caches = outer_caches_;
-  if (--now.depth > 0) return;
-  for (auto& casts : now.casts) casts.clear();
+std::optional<DType> autocast_dtype() {
+  const autograd::AutocastTypes* types = Scoped<autograd::AutocastTypes>::innermost();
+  return types != nullptr ? types->dtype : std::nullopt;
 }
-
-std::optional<DType> autocast_dtype() { return state().dtype; }
 
 Tensor autocast_to_float32(const Tensor& input) {
-  if (!state().dtype || !input.defined() || !is_half(input.dtype())) return input;
+  if (!autocast_dtype() || !input.defined() || !is_half(input.dtype())) return input;
   return cast(input, float32);
 }
 
 void autograd::cast_to_half(std::span<Tensor> inputs) {
-  const std::optional<DType> dtype = state().dtype;
-  if (!dtype) return;
+  const AutocastTypes* types = Scoped<AutocastTypes>::innermost();
+  if (types == nullptr || !types->dtype) return;
+  const DType dtype = *types->dtype;
+  const bool keeps = types->cache_weights && kept().depth > 0;
   for (const Tensor& input : inputs)
     if (input.defined() && input.dtype() == float64) return;
   for (Tensor& input : inputs) {
-    if (!is_cast(input) || input.dtype() == *dtype) continue;
+    if (!is_cast(input) || input.dtype() == dtype) continue;
     const bool is_parameter = input.is_leaf() && input.requires_grad();
-    input = state().caches && is_parameter ? cached_cast(input, *dtype) : cast(input, *dtype);
+    input = keeps && is_parameter ? cached_cast(input, dtype) : cast(input, dtype);
   }
 }
 

@@ -5,12 +5,32 @@
 #include <optional>
 #include <span>
 
+#include "pleat/core/scope.h"
 #include "pleat/core/tensor.h"
 
 /// Mixed precision: parameters and losses in float32, products in a half type. docs/mixed_precision.md says
 /// what each function does.
 
 namespace pleat {
+
+namespace autograd {
+
+/// What an Autocast scope decides.
+struct AutocastTypes {
+  std::optional<DType> dtype;
+  bool cache_weights;
+};
+
+/// Casts of parameters are kept until the outermost of these ends.
+class KeepCasts {
+ public:
+  KeepCasts();
+  ~KeepCasts();
+  KeepCasts(const KeepCasts&) = delete;
+  KeepCasts& operator=(const KeepCasts&) = delete;
+};
+
+}  // namespace autograd
 
 struct AutocastOptions {
   bool enabled = true;        ///< false: functions in the scope behave as outside of any
@@ -39,13 +59,10 @@ class Autocast {
  public:
   /// Throws DTypeError unless `dtype` is float16 or bfloat16.
   explicit Autocast(DType dtype, AutocastOptions options = {});
-  ~Autocast();
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
 
  private:
-  std::optional<DType> outer_;
-  bool outer_caches_;
+  autograd::KeepCasts casts_;
+  std::optional<Scoped<autograd::AutocastTypes>> types_;
 };
 
 /// The half type of this thread's scope; none outside of any and where it is switched off.

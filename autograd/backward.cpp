@@ -165,6 +165,23 @@ class Walk {
     if (wanted != caught_.end()) wanted->second.add(gradient);
   }
 
+  /// In the scopes of the forward call, but for Autocast: that call has chosen the types.
+  static Grads run_closure(Node& node, const Node::Group& group, const Grads& gradients, const Needs& needs) {
+    const UseScopes scopes(node.scopes);
+    const Autocast as_outside{float16, {.enabled = false}};
+    Node*& current = current_node();
+    Node* const outer = current;
+    current = &node;
+    try {
+      Grads results = group.backward(gradients, needs);
+      current = outer;
+      return results;
+    } catch (...) {
+      current = outer;
+      throw;
+    }
+  }
+
   void run_group(Node& node, const Node::Group& group, const Grads& gradients,
                  const std::unordered_set<const Node*>& useful) {
     std::vector<bool> wanted(group.edges);
@@ -172,17 +189,7 @@ class Walk {
       wanted[i] = edge_needed(node.edges[group.first_edge + i], useful);
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
     const Needs needs(wanted);
-    Node*& current = current_node();
-    Node* const outer = current;
-    current = &node;
-    Grads results;
-    try {
-      results = group.backward(gradients, needs);
-    } catch (...) {
-      current = outer;
-      throw;
-    }
-    current = outer;
+    Grads results = run_closure(node, group, gradients, needs);
     check<AutogradError>(
         results.size() == group.edges,
         "{}: its backward returned {} gradients for {} inputs; return one each (undefined for zero)",

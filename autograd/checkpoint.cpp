@@ -6,6 +6,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/create.h"
 #include "pleat/core/random.h"
+#include "pleat/core/scope.h"
 
 namespace pleat {
 namespace {
@@ -27,7 +28,7 @@ class ReplayRandom {
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs) {
   const Generator random = default_generator();
-  const std::optional<DType> half = autocast_dtype();
+  const Scopes scopes = Scopes::current();
   const Tensor y = no_grad([&] { return function(inputs); });
   if (!grad_enabled()) return y;
   std::vector<Saved> kept;
@@ -52,7 +53,8 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
     const EnableGrad recording;
     const Tensor result = [&] {
       const ReplayRandom replay(random);
-      const Autocast types{half.value_or(float16), {.enabled = half.has_value()}};
+      const UseScopes as_then(scopes);  // those of the closure are without Autocast
+      const autograd::KeepCasts casts;
       return function(again);
     }();
     Grads gradients(again.size() + 1);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pleat/autograd/tape.h"
+#include "pleat/core/scope.h"
 
 namespace pleat::autograd {
 
@@ -66,6 +67,7 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<Edge> edges;
   std::vector<Group> groups;
   std::vector<Output> outputs;
+  Scopes scopes;  ///< around the call; its closures run in them
   bool released = false;
   bool keeps_nothing = false;  ///< no tensors in its closures: it may be walked again and again
 

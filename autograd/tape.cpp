@@ -238,6 +238,7 @@ std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
   }
   node->name = std::move(name);
   node->sequence = ++sequence;
+  node->scopes = Scopes::current();
   if (is_recording()) announce_recorded(node->name, node->sequence);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Tensor& output = outputs[k];

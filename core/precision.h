@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+
+#include "pleat/core/scope.h"
+
 namespace pleat {
 
 /// How matrix products and convolutions of float32 tensors are computed on CUDA, where tensor cores take
@@ -11,19 +15,17 @@ enum class Precision : unsigned char {
 };
 
 /// What calls use that do not say: of the innermost PrecisionScope of this thread, else of the whole process.
+/// What holds at a forward call holds in its backward passes, too.
 Precision float32_precision();
 void set_float32_precision(Precision precision);
 
-/// Sets the precision of this thread for a scope.
+/// Sets the precision of this thread for a scope; without a value it changes nothing.
 class PrecisionScope {
  public:
-  explicit PrecisionScope(Precision precision);
-  ~PrecisionScope();
-  PrecisionScope(const PrecisionScope&) = delete;
-  PrecisionScope& operator=(const PrecisionScope&) = delete;
+  explicit PrecisionScope(std::optional<Precision> precision);
 
  private:
-  int previous_;
+  std::optional<Scoped<Precision>> scope_;
 };
 
 }  // namespace pleat

@@ -68,12 +68,6 @@ Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_sh
        })});
 }
 
-/// With the precision that holds now written out, for the backward passes that run later.
-ConvOptions resolved(ConvOptions options) {
-  options.precision = conv_precision(options.precision);
-  return options;
-}
-
 Tensor with_batch(const Tensor& x) {
   Shape shape = x.shape();
   shape.insert(shape.begin(), 1);
@@ -88,10 +82,9 @@ void check_weight_rank(const char* op, int64_t spatial_dims, const Tensor& weigh
 }
 
 Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
-                    const Tensor& shifts, const ConvOptions& given) {
+                    const Tensor& shifts, const ConvOptions& options) {
   check_weight_rank(op, spatial_dims, filters);
   const auto [x, weight, bias] = autocast_to_half(input, filters, shifts);
-  const ConvOptions options = resolved(given);
   if (x.rank() != spatial_dims + 1) return forward(x, weight, bias, options);
   return without_batch(forward(with_batch(x), weight, bias, options));
 }
@@ -160,13 +153,13 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
   check<ShapeError>(!bias.defined() || bias.shape() == Shape{channels}, "{}: bias needs shape [{}], got {}",
                     op, channels, bias.defined() ? bias.describe() : "");
   Tensor y = backward_input(x, weight, plan.shape,
-                            resolved({.stride = options.stride,
-                                      .padding = Padding(plan.padding),
-                                      .dilation = options.dilation,
-                                      .groups = options.groups,
-                                      .implementation = options.implementation,
-                                      .format = options.format,
-                                      .precision = options.precision}));
+                            {.stride = options.stride,
+                             .padding = Padding(plan.padding),
+                             .dilation = options.dilation,
+                             .groups = options.groups,
+                             .implementation = options.implementation,
+                             .format = options.format,
+                             .precision = options.precision});
   if (plan.widens) y = pad(y, plan.widths);
   if (!bias.defined()) return y;
   Shape kept(y.shape().size(), 1);

@@ -24,13 +24,6 @@ Tensor as_matrices(const Tensor& dy, bool left_is_vector, bool right_is_vector) 
   return left_is_vector ? unsqueeze(with_columns, -2) : with_columns;
 }
 
-/// With the precision that holds now written out, for the backward passes that run later.
-template <class Options>
-Options resolved(Options options) {
-  if (!options.precision.has_value()) options.precision = float32_precision();
-  return options;
-}
-
 /// ops/matmul/matmul_sum_to.h: the gradient of a factor that a batch shares is one product, not a batch of
 /// products and their sum. A dimension of the batch is one of a, b or the result, and at least of two of
 /// them; so each one's gradient is the same of the two others.
@@ -65,9 +58,8 @@ Tensor matmul_grad_right(const Tensor& dy, const Tensor& a, const Shape& shape,
 
 }  // namespace
 
-Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions given) {
+Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions options) {
   const auto [a, b] = autocast_to_half(left, right);
-  const MatmulOptions options = resolved(given);
   return record("matmul", ops::matmul(a, b, options),
                 {grad_of(a, [b = saved(b), shape = a.shape(),
                              options](const Tensor& dy) { return matmul_grad_left(dy, *b, shape, options); }),
@@ -76,9 +68,8 @@ Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions given) {
                  })});
 }
 
-Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, AddmmOptions given) {
+Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, AddmmOptions options) {
   const auto [input, a, b] = autocast_to_half(summand, left, right);
-  const AddmmOptions options = resolved(given);
   const MatmulOptions product{.precision = options.precision};
   return record(
       "addmm", ops::addmm(input, a, b, options),
@@ -90,9 +81,8 @@ Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, Add
        })});
 }
 
-Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, MatmulOptions given) {
+Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, MatmulOptions options) {
   const auto [x, weight, bias] = autocast_to_half(input, weights, shifts);
-  const MatmulOptions options = resolved(given);
   std::vector<Derivative> derivatives = {
       grad_of(x,
               [weight = saved(weight), options](const Tensor& dy) { return matmul(dy, *weight, options); }),
@@ -108,7 +98,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, Ma
   std::vector<Tensor> inputs = operands;
   autograd::cast_to_half(inputs);
   const Autocast one_type{float16, {.enabled = false}};  // its sums are parts of the product
-  const PrecisionScope scope(options.precision.value_or(float32_precision()));
+  const PrecisionScope scope(options.precision);
   const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
   return ops::einsum_with({permute, reshape, diagonal, sum, multiply, product}, equation, inputs);
 }

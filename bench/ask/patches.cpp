@@ -79,8 +79,7 @@ std::vector<Row> time_all(const AskOptions& options, const std::vector<Candidate
     };
     const Tensor y = forward();
     const Tensor dy = ops::to_format(randn(y.shape(), {.device = options.device}), y.memory_format());
-    const auto backward = [c, y, dy] {
-      const ConvPolicy policy(c.policy);
+    const auto backward = [c, y, dy] {  // under the policy of its forward
       (void)grad({y}, {c.x, c.filters}, {dy}, {.retain_graph = true});
     };
     rows.push_back({c.way, is_dense ? 0 : patches, y.numel()});

@@ -1,18 +1,15 @@
 #include "pleat/ops/conv/options.h"
 
 namespace pleat {
-namespace {
-thread_local ConvPolicyOptions policy;
+ConvPolicy::ConvPolicy(ConvPolicyOptions options) : scope_(std::move(options)) {}
+const ConvPolicyOptions& ConvPolicy::current() {
+  static const ConvPolicyOptions none;
+  const ConvPolicyOptions* innermost = Scoped<ConvPolicyOptions>::innermost();
+  return innermost != nullptr ? *innermost : none;
 }
-
-ConvPolicy::ConvPolicy(ConvPolicyOptions options) : previous_(std::move(policy)) {
-  policy = std::move(options);
-}
-ConvPolicy::~ConvPolicy() { policy = std::move(previous_); }
-const ConvPolicyOptions& ConvPolicy::current() { return policy; }
 
 Precision conv_precision(std::optional<Precision> asked) {
-  return asked.value_or(policy.precision.value_or(float32_precision()));
+  return asked.value_or(ConvPolicy::current().precision.value_or(float32_precision()));
 }
 
 }  // namespace pleat

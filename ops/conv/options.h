@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pleat/core/precision.h"
+#include "pleat/core/scope.h"
 #include "pleat/core/shape.h"
 #include "pleat/core/tensor.h"
 
@@ -57,7 +58,7 @@ struct ConvOptions {
   /// writes best. One that can write a format that is asked for does; the result of others is converted.
   std::optional<MemoryFormat> format = {};
   /// Of float32 on CUDA (core/precision.h); empty: what the ConvPolicy in force says, else
-  /// float32_precision(). A differentiable call's holds in its backward passes, too.
+  /// float32_precision().
   std::optional<Precision> precision = {};
 };
 
@@ -91,17 +92,16 @@ struct ConvPolicyOptions {
 };
 
 /// Sets the policy of this thread for a scope: `ConvPolicy guard{{.implementation = "reference"}};`
+/// A differentiable call keeps the policy it was made in, whole, for its backward passes and for theirs. One
+/// that is open around backward() alone says nothing to calls that were recorded outside of it.
 class ConvPolicy {
  public:
   explicit ConvPolicy(ConvPolicyOptions options);
-  ~ConvPolicy();
-  ConvPolicy(const ConvPolicy&) = delete;
-  ConvPolicy& operator=(const ConvPolicy&) = delete;
 
   static const ConvPolicyOptions& current();
 
  private:
-  ConvPolicyOptions previous_;
+  Scoped<ConvPolicyOptions> scope_;
 };
 
 /// The precision of a call whose options say `asked`: that, else the policy's, else float32_precision().

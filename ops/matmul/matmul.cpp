@@ -302,7 +302,7 @@ RangeDetails product_details(const Tensor& out, int64_t k) {
 
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
   const RecordOp range("matmul", a, b);
-  const PrecisionScope scope(options.precision.value_or(float32_precision()));
+  const PrecisionScope scope(options.precision);
   check<ShapeError>(
       a.rank() >= 1 && b.rank() >= 1,
       "matmul: needs vectors, matrices or batches of matrices, got {} and {}; numbers multiply with *",
@@ -339,7 +339,7 @@ Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, Matmu
   std::copy(shape.begin(), shape.end(), kept.end() - static_cast<std::ptrdiff_t>(shape.size()));
   if (kept == product) return view(matmul(a, b, options), shape);
   const RecordOp range("matmul_sum_to", a, b);
-  const PrecisionScope scope(options.precision.value_or(float32_precision()));
+  const PrecisionScope scope(options.precision);
   check_one_device("matmul_sum_to", a, b);
   check_one_type("matmul_sum_to", "the left", a, "the right", b);
   const DType dtype = a.dtype();
@@ -354,7 +354,7 @@ Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, Matmu
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions options) {
   const RecordOp range("addmm", input, a, b);
-  const PrecisionScope scope(options.precision.value_or(float32_precision()));
+  const PrecisionScope scope(options.precision);
   check<ShapeError>(a.rank() == 2 && b.rank() == 2, "addmm: needs two matrices, got {} and {}", a.shape(),
                     b.shape());
   check<ShapeError>(a.size(1) == b.size(0), "addmm: [m, k] and [k, n] must have one k, got {} and {}",
@@ -387,7 +387,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulOptions options) {
   const RecordOp range("linear", x, weight, bias);
-  const PrecisionScope scope(options.precision.value_or(float32_precision()));
+  const PrecisionScope scope(options.precision);
   check<ShapeError>(weight.rank() == 2, "linear: the weight must be [out, in], got {}", weight.shape());
   check<ShapeError>(
       x.rank() >= 1 && x.size(-1) == weight.size(1),

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "pleat/core/scope.h"
 #include "pleat/core/tensor.h"
 
 namespace pleat {
@@ -30,18 +31,16 @@ struct BatchNormPolicyOptions {
 };
 
 /// Sets the policy of this thread for a scope: `BatchNormPolicy guard{{.implementation = "reference"}};`
-/// As with ConvPolicy, a backward pass obeys the policy in force when it runs.
+/// As with ConvPolicy, a backward pass obeys the policy in force at its forward call, not one around
+/// backward().
 class BatchNormPolicy {
  public:
   explicit BatchNormPolicy(BatchNormPolicyOptions options);
-  ~BatchNormPolicy();
-  BatchNormPolicy(const BatchNormPolicy&) = delete;
-  BatchNormPolicy& operator=(const BatchNormPolicy&) = delete;
 
   static const BatchNormPolicyOptions& current();
 
  private:
-  BatchNormPolicyOptions previous_;
+  Scoped<BatchNormPolicyOptions> scope_;
 };
 
 namespace ops {

@@ -5,15 +5,13 @@
 #include "pleat/ops/norm/implementation.h"
 
 namespace pleat {
-namespace {
-thread_local BatchNormPolicyOptions policy;
-}
 
-BatchNormPolicy::BatchNormPolicy(BatchNormPolicyOptions options) : previous_(std::move(policy)) {
-  policy = std::move(options);
+BatchNormPolicy::BatchNormPolicy(BatchNormPolicyOptions options) : scope_(std::move(options)) {}
+const BatchNormPolicyOptions& BatchNormPolicy::current() {
+  static const BatchNormPolicyOptions none;
+  const BatchNormPolicyOptions* innermost = Scoped<BatchNormPolicyOptions>::innermost();
+  return innermost != nullptr ? *innermost : none;
 }
-BatchNormPolicy::~BatchNormPolicy() { policy = std::move(previous_); }
-const BatchNormPolicyOptions& BatchNormPolicy::current() { return policy; }
 
 }  // namespace pleat
 
