@@ -1,6 +1,7 @@
 #include "pleat/ops/shape/pad.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "pleat/core/copy.h"
@@ -41,12 +42,16 @@ std::vector<PadWidths> check_widths(const char* op, const Shape& shape, const st
     const std::size_t d = shape.size() - 1 - i;
     const PadWidths w{widths[2 * i], widths[2 * i + 1]};
     const int64_t size = shape[d];
+    constexpr int64_t least = std::numeric_limits<int64_t>::min();
+    check<ShapeError>(w.before != least && w.after != least, "{}: cannot cut {} off dimension {} of {}", op,
+                      least, d, shape);
     const int64_t wider = checked_add(checked_add(size, w.before, op), w.after, op);
     check<ShapeError>(wider >= 0, "{}: widths {} and {} leave nothing of dimension {} of {}", op, w.before,
                       w.after, d, shape);
     const int64_t widest = std::max(w.before, w.after);
+    const int64_t left = size + std::min<int64_t>(w.before, 0) + std::min<int64_t>(w.after, 0);
     const int64_t most = mode == PadMode::reflect    ? size - 1
-                         : mode == PadMode::circular ? size
+                         : mode == PadMode::circular ? left
                          : size > 0                  ? widest
                                                      : 0;
     check<ShapeError>(mode == PadMode::constant || widest <= std::max<int64_t>(most, 0),
@@ -141,6 +146,17 @@ class Walk {
   WalkDim run_;                 // the densest
 };
 
+bool cuts(const std::vector<PadWidths>& widths) {
+  return std::any_of(widths.begin(), widths.end(),
+                     [](const PadWidths& w) { return w.before < 0 || w.after < 0; });
+}
+
+/// The widths that add, and those that cut off.
+std::vector<int64_t> part_of(std::vector<int64_t> widths, bool adding) {
+  for (int64_t& width : widths) width = adding ? std::max<int64_t>(width, 0) : std::min<int64_t>(width, 0);
+  return widths;
+}
+
 /// The part of a tensor that is left when negative widths cut off and positive ones are ignored.
 Tensor cut(const Tensor& x, const std::vector<PadWidths>& widths) {
   Tensor y = x;
@@ -168,7 +184,10 @@ Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
     if (kept.numel() > 0) copy_into(cut(y, inverse), kept);
     return y;
   }
+  if (options.mode == PadMode::circular && cuts(each))
+    return pad(to_format(cut(x, each), like.format), part_of(widths, true), options);
   const Tensor y = empty(shape, like);
+  if (y.numel() == 0) return y;
   if (uses_grid(x.device())) {
     pad_on_grid(y, x, each, options.mode);
     return y;
@@ -192,6 +211,15 @@ Tensor pad_backward(const Tensor& dy, const Sizes& shape, const IntegerList& wid
     for (const int64_t width : widths) inverse.push_back(-width);
     return pad(dy, inverse);
   }
+  if (mode == PadMode::circular && cuts(each)) {
+    const std::vector<int64_t> cutting = part_of(widths, false);
+    Shape kept = shape;
+    for (std::size_t i = 0; i < widths.size(); ++i) kept[kept.size() - 1 - i / 2] += cutting[i];
+    return pad_backward(pad_backward(dy, kept, part_of(widths, true), mode), shape, cutting,
+                        PadMode::constant);
+  }
+  if (dy.numel() == 0)
+    return zeros(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = dy.memory_format()});
   if (uses_grid(dy.device())) {
     const Tensor dx =
         empty(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = dy.memory_format()});

@@ -14,7 +14,7 @@ enum class PadMode : unsigned char {
   constant,   ///< a number
   reflect,    ///< the elements before the edge in reverse, without the edge itself: c b | a b c | b a
   replicate,  ///< the edge: a a | a b c | c c
-  circular    ///< the other end: b c | a b c | a b
+  circular    ///< the other end: b c | a b c | a b; of what negative widths leave
 };
 
 struct PadOptions {
@@ -27,9 +27,10 @@ struct PadOptions {
 namespace pleat::ops {
 
 /// Widens the last dimensions. `widths` gives a pair for each, from the last one backwards: {left, right} or
-/// {left, right, top, bottom} and so on. A negative width cuts off. The result keeps the memory format.
-/// Throws ShapeError when `widths` does not fit, a result's size would be negative, or the input is too
-/// small: reflect needs widths less than the size, circular at most the size, replicate a size of 1.
+/// {left, right, top, bottom} and so on. A negative width cuts off: in circular mode before the other side is
+/// added, while reflect and replicate read the input as it was, as in PyTorch. The result keeps the memory
+/// format. Throws ShapeError when `widths` does not fit, a result's size would be negative, or the input is
+/// too small: reflect needs widths less than the size, circular at most what is left, replicate a size of 1.
 Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options = {});
 
 /// The gradient of `pad` with respect to its input of shape `shape`: every element of `dy` added where pad
