@@ -1,11 +1,16 @@
 #include "pleat/autograd/functions/index.h"
 
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
+
 #include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/shape/view.h"
 
@@ -29,6 +34,7 @@ Tensor record_gathered(const char* name, const Tensor& values, const Tensor& x, 
 /// Where index's elements are the last along `dim` to name their place in a tensor of `shape`: those whose
 /// values scatter leaves standing.
 Tensor last_writers(const Shape& shape, int64_t dim, const Tensor& index) {
+  if (index.rank() == 0) return ones({}, {.dtype = boolean, .device = index.device()});
   Shape line(index.shape().size(), 1);
   const auto along = static_cast<std::size_t>(dim < 0 ? dim + index.rank() : dim);
   line[along] = index.shape()[along];
@@ -38,6 +44,47 @@ Tensor last_writers(const Shape& shape, int64_t dim, const Tensor& index) {
   const Tensor winners =
       ops::scatter(zeros(shape, {.dtype = int64, .device = index.device()}), dim, index, places);
   return ops::equal(ops::gather(winners, dim, index), places);
+}
+
+/// The gradient of rows that were written at these indices [n] along `dim` of what `dy` is the gradient of.
+Tensor written_gradient(const Tensor& dy, int64_t dim, const Tensor& index) {
+  if (dy.rank() == 0) return written_gradient(reshape(dy, {1}), 0, index);
+  const int64_t along = normalize_dim(dim, dy.rank(), "index_copy");
+  Shape shape(static_cast<std::size_t>(dy.rank() - along), 1);
+  shape[0] = index.numel();
+  const Tensor flat = ops::reshape(index, {index.numel()});
+  return where(ops::reshape(last_writers({dy.size(along)}, 0, flat), shape), index_select(dy, along, flat),
+               0);
+}
+
+void check_holds(const char* op, const Tensor& x, Number value) {
+  check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(), "{}: a tensor of {} cannot hold {}",
+                    op, x.dtype(), value.to<double>());
+}
+
+Tensor record_put(const Tensor& x, const ops::IndexPlaces& places, const Tensor& values, Flag accumulate) {
+  return record(
+      "index_put", ops::index_put(x, places, values, accumulate),
+      {grad_of(x,
+               [places, accumulate](const Tensor& dy) {
+                 return accumulate ? dy : record_put(dy, places, ops::number_like(0, dy), false);
+               }),
+       grad_of(values, [places, accumulate](const Tensor& dy) {
+         const Tensor rows = reshape(dy, {places.size, dy.numel() / std::max<int64_t>(places.size, 1)});
+         return reshape(
+             accumulate ? index_select(rows, 0, places.rows) : written_gradient(rows, 0, places.rows),
+             places.shape);
+       })});
+}
+
+const Tensor& in_place(const char* op, const Tensor& x, std::initializer_list<Tensor> others,
+                       const std::function<Tensor(const Tensor&)>& function,
+                       const std::function<void()>& into) {
+  if (changes_tape(x, others))
+    become(op, x, function);
+  else
+    into();
+  return x;
 }
 
 }  // namespace
@@ -81,9 +128,31 @@ Tensor index_select(const Tensor& x, Integer dim, const Tensor& index) {
 Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
   return record("index_add", ops::index_add(x, dim, index, source),
                 {grad_of(x, [](const Tensor& dy) { return dy; }),
-                 grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
-                   return index_select(dy, dim, *index);
+                 grad_of(source, [dim, index = saved(index), shape = source.shape()](const Tensor& dy) {
+                   return dy.rank() == 0 ? expand(dy, shape) : index_select(dy, dim, *index);
                  })});
+}
+
+Tensor index_copy(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return record(
+      "index_copy", ops::index_copy(x, dim, index, source),
+      {grad_of(x, [dim, index = saved(index)](const Tensor& dy) { return index_fill(dy, dim, *index, 0); }),
+       grad_of(source,
+               [dim, index = saved(index)](const Tensor& dy) { return written_gradient(dy, dim, *index); })});
+}
+
+Tensor index_fill(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
+  check_holds("index_fill", x, value);
+  return index_copy(x, dim, index, ops::number_like(value, x));
+}
+
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values, Flag accumulate) {
+  return record_put(x, ops::index_places("index_put", x.shape(), indices), values, accumulate);
+}
+
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, Scalar value, Flag accumulate) {
+  check_holds("index_put", x, value);
+  return index_put(x, indices, ops::number_like(value, x), accumulate);
 }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
@@ -115,10 +184,53 @@ Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions opt
                 })});
 }
 
+const Tensor& scatter_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return in_place(
+      "scatter_", x, {source}, [&](const Tensor& before) { return scatter(before, dim, index, source); },
+      [&] { ops::copy_into(x, ops::scatter(x, dim, index, source)); });
+}
+
+const Tensor& scatter_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return in_place(
+      "scatter_add_", x, {source},
+      [&](const Tensor& before) { return scatter_add(before, dim, index, source); },
+      [&] { ops::copy_into(x, ops::scatter_add(x, dim, index, source)); });
+}
+
+const Tensor& index_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return in_place(
+      "index_add_", x, {source}, [&](const Tensor& before) { return index_add(before, dim, index, source); },
+      [&] { ops::copy_into(x, ops::index_add(x, dim, index, source)); });
+}
+
+const Tensor& index_copy_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return in_place(
+      "index_copy_", x, {source},
+      [&](const Tensor& before) { return index_copy(before, dim, index, source); },
+      [&] { ops::index_copy_into(x, dim, index, source); });
+}
+
+const Tensor& index_fill_(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
+  check_holds("index_fill_", x, value);
+  return index_copy_(x, dim, index, ops::number_like(value, x));
+}
+
+const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                         Flag accumulate) {
+  return in_place(
+      "index_put_", x, {values},
+      [&](const Tensor& before) { return index_put(before, indices, values, accumulate); },
+      [&] { ops::index_put_into(x, indices, values, accumulate); });
+}
+
+const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, Scalar value, Flag accumulate) {
+  check_holds("index_put_", x, value);
+  return index_put_(x, indices, ops::number_like(value, x), accumulate);
+}
+
 ValuesIndices sort(const Tensor& x, SortOptions options) {
   const auto [values, indices] = ops::sort(x, options);
-  if (x.rank() > 0) return {record_gathered("sort", values, x, options.dim, indices), indices};
-  return {record("sort", values, {grad_of(x, [](const Tensor& dy) { return dy; })}), indices};
+  return {record_gathered("sort", values, x, options.dim, indices), indices};
 }
 
 ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options) {

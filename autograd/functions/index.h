@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/sort.h"
@@ -17,6 +18,26 @@ Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
 Tensor index_select(const Tensor& x, Integer dim, const Tensor& index);
 Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
 Tensor masked_select(const Tensor& x, const Tensor& mask);
+
+/// Writing by indices: copies of x with other elements. The gradient of a value that a later one overwrites
+/// is 0.
+Tensor index_copy(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+Tensor index_fill(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
+/// x[i, j] = values, or += with `accumulate`: `index_put(x, {i, j}, values)`, `index_put(x, {mask}, 0)`.
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                 Flag accumulate = false);
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, Scalar value, Flag accumulate = false);
+
+/// In place. They return `x`. A slice is written with copy_(slice(x, 0, 1, 3), values).
+const Tensor& scatter_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+const Tensor& scatter_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+const Tensor& index_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+const Tensor& index_copy_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+const Tensor& index_fill_(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
+const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                         Flag accumulate = false);
+const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, Scalar value,
+                         Flag accumulate = false);
 
 struct EmbeddingOptions {
   /// The row that gets no gradient; may be negative, counting from the end.

@@ -10,6 +10,7 @@
 #include "pleat/ops/index/index_grid.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/index/lines.h"
+#include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
 namespace {
@@ -30,18 +31,20 @@ void check_source(const char* op, const Tensor& index, const Tensor& source) {
                     op, index.shape(), source.shape());
 }
 
-/// `source` may have strides of 0.
-Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices, const Tensor& source) {
-  const Tensor y = copy(x);
-  if (uses_grid(x.device())) {
-    scatter_on_grid(y, along, indices, source);
-    return y;
+}  // namespace
+
+void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indices, const Tensor& source) {
+  if (uses_grid(y.device())) {
+    const Tensor dense = y.is_dense() ? y : copy(y);
+    scatter_on_grid(dense, along, to_format(indices, MemoryFormat::contiguous), source);
+    y.is_dense() ? y.bump_version() : copy_into(y, dense);
+    return;
   }
   const int64_t n = indices.shape()[along];
   const int64_t step = indices.strides()[along];
   const int64_t source_step = source.strides()[along];
   const int64_t y_step = y.strides()[along];
-  dispatch(x.dtype(), [&]<class T>(Type<T>) {
+  dispatch(y.dtype(), [&]<class T>(Type<T>) {
     for_each_line<3>(
         indices.shape(), along, {indices.strides(), source.strides(), y.strides()},
         [&, to = y.data<T>(), from = source.data<T>(), at = indices.data<int64_t>()](const auto& start) {
@@ -49,14 +52,20 @@ Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices
             to[start[2] + at[start[0] + i * step] * y_step] = from[start[1] + i * source_step];
         });
   });
+  y.bump_version();
+}
+
+Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices, const Tensor& source) {
+  const Tensor y = copy(x);
+  scatter_checked_into(y, along, indices, source);
   return y;
 }
 
-}  // namespace
-
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   const RecordOp range("gather", x, index);
-  const std::size_t along = index_dim("gather", dim, x);
+  if (x.rank() == 0 || index.rank() == 0)
+    return view(gather(at_least_1d(x), dim, at_least_1d(index)), index.shape());
+  const std::size_t along = index_dim("gather", dim, x, index);
   check_index_shape("gather", x, along, index);
   const Tensor indices = checked_places("gather", index, static_cast<int64_t>(along), x.shape());
   const Tensor y = empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
@@ -80,9 +89,11 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("scatter_add", x, index, source);
-  const std::size_t along = index_dim("scatter_add", dim, x);
-  check_index_shape("scatter_add", x, along, index);
   check_source("scatter_add", index, source);
+  if (x.rank() == 0 || index.rank() == 0)
+    return view(scatter_add(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), x.shape());
+  const std::size_t along = index_dim("scatter_add", dim, x, index);
+  check_index_shape("scatter_add", x, along, index);
   check<DTypeError>(x.dtype() != boolean, "scatter_add: needs numbers, got bool");
   const Tensor indices = checked_places("scatter_add", index, static_cast<int64_t>(along), x.shape());
   const DType dtype = compute_dtype(x.dtype());
@@ -114,9 +125,11 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("scatter", x, index, source);
-  const std::size_t along = index_dim("scatter", dim, x);
-  check_index_shape("scatter", x, along, index);
   check_source("scatter", index, source);
+  if (x.rank() == 0 || index.rank() == 0)
+    return view(scatter(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), x.shape());
+  const std::size_t along = index_dim("scatter", dim, x, index);
+  check_index_shape("scatter", x, along, index);
   check<DTypeError>(source.dtype() == x.dtype(), "scatter: the source must be {} like the tensor, got {}",
                     x.dtype(), source.dtype());
   return scatter_checked(x, along, checked_places("scatter", index, static_cast<int64_t>(along), x.shape()),
@@ -125,7 +138,9 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value) {
   const RecordOp range("scatter", x, index);
-  const std::size_t along = index_dim("scatter", dim, x);
+  if (x.rank() == 0 || index.rank() == 0)
+    return view(scatter(at_least_1d(x), dim, at_least_1d(index), value), x.shape());
+  const std::size_t along = index_dim("scatter", dim, x, index);
   check_index_shape("scatter", x, along, index);
   check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(),
                     "scatter: a tensor of {} cannot hold {}", x.dtype(), value.to<double>());

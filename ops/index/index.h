@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "pleat/core/number.h"
 #include "pleat/core/tensor.h"
@@ -9,7 +10,8 @@
 /// Elements found by their indices. Indices are of any integer type; each is checked before anything is
 /// written: IndexError names the first one outside its range. Floating or bool indices throw DTypeError.
 /// Dimensions may be negative, counting from the end, and so may indices, but for those of `embedding`,
-/// `one_hot` and `take_rows`. On CUDA the check makes the host wait for the work before it.
+/// `one_hot` and `take_rows`. On CUDA the check makes the host wait for the work before it. A tensor of rank 0
+/// counts as one of a single element along a dimension 0, and so does an index.
 
 namespace pleat::ops {
 
@@ -41,6 +43,34 @@ Tensor take_rows(const Tensor& x, std::span<const int64_t> indices);
 /// The adjoint: a copy of x with the elements of `source` added at these indices along `dim`, in their order,
 /// in float32 for half types. The result has x's type. Throws ShapeError, DTypeError for bool.
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+
+/// A copy of x with the elements of `source` written at these indices along `dim`; of several at one index
+/// the last stands. `source` is as index_select would give it, or broadcasts to that, and has x's type.
+/// Throws ShapeError, DTypeError.
+Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+/// The same into x itself.
+void index_copy_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+
+/// Where `x[i, j, ...]` of NumPy and PyTorch is: `indices` name places along the first dimensions together,
+/// broadcasting to one shape. They are integers, negative ones counting from the end, or bool: a mask of
+/// as many dimensions as it has, alone, which stands for the indices of what is true in it.
+struct IndexPlaces {
+  Tensor rows;   ///< int64 [number]: the places in row-major order of the dimensions that are named
+  int64_t size;  ///< of these dimensions together
+  Shape shape;   ///< of x[indices]: that of the indices, then the dimensions that are not named
+};
+/// Throws ShapeError, DTypeError, IndexError beginning with `op`.
+IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<Tensor>& indices);
+
+/// A copy of x with `values` written, or with `accumulate` added, at x[indices]. They have x's type and
+/// broadcast to the shape of x[indices]; what goes to one place is written (the last stands) or added in the
+/// order of the indices. Throws as index_places does, and DTypeError.
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                 Flag accumulate = false);
+Tensor index_put(const Tensor& x, const IndexPlaces& places, const Tensor& values, Flag accumulate = false);
+/// The same into x itself.
+void index_put_into(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                    Flag accumulate = false);
 
 /// Rows of weight [rows, width] for indices of any shape: [...] -> [..., width]. Throws ShapeError.
 Tensor embedding(const Tensor& index, const Tensor& weight);

@@ -66,9 +66,12 @@ Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Sh
   return where(less(result, 0), add(result, number_like(size, result)), result);
 }
 
-std::size_t index_dim(const char* op, int64_t dim, const Tensor& x) {
-  check<ShapeError>(x.rank() > 0, "{}: a tensor of rank 0 has no elements to choose from", op);
+std::size_t index_dim(const char* op, int64_t dim, const Tensor& x, const Tensor& index) {
+  check<DeviceError>(index.device() == x.device(), "{}: the index must be on {} like the tensor, got {}", op,
+                     x.device(), index.device());
   return static_cast<std::size_t>(normalize_dim(dim, x.rank(), op));
 }
+
+Tensor at_least_1d(const Tensor& x) { return x.rank() > 0 ? x : x.as_strided({1}, {1}, x.offset()); }
 
 }  // namespace pleat::ops

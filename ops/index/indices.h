@@ -14,7 +14,14 @@ Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Sh
 /// The same without a range.
 Tensor integer_indices(const char* op, const Tensor& index);
 
-/// `dim` in [0, rank) of a tensor that has dimensions. Throws ShapeError, IndexError.
-std::size_t index_dim(const char* op, int64_t dim, const Tensor& x);
+/// `dim` in [0, rank), a rank of 0 counting as 1. Throws IndexError; DeviceError when the index is elsewhere.
+std::size_t index_dim(const char* op, int64_t dim, const Tensor& x, const Tensor& index);
+
+/// Writes source's elements into y as `scatter` does (ops/index/index.h). Indices are checked; they and
+/// `source`, of one shape, may have strides of 0.
+void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indices, const Tensor& source);
+
+/// One element along a dimension 0 in place of rank 0.
+Tensor at_least_1d(const Tensor& x);
 
 }  // namespace pleat::ops

@@ -47,8 +47,8 @@ struct Around {
 };
 
 Tensor check_selection(const char* op, const Tensor& x, std::size_t dim, const Tensor& index) {
-  check<ShapeError>(index.rank() == 1, "{}: the index must have rank 1, got {}", op, index.shape());
-  return checked_places(op, index, static_cast<int64_t>(dim), x.shape());
+  check<ShapeError>(index.rank() <= 1, "{}: the index must have rank 1, got {}", op, index.shape());
+  return at_least_1d(checked_places(op, index, static_cast<int64_t>(dim), x.shape()));
 }
 
 /// The places in `indices` that hold each value, in order: those of v are order[first[v]] ... order[first[v +
@@ -71,7 +71,12 @@ struct Buckets {
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const RecordOp range("index_select", x, index);
-  const std::size_t along = index_dim("index_select", dim, x);
+  const std::size_t along = index_dim("index_select", dim, x, index);
+  if (x.rank() == 0) {
+    check<ShapeError>(index.numel() == 1,
+                      "index_select: a tensor of rank 0 gives one element, got {} indices", index.numel());
+    return view(index_select(at_least_1d(x), dim, index), {});
+  }
   const Tensor indices = check_selection("index_select", x, along, index);
   const Around around(x, along);
   const Tensor from = around.rows_of(x);
@@ -104,7 +109,8 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("index_add", x, index, source);
-  const std::size_t along = index_dim("index_add", dim, x);
+  const std::size_t along = index_dim("index_add", dim, x, index);
+  if (x.rank() == 0) return view(index_add(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), {});
   const Tensor indices = check_selection("index_add", x, along, index);
   Shape expected = x.shape();
   expected[along] = indices.numel();

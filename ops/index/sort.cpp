@@ -92,7 +92,11 @@ Tensor argsort(const Tensor& x, SortOptions options) { return sort(x, options).i
 
 ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options) {
   const RecordOp range("topk", x);
-  check<ShapeError>(x.rank() > 0, "topk: a tensor of rank 0 has nothing to choose from");
+  if (x.rank() == 0) {
+    normalize_dim(options.dim, 0, "topk");
+    check<IndexError>(k == 0 || k == 1, "topk: k = {} is outside [0, 1] for a tensor of rank 0", k);
+    return sort(x);
+  }
   const auto dim = static_cast<std::size_t>(normalize_dim(options.dim, x.rank(), "topk"));
   check<IndexError>(k >= 0 && k <= x.shape()[dim], "topk: k = {} is outside [0, {}], dimension {} of {}", k,
                     x.shape()[dim], dim, x.shape());

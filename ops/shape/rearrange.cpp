@@ -28,14 +28,14 @@ Tensor flip(const Tensor& x, const Dims& dims) {
   Strides strides = x.strides();
   int64_t offset = x.offset();
   for (const int64_t dim : dims) {
-    check<ShapeError>(x.rank() > 0, "flip: a tensor of rank 0 has no dimension {}", dim);
     const auto d = static_cast<std::size_t>(normalize_dim(dim, x.rank(), "flip"));
+    if (x.rank() == 0) continue;
     check<ValueError>(!seen[d], "flip: dimension {} is named twice in {}", d, dims);
     seen[d] = true;
-    if (x.shape()[d] == 0) return copy(x);
     offset += (x.shape()[d] - 1) * strides[d];
     strides[d] = -strides[d];
   }
+  if (x.numel() == 0) return copy(x);
   const Tensor y = empty_like(x);
   copy_into(y, x.as_strided(x.shape(), std::move(strides), offset));
   return y;

@@ -135,6 +135,26 @@ TEST_CASE("device: index_add", "[device]") {
   agrees({image(), integers({7}, 0, 3), normal({2, 7, 4, 5}, 2)},
          [](const Tensors& t) { return index_add(t[0], 1, t[1], t[2]); });
 }
+TEST_CASE("device: writing by indices", "[device]") {
+  const Tensors rows = {image(), integers({2}, 0, 3), normal({2, 2, 4, 5}, 2)};
+  agrees(rows, [](const Tensors& t) { return index_copy(t[0], 1, t[1], t[2]); });
+  agrees(rows, [](const Tensors& t) { return index_fill(t[0], 1, t[1], 0.5); });
+  const Tensors places = {image(), integers({6}, 0, 2), integers({6}, 0, 3), normal({6, 4, 5}, 2)};
+  for (const bool accumulate : {false, true})
+    agrees(places, [=](const Tensors& t) { return index_put(t[0], {t[1], t[2]}, t[3], accumulate); });
+  agrees(places, [](const Tensors& t) { return index_put(t[0], {t[1], t[2]}, 0.5); });
+}
+TEST_CASE("device: writing by indices in place", "[device]") {
+  const Tensors wide = {image(), integers({2, 3, 4, 5}, 0, 5), normal({2, 3, 4, 5}, 2)};
+  agrees(wide, [](const Tensors& t) { return scatter_(clone(t[0]), 3, t[1], t[2]); });
+  agrees(wide, [](const Tensors& t) { return scatter_add_(clone(t[0]), 3, t[1], t[2]); });
+  const Tensors rows = {image(), integers({2}, 0, 3), normal({2, 2, 4, 5}, 2)};
+  agrees(rows, [](const Tensors& t) { return index_add_(clone(t[0]), 1, t[1], t[2]); });
+  agrees(rows, [](const Tensors& t) { return index_copy_(clone(t[0]), 1, t[1], t[2]); });
+  agrees(rows, [](const Tensors& t) { return index_fill_(clone(t[0]), 1, t[1], 0.5); });
+  agrees({image(), integers({6}, 0, 2), normal({6, 3, 4, 5}, 2)},
+         [](const Tensors& t) { return index_put_(clone(t[0]), {t[1]}, t[2]); });
+}
 TEST_CASE("device: masked_select", "[device]") {
   agrees({image(), coins({2, 3, 4, 5})}, [](const Tensors& t) { return masked_select(t[0], t[1]); });
 }

@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include "pleat/core/copy.h"
+#include "pleat/core/create.h"
+#include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/indices.h"
+#include "pleat/ops/shape/view.h"
+
+namespace pleat::ops {
+namespace {
+
+void check_values(const char* op, const Tensor& x, const Tensor& values) {
+  check<DTypeError>(values.dtype() == x.dtype(), "{}: the values must be {} like the tensor, got {}", op,
+                    x.dtype(), values.dtype());
+  check<DeviceError>(values.device() == x.device(), "{}: the values must be on {} like the tensor, got {}",
+                     op, x.device(), values.device());
+}
+
+/// The values in this shape; of their own, where they may lie in what is written.
+Tensor spread(const char* op, const Tensor& x, const Tensor& values, const Shape& shape) {
+  bool fits = values.shape().size() <= shape.size();
+  for (std::size_t d = 0; fits && d < values.shape().size(); ++d) {
+    const int64_t size = values.shape()[values.shape().size() - 1 - d];
+    fits = size == 1 || size == shape[shape.size() - 1 - d];
+  }
+  check<ShapeError>(fits, "{}: the values {} do not broadcast to {}", op, values.shape(), shape);
+  const bool shared = values.impl().storage == x.impl().storage;
+  return expand(shared ? copy(values) : values, shape);
+}
+
+/// x as rows of what lies behind the named dimensions.
+Tensor as_rows(const Tensor& x, int64_t rows) {
+  return reshape(x, {rows, x.numel() / std::max<int64_t>(rows, 1)});
+}
+
+/// What a mask says as one index for each of its dimensions.
+std::vector<Tensor> places_of(const char* op, const Shape& shape, const Tensor& mask) {
+  const auto rank = mask.shape().size();
+  check<ShapeError>(
+      rank <= shape.size() && std::equal(mask.shape().begin(), mask.shape().end(), shape.begin()),
+      "{}: the mask {} must have the first sizes of the tensor {}", op, mask.shape(), shape);
+  const Tensor places = nonzero(mask);
+  std::vector<Tensor> indices;
+  for (std::size_t d = 0; d < rank; ++d) indices.push_back(select(places, 1, static_cast<int64_t>(d)));
+  return indices;
+}
+
+}  // namespace
+
+Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const RecordOp range("index_copy", x, index, source);
+  const Tensor y = copy(x);
+  index_copy_into(y, dim, index, source);
+  return y;
+}
+
+void index_copy_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const RecordOp range("index_copy", x, index, source);
+  const std::size_t along = index_dim("index_copy", dim, x, index);
+  if (x.rank() == 0) return index_copy_into(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source));
+  check<ShapeError>(index.rank() <= 1, "index_copy: the index must have rank 1, got {}", index.shape());
+  check_values("index_copy", x, source);
+  Shape shape = x.shape();
+  shape[along] = index.numel();
+  const Tensor values = spread("index_copy", x, source, shape);
+  const Tensor indices = checked_places("index_copy", index, static_cast<int64_t>(along), x.shape());
+  Strides strides(shape.size(), 0);
+  strides[along] = 1;
+  scatter_checked_into(x, along, indices.as_strided(shape, std::move(strides), indices.offset()), values);
+}
+
+IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<Tensor>& indices) {
+  check<ShapeError>(!indices.empty(), "{}: needs an index for at least one dimension", op);
+  if (indices[0].dtype() == boolean) {
+    check<ShapeError>(indices.size() == 1, "{}: a mask must be the only index, got {}", op, indices.size());
+    // A mask of rank 0 names no dimension; it says once or never.
+    if (indices[0].rank() > 0) return index_places(op, shape, places_of(op, shape, indices[0]));
+    const Tensor rows = view(select(nonzero(reshape(indices[0], {1})), 1, 0), {-1});
+    Shape result = shape;
+    result.insert(result.begin(), rows.numel());
+    return {rows, 1, std::move(result)};
+  }
+  check<ShapeError>(indices.size() <= shape.size(), "{}: {} indices for a tensor of {} dimensions, {}", op,
+                    indices.size(), shape.size(), shape);
+  Shape common;
+  for (const Tensor& index : indices) common = broadcast(common, index.shape(), op);
+  IndexPlaces places{{}, 1, common};
+  for (std::size_t d = 0; d < indices.size(); ++d) {
+    const Tensor index = checked_places(op, indices[d], static_cast<int64_t>(d), shape);
+    places.rows = d == 0 ? index : add(multiply(places.rows, number_like(shape[d], index)), index);
+    places.size = checked_multiply(places.size, shape[d], op);
+  }
+  places.rows = reshape(expand(places.rows, common), {count(common)});
+  places.shape.insert(places.shape.end(), shape.begin() + static_cast<std::ptrdiff_t>(indices.size()),
+                      shape.end());
+  return places;
+}
+
+Tensor index_put(const Tensor& x, const IndexPlaces& places, const Tensor& values, Flag accumulate) {
+  const RecordOp range("index_put", x, values);
+  check_values("index_put", x, values);
+  const Tensor each = reshape(spread("index_put", x, values, places.shape),
+                              {places.rows.numel(), x.numel() / std::max<int64_t>(places.size, 1)});
+  const Tensor rows = as_rows(x, places.size);
+  return reshape(accumulate ? index_add(rows, 0, places.rows, each) : index_copy(rows, 0, places.rows, each),
+                 x.shape());
+}
+
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values, Flag accumulate) {
+  return index_put(x, index_places("index_put", x.shape(), indices), values, accumulate);
+}
+
+void index_put_into(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                    Flag accumulate) {
+  const IndexPlaces places = index_places("index_put", x.shape(), indices);
+  if (accumulate || !x.is_contiguous()) return copy_into(x, index_put(x, places, values, accumulate));
+  const RecordOp range("index_put", x, values);
+  check_values("index_put", x, values);
+  const Tensor rows = as_rows(x, places.size);
+  index_copy_into(rows, 0, places.rows,
+                  reshape(spread("index_put", x, values, places.shape), {places.rows.numel(), rows.size(1)}));
+}
+
+}  // namespace pleat::ops
