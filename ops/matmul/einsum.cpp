@@ -118,12 +118,12 @@ class Einsum {
   void note_size(Label label, int64_t size, const Tensor& operand) {
     const auto [known, added] = sizes_.emplace(label, size);
     if (added || known->second == size) return;
-    check<ShapeError>(label >= ellipsis,
+    const bool fits = size == 1 || known->second == 1;
+    check<ShapeError>(fits || label >= ellipsis,
                       "einsum: {} of \"{}\" has size {}, but an operand of shape {} has {}",
                       static_cast<char>(label), text_, known->second, operand.shape(), size);
-    check<ShapeError>(size == 1 || known->second == 1,
-                      "einsum: the dimensions of ... in \"{}\" do not broadcast: sizes {} and {}", text_,
-                      known->second, size);
+    check<ShapeError>(fits, "einsum: the dimensions of ... in \"{}\" do not broadcast: sizes {} and {}",
+                      text_, known->second, size);
     known->second = size == 1 ? known->second : size;
   }
 
@@ -134,6 +134,10 @@ class Einsum {
           std::find(named.labels.begin() + static_cast<std::ptrdiff_t>(i) + 1, named.labels.end(), label);
       if (twin == named.labels.end()) continue;
       const auto other = twin - named.labels.begin();
+      const Shape& shape = named.tensor.shape();
+      check<ShapeError>(shape[i] == shape[static_cast<std::size_t>(other)],
+                        "einsum: the diagonal {} of \"{}\" needs equal sizes, got {}",
+                        static_cast<char>(label), text_, shape);
       named.tensor = f_.diagonal(named.tensor, 0, static_cast<int64_t>(i), other);
       named.labels.erase(twin);
       named.labels.erase(named.labels.begin() + static_cast<std::ptrdiff_t>(i));
@@ -152,8 +156,6 @@ class Einsum {
         check<ValueError>(term.letters.find(letter) == i, "einsum: the result of \"{}\" has {} twice", text_,
                           letter);
       }
-      check<ValueError>(term.dots || extra_ == 0,
-                        "einsum: the dimensions of ... in \"{}\" must be in the result, too", text_);
       output_ = term.labels(extra_);
       return;
     }
@@ -170,7 +172,7 @@ class Einsum {
     output_ = term.labels(extra_);
   }
 
-  /// Takes away dimensions of size 1 that "..." stretches: other operands bring their size.
+  /// Takes away dimensions of size 1 that are stretched: other operands bring their size.
   void drop_broadcast(Named& named) const {
     Shape shape;
     Labels kept;
@@ -308,7 +310,7 @@ Tensor einsum_with(const EinsumFunctions& functions, std::string_view equation,
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options) {
   const RecordOp range("einsum", operands);
-  const PrecisionScope scope(options.precision.value_or(float32_precision()));
+  const PrecisionScope scope(options.precision);
   const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
   return einsum_with({permute, reshape, diagonal, sum, multiply, product}, equation, operands);
 }

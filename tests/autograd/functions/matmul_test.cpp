@@ -128,6 +128,10 @@ TEST_CASE("einsum is differentiable", "[einsum]") {
   check("ii,j->ij", {{2, 2}, {3}});
   check("...i,...i->...", {{2, 1, 3}, {2, 3}});
   check("i,i,i->i", {{3}, {3}, {3}});
+  check("...i,...i->i", {{2, 1, 3}, {2, 3}});
+  check("i...->i", {{2, 3}});
+  check("ij,ij->ij", {{2, 3}, {1, 3}});
+  check("ij,ij->j", {{1, 3}, {2, 3}});
 }
 
 TEST_CASE("a product's precision holds in its backward pass, after the scope has ended", "[matmul][cuda]") {
