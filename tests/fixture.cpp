@@ -39,7 +39,12 @@ const Json& fixture_case(const std::string& name, const std::string& case_name) 
 Tensor tensor_from(const Json& json) {
   Shape shape = json.at("shape").get<std::vector<int64_t>>();
   const std::string dtype = json.at("dtype");
-  if (dtype == "float64") return from_vector(json.at("data").get<std::vector<double>>(), std::move(shape));
+  if (dtype == "float64") {
+    std::vector<double> data;  // "nan", "inf" and "-inf" are strings
+    for (const Json& number : json.at("data"))
+      data.push_back(number.is_string() ? std::stod(number.get<std::string>()) : number.get<double>());
+    return from_vector(data, std::move(shape));
+  }
   if (dtype == "int64") return from_vector(json.at("data").get<std::vector<int64_t>>(), std::move(shape));
   throw DTypeError("fixture: a tensor must be float64 or int64, got " + dtype);
 }

@@ -32,7 +32,7 @@ Tensor leaky_relu_backward(const Tensor& dy, const Tensor& x, double slope) {
 
 Tensor elu_backward(const Tensor& dy, const Tensor& x, double alpha) {
   // Bounded, so that where x is large its exponential does not become inf * 0 in second derivatives.
-  return where(x > 0, dy, dy * (exp(minimum(x, 0)) * alpha));
+  return where(x > 0, dy, dy * (exp(clamp(x, {.max = 0})) * alpha));
 }
 
 Tensor softplus_backward(const Tensor& dy, const Tensor& x, const SoftplusOptions& options) {
@@ -62,6 +62,14 @@ Tensor silu_backward(const Tensor& dy, const Tensor& x) {
 Tensor mish_backward(const Tensor& dy, const Tensor& x) {
   const Tensor t = tanh(softplus(x));
   return dy * (t + x * sigmoid(x) * (1 - square(t)));
+}
+
+/// Linear in dy, and its own adjoint.
+Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, const ClampOptions& bounds) {
+  return record("hardtanh_backward", ops::hardtanh_backward(dy, x, bounds),
+                {grad_of(dy, [x = saved(x), bounds](const Tensor& ddx) {
+                  return hardtanh_backward(ddx, *x, bounds);
+                })});
 }
 
 Tensor hardswish_backward(const Tensor& dy, const Tensor& x) {
@@ -142,13 +150,16 @@ Tensor hardswish(const Tensor& x) {
                 })});
 }
 
-Tensor hardsigmoid(const Tensor& x) { return clamp(x * (1.0 / 6) + 0.5, {.min = 0, .max = 1}); }
+Tensor hardsigmoid(const Tensor& x) { return hardtanh(x * (1.0 / 6) + 0.5, 0, 1); }
 
 Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
-  return clamp(x, {.min = double{min}, .max = double{max}});
+  const ClampOptions bounds{.min = double{min}, .max = double{max}};
+  return record(
+      "hardtanh", ops::clamp(x, bounds),
+      {grad_of(x, [x = saved(x), bounds](const Tensor& dy) { return hardtanh_backward(dy, *x, bounds); })});
 }
 
-Tensor relu6(const Tensor& x) { return clamp(x, {.min = 0, .max = 6}); }
+Tensor relu6(const Tensor& x) { return hardtanh(x, 0, 6); }
 
 }  // namespace pleat

@@ -4,7 +4,7 @@
 #include "pleat/ops/elementwise/activation.h"
 
 /// Differentiable activation functions. Formulas, types and errors are those of ops/elementwise/activation.h;
-/// at a kink the derivative is that of the side on which the formula changes, as noted.
+/// at a kink the derivative is PyTorch's, one of those at the two sides, as noted.
 
 namespace pleat {
 
@@ -28,13 +28,13 @@ Tensor gelu(const Tensor& x, GeluApproximation approximation = GeluApproximation
 Tensor silu(const Tensor& x);
 /// x * tanh(softplus(x)).
 Tensor mish(const Tensor& x);
-/// x * min(max(x + 3, 0), 6) / 6; derivative 0 at -3 and 1 at 3.
+/// x * min(max(x + 3, 0), 6) / 6; derivative 0 at -3 (PyTorch 1.13: -1/2) and 1 at 3.
 Tensor hardswish(const Tensor& x);
-/// min(max(x + 3, 0), 6) / 6; derivative 1/6 at both ends.
+/// min(max(x + 3, 0), 6) / 6; derivative 0 at both ends.
 Tensor hardsigmoid(const Tensor& x);
-/// x within [min, max], else the nearer bound; derivative 1 at both. Throws ValueError unless min <= max.
+/// x within [min, max], else the nearer bound; derivative 0 at both. Throws ValueError unless min <= max.
 Tensor hardtanh(const Tensor& x, Real min = -1, Real max = 1);
-/// x within [0, 6], else the nearer bound; derivative 1 at both.
+/// x within [0, 6], else the nearer bound; derivative 0 at both.
 Tensor relu6(const Tensor& x);
 
 }  // namespace pleat

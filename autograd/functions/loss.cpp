@@ -90,6 +90,7 @@ Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, con
                            return dy * ((1 - *target) - (positive(weight) * *target + 1) * sigmoid(-*x));
                          }),
                  grad_of(target, [x = saved(x), weight = saved(pos_weight), positive](const Tensor& dy) {
+                   if (!(*weight).defined()) return -(dy * *x);
                    // log(1 + exp(-x)) without overflow.
                    const Tensor softplus = log1p(exp(-abs(*x))) + relu(-*x);
                    return dy * (positive(weight) * softplus - *x);

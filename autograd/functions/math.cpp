@@ -23,9 +23,9 @@ Derivative no_slope(const Tensor& x) {
   return grad_of(x, [](const Tensor& dy) { return zeros_like(dy); });
 }
 
-/// The share of a gradient that goes to `a` where it is compared with `b`: all, half at a tie, or nothing.
-Tensor winners_share(const Tensor& dy, const Tensor& wins, const Tensor& ties) {
-  return where(ties, dy * 0.5, where(wins, dy, 0));
+/// What goes to one of two that are compared: half at a tie, nothing where it loses, else (with a NaN) all.
+Tensor winners_share(const Tensor& dy, const Tensor& loses, const Tensor& ties) {
+  return where(loses, 0, where(ties, dy * 0.5, dy));
 }
 
 /// clamp_backward is linear in dy and its own adjoint.
@@ -179,8 +179,8 @@ Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
   return record("pow", y,
                 {grad_of(base,
                          [a = saved(base), e = saved(exponent)](const Tensor& dy) {
-                           // 0^0 is constant in the base; a base of 1 keeps 0 * 0^-1 = NaN out.
-                           const Tensor safe = where(*a == 0 && *e == 0, 1, *a);
+                           // x^0 is constant in the base; a base of 1 keeps 0 * 0^-1 = NaN out.
+                           const Tensor safe = where(*e == 0 && (*a == 0 || isnan(*a)), 1, *a);
                            return dy * *e * pow(safe, *e - 1);
                          }),
                  grad_of(exponent, [a = saved(base), e = saved(exponent), y = saved(y)](const Tensor& dy) {
@@ -207,8 +207,10 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
   return record("remainder", y,
                 {grad_of(a, [](const Tensor& dy) { return dy; }),
                  grad_of(b, [a = saved(a), b = saved(b), y = saved(y)](const Tensor& dy) {
-                   // The quotient is a whole number, and constant piece by piece.
-                   const Tensor quotient = no_grad([&] { return round((*a - *y) / *b); });
+                   // The quotient is a whole number, and constant piece by piece; -1 where b is infinite and
+                   // of the other sign, which makes it the remainder.
+                   const Tensor quotient =
+                       no_grad([&] { return where(isinf(*y), -1, round((*a - *y) / *b)); });
                    return -(dy * quotient);
                  })});
 }
@@ -219,23 +221,23 @@ Tensor remainder(Number a, const Tensor& b) { return remainder(number_like(a, b)
 Tensor maximum(const Tensor& a, const Tensor& b) {
   return record("maximum", ops::maximum(a, b),
                 {grad_of(a, [a = saved(a), b = saved(b)](
-                                const Tensor& dy) { return winners_share(dy, *a > *b, *a == *b); }),
-                 grad_of(b, [a = saved(a), b = saved(b)](const Tensor& dy) {
-                   return winners_share(dy, *b > *a, *a == *b);
-                 })});
-}
-
-Tensor minimum(const Tensor& a, const Tensor& b) {
-  return record("minimum", ops::minimum(a, b),
-                {grad_of(a, [a = saved(a), b = saved(b)](
                                 const Tensor& dy) { return winners_share(dy, *a < *b, *a == *b); }),
                  grad_of(b, [a = saved(a), b = saved(b)](const Tensor& dy) {
                    return winners_share(dy, *b < *a, *a == *b);
                  })});
 }
 
-Tensor maximum(const Tensor& a, Number b) { return clamp(a, {.min = b, .max = {}}); }
-Tensor minimum(const Tensor& a, Number b) { return clamp(a, {.min = {}, .max = b}); }
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return record("minimum", ops::minimum(a, b),
+                {grad_of(a, [a = saved(a), b = saved(b)](
+                                const Tensor& dy) { return winners_share(dy, *a > *b, *a == *b); }),
+                 grad_of(b, [a = saved(a), b = saved(b)](const Tensor& dy) {
+                   return winners_share(dy, *b > *a, *a == *b);
+                 })});
+}
+
+Tensor maximum(const Tensor& a, Number b) { return maximum(a, number_like(b, a)); }
+Tensor minimum(const Tensor& a, Number b) { return minimum(a, number_like(b, a)); }
 
 Tensor clamp(const Tensor& x, ClampOptions bounds) {
   return record(

@@ -31,7 +31,7 @@ Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor square(const Tensor& x);
-Tensor abs(const Tensor& x);  ///< derivative 0 at 0
+Tensor abs(const Tensor& x);  ///< derivative 0 at 0, NaN at NaN (PyTorch: 0)
 
 /// Piecewise constant: their derivative is 0.
 Tensor sign(const Tensor& x);
@@ -51,16 +51,16 @@ Tensor remainder(const Tensor& a, const Tensor& b);
 Tensor remainder(const Tensor& a, Number b);
 Tensor remainder(Number a, const Tensor& b);
 
-/// Where a = b, each gets half of the gradient.
+/// Where a = b, each gets half of the gradient, and all of it where one is NaN: as in PyTorch.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
-/// The gradient passes where x is the result.
 Tensor maximum(const Tensor& a, Number b);
 Tensor minimum(const Tensor& a, Number b);
 inline Tensor maximum(Number a, const Tensor& b) { return maximum(b, a); }
 inline Tensor minimum(Number a, const Tensor& b) { return minimum(b, a); }
 
-/// `clamp(x, {.min = 0, .max = 6})`. The gradient passes within the bounds, themselves included.
+/// `clamp(x, {.min = 0, .max = 6})`. The gradient passes within the bounds, themselves included;
+/// none passes a NaN.
 Tensor clamp(const Tensor& x, ClampOptions bounds);
 inline Tensor clamp(const Tensor& x, Number min, Number max) { return clamp(x, {.min = min, .max = max}); }
 

@@ -14,6 +14,7 @@
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/reduce/shares.h"
@@ -196,21 +197,21 @@ VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
 Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
   const Tensor x = autocast_to_float32(input);
   const Tensor y = ops::norm(x, dims, options);
-  return record("norm", y,
-                {grad_of(x,
-                         [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
-                          y = saved(y)](const Tensor& dy) -> Tensor {
-                           if (p == 0) return {};
-                           if (p == 1) return sign(*x) * spread(dy);
-                           if (p == 2) return *x * spread(dy / without_zeros(*y));
-                           if (std::isinf(p)) {
-                             const Tensor largest = spread.keepdim((*y).detach());
-                             return sign(*x) * ops::shares_of_equals(ops::abs(*x), largest, dims) *
-                                    spread(dy);
-                           }
-                           return sign(*x) * pow(without_zeros(abs(*x)), p - 1) *
-                                  spread(dy * pow(without_zeros(*y), 1 - p));
-                         })});
+  return record(
+      "norm", y,
+      {grad_of(x,
+               [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
+                y = saved(y)](const Tensor& dy) -> Tensor {
+                 if (p == 0) return zeros_like(*x);
+                 if (p == 1) return sign(*x) * spread(dy);
+                 if (p == 2) return *x * spread(dy / without_zeros(*y));
+                 if (std::isinf(p)) {
+                   const Tensor largest = spread.keepdim((*y).detach());
+                   return sign(*x) * ops::shares_of_equals(ops::abs(*x), largest, dims) * spread(dy);
+                 }
+                 const Tensor size = p > 1 ? without_zeros(*y) : *y;  // else 0^(1 - p) is 0
+                 return sign(*x) * pow(without_zeros(abs(*x)), p - 1) * spread(dy * pow(size, 1 - p));
+               })});
 }
 
 Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {

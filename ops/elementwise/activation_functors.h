@@ -47,7 +47,7 @@ struct Relu {
 struct ReluBackward {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T dy, T y) const {
-    return y > T(0) ? dy : T(0);
+    return y <= T(0) ? T(0) : dy;  // NaN lets the gradient through
   }
 };
 
@@ -198,7 +198,7 @@ struct MishBackward {
     const auto [e, n] = MishParts<T>(a);
     // 1 - tanh^2 = 4 (n + 1) / (n + 2)^2, and n + 1 = (e + 1)^2 cancels against sigmoid(x) = e / (e + 1).
     const T slope = 4 * e * (e + 1) / ((n + 2) * (n + 2));
-    return dy * (n / (n + 2) + a * slope);
+    return dy * (n / (n + 2) + (a > T(20) ? T(20) : a) * slope);
   }
 };
 

@@ -31,6 +31,15 @@ DType clamp_dtype(const char* op, const Tensor& x, const ClampOptions& bounds) {
   return dtype;
 }
 
+template <class F>
+Tensor within_bounds(const char* op, const Tensor& dy, const Tensor& x, const ClampOptions& bounds) {
+  const RecordOp range(op, dy, x);
+  clamp_dtype(op, x, bounds);
+  const Tensor out = binary_result(op, dy, x, promote(dy.dtype(), x.dtype()));
+  map_into<Floating>(op, out.dtype(), out, std::array{dy, x}, F{{bounds.min, bounds.max}});
+  return out;
+}
+
 }  // namespace
 
 Tensor pow(const Tensor& base, const Tensor& exponent) { return binary("pow", base, exponent, Power{}); }
@@ -87,11 +96,11 @@ Tensor clamp(const Tensor& x, ClampOptions bounds) {
 }
 
 Tensor clamp_backward(const Tensor& dy, const Tensor& x, ClampOptions bounds) {
-  const RecordOp range("clamp_backward", dy, x);
-  clamp_dtype("clamp", x, bounds);
-  const Tensor out = binary_result("clamp", dy, x, promote(dy.dtype(), x.dtype()));
-  map_into<Floating>("clamp", out.dtype(), out, std::array{dy, x}, ClampBackward{{bounds.min, bounds.max}});
-  return out;
+  return within_bounds<ClampBackward>("clamp_backward", dy, x, bounds);
+}
+
+Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, ClampOptions bounds) {
+  return within_bounds<HardtanhBackward>("hardtanh_backward", dy, x, bounds);
 }
 
 void lerp_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& weight) {

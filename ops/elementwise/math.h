@@ -56,7 +56,7 @@ void lerp_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor
 // --- Own type
 // -------------------------------------------------------------------------------------------------------
 Tensor abs(const Tensor& x);
-Tensor sign(const Tensor& x);  ///< -1, 0 or 1
+Tensor sign(const Tensor& x);  ///< -1, 0 or 1; NaN at NaN (PyTorch: 0)
 Tensor square(const Tensor& x);
 Tensor floor(const Tensor& x);
 Tensor ceil(const Tensor& x);
@@ -79,12 +79,15 @@ Tensor remainder(const Tensor& a, Number b);
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-/// min where x is below it, max where x is above it: `clamp(x, {.min = 0, .max = 6})`; max where min > max.
+/// min where x is below it, max where x is above it: `clamp(x, {.min = 0, .max = 6})`; max where min > max;
+/// NaN where x or a bound is NaN.
 /// A floating bound makes integers floating, as in arithmetic. Throws ValueError when there is no bound.
 Tensor clamp(const Tensor& x, ClampOptions bounds);
 void clamp_into(const Tensor& out, const Tensor& x, ClampOptions bounds);
-/// dy where x lies within the bounds (which count as inside), else 0.
+/// dy where x lies within the bounds (which count as inside), else 0, as where x is NaN.
 Tensor clamp_backward(const Tensor& dy, const Tensor& x, ClampOptions bounds);
+/// The same with bounds that count as outside.
+Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, ClampOptions bounds);
 
 // --- Backward in one pass
 // -------------------------------------------------------------------------------------------

@@ -342,8 +342,9 @@ struct Clamp {
   PLEAT_HOST_DEVICE T operator()(T a) const {
     const T low = bounds.low<T>();
     const T high = bounds.high<T>();
-    const T raised = a < low ? low : a;
-    return raised > high ? high : raised;
+    // A bound of NaN makes all NaN, as a NaN among the elements stays one.
+    const T raised = (a < low) | (low != low) ? low : a;
+    return (raised > high) | (high != high) ? high : raised;
   }
 };
 
@@ -354,7 +355,19 @@ struct ClampBackward {
   PLEAT_HOST_DEVICE T operator()(T dy, T a) const {
     const T low = bounds.low<T>();
     const T high = bounds.high<T>();
-    return ((a < low) | (a > high)) ? T(0) : dy;
+    return ((a >= low) & (a <= high)) ? dy : T(0);
+  }
+};
+
+/// The bounds count as outside.
+struct HardtanhBackward {
+  Bounds bounds;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T dy, T a) const {
+    const T low = bounds.low<T>();
+    const T high = bounds.high<T>();
+    return ((a > low) & (a < high)) ? dy : T(0);
   }
 };
 

@@ -63,7 +63,7 @@ struct SmoothDistanceBackward {
   PLEAT_HOST_DEVICE T operator()(T dy, T x, T target) const {
     const T d = x - target;
     const T w = static_cast<T>(width);
-    return dy * (std::abs(d) < w ? d / w : sign_of(d));
+    return dy * (std::abs(d) >= w ? sign_of(d) : d / w);  // NaN stays
   }
 };
 
@@ -85,7 +85,7 @@ struct HuberDistanceBackward {
   PLEAT_HOST_DEVICE T operator()(T dy, T x, T target) const {
     const T d = x - target;
     const T w = static_cast<T>(width);
-    return dy * (std::abs(d) < w ? d : w * sign_of(d));
+    return dy * (std::abs(d) >= w ? w * sign_of(d) : d);
   }
 };
 

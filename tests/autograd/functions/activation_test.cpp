@@ -88,8 +88,8 @@ TEST_CASE("activations at their kinks: the stated derivatives") {
   CHECK(slopes([](const Tensor& x) { return leaky_relu(x, 0.5); }, {-1, 0, 1}) == Slopes{0.5, 0.5, 1});
   CHECK(slopes([](const Tensor& x) { return elu(x, 0.5); }, {0, 1}) == Slopes{0.5, 1});
   CHECK(slopes(hardswish, {-4, -3, 3, 4}) == Slopes{0, 0, 1, 1});
-  CHECK(slopes(relu6, {-1, 0, 6, 7}) == Slopes{0, 1, 1, 0});
-  CHECK(slopes([](const Tensor& x) { return hardtanh(x); }, {-2, -1, 1, 2}) == Slopes{0, 1, 1, 0});
+  CHECK(slopes(relu6, {-1, 0, 1, 6, 7}) == Slopes{0, 0, 1, 0, 0});
+  CHECK(slopes([](const Tensor& x) { return hardtanh(x); }, {-2, -1, 0, 1, 2}) == Slopes{0, 0, 1, 0, 0});
 }
 
 TEST_CASE("relu_ changes in place, on the tape when needed") {
