@@ -5,6 +5,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/create.h"
+#include "pleat/core/format.h"
 #include "pleat/core/random.h"
 #include "pleat/core/scope.h"
 
@@ -27,6 +28,7 @@ class ReplayRandom {
 
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs) {
+  check<ValueError>(function != nullptr, "checkpoint: the function is empty");
   const Generator random = default_generator();
   const Scopes scopes = Scopes::current();
   const Tensor y = no_grad([&] { return function(inputs); });
@@ -76,6 +78,7 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
 }
 
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& input) {
+  check<ValueError>(function != nullptr, "checkpoint: the function is empty");
   return checkpoint([function](const std::vector<Tensor>& inputs) { return function(inputs[0]); },
                     std::vector<Tensor>{input});
 }

@@ -75,6 +75,7 @@ void check_input(const TensorFunction& function, const std::vector<Tensor>& inpu
 }  // namespace
 
 bool gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs, GradcheckOptions options) {
+  check<ValueError>(function != nullptr, "gradcheck: the function is empty");
   std::vector<Tensor> own;
   std::vector<Tensor> differentiable;
   for (const Tensor& input : inputs) {
@@ -97,6 +98,7 @@ bool gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs
 
 bool gradgradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs,
                    GradcheckOptions options) {
+  check<ValueError>(function != nullptr, "gradgradcheck: the function is empty");
   const Tensor y = no_grad([&] { return function(inputs); });
   std::vector<Tensor> extended = inputs;
   extended.push_back(weights_for(y));

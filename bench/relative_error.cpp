@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
@@ -23,7 +24,7 @@ double relative_error(const Tensor& got, const Tensor& wanted) {
   const double* from_b = b.data<double>();
   constexpr int64_t chunk = int64_t{1} << 16;
   const int64_t n = b.numel();
-  const int64_t chunks = (n + chunk - 1) / chunk;
+  const int64_t chunks = ceil_div(n, chunk);
   std::vector<double> differences(static_cast<std::size_t>(chunks));
   std::vector<double> lengths(static_cast<std::size_t>(chunks));
   parallel_chunks(chunks, [&](int64_t c) {

@@ -8,6 +8,7 @@
 #include "pleat/autograd/backward.h"
 #include "pleat/bench/candidate.h"
 #include "pleat/bench/parse.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/random.h"
 #include "pleat/data/loader.h"

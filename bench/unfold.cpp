@@ -8,6 +8,7 @@
 #include "pleat/bench/parse.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 
 namespace pleat::bench {

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "pleat/core/bytes.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 
 namespace pleat {
@@ -19,8 +20,6 @@ constexpr int64_t small_segment = 2 * mebi;
 constexpr int64_t large_block = 10 * mebi;
 constexpr int64_t shared_segment = 20 * mebi;
 constexpr int64_t segment_step = 2 * mebi;
-
-int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
 int64_t segment_size(int64_t bytes) {
   if (bytes <= small_block) return small_segment;

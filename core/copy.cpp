@@ -4,9 +4,11 @@
 #include <array>
 #include <cstring>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/elementwise.h"
+#include "pleat/core/fits.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/grid_copy.h"
@@ -33,7 +35,7 @@ bool copied_between_formats(const Tensor& to, const Tensor& from) {
   // Pieces of an image, so that one image alone is work for many threads.
   constexpr int64_t wanted = 32768;  // elements of a piece
   const int64_t stretch = (wanted / std::max<int64_t>(channels, 1) / 64 + 1) * 64;
-  const int64_t pieces = (pixels + stretch - 1) / stretch;
+  const int64_t pieces = ceil_div(pixels, stretch);
   dispatch(to.dtype(), [&]<class T>(Type<T>) {
     parallel_for(
         0, images * pieces, std::max<int64_t>(1, wanted / std::max<int64_t>(image, 1)),
@@ -148,6 +150,7 @@ Tensor to_device(const Tensor& x, Device device, TransferOptions options) {
 
 void fill(const Tensor& x, const Scalar& value) {
   const RecordOp range("fill", x);
+  check_fits("fill", value, x.dtype());
   if (filled_by_bytes(x, value)) return;
   if (uses_grid(x.device())) return grid_fill(x, value);
   dispatch(x.dtype(), [&]<class T>(Type<T>) {

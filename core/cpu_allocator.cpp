@@ -8,19 +8,18 @@
 #include <new>
 #include <utility>
 
-#include <unistd.h>
-
 #include "pleat/core/address_sanitizer.h"
 #include "pleat/core/bytes.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/device_allocator.h"
 #include "pleat/core/format.h"
+#include "pleat/core/host_memory.h"
 #include "pleat/core/record_function.h"
 
 namespace pleat {
 namespace {
 
 constexpr int64_t alignment = 64;
-constexpr int64_t mebi = 1 << 20;
 
 /// Sizes in steps of an eighth of a power of two, so that blocks of nearly equal requests serve each other
 /// and at most 12.5 % is wasted.
@@ -28,13 +27,7 @@ int64_t rounded(int64_t size) {
   if (size <= alignment) return alignment;
   const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(size)));
   const int64_t step = std::max(alignment, power / 8);
-  return (size + step - 1) / step * step;
-}
-
-int64_t default_limit() {
-  const int64_t pages = sysconf(_SC_PHYS_PAGES);
-  const int64_t page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? pages / 8 * page : 512 * mebi;
+  return round_up(size, step);
 }
 
 /// Keeps freed blocks by size. Fresh pages have to be zeroed by the kernel at their first touch, which costs
@@ -168,20 +161,33 @@ class CpuAllocator final : public DeviceAllocator {
         return block;
       }
     }
-    void* block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
+    void* block = from_system(bytes);
     if (block == nullptr) {
       {
         const std::lock_guard lock(mutex_);
         ++statistics_.retries;
       }
       release();
-      block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
+      block = from_system(bytes);
     }
     const std::lock_guard lock(mutex_);
-    check<OutOfMemoryError>(block != nullptr, "allocate: {} cannot be had on the cpu; tensors use {}",
-                            text_of_bytes(bytes), text_of_bytes(statistics_.allocated));
+    check<OutOfMemoryError>(block != nullptr,
+                            "allocate: {} cannot be had on the cpu: the machine has {}, and tensors use {} "
+                            "of it; use smaller sizes or a smaller batch",
+                            text_of_bytes(bytes), text_of_bytes(host_memory()),
+                            text_of_bytes(statistics_.allocated));
     count_allocated(bytes);
     return static_cast<std::byte*>(block);
+  }
+
+  /// Null where the machine does not have it, which the system would say only when the pages are touched, by
+  /// ending the process.
+  void* from_system(int64_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (bytes > host_memory() - statistics_.allocated - statistics_.cached) return nullptr;
+    }
+    return std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
   }
 
   void count_allocated(int64_t bytes) {
@@ -195,7 +201,7 @@ class CpuAllocator final : public DeviceAllocator {
   std::map<int64_t, std::deque<Cached>> free_;  // by size, in the order of their return
   uint64_t returns_ = 0;
   AllocatorStatistics statistics_;
-  int64_t limit_ = default_limit();
+  int64_t limit_ = host_memory() / 8;
 };
 
 }  // namespace

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "pleat/core/allocator.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/elementwise.h"
+#include "pleat/core/fits.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/ramp.h"
@@ -36,6 +39,19 @@ Tensor ramp(const char* op, int64_t n, V start, V step, const TensorOptions& opt
   return result;
 }
 
+/// How many numbers start, start + step ... lie before `end`, which is on the side that step leads to.
+int64_t integers_between(int64_t start, int64_t end, int64_t step) {
+  // Differences of two int64 fit as unsigned ones.
+  const auto a = static_cast<uint64_t>(start);
+  const auto b = static_cast<uint64_t>(end);
+  const uint64_t distance = step > 0 ? b - a : a - b;
+  const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
+  const uint64_t n = distance / stride + (distance % stride != 0 ? 1 : 0);
+  check<ShapeError>(n <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()),
+                    "arange: {} elements are too many", n);
+  return static_cast<int64_t>(n);
+}
+
 }  // namespace
 
 Tensor empty(Sizes shape, TensorOptions options) {
@@ -46,6 +62,7 @@ Tensor empty(Sizes shape, TensorOptions options) {
 
 Tensor full(Sizes shape, Scalar value, TensorOptions options) {
   const RecordOp range("fill");
+  check_fits("full", value, options.dtype);
   Tensor result = empty(std::move(shape), options);
   ops::fill(result, value);
   return result;
@@ -61,6 +78,7 @@ Tensor empty_like(const Tensor& like) {
 
 Tensor full_like(const Tensor& like, Scalar value) {
   const RecordOp range("fill", like);
+  check_fits("full_like", value, like.dtype());
   Tensor result = empty_like(like);
   ops::fill(result, value);
   return result;
@@ -70,17 +88,38 @@ Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }
 Tensor ones_like(const Tensor& like) { return full_like(like, 1); }
 
 Tensor arange(Number start, Number end, Number step, TensorOptions options) {
-  const double distance = end.to<double>() - start.to<double>();
+  const double from = start.to<double>();
+  const double distance = end.to<double>() - from;
   const double stride = step.to<double>();
-  check<ValueError>(std::isfinite(distance) && std::isfinite(stride) && stride != 0 && distance * stride >= 0,
-                    "arange: step must lead from start to end, got start {}, end {}, step {}",
-                    start.to<double>(), end.to<double>(), stride);
+  const auto check_direction = [&](bool right) {
+    check<ValueError>(right, "arange: step must lead from start to end, got start {}, end {}, step {}", from,
+                      end.to<double>(), stride);
+  };
+  const auto check_ends = [&](int64_t n, const Number& last) {
+    if (n == 0) return;
+    check_fits("arange", start, options.dtype);
+    check_fits("arange", last, options.dtype);
+  };
+  check_direction(std::isfinite(distance) && std::isfinite(stride) && stride != 0);
+  if (start.kind() != float64 && step.kind() != float64) {
+    const auto first = start.to<int64_t>();
+    const auto by = step.to<int64_t>();
+    // The same numbers lie before a whole end.
+    const Number whole = end.kind() != float64
+                             ? end
+                             : Number(by > 0 ? std::ceil(end.to<double>()) : std::floor(end.to<double>()));
+    const auto last = whole.to<int64_t>();
+    check_direction(by > 0 ? first <= last : first >= last);
+    const int64_t n = integers_between(first, last, by);
+    check_ends(n, RampElement<int64_t>::at(first, by, n - 1));
+    return ramp("arange", n, first, by, options);
+  }
+  check_direction(distance * stride >= 0 || distance == 0);
   const double exact = std::ceil(distance / stride);
   check<ShapeError>(exact < 1e15, "arange: {} elements are too many", exact);
   const auto n = static_cast<int64_t>(exact);
-  const bool integers = start.kind() != float64 && step.kind() != float64;
-  if (integers) return ramp("arange", n, start.to<int64_t>(), step.to<int64_t>(), options);
-  return ramp("arange", n, start.to<double>(), stride, options);
+  check_ends(n, RampElement<double>::at(from, stride, n - 1));
+  return ramp("arange", n, from, stride, options);
 }
 
 Tensor arange(Number start, Number end, Number step) {
@@ -90,9 +129,15 @@ Tensor arange(Number start, Number end, Number step) {
 
 Tensor linspace(Real start, Real end, Integer count, TensorOptions options) {
   check<ValueError>(count >= 1, "linspace: count must be at least 1, got {}", count);
-  if (count == 1) return full({1}, double{start}, options);
-  const double step = (end - start) / static_cast<double>(count - 1);
-  return ramp("linspace", count, double{start}, step, options, count - 1, double{end});
+  const double first = start;
+  const double last = end;
+  check<ValueError>(std::isfinite(first) && std::isfinite(last),
+                    "linspace: start and end must be finite, got {} and {}", first, last);
+  check_fits("linspace", first, options.dtype);
+  check_fits("linspace", last, options.dtype);
+  if (count == 1) return full({1}, first, options);
+  const auto steps = static_cast<double>(count - 1);
+  return ramp("linspace", count, first, last / steps - first / steps, options, count - 1, last);
 }
 
 Tensor eye(Integer rows, Integer columns, TensorOptions options) {
@@ -150,14 +195,19 @@ Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> o
 
 namespace detail {
 Tensor from_numbers(std::span<const double> values, Shape shape, DType dtype) {
+  for (const double value : values) check_fits("tensor", value, dtype);
   return ops::cast(from_span(values, std::move(shape)), dtype);
 }
 Tensor from_numbers(std::span<const int64_t> values, Shape shape, DType dtype) {
+  for (const int64_t value : values) check_fits("tensor", value, dtype);
   return ops::cast(from_span(values, std::move(shape)), dtype);
 }
 }  // namespace detail
 
-Tensor scalar(Scalar value, DType dtype) { return full({}, value, {.dtype = dtype}); }
+Tensor scalar(Scalar value, DType dtype) {
+  check_fits("scalar", value, dtype);
+  return full({}, value, {.dtype = dtype});
+}
 Tensor scalar(Scalar value) { return scalar(value, value.kind() == float64 ? float32 : value.kind()); }
 
 }  // namespace pleat

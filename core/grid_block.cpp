@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "pleat/core/checked_math.h"
+
 namespace pleat {
 namespace {
 
@@ -26,7 +28,7 @@ Teams choose_teams(int64_t count, int64_t across) {
     return {log(std::clamp<int64_t>(floor_power(some / thread_elements), fewest, block_threads)), true};
   }
   const int64_t width = std::min(side_by_side, ceil_power(across));
-  const int64_t lanes = ceil_power((some + thread_elements - 1) / thread_elements);
+  const int64_t lanes = ceil_power(ceil_div(some, thread_elements));
   return {log(std::min(lanes, block_threads / width)), false};
 }
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/convert.h"
 #include "pleat/core/elementwise.h"
 #include "pleat/core/error.h"
@@ -197,8 +198,7 @@ bool mapped_dense(const char* op, const ElementwiseLoop& loop, const F& f, std::
         {reinterpret_cast<const StoredIn*>(loop.operands[K + 1].tensor.raw())...},
         n,
         f};
-    grid_for(op, loop.operands[0].tensor.device(),
-             (n + static_cast<int64_t>(width) - 1) / static_cast<int64_t>(width), functor);
+    grid_for(op, loop.operands[0].tensor.device(), ceil_div(n, static_cast<int64_t>(width)), functor);
   };
   run(std::index_sequence_for<In...>{});
   return true;

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "pleat/core/check_cuda.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/cuda.h"
 
 namespace pleat {
@@ -34,8 +35,7 @@ void launch_blocks(const char* op, Device device, int64_t blocks, void (*kernel)
 
 template <class Functor>
 void launch_grid(const char* op, Device device, int64_t n, const Functor& functor) {
-  launch_blocks(op, device, (n + threads_per_block - 1) / threads_per_block, &grid_kernel<Functor>, n,
-                functor);
+  launch_blocks(op, device, ceil_div(n, threads_per_block), &grid_kernel<Functor>, n, functor);
 }
 
 }  // namespace pleat

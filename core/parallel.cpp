@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include <immintrin.h>
 #endif
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 
 namespace pleat {
@@ -60,11 +64,11 @@ struct Job {
   std::exception_ptr error;
 
   void work() {
-    const int64_t pieces = (end - begin + piece - 1) / piece;
+    const int64_t pieces = ceil_div(end - begin, piece);
     for (int64_t i = next.fetch_add(1); i < pieces; i = next.fetch_add(1)) {
       const int64_t first = begin + i * piece;
       try {
-        function(context, first, std::min(end, first + piece));
+        function(context, first, end - first > piece ? first + piece : end);
       } catch (...) {
         const std::lock_guard lock(error_mutex);
         if (!error) error = std::current_exception();
@@ -90,8 +94,13 @@ bool spin_until(const Done& done) {
 class Pool {
  public:
   explicit Pool(int helpers) {
-    for (int i = 0; i < helpers; ++i)
-      threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+    try {
+      for (int i = 0; i < helpers; ++i)
+        threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+    } catch (const std::system_error& error) {
+      fail<Error>("parallel_for: the system gave {} of {} threads ({}); ask for fewer with set_num_threads",
+                  threads_.size(), helpers, error.what());
+    }
   }
 
   ~Pool() {
@@ -169,32 +178,46 @@ class Pool {
   std::vector<std::jthread> threads_;
 };
 
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
 int initial_threads() {
-  if (const char* wish = std::getenv("PLEAT_THREADS")) {
-    const int threads = std::atoi(wish);
-    if (threads >= 1) return threads;
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const char* const wish = std::getenv("PLEAT_THREADS");
+  if (wish == nullptr) return cores();
+  int threads = 0;
+  const char* const end = wish + std::strlen(wish);
+  const auto [stop, error] = std::from_chars(wish, end, threads);
+  check<ValueError>(error == std::errc() && stop == end && threads >= 1 && threads <= max_num_threads(),
+                    "PLEAT_THREADS: must be a number from 1 to {}, got \"{}\"", max_num_threads(), wish);
+  return threads;
 }
 
 std::mutex settings_mutex;
 std::shared_ptr<Pool> current_pool;
-std::atomic<int> thread_count{initial_threads()};
+std::atomic<int> thread_count{0};  // 0: what initial_threads says
 
-std::shared_ptr<Pool> pool() {
+std::shared_ptr<Pool> pool(int threads) {
   const std::lock_guard lock(settings_mutex);
-  const int helpers = thread_count - 1;
+  const int helpers = threads - 1;
   if (!current_pool || current_pool->helpers() != helpers) current_pool = std::make_shared<Pool>(helpers);
   return current_pool;
 }
 
 }  // namespace
 
-int num_threads() { return thread_count; }
+int num_threads() {
+  if (const int threads = thread_count; threads > 0) return threads;
+  int unset = 0;
+  thread_count.compare_exchange_strong(unset, initial_threads());
+  return thread_count;
+}
 
-void set_num_threads(int threads) {
-  check<ValueError>(threads >= 1, "set_num_threads: at least 1 thread, got {}", threads);
-  thread_count = threads;
+int max_num_threads() { return std::max(256, 4 * cores()); }
+
+void set_num_threads(int64_t threads) {
+  check<ValueError>(threads >= 1 && threads <= max_num_threads(),
+                    "set_num_threads: must be from 1 to {} (4 for each core, at least 256), got {}",
+                    max_num_threads(), threads);
+  thread_count = static_cast<int>(threads);
 }
 
 SerialScope::SerialScope() : previous_(inside_parallel_region) { inside_parallel_region = true; }
@@ -204,18 +227,18 @@ namespace detail {
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction function, const void* context) {
   if (end <= begin) return;
-  const int threads = thread_count;
-  const int64_t length = end - begin;
+  const int64_t length = checked_subtract(end, begin, "parallel_for");
   grain = std::max<int64_t>(grain, 1);
-  if (threads == 1 || length <= grain || inside_parallel_region) {
+  const int threads = length <= grain || inside_parallel_region ? 1 : num_threads();
+  if (threads == 1) {
     const FlushDenormalsScope flush;
     function(context, begin, end);
     return;
   }
   // About four pieces a thread balance the load without much overhead.
-  const int64_t piece = std::max(grain, (length + 4 * threads - 1) / (4 * threads));
+  const int64_t piece = std::max(grain, ceil_div(length, 4 * threads));
   Job job{begin, end, piece, function, context, {}, {}, {}};
-  const auto shared = pool();
+  const auto shared = pool(threads);
   const FlushDenormalsScope flush;
   inside_parallel_region = true;
   const bool ran = shared->try_run(job);

@@ -6,10 +6,13 @@
 namespace pleat {
 
 /// How many threads `parallel_for` uses, the caller included. Starts as the number of cores
-/// (or the environment variable PLEAT_THREADS).
+/// (or the environment variable PLEAT_THREADS; ValueError where that is no number in the range).
 int num_threads();
-/// Throws ValueError unless `threads` >= 1.
-void set_num_threads(int threads);
+/// Throws ValueError unless 1 <= `threads` <= max_num_threads(). Threads start with the next parallel_for,
+/// which throws Error when the system does not give so many.
+void set_num_threads(int64_t threads);
+/// The most that can be set: 4 for each core, at least 256.
+int max_num_threads();
 
 /// While it lives, every parallel_for of this thread runs in this thread alone: for threads of one's own that
 /// work beside the pool.

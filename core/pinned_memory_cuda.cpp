@@ -1,3 +1,4 @@
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/cuda_memory.h"

@@ -22,14 +22,16 @@ struct RampElement {
   DType dtype;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    V value = end;
-    if (i != last) {
-      if constexpr (std::is_integral_v<V>)
-        value = start + i * step;
-      else
-        value = std::fma(static_cast<V>(i), step, start);  // rounded alike on all machines
-    }
-    store_as<V>(out, i, dtype, value);
+    store_as<V>(out, i, dtype, i == last ? end : at(start, step, i));
+  }
+
+  PLEAT_HOST_DEVICE static V at(V start, V step, int64_t i) {
+    if constexpr (std::is_integral_v<V>)  // without sign: steps from the least to the largest number exceed
+                                          // it
+      return static_cast<V>(static_cast<uint64_t>(start) +
+                            static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+    else
+      return std::fma(static_cast<V>(i), step, start);  // rounded alike on all machines
   }
 };
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
+#include "pleat/core/fits.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
@@ -67,8 +69,10 @@ void manual_seed(uint64_t seed) { default_generator().set_seed(seed); }
 void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generator) {
   const RecordOp range("fill_uniform_", tensor);
   check_floating("fill_uniform_", tensor);
-  check<ValueError>(std::isfinite(low) && std::isfinite(high) && low <= high,
-                    "fill_uniform_: needs low <= high, both finite, got {} and {}", low, high);
+  check<ValueError>(std::isfinite(low) && std::isfinite(high - low) && low <= high,
+                    "fill_uniform_: needs low <= high, finite and a finite distance apart, got {} and {}",
+                    low, high);
+  for (const double bound : {low, high}) check_fits("fill_uniform_", bound, tensor.dtype());
   fill_with<UniformElement>("fill_uniform_", tensor, low, high - low, generator);
 }
 
@@ -77,6 +81,7 @@ void fill_normal_(const Tensor& tensor, Real mean, Real std, Generator& generato
   check_floating("fill_normal_", tensor);
   check<ValueError>(std::isfinite(mean) && std::isfinite(std) && std >= 0,
                     "fill_normal_: needs a finite mean and std >= 0, got {} and {}", mean, std);
+  for (const double value : {mean, std}) check_fits("fill_normal_", value, tensor.dtype());
   fill_with<NormalElement>("fill_normal_", tensor, mean, std, generator);
 }
 
@@ -111,14 +116,15 @@ Tensor randint(Integer low, Integer high, Sizes shape, Generator& generator) {
 Tensor randperm(Integer n, Device device, Generator& generator) {
   const RecordOp range("randperm");
   check<ValueError>(n >= 0, "randperm: n must not be negative, got {}", n);
-  std::vector<int64_t> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), int64_t{0});
+  const Tensor result = empty({n}, {.dtype = int64});
+  int64_t* const order = result.data<int64_t>();
+  std::iota(order, order + n, int64_t{0});
   const RandomDraw random = next_draw(generator);
   for (int64_t i = n - 1; i > 0; --i) {  // Fisher-Yates
-    const auto j = static_cast<std::size_t>(scale_word(random.word64(i), static_cast<uint64_t>(i + 1)));
-    std::swap(order[static_cast<std::size_t>(i)], order[j]);
+    const auto j = static_cast<int64_t>(scale_word(random.word64(i), static_cast<uint64_t>(i + 1)));
+    std::swap(order[i], order[j]);
   }
-  return from_vector(order, {n}, device);
+  return ops::to_device(result, device);
 }
 
 Tensor randperm(Integer n, Generator& generator) { return randperm(n, Device(), generator); }
@@ -129,7 +135,7 @@ Tensor bernoulli(Real p, Sizes shape, Device device, Generator& generator) {
   Tensor result = empty(std::move(shape), {.dtype = boolean, .device = device});
   const int64_t n = result.numel();
   const auto limit = static_cast<uint32_t>(std::ceil(p * 0x1p24));
-  generate("bernoulli", device, (n + 3) / 4,
+  generate("bernoulli", device, ceil_div(n, 4),
            BernoulliBlock{next_draw(generator), limit, n, result.data<bool>()});
   return result;
 }

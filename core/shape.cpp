@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 
 namespace pleat {
@@ -13,18 +14,6 @@ std::string name(MemoryFormat format) {
 }
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
-int64_t checked_multiply(int64_t a, int64_t b, const char* what) {
-  int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result)) fail<ShapeError>("{}: {} * {} does not fit 64 bits", what, a, b);
-  return result;
-}
-
-int64_t checked_add(int64_t a, int64_t b, const char* what) {
-  int64_t result = 0;
-  if (__builtin_add_overflow(a, b, &result)) fail<ShapeError>("{}: {} + {} does not fit 64 bits", what, a, b);
-  return result;
-}
 
 int64_t count(std::span<const int64_t> shape) {
   int64_t result = 1;

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <utility>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/fits.h"
 #include "pleat/core/format.h"
 #include "pleat/core/undefined.h"
 
@@ -28,7 +30,10 @@ void check_bounds(const Storage& storage, const Shape& shape, const Strides& str
                   DType dtype) {
   check<ShapeError>(shape.size() == strides.size(), "tensor: {} has {} sizes but {} strides", shape,
                     shape.size(), strides.size());
-  if (count(shape) == 0) return;
+  if (count(shape) == 0) {
+    dense_strides(shape);  // so that the product of any of the sizes fits
+    return;
+  }
   int64_t low = offset;
   int64_t high = offset;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -180,6 +185,12 @@ std::vector<T> Tensor::to_vector() const {
 template <class T>
 T Tensor::item() const {
   check<ShapeError>(numel() == 1, "item: needs a tensor of one element, got {}", *this);
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (is_floating(dtype()))
+      check_fits("item", to_vector<double>()[0], dtype_of<T>());
+    else
+      check_fits("item", to_vector<int64_t>()[0], dtype_of<T>());
+  }
   return to_vector<T>()[0];
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 

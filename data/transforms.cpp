@@ -16,6 +16,9 @@
 namespace pleat::data {
 namespace {
 
+/// Of a distance or a size: more than any image has.
+constexpr int64_t most_pixels = int64_t{1} << 30;
+
 void check_images(const char* op, const Tensor& x) {
   check<ShapeError>(x.rank() == 4, "{}: needs images [B, C, H, W], got {}", op, x.describe());
   check<DTypeError>(x.dtype() == uint8 || x.dtype() == float32, "{}: needs uint8 or float32 images, got {}",
@@ -74,10 +77,10 @@ void mix(Batch& batch, const Tensor& targets, const std::vector<ops::ImageMix>& 
   batch = {ops::mix_images(batch.inputs, images), ops::reshape(mixed, targets.shape())};
 }
 
-/// Beta(alpha, alpha) from two Gamma(alpha) by Marsaglia and Tsang's method (ACM TOMS 26, 2000), raised to
-/// alpha >= 1 by Gamma(a) = Gamma(a + 1) U^(1/a).
-double gamma(double alpha, const SampleRandom& random, int64_t i, int64_t& draw) {
-  const double raise = alpha < 1 ? std::pow(random.uniform(i, draw++) + 1e-300, 1 / alpha) : 1;
+/// The logarithm of a Gamma(alpha) by Marsaglia and Tsang's method (ACM TOMS 26, 2000), raised to alpha >= 1
+/// by Gamma(a) = Gamma(a + 1) U^(1/a): of a small alpha the number itself would be 0.
+double log_gamma_draw(double alpha, const SampleRandom& random, int64_t i, int64_t& draw) {
+  const double raise = alpha < 1 ? std::log(random.uniform(i, draw++) + 1e-300) / std::max(alpha, 1e-300) : 0;
   const double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3;
   const double c = 1 / std::sqrt(9 * d);
   while (true) {
@@ -86,14 +89,21 @@ double gamma(double alpha, const SampleRandom& random, int64_t i, int64_t& draw)
     const double v = std::pow(1 + c * normal, 3);
     if (v <= 0) continue;
     if (std::log(1 - random.uniform(i, draw++)) < 0.5 * normal * normal + d - d * v + d * std::log(v))
-      return raise * d * v;
+      return raise + std::log(d * v);
   }
 }
 
+/// Beta(alpha, alpha): a / (a + b) of two Gamma(alpha).
 double beta(double alpha, const SampleRandom& random, int64_t i, int64_t& draw) {
-  const double a = gamma(alpha, random, i, draw);
-  const double b = gamma(alpha, random, i, draw);
-  return a / (a + b);
+  const double a = log_gamma_draw(alpha, random, i, draw);
+  const double b = log_gamma_draw(alpha, random, i, draw);
+  return 1 / (1 + std::exp(b - a));
+}
+
+void check_mix(const char* op, double alpha, int64_t classes) {
+  check<ValueError>(alpha > 0 && std::isfinite(alpha), "{}: alpha must be above 0 and finite, got {}", op,
+                    alpha);
+  check<ValueError>(classes >= 1, "{}: classes must be at least 1, got {}", op, classes);
 }
 
 }  // namespace
@@ -112,6 +122,8 @@ int64_t SampleRandom::below(int64_t range, int64_t i, int64_t draw) const {
 void apply(std::span<const Transform> transforms, Batch& batch, uint64_t seed, int64_t epoch,
            std::span<const int64_t> indices) {
   for (std::size_t t = 0; t < transforms.size(); ++t)
+    check<ValueError>(transforms[t] != nullptr, "transforms: number {} is empty", t);
+  for (std::size_t t = 0; t < transforms.size(); ++t)
     transforms[t](batch, SampleRandom(seed, epoch, indices, static_cast<int64_t>(t)));
 }
 
@@ -121,7 +133,9 @@ Transform normalize(RealList means, RealList stds) {
   check<ShapeError>(mean.size() == std.size() && !mean.empty(), "normalize: {} means, but {} stds",
                     mean.size(), std.size());
   for (const float s : std)
-    check<ValueError>(s > 0 && std::isfinite(s), "normalize: std must be positive, got {}", s);
+    check<ValueError>(s > 0 && std::isfinite(s) && std::isfinite(1 / s),
+                      "normalize: std must be positive, got {}", s);
+  for (const float m : mean) check<ValueError>(std::isfinite(m), "normalize: mean must be finite, got {}", m);
   return [mean = std::move(mean), std = std::move(std)](Batch& batch, const SampleRandom&) {
     const auto channels = static_cast<int64_t>(mean.size());
     check<ShapeError>(batch.inputs.rank() >= 2 && batch.inputs.size(1) == channels,
@@ -153,8 +167,8 @@ Transform to_float() {
 }
 
 Transform random_crop(RandomCropOptions options) {
-  check<ValueError>(options.padding >= 0, "random_crop: padding must not be negative, got {}",
-                    options.padding);
+  check<ValueError>(options.padding >= 0 && options.padding <= most_pixels,
+                    "random_crop: padding must be in [0, {}], got {}", most_pixels, options.padding);
   return [options](Batch& batch, const SampleRandom& random) {
     check_images("random_crop", batch.inputs);
     check<ShapeError>(
@@ -174,7 +188,8 @@ Transform random_horizontal_flip(double p) { return flip("random_horizontal_flip
 Transform random_vertical_flip(double p) { return flip("random_vertical_flip", p, true); }
 
 Transform cutout(int64_t size) {
-  check<ValueError>(size >= 1, "cutout: size must be at least 1, got {}", size);
+  check<ValueError>(size >= 1 && size <= most_pixels, "cutout: size must be in [1, {}], got {}", most_pixels,
+                    size);
   return [size](Batch& batch, const SampleRandom& random) {
     check_images("cutout", batch.inputs);
     batch.inputs = ops::erase_boxes(batch.inputs, for_images(batch, [&](int64_t i) {
@@ -206,8 +221,7 @@ Transform color_jitter(ColorJitterOptions options) {
 }
 
 Transform mixup(double alpha, int64_t classes) {
-  check<ValueError>(alpha > 0 && classes >= 1, "mixup: needs alpha > 0 and classes >= 1, got {} and {}",
-                    alpha, classes);
+  check_mix("mixup", alpha, classes);
   return [=](Batch& batch, const SampleRandom& random) {
     check_float_images("mixup", batch.inputs);
     const Tensor targets = probabilities("mixup", batch.targets, classes);
@@ -230,11 +244,12 @@ Transform mixup(double alpha, int64_t classes) {
 }
 
 Transform cutmix(double alpha, int64_t classes) {
-  check<ValueError>(alpha > 0 && classes >= 1, "cutmix: needs alpha > 0 and classes >= 1, got {} and {}",
-                    alpha, classes);
+  check_mix("cutmix", alpha, classes);
   return [=](Batch& batch, const SampleRandom& random) {
     check_images("cutmix", batch.inputs);
     check_float_images("cutmix", batch.inputs);
+    check<ShapeError>(batch.inputs.size(2) > 0 && batch.inputs.size(3) > 0,
+                      "cutmix: the images have no pixels, got {}", batch.inputs.shape());
     const Tensor targets = probabilities("cutmix", batch.targets, classes);
     const int64_t height = batch.inputs.size(2);
     const int64_t width = batch.inputs.size(3);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pleat/core/atomic_file.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/nn/conv.h"

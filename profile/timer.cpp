@@ -182,6 +182,7 @@ Timer::Timer(TimerOptions options) : options_(std::move(options)) {
 }
 
 Measurement Timer::measure(const Subject& subject) const {
+  check<ValueError>(subject.run != nullptr, "timer: there is nothing to run, the function is empty");
   const ThreadsScope threads(options_.threads);
   const cuda::DeviceGuard device(options_.device);
   Session session(options_, *options_.clock, subject);
@@ -197,6 +198,8 @@ Measurement Timer::measure(std::function<void()> run) const {
 std::vector<Measurement> Timer::measure_in_turns(const std::vector<Subject>& subjects) const {
   const ThreadsScope threads(options_.threads);
   const cuda::DeviceGuard device(options_.device);
+  for (const Subject& subject : subjects)
+    check<ValueError>(subject.run != nullptr, "timer: there is nothing to run, the function is empty");
   std::vector<Session> sessions;
   for (const Subject& subject : subjects) sessions.emplace_back(options_, *options_.clock, subject);
   for (Session& session : sessions) session.prepare(options_.min_run_time / 20);

@@ -40,16 +40,25 @@ Tensor negate(const Tensor& x) {
   return record("negate", ops::negate(x), {grad_of(x, [](const Tensor& dy) { return -dy; })});
 }
 
-Tensor add(const Tensor& a, Number b) { return add(a, number_like(b, a)); }
-Tensor subtract(const Tensor& a, Number b) { return subtract(a, number_like(b, a)); }
-Tensor multiply(const Tensor& a, Number b) { return multiply(a, number_like(b, a)); }
-Tensor divide(const Tensor& a, Number b) { return divide(a, number_like(b, a)); }
-Tensor add(Number a, const Tensor& b) { return add(number_like(a, b), b); }
-Tensor subtract(Number a, const Tensor& b) { return subtract(number_like(a, b), b); }
-Tensor multiply(Number a, const Tensor& b) { return multiply(number_like(a, b), b); }
+namespace {
+
+/// The result of a division is floating, so the number need not fit an integer type.
+Tensor divisor_like(Number number, const Tensor& like) {
+  return number_like(is_floating(like.dtype()) ? number : Number(number.to<double>()), like, "divide");
+}
+
+}  // namespace
+
+Tensor add(const Tensor& a, Number b) { return add(a, number_like(b, a, "add")); }
+Tensor subtract(const Tensor& a, Number b) { return subtract(a, number_like(b, a, "subtract")); }
+Tensor multiply(const Tensor& a, Number b) { return multiply(a, number_like(b, a, "multiply")); }
+Tensor divide(const Tensor& a, Number b) { return divide(a, divisor_like(b, a)); }
+Tensor add(Number a, const Tensor& b) { return add(number_like(a, b, "add"), b); }
+Tensor subtract(Number a, const Tensor& b) { return subtract(number_like(a, b, "subtract"), b); }
+Tensor multiply(Number a, const Tensor& b) { return multiply(number_like(a, b, "multiply"), b); }
 Tensor divide(Number a, const Tensor& any_b) {
   const Tensor b = autocast_to_float32(any_b);
-  return divide(number_like(a, b), b);
+  return divide(divisor_like(a, b), b);
 }
 
 namespace {
@@ -97,9 +106,13 @@ const Tensor& fill_(const Tensor& x, Scalar value) {
   return x;
 }
 
-const Tensor& add_(const Tensor& x, Number other) { return add_(x, number_like(other, x)); }
-const Tensor& subtract_(const Tensor& x, Number other) { return subtract_(x, number_like(other, x)); }
-const Tensor& multiply_(const Tensor& x, Number other) { return multiply_(x, number_like(other, x)); }
-const Tensor& divide_(const Tensor& x, Number other) { return divide_(x, number_like(other, x)); }
+const Tensor& add_(const Tensor& x, Number other) { return add_(x, number_like(other, x, "add_")); }
+const Tensor& subtract_(const Tensor& x, Number other) {
+  return subtract_(x, number_like(other, x, "subtract_"));
+}
+const Tensor& multiply_(const Tensor& x, Number other) {
+  return multiply_(x, number_like(other, x, "multiply_"));
+}
+const Tensor& divide_(const Tensor& x, Number other) { return divide_(x, divisor_like(other, x)); }
 
 }  // namespace pleat

@@ -7,6 +7,7 @@
 #include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
@@ -131,7 +132,8 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
     const int64_t reach = checked_multiply(dilation[d], kernel[d] - 1, op);
     const int64_t zeros = std::max<int64_t>(extra[d] - high, 0);
     high = std::max<int64_t>(high - extra[d], 0);
-    const int64_t size = checked_add(checked_add(spread, reach, op), 1, op) - low - high;
+    const int64_t full = checked_add(checked_add(spread, reach, op), 1, op);
+    const int64_t size = checked_subtract(checked_subtract(full, low, op), high, op);
     check<ShapeError>(size >= 1, "{}: the output would have size {} in spatial dimension {}{}", op,
                       size + zeros, d, tensors());
     plan.shape.push_back(size);

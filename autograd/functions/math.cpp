@@ -199,7 +199,7 @@ Tensor pow(const Tensor& any_base, Number exponent) {
 
 Tensor pow(Number base, const Tensor& any_exponent) {
   const Tensor exponent = autocast_to_float32(any_exponent);
-  return pow(number_like(base, exponent), exponent);
+  return pow(number_like(base, exponent, "pow"), exponent);
 }
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
@@ -215,8 +215,8 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
                  })});
 }
 
-Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like(b, a)); }
-Tensor remainder(Number a, const Tensor& b) { return remainder(number_like(a, b), b); }
+Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like(b, a, "remainder")); }
+Tensor remainder(Number a, const Tensor& b) { return remainder(number_like(a, b, "remainder"), b); }
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
   return record("maximum", ops::maximum(a, b),
@@ -253,7 +253,7 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {
-  return lerp(a, b, number_like(weight.to<double>(), a));
+  return lerp(a, b, number_like(weight.to<double>(), a, "lerp"));
 }
 
 const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
@@ -278,7 +278,7 @@ const Tensor& lerp_(const Tensor& x, const Tensor& b, const Tensor& weight) {
 }
 
 const Tensor& lerp_(const Tensor& x, const Tensor& b, Number weight) {
-  return lerp_(x, b, number_like(weight.to<double>(), x));
+  return lerp_(x, b, number_like(weight.to<double>(), x, "lerp_"));
 }
 
 }  // namespace pleat

@@ -1,5 +1,7 @@
 #include "pleat/autograd/functions/rearrange.h"
 
+#include <algorithm>
+
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
@@ -13,10 +15,14 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 }
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
-  Dims back;
-  for (const int64_t shift : shifts) back.push_back(-shift);
-  return record("roll", ops::roll(x, shifts, dims),
-                {grad_of(x, [back, dims](const Tensor& dy) { return roll(dy, back, dims); })});
+  const Tensor y = ops::roll(x, shifts, dims);
+  Dims back;  // the negative shifts as positive ones: the least int64 has no negative
+  for (std::size_t i = 0; i < shifts.size(); ++i) {
+    const int64_t size = std::max<int64_t>(dims.empty() ? x.numel() : x.size(dims[i]), 1);
+    const int64_t rest = shifts[i] % size;
+    back.push_back(rest > 0 ? size - rest : -rest);
+  }
+  return record("roll", y, {grad_of(x, [back, dims](const Tensor& dy) { return roll(dy, back, dims); })});
 }
 
 Tensor repeat(const Tensor& x, const Sizes& repeats) {

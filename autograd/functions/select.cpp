@@ -16,10 +16,10 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
-  return where(condition, a, number_like(b, a));
+  return where(condition, a, number_like(b, a, "where"));
 }
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
-  return where(condition, number_like(a, b), b);
+  return where(condition, number_like(a, b, "where"), b);
 }
 Tensor where(const Tensor& condition, Scalar a, Scalar b) { return ops::where(condition, a, b); }
 

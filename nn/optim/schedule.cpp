@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "pleat/core/create.h"
@@ -86,7 +87,8 @@ double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) con
   if (mult == 1) step %= length;
   while (step >= length) {
     step -= length;
-    length = checked_multiply(length, mult, "CosineAnnealingWarmRestarts");
+    constexpr int64_t most = std::numeric_limits<int64_t>::max();
+    length = length > most / mult ? most : length * mult;  // longer than any count of steps
   }
   return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(length));
 }
@@ -185,8 +187,9 @@ void SequentialLR::check() const {
   pleat::check<ValueError>(rates.size() == milestones.size() + 1,
                            "SequentialLR: {} rates need {} milestones between them, got {}", rates.size(),
                            rates.empty() ? 0 : rates.size() - 1, milestones.size());
-  pleat::check<ValueError>(std::is_sorted(milestones.begin(), milestones.end()),
-                           "SequentialLR: milestones must rise");
+  pleat::check<ValueError>(
+      std::is_sorted(milestones.begin(), milestones.end()) && (milestones.empty() || milestones[0] >= 0),
+      "SequentialLR: milestones must rise from 0 or more");
 }
 
 double ChainedLR::operator()(int64_t step, double base_lr) const {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/ops/conv/register_tile.h"
 
 /// Vectors lie along the source's channels: one sum for each pair of a pixel and a result channel, whose

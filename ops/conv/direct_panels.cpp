@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/transpose.h"
 #include "pleat/ops/conv/register_tile.h"
 

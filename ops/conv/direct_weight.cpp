@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/conv/depthwise.h"
 #include "pleat/ops/conv/gather.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/ops/conv/rows.h"
 
 namespace pleat::ops {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/convert.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/grid_block.h"

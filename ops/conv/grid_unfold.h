@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/grid.h"
 #include "pleat/ops/conv/grid_types.h"
 #include "pleat/ops/conv/implementation.h"

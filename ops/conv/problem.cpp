@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 
 namespace pleat::ops {
@@ -194,9 +195,18 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
     problem.output[d] = conv_output_size(op, problem.input[d], kernel[i], stride[i], padding[i].first,
                                          padding[i].second, dilation[i]);
   }
-  count(problem.input_shape());  // throw on overflow
-  count(problem.output_shape());
-  checked_multiply(problem.depth(), problem.out_channels, op);
+  // Every product of sizes that is taken later fits, that of the others where one is 0 among them.
+  for (const Shape& shape : {problem.input_shape(), problem.output_shape(), problem.weight_shape()})
+    dense_strides(shape);
+  const auto product = [&](std::initializer_list<int64_t> sizes) {
+    int64_t result = 1;
+    for (const int64_t size : sizes) result = checked_multiply(result, std::max<int64_t>(size, 1), op);
+    return result;
+  };
+  const Spatial& windows = problem.output;
+  // The whole batch unfolded, and the operations of a pass.
+  product({problem.batch, problem.in_channels, windows[0], windows[1], windows[2], problem.taps()});
+  product({2, problem.batch, problem.out_channels, windows[0], windows[1], windows[2], problem.depth()});
   if (output != nullptr)
     check<ShapeError>(output->shape == problem.output_shape(), "{}: {} needs shape {}, got {}{}", op,
                       output->role, problem.output_shape(), output->shape, all());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pleat/core/allocator.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/parallel.h"
 #include "pleat/ops/conv/problem.h"
 
@@ -80,9 +81,6 @@ template <class T>
 T* elements_of(const std::shared_ptr<std::byte>& memory) {
   return reinterpret_cast<T*>(memory.get());
 }
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 /// Rows cut into equal tiles, and these into chunks that are summed apart: a function of the problem alone,
 /// so that no result depends on the number of threads.

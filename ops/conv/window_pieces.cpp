@@ -1,5 +1,7 @@
 #include "pleat/ops/conv/window_pieces.h"
 
+#include "pleat/core/checked_math.h"
+
 namespace pleat::ops {
 namespace {
 

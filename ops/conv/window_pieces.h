@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/ops/conv/gather.h"
 #include "pleat/ops/conv/rows.h"
 

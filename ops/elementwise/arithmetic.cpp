@@ -2,6 +2,7 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/fits.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/elementwise/kernels.h"
 
@@ -24,8 +25,10 @@ void divide_into(const Tensor& out, const Tensor& a, const Tensor& b) {
   binary_floating_into("divide", out, a, b, Over{});
 }
 
-Tensor number_like(Number number, const Tensor& like) {
-  return full({}, number, {.dtype = promote_with_number(like.dtype(), number), .device = like.device()});
+Tensor number_like(Number number, const Tensor& like, const char* op) {
+  const DType dtype = promote_with_number(like.dtype(), number);
+  check_fits(op, number, dtype);
+  return full({}, number, {.dtype = dtype, .device = like.device()});
 }
 
 }  // namespace pleat::ops

@@ -21,7 +21,8 @@ void subtract_into(const Tensor& out, const Tensor& a, const Tensor& b);
 void multiply_into(const Tensor& out, const Tensor& a, const Tensor& b);
 void divide_into(const Tensor& out, const Tensor& a, const Tensor& b);
 
-/// A tensor of rank 0 that takes part in arithmetic with `like` as a weak number does.
-Tensor number_like(Number number, const Tensor& like);
+/// A tensor of rank 0 that takes part in arithmetic with `like` as a weak number does. Throws ValueError
+/// naming `op` when that type cannot hold it.
+Tensor number_like(Number number, const Tensor& like, const char* op = "number");
 
 }  // namespace pleat::ops

@@ -2,6 +2,7 @@
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/fits.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
@@ -28,6 +29,14 @@ DType clamp_dtype(const char* op, const Tensor& x, const ClampOptions& bounds) {
   DType dtype = x.dtype();
   if (bounds.min) dtype = promote_with_number(dtype, *bounds.min);
   if (bounds.max) dtype = promote_with_number(dtype, *bounds.max);
+  // A bound beyond the near end of the type is none; beyond the far end no element would keep to it.
+  const auto beyond = [dtype](const std::optional<Number>& bound, double side) {
+    return bound && !fits(*bound, dtype) && bound->to<double>() * side > 0;
+  };
+  if (beyond(bounds.min, 1))
+    fail<ValueError>("{}: min = {} is above all that {} holds", op, bounds.min->to<double>(), dtype);
+  if (beyond(bounds.max, -1))
+    fail<ValueError>("{}: max = {} is below all that {} holds", op, bounds.max->to<double>(), dtype);
   return dtype;
 }
 
@@ -50,7 +59,7 @@ Tensor pow(const Tensor& base, Number exponent) {
         exponent.to<int64_t>() >= 0,
         "pow: integers cannot be raised to the negative integer power {}; convert them with to(float32)",
         exponent.to<int64_t>());
-    return pow(base, number_like(exponent, base));
+    return pow(base, number_like(exponent, base, "pow"));
   }
   const auto e = exponent.to<double>();
   const auto apply = [&](const auto& f) { return unary_floating("pow", base, f); };
@@ -64,7 +73,7 @@ Tensor pow(const Tensor& base, Number exponent) {
   return apply(PowerOf{e});
 }
 
-Tensor pow(Number base, const Tensor& exponent) { return pow(number_like(base, exponent), exponent); }
+Tensor pow(Number base, const Tensor& exponent) { return pow(number_like(base, exponent, "pow"), exponent); }
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
   const RecordOp range("remainder", a, b);
@@ -77,7 +86,7 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
   return binary("remainder", a, b, Remainder{});
 }
 
-Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like(b, a)); }
+Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like(b, a, "remainder")); }
 
 Tensor maximum(const Tensor& a, const Tensor& b) { return binary_ordered("maximum", a, b, Maximum{}); }
 Tensor minimum(const Tensor& a, const Tensor& b) { return binary_ordered("minimum", a, b, Minimum{}); }

@@ -1,10 +1,10 @@
 #include "pleat/ops/elementwise/compare.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/fits.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/compare_functors.h"
 #include "pleat/ops/elementwise/kernels.h"
@@ -29,27 +29,17 @@ Tensor compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   return out;
 }
 
-template <class T>
-bool fits(int64_t value) {
-  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
-}
-
 /// A number as a tensor that compares with `like`'s elements: in their type where that can hold it, which is
 /// fastest, else in one that can hold both.
 Tensor comparable(const char* op, Scalar number, const Tensor& like) {
   check<DTypeError>(
       number.kind() != boolean || like.dtype() == boolean,
       "{}: a bool is compared with bool tensors, got {}; write x == 1, or x != 0 for what is true", op, like);
-  DType dtype = like.dtype();
-  if (!is_floating(dtype)) {
-    const auto value = number.to<int64_t>();
-    if (number.kind() == float64)
-      dtype = float64;
-    else if (dtype <= uint8)
-      dtype = fits<uint8_t>(value) ? uint8 : int64;
-    else if (dtype == int32)
-      dtype = fits<int32_t>(value) ? int32 : int64;
-  }
+  DType dtype = like.dtype() == boolean ? uint8 : like.dtype();
+  if (is_floating(dtype) ? !fits(number, dtype) : number.kind() == float64)
+    dtype = float64;
+  else if (!fits(number, dtype))
+    dtype = int64;
   return full({}, number, {.dtype = dtype, .device = like.device()});
 }
 

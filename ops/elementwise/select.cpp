@@ -23,7 +23,7 @@ void where_into(const char* op, const Tensor& out, const Tensor& condition, cons
 Tensor fill_value(const char* op, Number value, const Tensor& x) {
   check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(), "{}: a tensor of {} cannot hold {}",
                     op, x.dtype(), value.to<double>());
-  return number_like(value, x);
+  return number_like(value, x, op);
 }
 
 }  // namespace
@@ -39,10 +39,10 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
-  return where(condition, a, number_like(b, a));
+  return where(condition, a, number_like(b, a, "where"));
 }
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
-  return where(condition, number_like(a, b), b);
+  return where(condition, number_like(a, b, "where"), b);
 }
 Tensor where(const Tensor& condition, Scalar a, Scalar b) { return where(condition, scalar(a), scalar(b)); }
 

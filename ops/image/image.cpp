@@ -1,7 +1,9 @@
 #include "pleat/ops/image/image.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "pleat/core/alias.h"
 #include "pleat/core/copy.h"
@@ -50,6 +52,21 @@ void shift_row(const T* from, T* to, int64_t width, const ImageShift& shift, boo
   }
 }
 
+/// Distances of which all that lead outside are alike, so that adding them to a place cannot overflow.
+std::vector<ImageShift> checked_shifts(const Planes& p, std::span<const ImageShift> shifts, bool reflect) {
+  std::vector<ImageShift> result(shifts.begin(), shifts.end());
+  for (ImageShift& shift : result) {
+    const auto reaches = [](int64_t distance, int64_t size) { return distance > -size && distance < size; };
+    check<ShapeError>(!reflect || (reaches(shift.down, p.height) && reaches(shift.right, p.width)),
+                      "shift_images: reflecting {} rows and {} columns needs distances below the image's {} "
+                      "and {}",
+                      shift.down, shift.right, p.height, p.width);
+    shift.down = std::clamp(shift.down, -p.height, p.height);
+    shift.right = std::clamp(shift.right, -p.width, p.width);
+  }
+  return result;
+}
+
 ImageBox clipped(const ImageBox& box, const Planes& p) {
   const auto inside = [](int64_t at, int64_t size) { return std::clamp<int64_t>(at, 0, size); };
   return {inside(box.top, p.height), inside(box.left, p.width), inside(box.bottom, p.height),
@@ -68,13 +85,10 @@ void for_box_rows(const Planes& p, int64_t i, const ImageBox& box, const F& f) {
 
 }  // namespace
 
-Tensor shift_images(const Tensor& images, std::span<const ImageShift> shifts, bool reflect) {
+Tensor shift_images(const Tensor& images, std::span<const ImageShift> distances, bool reflect) {
   const RecordOp range("shift_images", images);
-  const Planes p("shift_images", images, shifts.size());
-  for (const ImageShift& shift : shifts)
-    check<ShapeError>(!reflect || (std::abs(shift.down) < p.height && std::abs(shift.right) < p.width),
-                      "shift_images: reflecting {} rows and {} columns needs a larger image than {}",
-                      std::abs(shift.down), std::abs(shift.right), images.shape());
+  const Planes p("shift_images", images, distances.size());
+  const std::vector<ImageShift> shifts = checked_shifts(p, distances, reflect);
   const Tensor x = plain(images);
   const Tensor y = empty_like(x);
   with_pixels("shift_images", x, [&]<class T>(Type<T>) {
@@ -117,9 +131,12 @@ Tensor mix_images(const Tensor& images, std::span<const ImageMix> mixes) {
   const RecordOp range("mix_images", images);
   const Planes p("mix_images", images, mixes.size());
   check<DTypeError>(images.dtype() == float32, "mix_images: needs float32 images, got {}", images.describe());
-  for (const ImageMix& mix : mixes)
+  for (const ImageMix& mix : mixes) {
+    check<ValueError>(mix.share >= 0 && mix.share <= 1, "mix_images: a share must be in [0, 1], got {}",
+                      mix.share);
     check<IndexError>(mix.partner >= 0 && mix.partner < p.images,
                       "mix_images: there is no image {} in a batch of {}", mix.partner, p.images);
+  }
   const Tensor x = plain(images);
   const Tensor y = empty_like(x);
   if (uses_grid(x.device())) {
@@ -145,6 +162,9 @@ Tensor adjust_colors(const Tensor& images, std::span<const ImageColors> colors) 
   check<ShapeError>(p.channels == 3, "adjust_colors: needs 3 channels, got {}", images.describe());
   check<DTypeError>(images.dtype() == float32, "adjust_colors: needs float32 images, got {}",
                     images.describe());
+  for (const ImageColors& by : colors)
+    for (const float factor : {by.brightness, by.contrast, by.saturation})
+      check<ValueError>(std::isfinite(factor), "adjust_colors: factors must be finite, got {}", factor);
   const Tensor x = plain(images);
   const Tensor y = empty_like(x);
   if (uses_grid(x.device())) {

@@ -38,7 +38,7 @@ struct ImageMix {
   float share = 1;
   ImageBox box = {};
 };
-/// Throws IndexError for a partner outside of the batch.
+/// Throws IndexError for a partner outside of the batch, ValueError for a share outside [0, 1].
 Tensor mix_images(const Tensor& x, std::span<const ImageMix> mixes);
 
 /// Factors by which colours change; 1 leaves them.

@@ -146,7 +146,7 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value) 
                     "scatter: a tensor of {} cannot hold {}", x.dtype(), value.to<double>());
   return scatter_checked(
       x, along, checked_places("scatter", index, static_cast<int64_t>(along), x.shape()),
-      number_like(value, x).as_strided(index.shape(), Strides(index.shape().size(), 0), 0));
+      number_like(value, x, "scatter").as_strided(index.shape(), Strides(index.shape().size(), 0), 0));
 }
 
 }  // namespace pleat::ops

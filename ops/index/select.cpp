@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -167,6 +168,10 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
 
 Tensor one_hot(const Tensor& index, Integer classes, DType dtype) {
   const RecordOp range("one_hot", index);
+  check<ValueError>(classes >= -1,
+                    "one_hot: the number of classes must be at least 0, or -1 for the largest "
+                    "index plus 1, got {}",
+                    classes);
   if (classes < 0) {
     const Tensor indices = integer_indices("one_hot", index);
     const int64_t n = indices.numel();
@@ -174,7 +179,7 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype) {
     classes = checked_add(max(indices).item<int64_t>(), 1, "one_hot");
   }
   Shape shape = index.shape();
-  shape.push_back(std::max<int64_t>(classes, 0));
+  shape.push_back(classes);
   const Tensor indices = checked_indices("one_hot", index, index.rank(), shape);
   if (uses_grid(index.device())) {
     const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});

@@ -57,6 +57,7 @@ std::vector<Dimension> dimensions(const Tensor& x, const InterpolateOptions& opt
 }
 
 SparseRows rows_of(const Dimension& dim, const InterpolateOptions& options) {
+  check_rows(op, dim.output, 2);
   SparseRows rows;
   rows.inputs = dim.input;
   for (int64_t o = 0; o < dim.output; ++o) {

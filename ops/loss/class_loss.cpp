@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -127,7 +128,7 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
       return own < 0 ? T(0) : static_cast<T>(static_cast<double>(g[i]) * view.share_sum(own));
     };
     const int64_t width = std::min(inner, block_targets);
-    const int64_t blocks = (inner + width - 1) / width;
+    const int64_t blocks = ceil_div(inner, width);
     const int64_t items = problem.targets() / inner * blocks;
     parallel_for(0, items, std::max<int64_t>(1, grain(problem) / width), [&](int64_t item, int64_t end) {
       std::array<T, block_targets> scales;

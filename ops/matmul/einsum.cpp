@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"

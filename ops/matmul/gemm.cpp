@@ -11,6 +11,7 @@
 #include <Eigen/Core>
 
 #include "pleat/core/allocator.h"
+#include "pleat/core/checked_math.h"
 #include "pleat/core/parallel.h"
 
 namespace pleat::ops {
@@ -117,9 +118,6 @@ void multiply(const Gemm<T>& p) {
     multiply_terms(p);
 }
 
-int64_t blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
-int64_t round_up(int64_t size, int64_t multiple) { return blocks(size, multiple) * multiple; }
-
 /// The size of a block of C, and how much of k it sums.
 struct Blocking {
   int64_t rows, columns, depth;
@@ -136,26 +134,26 @@ Blocking choose_blocking(int64_t m, int64_t n, int64_t k) {
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const auto wanted = static_cast<int64_t>(std::clamp(work / work_of_block, 1.0, double{most_blocks}));
   Blocking block{m, n, k};
-  const auto tiles = [&] { return blocks(m, block.rows) * blocks(n, block.columns); };
+  const auto tiles = [&] { return ceil_div(m, block.rows) * ceil_div(n, block.columns); };
   while (tiles() < wanted) {
     const bool rows_can = block.rows > least_rows;
     const bool columns_can = block.columns > least_columns;
     if (!rows_can && !columns_can) break;
     // Multiples of what Eigen's kernels hold in registers.
     if (rows_can && (block.rows >= block.columns || !columns_can))
-      block.rows = round_up(blocks(block.rows, 2), 16);
+      block.rows = round_up(ceil_div(block.rows, 2), 16);
     else
-      block.columns = round_up(blocks(block.columns, 2), 48);
+      block.columns = round_up(ceil_div(block.columns, 2), 48);
   }
   const int64_t parts = std::min(wanted / tiles(), k / least_depth);
-  if (parts > 1) block.depth = round_up(blocks(k, parts), 64);
+  if (parts > 1) block.depth = round_up(ceil_div(k, parts), 64);
   return block;
 }
 
 /// The part of `p` that lies in one block of C.
 template <class T>
 Gemm<T> tile_of(const Gemm<T>& p, const Blocking& block, int64_t tile) {
-  const int64_t across = blocks(p.n, block.columns);
+  const int64_t across = ceil_div(p.n, block.columns);
   const int64_t row = tile / across * block.rows;
   const int64_t column = tile % across * block.columns;
   Gemm<T> part = p;
@@ -231,8 +229,8 @@ void multiply_parallel(const Gemm<T>& p) {
     if (block.depth < p.k) return multiply_term_by_term(p);
     block.depth -= block.depth % p.k;
   }
-  const int64_t tiles = blocks(p.m, block.rows) * blocks(p.n, block.columns);
-  const int64_t parts = depth == 0 ? 1 : blocks(depth, block.depth);
+  const int64_t tiles = ceil_div(p.m, block.rows) * ceil_div(p.n, block.columns);
+  const int64_t parts = depth == 0 ? 1 : ceil_div(depth, block.depth);
   if (parts > 1)
     multiply_by_depth(p, block, tiles, parts);
   else if (tiles == 1)

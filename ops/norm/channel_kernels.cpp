@@ -6,6 +6,7 @@
 
 #include <Eigen/Core>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/parallel.h"
 
 namespace pleat::ops {
@@ -29,8 +30,6 @@ constexpr int64_t small_plane = 128;
 constexpr int64_t plane_lanes = 8;
 /// Lanes of a large plane.
 constexpr int64_t large_plane_lanes = 64;
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// What belongs to a lane, one of the sums that are made side by side.
 enum class LaneOrder : unsigned char {
@@ -74,13 +73,13 @@ struct Tiling {
         view.images = 1;
       }
       // Whole rows of lanes in every tile but the last.
-      pixels_per_tile = ceil_divide(std::max(ceil_divide(tile_elements, channels), tile_rows), 64) * 64;
+      pixels_per_tile = ceil_div(std::max(ceil_div(tile_elements, channels), tile_rows), 64) * 64;
     } else if (order == LaneOrder::plane) {
       pixels_per_tile = tile_elements;
     } else if (!per_image) {
-      images_per_tile = std::max(ceil_divide(tile_elements, channels * pixels_per_tile), tile_images);
+      images_per_tile = std::max(ceil_div(tile_elements, channels * pixels_per_tile), tile_images);
     }
-    segments = ceil_divide(view.pixels, pixels_per_tile);
+    segments = ceil_div(view.pixels, pixels_per_tile);
   }
 
   /// Values that a channel has in a tile.
@@ -89,7 +88,7 @@ struct Tiling {
     const int64_t pixel = tile % segments * pixels_per_tile;
     return std::min(images_per_tile, view.images - image) * std::min(pixels_per_tile, view.pixels - pixel);
   }
-  int64_t tiles() const { return ceil_divide(view.images, images_per_tile) * segments; }
+  int64_t tiles() const { return ceil_div(view.images, images_per_tile) * segments; }
   int64_t pieces() const { return tiles() * (order == LaneOrder::plane ? view.channels : 1); }
 
   Piece piece(int64_t index) const {

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/convert.h"
 #include "pleat/core/create.h"
 #include "pleat/core/fast_divider.h"
@@ -69,11 +70,11 @@ struct Sweep {
     const int64_t side_by_side = (tracks + teams.count() - 1) / teams.count();
     abreast = FastDivider(side_by_side);
     const int64_t most = std::max<int64_t>(1, count / (teams.lanes() * least));
-    const int64_t wanted = std::clamp<int64_t>((blocks + side_by_side - 1) / side_by_side, 1, most);
+    const int64_t wanted = std::clamp<int64_t>(ceil_div(blocks, side_by_side), 1, most);
     // Whole rounds of a team, so that parts begin where memory is fetched.
-    const int64_t rounds = ((count + wanted - 1) / wanted + teams.lanes() - 1) / teams.lanes();
+    const int64_t rounds = ceil_div(ceil_div(count, wanted), teams.lanes());
     part = std::max<int64_t>(1, rounds * teams.lanes());
-    parts = (count + part - 1) / part;
+    parts = ceil_div(count, part);
     return *this;
   }
   int64_t blocks() const { return abreast.divisor() * parts; }

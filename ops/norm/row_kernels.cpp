@@ -5,6 +5,7 @@
 
 #include <Eigen/Core>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/parallel.h"
 
 namespace pleat::ops {
@@ -15,8 +16,6 @@ constexpr int64_t grain_elements = 16384;
 constexpr int64_t block_elements = 512;
 /// Columns' sums are kept apart for so many chunks of rows at most.
 constexpr int64_t most_chunks = 64;
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <class T>
 using Numbers = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
@@ -82,9 +81,8 @@ template <class T>
 void normalize_rows_backward(const RowView& view, const T* dy, const T* x, const double* mean,
                              const double* rstd, const T* weight, T* dx, double* dweight, double* dbias) {
   const int64_t size = view.group_size();
-  const int64_t rows =
-      std::max(ceil_divide(grain_elements, view.columns), ceil_divide(view.rows, most_chunks));
-  const int64_t chunks = ceil_divide(view.rows, rows);
+  const int64_t rows = std::max(ceil_div(grain_elements, view.columns), ceil_div(view.rows, most_chunks));
+  const int64_t chunks = ceil_div(view.rows, rows);
   std::vector<double> sums(static_cast<std::size_t>(chunks * 2 * view.columns));
   parallel_chunks(chunks, [&](int64_t chunk) {
     double* const own_dweight = sums.data() + chunk * 2 * view.columns;

@@ -4,6 +4,7 @@
 #include <span>
 #include <type_traits>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -163,19 +164,19 @@ MaxPoolResult pool(const char* op, const Tensor& x, const WindowRules& rules, bo
     max_pool_on_grid(op, rules, x, result, format);
     return result;
   }
+  if (result.values.numel() == 0) return {cast(result.values, x.dtype()), result.indices};
   const Tensor dense = to_format(cast(x, dtype), format);
   const bool last = format == MemoryFormat::channels_last;
   const std::array windows{Windows(rules[0]), Windows(rules[1]), Windows(rules[2])};
-  if (result.values.numel() > 0)
-    dispatch_types(dtype, index, [&]<class T, class Index>(Type<T>, Type<Index>) {
-      NativeForward<T, Index>{{windows[0].view(), windows[1].view(), windows[2].view()},
-                              plane_steps(dense, last),
-                              plane_steps(result.values, last),
-                              dense.data<T>(),
-                              result.values.data<T>(),
-                              result.indices.data<Index>()}
-          .run(x.size(0), last);
-    });
+  dispatch_types(dtype, index, [&]<class T, class Index>(Type<T>, Type<Index>) {
+    NativeForward<T, Index>{{windows[0].view(), windows[1].view(), windows[2].view()},
+                            plane_steps(dense, last),
+                            plane_steps(result.values, last),
+                            dense.data<T>(),
+                            result.values.data<T>(),
+                            result.indices.data<Index>()}
+        .run(x.size(0), last);
+  });
   return {cast(result.values, x.dtype()), result.indices};
 }
 
@@ -223,7 +224,7 @@ void check_gradient(const char* op, const Tensor& dy, const Tensor& indices, con
 template <class F>
 void for_planes(int64_t images, const PlaneSteps& in, bool channels_last, const F& f) {
   const int64_t group = channels_last ? std::min<int64_t>(64, in.channels) : 1;
-  const int64_t groups = (in.channels + group - 1) / group;
+  const int64_t groups = ceil_div(in.channels, group);
   parallel_for(0, images * groups, std::max<int64_t>(1, grain_elements / (in.pixels * group)),
                [&](int64_t first, int64_t last) {
                  for (int64_t i = first; i < last; ++i)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/conv/problem.h"
 
@@ -123,15 +124,17 @@ LinearMap avg_pool_map(const char* op, const Tensor& x, const AvgPoolOptions& op
                     "{}: divisor_override must not be 0", op);
   LinearMap map;
   for (const Dimension& dim : dims) {
+    check_rows(op, dim.output, std::min(dim.kernel, dim.input));
     SparseRows rows;
     rows.inputs = dim.input;
     for (int64_t o = 0; o < dim.output; ++o) {
       const int64_t start = o * dim.stride - dim.low;
       const int64_t begin = std::max<int64_t>(start, 0);
-      const int64_t end = std::min(start + dim.kernel, dim.input);
+      // Not beyond the padding, where ceil_mode leads.
+      const int64_t reach = std::min(dim.kernel, dim.input + dim.high - start);
+      const int64_t end = std::min(start + reach, dim.input);
       for (int64_t i = begin; i < end; ++i) rows.add_tap(i, 1);
-      const int64_t padded = std::min(start + dim.kernel, dim.input + dim.high) - start;
-      const int64_t divisor = options.count_include_pad ? padded : end - begin;
+      const int64_t divisor = options.count_include_pad ? reach : end - begin;
       rows.end_row(options.divisor_override ? 1 : 1 / static_cast<double>(divisor));
     }
     map.dims.push_back(std::move(rows));
@@ -145,6 +148,7 @@ LinearMap avg_pool_map(const char* op, const Tensor& x, const AvgPoolOptions& op
 LinearMap adaptive_avg_pool_map(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
   LinearMap map;
   for (const WindowRule& rule : adaptive_dims(op, x, options)) {
+    check_rows(op, rule.outputs, rule.outputs == 0 ? 0 : rule.inputs / rule.outputs + 2);
     SparseRows rows;
     rows.inputs = rule.inputs;
     for (int64_t o = 0; o < rule.outputs; ++o) {

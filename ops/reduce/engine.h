@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/convert.h"
 #include "pleat/core/parallel.h"
 #include "pleat/ops/reduce/plan.h"
@@ -99,7 +100,7 @@ class Reduction {
   }
 
   void run_rows() const {
-    const int64_t chunks = std::max<int64_t>(1, (plan_.count + chunk_elements - 1) / chunk_elements);
+    const int64_t chunks = std::max<int64_t>(1, ceil_div(plan_.count, chunk_elements));
     if (chunks == 1) {
       const int64_t grain = std::max<int64_t>(1, chunk_elements / (plan_.count + 8));
       parallel_for(0, plan_.outputs, grain, [&](int64_t first, int64_t last) {
@@ -192,9 +193,9 @@ class Reduction {
   void run_columns() const {
     const int64_t columns = plan_.kept[0].size;
     const int64_t width = std::min(columns, column_block);
-    const int64_t blocks = (columns + width - 1) / width;
+    const int64_t blocks = ceil_div(columns, width);
     const int64_t chunk_rows = std::max<int64_t>(row_count_block, 2 * chunk_elements / width);
-    const int64_t chunks = (plan_.count + chunk_rows - 1) / chunk_rows;
+    const int64_t chunks = ceil_div(plan_.count, chunk_rows);
     const int64_t outer = plan_.outputs / columns;
     const std::span<const Dim> outer_dims(plan_.kept.data() + 1, plan_.kept.size() - 1);
     const auto outer_walk = [&](int64_t index) {

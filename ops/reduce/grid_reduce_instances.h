@@ -9,6 +9,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
 #include "pleat/core/fast_divider.h"
@@ -208,11 +209,11 @@ void grid_reduce(const char* op, const Operation& operation, const Finish& finis
   const Teams teams = choose_teams(plan.count, plan.kept_inside ? plan.kept[0].size : 1);
   const int64_t blocks = detail::blocks_for(plan.outputs, teams);
   const int64_t most_parts = std::max<int64_t>(1, plan.count / (teams.lanes() * detail::part_elements));
-  const int64_t wanted = std::clamp<int64_t>((detail::enough_blocks + blocks - 1) / blocks, 1, most_parts);
+  const int64_t wanted = std::clamp<int64_t>(ceil_div(detail::enough_blocks, blocks), 1, most_parts);
   // Whole rounds of a team, so that parts begin where memory is fetched.
-  const int64_t rounds = ((plan.count + wanted - 1) / wanted + teams.lanes() - 1) / teams.lanes();
+  const int64_t rounds = ceil_div(ceil_div(plan.count, wanted), teams.lanes());
   const int64_t part = std::max<int64_t>(1, rounds * teams.lanes());
-  const int64_t parts = std::max<int64_t>(1, (plan.count + part - 1) / part);
+  const int64_t parts = std::max<int64_t>(1, ceil_div(plan.count, part));
 
   ReduceElements<Operation, Finish> reduce{operation, finish, sink, teams};
   reduce.outputs = plan.outputs;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/record_function.h"
@@ -26,7 +27,7 @@ template <class State, class First, class Next>
 void walk_lines(const Lines& lines, bool reverse, const First& first, const Next& next) {
   if (lines.outer == 0) return;
   const int64_t width = std::min<int64_t>(lines.inner, column_block);
-  const int64_t blocks = (lines.inner + width - 1) / width;
+  const int64_t blocks = ceil_div(lines.inner, width);
   const int64_t grain = std::max<int64_t>(1, grain_elements / (lines.size * width));
   parallel_for(0, lines.outer * blocks, grain, [&](int64_t item, int64_t end) {
     std::array<State, column_block> totals;
@@ -136,10 +137,11 @@ Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill) {
     return out;
   }
   const int64_t size = x.size(dim);
-  const int64_t moved = size - std::min(size, std::abs(by));
+  const int64_t distance = std::clamp<int64_t>(by, -size, size);
+  const int64_t moved = size - std::abs(distance);
   if (moved > 0)
-    copy_into(narrow(out, dim, std::max<int64_t>(by, 0), moved),
-              narrow(x, dim, std::max<int64_t>(-by, 0), moved));
+    copy_into(narrow(out, dim, std::max<int64_t>(distance, 0), moved),
+              narrow(x, dim, std::max<int64_t>(-distance, 0), moved));
   return out;
 }
 

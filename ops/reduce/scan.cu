@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/fast_divider.h"
 #include "pleat/core/grid_elementwise.h"
@@ -169,7 +170,7 @@ void scan_lines(const char* op, Device device, const Lines& lines, bool reverse,
   if (count == 0 || lines.size == 0) return;
   const bool whole = lines.size <= 2 * chunk_elements || (count >= many_lines && lines.inner >= side_by_side);
   const int64_t chunk = whole ? lines.size : chunk_elements;
-  const int64_t number = (lines.size + chunk - 1) / chunk;
+  const int64_t number = ceil_div(lines.size, chunk);
   const Chunks chunks{lines.size, chunk, FastDivider(lines.inner), FastDivider(number), reverse};
   if (number == 1)
     return grid_for(op, device, count, ScanChunk<Scan, Source, Sink>{chunks, source, sink, nullptr});

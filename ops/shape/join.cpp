@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/host_memory.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/shape/view.h"
 
@@ -29,8 +31,11 @@ int64_t size_along(const char* op, const Tensor& x, int64_t dim) {
 }
 
 /// Pieces of `size` that make `total`; one empty piece for 0.
-std::vector<int64_t> equal_pieces(int64_t total, int64_t size) {
-  std::vector<int64_t> sizes(static_cast<std::size_t>(total == 0 ? 1 : (total - 1) / size + 1), size);
+std::vector<int64_t> equal_pieces(const char* op, int64_t total, int64_t size) {
+  const int64_t pieces = std::max<int64_t>(1, ceil_div(total, size));
+  constexpr int64_t bytes_each = 512;  // of a view
+  check_host_memory(op, checked_multiply(pieces, bytes_each, op));
+  std::vector<int64_t> sizes(static_cast<std::size_t>(pieces), size);
   sizes.back() = total - static_cast<int64_t>(sizes.size() - 1) * size;
   return sizes;
 }
@@ -87,13 +92,13 @@ Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
 std::vector<int64_t> split_sizes(const Tensor& x, int64_t size, int64_t dim) {
   const int64_t total = size_along("split", x, dim);
   check<ValueError>(size >= 1, "split: the size of a piece must be at least 1, got {}", size);
-  return equal_pieces(total, size);
+  return equal_pieces("split", total, size);
 }
 
 std::vector<int64_t> chunk_sizes(const Tensor& x, int64_t chunks, int64_t dim) {
   const int64_t total = size_along("chunk", x, dim);
   check<ValueError>(chunks >= 1, "chunk: needs at least 1 chunk, got {}", chunks);
-  return equal_pieces(total, std::max<int64_t>(1, total / chunks + (total % chunks != 0 ? 1 : 0)));
+  return equal_pieces("chunk", total, std::max<int64_t>(1, ceil_div(total, chunks)));
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim) {

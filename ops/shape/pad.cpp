@@ -1,13 +1,15 @@
 #include "pleat/ops/shape/pad.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/fits.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/host_memory.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/shape/pad_functors.h"
@@ -42,9 +44,7 @@ std::vector<PadWidths> check_widths(const char* op, const Shape& shape, const st
     const std::size_t d = shape.size() - 1 - i;
     const PadWidths w{widths[2 * i], widths[2 * i + 1]};
     const int64_t size = shape[d];
-    constexpr int64_t least = std::numeric_limits<int64_t>::min();
-    check<ShapeError>(w.before != least && w.after != least, "{}: cannot cut {} off dimension {} of {}", op,
-                      least, d, shape);
+    for (const int64_t width : {w.before, w.after}) checked_negate(width, op);
     const int64_t wider = checked_add(checked_add(size, w.before, op), w.after, op);
     check<ShapeError>(wider >= 0, "{}: widths {} and {} leave nothing of dimension {} of {}", op, w.before,
                       w.after, d, shape);
@@ -93,6 +93,7 @@ class Walk {
     for (const std::size_t d : order) {
       WalkDim dim{padded.shape()[d], padded.strides()[d], plain.strides()[d], {}};
       const bool is_padded = widths[d].before != 0 || widths[d].after != 0;
+      if (is_padded) check_host_memory("pad", checked_multiply(dim.size, sizeof(int64_t), "pad"));
       if (is_padded)
         for (int64_t i = 0; i < dim.size; ++i)
           dim.offsets.push_back(pad_source(mode, i - widths[d].before, plain.shape()[d]) * dim.step);
@@ -177,6 +178,7 @@ Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
   const TensorOptions like = {.dtype = x.dtype(), .device = x.device(), .format = x.memory_format()};
   const Shape shape = padded_shape(x.shape(), each);
   if (options.mode == PadMode::constant) {
+    check_fits("pad", options.value, x.dtype());
     const Tensor y = full(shape, options.value, like);
     std::vector<PadWidths> inverse;
     for (const PadWidths& w : each) inverse.push_back({-w.before, -w.after});

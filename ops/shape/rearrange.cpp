@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -10,6 +11,12 @@
 
 namespace pleat::ops {
 namespace {
+
+/// The shift in [0, size) that does the same.
+int64_t wrapped(int64_t shift, int64_t size) {
+  const int64_t rest = shift % size;
+  return rest < 0 ? rest + size : rest;
+}
 
 /// y[i] = x[i - shift], shift in [0, size).
 Tensor roll_one(const Tensor& x, int64_t shift, int64_t dim) {
@@ -32,8 +39,8 @@ Tensor flip(const Tensor& x, const Dims& dims) {
     if (x.rank() == 0) continue;
     check<ValueError>(!seen[d], "flip: dimension {} is named twice in {}", d, dims);
     seen[d] = true;
-    offset += (x.shape()[d] - 1) * strides[d];
-    strides[d] = -strides[d];
+    offset = checked_add(offset, checked_multiply(x.shape()[d] - 1, strides[d], "flip"), "flip");
+    strides[d] = checked_negate(strides[d], "flip");
   }
   if (x.numel() == 0) return copy(x);
   const Tensor y = empty_like(x);
@@ -57,7 +64,7 @@ Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   Tensor y = x;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int64_t size = x.size(dims[i]);
-    y = roll_one(y, (shifts[i] % size + size) % size, dims[i]);
+    y = roll_one(y, wrapped(shifts[i], size), dims[i]);
   }
   return y;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -12,6 +13,11 @@ namespace pleat::ops {
 namespace {
 
 std::size_t at(int64_t dim) { return static_cast<std::size_t>(dim); }
+
+/// The offset of x's element `index` along dimension d. A dimension without neighbours may have any stride.
+int64_t moved(const Tensor& x, std::size_t d, int64_t index, const char* op) {
+  return checked_add(x.offset(), checked_multiply(index, x.strides()[d], op), op);
+}
 
 /// Puts the size in that makes the number of elements right in place of -1.
 Shape without_wildcard(const char* op, Shape shape, int64_t numel) {
@@ -134,8 +140,8 @@ Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer s
   const int64_t last = std::max(first, bound(end));
   Shape shape = x.shape();
   Strides strides = x.strides();
-  const int64_t offset = x.offset() + (first < size ? first * strides[d] : 0);
-  shape[d] = (last - first) / step + ((last - first) % step != 0 ? 1 : 0);  // start + step may overflow
+  const int64_t offset = moved(x, d, first < size ? first : 0, "slice");
+  shape[d] = ceil_div(last - first, step);
   if (shape[d] > 1) strides[d] *= step;
   return x.as_strided(std::move(shape), std::move(strides), offset);
 }
@@ -160,7 +166,7 @@ Tensor select(const Tensor& x, Integer dim, Integer index) {
                     dim, x.shape());
   Shape shape = x.shape();
   Strides strides = x.strides();
-  const int64_t offset = x.offset() + (index < 0 ? index + size : int64_t{index}) * strides[d];
+  const int64_t offset = moved(x, d, index < 0 ? index + size : int64_t{index}, "select");
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(d));
   strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(d));
   return x.as_strided(std::move(shape), std::move(strides), offset);
@@ -186,7 +192,9 @@ Tensor unsqueeze(const Tensor& x, Integer dim) {
   const auto d = static_cast<std::ptrdiff_t>(normalize_dim(dim, x.rank() + 1, "unsqueeze"));
   Shape shape = x.shape();
   Strides strides = x.strides();
-  const int64_t step = d < static_cast<std::ptrdiff_t>(shape.size()) ? shape[at(d)] * strides[at(d)] : 1;
+  // Of a single place any stride will do; this one keeps dense tensors dense.
+  const bool inside = d < static_cast<std::ptrdiff_t>(shape.size()) && x.numel() > 0;
+  const int64_t step = inside ? checked_multiply(shape[at(d)], strides[at(d)], "unsqueeze") : 1;
   shape.insert(shape.begin() + d, 1);
   strides.insert(strides.begin() + d, step);
   return x.as_strided(std::move(shape), std::move(strides), x.offset());
@@ -243,7 +251,9 @@ Tensor diagonal(const Tensor& x, Integer offset, Integer dim0, Integer dim1) {
   const bool inside = offset > -rows && offset < columns;
   const int64_t length =
       inside ? std::min(offset < 0 ? rows + offset : rows, offset < 0 ? columns : columns - offset) : 0;
-  const int64_t start = length == 0 ? 0 : offset < 0 ? -offset * x.strides()[a] : offset * x.strides()[b];
+  const int64_t start = length == 0  ? x.offset()
+                        : offset < 0 ? moved(x, a, -offset, "diagonal")
+                                     : moved(x, b, offset, "diagonal");
   Shape shape;
   Strides strides;
   for (std::size_t d = 0; d < x.shape().size(); ++d) {
@@ -252,8 +262,8 @@ Tensor diagonal(const Tensor& x, Integer offset, Integer dim0, Integer dim1) {
     strides.push_back(x.strides()[d]);
   }
   shape.push_back(length);
-  strides.push_back(x.strides()[a] + x.strides()[b]);
-  return x.as_strided(std::move(shape), std::move(strides), x.offset() + start);
+  strides.push_back(checked_add(x.strides()[a], x.strides()[b], "diagonal"));
+  return x.as_strided(std::move(shape), std::move(strides), start);
 }
 
 }  // namespace pleat::ops

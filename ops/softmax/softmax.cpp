@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/record_function.h"
@@ -35,7 +36,7 @@ template <class Row, class Columns>
 void for_lines(const Lines& lines, const Row& row, const Columns& columns) {
   if (lines.outer == 0) return;
   const int64_t width = std::min(lines.inner, block_columns);
-  const int64_t blocks = (lines.inner + width - 1) / width;
+  const int64_t blocks = ceil_div(lines.inner, width);
   const int64_t grain = std::max<int64_t>(1, grain_elements / (lines.size * width));
   parallel_for(0, lines.outer * blocks, grain, [&](int64_t item, int64_t end) {
     for (; item < end; ++item) {

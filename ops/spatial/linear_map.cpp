@@ -4,10 +4,12 @@
 
 #include <Eigen/Core>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/host_memory.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/spatial/linear_map_grid.h"
@@ -184,6 +186,14 @@ SparseRows SparseRows::transposed() const {
     result.end_row(1);
   }
   return result;
+}
+
+void check_rows(const char* op, int64_t outputs, int64_t taps_each) {
+  // An index and a weight for each tap, as much for each row; and the same again in the kernel's types, and
+  // for the adjoint.
+  constexpr int64_t bytes = 4 * 2 * 8;
+  check_host_memory(
+      op, checked_multiply(checked_multiply(outputs, checked_add(taps_each, 1, op), op), bytes, op));
 }
 
 LinearMap LinearMap::transposed() const {

@@ -36,6 +36,9 @@ struct SparseRows {
   SparseRows transposed() const;
 };
 
+/// Throws OutOfMemoryError when the machine cannot hold rows of so many taps.
+void check_rows(const char* op, int64_t outputs, int64_t taps_each);
+
 /// One matrix for each spatial dimension: y[o1, o2 ...] = sum over i1, i2 ... of M1[o1, i1] M2[o2, i2] ...
 /// x[i1, i2 ...].
 struct LinearMap {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -43,9 +44,10 @@ void for_each_row(const ConvProblem& p, int64_t tap, const Row& row) {
   const int64_t shift = tap % p.kernel[2] * p.dilation[2] - p.padding_low[2];
   const int64_t stride = p.stride[2];
   // Windows o with 0 <= o * stride + shift < input.
-  const int64_t first = std::clamp<int64_t>(shift >= 0 ? 0 : (-shift + stride - 1) / stride, 0, p.output[2]);
-  const int64_t last = std::clamp<int64_t>(
-      p.input[2] <= shift ? 0 : (p.input[2] - shift + stride - 1) / stride, first, p.output[2]);
+  const int64_t first = std::clamp<int64_t>(shift >= 0 ? 0 : ceil_div(-shift, stride), 0, p.output[2]);
+  const int64_t last =
+      std::clamp<int64_t>(p.input[2] <= shift ? 0 : ceil_div(p.input[2] - shift, stride), first, p.output[2]);
+  if (first == last) return;
   for (int64_t a = 0; a < p.output[0]; ++a) {
     const int64_t d = a * p.stride[0] - p.padding_low[0] + t * p.dilation[0];
     if (d < 0 || d >= p.input[0]) continue;

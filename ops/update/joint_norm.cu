@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/grid_block.h"
 #include "pleat/core/record_function.h"
@@ -127,7 +128,7 @@ void add_powers(const char* op, const std::vector<Tensor>& tensors, Power power,
 
 int64_t blocks_of(const std::vector<Tensor>& tensors) {
   int64_t blocks = 0;
-  for (const Tensor& tensor : tensors) blocks += (tensor.numel() + block_elements - 1) / block_elements;
+  for (const Tensor& tensor : tensors) blocks += ceil_div(tensor.numel(), block_elements);
   return blocks;
 }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/grid_elementwise.h"
@@ -123,7 +124,7 @@ class Table {
     }
     first_.push_back(shares_);
     rows_.push_back(row);
-    shares_ += (row.n + share_ - 1) / share_;
+    shares_ += ceil_div(row.n, share_);
   }
 
   /// Calls `run` with the table on the device and the number of shares; not at all when there are none.

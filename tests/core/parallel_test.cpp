@@ -1,7 +1,9 @@
 #include "pleat/core/parallel.h"
 
 #include <atomic>
+#include <limits>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -86,4 +88,30 @@ TEST_CASE("a serial scope keeps its thread's work in the thread", "[core]") {
 
 TEST_CASE("the number of threads must make sense", "[core]") {
   CHECK_THROWS_AS(set_num_threads(0), ValueError);
+}
+
+TEST_CASE("numbers of threads that no machine has are refused at once", "[core][limits]") {
+  const int before = num_threads();
+  CHECK(max_num_threads() >= 256);
+  for (const int64_t threads : {int64_t{0}, int64_t{-1}, int64_t{max_num_threads()} + 1, int64_t{1000000000},
+                                std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()})
+    CHECK_THROWS_AS(set_num_threads(threads), ValueError);
+  CHECK_THROWS_WITH(set_num_threads(1000000000), "set_num_threads: must be from 1 to " +
+                                                     std::to_string(max_num_threads()) +
+                                                     " (4 for each core, at least 256), got 1000000000");
+  CHECK(num_threads() == before);
+}
+
+TEST_CASE("ranges up to the ends of int64 are cut without overflow", "[core][limits]") {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  const Threads scope(3);
+  std::atomic<int64_t> pieces = 0;
+  std::atomic<int64_t> last = 0;
+  parallel_for(0, most, 1, [&](int64_t, int64_t end) {
+    ++pieces;
+    if (end == most) last = end;
+  });
+  CHECK(pieces <= 13);
+  CHECK(last == most);
+  CHECK_THROWS_AS(parallel_for(-2, most, 1, [](int64_t, int64_t) {}), ShapeError);
 }
