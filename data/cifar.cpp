@@ -99,11 +99,11 @@ std::vector<fs::path> training_batches(const fs::path& folder) {
 
 }  // namespace
 
-CifarDataset read_cifar10(const fs::path& folder, bool train) {
+CifarDataset read_cifar10(const fs::path& folder, Flag train) {
   return read(folder, train ? training_batches(folder) : std::vector{folder / "test_batch.bin"}, cifar10);
 }
 
-CifarDataset read_cifar100(const fs::path& folder, bool train) {
+CifarDataset read_cifar100(const fs::path& folder, Flag train) {
   return read(folder, {folder / (train ? "train.bin" : "test.bin")}, cifar100);
 }
 

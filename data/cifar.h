@@ -20,9 +20,9 @@ struct CifarDataset : TensorDataset {
 /// folder. A record is a label byte (0-9) and 3,072 bytes: the red, green and blue planes of 32 x 32 pixels.
 /// Throws FileError naming file, byte offset and cause: nothing to read, a size that is no whole number of
 /// records, a label above 9.
-CifarDataset read_cifar10(const std::filesystem::path& folder, bool train);
+CifarDataset read_cifar10(const std::filesystem::path& folder, Flag train);
 
 /// The same for CIFAR-100 (`train.bin`, `test.bin`): two label bytes, of which the fine one (0-99) is taken.
-CifarDataset read_cifar100(const std::filesystem::path& folder, bool train);
+CifarDataset read_cifar100(const std::filesystem::path& folder, Flag train);
 
 }  // namespace pleat::data

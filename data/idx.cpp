@@ -86,7 +86,7 @@ Tensor read_idx(const fs::path& path) {
   return read_elements(source);
 }
 
-TensorDataset read_mnist(const fs::path& folder, bool train) {
+TensorDataset read_mnist(const fs::path& folder, Flag train) {
   const std::string part = train ? "train" : "t10k";
   const fs::path image_file = find(folder, part + "-images-idx3-ubyte");
   const fs::path label_file = find(folder, part + "-labels-idx1-ubyte");

@@ -15,6 +15,6 @@ Tensor read_idx(const std::filesystem::path& path);
 /// MNIST and sets in its format: images [N, 1, H, W] uint8 and labels [N] int64 from
 /// `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, or `t10k-...`, with or without `.gz`, in a
 /// folder. Throws FileError when a file is missing or broken, or images and labels differ in number.
-TensorDataset read_mnist(const std::filesystem::path& folder, bool train);
+TensorDataset read_mnist(const std::filesystem::path& folder, Flag train);
 
 }  // namespace pleat::data

@@ -184,10 +184,10 @@ Transform random_crop(RandomCropOptions options) {
   };
 }
 
-Transform random_horizontal_flip(double p) { return flip("random_horizontal_flip", p, false); }
-Transform random_vertical_flip(double p) { return flip("random_vertical_flip", p, true); }
+Transform random_horizontal_flip(Real p) { return flip("random_horizontal_flip", p, false); }
+Transform random_vertical_flip(Real p) { return flip("random_vertical_flip", p, true); }
 
-Transform cutout(int64_t size) {
+Transform cutout(Integer size) {
   check<ValueError>(size >= 1 && size <= most_pixels, "cutout: size must be in [1, {}], got {}", most_pixels,
                     size);
   return [size](Batch& batch, const SampleRandom& random) {
@@ -220,7 +220,7 @@ Transform color_jitter(ColorJitterOptions options) {
   };
 }
 
-Transform mixup(double alpha, int64_t classes) {
+Transform mixup(Real alpha, Integer classes) {
   check_mix("mixup", alpha, classes);
   return [=](Batch& batch, const SampleRandom& random) {
     check_float_images("mixup", batch.inputs);
@@ -243,7 +243,7 @@ Transform mixup(double alpha, int64_t classes) {
   };
 }
 
-Transform cutmix(double alpha, int64_t classes) {
+Transform cutmix(Real alpha, Integer classes) {
   check_mix("cutmix", alpha, classes);
   return [=](Batch& batch, const SampleRandom& random) {
     check_images("cutmix", batch.inputs);

@@ -54,11 +54,11 @@ struct RandomCropOptions {
 };
 Transform random_crop(RandomCropOptions options = {});
 /// Mirrors each image left to right with probability `p`.
-Transform random_horizontal_flip(double p = 0.5);
+Transform random_horizontal_flip(Real p = 0.5);
 /// Mirrors each image top to bottom with probability `p`.
-Transform random_vertical_flip(double p = 0.5);
+Transform random_vertical_flip(Real p = 0.5);
 /// Sets a square of `size` pixels, centred anywhere, to 0. (DeVries and Taylor, arXiv:1708.04552.)
-Transform cutout(int64_t size);
+Transform cutout(Integer size);
 /// Multiplies brightness and contrast, and mixes with grey (saturation), each by a factor uniform on
 /// [1 - value, 1 + value]. For float images of 3 channels [B, 3, H, W] before normalisation.
 struct ColorJitterOptions {
@@ -70,9 +70,9 @@ Transform color_jitter(ColorJitterOptions options);
 
 /// Mixes each sample with another of its batch, x = l x + (1 - l) x', with l from Beta(alpha, alpha), and the
 /// targets alike, which become probabilities [B, classes] float32. (Zhang et al., arXiv:1710.09412.)
-Transform mixup(double alpha, int64_t classes);
+Transform mixup(Real alpha, Integer classes);
 /// Replaces a box of each image by that of another of its batch and mixes targets by area.
 /// (Yun et al., arXiv:1905.04899.)
-Transform cutmix(double alpha, int64_t classes);
+Transform cutmix(Real alpha, Integer classes);
 
 }  // namespace pleat::data

@@ -86,12 +86,12 @@ Fans fan_in_and_fan_out(const Tensor& weight) {
   return {checked_multiply(weight.size(1), kernel, "init"), checked_multiply(weight.size(0), kernel, "init")};
 }
 
-const Tensor& uniform_(const Tensor& x, double low, double high, Generator& generator) {
+const Tensor& uniform_(const Tensor& x, Real low, Real high, Generator& generator) {
   fill_uniform_(x, low, high, generator);
   return x;
 }
 
-const Tensor& normal_(const Tensor& x, double mean, double std, Generator& generator) {
+const Tensor& normal_(const Tensor& x, Real mean, Real std, Generator& generator) {
   fill_normal_(x, mean, std, generator);
   return x;
 }
@@ -118,10 +118,10 @@ const Tensor& trunc_normal_(const Tensor& x, TruncNormalOptions o, Generator& ge
   return x;
 }
 
-const Tensor& constant_(const Tensor& x, double value) {
+const Tensor& constant_(const Tensor& x, Real value) {
   check_floating("constant_", x);
   check<ValueError>(!std::isnan(value), "constant_: the value must be a number, got {}", value);
-  ops::fill(x, value);
+  ops::fill(x, double{value});
   return x;
 }
 
@@ -137,16 +137,16 @@ const Tensor& kaiming_normal_(const Tensor& weight, const KaimingOptions& option
   return normal_(weight, 0, kaiming_std("kaiming_normal_", weight, options), generator);
 }
 
-const Tensor& xavier_uniform_(const Tensor& weight, double gain, Generator& generator) {
+const Tensor& xavier_uniform_(const Tensor& weight, Real gain, Generator& generator) {
   const double bound = std::numbers::sqrt3 * xavier_std("xavier_uniform_", weight, gain);
   return uniform_(weight, -bound, bound, generator);
 }
 
-const Tensor& xavier_normal_(const Tensor& weight, double gain, Generator& generator) {
+const Tensor& xavier_normal_(const Tensor& weight, Real gain, Generator& generator) {
   return normal_(weight, 0, xavier_std("xavier_normal_", weight, gain), generator);
 }
 
-const Tensor& orthogonal_(const Tensor& weight, double gain, Generator& generator) {
+const Tensor& orthogonal_(const Tensor& weight, Real gain, Generator& generator) {
   check_floating("orthogonal_", weight);
   check_finite("orthogonal_", "gain", gain);
   check<ShapeError>(weight.rank() >= 2, "orthogonal_: needs a weight [out, in, ...], got {}",
@@ -173,7 +173,7 @@ const Tensor& orthogonal_(const Tensor& weight, double gain, Generator& generato
   return weight;
 }
 
-const Tensor& dirac_(const Tensor& weight, int64_t groups) {
+const Tensor& dirac_(const Tensor& weight, Integer groups) {
   check_floating("dirac_", weight);
   check<ShapeError>(weight.rank() >= 3 && weight.rank() <= 5,
                     "dirac_: needs a weight [out, in, kernel...], got {}", weight.describe());

@@ -27,9 +27,9 @@ struct Fans {
 };
 Fans fan_in_and_fan_out(const Tensor& weight);
 
-const Tensor& uniform_(const Tensor& x, double low = 0, double high = 1,
+const Tensor& uniform_(const Tensor& x, Real low = 0, Real high = 1,
                        Generator& generator = default_generator());
-const Tensor& normal_(const Tensor& x, double mean = 0, double std = 1,
+const Tensor& normal_(const Tensor& x, Real mean = 0, Real std = 1,
                       Generator& generator = default_generator());
 /// Normal numbers given that they lie in [low, high].
 struct TruncNormalOptions {
@@ -40,7 +40,7 @@ struct TruncNormalOptions {
 };
 const Tensor& trunc_normal_(const Tensor& x, TruncNormalOptions options = {},
                             Generator& generator = default_generator());
-const Tensor& constant_(const Tensor& x, double value);
+const Tensor& constant_(const Tensor& x, Real value);
 const Tensor& zeros_(const Tensor& x);
 const Tensor& ones_(const Tensor& x);
 
@@ -58,18 +58,17 @@ const Tensor& kaiming_normal_(const Tensor& weight, const KaimingOptions& option
 
 /// Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks" (2010):
 /// standard deviation gain * sqrt(2 / (fan_in + fan_out)).
-const Tensor& xavier_uniform_(const Tensor& weight, double gain = 1,
+const Tensor& xavier_uniform_(const Tensor& weight, Real gain = 1,
                               Generator& generator = default_generator());
-const Tensor& xavier_normal_(const Tensor& weight, double gain = 1,
-                             Generator& generator = default_generator());
+const Tensor& xavier_normal_(const Tensor& weight, Real gain = 1, Generator& generator = default_generator());
 
 /// A matrix [out, in * kernel] with orthonormal rows (columns, where there are fewer), times gain: Saxe et
 /// al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks" (2014). Throws
 /// ShapeError below rank 2.
-const Tensor& orthogonal_(const Tensor& weight, double gain = 1, Generator& generator = default_generator());
+const Tensor& orthogonal_(const Tensor& weight, Real gain = 1, Generator& generator = default_generator());
 
 /// A convolution [out, in, kernel...] that passes on as many channels as it can, in each group. Throws
 /// ShapeError unless the rank is 3 to 5 and `groups` divides out.
-const Tensor& dirac_(const Tensor& weight, int64_t groups = 1);
+const Tensor& dirac_(const Tensor& weight, Integer groups = 1);
 
 }  // namespace pleat::nn::init

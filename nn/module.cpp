@@ -179,7 +179,7 @@ Tensor Module::operator()(const Tensor& x) {
   return call.output;
 }
 
-void Module::train(bool training) {
+void Module::train(Flag training) {
   apply([training](Module& module) { module.training_ = training; });
 }
 
@@ -223,7 +223,7 @@ void Module::zero_grad() {
   for (const Tensor& tensor : parameters()) tensor.set_grad({});
 }
 
-void Module::requires_grad_(bool requires_grad) {
+void Module::requires_grad_(Flag requires_grad) {
   for (const Tensor& tensor : parameters())
     if (is_floating(tensor.dtype())) tensor.set_requires_grad(requires_grad);
 }

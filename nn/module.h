@@ -123,7 +123,7 @@ class Module {
     return training_;
   }
   /// Sets it for the module and everything inside.
-  void train(bool training = true);
+  void train(Flag training = true);
   void eval() { train(false); }
 
   /// Everything trained, each tensor once. Parameters require gradients from birth in the layers of Pleat and
@@ -142,7 +142,7 @@ class Module {
 
   /// Forgets the gradients.
   void zero_grad();
-  void requires_grad_(bool requires_grad);
+  void requires_grad_(Flag requires_grad);
 
   /// Converts floating parameters, buffers and gradients. Handles (an optimiser's, for instance) stay valid.
   /// Throws DTypeError unless floating.

@@ -167,6 +167,13 @@ void pointers(const Tensor& x, const char* text, const int* numbers) {
   dropout(x, 0.5, "training");  // refused
   x[0];
   x["0"];  // refused
+  data::read_mnist("folder", true);
+  data::read_mnist("folder", "test");    // refused
+  data::read_cifar10("folder", "test");  // refused
+  data::random_horizontal_flip(1);
+  data::random_horizontal_flip(true);  // refused
+  nn::Tanh().train(false);
+  nn::Tanh().train("eval");  // refused
 }
 
 void characters(const Tensor& x, char letter) {
