@@ -17,7 +17,7 @@ using autograd::slot_of;
 bool Tensor::requires_grad() const { return present_slot(*this) && present_slot(*this)->wants_grad(); }
 bool Tensor::is_leaf() const { return !present_slot(*this) || !present_slot(*this)->node; }
 
-const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
+const Tensor& Tensor::set_requires_grad(Flag requires_grad) const {
   check<AutogradError>(
       is_leaf(),
       "set_requires_grad: only leaves can be told; this tensor {} was computed by {}; use detach()", *this,

@@ -33,6 +33,18 @@ concept IntegerType =
 template <class T>
 concept NumberType = IntegerType<T> || std::floating_point<T>;
 
+namespace detail {
+// Classes that convert to a number, as Required<double> does. Braces refuse what converts to bool alone.
+template <class T>
+concept ClassOfReal = std::is_class_v<T> && requires(const T& t) {
+  double{t};
+};
+template <class T>
+concept ClassOfInteger = std::is_class_v<T> && requires(const T& t) {
+  int64_t{t};
+} &&(ClassOfReal<T> || !requires(const T& t) { bool{t}; });
+}  // namespace detail
+
 /// An integer: a dimension, an index, a length. Throws ValueError for one above 2^63 - 1.
 class Integer {
  public:
@@ -40,6 +52,8 @@ class Integer {
   constexpr Integer(T value) : value_(static_cast<int64_t>(value)) {
     if (!std::in_range<int64_t>(value)) detail::fail_integer(static_cast<uint64_t>(value));
   }
+  template <detail::ClassOfInteger T>
+  constexpr Integer(const T& value) : value_(value) {}
   constexpr operator int64_t() const { return value_; }
 
  private:
@@ -51,6 +65,8 @@ class Real {
  public:
   template <NumberType T>
   constexpr Real(T value) : value_(static_cast<double>(value)) {}
+  template <detail::ClassOfReal T>
+  constexpr Real(const T& value) : value_(value) {}
   constexpr operator double() const { return value_; }
 
  private:

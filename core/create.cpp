@@ -204,6 +204,32 @@ Tensor from_numbers(std::span<const int64_t> values, Shape shape, DType dtype) {
 }
 }  // namespace detail
 
+namespace {
+
+template <class List>
+Tensor from_mixed(const List& list, std::optional<DType> dtype) {
+  Shape shape;
+  std::vector<Number> values;
+  detail::flatten(list, 0, shape, values);
+  if (std::ranges::any_of(values, [](const Number& v) { return v.kind() == float64; })) {
+    std::vector<double> reals;
+    for (const Number& value : values) reals.push_back(value.to<double>());
+    return detail::from_numbers(std::span<const double>(reals), std::move(shape), dtype.value_or(float32));
+  }
+  std::vector<int64_t> integers;
+  for (const Number& value : values) integers.push_back(value.to<int64_t>());
+  return detail::from_numbers(std::span<const int64_t>(integers), std::move(shape), dtype.value_or(int64));
+}
+
+}  // namespace
+
+Tensor tensor(std::initializer_list<Number> values, std::optional<DType> dtype) {
+  return from_mixed(values, dtype);
+}
+Tensor tensor(std::initializer_list<std::initializer_list<Number>> rows, std::optional<DType> dtype) {
+  return from_mixed(rows, dtype);
+}
+
 Tensor scalar(Scalar value, DType dtype) {
   check_fits("scalar", value, dtype);
   return full({}, value, {.dtype = dtype});

@@ -163,9 +163,9 @@ Tensor from_lists(const List& list, std::optional<DType> dtype) {
 }
 }  // namespace detail
 
-/// Tensors written out: `tensor({1.5, 2})`, `tensor({{1, 2}, {3, 4}})`, up to four levels. Floating numbers
-/// give float32, integers int64 and bools bool, unless a dtype is given. Throws ShapeError when lists of one
-/// level differ in length.
+/// Tensors written out: `tensor({1.5, 2.5})`, `tensor({{1, 2}, {3, 4}})`, up to four levels. Floating numbers
+/// give float32, integers int64 and bools bool, unless a dtype is given; integers and floating numbers may be
+/// mixed in up to two levels. Throws ShapeError when lists of one level differ in length.
 // Written out, because Clang 14 deduces no T through an alias of std::initializer_list.
 template <class T>
 Tensor tensor(std::initializer_list<T> values, std::optional<DType> dtype = {}) {
@@ -186,6 +186,9 @@ Tensor tensor(
     std::optional<DType> dtype = {}) {
   return detail::from_lists<T>(blocks, dtype);
 }
+
+Tensor tensor(std::initializer_list<Number> values, std::optional<DType> dtype = {});
+Tensor tensor(std::initializer_list<std::initializer_list<Number>> rows, std::optional<DType> dtype = {});
 
 /// A tensor of rank 0: bool, int64 or float32 by the category of the number, unless a dtype is given.
 Tensor scalar(Scalar value);

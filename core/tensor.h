@@ -136,7 +136,7 @@ class Tensor {
   bool requires_grad() const;
   /// Marks a leaf whose gradient is wanted. Returns the tensor. Throws DTypeError unless floating,
   /// AutogradError on a tensor that a function produced.
-  const Tensor& set_requires_grad(bool requires_grad = true) const;
+  const Tensor& set_requires_grad(Flag requires_grad = true) const;
   /// The accumulated gradient; undefined before the first backward.
   Tensor grad() const;
   /// Replaces the gradient; an undefined one forgets it. Throws ShapeError, DTypeError, DeviceError unless it

@@ -8,6 +8,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
 #include "pleat/core/random.h"
+#include "pleat/core/required.h"
 #include "pleat/ops/conv/options.h"
 #include "pleat/ops/interpolate/interpolate.h"
 #include "pleat/tests/catch.h"
@@ -59,6 +60,18 @@ TEST_CASE("padding is given as a number, a list, pairs or a word", "[argument]")
   CHECK(ConvOptions{.padding = std::string("valid")}.padding.mode() == "valid");
 }
 
+TEST_CASE("what converts to a number is taken as one", "[argument]") {
+  struct Options {
+    Required<int64_t> size;
+    Required<double> slope;
+  };
+  const Options options{.size = 3, .slope = 0.5};
+  CHECK(zeros({options.size, 2}).shape() == Shape{3, 2});
+  CHECK(linspace(options.slope, 1, options.size).to_vector() == std::vector<float>{0.5, 0.75, 1});
+  static_assert(!std::convertible_to<std::vector<bool>::reference, Integer>);
+  static_assert(!std::convertible_to<Flag, Real>);
+}
+
 TEST_CASE("an unsigned number that does not fit int64 is refused", "[argument]") {
   const std::size_t below_zero = std::size_t{0} - 1;
   CHECK_THROWS_WITH(zeros({below_zero}), Contains("18446744073709551615 does not fit int64"));
@@ -90,4 +103,9 @@ TEST_CASE("new tensors take a dtype or a device where options go", "[argument]")
   CHECK(tensor(3).dtype() == int64);
   CHECK(tensor(true).dtype() == boolean);
   CHECK(tensor(3, float64).dtype() == float64);
+  const Tensor mixed = tensor({1.5, 2});
+  CHECK(mixed.dtype() == float32);
+  CHECK(mixed.to_vector() == std::vector<float>{1.5, 2});
+  CHECK(tensor({{1, 2.5}, {3, 4}}, float64).to_vector<double>() == std::vector<double>{1, 2.5, 3, 4});
+  CHECK(tensor({1, int64_t{2}}).dtype() == int64);
 }

@@ -62,9 +62,9 @@ TEST_CASE("initialisers draw from the recorded distributions") {
     Generator generator(seed);
     Tensor reference = empty(got.shape(), {.dtype = float64});
     if (wanted.at("distribution") == "uniform")
-      fill_uniform_(reference, wanted.at("low").get<double>(), wanted.at("high").get<double>(), generator);
+      fill_uniform_(reference, wanted.at("low"), wanted.at("high"), generator);
     else
-      fill_normal_(reference, wanted.at("mean").get<double>(), wanted.at("std").get<double>(), generator);
+      fill_normal_(reference, wanted.at("mean"), wanted.at("std"), generator);
     const auto a = got.to_vector<double>();
     const auto b = reference.to_vector<double>();
     double worst = 0;

@@ -62,8 +62,8 @@ std::unique_ptr<Optimizer> optimizer_for(const Json& c) {
   std::vector<SGD::Group> sgd;
   std::vector<Adam::Group> adam;
   for (const Json& group : c.at("groups")) {
-    sgd.push_back({{zeros({1})}, {.lr = group.at("base_lr").get<double>(), .momentum = 0.9}});
-    adam.push_back({{zeros({1})}, {.lr = group.at("base_lr").get<double>()}});
+    sgd.push_back({{zeros({1})}, {.lr = group.at("base_lr"), .momentum = 0.9}});
+    adam.push_back({{zeros({1})}, {.lr = group.at("base_lr")}});
   }
   if (c.at("optimizer") == "SGD") return std::make_unique<SGD>(std::move(sgd));
   REQUIRE(c.at("optimizer") == "Adam");
