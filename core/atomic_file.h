@@ -10,31 +10,49 @@ namespace pleat {
 
 /// A file that is either written as a whole or not at all: whoever looks at `path` sees what was there before
 /// until `commit`, and all of the new content after it, even when the program or the machine dies in between.
+/// Whatever Pleat writes goes this way.
 ///
 /// It is written beside `path` under a temporary name, flushed to disk and renamed. Without `commit` the
-/// destructor removes it.
+/// destructor removes it. What a killed process left behind is removed by the next AtomicFile in that folder;
+/// a lock on each temporary file tells what is still being written.
+///
+/// A pipe or a character device (/dev/stdout, /dev/null, /dev/fd/63) is written to directly, and never
+/// replaced. A pipe without a reader is an error at once, and one whose reader takes nothing for a minute is
+/// one then.
 class AtomicFile {
  public:
   /// `op` opens the error messages. A link is followed, and an existing file's permissions are kept.
-  /// Throws FileError when the directory takes no file, or when `path` is no regular file.
+  /// Throws FileError when the directory takes no file, or when `path` is a folder or another thing that
+  /// cannot be written.
   AtomicFile(std::string op, std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends. Throws FileError, for instance when the disk is full.
+  /// Throws FileError as the constructor does, and leaves nothing behind: to be asked before long work. A
+  /// pipe is not opened.
+  static void check_writable(const std::string& op, const std::filesystem::path& path);
+
+  /// Appends; after `commit` to the file in its place. Throws FileError, for instance when the disk is full.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   /// Puts the file in its place. Throws FileError.
   void commit();
 
  private:
+  void open_beside();
+  void open_directly();
+  void wait_for_reader() const;
   [[noreturn]] void fail(const char* what) const;
 
   std::string op_;
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  ///< empty: in its place already, or written to directly
   int descriptor_ = -1;
+  bool regular_ = true;
 };
+
+/// The whole of a file at once. Throws FileError as AtomicFile does.
+void write_file(const std::string& op, const std::filesystem::path& path, std::string_view text);
 
 }  // namespace pleat

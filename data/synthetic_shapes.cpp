@@ -1,13 +1,10 @@
 #include "pleat/data/synthetic_shapes.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <span>
 #include <utility>
 
+#include "pleat/core/atomic_file.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/philox.h"
@@ -338,19 +335,10 @@ void check_count(const char* name, std::int64_t count) {
                     "write_synthetic_shapes: {} must be between 0 and {}, got {}", name, kMaxImages, count);
 }
 
-void write_file(const std::filesystem::path& path, std::span<const char> bytes) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  check<FileError>(file.good(), "write_synthetic_shapes: cannot write '{}': {}", path.string(),
-                   errno != 0 ? std::strerror(errno) : "unknown error");
-}
-
 // Records [first, first + count) of a stream.
-std::vector<char> records(std::uint64_t seed, SyntheticSplit split, std::int64_t first, std::int64_t count) {
+std::string records(std::uint64_t seed, SyntheticSplit split, std::int64_t first, std::int64_t count) {
   constexpr std::int64_t record = 1 + kSyntheticImageBytes;
-  std::vector<char> bytes(static_cast<std::size_t>(count * record));
+  std::string bytes(static_cast<std::size_t>(count * record), '\0');
   parallel_for(0, count, 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const SyntheticImage image = synthetic_shape(seed, split, first + i);
@@ -423,8 +411,8 @@ std::vector<std::filesystem::path> write_synthetic_shapes(const std::filesystem:
                    stale.string());
 
   std::vector<std::filesystem::path> paths;
-  const auto write = [&paths](std::filesystem::path path, std::span<const char> bytes) {
-    write_file(path, bytes);
+  const auto write = [&paths](std::filesystem::path path, std::string_view bytes) {
+    write_file("write_synthetic_shapes", path, bytes);
     paths.push_back(std::move(path));
   };
   for (std::int64_t batch = 0; batch < batches; ++batch) {

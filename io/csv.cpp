@@ -1,7 +1,5 @@
 #include "pleat/io/csv.h"
 
-#include <fstream>
-
 #include <fmt/format.h>
 
 #include "pleat/core/format.h"
@@ -22,16 +20,18 @@ std::string field(const CsvWriter::Value& value) {
   return result + '"';
 }
 
+std::vector<std::string> at_least_one(std::vector<std::string> columns) {
+  check<ValueError>(!columns.empty(), "CsvWriter: a table needs at least one column");
+  return columns;
+}
+
 }  // namespace
 
 CsvWriter::CsvWriter(const std::filesystem::path& path, std::vector<std::string> columns)
-    : path_(path), columns_(std::move(columns)) {
-  check<ValueError>(!columns_.empty(), "CsvWriter: a table needs at least one column");
-  file_ = std::make_unique<std::ofstream>(path, std::ios::binary | std::ios::trunc);
+    : path_(path), columns_(at_least_one(std::move(columns))), file_("CsvWriter", path) {
   write_line({columns_.begin(), columns_.end()});
+  file_.commit();
 }
-
-CsvWriter::~CsvWriter() = default;
 
 void CsvWriter::row(const std::vector<Value>& values) {
   check<ValueError>(values.size() == columns_.size(), "CsvWriter: a row of '{}' needs {} values ({}), got {}",
@@ -45,8 +45,7 @@ void CsvWriter::write_line(const std::vector<Value>& values) {
     if (i > 0) line += ',';
     line += field(values[i]);
   }
-  *file_ << line << '\n' << std::flush;
-  check<FileError>(file_->good(), "CsvWriter: cannot write '{}'", path_.string());
+  file_.write(line + '\n');
 }
 
 }  // namespace pleat::io

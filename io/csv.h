@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <iosfwd>
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "pleat/core/atomic_file.h"
 
 namespace pleat::io {
 
@@ -17,10 +17,9 @@ class CsvWriter {
   /// Floating numbers are written with as many digits as tell them apart; text is quoted where it must be.
   using Value = std::variant<std::int64_t, double, std::string>;
 
-  /// Replaces the file and writes the line of names.
+  /// Replaces the file by one with the line of names; a pipe or a device is written to as it is (AtomicFile).
   /// Throws ValueError without columns, FileError when the file cannot be written.
   CsvWriter(const std::filesystem::path& path, std::vector<std::string> columns);
-  ~CsvWriter();
 
   /// Writes a line. Throws ValueError unless there is a value for each column, FileError when it cannot be
   /// written.
@@ -31,7 +30,7 @@ class CsvWriter {
 
   std::filesystem::path path_;
   std::vector<std::string> columns_;
-  std::unique_ptr<std::ofstream> file_;
+  AtomicFile file_;
 };
 
 }  // namespace pleat::io

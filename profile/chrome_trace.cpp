@@ -1,19 +1,16 @@
 #include "pleat/profile/chrome_trace.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <ostream>
 #include <set>
-#include <system_error>
+#include <streambuf>
 #include <utility>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
+#include "pleat/core/atomic_file.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
 
@@ -267,35 +264,40 @@ class Writer {
   uint64_t flow_ = 1;
 };
 
-[[noreturn]] void fail_to_write(const std::filesystem::path& file, const char* what) {
-  const int error = errno;
-  fail<FileError>("export_chrome_trace: {} '{}': {}", what, file.string(), std::strerror(error));
-}
+/// Collects what is written to a stream and hands it to a file in large pieces.
+class FileBuffer : public std::streambuf {
+ public:
+  explicit FileBuffer(AtomicFile& file) : file_(file), piece_(std::size_t{1} << 16) { start_again(); }
+
+ private:
+  int overflow(int c) override {
+    sync();
+    if (c != traits_type::eof()) sputc(static_cast<char>(c));
+    return traits_type::not_eof(c);
+  }
+  int sync() override {
+    file_.write(std::string_view(pbase(), static_cast<std::size_t>(pptr() - pbase())));
+    start_again();
+    return 0;
+  }
+  void start_again() { setp(piece_.data(), piece_.data() + piece_.size()); }
+
+  AtomicFile& file_;
+  std::vector<char> piece_;
+};
 
 }  // namespace
 
 void write_chrome_trace(std::ostream& out, const Profile& profile) { Writer(out, profile).write(); }
 
 void write_chrome_trace(const std::filesystem::path& file, const Profile& profile) {
-  std::filesystem::path temporary = file;
-  temporary += ".tmp" + std::to_string(getpid());
-  errno = 0;
-  std::ofstream out(temporary, std::ios::binary);
-  if (!out) fail_to_write(file, "cannot write");
+  AtomicFile whole("export_chrome_trace", file);
+  FileBuffer buffer(whole);
+  std::ostream out(&buffer);
+  out.exceptions(std::ios::badbit);  // those of the file reach the caller
   write_chrome_trace(out, profile);
-  out.close();
-  std::error_code error;
-  if (!out) {
-    const int reason = errno;
-    std::filesystem::remove(temporary, error);
-    errno = reason;
-    fail_to_write(file, "cannot write");
-  }
-  std::filesystem::rename(temporary, file, error);
-  if (!error) return;
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  fail<FileError>("export_chrome_trace: cannot put '{}' in place: {}", file.string(), error.message());
+  out.flush();
+  whole.commit();
 }
 
 void Profile::export_chrome_trace(const std::filesystem::path& file) const {

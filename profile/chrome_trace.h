@@ -17,7 +17,7 @@ namespace pleat::profile {
 /// result is valid JSON in UTF-8: bytes that are none become U+FFFD.
 void write_chrome_trace(std::ostream& out, const Profile& profile);
 
-/// The same into a file, which is either written as a whole or left as it was. Throws FileError.
+/// The same into a file, as AtomicFile writes it: as a whole or not at all. Throws FileError.
 void write_chrome_trace(const std::filesystem::path& file, const Profile& profile);
 
 }  // namespace pleat::profile

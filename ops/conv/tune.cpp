@@ -111,10 +111,7 @@ std::string ConvTuner::table() {
 }
 
 void ConvTuner::save(const std::filesystem::path& path) {
-  const std::string text = tuning_text(known().entries());
-  AtomicFile file("ConvTuner::save", path);
-  file.write(text);
-  file.commit();
+  write_file("ConvTuner::save", path, tuning_text(known().entries()));
 }
 
 std::size_t ConvTuner::load(const std::filesystem::path& path) {

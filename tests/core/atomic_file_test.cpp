@@ -1,8 +1,14 @@
 #include "pleat/core/atomic_file.h"
 
+#include <atomic>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
@@ -80,7 +86,115 @@ TEST_CASE("an atomic file that cannot be is an error with its path", "[core]") {
   };
   const auto missing = directory / "none" / "x";
   CHECK(message_of(missing) == "test: cannot write '" + missing.string() + "': No such file or directory");
-  CHECK(message_of(directory.path()) == "test: '" + directory.path().string() + "' is not a regular file");
-  // A rename would replace the device.
-  CHECK(message_of("/dev/null") == "test: '/dev/null' is not a regular file");
+  CHECK(message_of(directory.path()) ==
+        "test: '" + directory.path().string() + "' is a folder, not a regular file");
+  CHECK(message_of("") == "test: a file's name must not be empty");
+  CHECK(message_of(directory / std::string(300, 'x')).find("File name too long") != std::string::npos);
+  std::filesystem::create_symlink(directory / "loop", directory / "loop");
+  CHECK(message_of(directory / "loop").find("cannot follow the link") != std::string::npos);
+  CHECK(files_in(directory) == 1);
+}
+
+TEST_CASE("an atomic file writes to pipes and devices, and replaces none", "[core]") {
+  const TemporaryDirectory directory;
+  const auto pipe = directory / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  // Nobody reads: it must not wait.
+  CHECK_THROWS_WITH(AtomicFile("test", pipe),
+                    "test: '" + pipe.string() + "' is a pipe that nobody reads from; start its reader first");
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  AtomicFile::check_writable("test", pipe);
+  {
+    AtomicFile file("test", pipe);
+    file.write("through a pipe");
+    file.commit();
+  }
+  char text[32] = {};
+  CHECK(::read(reader, text, sizeof text) == 14);
+  CHECK(std::string(text) == "through a pipe");
+  AtomicFile left("test", pipe);
+  ::close(reader);
+  // Without a signal that ends the process.
+  CHECK_THROWS_WITH(left.write("x"), "test: cannot write '" + pipe.string() + "': Broken pipe");
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(files_in(directory) == 1);
+
+  write_file("test", "/dev/null", "x");
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+  CHECK_THROWS_WITH(write_file("test", "/dev/full", "x"),
+                    "test: cannot write '/dev/full': No space left on device");
+  CHECK_THROWS_WITH(AtomicFile("test", "/dev/fd/987"),
+                    "test: cannot write '/dev/fd/987': Bad file descriptor");
+}
+
+TEST_CASE("a name of an open file is written to where it stands", "[core]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "log";
+  const int log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(log >= 0);
+  REQUIRE(::write(log, "before ", 7) == 7);
+  for (const std::string folder : {"/dev/fd/", "/proc/self/fd/"})
+    write_file("test", folder + std::to_string(log), "+");
+  REQUIRE(::write(log, " after", 6) == 6);
+  ::close(log);
+  CHECK(text_of(path) == "before ++ after");
+}
+
+TEST_CASE("an atomic file is appended to after it came to its place", "[core]") {
+  const TemporaryDirectory directory;
+  AtomicFile file("test", directory / "x");
+  file.write("a");
+  file.commit();
+  CHECK(text_of(directory / "x") == "a");
+  file.write("b");
+  CHECK(text_of(directory / "x") == "ab");
+  file.commit();
+  CHECK(text_of(directory / "x") == "ab");
+}
+
+TEST_CASE("what killed processes left behind is removed, and nothing else", "[core]") {
+  const TemporaryDirectory directory;
+  const auto write_and_die = [&](const std::string& name) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      AtomicFile file("test", directory / name);
+      file.write("half");
+      ::_exit(0);  // no destructor runs
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+  };
+  for (int i = 0; i < 3; ++i) write_and_die("x");
+  write_and_die(std::string(250, 'y'));
+  CHECK(files_in(directory) == 1);  // each removed what the one before it had left
+  const std::vector<std::string> of_others{"x.2024-12.tmp.gz", "x.tmp", "data.2024-12.tmp", "x.1-.tmp"};
+  for (const std::string& name : of_others) write_bytes(directory / name, "mine");
+  write_bytes(directory / "x.4711-0.tmp", "of an older version");
+  AtomicFile other("test", directory / "z");
+  other.write("still being written");
+  write_file("test", directory / "x", "whole");
+  CHECK(files_in(directory) == static_cast<std::ptrdiff_t>(of_others.size()) + 2);
+  other.commit();
+  CHECK(text_of(directory / "z") == "still being written");
+}
+
+TEST_CASE("many writers of one file do not take each other's", "[core]") {
+  const TemporaryDirectory directory;
+  std::vector<std::thread> writers;
+  std::atomic<int> failures = 0;
+  for (int w = 0; w < 4; ++w)
+    writers.emplace_back([&, w] {
+      try {
+        for (int i = 0; i < 50; ++i)
+          write_file("test", directory / "x", std::string(1000, static_cast<char>('a' + w)));
+      } catch (const Error&) {
+        ++failures;
+      }
+    });
+  for (std::thread& writer : writers) writer.join();
+  CHECK(failures == 0);
+  CHECK(files_in(directory) == 1);
+  const std::string text = text_of(directory / "x");
+  CHECK(text == std::string(1000, text.at(0)));
 }

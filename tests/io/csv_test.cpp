@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <sys/stat.h>
+
 #include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
@@ -26,4 +28,12 @@ TEST_CASE("a table is written line by line", "[io]") {
   CHECK_THROWS_AS(table.row({1, 2.0}), ValueError);
   CHECK_THROWS_AS(io::CsvWriter(path, {}), ValueError);
   CHECK_THROWS_AS(io::CsvWriter(directory / "none" / "x.csv", {"a"}), FileError);
+  CHECK_THROWS_AS(io::CsvWriter(directory.path(), {"a"}), FileError);
+  CHECK_THROWS_AS(io::CsvWriter("/dev/full", {"a"}), FileError);
+  io::CsvWriter nowhere("/dev/null", {"a"});
+  nowhere.row({1});
+  // A pipe without a reader is not waited for.
+  REQUIRE(::mkfifo((directory / "pipe").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(io::CsvWriter(directory / "pipe", {"a"}),
+                    Catch::Matchers::Contains("is a pipe that nobody reads from"));
 }
