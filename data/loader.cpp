@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 #include "pleat/core/copy.h"
@@ -18,36 +18,81 @@
 namespace pleat::data {
 namespace {
 
-/// The order of an epoch's samples.
+constexpr int most_workers = 1024;
+constexpr int64_t most_prefetch = 1024;
+
+/// The order of an epoch's samples; empty where it is that of the data set.
 std::vector<int64_t> sample_order(int64_t samples, const LoaderOptions& options, int64_t epoch) {
-  std::vector<int64_t> order(static_cast<std::size_t>(samples));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  if (!options.shuffle) return order;
+  if (!options.shuffle) return {};
   Generator generator(options.seed ^ 0x9E3779B97F4A7C15u);  // not the numbers that the transforms draw
   generator.set_draws(static_cast<uint64_t>(epoch));
   return randperm(samples, generator).to_vector<int64_t>();
 }
 
+int64_t samples_in(const Dataset& dataset) {
+  const int64_t samples = dataset.size();
+  check<ValueError>(samples >= 0, "DataLoader: the data set's size() must not be negative, got {}", samples);
+  return samples;
+}
+
+/// The finaliser of SplitMix64 (Steele et al., OOPSLA'14).
+uint64_t mixed(uint64_t x) {
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+  return x ^ x >> 31;
+}
+
+/// While it lives, this thread's default generator gives numbers that depend on (seed, epoch, batch) alone.
+class BatchRandom {
+ public:
+  BatchRandom(uint64_t seed, int64_t epoch, int64_t batch) : before_(default_generator()) {
+    constexpr uint64_t step = 0x9E3779B97F4A7C15u;
+    seed = mixed(mixed(seed + step) + static_cast<uint64_t>(epoch) * step);
+    default_generator() = Generator(mixed(seed + static_cast<uint64_t>(batch) * step));
+  }
+  ~BatchRandom() { default_generator() = before_; }
+  BatchRandom(const BatchRandom&) = delete;
+  BatchRandom& operator=(const BatchRandom&) = delete;
+
+ private:
+  Generator before_;
+};
+
+void check_samples(const char* what, const Tensor& tensor, std::size_t wanted) {
+  check<ValueError>(tensor.defined(), "DataLoader: the data set was asked for {} samples and gave no {}",
+                    wanted, what);
+  check<ShapeError>(tensor.rank() >= 1 && tensor.size(0) == static_cast<int64_t>(wanted),
+                    "DataLoader: the data set was asked for {} samples and gave {} {}", wanted, what, tensor);
+}
+
 }  // namespace
 
 /// One epoch under way. Workers take batch numbers in turn, at most so many ahead of the consumer, and lay
-/// what they made, or what was thrown, where the consumer finds it by number.
+/// what they made, or what was thrown, into the place of that number.
 class DataLoader::Run {
  public:
-  Run(const Dataset& dataset, const LoaderOptions& options, int64_t epoch, int64_t batches)
-      : dataset_(dataset),
+  Run(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, int64_t epoch, int64_t batches)
+      : dataset_(std::move(dataset)),
         options_(options),
         epoch_(epoch),
+        samples_(samples_in(*dataset_)),
         batches_(batches),
-        order_(sample_order(dataset.size(), options, epoch)) {
-    const int workers = dataset.device().is_cpu() ? options.workers : 0;
-    for (int i = 0; i < workers; ++i)
-      workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+        order_(sample_order(samples_, options, epoch)) {
+    const int64_t workers = dataset_->device().is_cpu() ? std::min<int64_t>(options.workers, batches) : 0;
+    made_.resize(static_cast<std::size_t>(std::min(options.prefetch * workers, batches)));
+    try {
+      for (int64_t i = 0; i < workers; ++i)
+        workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    } catch (const std::system_error& error) {
+      // Those that were started end with `workers_`.
+      fail<Error>("DataLoader: worker {} of {} cannot be started: {}; take fewer workers",
+                  workers_.size() + 1, workers, error.what());
+    }
   }
 
   ~Run() {
+    // All at once, not each when it is waited for.
     for (std::jthread& worker : workers_) worker.request_stop();
-    room_.notify_all();
   }
 
   Run(const Run&) = delete;
@@ -57,19 +102,14 @@ class DataLoader::Run {
   bool next(Batch& batch) {
     const RecordFunction range("DataLoader.next");
     if (consumed_ == batches_) return false;
-    if (workers_.empty()) {
+    // What a worker made is taken once; after an exception the batch is made here.
+    if (workers_.empty() || std::exchange(tried_, true))
       batch = make(consumed_);
-    } else {
-      std::unique_lock lock(mutex_);
-      made_.wait(lock, [this] { return results_.contains(consumed_); });
-      Result result = std::move(results_.extract(consumed_).mapped());
-      lock.unlock();
-      room_.notify_all();
-      if (result.error) std::rethrow_exception(result.error);
-      batch = std::move(result.batch);
-    }
+    else
+      batch = take();
     for (Tensor* t : {&batch.inputs, &batch.targets})
       if (t->defined()) *t = ops::to_device(*t, options_.device, {.non_blocking = true});
+    tried_ = false;
     const std::lock_guard lock(mutex_);
     ++consumed_;
     room_.notify_all();
@@ -80,14 +120,47 @@ class DataLoader::Run {
   struct Result {
     Batch batch;
     std::exception_ptr error;
+    bool ready = false;
   };
+
+  Result& place_of(int64_t number) { return made_[static_cast<std::size_t>(number) % made_.size()]; }
+
+  /// The batch of the loop's turn, from a worker.
+  Batch take() {
+    std::unique_lock lock(mutex_);
+    Result& place = place_of(consumed_);
+    arrived_.wait(lock, [&] { return place.ready; });
+    Result result = std::exchange(place, {});
+    lock.unlock();
+    if (result.error) std::rethrow_exception(result.error);
+    return std::move(result.batch);
+  }
+
+  /// The samples of a batch, by their places in the data set.
+  std::vector<int64_t> indices_of(int64_t number) const {
+    const int64_t first = number * options_.batch_size;
+    const int64_t count = std::min(options_.batch_size, samples_ - first);
+    std::vector<int64_t> indices;
+    try {
+      indices.resize(static_cast<std::size_t>(count));
+    } catch (const std::exception&) {
+      fail<OutOfMemoryError>("DataLoader: no memory for the numbers of {} samples; take a smaller batch_size",
+                             count);
+    }
+    if (order_.empty())
+      std::iota(indices.begin(), indices.end(), first);
+    else
+      std::copy_n(order_.begin() + first, indices.size(), indices.begin());
+    return indices;
+  }
 
   Batch make(int64_t number) const {
     const RecordFunction range("DataLoader.make");
-    const auto first = static_cast<std::size_t>(number * options_.batch_size);
-    const auto size = std::min(static_cast<std::size_t>(options_.batch_size), order_.size() - first);
-    const std::span<const int64_t> indices(order_.data() + first, size);
-    Batch batch = dataset_.get(indices);
+    const BatchRandom random(options_.seed, epoch_, number);
+    const std::vector<int64_t> indices = indices_of(number);
+    Batch batch = dataset_->get(indices);
+    check_samples("inputs", batch.inputs, indices.size());
+    if (batch.targets.defined()) check_samples("targets", batch.targets, indices.size());
     apply(options_.transforms, batch, options_.seed, epoch_, indices);
     if (options_.device.is_cuda())
       for (Tensor* t : {&batch.inputs, &batch.targets})
@@ -97,61 +170,85 @@ class DataLoader::Run {
 
   void work(const std::stop_token& stop) {
     const SerialScope serial;  // the other cores belong to the network
-    const int64_t ahead = options_.prefetch * options_.workers;
+    const auto ahead = static_cast<int64_t>(made_.size());
     std::unique_lock lock(mutex_);
     while (room_.wait(lock, stop, [&] { return taken_ == batches_ || taken_ < consumed_ + ahead; })) {
       if (taken_ == batches_ || stop.stop_requested()) return;
       const int64_t number = taken_++;
       lock.unlock();
       Result result;
+      result.ready = true;
       try {
         result.batch = make(number);
       } catch (...) {
         result.error = std::current_exception();
       }
       lock.lock();
-      results_.emplace(number, std::move(result));
-      made_.notify_one();
+      place_of(number) = std::move(result);
+      arrived_.notify_one();
     }
   }
 
-  const Dataset& dataset_;
+  const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
   const int64_t epoch_;
+  const int64_t samples_;
   const int64_t batches_;
   const std::vector<int64_t> order_;
   std::mutex mutex_;
   std::condition_variable_any room_;
-  std::condition_variable made_;
-  std::map<int64_t, Result> results_;
+  std::condition_variable arrived_;
+  std::vector<Result>
+      made_;  ///< batch n is in place n modulo their number, which is how far workers are ahead
   int64_t taken_ = 0;
   int64_t consumed_ = 0;
+  bool tried_ = false;  ///< the batch of the loop's turn was taken already, and something was thrown
   std::vector<std::jthread> workers_;  // last: they end before what they use
 };
 
-DataLoader::DataLoader(const Dataset& dataset, LoaderOptions options)
-    : dataset_(dataset), options_(std::move(options)) {
+DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
+    : dataset_(std::move(dataset)), options_(std::move(options)) {
+  check<ValueError>(dataset_ != nullptr, "DataLoader: the pointer to the data set is empty");
   check<ValueError>(options_.batch_size >= 1, "DataLoader: batch_size must be at least 1, got {}",
                     options_.batch_size);
-  check<ValueError>(options_.workers >= 0, "DataLoader: workers must not be negative, got {}",
-                    options_.workers);
-  check<ValueError>(options_.prefetch >= 1, "DataLoader: prefetch must be at least 1, got {}",
-                    options_.prefetch);
+  check<ValueError>(options_.workers >= 0 && options_.workers <= most_workers,
+                    "DataLoader: workers must be from 0 to {}, got {}; more than the machine has cores wait "
+                    "for each other",
+                    most_workers, options_.workers);
+  check<ValueError>(options_.prefetch >= 1 && options_.prefetch <= most_prefetch,
+                    "DataLoader: prefetch must be from 1 to {} batches for each worker, got {}",
+                    most_prefetch, options_.prefetch);
+  for (std::size_t i = 0; i < options_.transforms.size(); ++i)
+    check<ValueError>(options_.transforms[i] != nullptr, "DataLoader: transform {} is empty", i);
+}
+
+void DataLoader::check_type(const std::type_info& is, const std::type_info& passed_as) {
+  check<ValueError>(is == passed_as,
+                    "DataLoader: a copy of this data set would lose what its own type adds to the one it is "
+                    "passed as; give a std::shared_ptr to it");
+}
+
+const Dataset& DataLoader::dataset() const {
+  check<ValueError>(dataset_ != nullptr, "DataLoader: was moved from; use the loader that it was moved to");
+  return *dataset_;
 }
 
 int64_t DataLoader::size() const {
-  const int64_t samples = dataset_.size();
-  return options_.drop_last ? samples / options_.batch_size
-                            : (samples + options_.batch_size - 1) / options_.batch_size;
+  const int64_t samples = samples_in(dataset());
+  const bool with_rest = samples % options_.batch_size != 0 && !options_.drop_last;
+  return samples / options_.batch_size + (with_rest ? 1 : 0);
 }
 
 DataLoader::Iterator DataLoader::begin() {
-  return Iterator(std::make_shared<Run>(dataset_, options_, epoch_++, size()));
+  const int64_t batches = size();
+  return Iterator(std::make_shared<Run>(dataset_, options_, epoch_++, batches));
 }
 
 DataLoader::Iterator::Iterator(std::shared_ptr<Run> run) : run_(std::move(run)) { ++*this; }
 
 DataLoader::Iterator& DataLoader::Iterator::operator++() {
+  check<ValueError>(run_ != nullptr,
+                    "DataLoader: the iterator is at the end of its epoch; begin() starts the next");
   batch_ = {};
   if (!run_->next(batch_)) run_.reset();
   return *this;

@@ -1,11 +1,23 @@
 #include "pleat/data/loader.h"
 
 #include <algorithm>
+#include <atomic>
+#include <concepts>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/skip.h"
 
 using namespace pleat;
 using namespace pleat::data;
@@ -35,7 +47,7 @@ class FailingDataset : public Dataset {
 
 }  // namespace
 
-TEST_CASE("a loader gives every sample once an epoch", "[data]") {
+TEST_CASE("a loader gives every sample once an epoch", "[data][loader]") {
   const TensorDataset dataset = numbers(10);
   DataLoader plain(dataset, {.batch_size = 4});
   CHECK(batches_of(plain) == std::vector<std::vector<int64_t>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}});
@@ -51,7 +63,7 @@ TEST_CASE("a loader gives every sample once an epoch", "[data]") {
   CHECK(batches_of(shuffled)[0] == first);
 }
 
-TEST_CASE("batches are the same for any number of workers", "[data]") {
+TEST_CASE("batches are the same for any number of workers", "[data][loader]") {
   const TensorDataset dataset(rand({50, 3, 8, 8}), arange(50));
   const auto epoch = [&](int workers) {
     DataLoader loader(
@@ -72,7 +84,7 @@ TEST_CASE("batches are the same for any number of workers", "[data]") {
   for (const int workers : {1, 2, 5}) CHECK(epoch(workers) == expected);
 }
 
-TEST_CASE("an exception in a worker reaches the loop at its batch", "[data]") {
+TEST_CASE("an exception in a worker reaches the loop at its batch", "[data][loader]") {
   const FailingDataset dataset;
   for (const int workers : {0, 1, 3}) {
     DataLoader loader(dataset, {.batch_size = 10, .workers = workers});
@@ -85,7 +97,181 @@ TEST_CASE("an exception in a worker reaches the loop at its batch", "[data]") {
   }
 }
 
-TEST_CASE("a loop can be left early", "[data]") {
+TEST_CASE("an iterator goes on after an exception as if there were no workers", "[data][loader]") {
+  // Broken for good, and broken for the first time only, in the first batch and in the last.
+  for (const int workers : {0, 1, 3})
+    for (const int64_t broken : {0, 42, 99})
+      for (const bool for_good : {true, false}) {
+        CAPTURE(workers, broken, for_good);
+        std::atomic<int> failures = 0;
+        const auto fails = [&](Batch& batch, const SampleRandom&) {
+          for (const int64_t sample : batch.targets.to_vector<int64_t>())
+            if (sample == broken && (for_good || failures == 0)) {
+              ++failures;
+              throw std::string("no std::exception");
+            }
+        };
+        DataLoader loader(numbers(100), {.batch_size = 10, .workers = workers, .transforms = {fails}});
+        std::optional<DataLoader::Iterator> iterator;
+        int64_t batches = 0;
+        const auto go_on = [&] {
+          if (!iterator) {
+            iterator = loader.begin();
+            ++batches;
+          }
+          for (++*iterator; *iterator != std::default_sentinel; ++*iterator) ++batches;
+        };
+        CHECK_THROWS_AS(go_on(), std::string);
+        if (broken == 0) {  // there is no iterator yet; the next one is that of the next epoch
+          CHECK(loader.epoch() == 1);
+        } else {
+          CHECK(batches == broken / 10);
+          CHECK_FALSE((*iterator)->inputs.defined());
+        }
+        if (for_good) {
+          CHECK_THROWS_AS(go_on(), std::string);
+          CHECK_THROWS_AS(go_on(), std::string);
+        } else {
+          go_on();
+          CHECK(batches == 10);
+        }
+      }
+}
+
+TEST_CASE("a loader that is left while all workers throw ends at once", "[data][loader]") {
+  const auto fails = [](Batch&, const SampleRandom&) { throw ValueError("never"); };
+  for (int i = 0; i < 20; ++i) {
+    DataLoader loader(numbers(1000), {.batch_size = 1, .workers = 4, .transforms = {fails}});
+    CHECK_THROWS_WITH(loader.begin(), "never");
+  }
+}
+
+TEST_CASE("a loader keeps its data set, and its iterators keep both", "[data][loader]") {
+  const auto expected = std::vector<std::vector<int64_t>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}};
+  DataLoader of_temporary{numbers(10), {.batch_size = 4}};
+  CHECK(batches_of(of_temporary) == expected);
+  const auto make = [](int workers) {
+    const TensorDataset gone = numbers(10);
+    return DataLoader(gone, {.batch_size = 4, .workers = workers});
+  };
+  for (const int workers : {0, 2}) {
+    DataLoader made = make(workers);
+    CHECK(batches_of(made) == expected);
+    std::optional<DataLoader::Iterator> iterator = make(workers).begin();
+    CHECK((++*iterator)->inputs.to_vector<int64_t>() == expected[1]);
+    const Batch& first = *made.begin();
+    CHECK(first.inputs.to_vector<int64_t>() == expected[0]);
+    int64_t samples = 0;
+    for (const Batch& batch : make(workers)) samples += batch.size();
+    CHECK(samples == 10);
+  }
+  DataLoader shared(std::make_shared<TensorDataset>(numbers(10)), {.batch_size = 4});
+  DataLoader copy = shared;
+  CHECK(batches_of(copy) == expected);
+  const DataLoader moved = std::move(shared);
+  CHECK(moved.size() == 3);
+  CHECK_THROWS_WITH(shared.begin(), Catch::Matchers::StartsWith("DataLoader: was moved from"));
+}
+
+namespace {
+struct Uncopyable : FailingDataset {
+  Uncopyable() = default;
+  Uncopyable(Uncopyable&&) = default;
+};
+/// Whether a loader can be made of an argument of type D.
+template <class D>
+concept Loadable = std::constructible_from<DataLoader, D, LoaderOptions>;
+struct Doubled : TensorDataset {
+  using TensorDataset::TensorDataset;
+  int64_t size() const override { return 2 * TensorDataset::size(); }
+};
+}  // namespace
+
+TEST_CASE("a data set that cannot be copied whole is moved in or shared", "[data][loader]") {
+  DataLoader moved(Uncopyable(), {.batch_size = 50});
+  CHECK(moved.size() == 2);
+  DataLoader shared(std::make_shared<const Uncopyable>(), {.batch_size = 50});
+  CHECK(shared.size() == 2);
+  STATIC_REQUIRE(Loadable<const TensorDataset&>);
+  STATIC_REQUIRE_FALSE(Loadable<int>);
+  const Doubled doubled(arange(4));
+  DataLoader whole(doubled, {});
+  CHECK(whole.size() == 8);
+  const TensorDataset& part = doubled;
+  CHECK_THROWS_WITH(DataLoader(part, {}), Catch::Matchers::Contains("give a std::shared_ptr to it"));
+}
+
+TEST_CASE("sizes of data sets and batches are taken as they are", "[data][loader]") {
+  struct Sized : Dataset {
+    explicit Sized(int64_t n, int64_t given = -1) : samples(n), gives(given) {}
+    int64_t size() const override { return samples; }
+    Batch get(std::span<const int64_t> indices) const override {
+      if (gives == 0) return {};
+      return {zeros({gives > 0 ? gives : static_cast<int64_t>(indices.size())}), {}};
+    }
+    int64_t samples, gives;
+  };
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  DataLoader many(Sized(most), {.batch_size = 2, .workers = 1});
+  CHECK(many.size() == most / 2 + 1);
+  CHECK(many.begin()->size() == 2);
+  DataLoader large(Sized(3), {.batch_size = most});
+  CHECK(large.size() == 1);
+  CHECK(large.begin()->size() == 3);
+  CHECK_THROWS_AS(DataLoader(Sized(most), {.batch_size = most}).begin(), OutOfMemoryError);
+  CHECK_THROWS_WITH(DataLoader(Sized(-3), {}).size(),
+                    "DataLoader: the data set's size() must not be negative, got -3");
+  CHECK_THROWS_WITH(DataLoader(Sized(4, 3), {.batch_size = 4}).begin(),
+                    "DataLoader: the data set was asked for 4 samples and gave inputs [3] float32 cpu");
+  CHECK_THROWS_WITH(DataLoader(Sized(4, 0), {.batch_size = 4}).begin(),
+                    "DataLoader: the data set was asked for 4 samples and gave no inputs");
+}
+
+TEST_CASE("a transform that draws from the default generator gives the same for any number of workers",
+          "[data][loader]") {
+  const auto jitter = [](Batch& batch, const SampleRandom&) { batch.inputs = rand(batch.inputs.shape()); };
+  const auto epochs = [&](int workers) {
+    DataLoader loader(numbers(40), {.batch_size = 4, .seed = 3, .workers = workers, .transforms = {jitter}});
+    std::vector<std::vector<float>> seen;
+    for (int epoch = 0; epoch < 2; ++epoch)
+      for (const Batch& batch : loader) seen.push_back(batch.inputs.to_vector());
+    return seen;
+  };
+  manual_seed(7);
+  const float undisturbed = rand({1}).item<float>();
+  manual_seed(7);
+  const auto expected = epochs(0);
+  CHECK(rand({1}).item<float>() == undisturbed);
+  CHECK(epochs(3) == expected);
+  const std::set<std::vector<float>> different(expected.begin(), expected.end());
+  CHECK(different.size() == expected.size());
+}
+
+TEST_CASE("threads that cannot be started are an error, and those that were are joined", "[data][loader]") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return pleat_test::skip("a sanitizer needs the address space itself");
+#endif
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  int64_t pages = 0;
+  REQUIRE(std::ifstream("/proc/self/statm") >> pages);
+  // Some hundred stacks of 8 MB more than the process has.
+  rlimit little = before;
+  little.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (std::size_t{1} << 30);
+  DataLoader loader(numbers(10'000), {.batch_size = 1, .workers = 1024});
+  REQUIRE(setrlimit(RLIMIT_AS, &little) == 0);
+  std::string message;
+  try {
+    (void)loader.begin();
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK_THAT(message, Catch::Matchers::Contains("of 1024 cannot be started") &&
+                          Catch::Matchers::EndsWith("take fewer workers"));
+}
+
+TEST_CASE("a loop can be left early", "[data][loader]") {
   const TensorDataset dataset = numbers(1000);
   DataLoader loader(dataset, {.batch_size = 1, .workers = 3});
   for (int i = 0; i < 20; ++i)
@@ -94,24 +280,32 @@ TEST_CASE("a loop can be left early", "[data]") {
   CHECK(loader.epoch() == 20);
 }
 
-TEST_CASE("an empty data set has no batches", "[data]") {
+TEST_CASE("an empty data set has no batches", "[data][loader]") {
   const TensorDataset dataset = numbers(0);
   DataLoader loader(dataset, {.batch_size = 4, .shuffle = true});
   CHECK(batches_of(loader).empty());
 }
 
-TEST_CASE("bad loaders and data sets are refused", "[data]") {
+TEST_CASE("bad loaders and data sets are refused", "[data][loader]") {
   const TensorDataset dataset = numbers(4);
   CHECK_THROWS_AS(DataLoader(dataset, {.batch_size = 0}), ValueError);
   CHECK_THROWS_AS(DataLoader(dataset, {.workers = -1}), ValueError);
-  CHECK_THROWS_AS(DataLoader(dataset, {.prefetch = 0}), ValueError);
+  CHECK_THROWS_WITH(DataLoader(dataset, {.workers = 100'000}),
+                    Catch::Matchers::StartsWith("DataLoader: workers must be from 0 to 1024, got 100000"));
+  for (const int64_t prefetch : {int64_t{0}, int64_t{-1}, int64_t{1} << 62})
+    CHECK_THROWS_WITH(DataLoader(dataset, {.prefetch = prefetch}),
+                      Catch::Matchers::StartsWith("DataLoader: prefetch must be from 1 to 1024"));
+  CHECK_THROWS_WITH(DataLoader(dataset, {.transforms = {to_float(), nullptr}}),
+                    "DataLoader: transform 1 is empty");
+  CHECK_THROWS_WITH(DataLoader(std::shared_ptr<const TensorDataset>(), {}),
+                    "DataLoader: the pointer to the data set is empty");
   CHECK_THROWS_WITH(TensorDataset(zeros({3, 2}), zeros({4})), "TensorDataset: 3 inputs, but 4 targets");
   CHECK_THROWS_AS(TensorDataset(scalar(1)), ShapeError);
   const std::vector<int64_t> outside = {4};
   CHECK_THROWS_WITH(dataset.get(outside), "dataset: sample 4 of 4 asked for");
 }
 
-TEST_CASE("a data set of tensors says whether it fits, and moves", "[data]") {
+TEST_CASE("a data set of tensors says whether it fits, and moves", "[data][loader]") {
   const TensorDataset dataset = numbers(5);
   CHECK(dataset.device() == Device());
   CHECK(dataset.fits(Device()));
