@@ -6,12 +6,12 @@
 
 namespace pleat {
 namespace {
-thread_local bool watching = false;
+thread_local AnomalyOptions watching{.enabled = false};
 }
 
-bool anomaly_mode() { return watching; }
+bool anomaly_mode() { return watching.enabled; }
 
-DetectAnomaly::DetectAnomaly(bool enabled) : previous_(watching) { watching = enabled; }
+DetectAnomaly::DetectAnomaly(AnomalyOptions options) : previous_(watching) { watching = options; }
 DetectAnomaly::~DetectAnomaly() { watching = previous_; }
 
 namespace autograd {
@@ -21,14 +21,15 @@ void check_no_nan(const std::string& op, const char* verb, const std::vector<Ten
     if (!tensor.defined() || !is_floating(tensor.dtype())) continue;
     const std::vector<double> values = tensor.to_vector<double>();
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!std::isnan(values[i])) continue;
+      if (watching.infinities ? std::isfinite(values[i]) : !std::isnan(values[i])) continue;
       Shape index(tensor.shape().size());
       auto rest = static_cast<int64_t>(i);
       for (std::size_t d = index.size(); d-- > 0;) {
         index[d] = rest % tensor.shape()[d];
         rest /= tensor.shape()[d];
       }
-      fail<NumericError>("anomaly: {} {} nan in {} at {}", op, verb, tensor.describe(), to_string(index));
+      fail<NumericError>("anomaly: {} {} {} in {} at {}", op, verb, std::isnan(values[i]) ? "nan" : "inf",
+                         tensor.describe(), to_string(index));
     }
   }
 }

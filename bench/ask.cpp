@@ -14,6 +14,7 @@
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
+#include "pleat/examples/common/options.h"
 
 namespace pleat::bench {
 namespace {
@@ -40,7 +41,9 @@ class Ask : public Subcommand {
  public:
   std::string name() const override { return "ask"; }
   std::string summary() const override { return "answer a question that people asked; alone: list them"; }
-  void add_options(CLI::App& app) override { app.add_option("question", question_, "which one"); }
+  void add_options(CLI::App& app) override {
+    app.add_option("question", question_, "which one")->check(not_empty());
+  }
 
   void run(const CommonOptions& common, Report& report) override {
     if (question_.empty()) {

@@ -13,6 +13,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
 #include "pleat/core/random.h"
+#include "pleat/examples/common/options.h"
 #include "pleat/profile/timer.h"
 
 namespace pleat::bench {
@@ -99,17 +100,12 @@ void add_error(Record& record, const Candidate& candidate, Runner& runner) {
 Precision OperandOptions::chosen_precision() const { return parse_precision(precision); }
 
 void add_dtype_option(CLI::App& app, OperandOptions& options) {
-  app.add_option("--dtype", options.dtypes, "types of the operands, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(dtype_names))
-      ->capture_default_str();
+  add_list(app, "--dtype", options.dtypes, "types of the operands, separated by commas", dtype_names);
 }
 
 void add_format_option(CLI::App& app, OperandOptions& options) {
-  app.add_option("--format", options.formats, "memory formats of the operands, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::IsMember(format_names))
-      ->capture_default_str();
+  add_list(app, "--format", options.formats, "memory formats of the operands, separated by commas",
+           format_names);
 }
 
 void add_precision_option(CLI::App& app, OperandOptions& options) {

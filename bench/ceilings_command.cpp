@@ -15,6 +15,7 @@ class CeilingsCommand : public Subcommand {
     return "what the machine does at best: multiply-adds, matrix products on CUDA, copies";
   }
   void add_options(CLI::App&) override {}
+  bool is_timed() const override { return false; }
 
   void run(const CommonOptions& common, Report& report) override {
     report.set_layout(

@@ -19,6 +19,7 @@
 #include "pleat/bench/relative_error.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/format.h"
+#include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/tune_race.h"
 #include "pleat/profile/timer.h"
 
@@ -74,21 +75,15 @@ class Conv : public Subcommand {
     app.add_option("--shape", shapes_,
                    "a problem: \"n128 c64 k64 hw32 r3 s1 p1\"; may be given several times")
         ->allow_extra_args(false);
-    app.add_option("--shapes", file_,
-                   "problems from a CSV file, one a row: n, g, ic, oc, id, ih, iw, kd ...");
+    app.add_option("--shapes", file_, "problems from a CSV file, one a row: n, g, ic, oc, id, ih, iw, kd ...")
+        ->check(not_empty());
     app.add_option("--match", match_, "of the file only problems whose name contains this")
+        ->check(not_empty())
         ->needs("--shapes");
-    app.add_option("--batch", batches_, "instead of the batch sizes in the shapes")
-        ->delimiter(',')
-        ->check(CLI::Range(1, 1 << 24));
-    app.add_option("--pass", passes_, "forward, backward_input, backward_weight or all")
-        ->delimiter(',')
-        ->capture_default_str();
-    app.add_option(
-           "--implementation", implementations_,
-           "all (the reference only where there is no other), names, or names with a plan (name:plan)")
-        ->delimiter(',')
-        ->capture_default_str();
+    add_list(app, "--batch", batches_, "instead of the batch sizes in the shapes");
+    add_list(app, "--pass", passes_, "forward, backward_input, backward_weight or all");
+    add_list(app, "--implementation", implementations_,
+             "all (the reference only where there is no other), names, or names with a plan (name:plan)");
     add_dtype_option(app, operands_);
     add_precision_option(app, operands_);
     add_format_option(app, operands_);
@@ -97,7 +92,8 @@ class Conv : public Subcommand {
                  "time the plans of each implementation that has some, and take the fastest");
     add_check_option(app, operands_);
     app.add_option("--roofline", roofline_,
-                   "draw the results under the machine's ceilings into this SVG file");
+                   "draw the results under the machine's ceilings into this SVG file")
+        ->check(not_empty());
   }
 
   void run(const CommonOptions& common, Report& report) override {
@@ -110,7 +106,8 @@ class Conv : public Subcommand {
     for (const std::string& format : operands_.formats) formats.push_back(parse_format(format));
     const Precision precision = operands_.chosen_precision();
     const std::vector<NamedProblem> problems = chosen_problems(common.quick);
-    if (!roofline_.empty()) check_writable("--roofline", roofline_);
+    check<UsageError>(!bias_ || std::find(passes.begin(), passes.end(), ConvPass::forward) != passes.end(),
+                      "conv: --bias: is added in the forward pass, which --pass leaves out");
 
     ceilings_ = &ceilings(device);
     report.say(ceilings_text(*ceilings_));
@@ -136,6 +133,7 @@ class Conv : public Subcommand {
     if (!roofline_.empty()) plot::write(roofline_, roofline_plot(report.records(), *ceilings_));
   }
 
+  std::vector<OutputFile> files() const override { return {{"--roofline", roofline_}}; }
   bool has_plot() const override { return true; }
   std::string plot(const std::vector<Record>& records) const override { return time_plot(records); }
 
@@ -174,9 +172,9 @@ class Conv : public Subcommand {
     if (batches_.empty()) return problems;
     std::vector<NamedProblem> with_batches;
     for (const NamedProblem& named : problems)
-      for (const int64_t batch : batches_) {
+      for (const std::string& batch : batches_) {
         with_batches.push_back(named);
-        with_batches.back().problem.batch = batch;
+        with_batches.back().problem.batch = parse_count("conv: --batch", batch);
       }
     return with_batches;
   }
@@ -321,7 +319,7 @@ class Conv : public Subcommand {
   std::vector<std::string> shapes_;
   std::string file_;
   std::string match_;
-  std::vector<int64_t> batches_;
+  std::vector<std::string> batches_;
   std::vector<std::string> passes_{"all"};
   std::vector<std::string> implementations_{"all"};
   OperandOptions operands_{.formats = {"channels_last"}};

@@ -10,6 +10,7 @@
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/examples/common/options.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
@@ -68,10 +69,7 @@ class Elementwise : public Subcommand {
     std::vector<std::string> choice = function_names();
     choice.emplace_back("all");
     app.add_option("--shape", shapes_, "sizes of the tensors; several may be given")->take_all();
-    app.add_option("--op", ops_, "which functions, separated by commas; all")
-        ->delimiter(',')
-        ->check(CLI::IsMember(choice))
-        ->capture_default_str();
+    add_list(app, "--op", ops_, "which functions, separated by commas; all", choice);
     add_dtype_option(app, operands_);
     add_format_option(app, operands_);
     add_check_option(app, operands_);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <vector>
 
+#include "program.h"
+#include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
 using namespace pleat;
@@ -26,12 +27,10 @@ double median_ms(const F& f) {
   return times[times.size() / 2];
 }
 
-}  // namespace
-
-int main() {
+void run() {
   set_num_threads(1);
   constexpr int64_t cache = int64_t{2} << 30;
-  std::printf("forward, one thread; ms: cached, fresh pages, ratio\n");
+  print("forward, one thread; ms: cached, fresh pages, ratio\n");
   for (const auto& [n, c, k, hw] :
        {std::array<int64_t, 4>{128, 3, 16, 32}, {128, 3, 64, 32}, {16, 3, 64, 112}, {128, 16, 16, 32}}) {
     const Tensor x = randn({n, c, hw, hw}).to(MemoryFormat::channels_last);
@@ -42,7 +41,14 @@ int main() {
     const double cached = median_ms(forward);
     set_cache_limit(0);
     const double fresh = median_ms(forward);
-    std::printf("n%ld c%ld k%ld hw%ld r3: %.2f  %.2f  %.2f\n", static_cast<long>(n), static_cast<long>(c),
-                static_cast<long>(k), static_cast<long>(hw), cached, fresh, fresh / cached);
+    print("n%ld c%ld k%ld hw%ld r3: %.2f  %.2f  %.2f\n", static_cast<long>(n), static_cast<long>(c),
+          static_cast<long>(k), static_cast<long>(hw), cached, fresh, fresh / cached);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Measures what fresh pages of memory cost a convolution.", "fresh_pages"};
+  return run_program(app, argc, argv, run);
 }

@@ -10,6 +10,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
+#include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/norm/implementation.h"
@@ -100,8 +101,12 @@ class List : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("--shape", shapes_, "ask for these convolutions: \"n128 c64 k64 hw32 r3 s1 p1\"")
         ->allow_extra_args(false);
-    app.add_option("--dtype", dtype_, "of these shapes")->capture_default_str();
+    app.add_option("--dtype", dtype_, "of these shapes")
+        ->check(not_empty())
+        ->capture_default_str()
+        ->needs("--shape");
   }
+  bool is_timed() const override { return false; }
 
   void run(const CommonOptions& common, Report& report) override {
     const DType dtype = parse_dtype(dtype_);

@@ -15,6 +15,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/examples/common/options.h"
 #include "pleat/ops/norm/implementation.h"
 
 namespace pleat::bench {
@@ -75,30 +76,29 @@ class NormCommand : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("--shape", shapes_, "sizes of the input: N,C or N,C,spatial...; several may be given")
         ->take_all();
-    app.add_option("--layer", layers_, "which normalisations, separated by commas")
-        ->delimiter(',')
-        ->check(CLI::IsMember(layer_names))
-        ->capture_default_str();
-    app.add_option("--pass", passes_, "which passes, separated by commas")
-        ->delimiter(',')
-        ->check(CLI::IsMember(pass_names))
-        ->capture_default_str();
-    app.add_option("--implementation", implementations_,
-                   "of batch norm, separated by commas: native, cudnn, reference; all: all that can, but the "
-                   "reference")
-        ->delimiter(',')
-        ->capture_default_str();
-    app.add_option("--groups", groups_, "of group norm")
-        ->check(CLI::Range(1, 1 << 24))
-        ->capture_default_str();
-    app.add_flag("--eval", evaluate_, "batch norm with running statistics, as in inference");
-    app.add_flag("--relu", relu_, "batch norm with a relu in the same pass");
+    add_list(app, "--layer", layers_, "which normalisations, separated by commas", layer_names);
+    add_list(app, "--pass", passes_, "which passes, separated by commas", pass_names);
+    const CLI::Option* implementation =
+        add_list(app, "--implementation", implementations_,
+                 "of batch norm, separated by commas: native, cudnn, reference; all: all that can, but the "
+                 "reference");
+    const CLI::Option* groups = app.add_option("--groups", groups_, "of group norm")
+                                    ->transform(whole_number(1, 1 << 24))
+                                    ->capture_default_str();
+    const CLI::Option* eval =
+        app.add_flag("--eval", evaluate_, "batch norm with running statistics, as in inference");
+    const CLI::Option* relu = app.add_flag("--relu", relu_, "batch norm with a relu in the same pass");
+    of_layers_ = {{implementation, "batch"}, {groups, "group"}, {eval, "batch"}, {relu, "batch"}};
     add_dtype_option(app, operands_);
     add_format_option(app, operands_);
     add_check_option(app, operands_);
   }
 
   void run(const CommonOptions& common, Report& report) override {
+    for (const auto& [option, layer] : of_layers_)
+      check<UsageError>(
+          option->count() == 0 || std::find(layers_.begin(), layers_.end(), layer) != layers_.end(),
+          "norm: {}: is for {} norm, which --layer leaves out", option->get_name(), layer);
     std::vector<std::string> texts = shapes_;
     if (texts.empty())
       texts = common.quick
@@ -211,6 +211,7 @@ class NormCommand : public Subcommand {
   std::vector<std::string> layers_ = {"batch"};
   std::vector<std::string> passes_ = pass_names;
   std::vector<std::string> implementations_ = {"all"};
+  std::vector<std::pair<const CLI::Option*, std::string>> of_layers_;  ///< options that mean one layer alone
   int64_t groups_ = 8;
   bool evaluate_ = false;
   bool relu_ = false;

@@ -2,24 +2,12 @@
 
 #include <CLI/CLI.hpp>
 
-#include "pleat/core/atomic_file.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
+#include "pleat/examples/common/device.h"
+#include "pleat/examples/common/options.h"
 
 namespace pleat::bench {
 
-Device CommonOptions::chosen_device() const {
-  if (device == "auto") return cuda::is_available() ? Device(DeviceType::cuda) : Device();
-  try {
-    const Device chosen(device);
-    if (chosen.is_cuda()) cuda::check_device("--device", chosen);
-    return chosen;
-  } catch (const DeviceError& error) {
-    throw UsageError(error.what());
-  } catch (const ValueError& error) {
-    fail<UsageError>("--device: must be auto, cpu, cuda or cuda:N, got \"{}\"", device);
-  }
-}
+Device CommonOptions::chosen_device() const { return choose_device(device); }
 
 benchmark::TimerOptions CommonOptions::timer() const {
   return {.device = chosen_device(),
@@ -34,24 +22,21 @@ benchmark::TimerOptions CommonOptions::timer() const {
 void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--threads", options.threads, "threads of the CPU; all of them when not given")
-      ->check(CLI::Range(1, 4096));
+      ->transform(whole_number(1, most_threads));
   app.add_option("--seconds", options.seconds, "how long to run each thing, at least (0.2; --quick: 0.02)")
-      ->check(CLI::Range(1e-6, 3600.0));
+      ->transform(real_number(1e-6, 3600));
   app.add_flag("--quick", options.quick, "short: smaller problems where there is a choice, fewer runs");
   app.add_flag("--cold-cache", options.cold_cache, "empty the caches before each run");
   app.add_option("--json", options.json,
-                 "write all results to this file (-: to standard output, instead of tables)");
-  app.add_option("--csv", options.csv, "write all results to this file, as a table");
-  app.add_option("--plot", options.plot, "draw the results into this SVG file");
+                 "write all results to this file (-: to standard output, instead of tables)")
+      ->check(not_empty());
+  app.add_option("--csv", options.csv, "write all results to this file, as a table")->check(not_empty());
+  app.add_option("--plot", options.plot, "draw the results into this SVG file")->check(not_empty());
   app.add_option("--baseline", options.baseline, "compare with what --json wrote before")
       ->check(CLI::ExistingFile);
   app.add_option("--color", options.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
-}
-
-void check_writable(const std::string& option, const std::string& file) {
-  const AtomicFile probe(option, file);
 }
 
 }  // namespace pleat::bench

@@ -30,7 +30,4 @@ struct CommonOptions {
 
 void add_common_options(CLI::App& app, CommonOptions& options);
 
-/// So that it is said before minutes are spent. Throws FileError, naming the option.
-void check_writable(const std::string& option, const std::string& file);
-
 }  // namespace pleat::bench

@@ -4,6 +4,7 @@
 
 #include "pleat/bench/usage_error.h"
 #include "pleat/core/format.h"
+#include "pleat/examples/common/options.h"
 
 namespace pleat::bench {
 
@@ -27,6 +28,14 @@ Precision parse_precision(const std::string& text) {
 
 std::string text_of_precision(Precision precision) {
   return precision == Precision::highest ? "highest" : precision == Precision::high ? "high" : "medium";
+}
+
+int64_t parse_count(const std::string& option, const std::string& text) {
+  constexpr int64_t most = int64_t{1} << 24;
+  const auto count = parse_number<int64_t>(text);
+  check<UsageError>(count && *count >= 1 && *count <= most,
+                    "{}: must be a whole number from 1 to {}, got \"{}\"", option, most, text);
+  return *count;
 }
 
 Shape parse_sizes(const std::string& option, const std::string& text) {

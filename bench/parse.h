@@ -20,6 +20,9 @@ MemoryFormat parse_format(const std::string& text);
 Precision parse_precision(const std::string& text);
 std::string text_of_precision(Precision precision);
 
+/// "128": a number from 1 to 2^24.
+int64_t parse_count(const std::string& option, const std::string& text);
+
 /// "128,64,32,32" or "128x64x32x32": sizes of at least 1.
 Shape parse_sizes(const std::string& option, const std::string& text);
 

@@ -3,11 +3,12 @@
 // turns.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "options.h"
+#include "program.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
@@ -38,16 +39,7 @@ double measure(const Variant& variant, int64_t times) {
   return time();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  int64_t times = 20000;
-  int rounds = 31;
-  CLI::App app{"Measures what ranges cost, in nanoseconds each."};
-  app.add_option("--times", times)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--rounds", rounds)->check(CLI::PositiveNumber)->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-
+void run(int64_t times, int rounds) {
   set_num_threads(1);
   const Tensor x = randn({8, 4, 2, 2});
   const Tensor w = randn({4, 4, 1, 1});
@@ -90,7 +82,17 @@ int main(int argc, char** argv) {
     const auto at = [&](double share) {
       return variant.nanoseconds[static_cast<std::size_t>(share * static_cast<double>(rounds - 1))];
     };
-    std::printf("%-54s %9.2f ns  (quartiles %.2f, %.2f)\n", variant.name.c_str(), at(0.5), at(0.25),
-                at(0.75));
+    print("%-54s %9.2f ns  (quartiles %.2f, %.2f)\n", variant.name.c_str(), at(0.5), at(0.25), at(0.75));
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int64_t times = 20000;
+  int rounds = 31;
+  CLI::App app{"Measures what ranges cost, in nanoseconds each.", "profiler_cost"};
+  app.add_option("--times", times)->transform(whole_number(1))->capture_default_str();
+  app.add_option("--rounds", rounds)->transform(whole_number(1, 1'000'000))->capture_default_str();
+  return run_program(app, argc, argv, [&] { run(times, rounds); });
 }

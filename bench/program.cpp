@@ -36,20 +36,36 @@ bool wants_color(const CommonOptions& options) {
   return options.color == "always" || (options.color == "auto" && benchmark::may_color(STDOUT_FILENO));
 }
 
-void write_plot(const std::string& path, const std::string& svg) {
-  AtomicFile file("--plot", path);
-  file.write(svg);
-  file.commit();
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  const bool device = std::filesystem::is_other(a, error);  // takes one after the other
+  return !device &&
+         std::filesystem::weakly_canonical(a, error) == std::filesystem::weakly_canonical(b, error);
 }
 
-/// What cannot be drawn, written or compared is said before minutes are spent. Returns the baseline.
+void check_options(const Subcommand& subcommand, const CommonOptions& options) {
+  const char* timed = options.seconds > 0  ? "--seconds"
+                      : options.quick      ? "--quick"
+                      : options.cold_cache ? "--cold-cache"
+                                           : nullptr;
+  check<UsageError>(subcommand.is_timed() || timed == nullptr, "{}: {}: has no effect on it",
+                    subcommand.name(), timed);
+  check<UsageError>(options.plot.empty() || subcommand.has_plot(), "{}: --plot: has nothing to draw",
+                    subcommand.name());
+}
+
+/// What cannot be written or compared is said before minutes are spent. Returns the baseline.
 Results check_files(const Subcommand& subcommand, const CommonOptions& options) {
-  if (!options.json.empty() && options.json != "-") check_writable("--json", options.json);
-  // A table may go into a pipe, too.
-  if (!options.csv.empty() && !std::filesystem::is_other(options.csv)) check_writable("--csv", options.csv);
-  if (!options.plot.empty()) {
-    check<UsageError>(subcommand.has_plot(), "{}: --plot: has nothing to draw", subcommand.name());
-    check_writable("--plot", options.plot);
+  std::vector<OutputFile> files = subcommand.files();
+  if (options.json != "-") files.emplace_back("--json", options.json);
+  files.emplace_back("--csv", options.csv);
+  files.emplace_back("--plot", options.plot);
+  std::erase_if(files, [](const OutputFile& file) { return file.second.empty(); });
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    AtomicFile::check_writable(file->first, file->second);
+    for (auto other = files.begin(); other != file; ++other)
+      check<UsageError>(!same_file(other->second, file->second), "{} and {} are the same file, '{}'",
+                        other->first, file->first, file->second);
   }
   if (options.baseline.empty()) return {};
   Results before = read_results(options.baseline);
@@ -62,6 +78,7 @@ Results check_files(const Subcommand& subcommand, const CommonOptions& options) 
 /// Returns the exit status.
 int run_subcommand(Subcommand& subcommand, const CommonOptions& options, const std::string& command,
                    std::ostream& out, std::ostream& err) {
+  check_options(subcommand, options);
   const std::string machine = describe_machine(options.chosen_device(), options.threads);
   const Results before = check_files(subcommand, options);
   const ThreadsScope threads(options.threads);
@@ -73,11 +90,11 @@ int run_subcommand(Subcommand& subcommand, const CommonOptions& options, const s
   const Results results{machine, command, report.records()};
   if (!options.baseline.empty()) report.say(comparison(before, results, options.baseline, report.color()));
   if (options.json == "-")
-    out << to_text(results);
+    put(out, to_text(results));
   else if (!options.json.empty())
     write_results(options.json, results);
   if (!options.csv.empty()) write_csv(options.csv, results.records);
-  if (!options.plot.empty()) write_plot(options.plot, subcommand.plot(results.records));
+  if (!options.plot.empty()) write_file("--plot", options.plot, subcommand.plot(results.records));
   const auto failed = [](const Record& record) { return !record.failure.empty(); };
   if (results.records.empty() || !std::all_of(results.records.begin(), results.records.end(), failed))
     return 0;
@@ -106,6 +123,7 @@ std::vector<SubcommandPointer> all_subcommands() {
 
 int run_program(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   CLI::App app{"Times what Pleat computes: docs/benchmarks.md says how to read it.", "pleat-bench"};
+  app.footer("Exit status: 0 fine, 1 something failed, 2 arguments that make no sense.");
   app.require_subcommand(1);
   CommonOptions options;
   const std::vector<SubcommandPointer> subcommands = all_subcommands();
@@ -128,7 +146,13 @@ int run_program(const std::vector<std::string>& arguments, std::ostream& out, st
     // CLI11 takes them from the end.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error, out, err);
+    if (error.get_exit_code() == 0) {
+      app.exit(error, out, err);
+      out.flush();
+      if (out.good()) return exit_fine;
+      err << "pleat-bench: cannot write to standard output\n";
+      return exit_failed;
+    }
     const bool named = !arguments.empty() && arguments[0].rfind('-', 0) != 0;
     err << "pleat-bench: " << error.what() << " (see pleat-bench " << (named ? arguments[0] + " " : "")
         << "--help)\n";

@@ -9,6 +9,9 @@
 
 namespace pleat::bench {
 
+/// Writes at once: a run over many problems takes minutes. Throws FileError when `out` takes nothing.
+void put(std::ostream& out, const std::string& text);
+
 /// Takes records as they are found, shows them at once, and keeps them for the files.
 class Report {
  public:

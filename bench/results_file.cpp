@@ -47,10 +47,7 @@ Results results_from_text(const std::string& text, const std::string& where) {
 }
 
 void write_results(const std::filesystem::path& path, const Results& results) {
-  const std::string text = to_text(results);
-  AtomicFile file("--json", path);
-  file.write(text);
-  file.commit();
+  write_file("--json", path, to_text(results));
 }
 
 Results read_results(const std::filesystem::path& path) {

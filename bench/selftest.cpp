@@ -15,6 +15,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/random.h"
+#include "pleat/examples/common/options.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/profile/timer.h"
 
@@ -34,7 +35,7 @@ class Selftest : public Subcommand {
   std::string summary() const override { return "check the timer against a stopwatch of its own"; }
   void add_options(CLI::App& app) override {
     app.add_option("--size", size_, "of the matrices that are multiplied")
-        ->check(CLI::Range(16, 16384))
+        ->transform(whole_number(16, 16384))
         ->capture_default_str();
   }
 

@@ -15,6 +15,7 @@
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
 #include "pleat/examples/common/cifar_models.h"
+#include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/profile/profiler.h"
 #include "pleat/profile/timer.h"
@@ -102,23 +103,16 @@ class Step : public Subcommand {
   }
 
   void add_options(CLI::App& app) override {
-    app.add_option("--model", models_, "networks, separated by commas")
-        ->delimiter(',')
-        ->check(CLI::IsMember(model_names()))
-        ->capture_default_str();
-    app.add_option("--batch-size", batch_sizes_, "images a step, several separated by commas")
-        ->delimiter(',')
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+    add_list(app, "--model", models_, "networks, separated by commas", model_names());
+    add_list(app, "--batch-size", batch_sizes_, "images a step, several separated by commas");
     app.add_option("--optimizer", optimizer_, "sgd (with momentum and weight decay) or adam")
         ->check(CLI::IsMember({"sgd", "adam"}))
         ->capture_default_str();
     app.add_option("--workers", workers_, "threads that prepare batches ahead; 0: nothing of it is hidden")
-        ->check(CLI::Range(0, 256))
+        ->transform(whole_number(0, 256))
         ->capture_default_str();
-    app.add_option("--implementation", implementations_,
-                   "of all convolutions, several separated by commas; auto: what Pleat chooses")
-        ->delimiter(',')
-        ->capture_default_str();
+    add_list(app, "--implementation", implementations_,
+             "of all convolutions, several separated by commas; auto: what Pleat chooses");
     add_dtype_option(app, operands_);
     app.get_option("--dtype")->description("types, separated by commas; half types: mixed precision");
     add_format_option(app, operands_);
@@ -135,7 +129,9 @@ class Step : public Subcommand {
                      value_column("GFLOP/s", "gflops"), percent_column("of peak", "share_of_peak"),
                      value_column("images/s", "images_per_s", 1, 4), exponent_column("error", "error")},
          .race = {}});
-    std::vector<int64_t> batch_sizes = batch_sizes_;
+    std::vector<int64_t> batch_sizes;
+    for (const std::string& size : batch_sizes_)
+      batch_sizes.push_back(parse_count("step: --batch-size", size));
     if (batch_sizes.empty()) batch_sizes = {common.quick ? 16 : 128};
     for (const std::string& model : models_)
       for (const std::string& implementation : implementations_)
@@ -245,7 +241,7 @@ class Step : public Subcommand {
   }
 
   std::vector<std::string> models_ = {"resnet20"};
-  std::vector<int64_t> batch_sizes_;
+  std::vector<std::string> batch_sizes_;
   std::string optimizer_ = "sgd";
   int workers_ = 0;
   std::vector<std::string> implementations_ = {"auto"};

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pleat/bench/options.h"
@@ -13,6 +14,8 @@ class App;
 }
 
 namespace pleat::bench {
+
+using OutputFile = std::pair<std::string, std::string>;
 
 /// One thing that pleat-bench can do. To add one: a file that derives from this, a function below, and a line
 /// in all_subcommands().
@@ -27,6 +30,10 @@ class Subcommand {
   /// Measures and gives what it finds to the report. Throws UsageError for options that make no sense, before
   /// it measures anything.
   virtual void run(const CommonOptions& common, Report& report) = 0;
+  /// Whether it runs things for --seconds, or --quick.
+  virtual bool is_timed() const { return true; }
+  /// Options of its own that name files to write, with the files ("": none).
+  virtual std::vector<OutputFile> files() const { return {}; }
   /// Whether there is something to draw, as far as the options tell.
   virtual bool has_plot() const { return false; }
   /// What --plot writes: an SVG. Throws UsageError where nothing was timed.

@@ -23,6 +23,8 @@
 
 #include "cifar_models.h"
 #include "device.h"
+#include "options.h"
+#include "program.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
@@ -234,6 +236,26 @@ class Session {
   Work work_;
 };
 
+void run(const std::string& device_name, const std::string& precision, const std::string& clock,
+         int threads) {
+  const Device device = choose_device(device_name);
+  set_float32_precision(precision == "high" ? Precision::high : Precision::highest);
+  if (threads > 0) set_num_threads(threads);
+  Session session(
+      device, clock == "processor" ? std::make_shared<ProcessorClock>() : benchmark::device_clock(device));
+  for (std::string line; std::getline(std::cin, line);) {
+    std::string reply;
+    try {
+      reply = session.answer(line);
+    } catch (const std::exception& error) {
+      reply = std::string("error: ") + error.what();
+      for (char& c : reply)
+        if (c == '\n') c = ' ';
+    }
+    print("%s\n", reply.c_str());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -241,33 +263,13 @@ int main(int argc, char** argv) {
   std::string precision = "highest";
   std::string clock = "wall";
   int threads = 0;
-  CLI::App app{"Times operations for bench/compare_torch.py; the head of its source says what it reads."};
+  CLI::App app{"Times operations for bench/compare_torch.py; the head of its source says what it reads.",
+               "turns"};
   app.add_option("--device", device_name)->capture_default_str();
   app.add_option("--precision", precision)->check(CLI::IsMember({"highest", "high"}))->capture_default_str();
   app.add_option("--clock", clock, "on the CPU")
       ->check(CLI::IsMember({"wall", "processor"}))
       ->capture_default_str();
-  app.add_option("--threads", threads)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    const Device device = choose_device(device_name);
-    set_float32_precision(precision == "high" ? Precision::high : Precision::highest);
-    if (threads > 0) set_num_threads(threads);
-    Session session(
-        device, clock == "processor" ? std::make_shared<ProcessorClock>() : benchmark::device_clock(device));
-    for (std::string line; std::getline(std::cin, line);) {
-      std::string reply;
-      try {
-        reply = session.answer(line);
-      } catch (const std::exception& error) {
-        reply = std::string("error: ") + error.what();
-        for (char& c : reply)
-          if (c == '\n') c = ' ';
-      }
-      std::cout << reply << std::endl;
-    }
-  } catch (const std::exception& error) {
-    std::cerr << "turns: " << error.what() << '\n';
-    return 1;
-  }
+  app.add_option("--threads", threads)->transform(whole_number(1, most_threads));
+  return run_program(app, argc, argv, [&] { run(device_name, precision, clock, threads); });
 }

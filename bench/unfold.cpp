@@ -10,6 +10,7 @@
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
+#include "pleat/examples/common/options.h"
 
 namespace pleat::bench {
 namespace {
@@ -26,15 +27,12 @@ class Unfold : public Subcommand {
                    "sizes of the image: N,C,spatial... (1 to 3 of them); several may be given")
         ->take_all();
     app.add_option("--kernel", kernel_, "size of the windows, the same in each dimension")
-        ->check(CLI::Range(1, 1 << 24))
+        ->transform(whole_number(1, 1 << 24))
         ->capture_default_str();
-    app.add_option("--stride", stride_)->check(CLI::Range(1, 1 << 24))->capture_default_str();
-    app.add_option("--padding", padding_)->check(CLI::Range(0, 1 << 24))->capture_default_str();
-    app.add_option("--dilation", dilation_)->check(CLI::Range(1, 1 << 24))->capture_default_str();
-    app.add_option("--pass", passes_, "which of them, separated by commas")
-        ->delimiter(',')
-        ->check(CLI::IsMember(pass_names))
-        ->capture_default_str();
+    app.add_option("--stride", stride_)->transform(whole_number(1, 1 << 24))->capture_default_str();
+    app.add_option("--padding", padding_)->transform(whole_number(0, 1 << 24))->capture_default_str();
+    app.add_option("--dilation", dilation_)->transform(whole_number(1, 1 << 24))->capture_default_str();
+    add_list(app, "--pass", passes_, "which of them, separated by commas", pass_names);
     add_dtype_option(app, operands_);
     add_format_option(app, operands_);
     add_check_option(app, operands_);

@@ -1,13 +1,10 @@
 #pragma once
 
-#include "pleat/core/error.h"
+#include "pleat/examples/common/program.h"
 
 namespace pleat::bench {
 
 /// What the user asked for makes no sense: the program says so and exits with status 2.
-class UsageError : public ValueError {
- public:
-  using ValueError::ValueError;
-};
+using ::UsageError;
 
 }  // namespace pleat::bench

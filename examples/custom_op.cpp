@@ -1,6 +1,8 @@
 // A differentiable function and a module of one's own, neither with a macro nor with a registration.
 #include <iostream>
 
+#include "program.h"
+#include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
 using namespace pleat;
@@ -32,7 +34,9 @@ struct Swish : nn::Module {
   void members(nn::Members& m) override { m("slope", slope); }
 };
 
-int main() {
+namespace {
+
+void run() {
   manual_seed(1);
   const auto function = [](const std::vector<Tensor>& in) { return swish(in[0], in[1]); };
   const Tensor x = randn({4, 5}, {.dtype = float64});
@@ -52,4 +56,11 @@ int main() {
   }
   std::cout << "slope after training: " << activation.slope.item()
             << " (ReLU is the limit of large slopes)\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Checks and trains a differentiable function of one's own.", "custom_op"};
+  return run_program(app, argc, argv, run);
 }

@@ -5,19 +5,15 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <string>
 #include <vector>
 
-#include "checks.h"
+#include "options.h"
+#include "program.h"
 #include <CLI/CLI.hpp>
-
-#include "pleat/core/error.h"
-#include "pleat/data/synthetic_shapes.h"
+#include <pleat/core/atomic_file.h>
+#include <pleat/data/synthetic_shapes.h>
 
 namespace {
 
@@ -45,50 +41,55 @@ void write_preview(const std::filesystem::path& path, std::uint64_t seed) {
       }
     }
   }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << "P6\n" << width << ' ' << height << "\n255\n";
-  file.write(reinterpret_cast<const char*>(sheet.data()), static_cast<std::streamsize>(sheet.size()));
-  file.close();
-  if (!file) throw pleat::FileError("make_shapes: cannot write '" + path.string() + "'");
+  std::string file = "P6\n" + std::to_string(width) + ' ' + std::to_string(height) + "\n255\n";
+  file.append(sheet.begin(), sheet.end());
+  pleat::write_file("--preview", path, file);
+}
+
+void run(const std::filesystem::path& output, const std::filesystem::path& preview,
+         const data::SyntheticShapesOptions& options) {
+  if (!preview.empty()) {
+    write_preview(preview, options.seed);
+    print("preview in %s\n", preview.c_str());
+  }
+  if (output.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  const auto files = data::write_synthetic_shapes(output, options);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  print("%lld training and %lld test images of %d classes in %s: %zu files, %.2f s\n",
+        static_cast<long long>(options.train), static_cast<long long>(options.test), data::kSyntheticClasses,
+        output.c_str(), files.size(), seconds.count());
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   std::filesystem::path output;
   std::filesystem::path preview;
   data::SyntheticShapesOptions options;
+  constexpr int64_t most_images = 10'000'000;
 
   CLI::App app{
-      "Writes the synthetic image set (32 x 32 pixels, ten kinds of shapes) in CIFAR-10's binary format."};
-  app.add_option("--output", output, "Directory for data_batch_*.bin, test_batch.bin and batches.meta.txt");
+      "Writes the synthetic image set (32 x 32 pixels, ten kinds of shapes) in CIFAR-10's binary format.",
+      "make_shapes"};
+  CLI::Option* to = app.add_option("--output", output,
+                                   "Directory for data_batch_*.bin, test_batch.bin and batches.meta.txt")
+                        ->check(not_empty());
   app.add_option("--train", options.train, "Number of training images")
-      ->check(at_least(0))
-      ->capture_default_str();
-  app.add_option("--test", options.test, "Number of test images")->check(at_least(0))->capture_default_str();
+      ->transform(whole_number(0, most_images))
+      ->capture_default_str()
+      ->needs(to);
+  app.add_option("--test", options.test, "Number of test images")
+      ->transform(whole_number(0, most_images))
+      ->capture_default_str()
+      ->needs(to);
   app.add_option("--seed", options.seed, "Seed; every seed gives other images")
-      ->check(at_least(0))
+      ->transform(seed_number())
       ->capture_default_str();
-  app.add_option("--preview", preview,
-                 "Write a contact sheet of ten images of each class into this PPM file");
-  app.require_option(1, 0);
-  CLI11_PARSE(app, argc, argv);
-  if (output.empty() && preview.empty()) throw pleat::ValueError("make_shapes: give --output or --preview");
-
-  if (!preview.empty()) {
-    write_preview(preview, options.seed);
-    std::cout << "preview in " << preview.string() << '\n';
-  }
-  if (!output.empty()) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto files = data::write_synthetic_shapes(output, options);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    std::printf("%lld training and %lld test images of %d classes in %s: %zu files, %.2f s\n",
-                static_cast<long long>(options.train), static_cast<long long>(options.test),
-                data::kSyntheticClasses, output.c_str(), files.size(), seconds.count());
-  }
-  return 0;
-} catch (const std::exception& error) {
-  std::cerr << error.what() << '\n';
-  return 1;
+  app.add_option("--preview", preview, "Write a contact sheet of ten images of each class into this PPM file")
+      ->check(not_empty());
+  return run_program(app, argc, argv, [&] {
+    if (output.empty() && preview.empty()) throw UsageError("give --output or --preview");
+    run(output, preview, options);
+  });
 }

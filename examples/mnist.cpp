@@ -1,10 +1,7 @@
 // LeNet on MNIST: the digits are read from the four idx files, gzipped or not.
-#include <cstdio>
-#include <iostream>
-
-#include "checks.h"
 #include "classification.h"
-#include "progress.h"
+#include "options.h"
+#include "program.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
@@ -37,6 +34,9 @@ struct LeNet : nn::Module {
 void run(const std::string& folder, int64_t epochs, int64_t batch_size, uint64_t seed) {
   manual_seed(seed);
   const data::TensorDataset train_set = data::read_mnist(folder, true);
+  if (batch_size > train_set.size())
+    throw UsageError("--batch-size " + std::to_string(batch_size) + ": there are " +
+                     std::to_string(train_set.size()) + " training digits");
   const data::TensorDataset test_set = data::read_mnist(folder, false);
   const data::Transform normalization = data::normalize({0.1307F}, {0.3081F});  // of the training digits
   data::DataLoader train_loader(
@@ -46,27 +46,9 @@ void run(const std::string& folder, int64_t epochs, int64_t batch_size, uint64_t
   LeNet net;
   optim::Adam adam{net.parameters(), {.lr = 2e-3}};
   optim::Schedule schedule{adam, optim::CosineAnnealingLR{.steps = epochs * train_loader.size()}};
-  for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
-    ClassificationScore score;
-    ProgressBar bar("epoch " + std::to_string(epoch), train_loader.size());
-    int64_t done = 0;
-    for (const data::Batch& batch : train_loader) {
-      const Tensor logits = net(batch.inputs);
-      const Tensor loss = cross_entropy(logits, batch.targets);
-      adam.zero_grad();
-      loss.backward();
-      adam.step();
-      schedule.step();
-      score.add(loss.detach(), logits.detach(), batch.targets);
-      bar.update(++done, "loss " + std::to_string(score.loss()));
-    }
-    const double seconds = bar.seconds();
-    const ClassificationScore test = evaluate(net, test_loader);
-    std::printf("epoch %2ld  train loss %.4f  train accuracy %.2f %%  test accuracy %.2f %%  %.1f s\n",
-                static_cast<long>(epoch), score.loss(), 100 * score.accuracy(), 100 * test.accuracy(),
-                seconds);
-    std::fflush(stdout);
-  }
+  EpochTable table;
+  for (int64_t epoch = 1; epoch <= epochs; ++epoch)
+    table.add(epoch, run_epoch({epoch, epochs}, net, train_loader, test_loader, adam, schedule));
 }
 
 }  // namespace
@@ -76,18 +58,19 @@ int main(int argc, char** argv) {
   int64_t epochs = 5;
   int64_t batch_size = 64;
   uint64_t seed = 1;
-  CLI::App app{"Trains LeNet on MNIST."};
-  app.add_option("--data", folder, "Folder with the four idx files, plain or gzipped")->required();
+  CLI::App app{"Trains LeNet on MNIST.", "mnist"};
+  app.add_option("--data", folder, "Folder with the four idx files, plain or gzipped")
+      ->required()
+      ->check(not_empty())
+      ->check(CLI::ExistingDirectory);
   app.add_option("--epochs", epochs, "Times through the training digits")
-      ->check(at_least(1))
+      ->transform(whole_number(1, most_epochs))
       ->capture_default_str();
-  app.add_option("--batch-size", batch_size, "Digits a step")->check(at_least(1))->capture_default_str();
-  app.add_option("--seed", seed, "Seed of everything random")->check(at_least(0))->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(folder, epochs, batch_size, seed);
-  } catch (const std::exception& error) {
-    std::cerr << "mnist: " << error.what() << '\n';
-    return 1;
-  }
+  app.add_option("--batch-size", batch_size, "Digits a step")
+      ->transform(whole_number(1))
+      ->capture_default_str();
+  app.add_option("--seed", seed, "Seed of everything random")
+      ->transform(seed_number())
+      ->capture_default_str();
+  return run_program(app, argc, argv, [&] { run(folder, epochs, batch_size, seed); });
 }

@@ -1,13 +1,12 @@
 // Classifies volumes with Conv3d: those of a MedMNIST3D set (AdrenalMNIST3D, for instance) when its .npz file
 // is given, else synthetic voxels.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <iostream>
 
-#include "checks.h"
 #include "classification.h"
-#include "progress.h"
+#include "options.h"
+#include "program.h"
+#include "terminal.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
@@ -50,7 +49,7 @@ fs::path npz_file(const fs::path& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
     if (entry.path().extension() == ".npz") files.push_back(entry.path());
   if (files.size() != 1)
-    throw ValueError("--data " + path.string() + ": " + std::to_string(files.size()) +
+    throw UsageError("--data " + path.string() + ": " + std::to_string(files.size()) +
                      " .npz files in this folder; name the one to read");
   return files[0];
 }
@@ -60,7 +59,7 @@ int64_t shrunk_size(int64_t given, int64_t wanted) {
   if (wanted == 0)
     for (wanted = std::min<int64_t>(given, 32); given % wanted != 0;) --wanted;
   if (wanted > given || given % wanted != 0)
-    throw ValueError("--size " + std::to_string(wanted) + " does not divide the data's " +
+    throw UsageError("--size " + std::to_string(wanted) + " does not divide the data's " +
                      std::to_string(given) + " voxels a side");
   return wanted;
 }
@@ -81,7 +80,7 @@ data::TensorDataset read_part(const io::NpzReader& npz, const std::string& name,
 
 Volumes read_volumes(const fs::path& path, int64_t size) {
   const fs::path file = npz_file(path);
-  std::cout << "reading " << file.string() << std::endl;
+  print("reading %s\n", file.c_str());
   const io::NpzReader npz(file);
   return {read_part(npz, "train", size), read_part(npz, "test", size)};
 }
@@ -150,6 +149,9 @@ void run(const Settings& s) {
   const Volumes volumes =
       s.data.empty() ? Volumes{make_volumes(1000, side, s.seed), make_volumes(200, side, s.seed + 1000)}
                      : read_volumes(s.data, s.size);
+  if (s.batch_size > volumes.train.size())
+    throw UsageError("--batch-size " + std::to_string(s.batch_size) + ": there are " +
+                     std::to_string(volumes.train.size()) + " training volumes");
   const int64_t classes = max(volumes.train.targets()).item<int64_t>() + 1;
   const data::Transform normal = normalization(volumes.train);
   data::DataLoader train_loader(
@@ -159,36 +161,15 @@ void run(const Settings& s) {
   optim::AdamW adam{net.parameters(), {.lr = s.lr, .weight_decay = 0.01}};
   optim::Schedule schedule{adam, optim::CosineAnnealingLR{.steps = s.epochs * train_loader.size()}};
 
-  std::printf(
-      "%ld training and %ld test volumes of %ld voxels a side, %ld classes, %ld parameters, %d threads\n",
-      static_cast<long>(volumes.train.size()), static_cast<long>(volumes.test.size()),
-      static_cast<long>(volumes.train.inputs().size(2)), static_cast<long>(classes),
-      static_cast<long>(net.num_parameters()), num_threads());
-  std::printf("%.2f %% of the test volumes are of the most frequent class: less is worse than guessing\n",
-              100 * largest_share(volumes.test, classes));
-  for (int64_t epoch = 1; epoch <= s.epochs; ++epoch) {
-    ClassificationScore score;
-    ProgressBar bar("epoch " + std::to_string(epoch) + "/" + std::to_string(s.epochs), train_loader.size());
-    int64_t done = 0;
-    for (const data::Batch& batch : train_loader) {
-      const Tensor logits = net(batch.inputs);
-      const Tensor loss = cross_entropy(logits, batch.targets);
-      adam.zero_grad();
-      loss.backward();
-      adam.step();
-      schedule.step();
-      score.add(loss.detach(), logits.detach(), batch.targets);
-      bar.update(++done, "loss " + std::to_string(score.loss()));
-    }
-    const double seconds = bar.seconds();
-    const ClassificationScore test = evaluate(net, test_loader);
-    std::printf(
-        "epoch %2ld  train loss %.4f  train accuracy %.2f %%  test loss %.4f  test accuracy %.2f %%  %.1f "
-        "s\n",
-        static_cast<long>(epoch), score.loss(), 100 * score.accuracy(), test.loss(), 100 * test.accuracy(),
-        seconds);
-    std::fflush(stdout);
-  }
+  print_text(std::to_string(volumes.train.size()) + " training and " + std::to_string(volumes.test.size()) +
+             " test volumes of " + std::to_string(volumes.train.inputs().size(2)) + " voxels a side, " +
+             std::to_string(classes) + " classes, " + std::to_string(net.num_parameters()) + " parameters, " +
+             std::to_string(num_threads()) + " threads");
+  print_text(number(100 * largest_share(volumes.test, classes), 2) +
+             " % of the test volumes are of the most frequent class: less is worse than guessing");
+  EpochTable table;
+  for (int64_t epoch = 1; epoch <= s.epochs; ++epoch)
+    table.add(epoch, run_epoch({epoch, s.epochs}, net, train_loader, test_loader, adam, schedule));
 }
 
 }  // namespace
@@ -196,27 +177,29 @@ void run(const Settings& s) {
 int main(int argc, char** argv) {
   Settings s;
   CLI::App app{
-      "Trains a Conv3d network on volumes of MedMNIST3D, or on synthetic voxels when --data is not given."};
+      "Trains a Conv3d network on volumes of MedMNIST3D, or on synthetic voxels when --data is not given.",
+      "voxels"};
   app.add_option("--data", s.data,
-                 "A MedMNIST3D .npz file (adrenalmnist3d_64.npz), or the folder that it is in");
+                 "A MedMNIST3D .npz file (adrenalmnist3d_64.npz), or the folder that it is in")
+      ->check(not_empty())
+      ->check(CLI::ExistingPath);
   app.add_option("--epochs", s.epochs, "Times through the training volumes")
-      ->check(at_least(1))
+      ->transform(whole_number(1, most_epochs))
       ->capture_default_str();
-  app.add_option("--batch-size", s.batch_size, "Volumes a step")->check(at_least(1))->capture_default_str();
+  app.add_option("--batch-size", s.batch_size, "Volumes a step")
+      ->transform(whole_number(1))
+      ->capture_default_str();
   app.add_option("--lr", s.lr, "Learning rate at the start of its cosine")
-      ->check(at_least(0))
+      ->transform(positive_number())
       ->capture_default_str();
   app.add_option(
          "--size", s.size,
          "Voxels a side, to which data is shrunk in whole blocks; by default 32 or the next smaller fit")
-      ->check(at_least(8));
-  app.add_option("--seed", s.seed, "Seed of everything random")->check(at_least(0))->capture_default_str();
-  app.add_option("--threads", s.threads, "Threads; by default all cores")->check(at_least(0));
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(s);
-  } catch (const std::exception& error) {
-    std::cerr << "voxels: " << error.what() << '\n';
-    return 1;
-  }
+      ->transform(whole_number(8, 512));
+  app.add_option("--seed", s.seed, "Seed of everything random")
+      ->transform(seed_number())
+      ->capture_default_str();
+  app.add_option("--threads", s.threads, "Threads; by default all cores")
+      ->transform(whole_number(1, most_threads));
+  return run_program(app, argc, argv, [&] { run(s); });
 }

@@ -251,10 +251,6 @@ std::string Svg::document(double width, double height, const std::string& title)
       w, h, escaped(title), style_sheet(), body_);
 }
 
-void write(const std::filesystem::path& file, const std::string& svg) {
-  AtomicFile out("plot", file);
-  out.write(svg);
-  out.commit();
-}
+void write(const std::filesystem::path& file, const std::string& svg) { write_file("plot", file, svg); }
 
 }  // namespace pleat::bench::plot

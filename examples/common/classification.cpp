@@ -1,5 +1,12 @@
 #include "classification.h"
 
+#include <cmath>
+
+#include "finite.h"
+#include "program.h"
+#include "progress.h"
+#include <unistd.h>
+
 using namespace pleat;
 
 namespace {
@@ -24,16 +31,60 @@ double ClassificationScore::accuracy() const {
   return samples_ == 0 ? 0 : right_.item() / static_cast<double>(samples_);
 }
 
-ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader) {
+ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, int64_t epoch) {
   const NoGrad guard;
   net.eval();
   ClassificationScore score;
-  for (const data::Batch& batch : loader) {
-    const Tensor logits = net(batch.inputs);
-    score.add(cross_entropy(logits, batch.targets), logits, batch.targets);
-  }
+  const auto test = [&] {
+    for (const data::Batch& batch : loader) {
+      const Tensor logits = net(batch.inputs);
+      score.add(cross_entropy(logits, batch.targets), logits, batch.targets);
+    }
+  };
+  test();
+  if (!std::isfinite(score.loss()))
+    throw NotFiniteError("the test loss is not finite after epoch " + std::to_string(epoch) + "; first " +
+                         first_not_finite(test));
   net.train();
   return score;
+}
+
+EpochResult run_epoch(EpochNumber epoch, nn::Module& net, data::DataLoader& train_loader,
+                      data::DataLoader& test_loader, optim::Optimizer& optimizer, optim::Schedule& schedule) {
+  EpochResult result{.train = {}, .test = {}, .learning_rate = optimizer.lr(), .seconds = 0};
+  {
+    ProgressBar bar("epoch " + std::to_string(epoch.number) + '/' + std::to_string(epoch.of),
+                    train_loader.size());
+    int64_t done = 0;
+    for (const data::Batch& batch : train_loader) {
+      Tensor logits;
+      const Tensor loss = finite_loss({epoch.number, ++done, optimizer.lr()}, batch, net, [&] {
+        logits = net(batch.inputs);
+        return cross_entropy(logits, batch.targets);
+      });
+      optimizer.zero_grad();
+      loss.backward();
+      optimizer.step();
+      schedule.step();
+      result.train.add(loss.detach(), logits.detach(), batch.targets);
+      if (bar.is_due(done)) bar.update(done, {"loss " + number(result.train.loss(), 3)});
+    }
+    result.seconds = bar.seconds();
+  }
+  result.test = evaluate(net, test_loader, epoch.number);
+  return result;
+}
+
+void EpochTable::add(int64_t epoch, const EpochResult& r) {
+  const std::vector<std::string> cells{std::to_string(epoch),
+                                       number(r.train.loss(), 4),
+                                       number(100 * r.train.accuracy(), 2) + '%',
+                                       number(r.test.loss(), 4),
+                                       number(100 * r.test.accuracy(), 2) + '%',
+                                       general(r.learning_rate, 3),
+                                       number(r.images_per_second(), 0),
+                                       number(r.seconds, 1)};
+  print("%s", table_.line(cells, terminal_width(STDOUT_FILENO)).c_str());
 }
 
 data::Transform cifar_normalization() {

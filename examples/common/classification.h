@@ -1,5 +1,6 @@
 #pragma once
 
+#include "terminal.h"
 #include <pleat/pleat.h>
 
 /// What training a classifier takes beside its loop.
@@ -21,8 +22,45 @@ class ClassificationScore {
 };
 
 /// The score of a network on all batches of a loader, which gives them on the network's device; in evaluation
-/// mode and without recording.
-ClassificationScore evaluate(pleat::nn::Module& net, pleat::data::DataLoader& loader);
+/// mode and without recording. Throws NotFiniteError when the loss is not finite after this epoch, and says
+/// which function gave that first.
+ClassificationScore evaluate(pleat::nn::Module& net, pleat::data::DataLoader& loader, int64_t epoch);
+
+/// The figures of an epoch.
+struct EpochResult {
+  ClassificationScore train;
+  ClassificationScore test;
+  double learning_rate;  ///< of its first step
+  double seconds;        ///< of its training
+
+  double images_per_second() const { return static_cast<double>(train.samples()) / seconds; }
+};
+
+/// Epoch `number` of `of`, by the plain recipe: cross entropy, a step of optimiser and schedule for each
+/// batch, and then the test. Shows a progress bar. Throws NotFiniteError.
+struct EpochNumber {
+  int64_t number;
+  int64_t of;
+};
+EpochResult run_epoch(EpochNumber epoch, pleat::nn::Module& net, pleat::data::DataLoader& train_loader,
+                      pleat::data::DataLoader& test_loader, pleat::optim::Optimizer& optimizer,
+                      pleat::optim::Schedule& schedule);
+
+/// A line on the screen for each epoch.
+class EpochTable {
+ public:
+  void add(int64_t epoch, const EpochResult& result);
+
+ private:
+  LineTable table_{{{"epoch", 5, 8},
+                    {"train loss", 10, 5},
+                    {"train acc", 9, 4},
+                    {"test loss", 9, 6},
+                    {"test acc", 8, 7},
+                    {"learning rate", 13, 1},
+                    {"images/s", 8, 2},
+                    {"seconds", 7, 3}}};
+};
 
 /// Bytes to floats with the mean and spread of CIFAR-10's training images.
 pleat::data::Transform cifar_normalization();

@@ -1,12 +1,31 @@
 #include "device.h"
 
+#include "program.h"
+
 using namespace pleat;
 
-Device choose_device(const std::string& name) {
-  if (name == "auto") return cuda::is_available() ? "cuda" : "cpu";
-  const Device device(name);
-  if (device.is_cuda()) cuda::check_device("--device", device);
-  return device;
+Device choose_device(const std::string& wish) {
+  if (wish == "auto") return cuda::is_available() ? "cuda" : "cpu";
+  try {
+    const Device device(wish);
+    if (device.is_cuda()) cuda::check_device("--device", device);
+    return device;
+  } catch (const DeviceError& error) {
+    throw UsageError(error.what());
+  } catch (const ValueError&) {
+    throw UsageError("--device: must be auto, cpu, cuda or cuda:N, got \"" + wish + '"');
+  }
+}
+
+void check_implementation(const std::string& wish, Device device) {
+  if (wish.empty()) return;
+  std::string known;
+  for (const std::string& implementation : ops::conv_implementations(device)) {
+    if (wish.substr(0, wish.find(':')) == implementation) return;
+    known += (known.empty() ? "" : ", ") + implementation;
+  }
+  throw UsageError("--conv-implementation: on " + name(device) + " there are " + known + ", got \"" + wish +
+                   '"');
 }
 
 std::string describe(Device device) {

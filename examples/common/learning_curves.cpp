@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <limits>
 #include <sstream>
-#include <stdexcept>
+
+#include <pleat/core/atomic_file.h>
 
 namespace {
 
@@ -151,7 +151,5 @@ void write_learning_curves(const std::filesystem::path& file, const std::string&
   Panel("Loss", losses, left_margin, false).draw(out);
   Panel("Accuracy", accuracies, left_margin + panel_width + gap, true).draw(out);
   out << "</svg>\n";
-  std::ofstream stream(file);
-  stream << out.str();
-  if (!stream.flush()) throw std::runtime_error(file.string() + ": cannot be written");
+  pleat::write_file("learning curves", file, out.str());
 }

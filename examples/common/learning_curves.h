@@ -11,7 +11,7 @@ struct Curve {
 };
 
 /// Draws loss and accuracy over the epochs, side by side, as an SVG that reads well on light and dark
-/// backgrounds. Accuracies are shares, shown in percent. Throws std::runtime_error when the file cannot be
+/// backgrounds. Accuracies are shares, shown in percent. Throws pleat::FileError when the file cannot be
 /// written.
 void write_learning_curves(const std::filesystem::path& file, const std::string& title,
                            const std::vector<Curve>& losses, const std::vector<Curve>& accuracies);

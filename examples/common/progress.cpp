@@ -1,13 +1,11 @@
 #include "progress.h"
 
-#include <algorithm>
 #include <cstdio>
 
+#include "terminal.h"
 #include <unistd.h>
 
 namespace {
-
-constexpr int bar_width = 24;
 
 std::string time_text(double seconds) {
   const auto s = static_cast<int64_t>(seconds + 0.5);
@@ -25,12 +23,12 @@ std::string time_text(double seconds) {
 ProgressBar::ProgressBar(std::string label, int64_t total)
     : label_(std::move(label)),
       total_(total),
-      terminal_(isatty(STDERR_FILENO) != 0),
+      terminal_(terminal_width(STDERR_FILENO) > 0),
       start_(std::chrono::steady_clock::now()),
       drawn_(start_) {}
 
 ProgressBar::~ProgressBar() {
-  if (terminal_) std::fputs("\r\033[K", stderr);
+  if (drawn_anything_) std::fputs("\r\033[K", stderr);
 }
 
 double ProgressBar::seconds() const {
@@ -42,15 +40,14 @@ bool ProgressBar::is_due(int64_t done) const {
          (done >= total_ || std::chrono::steady_clock::now() - drawn_ >= std::chrono::milliseconds(100));
 }
 
-void ProgressBar::update(int64_t done, const std::string& note) {
+void ProgressBar::update(int64_t done, const std::vector<std::string>& notes) {
   if (!is_due(done)) return;
   drawn_ = std::chrono::steady_clock::now();
+  drawn_anything_ = true;
   const double share = total_ == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total_);
-  const auto filled = static_cast<std::size_t>(share * bar_width);
-  std::string bar(filled, '#');
-  bar.resize(bar_width, '.');
   const double left =
       done == 0 ? 0 : seconds() / static_cast<double>(done) * static_cast<double>(total_ - done);
-  std::fprintf(stderr, "\r\033[K%s [%s] %3d%%  %s  %s left", label_.c_str(), bar.c_str(),
-               static_cast<int>(share * 100), note.c_str(), time_text(left).c_str());
+  const std::string line =
+      progress_line(label_, share, notes, time_text(left) + " left", terminal_width(STDERR_FILENO));
+  std::fprintf(stderr, "\r\033[K%s", line.c_str());
 }

@@ -19,6 +19,16 @@ TEST_CASE("sizes are read, and nonsense is named", "[bench]") {
   }
 }
 
+TEST_CASE("a count is a whole number in its range", "[bench]") {
+  CHECK(parse_count("--batch", "1") == 1);
+  CHECK(parse_count("--batch", "16777216") == 16777216);
+  for (const char* text :
+       {"", "0", "-1", "+1", " 1", "1 ", "1.0", "1e3", "0x10", "16777217", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_count("--batch", text), UsageError);
+  }
+}
+
 TEST_CASE("types, formats and precisions are read by their names only", "[bench]") {
   for (const DType dtype : {float32, float64, float16, bfloat16})
     CHECK(parse_dtype(std::string(name(dtype))) == dtype);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <sstream>
 
@@ -53,7 +54,27 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
       {{"selftest", "--device", "cuda:99"}, "--device: there is no cuda:99"},
       {{"selftest", "--json"}, "--json"},
       {{"conv", "--match", "res"}, "--match requires --shapes (see pleat-bench conv --help)"},
-      {{"norm", "--groups", "0"}, "--groups: Value 0 not in range 1 to 16777216"},
+      {{"norm", "--groups", "0"}, "--groups: must be a whole number from 1 to 16777216, got \"0\""},
+      {{"selftest", "--threads", "20000"}, "--threads: must be a whole number from 1 to 1024, got \"20000\""},
+      {{"selftest", "--threads", "010x"}, "--threads: must be a whole number"},
+      {{"selftest", "--seconds", "nan"}, "--seconds: must be a number from 1e-06 to 3600, got \"nan\""},
+      {{"selftest", "--seconds", "1", "--seconds", "2"}, "--seconds"},
+      {{"selftest", "--json", ""}, "--json: must not be empty"},
+      {{"selftest", "--csv", ""}, "--csv: must not be empty"},
+      {{"selftest", "--baseline", ""}, "--baseline"},
+      {{"conv", "--roofline", ""}, "--roofline: must not be empty"},
+      {{"conv", "--shapes", ""}, "--shapes: must not be empty"},
+      {{"conv", "--batch", "1,,2"}, "--batch: must be names, separated by commas, got \"1,,2\""},
+      {{"conv", "--batch", "1e3"}, "conv: --batch: must be a whole number from 1 to 16777216, got \"1e3\""},
+      {{"conv", "--pass", "backward_input", "--bias"}, "conv: --bias: is added in the forward pass"},
+      {{"conv", "--json", "same", "--csv", "./same"}, "--json and --csv are the same file"},
+      {{"conv", "--dtype", "float32,float32"}, "--dtype: \"float32\" is there twice"},
+      {{"norm", "--eval", "--layer", "layer"}, "norm: --eval: is for batch norm, which --layer leaves out"},
+      {{"step", "--batch-size", "0"}, "step: --batch-size: must be a whole number from 1"},
+      {{"list", "--dtype", "float64"}, "--dtype requires --shape"},
+      {{"list", "--seconds", "3"}, "list: --seconds: has no effect on it"},
+      {{"ceilings", "--quick"}, "ceilings: --quick: has no effect on it"},
+      {{"ask", ""}, "must not be empty"},
   }));
   CAPTURE(arguments);
   const Outcome outcome = run(arguments);
@@ -100,6 +121,23 @@ TEST_CASE("pleat-bench writes what it found as JSON and CSV", "[bench]") {
   CHECK(nlohmann::json::parse(piped.out)["results"].size() == 2);
 }
 
+TEST_CASE("pleat-bench fails when what it says goes nowhere", "[bench]") {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"--help"},
+           {"list"},
+           {"selftest", "--size", "16", "--seconds", "1e-4", "--quick", "--json", "-"}}) {
+    std::ofstream full("/dev/full");
+    std::ostringstream err;
+    CAPTURE(arguments);
+    CHECK(pleat::bench::run_program(arguments, full, err) == 1);
+    CHECK(has(err.str(), "cannot write to standard output"));
+  }
+  const Outcome outcome = run({"list", "--csv", "/dev/full"});
+  CHECK(outcome.status == 1);
+  CHECK(has(outcome.err, "cannot write '/dev/full': No space left on device"));
+  CHECK(run({"list", "--csv", "/dev/null"}).status == 0);
+}
+
 TEST_CASE("pleat-bench names a baseline that it cannot read, before it measures", "[bench]") {
   const TemporaryDirectory folder;
   const std::string path = (folder / "broken.json").string();
@@ -127,7 +165,7 @@ TEST_CASE("pleat-bench says what it could not write, draw or compare before it m
            {{"conv", "--json", nowhere}, 1, "--json: cannot write '" + nowhere + "'"},
            {{"conv", "--csv", nowhere}, 1, "--csv: cannot write '" + nowhere + "'"},
            {{"conv", "--plot", nowhere}, 1, "--plot: cannot write '" + nowhere + "'"},
-           {{"conv", "--plot", folder.path().string()}, 1, "is not a regular file"},
+           {{"conv", "--plot", folder.path().string()}, 1, "is a folder, not a regular file"},
            {{"selftest", "--plot", nowhere}, 2, "selftest: --plot: has nothing to draw"},
            {{"ask", "--plot", nowhere}, 2, "ask: --plot: has nothing to draw"},
            {{"conv", "--baseline", of_others}, 2, "--baseline: " + of_others + " has no results of conv"}}) {

@@ -1,0 +1,104 @@
+#include "cifar_options.h"
+
+#include <algorithm>
+
+#include "cifar_models.h"
+#include "options.h"
+#include "program.h"
+
+namespace {
+
+const std::vector<std::string> precisions = {"highest", "high", "medium"};
+const std::vector<std::string> amp_types = {"off", "float16", "bfloat16"};
+const std::vector<std::string> optimizers = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "muon"};
+const std::vector<std::string> schedules = {"constant", "cosine", "one-cycle", "step"};
+const std::vector<std::string> augmentations = {"none", "crop", "flip", "cutout", "mixup", "cutmix"};
+
+}  // namespace
+
+double CifarSettings::chosen_lr() const {
+  if (lr) return *lr;
+  if (optimizer == "sgd") return 0.1;
+  if (optimizer == "lion") return 1e-4;
+  if (optimizer == "muon") return 0.02;
+  return 1e-3;
+}
+
+bool CifarSettings::augments_by(const std::string& change) const {
+  return std::find(augment.begin(), augment.end(), change) != augment.end();
+}
+
+void add_cifar_options(CLI::App& app, CifarSettings& s) {
+  app.add_option("--data", s.data, "Folder with CIFAR-10's binary files; without it a synthetic set is made")
+      ->check(not_empty())
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--model", s.model, "Network")->check(CLI::IsMember(model_names()))->capture_default_str();
+  app.add_option("--epochs", s.epochs, "Times through the training images")
+      ->transform(whole_number(1, most_epochs))
+      ->capture_default_str();
+  app.add_option("--batch-size", s.batch_size, "Images a step, at most those there are to train with")
+      ->transform(whole_number(1))
+      ->capture_default_str();
+  app.add_option(
+         "--optimizer", s.optimizer,
+         "Optimiser (sgd is with Nesterov momentum; muon trains the filters, beside AdamW for the rest)")
+      ->check(CLI::IsMember(optimizers))
+      ->capture_default_str();
+  app.add_option(
+         "--lr", s.lr,
+         "Highest learning rate; by default one that suits the optimiser. With muon, AdamW has 1/20 of it")
+      ->transform(positive_number());
+  app.add_option("--schedule", s.schedule, "How the learning rate goes")
+      ->check(CLI::IsMember(schedules))
+      ->capture_default_str();
+  app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop (0.9)")
+      ->transform(fraction_below_one());
+  app.add_option("--weight-decay", s.weight_decay, "Weight decay; by default 5e-4 for sgd, else 0")
+      ->transform(real_number(0));
+  app.add_option("--label-smoothing", s.label_smoothing, "Share of the target spread over all classes")
+      ->transform(real_number(0, 1))
+      ->capture_default_str();
+  add_list(app, "--augment", s.augment, "Changes to training images, separated by commas", augmentations);
+  app.add_option("--seed", s.seed,
+                 "Seed of weights, order and augmentation; the same seed gives the same bits")
+      ->transform(seed_number())
+      ->capture_default_str();
+  app.add_option("--threads", s.threads, "Threads; by default all cores")
+      ->transform(whole_number(1, most_threads));
+  app.add_option("--workers", s.workers, "Threads that prepare batches ahead; 0: the loop makes them itself")
+      ->transform(whole_number(0, most_threads))
+      ->capture_default_str();
+  app.add_option("--device", s.device,
+                 "Where to compute: cpu, cuda, cuda:1 ...; auto takes a GPU when there is one")
+      ->check(not_empty())
+      ->capture_default_str();
+  app.add_option("--precision", s.precision,
+                 "Convolutions and matrix products of float32 on a GPU: highest is true float32, high TF32 "
+                 "inside, medium bfloat16 inside")
+      ->check(CLI::IsMember(precisions))
+      ->capture_default_str();
+  app.add_option("--amp", s.amp,
+                 "Mixed precision: the type in which convolutions and the linear layer are computed in "
+                 "training (float16 with a scaled loss)")
+      ->check(CLI::IsMember(amp_types))
+      ->capture_default_str();
+  app.add_option("--conv-implementation", s.conv_implementation, "Convolution implementation for all passes")
+      ->check(not_empty());
+  app.add_option("--output", s.output,
+                 "Folder for metrics.csv, weights.safetensors (of the epoch with the best test accuracy) and "
+                 "learning_curves.svg; those of an earlier run are kept under other names")
+      ->check(not_empty())
+      ->capture_default_str();
+  app.add_option(
+         "--profile", s.profile,
+         "Profile three steps: the costliest ops as a table, and a trace for ui.perfetto.dev in this file")
+      ->check(not_empty());
+  app.add_flag("--summary", s.summary, "Print the network layer by layer first");
+}
+
+void check_together(const CifarSettings& s) {
+  if (s.augment.size() > 1 && s.augments_by("none"))
+    throw UsageError("--augment: none stands alone, it changes nothing");
+  if (s.momentum && s.optimizer != "sgd" && s.optimizer != "rmsprop")
+    throw UsageError("--momentum is for sgd and rmsprop, it has no effect on --optimizer " + s.optimizer);
+}

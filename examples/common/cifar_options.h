@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+/// What train_cifar can be told.
+struct CifarSettings {
+  std::string data;  ///< empty: a synthetic set
+  std::string model = "small";
+  int64_t epochs = 5;
+  int64_t batch_size = 64;
+  std::string optimizer = "adam";
+  std::optional<double> lr;  ///< none: a value that suits the optimiser
+  std::string schedule = "cosine";
+  std::optional<double> momentum;      ///< of sgd and rmsprop; none: 0.9
+  std::optional<double> weight_decay;  ///< none: a value that suits the optimiser
+  double label_smoothing = 0;
+  std::vector<std::string> augment = {"flip"};
+  uint64_t seed = 1;
+  int threads = 0;  ///< 0: all cores
+  int workers = 1;
+  std::string device = "auto";
+  std::string precision = "highest";
+  std::string amp = "off";
+  std::string conv_implementation;  ///< empty: what is chosen without it
+  std::string output = "runs/cifar";
+  std::string profile;  ///< empty: none
+  bool summary = false;
+
+  double chosen_lr() const;
+  double chosen_momentum() const { return momentum.value_or(0.9); }
+  double chosen_weight_decay() const { return weight_decay.value_or(optimizer == "sgd" ? 5e-4 : 0); }
+  bool augments_by(const std::string& change) const;
+};
+
+void add_cifar_options(CLI::App& app, CifarSettings& settings);
+
+/// Options that mean nothing together. Throws UsageError.
+void check_together(const CifarSettings& settings);

@@ -1,0 +1,82 @@
+#include "program.h"
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <vector>
+
+#include "terminal.h"
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr const char* statuses =
+    "Exit status: 0 fine, 1 something failed, 2 options that make no sense, 3 a loss that is not finite.";
+
+int say(const CLI::App& app, const std::string& message, ExitStatus status) {
+  std::cerr << app.get_name() << ": " << message << '\n';
+  return status;
+}
+
+}  // namespace
+
+int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& run) {
+  app.footer(statuses);
+  try {
+    check_standard_streams();
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0)
+        return say(app, std::string(error.what()) + " (see " + app.get_name() + " --help)", exit_wrong_use);
+      app.exit(error);  // writes the help
+      flush_output();
+      return exit_fine;
+    }
+    run();
+    flush_output();
+    return exit_fine;
+  } catch (const UsageError& error) {
+    return say(app, error.what(), exit_wrong_use);
+  } catch (const NotFiniteError& error) {
+    return say(app, error.what(), exit_not_finite);
+  } catch (const std::exception& error) {
+    return say(app, error.what(), exit_failed);
+  }
+}
+
+void flush_output() {
+  errno = 0;
+  std::cout.flush();
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::cout.good() && std::ferror(stdout) == 0) return;
+  const int reason = errno;
+  throw pleat::FileError(std::string("cannot write to standard output: ") +
+                         (reason != 0 ? std::strerror(reason) : "something was lost"));
+}
+
+void print(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vprintf(format, arguments);
+  va_end(arguments);
+  flush_output();
+}
+
+void print_text(const std::string& text) {
+  print("%s\n", wrapped(text, terminal_width(STDOUT_FILENO)).c_str());
+}
+
+void check_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one's.
+    if (::open("/dev/null", stream == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) continue;
+    if (stream == STDOUT_FILENO)
+      throw pleat::FileError("standard output is closed; send it to a file, or to /dev/null");
+  }
+}

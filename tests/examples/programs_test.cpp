@@ -1,0 +1,281 @@
+// The programs of examples/, as a user runs them.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "pleat/data/synthetic_shapes.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/examples/run_example.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string text_of(const fs::path& file) {
+  const auto bytes = read_bytes(file);
+  return {bytes.begin(), bytes.end()};
+}
+
+/// A small set of images, and how train_cifar is told to train on it for a moment.
+class Training {
+ public:
+  Training() { pleat::data::write_synthetic_shapes(directory_ / "set", {.train = 120, .test = 40}); }
+
+  std::vector<std::string> arguments(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all;
+    const auto add = [&](const std::string& option, const std::string& value) {
+      if (std::find(more.begin(), more.end(), option) == more.end()) all.insert(all.end(), {option, value});
+    };
+    add("--data", (directory_ / "set").string());
+    add("--output", output().string());
+    add("--device", "cpu");
+    add("--threads", "1");
+    add("--epochs", "1");
+    add("--batch-size", "40");
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  ExampleOutcome run(const std::vector<std::string>& more = {}, const ExampleOptions& options = {}) const {
+    return run_example("train_cifar", arguments(more), options);
+  }
+
+  fs::path output() const { return directory_ / "out"; }
+  fs::path operator/(const std::string& name) const { return directory_ / name; }
+  std::vector<std::string> results() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(output()))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+}  // namespace
+
+TEST_CASE("train_cifar leaves its results, and keeps those of an earlier run", "[examples][programs]") {
+  const Training training;
+  const ExampleOutcome first = training.run();
+  CHECK(first.status == 0);
+  CHECK(first.err.empty());
+  CHECK(has(first.out, "epoch  train loss"));
+  CHECK(has(first.out, "test accuracy "));
+  CHECK_FALSE(has(first.out, "\x1b"));  // no control codes in a file
+  CHECK_FALSE(has(first.out, "\r"));
+  CHECK(training.results() ==
+        std::vector<std::string>{"learning_curves.svg", "metrics.csv", "weights.safetensors"});
+  const std::string weights = text_of(training.output() / "weights.safetensors");
+  const ExampleOutcome second = training.run({"--seed", "2"});
+  CHECK(second.status == 0);
+  CHECK(has(second.out, "holds an earlier run; it will be kept as metrics.1.csv"));
+  CHECK(training.results().size() == 6);
+  CHECK(text_of(training.output() / "weights.1.safetensors") == weights);
+  CHECK(text_of(training.output() / "weights.safetensors") != weights);
+}
+
+TEST_CASE("a loss that is not finite ends train_cifar with status 3, and the weights stay",
+          "[examples][programs]") {
+  const Training training;
+  REQUIRE(training.run().status == 0);
+  const std::string weights = text_of(training.output() / "weights.safetensors");
+  const ExampleOutcome outcome = training.run({"--optimizer", "sgd", "--lr", "1e30"});
+  CHECK(outcome.status == 3);
+  CHECK(has(outcome.err, "train_cifar: the loss is nan in epoch 1, step 2, with learning rate "));
+  CHECK(has(outcome.err, "; first "));
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  CHECK_FALSE(has(outcome.out, "nan"));
+  CHECK(text_of(training.output() / "weights.safetensors") == weights);
+  CHECK(training.results().size() == 3);
+}
+
+TEST_CASE("options that make no sense end train_cifar with status 2 before it writes anything",
+          "[examples][programs]") {
+  const Training training;
+  const auto [option, value, message] = GENERATE(table<std::string, std::string, std::string>({
+      {"--seed", "99999999999999999999", "--seed: must be a whole number from 0 to 18446744073709551615"},
+      {"--seed", "-1", "--seed: must be"},
+      {"--augment", "none,flip", "--augment: none stands alone"},
+      {"--augment", "flip,", "--augment: must be some of none, crop"},
+      {"--data", "", "--data: must not be empty"},
+      {"--output", "", "--output: must not be empty"},
+      {"--profile", "", "--profile: must not be empty"},
+      {"--device", "", "--device: must not be empty"},
+      {"--device", "gpu", "--device: must be auto, cpu, cuda or cuda:N, got \"gpu\""},
+      {"--device", "cuda:99", "--device: there is no cuda:99"},
+      {"--conv-implementation", "", "--conv-implementation: must not be empty"},
+      {"--conv-implementation", "fast", "--conv-implementation: on cpu there are direct"},
+      {"--threads", "20000", "--threads: must be a whole number from 1 to 1024"},
+      {"--workers", "100000", "--workers: must be a whole number from 0 to 1024"},
+      {"--epochs", "0", "--epochs: must be a whole number from 1 to 1000000"},
+      {"--epochs", "-1", "--epochs: must be"},
+      {"--epochs", "99999999999999999999", "--epochs: must be"},
+      {"--lr", "nan", "--lr: must be a number above 0"},
+      {"--lr", "inf", "--lr: must be"},
+      {"--lr", "-1", "--lr: must be"},
+      {"--lr", "0", "--lr: must be"},
+      {"--weight-decay", "nan", "--weight-decay: must be"},
+      {"--label-smoothing", "nan", "--label-smoothing: must be"},
+      {"--momentum", "9", "--momentum: must be a number from 0 to below 1"},
+      {"--momentum", "0.5", "--momentum is for sgd and rmsprop, it has no effect on --optimizer adam"},
+      {"--batch-size", "0", "--batch-size: must be"},
+      {"--batch-size", "121", "--batch-size 121: there are 120 training images"},
+      {"--profile", "trace.json", "--profile needs 6 steps"},
+      {"--model", "big", "--model: "},
+      {"--colour", "red", "--colour"},
+  }));
+  CAPTURE(option, value);
+  const ExampleOutcome outcome = training.run({option, value});
+  CHECK(outcome.status == 2);
+  CHECK(outcome.out.empty());
+  CHECK(has(outcome.err, "train_cifar: "));
+  CHECK(has(outcome.err, message));
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  CHECK_FALSE(fs::exists(training.output()));
+}
+
+TEST_CASE("all programs have the same exit statuses", "[examples][programs]") {
+  for (const std::string program :
+       {"train_cifar", "mnist", "voxels", "make_shapes", "tune_conv", "custom_op"}) {
+    CAPTURE(program);
+    const ExampleOutcome help = run_example(program, {"--help"});
+    CHECK(help.status == 0);
+    CHECK(has(help.out, "Exit status: 0 fine, 1 "));
+    CHECK(help.err.empty());
+    for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--no-such-option"}, {"stray"}}) {
+      const ExampleOutcome outcome = run_example(program, wrong);
+      CHECK(outcome.status == 2);
+      CHECK(outcome.out.empty());
+      CHECK(has(outcome.err, program + ": "));
+      CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    }
+    for (const std::string nowhere : {"/dev/full", "-"}) {
+      const ExampleOutcome outcome = run_example(program, {"--help"}, {.stdout_to = nowhere});
+      CHECK(outcome.status == 1);
+      CHECK(has(outcome.err, "standard output"));
+    }
+  }
+  for (const auto& [program, arguments] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"mnist", {}},
+           {"mnist", {"--data", ""}},
+           {"mnist", {"--data", "/no/such/folder"}},
+           {"mnist", {"--data", "/tmp", "--epochs", "0"}},
+           {"voxels", {"--data", ""}},
+           {"voxels", {"--lr", "nan"}},
+           {"voxels", {"--size", "7"}},
+           {"voxels", {"--threads", "0"}},
+           {"voxels", {"--seed", "18446744073709551616"}},
+           {"voxels", {"--size", "8", "--batch-size", "100000"}},
+           {"make_shapes", {}},
+           {"make_shapes", {"--seed", "3"}},
+           {"make_shapes", {"--train", "5", "--preview", "/dev/null"}},
+           {"make_shapes", {"--output", ""}},
+           {"make_shapes", {"--output", "x", "--train", "10000001"}},
+           {"tune_conv", {"--output", ""}}}) {
+    CAPTURE(program, arguments);
+    const ExampleOutcome outcome = run_example(program, arguments);
+    CHECK(outcome.status == 2);
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("output that goes nowhere ends train_cifar at once", "[examples][programs]") {
+  const Training training;
+  const ExampleOutcome full = training.run({"--epochs", "100000"}, {.stdout_to = "/dev/full"});
+  CHECK(full.status == 1);
+  CHECK(has(full.err, "cannot write to standard output: No space left on device"));
+  const ExampleOutcome closed = training.run({"--epochs", "100000"}, {.stdout_to = "-"});
+  CHECK(closed.status == 1);
+  CHECK(has(closed.err, "standard output is closed"));
+  // No result has got the number of the closed stream, and its text with it.
+  CHECK_FALSE(fs::exists(training.output() / "metrics.csv"));
+
+  fs::create_directories(training.output() / "weights.safetensors");
+  const ExampleOutcome folder = training.run({"--epochs", "100000"});
+  CHECK(folder.status == 1);
+  CHECK(has(folder.err, "is a folder"));
+  CHECK(folder.out.empty());
+}
+
+TEST_CASE("--profile replaces no device and waits for no reader", "[examples][programs]") {
+  const Training training;
+  const std::vector<std::string> steps{"--epochs", "2", "--profile"};
+  const auto profile_into = [&](const std::string& file) {
+    std::vector<std::string> arguments = steps;
+    arguments.push_back(file);
+    return training.run(arguments);
+  };
+  CHECK(profile_into("/dev/null").status == 0);
+  CHECK(fs::is_character_file("/dev/null"));
+  REQUIRE(::mkfifo((training / "pipe").c_str(), 0600) == 0);
+  const ExampleOutcome pipe = profile_into((training / "pipe").string());
+  CHECK(pipe.status == 1);
+  CHECK(has(pipe.err, "is a pipe that nobody reads from"));
+  CHECK(fs::is_fifo(training / "pipe"));
+  const ExampleOutcome folder = profile_into((training / "set").string());
+  CHECK(folder.status == 1);
+  CHECK(folder.out.empty());  // at the start
+  CHECK(profile_into((training / "trace.json").string()).status == 0);
+  CHECK(has(text_of(training / "trace.json"), "traceEvents"));
+}
+
+TEST_CASE("nothing is wider than its terminal", "[examples][programs]") {
+  const Training training;
+  const auto [columns, later] = GENERATE(table<int, int>({{20, 0}, {60, 0}, {83, 0}, {300, 0}, {300, 30}}));
+  CAPTURE(columns, later);
+  const ExampleOutcome outcome = training.run(
+      {"--batch-size", "4"}, {.columns = columns, .later_columns = later, .environment = {"TERM=xterm"}});
+  REQUIRE(outcome.status == 0);
+  const std::string code = "\x1b[K";
+  CHECK(has(outcome.out, "\r" + code + "epoch 1/1"));
+  std::string line;
+  std::size_t widest_bar = 0, last_bar = 0;
+  for (std::size_t at = 0; at < outcome.out.size(); ++at) {
+    const char c = outcome.out[at];
+    if (outcome.out.compare(at, code.size(), code) == 0) {
+      at += code.size() - 1;
+    } else if (c != '\r' && c != '\n') {
+      line += c;
+    } else {
+      CAPTURE(line);
+      // Words are not broken, and the name of the folder is one.
+      if (!has(line, training.output().string())) CHECK(line.size() < static_cast<std::size_t>(columns));
+      if (has(line, "epoch 1/1")) widest_bar = std::max(widest_bar, last_bar = line.size());
+      line.clear();
+    }
+  }
+  CHECK(widest_bar > 10);
+  if (later > 0) CHECK(last_bar < static_cast<std::size_t>(later));
+}
+
+TEST_CASE("two runs into one folder are noticed, and a killed one leaves no trace", "[examples][programs]") {
+  const Training training;
+  const pid_t other = start_example("train_cifar", training.arguments({"--epochs", "100000"}));
+  for (int i = 0; i < 600 && !fs::exists(training.output() / "weights.safetensors"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const ExampleOutcome second = training.run();
+  CHECK(second.status == 1);
+  CHECK(has(second.err, "another run writes into"));
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  // What a run leaves that was killed while it saved.
+  write_bytes(training.output() / "weights.safetensors.pleat-4711-0.tmp", "half");
+  CHECK(training.run().status == 0);
+  for (const std::string& name : training.results()) {
+    CAPTURE(name);
+    CHECK_FALSE(has(name, ".tmp"));
+    CHECK_FALSE(has(name, "lock"));
+  }
+}
