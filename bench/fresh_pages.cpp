@@ -5,9 +5,9 @@
 #include <chrono>
 #include <vector>
 
-#include "program.h"
-#include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
+
+#include "pleat/examples/common/program.h"
 
 using namespace pleat;
 
@@ -49,6 +49,6 @@ void run() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Measures what fresh pages of memory cost a convolution.", "fresh_pages"};
-  return run_program(app, argc, argv, run);
+  return run_program("fresh_pages", "Measures what fresh pages of memory cost a convolution.", argc, argv,
+                     run);
 }

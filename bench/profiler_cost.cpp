@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "options.h"
-#include "program.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
+
+#include "pleat/examples/common/options.h"
+#include "pleat/examples/common/program.h"
 
 using namespace pleat;
 

@@ -37,10 +37,10 @@ bool wants_color(const CommonOptions& options) {
 }
 
 bool same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  const bool device = std::filesystem::is_other(a, error);  // takes one after the other
-  return !device &&
-         std::filesystem::weakly_canonical(a, error) == std::filesystem::weakly_canonical(b, error);
+  if (fs::is_other(a, error)) return false;  // a device takes one after the other
+  return fs::weakly_canonical(fs::absolute(a), error) == fs::weakly_canonical(fs::absolute(b), error);
 }
 
 void check_options(const Subcommand& subcommand, const CommonOptions& options) {
@@ -83,8 +83,7 @@ int run_subcommand(Subcommand& subcommand, const CommonOptions& options, const s
   const Results before = check_files(subcommand, options);
   const ThreadsScope threads(options.threads);
   const bool shows = options.json != "-";
-  Report report(shows ? &out : nullptr, shows && wants_color(options));
-  report.say(machine);
+  Report report(shows ? &out : nullptr, shows && wants_color(options), machine);
   subcommand.run(options, report);
 
   const Results results{machine, command, report.records()};

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ostream>
+#include <utility>
 
 #include "pleat/core/format.h"
 
@@ -15,18 +16,22 @@ void put(std::ostream& out, const std::string& text) {
                    errno != 0 ? std::strerror(errno) : "");
 }
 
+void Report::show(const std::string& text) {
+  if (out_ == nullptr) return;
+  if (const std::string opening = std::exchange(opening_, {}); !opening.empty()) put(*out_, opening + "\n\n");
+  put(*out_, text);
+}
+
 void Report::add(const std::vector<Record>& block) {
   if (block.empty()) return;
   keep(block);
-  if (out_ != nullptr) put(*out_, table(block, layout_, color_) + '\n');
+  if (out_ != nullptr) show(table(block, layout_, color_) + '\n');
 }
 
 void Report::keep(const std::vector<Record>& block) {
   records_.insert(records_.end(), block.begin(), block.end());
 }
 
-void Report::say(const std::string& text) {
-  if (out_ != nullptr) put(*out_, text + "\n\n");
-}
+void Report::say(const std::string& text) { show(text + "\n\n"); }
 
 }  // namespace pleat::bench

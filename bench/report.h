@@ -2,6 +2,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pleat/bench/record.h"
@@ -15,8 +16,9 @@ void put(std::ostream& out, const std::string& text);
 /// Takes records as they are found, shows them at once, and keeps them for the files.
 class Report {
  public:
-  /// `out` may be null: nothing is shown.
-  explicit Report(std::ostream* out = nullptr, bool color = false) : out_(out), color_(color) {}
+  /// `out` may be null: nothing is shown. `opening` is said before whatever comes first.
+  explicit Report(std::ostream* out = nullptr, bool color = false, std::string opening = {})
+      : out_(out), color_(color), opening_(std::move(opening)) {}
 
   /// How records are shown from now on.
   void set_layout(Layout layout) { layout_ = std::move(layout); }
@@ -31,8 +33,11 @@ class Report {
   bool color() const { return color_; }
 
  private:
+  void show(const std::string& text);
+
   std::ostream* out_;
   bool color_;
+  std::string opening_;
   Layout layout_;
   std::vector<Record> records_;
 };

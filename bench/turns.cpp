@@ -23,10 +23,11 @@
 
 #include "cifar_models.h"
 #include "device.h"
-#include "options.h"
-#include "program.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
+
+#include "pleat/examples/common/options.h"
+#include "pleat/examples/common/program.h"
 
 using namespace pleat;
 

@@ -2,7 +2,6 @@
 #include <iostream>
 
 #include "program.h"
-#include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
 using namespace pleat;
@@ -34,8 +33,6 @@ struct Swish : nn::Module {
   void members(nn::Members& m) override { m("slope", slope); }
 };
 
-namespace {
-
 void run() {
   manual_seed(1);
   const auto function = [](const std::vector<Tensor>& in) { return swish(in[0], in[1]); };
@@ -58,9 +55,7 @@ void run() {
             << " (ReLU is the limit of large slopes)\n";
 }
 
-}  // namespace
-
 int main(int argc, char** argv) {
-  CLI::App app{"Checks and trains a differentiable function of one's own.", "custom_op"};
-  return run_program(app, argc, argv, run);
+  return run_program("custom_op", "Checks and trains a differentiable function of one's own.", argc, argv,
+                     run);
 }

@@ -1,17 +1,12 @@
 // Which implementation computes a convolution fastest here, and how to make a network use it.
 #include <iostream>
 
-#include "options.h"
 #include "program.h"
-#include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
 using namespace pleat;
 
-namespace {
-
-void run(const std::string& file) {
-  AtomicFile::check_writable("--output", file);
+void run() {
   const Tensor x = randn({8, 64, 32, 32});
   const Tensor w = randn({64, 64, 3, 3});
 
@@ -26,17 +21,11 @@ void run(const std::string& file) {
   std::cout << "\n" << ops::ConvTuner::table();
 
   // The next process need not time them again.
-  ops::ConvTuner::save(file);
-  std::cout << ops::ConvTuner::load(file) << " problems in " << file << '\n';
+  ops::ConvTuner::save("tuned.json");
+  std::cout << ops::ConvTuner::load("tuned.json") << " problems in tuned.json\n";
 }
 
-}  // namespace
-
 int main(int argc, char** argv) {
-  std::string file = "tuned.json";
-  CLI::App app{"Times the implementations of a convolution, and keeps what was found.", "tune_conv"};
-  app.add_option("--output", file, "File for what was found; it is replaced")
-      ->check(not_empty())
-      ->capture_default_str();
-  return run_program(app, argc, argv, [&] { run(file); });
+  return run_program("tune_conv", "Times the implementations of a convolution; the results go to tuned.json.",
+                     argc, argv, run);
 }

@@ -49,6 +49,12 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
   }
 }
 
+int run_program(const std::string& name, const std::string& purpose, int argc, char** argv,
+                const std::function<void()>& run) {
+  CLI::App app{purpose, name};
+  return run_program(app, argc, argv, run);
+}
+
 void flush_output() {
   errno = 0;
   std::cout.flush();

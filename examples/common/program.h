@@ -34,6 +34,10 @@ class NotFiniteError : public pleat::NumericError {
 /// which the name of `app` opens; --help tells the statuses.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& run);
 
+/// The same for a program without options; `purpose` is what its --help says.
+int run_program(const std::string& name, const std::string& purpose, int argc, char** argv,
+                const std::function<void()>& run);
+
 /// Like std::printf, at once. Throws FileError when standard output takes nothing (any more).
 [[gnu::format(printf, 1, 2)]] void print(const char* format, ...);
 /// A text of words as it is; on a terminal it is broken into lines between words.
