@@ -64,9 +64,9 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
       ->transform(seed_number())
       ->capture_default_str();
   app.add_option("--threads", s.threads, "Threads; by default all cores")
-      ->transform(whole_number(1, most_threads));
+      ->transform(whole_number(1, most_threads()));
   app.add_option("--workers", s.workers, "Threads that prepare batches ahead; 0: the loop makes them itself")
-      ->transform(whole_number(0, most_threads))
+      ->transform(whole_number(0, 1024))
       ->capture_default_str();
   app.add_option("--device", s.device,
                  "Where to compute: cpu, cuda, cuda:1 ...; auto takes a GPU when there is one")

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 #include <type_traits>
 
 namespace {
@@ -38,6 +39,10 @@ CLI::Validator in_range(const std::string& kind, Number least, Number most) {
 }
 
 }  // namespace
+
+int64_t most_threads() {
+  return std::max<int64_t>(256, 4 * static_cast<int64_t>(std::thread::hardware_concurrency()));
+}
 
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {

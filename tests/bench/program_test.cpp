@@ -55,7 +55,7 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
       {{"selftest", "--json"}, "--json"},
       {{"conv", "--match", "res"}, "--match requires --shapes (see pleat-bench conv --help)"},
       {{"norm", "--groups", "0"}, "--groups: must be a whole number from 1 to 16777216, got \"0\""},
-      {{"selftest", "--threads", "20000"}, "--threads: must be a whole number from 1 to 1024, got \"20000\""},
+      {{"selftest", "--threads", "20000"}, "--threads: must be a whole number from 1 to "},
       {{"selftest", "--threads", "010x"}, "--threads: must be a whole number"},
       {{"selftest", "--seconds", "nan"}, "--seconds: must be a number from 1e-06 to 3600, got \"nan\""},
       {{"selftest", "--seconds", "1", "--seconds", "2"}, "--seconds"},
