@@ -49,6 +49,7 @@
 #include "pleat/core/pinned_memory.h"
 #include "pleat/core/precision.h"
 #include "pleat/core/random.h"
+#include "pleat/core/read_options.h"
 #include "pleat/core/record_function.h"
 #include "pleat/core/required.h"
 #include "pleat/core/scope.h"

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "pleat/bench/usage_error.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/input_file.h"
 
 namespace pleat::bench {
 namespace {
@@ -270,21 +271,24 @@ ops::ConvProblem parse_conv_shape(const std::string& text) {
 }
 
 std::vector<NamedProblem> read_conv_shapes(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  // A folder can be opened, but not read.
-  check<FileError>(file.is_open() && (file.peek(), !file.bad()), "{}: cannot be read", path.string());
-  std::string line;
-  check<FileError>(static_cast<bool>(std::getline(file, line)),
-                   "{}: is empty; its first line must name the columns", path.string());
-  const std::vector<std::string> columns = cells_of(line);
-  std::vector<NamedProblem> problems;
-  for (int number = 2; std::getline(file, line); ++number) {
-    if (line.empty() || line == "\r") continue;
-    problems.push_back(
-        problem_of(CsvRow(fmt::format("{}:{}", path.string(), number), columns, cells_of(line))));
-  }
-  check<FileError>(!problems.empty(), "{}: has no rows", path.string());
-  return problems;
+  const InputFile file("--shapes", path);
+  return reading(file.name(), [&] {
+    // A row becomes a problem of some hundred bytes; cells are held for one row at a time.
+    constexpr int64_t expansion = 64;
+    std::istringstream in(file.read_text(expansion));
+    std::string line;
+    check<FileError>(static_cast<bool>(std::getline(in, line)),
+                     "{}: is empty; its first line must name the columns", file.name());
+    const std::vector<std::string> columns = cells_of(line);
+    std::vector<NamedProblem> problems;
+    for (int number = 2; std::getline(in, line); ++number) {
+      if (line.empty() || line == "\r") continue;
+      problems.push_back(
+          problem_of(CsvRow(fmt::format("{}:{}", path.string(), number), columns, cells_of(line))));
+    }
+    check<FileError>(!problems.empty(), "{}: has no rows", file.name());
+    return problems;
+  });
 }
 
 }  // namespace pleat::bench

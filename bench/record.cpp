@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "pleat/core/format.h"
+#include "pleat/core/json_input.h"
 #include "pleat/io/csv.h"
 
 namespace pleat::bench {
@@ -64,6 +66,16 @@ Json json_of(const Time& time) {
           {"cold_cache", time.cold_cache}};
 }
 
+// A whole number that its member can hold; nlohmann-json would convert any number.
+template <class Whole>
+void get_whole(const Json& json, const char* name, Whole& value) {
+  const Json& number = json.at(name);
+  const bool whole =
+      number.is_number_unsigned() && number.get<uint64_t>() <= std::numeric_limits<Whole>::max();
+  check<ValueError>(whole, "{} must be a whole number, got {}", name, number.dump().substr(0, 40));
+  value = number.get<Whole>();
+}
+
 Time time_of(const Json& json) {
   Time time;
   json.at("median").get_to(time.median);
@@ -73,9 +85,9 @@ Time time_of(const Json& json) {
   json.at("wall_median").get_to(time.wall_median);
   json.at("first_call").get_to(time.first_call);
   json.at("tuning").get_to(time.tuning);
-  json.at("blocks").get_to(time.blocks);
-  json.at("runs").get_to(time.runs);
-  json.at("threads").get_to(time.threads);
+  get_whole(json, "blocks", time.blocks);
+  get_whole(json, "runs", time.runs);
+  get_whole(json, "threads", time.threads);
   json.at("cold_cache").get_to(time.cold_cache);
   for (const double seconds : {time.median, time.lower_quartile, time.upper_quartile})
     check<ValueError>(seconds >= 0, "a time must be at least 0, got {}", seconds);
@@ -138,7 +150,7 @@ Record record_from_json(const Json& json, const std::string& where) {
     record.failure = json.value("failure", "");
     return record;
   } catch (const Json::exception& error) {
-    fail<FileError>("{}: is not a result of pleat-bench: {}", where, error.what());
+    fail<FileError>("{}: is not a result of pleat-bench: {}", where, json_cause(error));
   } catch (const ValueError& error) {
     fail<FileError>("{}: is not a result of pleat-bench: {}", where, error.what());
   }

@@ -1,12 +1,11 @@
 #include "pleat/bench/results_file.h"
 
-#include <fstream>
-#include <sstream>
-
 #include <nlohmann/json.hpp>
 
 #include "pleat/core/atomic_file.h"
 #include "pleat/core/format.h"
+#include "pleat/core/input_file.h"
+#include "pleat/core/json_input.h"
 
 namespace pleat::bench {
 namespace {
@@ -30,6 +29,7 @@ std::string to_text(const Results& results) {
 }
 
 Results results_from_text(const std::string& text, const std::string& where) {
+  check_json_size(text, where);
   try {
     const Json json = Json::parse(text);
     check<FileError>(json.is_object() && json.contains("pleat_bench"), "{}: is not a result of pleat-bench",
@@ -42,7 +42,7 @@ Results results_from_text(const std::string& text, const std::string& where) {
     for (const Json& record : json.at("results")) results.records.push_back(record_from_json(record, where));
     return results;
   } catch (const Json::exception& error) {
-    fail<FileError>("{}: is not a result of pleat-bench: {}", where, error.what());
+    fail<FileError>("{}: is not a result of pleat-bench: {}", where, json_cause(error));
   }
 }
 
@@ -51,11 +51,8 @@ void write_results(const std::filesystem::path& path, const Results& results) {
 }
 
 Results read_results(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  check<FileError>(file.is_open(), "{}: cannot be read", path.string());
-  std::ostringstream text;
-  text << file.rdbuf();
-  return results_from_text(text.str(), path.string());
+  const InputFile file("--baseline", path);
+  return reading(file.name(), [&] { return results_from_text(file.read_text(json_expansion), file.name()); });
 }
 
 }  // namespace pleat::bench

@@ -1,12 +1,19 @@
 #include "pleat/data/cifar.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
-#include <fstream>
+#include <limits>
+#include <memory>
+#include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/core/input_file.h"
+#include "pleat/io/looks_like.h"
 
 namespace pleat::data {
 namespace {
@@ -14,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t image_bytes = 3 * 32 * 32;
+constexpr std::string_view batch_prefix = "data_batch_", batch_suffix = ".bin";
 
 /// What differs between the two sets.
 struct Layout {
@@ -28,37 +36,38 @@ struct Layout {
 constexpr Layout cifar10{1, 0, 10, "batches.meta.txt"};
 constexpr Layout cifar100{2, 1, 100, "fine_label_names.txt"};
 
-int64_t records_in(const fs::path& file, const Layout& layout) {
-  std::error_code error;
-  const auto size = static_cast<int64_t>(fs::file_size(file, error));
-  check<FileError>(!error, "{}: cannot be read: {}", file.string(), error.message());
+int64_t records_in(const InputFile& file, const Layout& layout) {
+  const int64_t size = file.size();
   check<FileError>(
       size % layout.record() == 0 && size > 0,
-      "{}: {} bytes are no whole number of records of {} bytes; the last one breaks off at offset {}",
-      file.string(), size, layout.record(), size / layout.record() * layout.record());
+      "{}: {} bytes are no whole number of records of {} bytes; the last one breaks off at offset {}{}",
+      file.name(), size, layout.record(), size / layout.record() * layout.record(),
+      size < layout.record() ? io::looks_like(file) : "");
   return size / layout.record();
 }
 
-void read_records(const fs::path& file, const Layout& layout, int64_t records, uint8_t* images,
-                  int64_t* labels) {
-  std::ifstream in(file, std::ios::binary);
-  check<FileError>(in.good(), "{}: cannot be opened", file.string());
-  std::vector<char> record(static_cast<std::size_t>(layout.record()));
-  for (int64_t i = 0; i < records; ++i) {
-    const int64_t offset = i * layout.record();
-    check<FileError>(bool(in.read(record.data(), layout.record())), "{}: reading failed at offset {}",
-                     file.string(), offset);
-    const auto label = static_cast<uint8_t>(record[static_cast<std::size_t>(layout.label_at)]);
-    check<FileError>(label < layout.classes, "{}: label {} at offset {} is outside 0-{}", file.string(),
-                     label, offset + layout.label_at, layout.classes - 1);
-    labels[i] = label;
-    std::memcpy(images + i * image_bytes, record.data() + layout.label_bytes, image_bytes);
+void read_records(const InputFile& file, const Layout& layout, uint8_t* images, int64_t* labels) {
+  std::vector<std::byte> record(static_cast<std::size_t>(layout.record()));
+  for (int64_t offset = 0; offset < file.size(); offset += layout.record()) {
+    file.read_at(offset, record, "a record");
+    const auto label = std::to_integer<int64_t>(record[static_cast<std::size_t>(layout.label_at)]);
+    check<FileError>(label < layout.classes, "{}: label {} at offset {} is outside 0-{}", file.name(), label,
+                     offset + layout.label_at, layout.classes - 1);
+    *labels++ = label;
+    std::memcpy(images, record.data() + layout.label_bytes, image_bytes);
+    images += image_bytes;
   }
 }
 
-std::vector<std::string> read_names(const fs::path& file, const Layout& layout) {
+// Names that do not fit the classes, or none, are left away.
+std::vector<std::string> read_names(const fs::path& path, const Layout& layout) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  const InputFile file("read_cifar", path);
+  constexpr int64_t most_bytes = 1 << 16;
+  if (file.size() > most_bytes) return {};
   std::vector<std::string> names;
-  std::ifstream in(file);
+  std::istringstream in(file.read_text(1));
   for (std::string line; std::getline(in, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     if (!line.empty()) names.push_back(line);
@@ -67,44 +76,74 @@ std::vector<std::string> read_names(const fs::path& file, const Layout& layout) 
   return names;
 }
 
-CifarDataset read(const fs::path& folder, const std::vector<fs::path>& files, const Layout& layout) {
-  std::vector<int64_t> records;
+CifarDataset read(const fs::path& folder, const std::vector<fs::path>& paths, const Layout& layout,
+                  ReadOptions options) {
+  std::vector<std::unique_ptr<InputFile>> files;
+  MemoryBudget memory;
   int64_t total = 0;
-  for (const fs::path& file : files) {
-    records.push_back(records_in(file, layout));
-    total = checked_add(total, records.back(), "cifar");
+  for (const fs::path& path : paths) {
+    files.push_back(std::make_unique<InputFile>("read_cifar", path, options));
+    const InputFile& file = *files.back();
+    const int64_t records = records_in(file, layout);
+    const int64_t bytes = records * (image_bytes + size_of(int64));
+    memory.limit = options.memory_limit > 0 ? options.memory_limit : memory.limit + file.memory().limit;
+    if (bytes > memory.left())
+      file.fail_at(0, above_memory_limit(fmt::format("a set of {} records", records), bytes, memory));
+    memory.taken += bytes;
+    total += records;
   }
-  const Tensor images = empty({total, 3, 32, 32}, {.dtype = uint8});
-  const Tensor labels = empty({total}, {.dtype = int64});
-  int64_t done = 0;
-  for (std::size_t i = 0; i < files.size(); done += records[i++])
-    read_records(files[i], layout, records[i], images.data<uint8_t>() + done * image_bytes,
-                 labels.data<int64_t>() + done);
-  return {images, labels, read_names(folder / layout.names_file, layout)};
+  return reading(files.front()->name(), [&]() -> CifarDataset {
+    const Tensor images = empty({total, 3, 32, 32}, {.dtype = uint8});
+    const Tensor labels = empty({total}, {.dtype = int64});
+    int64_t done = 0;
+    for (const auto& file : files) {
+      read_records(*file, layout, images.data<uint8_t>() + done * image_bytes, labels.data<int64_t>() + done);
+      done += file->size() / layout.record();
+    }
+    return {images, labels, read_names(folder / layout.names_file, layout)};
+  });
+}
+
+// data_batch_10.bin comes after data_batch_9.bin: what is no number counts as above all of them.
+uint64_t number_of(const std::string& name) {
+  const std::string digits =
+      name.substr(batch_prefix.size(), name.size() - batch_prefix.size() - batch_suffix.size());
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = error == std::errc{} && end == digits.data() + digits.size();
+  return whole ? number : std::numeric_limits<uint64_t>::max();
 }
 
 std::vector<fs::path> training_batches(const fs::path& folder) {
-  std::vector<fs::path> files;
+  std::vector<std::pair<uint64_t, fs::path>> files;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string file = entry.path().filename().string();
-    if (file.starts_with("data_batch_") && file.ends_with(".bin")) files.push_back(entry.path());
+  for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(batch_prefix) && name.ends_with(batch_suffix) &&
+        name.size() > batch_prefix.size() + batch_suffix.size())
+      files.emplace_back(number_of(name), entry->path());
   }
-  check<FileError>(!error, "{}: cannot be read: {}", folder.string(), error.message());
-  check<FileError>(!files.empty(), "{}: there is no data_batch_1.bin; this is not CIFAR-10's binary version",
+  check<FileError>(!error, "read_cifar10: '{}' cannot be read: {}", folder.string(), error.message());
+  check<FileError>(!files.empty(),
+                   "read_cifar10: '{}' holds no data_batch_1.bin; this is not CIFAR-10's binary version "
+                   "(cifar-10-binary.tar.gz, unpacked)",
                    folder.string());
   std::sort(files.begin(), files.end());
-  return files;
+  std::vector<fs::path> paths;
+  for (auto& [number, path] : files) paths.push_back(std::move(path));
+  return paths;
 }
 
 }  // namespace
 
-CifarDataset read_cifar10(const fs::path& folder, Flag train) {
-  return read(folder, train ? training_batches(folder) : std::vector{folder / "test_batch.bin"}, cifar10);
+CifarDataset read_cifar10(const fs::path& folder, Flag train, ReadOptions options) {
+  return read(folder, train ? training_batches(folder) : std::vector{folder / "test_batch.bin"}, cifar10,
+              options);
 }
 
-CifarDataset read_cifar100(const fs::path& folder, Flag train) {
-  return read(folder, {folder / (train ? "train.bin" : "test.bin")}, cifar100);
+CifarDataset read_cifar100(const fs::path& folder, Flag train, ReadOptions options) {
+  return read(folder, {folder / (train ? "train.bin" : "test.bin")}, cifar100, options);
 }
 
 }  // namespace pleat::data

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "pleat/core/read_options.h"
 #include "pleat/data/dataset.h"
 
 namespace pleat::data {
@@ -16,13 +17,13 @@ struct CifarDataset : TensorDataset {
   std::vector<std::string> class_names;
 };
 
-/// Reads CIFAR-10's binary version (Krizhevsky, 2009): all `data_batch_*.bin`, or `test_batch.bin`, of a
-/// folder. A record is a label byte (0-9) and 3,072 bytes: the red, green and blue planes of 32 x 32 pixels.
-/// Throws FileError naming file, byte offset and cause: nothing to read, a size that is no whole number of
-/// records, a label above 9.
-CifarDataset read_cifar10(const std::filesystem::path& folder, Flag train);
+/// Reads CIFAR-10's binary version (Krizhevsky, 2009): all `data_batch_*.bin`, in the order of their numbers,
+/// or `test_batch.bin`, of a folder. A record is a label byte (0-9) and 3,072 bytes: the red, green and blue
+/// planes of 32 x 32 pixels. `options` hold for the whole set. Throws FileError naming file, byte offset and
+/// cause: nothing to read, a size that is no whole number of records, a label above 9.
+CifarDataset read_cifar10(const std::filesystem::path& folder, Flag train, ReadOptions options = {});
 
 /// The same for CIFAR-100 (`train.bin`, `test.bin`): two label bytes, of which the fine one (0-99) is taken.
-CifarDataset read_cifar100(const std::filesystem::path& folder, Flag train);
+CifarDataset read_cifar100(const std::filesystem::path& folder, Flag train, ReadOptions options = {});
 
 }  // namespace pleat::data

@@ -7,8 +7,10 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/data/picture_memory.h"
 #include "pleat/data/png.h"
 #include "pleat/io/byte_source.h"
+#include "pleat/io/looks_like.h"
 
 namespace pleat::data {
 namespace {
@@ -16,7 +18,7 @@ namespace {
 // PGM and PPM: https://netpbm.sourceforge.net/doc/pgm.html, https://netpbm.sourceforge.net/doc/ppm.html
 class PnmReader {
  public:
-  PnmReader(const io::File& file, std::span<const std::byte> bytes) : file_(file), bytes_(bytes) {}
+  PnmReader(const InputFile& file, std::span<const std::byte> bytes) : file_(file), bytes_(bytes) {}
 
   Tensor read() {
     const char kind = static_cast<char>(bytes_[1]);
@@ -36,6 +38,7 @@ class PnmReader {
           "truncated: {} x {} pixels of {} samples are said to follow, but only {} bytes are left", width,
           height, channels, left));
     }
+    check_picture_memory(file_, width, height, channels);
     const Tensor image = empty({channels, height, width}, {.dtype = uint8});
     auto* out = image.data<uint8_t>();
     const int64_t plane = width * height;
@@ -92,7 +95,7 @@ class PnmReader {
     return value;
   }
 
-  const io::File& file_;
+  const InputFile& file_;
   std::span<const std::byte> bytes_;
   std::size_t at_ = 0;
 };
@@ -104,13 +107,30 @@ bool is_pnm(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Tensor read_image(const std::filesystem::path& path) {
-  const io::File file("read_image", path);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
-  file.read_at(0, bytes, "a picture");
-  if (is_png(bytes)) return decode_png(file, bytes);
-  if (is_pnm(bytes)) return PnmReader(file, bytes).read();
-  file.fail_at(0, "is neither a PNG nor a PGM or PPM file (P2, P3, P5, P6)");
+void check_picture_memory(const InputFile& file, int64_t width, int64_t height, int64_t bytes_a_pixel,
+                          int64_t row_bytes_a_pixel) {
+  // Neither format has sides of more than 2^31.
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(width, height, &bytes) || __builtin_mul_overflow(bytes, bytes_a_pixel, &bytes) ||
+      __builtin_add_overflow(bytes, file.size() + width * row_bytes_a_pixel, &bytes))
+    file.fail_at(0, fmt::format("a picture of {} x {} pixels is larger than any memory", width, height));
+  if (bytes > file.memory().left())
+    file.fail_at(0, above_memory_limit(fmt::format("a picture of {} x {} pixels", width, height), bytes,
+                                       file.memory()));
+}
+
+Tensor read_image(const std::filesystem::path& path, ReadOptions options) {
+  const InputFile file("read_image", path, options);
+  return reading(file.name(), [&] {
+    if (file.size() > file.memory().left())
+      file.fail_at(0, above_memory_limit("the file itself", file.size(), file.memory()));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
+    file.read_at(0, bytes, "a picture");
+    if (is_png(bytes)) return decode_png(file, bytes);
+    if (is_pnm(bytes)) return PnmReader(file, bytes).read();
+    file.fail_at(
+        0, "is neither a PNG nor a PGM or PPM file (P2, P3, P5, P6)" + io::looks_like(file));
+  });
 }
 
 }  // namespace pleat::data

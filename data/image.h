@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "pleat/core/read_options.h"
 #include "pleat/core/tensor.h"
 
 namespace pleat::data {
@@ -9,9 +10,12 @@ namespace pleat::data {
 /// Reads a picture as [C, H, W] uint8, with one channel for grey pictures and three (red, green, blue) for
 /// all others.
 ///
-/// PNG of every kind and PGM/PPM (P2, P3, P5, P6), told apart by their content. Samples of other depths are
-/// scaled to 0-255, palettes are looked up, transparency is dropped. Throws FileError naming file, offset and
-/// cause: neither of these formats, damaged, too short, or with bytes left over.
-Tensor read_image(const std::filesystem::path& path);
+/// PNG of every kind, JPEG (where Pleat was built with libjpeg-turbo) and PGM/PPM (P2, P3, P5, P6), told
+/// apart by their content. Samples of other depths are scaled to 0-255, palettes are looked up, transparency
+/// is dropped, CMYK becomes colours as Pillow makes them. A JPEG is shown as its pixels lie: like
+/// torchvision's folders, and unlike a viewer, this does not turn it as its EXIF data say. Throws FileError
+/// naming file, offset and cause: none of these formats, damaged, too short, with bytes left over (but for a
+/// JPEG, which cameras write so), or larger than `options` allow.
+Tensor read_image(const std::filesystem::path& path, ReadOptions options = {});
 
 }  // namespace pleat::data

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
+#include "pleat/core/input_file.h"
 #include "pleat/core/tensor.h"
-#include "pleat/io/byte_source.h"
 
 namespace pleat::data {
 
@@ -13,6 +13,6 @@ namespace pleat::data {
 bool is_png(std::span<const std::byte> bytes);
 
 /// The picture in `bytes`, all of `file`, as read_image gives it.
-Tensor decode_png(const io::File& file, std::span<const std::byte> bytes);
+Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes);
 
 }  // namespace pleat::data

@@ -2,13 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <limits>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "pleat/core/format.h"
@@ -45,42 +40,12 @@ void ByteSource::fail_at(std::int64_t position, const std::string& cause) const 
   pleat::fail<FileError>("{}, byte {}: {}", name_, position, cause);
 }
 
-File::File(std::string_view op, const std::filesystem::path& path)
-    : name_(fmt::format("{}: '{}'", op, path.string())) {
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) pleat::fail<FileError>("{}: cannot open: {}", name_, std::strerror(errno));
-  struct stat status {};
-  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor_);
-    pleat::fail<FileError>("{}: is not a regular file", name_);
-  }
-  size_ = status.st_size;
+void ByteSource::check_memory(std::int64_t bytes, std::string_view what) const {
+  if (bytes > memory_.left()) fail(above_memory_limit(what, bytes, memory_));
 }
 
-File::~File() { ::close(descriptor_); }
-
-void File::read_at(std::int64_t offset, std::span<std::byte> buffer, std::string_view what) const {
-  const auto size = static_cast<std::int64_t>(buffer.size());
-  if (offset < 0 || offset > size_ || size > size_ - offset) {
-    fail_at(offset, fmt::format("truncated: {} needs {} bytes, but the file has {}", what, size, size_));
-  }
-  std::size_t done = 0;
-  while (done < buffer.size()) {
-    const ssize_t some =
-        ::pread(descriptor_, buffer.data() + done, buffer.size() - done, offset + static_cast<off_t>(done));
-    if (some < 0 && errno == EINTR) continue;
-    if (some < 0) fail_at(offset, fmt::format("cannot read {}: {}", what, std::strerror(errno)));
-    if (some == 0) fail_at(offset, fmt::format("the file became shorter while {} was read", what));
-    done += static_cast<std::size_t>(some);
-  }
-}
-
-void File::fail_at(std::int64_t offset, const std::string& cause) const {
-  pleat::fail<FileError>("{}, byte {}: {}", name_, offset, cause);
-}
-
-FileSource::FileSource(const File& file, std::int64_t begin, std::int64_t size)
-    : ByteSource(file.name()), file_(file), begin_(begin), size_(size) {
+FileSource::FileSource(const InputFile& file, std::int64_t begin, std::int64_t size)
+    : ByteSource(file.name(), file.memory()), file_(file), begin_(begin), size_(size) {
   if (begin < 0 || size < 0 || begin > file.size() || size > file.size() - begin) {
     file.fail_at(begin,
                  fmt::format("{} bytes are said to start here, but the file has {}", size, file.size()));
@@ -112,7 +77,8 @@ struct InflateSource::State {
 };
 
 InflateSource::InflateSource(std::unique_ptr<ByteSource> compressed, Format format)
-    : ByteSource(compressed->name() + " (decompressed)"), state_(std::make_unique<State>()) {
+    : ByteSource(compressed->name() + " (decompressed)", compressed->memory()),
+      state_(std::make_unique<State>()) {
   state_->compressed = std::move(compressed);
   state_->format = format;
   // Negative window bits mean deflate without a header, 16 more mean gzip.

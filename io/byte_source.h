@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "pleat/core/input_file.h"
 
 /// Files that somebody else wrote, read with suspicion: every read says what it reads, and an error names the
 /// file, the offset and the cause.
@@ -31,6 +32,10 @@ class ByteSource {
   /// taken for it.
   virtual std::int64_t remaining_at_most() const = 0;
 
+  /// Throws FileError, with the remedy, when `bytes` of memory for `what` are above the limit.
+  void check_memory(std::int64_t bytes, std::string_view what) const;
+  MemoryBudget memory() const { return memory_; }
+
   /// Bytes read so far.
   std::int64_t position() const { return position_; }
   /// Whose bytes these are, as errors name it: "read_npy: 'x.npy'".
@@ -40,50 +45,27 @@ class ByteSource {
   [[noreturn]] void fail_at(std::int64_t position, const std::string& cause) const;
 
  protected:
-  explicit ByteSource(std::string name) : name_(std::move(name)) {}
+  ByteSource(std::string name, MemoryBudget memory) : name_(std::move(name)), memory_(memory) {}
 
  private:
   virtual std::size_t read_some(std::span<std::byte> buffer) = 0;
 
   std::string name_;
+  MemoryBudget memory_;
   std::int64_t position_ = 0;
-};
-
-/// An open file, read at any place by any thread.
-class File {
- public:
-  /// `op` opens the error messages. Throws FileError when there is no such regular file or it cannot be read.
-  File(std::string_view op, const std::filesystem::path& path);
-  ~File();
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  std::int64_t size() const { return size_; }
-  /// "op: 'path'".
-  const std::string& name() const { return name_; }
-  /// Throws FileError unless [offset, offset + buffer.size()) lies in the file; `what` says what was to be
-  /// read.
-  void read_at(std::int64_t offset, std::span<std::byte> buffer, std::string_view what) const;
-  /// Throws FileError "<name>, byte <offset>: <cause>".
-  [[noreturn]] void fail_at(std::int64_t offset, const std::string& cause) const;
-
- private:
-  std::string name_;
-  int descriptor_;
-  std::int64_t size_;
 };
 
 /// The bytes [begin, begin + size) of a file, which must outlive this.
 class FileSource final : public ByteSource {
  public:
-  explicit FileSource(const File& file) : FileSource(file, 0, file.size()) {}
-  FileSource(const File& file, std::int64_t begin, std::int64_t size);
+  explicit FileSource(const InputFile& file) : FileSource(file, 0, file.size()) {}
+  FileSource(const InputFile& file, std::int64_t begin, std::int64_t size);
   std::int64_t remaining_at_most() const override { return size_ - position(); }
 
  private:
   std::size_t read_some(std::span<std::byte> buffer) override;
 
-  const File& file_;
+  const InputFile& file_;
   std::int64_t begin_;
   std::int64_t size_;
 };

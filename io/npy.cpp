@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -14,10 +12,9 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/io/elements.h"
+#include "pleat/io/looks_like.h"
 #include "pleat/io/npy_stream.h"
-
-static_assert(std::endian::native == std::endian::little,
-              "the readers and writers of io/ copy elements as they lie");
 
 namespace pleat::io {
 namespace {
@@ -45,7 +42,10 @@ class HeaderParser {
       expect(':');
       if (key == "descr" && !has_descr) {
         has_descr = true;
-        if (peek() == '[') fail("structured element types have no tensor");
+        if (peek() == '[')
+          fail(
+              "structured element types have no tensor; save each field by itself: np.save(path, "
+              "a['field'])");
         header.descr = string("the element type");
       } else if (key == "fortran_order" && !has_order) {
         has_order = true;
@@ -100,6 +100,7 @@ class HeaderParser {
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) fail(fmt::format("{} has no closing quote", what));
     const std::string_view value = text_.substr(at_ + 1, end - at_ - 1);
+    if (value.find('\\') != std::string_view::npos) fail(fmt::format("{} must not hold a backslash", what));
     at_ = end + 1;
     return std::string(value);
   }
@@ -117,23 +118,34 @@ class HeaderParser {
   }
 
   Shape shape() {
+    constexpr std::size_t most_dims = 64;  // NumPy's own bound
     Shape sizes;
     expect('(');
     while (!accept(')')) {
-      skip_space();
-      std::int64_t size = 0;
-      const char* begin = text_.data() + at_;
-      const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), size);
-      if (error != std::errc{} || size < 0) fail("'shape' must be a tuple of sizes within [0, 2^63)");
-      at_ += static_cast<std::size_t>(end - begin);
-      accept('L');  // Python 2 wrote long numbers so
-      sizes.push_back(size);
-      if (!accept(',')) {
+      if (sizes.size() == most_dims) fail(fmt::format("'shape' has more than {} dimensions", most_dims));
+      sizes.push_back(size());
+      const bool comma = accept(',');
+      if (!comma && sizes.size() == 1)
+        fail("'shape' must be a tuple; one of a single size is written with a comma: (6,)");
+      if (!comma) {
         expect(')');
         break;
       }
     }
     return sizes;
+  }
+
+  std::int64_t size() {
+    skip_space();
+    std::int64_t value = 0;
+    const char* begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    // Python takes no number that begins with 0.
+    const bool octal = end - begin > 1 && *begin == '0';
+    if (error != std::errc{} || value < 0 || octal) fail("'shape' must be a tuple of sizes within [0, 2^63)");
+    at_ += static_cast<std::size_t>(end - begin);
+    accept('L');  // Python 2 wrote long numbers so
+    return value;
   }
 
   const ByteSource& source_;
@@ -146,11 +158,12 @@ Header read_header(ByteSource& source) {
   std::array<std::byte, 8> start;
   source.read_exactly(start, "the start of a .npy file");
   if (std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0) {
-    source.fail_at(0, "is not a .npy file: it must start with \\x93NUMPY");
+    source.fail_at(0, "is not a .npy file, which starts with \\x93NUMPY" + looks_like(source, start));
   }
-  const int major = std::to_integer<int>(start[6]);
-  if (major < 1 || major > 3) {
-    source.fail_at(6, fmt::format("version {} of the .npy format is unknown; 1 to 3 are known", major));
+  const int major = std::to_integer<int>(start[6]), minor = std::to_integer<int>(start[7]);
+  if (major < 1 || major > 3 || minor != 0) {
+    source.fail_at(6, fmt::format("version {}.{} of the .npy format is unknown; 1.0, 2.0 and 3.0 are known",
+                                  major, minor));
   }
   std::array<std::byte, 4> length_bytes;
   const auto length_field = std::span(length_bytes).first(major == 1 ? 2 : 4);
@@ -167,125 +180,109 @@ Header read_header(ByteSource& source) {
   return HeaderParser(source, offset, text).parse();
 }
 
-// How elements lie in the file, and what they become.
-struct Format {
-  char kind;             // b, u, i or f as in NumPy's type strings
-  std::size_t size = 0;  // bytes of an element in the file
-  bool swap = false;     // most significant byte first
-  DType dtype = float32;
+// Types by the names that NumPy has for them.
+struct TypeName {
+  std::string_view name;
+  std::string_view code;  // kind and bytes
 };
+constexpr std::array<TypeName, 37> type_names = {
+    {{"?", "b1"},      {"bool", "b1"},    {"bool_", "b1"},  {"b", "i1"},       {"int8", "i1"},
+     {"byte", "i1"},   {"B", "u1"},       {"uint8", "u1"},  {"ubyte", "u1"},   {"h", "i2"},
+     {"int16", "i2"},  {"short", "i2"},   {"H", "u2"},      {"uint16", "u2"},  {"i", "i4"},
+     {"int32", "i4"},  {"intc", "i4"},    {"I", "u4"},      {"uint32", "u4"},  {"l", "i8"},
+     {"q", "i8"},      {"int64", "i8"},   {"int", "i8"},    {"L", "u8"},       {"Q", "u8"},
+     {"uint64", "u8"}, {"uint", "u8"},    {"e", "f2"},      {"float16", "f2"}, {"half", "f2"},
+     {"f", "f4"},      {"float32", "f4"}, {"single", "f4"}, {"d", "f8"},       {"float64", "f8"},
+     {"double", "f8"}, {"float", "f8"}}};
 
-// "<f4": byte order, kind, bytes.
-std::optional<Format> parse_descr(std::string_view descr) {
-  if (descr.size() != 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos)
-    return std::nullopt;
-  struct Known {
-    std::string_view name;
-    DType dtype;
-  };
-  constexpr std::array<Known, 12> known = {{{"b1", boolean},
-                                            {"u1", uint8},
-                                            {"i1", int32},
-                                            {"u2", int32},
-                                            {"i2", int32},
-                                            {"i4", int32},
-                                            {"u4", int64},
-                                            {"i8", int64},
-                                            {"u8", int64},
-                                            {"f2", float16},
-                                            {"f4", float32},
-                                            {"f8", float64}}};
-  for (const Known& type : known) {
-    if (type.name != descr.substr(1)) continue;
-    const auto size = static_cast<std::size_t>(descr[2] - '0');
-    if (descr[0] == '|' && size > 1) return std::nullopt;
-    return Format{descr[1], size, descr[0] == '>' && size > 1, type.dtype};
+struct KnownType {
+  std::string_view code;
+  DType dtype;
+};
+constexpr std::array<KnownType, 12> known_types = {{{"b1", boolean},
+                                                    {"u1", uint8},
+                                                    {"i1", int32},
+                                                    {"u2", int32},
+                                                    {"i2", int32},
+                                                    {"i4", int32},
+                                                    {"u4", int64},
+                                                    {"i8", int64},
+                                                    {"u8", int64},
+                                                    {"f2", float16},
+                                                    {"f4", float32},
+                                                    {"f8", float64}}};
+
+// "<f4": byte order (this machine's where it is not there), kind, bytes; or a name.
+std::optional<StoredType> parse_descr(std::string_view descr) {
+  const bool ordered = !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
+  std::string_view code = descr.substr(ordered ? 1 : 0);
+  for (const TypeName& type : type_names) {
+    // A byte order stands before letters, not before words.
+    if (code == type.name && (!ordered || code.size() == 1)) {
+      code = type.code;
+      break;
+    }
+  }
+  for (const KnownType& type : known_types) {
+    if (type.code != code) continue;
+    const auto size = static_cast<std::size_t>(code[1] - '0');
+    return StoredType{code[0], size, descr[0] == '>' && size > 1, type.dtype};
   }
   return std::nullopt;
 }
 
-template <class T>
-void swap_bytes(std::span<std::byte> bytes) {
-  for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
-    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
-                 bytes.begin() + static_cast<std::ptrdiff_t>(i + sizeof(T)));
-  }
-}
-
-void swap_bytes(std::span<std::byte> bytes, std::size_t size) {
-  if (size == 2) swap_bytes<std::uint16_t>(bytes);
-  if (size == 4) swap_bytes<std::uint32_t>(bytes);
-  if (size == 8) swap_bytes<std::uint64_t>(bytes);
-}
-
-// Elements of type From in the file, widened to To.
-template <class From, class To>
-void read_widened(ByteSource& source, const Format& format, std::span<To> out) {
-  constexpr std::size_t piece = 1 << 14;
-  std::vector<From> buffer(std::min(piece, out.size()));
-  for (std::size_t done = 0; done < out.size();) {
-    const auto part = std::span(buffer).first(std::min(piece, out.size() - done));
-    const std::int64_t start = source.position();
-    source.read_exactly(std::as_writable_bytes(part), "the array");
-    if (format.swap) swap_bytes(std::as_writable_bytes(part), sizeof(From));
-    for (std::size_t i = 0; i < part.size(); ++i, ++done) {
-      if constexpr (sizeof(From) == sizeof(To) && !std::is_same_v<From, To>) {
-        if (part[i] > static_cast<From>(std::numeric_limits<To>::max())) {
-          source.fail_at(start + static_cast<std::int64_t>(i * sizeof(From)),
-                         fmt::format("{} is too large for int64, the type that uint64 is read as", part[i]));
-        }
-      }
-      out[done] = static_cast<To>(part[i]);
-    }
-  }
-}
-
-void read_elements(ByteSource& source, const Format& format, std::byte* to, std::size_t count) {
-  if (format.size == static_cast<std::size_t>(size_of(format.dtype)) && format.kind != 'u') {
-    const std::span<std::byte> bytes(to, count * format.size);
-    source.read_exactly(bytes, "the array");
-    if (format.swap) swap_bytes(bytes, format.size);
-    // Any byte but 0 is true; a C++ bool must not hold another one than 1.
-    if (format.dtype == boolean) {
-      for (std::byte& byte : bytes) byte = std::byte{byte != std::byte{0}};
-    }
-    return;
-  }
-  const std::span<std::int32_t> int32s(reinterpret_cast<std::int32_t*>(to), count);
-  const std::span<std::int64_t> int64s(reinterpret_cast<std::int64_t*>(to), count);
-  switch (format.size) {
-    case 1:
-      if (format.kind == 'u') return source.read_exactly({to, count}, "the array");
-      return read_widened<std::int8_t>(source, format, int32s);
-    case 2:
-      if (format.kind == 'u') return read_widened<std::uint16_t>(source, format, int32s);
-      return read_widened<std::int16_t>(source, format, int32s);
-    case 4:
-      return read_widened<std::uint32_t>(source, format, int64s);
+// What to do about an array that no tensor can hold.
+std::string_view remedy_for(std::string_view descr) {
+  const std::size_t kind = descr.find_first_not_of("<>|=");
+  switch (kind == std::string_view::npos ? '\0' : descr[kind]) {
+    case 'c':
+    case 'F':
+    case 'D':
+    case 'G':
+      return "save its real and imaginary parts: np.stack([a.real, a.imag], -1)";
+    case 'O':
+      return "it is a pickle, which is never run here; save an array of numbers: np.array(a, "
+             "dtype=np.float32)";
+    case 'U':
+    case 'S':
+    case 'a':
+      return "it holds text; save numbers that stand for it: np.unique(a, return_inverse=True)[1]";
+    case 'M':
+    case 'm':
+      return "it holds times; save them as numbers: a.astype(np.int64)";
+    case 'f':
+    case 'g':
+      return "save it as a.astype(np.float64)";
+    case 'V':
+      return "it may be bfloat16 or a structure; save it as a.astype(np.float32), or each of its fields";
     default:
-      return read_widened<std::uint64_t>(source, format, int64s);
+      return "save it as one of these, for instance a.astype(np.float32)";
   }
 }
 
 // Of the file: `Fortran` order means that the first dimension is the densest, which is row-major with the
 // dimensions reversed.
-Tensor allocate(const ByteSource& source, const Header& header, const Format& format) {
+Tensor allocate(const ByteSource& source, const Header& header, const StoredType& format) {
   Shape shape = header.shape;
   if (header.fortran_order) std::reverse(shape.begin(), shape.end());
   try {
     // As if nothing were empty, so that no stride of the tensor overflows either.
     Shape filled = shape;
     for (std::int64_t& size : filled) size = std::max<std::int64_t>(size, 1);
-    checked_multiply(count(filled), 8, "bytes");
-    const std::int64_t bytes =
-        checked_multiply(count(shape), static_cast<std::int64_t>(format.size), "bytes");
-    if (bytes > source.remaining_at_most()) {
-      source.fail(fmt::format("truncated: an array of shape {} needs {} bytes, but at most {} are left",
-                              header.shape, bytes, source.remaining_at_most()));
-    }
+    checked_multiply(count(filled), 16, "bytes");
   } catch (const ShapeError&) {
     source.fail(fmt::format("an array of shape {} is larger than any memory", header.shape));
   }
+  const std::int64_t elements = count(shape);
+  const std::int64_t bytes = elements * static_cast<std::int64_t>(format.size);
+  if (bytes > source.remaining_at_most()) {
+    source.fail(fmt::format("truncated: an array of shape {} needs {} bytes, but at most {} are left",
+                            header.shape, bytes, source.remaining_at_most()));
+  }
+  // What Fortran wrote is copied into row-major order.
+  const int copies = header.fortran_order && header.shape.size() > 1 ? 2 : 1;
+  source.check_memory(elements * size_of(format.dtype) * copies,
+                      fmt::format("an array of shape {}", header.shape));
   return empty(shape, {.dtype = format.dtype});
 }
 
@@ -316,11 +313,11 @@ std::string descr_of(DType dtype) {
 
 Tensor read_npy(ByteSource& source) {
   const Header header = read_header(source);
-  const std::optional<Format> format = parse_descr(header.descr);
+  const std::optional<StoredType> format = parse_descr(header.descr);
   if (!format) {
     source.fail(fmt::format(
-        "element type {} has no tensor type; known are b1, u1, u2, u4, u8, i1, i2, i4, i8, f2, f4, f8",
-        printable(header.descr)));
+        "element type {} has no tensor type; known are b1, u1, u2, u4, u8, i1, i2, i4, i8, f2, f4, f8: {}",
+        printable(header.descr), remedy_for(header.descr)));
   }
   const Tensor tensor = allocate(source, header, *format);
   read_elements(source, *format, tensor.raw(), static_cast<std::size_t>(tensor.numel()));
@@ -331,10 +328,12 @@ Tensor read_npy(ByteSource& source) {
   return ops::to_format(tensor.as_strided(header.shape, strides, 0), MemoryFormat::contiguous);
 }
 
-Tensor read_npy(const std::filesystem::path& path) {
-  const File file("read_npy", path);
-  FileSource source(file);
-  return read_npy(source);
+Tensor read_npy(const std::filesystem::path& path, ReadOptions options) {
+  const InputFile file("read_npy", path, options);
+  return reading(file.name(), [&] {
+    FileSource source(file);
+    return read_npy(source);
+  });
 }
 
 void write_npy(const std::filesystem::path& path, const Tensor& tensor) {

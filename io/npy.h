@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "pleat/core/read_options.h"
 #include "pleat/core/tensor.h"
 
 /// NumPy's format for one array: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
@@ -15,9 +16,10 @@ namespace pleat::io {
 /// understood. Types that no tensor holds (complex, strings, structures, Python objects) are refused; nothing
 /// is ever unpickled.
 ///
-/// Throws FileError, naming file, offset and cause, when the file cannot be read, is not a .npy file, ends
-/// too early, has bytes left over, or holds a uint64 above the range of int64.
-Tensor read_npy(const std::filesystem::path& path);
+/// Throws FileError, naming file, offset and cause, when the file cannot be read, is not a .npy file of
+/// version 1.0, 2.0 or 3.0, ends too early, has bytes left over, holds a uint64 above the range of int64, or
+/// takes more memory than `options` allow.
+Tensor read_npy(const std::filesystem::path& path, ReadOptions options = {});
 
 /// Writes a tensor of any strides as a row-major .npy file of version 1.0, under a temporary name that
 /// replaces `path` only when all of it is on disk. Throws DTypeError for bfloat16, which NumPy does not know;

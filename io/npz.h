@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "pleat/core/read_options.h"
 #include "pleat/core/tensor.h"
 
 namespace pleat::io {
@@ -17,8 +19,9 @@ namespace pleat::io {
 /// Copies refer to the same open file; reading from several threads is safe.
 class NpzReader {
  public:
-  /// Throws FileError, naming file, offset and cause, when it is not a zip file that can be read.
-  explicit NpzReader(const std::filesystem::path& path);
+  /// `options` hold for each array. Throws FileError, naming file, offset and cause, when it is not a zip
+  /// file that can be read, or its entries share bytes.
+  explicit NpzReader(const std::filesystem::path& path, ReadOptions options = {});
 
   /// Names of the arrays (without ".npy"), in the order of the archive.
   const std::vector<std::string>& names() const;
@@ -29,11 +32,14 @@ class NpzReader {
   Tensor read(const std::string& name) const;
 
  private:
+  friend std::map<std::string, Tensor> read_npz(const std::filesystem::path& path, ReadOptions options);
+  Tensor read(const std::string& name, std::int64_t taken) const;
+
   struct State;
   std::shared_ptr<const State> state_;
 };
 
-/// All arrays of an archive. Throws as NpzReader does.
-std::map<std::string, Tensor> read_npz(const std::filesystem::path& path);
+/// All arrays of an archive, for which together `options` hold. Throws as NpzReader does.
+std::map<std::string, Tensor> read_npz(const std::filesystem::path& path, ReadOptions options = {});
 
 }  // namespace pleat::io

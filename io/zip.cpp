@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "pleat/core/format.h"
+#include "pleat/io/looks_like.h"
 
 namespace pleat::io {
 namespace {
@@ -18,6 +19,8 @@ constexpr std::uint32_t kCentralHeader = 0x02014b50;
 constexpr std::uint32_t kEnd = 0x06054b50;
 constexpr std::uint32_t kZip64End = 0x06064b50;
 constexpr std::uint32_t kZip64Locator = 0x07064b50;
+
+constexpr std::int64_t local_header_size = 30;  // without name and extra field
 
 constexpr std::uint32_t k32 = 0xffffffff;  // "see the zip64 record"
 constexpr std::uint16_t k16 = 0xffff;
@@ -46,9 +49,11 @@ struct Directory {
 
 // Offset of the record that ends the archive: the last one whose comment reaches exactly to the end of the
 // file.
-std::int64_t find_end(const File& file) {
+std::int64_t find_end(const InputFile& file) {
   constexpr std::int64_t record_size = 22;
   constexpr std::int64_t longest_comment = 0xffff;
+  if (file.size() < record_size)
+    file.fail_at(0, "is not a zip file, which has at least 22 bytes" + looks_like(file));
   const std::int64_t tail = std::min(file.size(), record_size + longest_comment);
   std::vector<std::byte> bytes(static_cast<std::size_t>(tail));
   file.read_at(file.size() - tail, bytes, "the end of a zip file");
@@ -56,11 +61,14 @@ std::int64_t find_end(const File& file) {
     const Record record{std::span(bytes).subspan(static_cast<std::size_t>(at))};
     if (record.u32(0) == kEnd && record.u16(20) == tail - record_size - at) return file.size() - tail + at;
   }
-  file.fail_at(file.size(),
-               "is not a zip file, or its end is missing: there is no record that ends an archive");
+  std::array<std::byte, 4> start;
+  file.read_at(0, start, "the start of a zip file");
+  if (Record(start).u32(0) == kLocalHeader)
+    file.fail_at(file.size(), "truncated: there is no record that ends a zip file");
+  file.fail_at(0, "is not a zip file: there is no record that ends one" + looks_like(file));
 }
 
-std::int64_t within_file(const File& file, std::int64_t at, std::uint64_t value, const char* what) {
+std::int64_t within_file(const InputFile& file, std::int64_t at, std::uint64_t value, const char* what) {
   if (value > static_cast<std::uint64_t>(file.size())) {
     file.fail_at(
         at, fmt::format("{} of {} lies outside of the file, which has {} bytes", what, value, file.size()));
@@ -68,7 +76,17 @@ std::int64_t within_file(const File& file, std::int64_t at, std::uint64_t value,
   return static_cast<std::int64_t>(value);
 }
 
-Directory find_directory(const File& file) {
+// `header` is the size of the local header with what follows it.
+void check_room(const InputFile& file, const ZipEntry& entry, std::int64_t header) {
+  if (entry.compressed_size + header > entry.end_offset - entry.header_offset) {
+    file.fail_at(entry.header_offset,
+                 fmt::format("entry {} of {} bytes reaches into what begins at byte {}: entries must not "
+                             "share bytes",
+                             printable(entry.name), entry.compressed_size, entry.end_offset));
+  }
+}
+
+Directory find_directory(const InputFile& file) {
   const std::int64_t end = find_end(file);
   std::array<std::byte, 22> bytes;
   file.read_at(end, bytes, "the archive's last record");
@@ -107,7 +125,7 @@ Directory find_directory(const File& file) {
 }
 
 // Replaces what the central header leaves to the zip64 field (APPNOTE 4.5.3).
-void read_zip64_field(const File& file, std::int64_t at, std::span<const std::byte> extra,
+void read_zip64_field(const InputFile& file, std::int64_t at, std::span<const std::byte> extra,
                       std::uint64_t& size, std::uint64_t& compressed_size, std::uint64_t& offset) {
   while (extra.size() >= 4) {
     const Record field(extra);
@@ -126,10 +144,28 @@ void read_zip64_field(const File& file, std::int64_t at, std::span<const std::by
   }
 }
 
+// Sets where each entry must end. An archive whose entries share bytes (a bomb, or a damaged one) is told by
+// an entry that begins before the one ahead of it can end.
+void find_ends(const InputFile& file, const Directory& directory, std::vector<ZipEntry>& entries) {
+  std::vector<ZipEntry*> by_place;
+  by_place.reserve(entries.size());
+  for (ZipEntry& entry : entries) by_place.push_back(&entry);
+  std::sort(by_place.begin(), by_place.end(),
+            [](const ZipEntry* a, const ZipEntry* b) { return a->header_offset < b->header_offset; });
+  for (std::size_t i = 0; i < by_place.size(); ++i) {
+    ZipEntry& entry = *by_place[i];
+    entry.end_offset = i + 1 < by_place.size() ? by_place[i + 1]->header_offset : directory.offset;
+    check_room(file, entry, local_header_size + static_cast<std::int64_t>(entry.name.size()));
+  }
+}
+
 class ZipSource final : public ByteSource {
  public:
-  ZipSource(std::unique_ptr<ByteSource> content, const ZipEntry& entry, std::string name)
-      : ByteSource(std::move(name)), content_(std::move(content)), size_(entry.size), crc_(entry.crc) {}
+  ZipSource(std::unique_ptr<ByteSource> content, const ZipEntry& entry, std::string name, MemoryBudget memory)
+      : ByteSource(std::move(name), memory),
+        content_(std::move(content)),
+        size_(entry.size),
+        crc_(entry.crc) {}
 
   std::int64_t remaining_at_most() const override {
     return std::min(size_ - position(), content_->remaining_at_most());
@@ -163,8 +199,13 @@ class ZipSource final : public ByteSource {
 
 }  // namespace
 
-std::vector<ZipEntry> read_zip_directory(const File& file) {
+std::vector<ZipEntry> read_zip_directory(const InputFile& file) {
   const Directory directory = find_directory(file);
+  // An entry has at least 46 bytes here, and about three hundred in memory.
+  constexpr std::int64_t expansion = 8;
+  if (directory.size > file.memory().limit / expansion)
+    file.fail_at(directory.offset,
+                 above_memory_limit("the archive's directory", directory.size * expansion, file.memory()));
   std::vector<std::byte> bytes(static_cast<std::size_t>(directory.size));
   file.read_at(directory.offset, bytes, "the archive's directory");
 
@@ -208,11 +249,13 @@ std::vector<ZipEntry> read_zip_directory(const File& file) {
                  fmt::format("the directory has {} entries, but the archive is said to have {}",
                              entries.size(), directory.entries));
   }
+  find_ends(file, directory, entries);
   return entries;
 }
 
-std::unique_ptr<ByteSource> open_zip_entry(const File& file, const ZipEntry& entry) {
-  constexpr std::int64_t fixed = 30;
+std::unique_ptr<ByteSource> open_zip_entry(const InputFile& file, const ZipEntry& entry,
+                                           MemoryBudget memory) {
+  constexpr std::int64_t fixed = local_header_size;
   std::array<std::byte, fixed> bytes;
   file.read_at(entry.header_offset, bytes, "an entry's header");
   const Record record(bytes);
@@ -226,7 +269,9 @@ std::unique_ptr<ByteSource> open_zip_entry(const File& file, const ZipEntry& ent
                  fmt::format("the directory says {}, but here the entry is called {}", printable(entry.name),
                              printable(name)));
   }
-  const std::int64_t begin = entry.header_offset + fixed + record.u16(26) + record.u16(28);
+  const std::int64_t header = fixed + record.u16(26) + record.u16(28);
+  check_room(file, entry, header);
+  const std::int64_t begin = entry.header_offset + header;
   auto content =
       std::unique_ptr<ByteSource>(std::make_unique<FileSource>(file, begin, entry.compressed_size));
   if (entry.method == 8) {
@@ -238,7 +283,7 @@ std::unique_ptr<ByteSource> open_zip_entry(const File& file, const ZipEntry& ent
                              printable(entry.name), entry.method));
   }
   return std::make_unique<ZipSource>(std::move(content), entry,
-                                     fmt::format("{}, entry {}", file.name(), printable(entry.name)));
+                                     fmt::format("{}, entry {}", file.name(), printable(entry.name)), memory);
 }
 
 }  // namespace pleat::io

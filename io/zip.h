@@ -20,14 +20,16 @@ struct ZipEntry {
   std::int64_t compressed_size = 0;
   std::int64_t size = 0;
   std::int64_t header_offset = 0;  ///< of the local header
+  std::int64_t end_offset = 0;     ///< where the next entry, or the directory, begins
 };
 
-/// The entries of the central directory, in its order. Zip64 is understood; archives of several disks are
-/// refused. Throws FileError.
-std::vector<ZipEntry> read_zip_directory(const File& file);
+/// The entries of the central directory, in its order. Zip64 is understood; archives of several disks, and
+/// entries that share bytes, are refused. Throws FileError.
+std::vector<ZipEntry> read_zip_directory(const InputFile& file);
 
-/// The content of an entry, of at most `entry.size` bytes; expect_end() verifies size and CRC.
-/// `file` must outlive the source. Throws FileError for an encrypted entry or an unknown method.
-std::unique_ptr<ByteSource> open_zip_entry(const File& file, const ZipEntry& entry);
+/// The content of an entry, of at most `entry.size` bytes; expect_end() verifies size and CRC. `memory` is
+/// what may be taken for what is read. `file` must outlive the source. Throws FileError for an encrypted
+/// entry or an unknown method.
+std::unique_ptr<ByteSource> open_zip_entry(const InputFile& file, const ZipEntry& entry, MemoryBudget memory);
 
 }  // namespace pleat::io

@@ -114,8 +114,8 @@ void ConvTuner::save(const std::filesystem::path& path) {
   write_file("ConvTuner::save", path, tuning_text(known().entries()));
 }
 
-std::size_t ConvTuner::load(const std::filesystem::path& path) {
-  const std::vector<TuneEntry> entries = read_tuning(path.string());
+std::size_t ConvTuner::load(const std::filesystem::path& path, ReadOptions options) {
+  const std::vector<TuneEntry> entries = read_tuning(path.string(), options);
   known().put(entries);
   return entries.size();
 }

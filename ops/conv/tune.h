@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pleat/core/read_options.h"
 #include "pleat/core/tensor.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/options.h"
@@ -74,8 +75,9 @@ class ConvTuner {
   /// Writes all that is known as JSON; the file is replaced as a whole or not at all. Throws FileError.
   static void save(const std::filesystem::path& path);
   /// Adds what `save` wrote and returns the number of problems. Those of other machines and versions are
-  /// kept, but do not match here. Throws FileError, with nothing changed, unless the file is whole.
-  static std::size_t load(const std::filesystem::path& path);
+  /// kept, but do not match here. Throws FileError, with nothing changed, unless the file is whole and takes
+  /// no more memory than `options` allow.
+  static std::size_t load(const std::filesystem::path& path, ReadOptions options = {});
 };
 
 }  // namespace pleat::ops

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "pleat/core/read_options.h"
 #include "pleat/ops/conv/tune.h"
 
 namespace pleat::ops {
@@ -57,6 +58,6 @@ class TuneCache {
 /// The JSON text of entries.
 std::string tuning_text(const std::vector<TuneEntry>& entries);
 /// The entries of a file. Throws FileError naming it.
-std::vector<TuneEntry> read_tuning(const std::string& path);
+std::vector<TuneEntry> read_tuning(const std::string& path, ReadOptions options = {});
 
 }  // namespace pleat::ops

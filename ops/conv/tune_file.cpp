@@ -1,11 +1,11 @@
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "pleat/core/format.h"
+#include "pleat/core/input_file.h"
+#include "pleat/core/json_input.h"
 #include "pleat/ops/conv/tune_cache.h"
 
 namespace pleat::ops {
@@ -30,7 +30,8 @@ json timing_json(const ConvTiming& timing) {
 /// Takes values out of a file's JSON and says in one style what is wrong with it.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {}
+  /// `name` opens the messages.
+  explicit Reader(const std::string& name) : name_(name) {}
 
   std::vector<TuneEntry> entries(const json& file) const {
     demand(file.is_object() && file.value("format", json()) == format_name, "it holds no timings of Pleat");
@@ -48,7 +49,7 @@ class Reader {
   }
 
   void demand(bool holds, const std::string& reason) const {
-    check<FileError>(holds, "ConvTuner::load: cannot read '{}': {}", path_, reason);
+    check<FileError>(holds, "{}: {}", name_, reason);
   }
 
  private:
@@ -110,7 +111,7 @@ class Reader {
     return result;
   }
 
-  const std::string& path_;
+  const std::string& name_;
 };
 
 }  // namespace
@@ -130,19 +131,12 @@ std::string tuning_text(const std::vector<TuneEntry>& entries) {
   return file.dump(1, ' ', false, json::error_handler_t::replace) + '\n';
 }
 
-std::vector<TuneEntry> read_tuning(const std::string& path) {
-  const Reader reader(path);
-  std::string text;
-  try {
-    std::ifstream file(path, std::ios::binary);
-    reader.demand(file.good(), "there is no such file, or it may not be read");
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  } catch (const std::ios_base::failure&) {  // of a folder, for instance
-    reader.demand(false, "it cannot be read");
-  }
-  const json parsed = json::parse(text, nullptr, false);
-  reader.demand(!parsed.is_discarded(), "it is no JSON");
-  return reader.entries(parsed);
+std::vector<TuneEntry> read_tuning(const std::string& path, ReadOptions options) {
+  const InputFile file("ConvTuner::load", path, options);
+  return reading(file.name(), [&] {
+    const json parsed = parse_json<json>(file.read_text(json_expansion), file.name());
+    return Reader(file.name()).entries(parsed);
+  });
 }
 
 }  // namespace pleat::ops

@@ -142,8 +142,8 @@ TEST_CASE("a file of layers that is none is refused with the line", "[bench]") {
   const std::string good = "a,2,1,1,4,8,1,16,16,1,3,3,1,1,1,0,1,1,1,1,1,1,16,16,0,1,1,1,1,f\n";
   CHECK(read(header + good).size() == 1);
   const auto [text, message] = GENERATE_COPY(table<std::string, std::string>({
-      {"", ": is empty"},
-      {header, ": has no rows"},
+      {"", "': is empty"},
+      {header, "': has no rows"},
       {"n,ic\n1,2\n", ":2: the column"},
       {header + good + "b,2,1\n", ":3: needs 30 cells, as the first line has, got 3"},
       {header + "a,2,x,1,4,8,1,16,16,1,3,3,1,1,1,0,1,1,1,1,1,1,16,16,0,1,1,1,1,f\n",
@@ -159,5 +159,6 @@ TEST_CASE("a file of layers that is none is refused with the line", "[bench]") {
   CAPTURE(text);
   CHECK_THROWS_AS(read(text), FileError);
   CHECK_THROWS_WITH(read(text), Contains("shapes.csv" + message));
-  CHECK_THROWS_WITH(read_conv_shapes("no_such_file.csv"), "no_such_file.csv: cannot be read");
+  CHECK_THROWS_WITH(read_conv_shapes("no_such_file.csv"),
+                    "--shapes: 'no_such_file.csv': cannot open: No such file or directory");
 }

@@ -122,7 +122,7 @@ TEST_CASE("pleat-bench conv says what is wrong with its arguments", "[bench]") {
 TEST_CASE("a file of shapes that cannot be read is named", "[bench]") {
   const Outcome outcome = run({"--shapes", "no_such_file.csv", "--device", "cpu"});
   CHECK(outcome.status == 1);
-  CHECK(has(outcome.err, "no_such_file.csv: cannot be read"));
+  CHECK(has(outcome.err, "--shapes: 'no_such_file.csv': cannot open"));
 }
 
 TEST_CASE("pleat-bench conv takes an empty batch", "[bench]") {

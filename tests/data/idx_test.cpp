@@ -5,8 +5,10 @@
 
 #include <zlib.h>
 
+#include "pleat/core/allocator.h"
 #include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/file_fixture.h"
 #include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
@@ -46,6 +48,26 @@ TEST_CASE("idx files are read, plain and gzipped", "[data]") {
   CHECK(read_idx(folder / "floats").to_vector() == std::vector<float>{1.5F});
 }
 
+TEST_CASE("idx: what other programs write is read", "[data]") {
+  const TemporaryDirectory folder;
+  for (const test::Json& file : test::fixture_cases("files", "idx")) {
+    INFO(file.at("name"));
+    write_bytes(folder / "x", test::file_bytes(file));
+    CHECK(test::holds(read_idx(folder / "x"), file.at("arrays").at("array")));
+  }
+}
+
+TEST_CASE("a gzipped idx file has a memory limit", "[data]") {
+  const TemporaryDirectory folder;
+  const std::string head = "\0\0\x08\x01\x11\xE1\xA3\x00"s;  // 300,000,000 bytes follow
+  write_gzipped(folder / "x", head + std::string(300'000'000, '\0'));
+  REQUIRE(fs::file_size(folder / "x") < 400'000);
+  reset_peak_statistics();
+  const int64_t before = allocator_statistics().peak;
+  CHECK_THROWS_WITH(read_idx(folder / "x"), Contains("{.memory_limit = 300000000}"));
+  CHECK(allocator_statistics().peak == before);
+}
+
 TEST_CASE("broken idx files are explained with file and offset", "[data]") {
   const TemporaryDirectory folder;
   const fs::path file = folder / "broken";
@@ -60,7 +82,7 @@ TEST_CASE("broken idx files are explained with file and offset", "[data]") {
   };
   CHECK_THAT(error_of(""), Contains("broken") && Contains("truncated"));
   CHECK_THAT(error_of("PNG data here"), Contains("byte 0: an idx file begins with two zero bytes"));
-  CHECK_THAT(error_of("\0\0\x09\x01\0\0\0\x01x"s), Contains("byte 2: the type code is 0x09"));
+  CHECK_THAT(error_of("\0\0\x0A\x01\0\0\0\x01x"s), Contains("byte 2: the type code is 0x0A"));
   CHECK_THAT(error_of(images.substr(0, images.size() - 1)), Contains("promise more than the file holds"));
   CHECK_THAT(error_of(images + "x"), Contains("byte 22"));
   CHECK_THAT(error_of("\0\0\x0E\x03\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s),

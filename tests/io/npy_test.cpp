@@ -3,7 +3,11 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 
+#include <zlib.h>
+
+#include "pleat/core/allocator.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
@@ -128,7 +132,8 @@ TEST_CASE("npy: bad files are refused with file, offset and cause", "[io]") {
   check_message(npy(good, 9), "the data ends here, but more bytes follow");
   check_message({'P', 'K', 3, 4, 0, 0, 0, 0}, "byte 0: is not a .npy file");
   check_message({}, "truncated");
-  check_message({0x93, 'N', 'U', 'M', 'P', 'Y', 4, 0, 2, 0, '{', '}'}, "byte 6: version 4");
+  check_message({0x93, 'N', 'U', 'M', 'P', 'Y', 4, 0, 2, 0, '{', '}'},
+                "byte 6: version 4.0 of the .npy format is unknown");
   check_message({0x93, 'N', 'U', 'M', 'P', 'Y', 2, 0, 0, 0, 0, 255},
                 "header of 4278190080 bytes is too long");
   const auto with = [](const std::string& descr, const std::string& order, const std::string& shape) {
@@ -154,6 +159,101 @@ TEST_CASE("npy: bad files are refused with file, offset and cause", "[io]") {
 
   CHECK(message_of(directory / "none.npy").find("cannot open: No such file") != std::string::npos);
   CHECK(message_of(directory.path()).find("is not a regular file") != std::string::npos);
+}
+
+TEST_CASE("npy: element types are read as NumPy names them", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.npy";
+  const auto read = [&](const std::string& descr, std::size_t bytes) {
+    write_bytes(path, npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': (1,)}", bytes));
+    return io::read_npy(path);
+  };
+  // Without a byte order, or with one that says nothing, elements lie as this machine has them.
+  for (const auto& [descr, dtype, bytes] : {std::tuple<std::string, DType, std::size_t>{"f4", float32, 4},
+                                            {"=f4", float32, 4},
+                                            {"|f4", float32, 4},
+                                            {"f8", float64, 8},
+                                            {"f2", float16, 2},
+                                            {"i1", int32, 1},
+                                            {"i8", int64, 8},
+                                            {"u2", int32, 2},
+                                            {"?", boolean, 1},
+                                            {"|?", boolean, 1},
+                                            {"b1", boolean, 1},
+                                            {"bool", boolean, 1},
+                                            {"B", uint8, 1},
+                                            {"<B", uint8, 1},
+                                            {"float32", float32, 4},
+                                            {"double", float64, 8},
+                                            {"int16", int32, 2},
+                                            {"q", int64, 8}}) {
+    INFO(descr);
+    CHECK(read(descr, bytes).dtype() == dtype);
+  }
+  CHECK(read(">i2", 2).to_vector<int>() == std::vector<int>{0x0101});
+  CHECK(read(">i4", 4).item<int>() == 0x01010101);
+  // What NumPy does not take.
+  for (const char* descr :
+       {"", "f", "<", "<float32", "F4", " f4", "f4 ", "4f4", "i3", "(2,)f4", "f4,f4", "f5"}) {
+    INFO(descr);
+    if (std::string(descr) == "f") continue;  // a name for float32
+    CHECK_THROWS_AS(read(descr, 4), FileError);
+  }
+  // The remedy depends on what it is.
+  const auto refusal = [&](const std::string& descr) {
+    write_bytes(path, npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': (1,)}", 8));
+    return message_of(path);
+  };
+  CHECK_THAT(refusal("<c8"), Catch::Matchers::Contains("np.stack([a.real, a.imag], -1)"));
+  CHECK_THAT(refusal("|O"), Catch::Matchers::Contains("a pickle, which is never run here"));
+  CHECK_THAT(refusal("<U7"), Catch::Matchers::Contains("np.unique"));
+  CHECK_THAT(refusal("<M8[ns]"), Catch::Matchers::Contains("np.int64"));
+  CHECK_THAT(refusal("<f16"), Catch::Matchers::Contains("np.float64"));
+  CHECK_THAT(refusal("<V2"), Catch::Matchers::Contains("bfloat16"));
+}
+
+TEST_CASE("npy: versions and shapes are what the format has", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.npy";
+  const auto outcome = [&](const std::string& shape, char major = 1, char minor = 0) {
+    auto bytes = npy("{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + "}", 24);
+    bytes[6] = static_cast<unsigned char>(major);
+    bytes[7] = static_cast<unsigned char>(minor);
+    if (major > 1) bytes.insert(bytes.begin() + 10, {0, 0});
+    write_bytes(path, bytes);
+    return message_of(path);
+  };
+  // A header need not be padded, nor end with a line break; a tuple may end with a comma.
+  for (const char* shape : {"(6,)", "(6L,)", "(2, 3)", "(2, 3,)", "( 6 , )", "(1,1,6)"})
+    CHECK(outcome(shape) == "no error");
+  for (const char major : {'\1', '\2', '\3'}) {
+    CHECK(outcome("(6,)", major) == "no error");
+    CHECK_THAT(outcome("(6,)", major, 1), Catch::Matchers::Contains(".1 of the .npy format is unknown"));
+  }
+  CHECK_THAT(outcome("(6,)", 1, 7), Catch::Matchers::Contains("byte 6: version 1.7"));
+  CHECK_THAT(outcome("(6,)", 0, 1), Catch::Matchers::Contains("version 0.1"));
+  // In Python (6) is a number.
+  CHECK_THAT(outcome("(6)"), Catch::Matchers::Contains("written with a comma: (6,)"));
+  for (const char* shape :
+       {"6", "[6]", "(,)", "(6,,)", "(06,)", "(6.0,)", "(-6,)", "('6',)", "(6,", "(2 3)", "(True,)"}) {
+    INFO(shape);
+    CHECK_THAT(outcome(shape), Catch::Matchers::Contains("x.npy"));
+  }
+  std::string deep = "(";
+  for (int i = 0; i < 65; ++i) deep += "1,";
+  CHECK_THAT(outcome(deep + ")"), Catch::Matchers::Contains("more than 64 dimensions"));
+}
+
+TEST_CASE("npy: memory is counted before it is taken", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.npy";
+  // int8 becomes int32, and Fortran order is copied.
+  write_bytes(path, npy("{'descr': '|i1', 'fortran_order': False, 'shape': (10, 10)}", 100));
+  CHECK_THROWS_AS(io::read_npy(path, {.memory_limit = 399}), FileError);
+  CHECK_NOTHROW(io::read_npy(path, {.memory_limit = 400}));
+  write_bytes(path, npy("{'descr': '|u1', 'fortran_order': True, 'shape': (10, 10)}", 100));
+  CHECK_THROWS_AS(io::read_npy(path, {.memory_limit = 199}), FileError);
+  CHECK_NOTHROW(io::read_npy(path, {.memory_limit = 200}));
 }
 
 TEST_CASE("npy: damaged files load or are refused", "[io]") {
@@ -210,6 +310,119 @@ TEST_CASE("npz: an array that does not have its checksum is refused", "[io]") {
     CHECK(std::string(error.what()).find("entry 'images.npy', byte 428: the entry is damaged: its CRC") !=
           std::string::npos);
   }
+}
+
+namespace {
+
+void append(std::string& to, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i));
+}
+
+std::string deflated(const std::string& text) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+struct Member {
+  std::string name, data, packed;
+};
+
+// A zip of deflated members. With `overlap` every entry of the directory has the bytes of the first one's
+// local header, by which a bomb makes few bytes count often.
+std::string zip_of(const std::vector<Member>& members, bool overlap = false) {
+  std::string file, directory;
+  for (const Member& member : members) {
+    const std::size_t at = overlap ? 0 : file.size();
+    const auto crc =
+        crc32(0, reinterpret_cast<const Bytef*>(member.data.data()), static_cast<uInt>(member.data.size()));
+    std::string fields;
+    for (const uint64_t value : {20, 0, 8, 0, 0}) append(fields, value, 2);
+    append(fields, crc, 4);
+    append(fields, member.packed.size(), 4);
+    append(fields, member.data.size(), 4);
+    append(fields, member.name.size(), 2);
+    append(fields, 0, 2);
+    if (!overlap || file.empty()) file += "PK\x03\x04" + fields + member.name + member.packed;
+    directory += "PK\x01\x02" + std::string("\x14\0", 2) + fields;
+    for (const int bytes : {2, 2, 2, 4}) append(directory, 0, bytes);
+    append(directory, at, 4);
+    directory += member.name;
+  }
+  std::string end = "PK\x05\x06";
+  append(end, 0, 4);
+  append(end, members.size(), 2);
+  append(end, members.size(), 2);
+  append(end, directory.size(), 4);
+  append(end, file.size(), 4);
+  append(end, 0, 2);
+  return file + directory + end;
+}
+
+Member zeros_member(const std::string& name, std::size_t bytes) {
+  const auto start =
+      npy("{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(bytes) + ",)}", 0);
+  const std::string data = std::string(start.begin(), start.end()) + std::string(bytes, '\0');
+  return {name + ".npy", data, deflated(data)};
+}
+
+}  // namespace
+
+TEST_CASE("npz: a bomb is refused before its memory is taken", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.npz";
+  const auto message = [&](ReadOptions options) {
+    try {
+      io::read_npz(path, options);
+    } catch (const FileError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  // 300 MB from 300 KB, above the default of 256 MiB.
+  write_bytes(path, zip_of({zeros_member("a", 300'000'000)}));
+  REQUIRE(std::filesystem::file_size(path) < 400'000);
+  reset_peak_statistics();
+  const int64_t before = allocator_statistics().peak;
+  CHECK_THAT(message({}),
+             Catch::Matchers::Contains("entry 'a.npy'") &&
+                 Catch::Matchers::Contains("if you trust it, raise the limit: {.memory_limit = 300000000}"));
+  CHECK(allocator_statistics().peak == before);
+  // All arrays together count for read_npz, each by itself for the reader.
+  write_bytes(path, zip_of({zeros_member("a", 1000), zeros_member("b", 1000), zeros_member("c", 1000)}));
+  CHECK_THAT(message({.memory_limit = 2999}),
+             Catch::Matchers::Contains("beside the 2.0 KiB taken before it") &&
+                 Catch::Matchers::Contains("{.memory_limit = 3000}"));
+  CHECK(message({.memory_limit = 3000}) == "no error");
+  CHECK(io::NpzReader(path, {.memory_limit = 2000}).read("c").numel() == 1000);
+}
+
+TEST_CASE("npz: members must not share bytes", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.npz";
+  std::vector<Member> members;
+  for (const char* name : {"a", "b", "c"}) {
+    members.push_back(zeros_member("a", 1000));
+    members.back().name = std::string(name) + ".npy";
+  }
+  write_bytes(path, zip_of(members));
+  CHECK(io::read_npz(path).size() == 3);
+  write_bytes(path, zip_of(members, true));
+  CHECK_THROWS_WITH(io::NpzReader(path), Catch::Matchers::Contains("entries must not share bytes"));
+  // A size that reaches into the next member, or into the directory.
+  std::string bytes = zip_of(members);
+  const std::size_t second = bytes.find("PK\x01\x02");
+  bytes[second + 20] = static_cast<char>(bytes[second + 20] + 1);
+  write_bytes(path, bytes);
+  CHECK_THROWS_WITH(io::NpzReader(path), Catch::Matchers::Contains("reaches into what begins at byte"));
 }
 
 TEST_CASE("npz: damaged files load or are refused", "[io]") {

@@ -1,5 +1,8 @@
 #include "pleat/io/safetensors.h"
 
+#include <chrono>
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "pleat/core/create.h"
@@ -130,6 +133,13 @@ TEST_CASE("safetensors: everything the format forbids is refused with file, offs
   check_message({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}, "too long");
   check_message({0x01, 0xe1, 0xf5, 0x05, 0, 0, 0, 0, '{', '}'}, "a header of 100000001 bytes is too long");
   check_message({0, 0, 0, 0, 0, 0, 0, 0}, "must start with '{'");
+  // Space pads a header, nothing else does.
+  write_bytes(path, safetensors(good + "       ", 8));
+  CHECK(io::read_safetensors(path).tensors.at("x").numel() == 2);
+  check_message(safetensors(good + std::string(3, '\0'), 8),
+                "holds a zero byte; a header is padded with spaces");
+  check_message(safetensors("{}" + std::string(1, '\0') + "{}", 0), "holds a zero byte");
+  check_message(safetensors(good + "x", 8), "is not JSON");
   // Not the JSON it must be.
   check_message(safetensors(" {}", 0), "must start with '{'");
   check_message(safetensors("[]", 0), "must start with '{'");
@@ -140,15 +150,24 @@ TEST_CASE("safetensors: everything the format forbids is refused with file, offs
                 "has the key 'x' twice");
   check_message(safetensors(R"({"x":{"dtype":"F32","dtype":"F32","shape":[],"data_offsets":[0,4]}})", 4),
                 "has the key 'dtype' twice");
-  check_message(safetensors("{\"x\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}", 0),
-                "nested too deeply");
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  check_message(safetensors("{\"x\":" + deep + "}", 0), "must be an object");
+  check_message(safetensors("{\"x\":{\"a\":" + deep + "}}", 0), "nested too deeply");
   // Tensors.
   check_message(safetensors(R"({"x":1})", 0), "must be an object");
   check_message(safetensors(R"({"x":{"shape":[],"data_offsets":[0,4]}})", 4), "has no 'dtype'");
   check_message(safetensors(R"({"x":{"dtype":"F32","data_offsets":[0,4]}})", 4), "has no 'shape'");
   check_message(safetensors(R"({"x":{"dtype":"F32","shape":[]}})", 4), "has no 'data_offsets'");
-  check_message(safetensors(one(R"("F8_E4M3")", "[8]", "[0,8]"), 8), "which no tensor of Pleat holds");
-  check_message(safetensors(one("7", "[8]", "[0,8]"), 8), "which no tensor of Pleat holds");
+  check_message(safetensors(one(R"("F9")", "[8]", "[0,8]"), 8),
+                "the element type 'F9', which the safetensors format");
+  check_message(safetensors(one(R"("f32")", "[8]", "[0,8]"), 8), "the element type 'f32'");
+  check_message(safetensors(one("7", "[8]", "[0,8]"), 8), "the element type 7");
+  check_message(safetensors(one("null", "[8]", "[0,8]"), 8), "the element type null");
+  check_message(safetensors(one(R"("F4")", "[3]", "[0,2]"), 2), "does not end with a whole byte");
+  check_message(safetensors(one(R"("F6_E2M3")", "[2]", "[0,2]"), 2), "does not end with a whole byte");
+  std::vector<unsigned char> large = safetensors(one(R"("U64")", "[2]", "[0,16]"), 16);
+  large.back() = 0x80;
+  check_message(large, "is too large for int64");
   check_message(safetensors(one(R"("F32")", "2", "[0,8]"), 8), "must be a list");
   check_message(safetensors(one(R"("F32")", "[-2]", "[0,8]"), 8), "must consist of sizes");
   check_message(safetensors(one(R"("F32")", "[2.0]", "[0,8]"), 8), "must consist of sizes");
@@ -182,6 +201,104 @@ TEST_CASE("safetensors: everything the format forbids is refused with file, offs
   // Metadata.
   check_message(safetensors(R"({"__metadata__":[]})", 0), "must be an object");
   check_message(safetensors(R"({"__metadata__":{"a":1}})", 0), "must hold strings only");
+}
+
+TEST_CASE("safetensors: types that no tensor has are converted, and the result says so", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.safetensors";
+  const Json& file = fixture_case("files", "all other types");
+  write_bytes(path, file_bytes(file));
+  const auto content = io::read_safetensors(path);
+  REQUIRE(content.tensors.size() == file.at("arrays").size());
+  for (const auto& [name, tensor] : content.tensors) {
+    INFO(name);
+    CHECK(holds(tensor, file.at("arrays").at(name)));
+  }
+  const std::map<std::string, std::string> expected = {
+      {"C64", "C64 to float32, with a last dimension of 2 for real and imaginary parts"},
+      {"F4", "F4 to float32"},
+      {"F8_E4M3", "F8_E4M3 to float32"},
+      {"F8_E4M3FNUZ", "F8_E4M3FNUZ to float32"},
+      {"F8_E5M2", "F8_E5M2 to float32"},
+      {"F8_E5M2FNUZ", "F8_E5M2FNUZ to float32"},
+      {"F8_E8M0", "F8_E8M0 to float32"},
+      {"I8", "I8 to int32"},
+      {"I16", "I16 to int32"},
+      {"U16", "U16 to int32"},
+      {"U32", "U32 to int64"},
+      {"U64", "U64 to int64"}};
+  CHECK(content.converted == expected);
+  write_bytes(path, file_bytes(fixture_case("files", "all types")));
+  CHECK(io::read_safetensors(path).converted.empty());
+}
+
+TEST_CASE("safetensors: small floating types have their infinities, NaN and zeros", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.safetensors";
+  const auto value = [&](const std::string& type, int code) {
+    auto bytes = safetensors(R"({"x":{"dtype":")" + type + R"(","shape":[1],"data_offsets":[0,1]}})", 1);
+    bytes.back() = static_cast<unsigned char>(code);
+    write_bytes(path, bytes);
+    return io::read_safetensors(path).tensors.at("x").item<float>();
+  };
+  for (const int code : {0x7F, 0xFF}) CHECK(std::isnan(value("F8_E4M3", code)));
+  CHECK(value("F8_E4M3", 0x7E) == 448);
+  CHECK(value("F8_E5M2", 0x7C) == std::numeric_limits<float>::infinity());
+  CHECK(value("F8_E5M2", 0xFC) == -std::numeric_limits<float>::infinity());
+  for (const int code : {0x7D, 0x7F, 0xFD}) CHECK(std::isnan(value("F8_E5M2", code)));
+  for (const char* type : {"F8_E4M3FNUZ", "F8_E5M2FNUZ"}) CHECK(std::isnan(value(type, 0x80)));
+  CHECK(std::isnan(value("F8_E8M0", 0xFF)));
+  CHECK(value("F8_E8M0", 0) == std::ldexp(1.0F, -127));
+  CHECK(std::signbit(value("F8_E4M3", 0x80)));
+}
+
+TEST_CASE("safetensors: six bits are kept as bytes, with a word", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.safetensors";
+  write_bytes(path, safetensors(R"({"x":{"dtype":"F6_E3M2","shape":[2,4],"data_offsets":[0,6]}})", 6));
+  const auto content = io::read_safetensors(path);
+  CHECK(content.tensors.at("x").dtype() == uint8);
+  CHECK(content.tensors.at("x").shape() == Shape{6});
+  CHECK_THAT(content.converted.at("x"), Catch::Matchers::Contains("packed bytes"));
+}
+
+TEST_CASE("safetensors: what the format does not name is ignored", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.safetensors";
+  const auto read = [&](const std::string& more) {
+    write_bytes(path, safetensors(R"({"__metadata__":null,"x":{"a":1,"dtype":"U8",)" + more +
+                                      R"("shape":[1],"b":null,"data_offsets":[0,1],"c":"d"}})",
+                                  1));
+    return io::read_safetensors(path).tensors.at("x").numel();
+  };
+  CHECK(read("") == 1);
+  CHECK(read(R"("e":{"dtype":"F32","shape":[[{"f":[]}]]},"g":[1.5,true,"h",{"shape":{}}],)") == 1);
+  CHECK(read(R"("e":1,"e":2,)") == 1);
+  CHECK(read("\"e\":" + std::string(100, '[') + std::string(100, ']') + ",") == 1);
+  CHECK_THROWS_AS(read("\"e\":" + std::string(200, '[') + std::string(200, ']') + ","), FileError);
+}
+
+TEST_CASE("safetensors: a hundred thousand tensors take seconds, not minutes", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.safetensors";
+  std::map<std::string, Tensor> tensors;
+  const Tensor one = tensor({1});
+  for (int i = 0; i < 100'000; ++i) tensors.emplace("layer." + std::to_string(i), one);
+  const auto start = std::chrono::steady_clock::now();
+  io::write_safetensors(path, tensors);
+  CHECK(io::read_safetensors(path).tensors.size() == tensors.size());
+  // Quadratic, it took over a minute.
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+}
+
+TEST_CASE("safetensors: memory is counted before it is taken", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.safetensors";
+  io::write_safetensors(path, {{"a", zeros({1000})}, {"b", zeros({1000})}});
+  CHECK_THROWS_WITH(io::read_safetensors(path, {.memory_limit = 7999}),
+                    Catch::Matchers::Contains("what the tensors become takes 7.8 KiB") &&
+                        Catch::Matchers::Contains("{.memory_limit = 8000}"));
+  CHECK(io::read_safetensors(path, {.memory_limit = 8000}).tensors.size() == 2);
 }
 
 TEST_CASE("safetensors: damaged files load or are refused", "[io]") {

@@ -1,0 +1,45 @@
+#include <string>
+
+#include <sys/stat.h>
+
+#include "pleat/bench/conv_shape.h"
+#include "pleat/bench/results_file.h"
+#include "pleat/core/error.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat;
+using namespace pleat::bench;
+using Catch::Matchers::Contains;
+using pleat_test::TemporaryDirectory;
+using pleat_test::write_bytes;
+
+TEST_CASE("pleat-bench reads regular files only, and waits for none", "[bench]") {
+  const TemporaryDirectory folder;
+  const auto pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(read_results(pipe),
+                    Contains("'" + pipe.string() + "': is not a regular file, but a pipe"));
+  CHECK_THROWS_WITH(read_conv_shapes(pipe), Contains("is not a regular file, but a pipe"));
+  CHECK_THROWS_WITH(read_results(folder.path()), Contains("a folder"));
+  CHECK_THROWS_WITH(read_conv_shapes("/dev/zero"), Contains("a device"));
+}
+
+TEST_CASE("a baseline from elsewhere is neither deep nor slow, and its counts are counts", "[bench]") {
+  const TemporaryDirectory folder;
+  const auto path = folder / "x.json";
+  write_bytes(path, std::string(1'000'000, '['));
+  CHECK_THROWS_WITH(read_results(path), Contains("nested too deeply"));
+  std::string object = "{\"pleat_bench\":1,\"results\":{";
+  for (int i = 0; i < 100'000; ++i) object += '"' + std::to_string(i) + "\":0,";
+  write_bytes(path, object + "\"x\":0}}");
+  CHECK_THROWS_WITH(read_results(path), Contains("more than 1000 members"));
+  for (const char* runs : {"1e+300", "-1", "0.5", "18446744073709551615", "true"}) {
+    write_bytes(
+        path, std::string(R"({"pleat_bench":1,"machine":"","command":"","results":[{"subcommand":"conv",)") +
+                  R"("labels":{},"time":{"median":1,"lower_quartile":1,"upper_quartile":1,"mean":1,)" +
+                  R"("wall_median":1,"first_call":1,"tuning":0,"blocks":1,"threads":1,"cold_cache":false,)" +
+                  R"("runs":)" + runs + "}}]}");
+    CHECK_THROWS_WITH(read_results(path), Contains("runs must be a whole number, got " + std::string(runs)));
+  }
+}

@@ -1,0 +1,145 @@
+#include "pleat/core/input_file.h"
+
+#include <functional>
+#include <string>
+
+#include <sys/stat.h>
+
+#include "pleat/core/create.h"
+#include "pleat/core/error.h"
+#include "pleat/data/cifar.h"
+#include "pleat/data/idx.h"
+#include "pleat/data/image.h"
+#include "pleat/io/npy.h"
+#include "pleat/io/npz.h"
+#include "pleat/io/safetensors.h"
+#include "pleat/ops/conv/tune.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using pleat_test::TemporaryDirectory;
+using pleat_test::write_bytes;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Reader {
+  const char* name;
+  std::function<void(const fs::path&, ReadOptions)> read;
+};
+
+// Every function that reads a file by its path.
+std::vector<Reader> readers() {
+  return {{"npy", [](const fs::path& path, ReadOptions o) { io::read_npy(path, o); }},
+          {"npz", [](const fs::path& path, ReadOptions o) { io::read_npz(path, o); }},
+          {"NpzReader", [](const fs::path& path, ReadOptions o) { io::NpzReader(path, o); }},
+          {"safetensors", [](const fs::path& path, ReadOptions o) { io::read_safetensors(path, o); }},
+          {"idx", [](const fs::path& path, ReadOptions o) { data::read_idx(path, o); }},
+          {"image", [](const fs::path& path, ReadOptions o) { data::read_image(path, o); }},
+          {"tuning", [](const fs::path& path, ReadOptions o) { ops::ConvTuner::load(path, o); }}};
+}
+
+template <class E = FileError>
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("every reader takes regular files only, and waits for none", "[io][data]") {
+  const TemporaryDirectory folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  fs::create_symlink(folder / "pipe", folder / "link");
+  for (const Reader& reader : readers()) {
+    INFO(reader.name);
+    for (const auto& [name, kind] : {std::pair<std::string, std::string>{"pipe", "a pipe"},
+                                     {"link", "a pipe"},
+                                     {"/dev/zero", "a device"},
+                                     {".", "a folder"}}) {
+      const fs::path path = folder.path() / name;
+      const std::string message = message_of([&] { reader.read(path, {}); });
+      CHECK_THAT(message, Contains("'" + path.string() + "': is not a regular file, but " + kind));
+    }
+    CHECK_THAT(message_of([&] { reader.read(folder / "none", {}); }),
+               Contains((folder / "none").string()) && Contains("No such file"));
+    // Nothing opens the file before a zero byte.
+    CHECK_THAT(message_of([&] { reader.read(fs::path(std::string("/dev/null\0x", 11)), {}); }),
+               Contains("zero byte"));
+  }
+  for (const bool train : {true, false}) {
+    const char* name = train ? "data_batch_1.bin" : "test_batch.bin";
+    fs::create_symlink(folder / "pipe", folder / name);
+    CHECK_THAT(message_of([&] { data::read_cifar10(folder.path(), train); }), Contains("a pipe"));
+  }
+}
+
+TEST_CASE("links to files are followed", "[io]") {
+  const TemporaryDirectory folder;
+  write_bytes(folder / "x.npy", std::string("nonsense"));
+  fs::create_symlink(folder / "x.npy", folder / "link.npy");
+  CHECK_THAT(message_of([&] { io::read_npy(folder / "link.npy"); }), Contains("is not a .npy file"));
+}
+
+TEST_CASE("a memory limit is a number of bytes", "[io]") {
+  const TemporaryDirectory folder;
+  write_bytes(folder / "x", std::string(1000, 'x'));
+  CHECK_THAT(message_of<ValueError>([&] { InputFile("read", folder / "x", {.memory_limit = -1}); }),
+             Contains("memory_limit must be a number of bytes, or 0 for the default, got -1"));
+  CHECK(InputFile("read", folder / "x").memory().limit == int64_t{256} << 20);
+  CHECK(InputFile("read", folder / "x", {.memory_limit = 7}).memory().limit == 7);
+  write_bytes(folder / "large", "");
+  fs::resize_file(folder / "large", int64_t{5} << 20);
+  CHECK(InputFile("read", folder / "large").memory().limit == int64_t{500} << 20);
+}
+
+TEST_CASE("what is above the limit is refused with the remedy", "[io]") {
+  const TemporaryDirectory folder;
+  io::write_npy(folder / "x.npy", zeros({1000}));
+  const std::string message = message_of([&] { io::read_npy(folder / "x.npy", {.memory_limit = 3999}); });
+  CHECK_THAT(message, StartsWith("read_npy: '" + (folder / "x.npy").string() + "', byte "));
+  CHECK_THAT(message,
+             Contains("an array of shape [1000] takes 3.9 KiB, more than the 3.9 KiB that may be "
+                      "taken for this file; if you trust it, raise the limit: {.memory_limit = 4000}"));
+  CHECK_NOTHROW(io::read_npy(folder / "x.npy", {.memory_limit = 4000}));
+}
+
+TEST_CASE("whatever goes wrong names the file", "[io]") {
+  const std::string name = "read: 'x'";
+  const auto thrown = [&](const auto& error) {
+    return [&] { reading(name, [&]() -> int { throw error; }); };
+  };
+  CHECK_THAT(message_of<OutOfMemoryError>(thrown(std::bad_alloc())), StartsWith("read: 'x': no memory"));
+  CHECK_THAT(message_of<OutOfMemoryError>(thrown(std::length_error("vector"))), StartsWith("read: 'x': "));
+  CHECK(message_of<OutOfMemoryError>(thrown(OutOfMemoryError("4 GiB"))) == "read: 'x': 4 GiB");
+  CHECK(message_of(thrown(ShapeError("too large"))) == "read: 'x': too large");
+  CHECK(message_of(thrown(std::runtime_error("what"))) == "read: 'x': what");
+  CHECK(message_of(thrown(FileError("read: 'x', byte 3: what"))) == "read: 'x', byte 3: what");
+}
+
+TEST_CASE("JSON of a stranger is neither deep nor slow", "[io]") {
+  const TemporaryDirectory folder;
+  const auto path = folder / "x.json";
+  const auto message = [&](ReadOptions options) {
+    return message_of([&] { ops::ConvTuner::load(path, options); });
+  };
+  write_bytes(path, std::string(1'000'000, '[') + std::string(1'000'000, ']'));
+  CHECK_THAT(message({}), Contains("nested too deeply"));
+  std::string object = "{";
+  for (int i = 0; i < 100'000; ++i) object += '"' + std::to_string(i) + "\":0,";
+  write_bytes(path, object + "\"x\":0}");
+  CHECK_THAT(message({}), Contains("more than 1000 members"));
+  // The token that the parser quotes is not repeated as a whole.
+  write_bytes(path, "\"" + std::string(100'000, 'x'));
+  CHECK_THAT(message({}), Contains("is not JSON"));
+  CHECK(message({}).size() < 600);
+  write_bytes(path, std::string(1000, ' ') + "{}");
+  CHECK_THAT(message({.memory_limit = 1000}), Contains(".memory_limit = "));
+}
