@@ -119,19 +119,20 @@ endif()
 #   *.cu            always: nvcc compiles it, or without CUDA the C++ compiler (its functors then run on threads)
 #   *_cuda.cpp      with CUDA;     *_no_cuda.cpp   without
 #   *cudnn*.cpp     with cuDNN;    *_no_cudnn.cpp  without; likewise cupti and nvtx
+#   *_jpeg.cpp      with libjpeg;  *_no_jpeg.cpp   without
 # To be called in the folder whose target has the files: CMake keeps a source's language by folder.
 function(pleat_device_sources out)
   set(chosen "")
   foreach(file IN LISTS ARGN)
     get_filename_component(name ${file} NAME)
     set(wanted ON)
-    if(name MATCHES "_no_(cudnn|cupti|nvtx)\\.cpp$")
+    if(name MATCHES "_no_(cudnn|cupti|nvtx|jpeg)\\.cpp$")
       string(TOUPPER ${CMAKE_MATCH_1} part)
       if(PLEAT_WITH_${part})
         set(wanted OFF)
       endif()
-    elseif(name MATCHES "(cudnn|cupti|nvtx).*\\.cpp$")
-      string(TOUPPER ${CMAKE_MATCH_1} part)
+    elseif(name MATCHES "(cudnn|cupti|nvtx).*\\.cpp$|_(jpeg)\\.cpp$")
+      string(TOUPPER "${CMAKE_MATCH_1}${CMAKE_MATCH_2}" part)
       set(wanted ${PLEAT_WITH_${part}})
     elseif(name MATCHES "_no_cuda\\.cpp$")
       if(PLEAT_WITH_CUDA)

@@ -7,6 +7,7 @@
 
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/data/jpeg.h"
 #include "pleat/data/picture_memory.h"
 #include "pleat/data/png.h"
 #include "pleat/io/byte_source.h"
@@ -127,9 +128,10 @@ Tensor read_image(const std::filesystem::path& path, ReadOptions options) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
     file.read_at(0, bytes, "a picture");
     if (is_png(bytes)) return decode_png(file, bytes);
+    if (is_jpeg(bytes)) return decode_jpeg(file, bytes);
     if (is_pnm(bytes)) return PnmReader(file, bytes).read();
     file.fail_at(
-        0, "is neither a PNG nor a PGM or PPM file (P2, P3, P5, P6)" + io::looks_like(file));
+        0, "is neither a PNG, nor a JPEG, nor a PGM or PPM file (P2, P3, P5, P6)" + io::looks_like(file));
   });
 }
 

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
+
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/data/image.h"
+#include "pleat/data/resize.h"
 
 namespace pleat::data {
 namespace {
@@ -14,47 +17,31 @@ namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-bool is_picture(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return !is_hidden(path) && (extension == ".png" || extension == ".ppm" || extension == ".pgm");
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 [[noreturn]] void cannot_read(const fs::path& folder, const std::error_code& error) {
   fail<FileError>("ImageFolder: '{}' cannot be read: {}", folder.string(), error.message());
 }
 
-std::vector<fs::path> folders_in(const fs::path& root) {
-  std::vector<fs::path> folders;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    std::error_code vanished;
-    if (entry->is_directory(vanished) && !is_hidden(entry->path())) folders.push_back(entry->path());
-  }
-  if (error) cannot_read(root, error);
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
-
-std::vector<fs::path> pictures_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code error;
-  for (auto entry = fs::recursive_directory_iterator(folder, error);
-       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    std::error_code vanished;
-    if (entry->is_regular_file(vanished) && is_picture(entry->path())) files.push_back(entry->path());
-  }
-  if (error) cannot_read(folder, error);
-  std::sort(files.begin(), files.end());
-  return files;
+void check_size(const char* what, const PictureSize& size) {
+  constexpr int64_t most = 1 << 20;
+  check<ValueError>(!size.given() || (size.height() >= 1 && size.width() >= 1 && size.height() <= most &&
+                                      size.width() <= most),
+                    "ImageFolder: {} must be a side, or height and width, within [1, {}], got {} and {}",
+                    what, most, size.height(), size.width());
 }
 
 // Planes of `from` channels as planes of `to` channels.
-void convert(const uint8_t* in, int64_t from, uint8_t* out, int64_t to, int64_t plane) {
-  if (from == to) {
-    std::copy_n(in, from * plane, out);
-  } else if (from == 1) {
+Tensor with_channels(const Tensor& image, int64_t to) {
+  const int64_t from = image.size(0), plane = image.size(1) * image.size(2);
+  if (from == to) return image;
+  const Tensor result = empty({to, image.size(1), image.size(2)}, {.dtype = uint8});
+  const auto* in = image.data<uint8_t>();
+  auto* out = result.data<uint8_t>();
+  if (from == 1) {
     for (int64_t c = 0; c < to; ++c) std::copy_n(in, plane, out + c * plane);
   } else {
     for (int64_t i = 0; i < plane; ++i) {
@@ -62,31 +49,125 @@ void convert(const uint8_t* in, int64_t from, uint8_t* out, int64_t to, int64_t 
           static_cast<uint8_t>((299 * in[i] + 587 * in[plane + i] + 114 * in[2 * plane + i] + 500) / 1000);
     }
   }
+  return result;
 }
+
+// Half of `rest`, a half pixel going to the even neighbour, as Python rounds.
+int64_t middle(int64_t rest) { return rest / 2 + (rest % 4 == 3 ? 1 : 0); }
 
 }  // namespace
 
-ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options) : options_(options) {
-  check<ValueError>(options.channels == 1 || options.channels == 3,
-                    "ImageFolder: channels must be 1 or 3, got {}", options.channels);
-  for (const fs::path& folder : folders_in(root)) {
+ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options) : options_(std::move(options)) {
+  check<ValueError>(options_.channels == 1 || options_.channels == 3,
+                    "ImageFolder: channels must be 1 or 3, got {}", options_.channels);
+  check_size("resize", options_.resize);
+  check_size("crop", options_.crop);
+  check<ValueError>(!options_.extensions.empty(), "ImageFolder: extensions must name one at least");
+  for (std::string& extension : options_.extensions) {
+    extension = lower(extension);
+    if (!extension.starts_with('.')) extension = '.' + extension;
+  }
+  list(root);
+  const Tensor first = load(samples_.front());
+  height_ = first.size(1);
+  width_ = first.size(2);
+}
+
+void ImageFolder::list(const fs::path& root) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(root, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    std::error_code vanished;
+    const bool is_folder = entry->is_directory(vanished);
+    if (is_folder && !is_hidden(entry->path())) {
+      folders.push_back(entry->path());
+    } else {
+      skipped_.push_back({entry->path(), is_folder ? "it is hidden" : "it lies in no class"});
+    }
+  }
+  if (error) cannot_read(root, error);
+  std::sort(folders.begin(), folders.end());
+  for (const fs::path& folder : folders) {
     const auto label = static_cast<int64_t>(class_names_.size());
     std::vector<fs::path> files = pictures_in(folder);
-    check<FileError>(!files.empty(), "ImageFolder: '{}' holds no picture (.png, .ppm, .pgm)",
-                     folder.string());
+    check<FileError>(!files.empty(),
+                     "ImageFolder: '{}' holds no picture ({}); remove the folder, or name other extensions",
+                     folder.string(), fmt::join(options_.extensions, ", "));
     class_names_.push_back(folder.filename().string());
     for (fs::path& file : files) samples_.push_back({std::move(file), label});
   }
   check<FileError>(!samples_.empty(), "ImageFolder: '{}' must hold a folder for each class, but holds none",
                    root.string());
-  const Tensor first = read_image(samples_.front().path);
-  height_ = first.size(1);
-  width_ = first.size(2);
+  std::sort(skipped_.begin(), skipped_.end(),
+            [](const Skipped& a, const Skipped& b) { return a.path < b.path; });
+}
+
+std::vector<fs::path> ImageFolder::pictures_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code vanished;
+    const fs::path& path = entry->path();
+    if (entry->is_directory(vanished)) {
+      // What a link leads to is not walked, since it may lead back here.
+      if (entry->is_symlink(vanished)) skipped_.push_back({path, "it is a link to a folder"});
+      continue;
+    }
+    const std::string extension = lower(path.extension().string());
+    const bool named = std::find(options_.extensions.begin(), options_.extensions.end(), extension) !=
+                       options_.extensions.end();
+    if (is_hidden(path)) {
+      skipped_.push_back({path, "it is hidden"});
+    } else if (!named) {
+      skipped_.push_back(
+          {path, fmt::format("its name ends in none of {}", fmt::join(options_.extensions, " "))});
+    } else if (!entry->is_regular_file(vanished)) {
+      skipped_.push_back({path, "it is not a regular file"});
+    } else {
+      files.push_back(path);
+    }
+  }
+  if (error) cannot_read(folder, error);
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 const ImageFolder::Sample& ImageFolder::sample(int64_t index) const {
   check<IndexError>(index >= 0 && index < size(), "ImageFolder: index {} is outside [0, {})", index, size());
   return samples_[static_cast<std::size_t>(index)];
+}
+
+Tensor ImageFolder::load(const Sample& sample) const {
+  Tensor image =
+      with_channels(read_image(sample.path, {.memory_limit = options_.memory_limit}), options_.channels);
+  const PictureSize& resize = options_.resize;
+  if (resize.given()) {
+    int64_t height = resize.height(), width = resize.width();
+    if (resize.is_side()) {
+      const int64_t short_side = std::min(image.size(1), image.size(2));
+      height = resize.height() * image.size(1) / short_side;
+      width = resize.height() * image.size(2) / short_side;
+    }
+    // A line of pixels, a million times as long as wide, must not become a huge picture.
+    constexpr int64_t most = int64_t{1} << 28;
+    check<FileError>(height <= most / width,
+                     "ImageFolder: '{}' of {} x {} pixels would become {} x {}; give resize height and width",
+                     sample.path.string(), image.size(2), image.size(1), width, height);
+    image = resize_bilinear(image, height, width);
+  }
+  const PictureSize& crop = options_.crop;
+  if (crop.given()) {
+    const int64_t rows = image.size(1) - crop.height(), columns = image.size(2) - crop.width();
+    check<FileError>(
+        rows >= 0 && columns >= 0,
+        "ImageFolder: '{}' has {} x {} pixels, too few to crop {} x {}; resize it first: .resize = {}",
+        sample.path.string(), image.size(2), image.size(1), crop.width(), crop.height(),
+        std::max(crop.height(), crop.width()));
+    image = crop_picture(image, middle(rows), middle(columns), crop.height(), crop.width());
+  }
+  return image;
 }
 
 Batch ImageFolder::get(std::span<const int64_t> indices) const {
@@ -96,16 +177,16 @@ Batch ImageFolder::get(std::span<const int64_t> indices) const {
               empty({count}, {.dtype = int64})};
   auto* pixels = batch.inputs.data<uint8_t>();
   auto* label = batch.targets.data<int64_t>();
-  const int64_t plane = height_ * width_;
   for (const int64_t index : indices) {
     const Sample& from = sample(index);
-    const Tensor image = read_image(from.path);
-    check<FileError>(
-        image.size(1) == height_ && image.size(2) == width_,
-        "ImageFolder: '{}' has {} x {} pixels, but '{}' has {} x {}: bring all pictures to one size",
-        from.path.string(), image.size(2), image.size(1), samples_.front().path.string(), width_, height_);
-    convert(image.data<uint8_t>(), image.size(0), pixels, options_.channels, plane);
-    pixels += options_.channels * plane;
+    const Tensor image = load(from);
+    check<FileError>(image.size(1) == height_ && image.size(2) == width_,
+                     "ImageFolder: '{}' has {} x {} pixels, but '{}' has {} x {}: bring all pictures to one "
+                     "size by .resize = {{{}, {}}}, or by .crop",
+                     from.path.string(), image.size(2), image.size(1), samples_.front().path.string(), width_,
+                     height_, height_, width_);
+    std::copy_n(image.data<uint8_t>(), image.numel(), pixels);
+    pixels += image.numel();
     *label++ = from.label;
   }
   return batch;

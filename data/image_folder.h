@@ -1,36 +1,81 @@
 #pragma once
 
+#include <concepts>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "pleat/core/read_options.h"
 #include "pleat/data/dataset.h"
 
 namespace pleat::data {
 
-struct ImageFolderOptions {
-  int64_t channels = 3;  ///< 1: colours become their luma (Rec. 601); 3: grey becomes three equal channels
+/// The size of a picture in an option: `.resize = 256` is one side, `.resize = {224, 320}` height and width.
+class PictureSize {
+ public:
+  PictureSize() = default;  ///< not given
+  template <std::integral Side>
+  requires(!std::same_as<Side, bool>) PictureSize(Side side) : PictureSize(side, side) { is_side_ = true; }
+  template <std::integral Height, std::integral Width>
+  requires(!std::same_as<Height, bool> && !std::same_as<Width, bool>) PictureSize(Height height, Width width)
+      : height_(static_cast<int64_t>(height)), width_(static_cast<int64_t>(width)), given_(true) {}
+
+  bool given() const { return given_; }
+  /// One side, not two: then both functions below give it.
+  bool is_side() const { return is_side_; }
+  int64_t height() const { return height_; }
+  int64_t width() const { return width_; }
+
+ private:
+  int64_t height_ = 0;
+  int64_t width_ = 0;
+  bool given_ = false;
+  bool is_side_ = false;
 };
 
-/// Pictures in a folder for each class: `root/cat/1.png`, `root/dog/a.ppm`. Only the names are read at first,
+struct ImageFolderOptions {
+  int64_t channels = 3;  ///< 1: colours become their luma (Rec. 601); 3: grey becomes three equal channels
+  /// One side: the shorter one of each picture becomes this long, the other in proportion. Two: height and
+  /// width of all. Bilinear with antialias, as torchvision's Resize does it with pictures of Pillow.
+  PictureSize resize = {};
+  /// The middle of each picture, after resizing: one side for a square. As torchvision's CenterCrop, but a
+  /// picture that is smaller is an error.
+  PictureSize crop = {};
+  /// Files whose names end so, in any case, are samples; all others are skipped.
+  std::vector<std::string> extensions = {".png", ".jpg", ".jpeg", ".ppm", ".pgm"};
+  /// Bytes that one picture may take; see ReadOptions.
+  int64_t memory_limit = 0;
+};
+
+/// Pictures in a folder for each class: `root/cat/1.png`, `root/dog/a.jpg`. Only the names are read at first,
 /// a picture whenever it is asked for.
 ///
-/// Classes are numbered by name, samples are ordered by class and path (files in folders of a class's folder
-/// count too). Files count whose names end in .png, .ppm or .pgm in any case; hidden ones do not.
+/// Classes are numbered by name, samples are ordered by class and path, both byte by byte as torchvision's
+/// ImageFolder orders them: 10.png comes before 9.png. Files in folders of a class's folder count too.
 class ImageFolder : public Dataset {
  public:
-  /// Throws ValueError unless there are 1 or 3 channels; FileError when `root` cannot be read, has no folder,
-  /// or a class has no picture, or as read_image does for the first picture, whose size all others must have.
+  /// A file that is no sample, and why.
+  struct Skipped {
+    std::filesystem::path path;
+    std::string reason;  ///< "its name ends in none of .png .jpg", "it is hidden", "it lies in no class"
+  };
+
+  /// Throws ValueError for options that make no sense; FileError when `root` cannot be read, has no folder,
+  /// or a class has no picture, or as read_image does for the first picture. Unless `resize` or `crop` give
+  /// all pictures one size, they must have that of the first.
   explicit ImageFolder(const std::filesystem::path& root, ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   /// Inputs [B, channels, H, W] uint8 and targets [B] int64.
-  /// Throws IndexError; FileError when a picture cannot be read or has another size.
+  /// Throws IndexError; FileError when a picture cannot be read, or has another size than the others or one
+  /// that is too small to be cropped.
   Batch get(std::span<const int64_t> indices) const override;
 
   const std::vector<std::string>& class_names() const { return class_names_; }
   /// Where a sample comes from. Throws IndexError.
   const std::filesystem::path& path(int64_t index) const { return sample(index).path; }
+  /// What lies in the folder and is no sample, in the order of its paths.
+  const std::vector<Skipped>& skipped() const { return skipped_; }
 
  private:
   struct Sample {
@@ -38,10 +83,14 @@ class ImageFolder : public Dataset {
     int64_t label;
   };
   const Sample& sample(int64_t index) const;
+  void list(const std::filesystem::path& root);
+  std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& folder);
+  Tensor load(const Sample& sample) const;
 
   ImageFolderOptions options_;
   std::vector<std::string> class_names_;
   std::vector<Sample> samples_;
+  std::vector<Skipped> skipped_;
   int64_t height_ = 0;
   int64_t width_ = 0;
 };

@@ -3,7 +3,7 @@
 #
 # For machines without package manager and network, as the nodes of a cluster are: copy DIR there, and give its place
 # to CMake, `cmake -S . -B build -DCMAKE_PREFIX_PATH=DIR`, or to scripts/gpu_check.sh by --deps. A compiler and CMake
-# must be there. Headers come along as they are; zlib and libpng as static libraries of this machine's processor.
+# must be there. Headers come along as they are; zlib, libpng and libjpeg as static libraries of this machine's processor.
 # DIR must be new, empty, or made by this script, which then replaces what it had put there.
 set -euo pipefail
 # shellcheck source=common.sh
@@ -24,7 +24,7 @@ fi
 
 find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
 missing=()
-for library in eigen fmt_library zlib png json cli11 catch2; do
+for library in eigen fmt_library zlib png jpeg json cli11 catch2; do
   [[ $'\n'$found$'\n' == *$'\n'$library$'\n'* ]] || missing+=("${library%_library}")
 done
 [[ ${#missing[@]} -eq 0 ]] || fail "not installed on this machine: ${missing[*]}; run $root/scripts/setup.sh first"

@@ -44,6 +44,9 @@ zlib
 #if __has_include(<png.h>)
 png
 #endif
+#if __has_include(<jpeglib.h>)
+jpeg
+#endif
 #if __has_include(<nlohmann/json.hpp>)
 json
 #endif

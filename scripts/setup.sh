@@ -30,7 +30,7 @@ look() {
   fi
   cmake_is_new_enough || missing+=(cmake)
   command -v ninja >/dev/null || missing+=(ninja)
-  for library in eigen fmt_library zlib png json cli11 catch2; do
+  for library in eigen fmt_library zlib png jpeg json cli11 catch2; do
     [[ $'\n'$found$'\n' == *$'\n'$library$'\n'* ]] || missing+=("$library")
   done
 }
@@ -45,6 +45,7 @@ describe() {
     fmt_library) echo 'fmt' ;;
     zlib) echo 'zlib, with its headers' ;;
     png) echo 'libpng 1.6, with its headers' ;;
+    jpeg) echo 'libjpeg-turbo, with its headers' ;;
     json) echo 'nlohmann-json' ;;
     cli11) echo 'CLI11' ;;
     catch2) echo 'Catch2 (2.13 or 3)' ;;
@@ -57,6 +58,7 @@ package_of() {
     fmt_library) echo libfmt-dev ;;
     zlib) echo zlib1g-dev ;;
     png) echo libpng-dev ;;
+    jpeg) echo libjpeg-dev ;;
     json) echo nlohmann-json3-dev ;;
     cli11) echo libcli11-dev ;;
     catch2) echo catch2 ;;

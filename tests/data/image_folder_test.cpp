@@ -1,6 +1,7 @@
 #include "pleat/data/image_folder.h"
 
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,14 @@ TEST_CASE("an image folder has its classes from folders", "[data]") {
   CHECK(folder.class_names() == std::vector<std::string>{"cat", "dog"});
   REQUIRE(folder.size() == 3);
   CHECK(folder.path(0) == directory / "cat" / "more" / "z.png");
+  std::map<std::string, std::string> skipped;
+  for (const ImageFolder::Skipped& file : folder.skipped())
+    skipped[std::filesystem::relative(file.path, directory.path())] = file.reason;
+  CHECK(skipped == std::map<std::string, std::string>{
+                       {".git", "it is hidden"},
+                       {"cat/.hidden.png", "it is hidden"},
+                       {"dog/notes.txt", "its name ends in none of .png .jpg .jpeg .ppm .pgm"},
+                       {"readme.png", "it lies in no class"}});
   const std::array<int64_t, 4> indices = {2, 0, 1, 2};
   const Batch batch = folder.get(indices);
   CHECK(batch.inputs.shape() == Shape{4, 3, 5, 7});
@@ -155,9 +164,77 @@ TEST_CASE("an image folder says what is wrong with it", "[data]") {
 
   const ImageFolder folder(root);
   const std::array<int64_t, 1> other_size = {1}, broken = {2}, outside = {3}, negative = {-1};
-  CHECK(contains(message_of<FileError>([&] { folder.get(other_size); }), "1.ppm' has 2 x 1 pixels, but"));
+  const std::string message = message_of<FileError>([&] { folder.get(other_size); });
+  CHECK(contains(message, "1.ppm' has 2 x 1 pixels, but"));
+  CHECK(contains(message, "bring all pictures to one size by .resize = {5, 7}, or by .crop"));
   CHECK(contains(message_of<FileError>([&] { folder.get(broken); }), "2.png', byte 0: is neither"));
   CHECK_THROWS_AS(folder.get(outside), IndexError);
   CHECK_THROWS_AS(folder.get(negative), IndexError);
   CHECK_THROWS_AS(folder.path(3), IndexError);
+}
+
+TEST_CASE("an image folder takes the extensions it is told", "[data]") {
+  const TemporaryDirectory directory;
+  add_picture(directory / "a" / "1.png", "rgb.png");
+  add_picture(directory / "a" / "2.picture", "rgb.png");
+  add_picture(directory / "a" / "3.PICTURE", "rgb.ppm");
+  CHECK(ImageFolder(directory.path()).size() == 1);
+  CHECK(ImageFolder(directory.path()).skipped().size() == 2);
+  const ImageFolder folder(directory.path(), {.extensions = {"Picture"}});
+  CHECK(folder.size() == 2);
+  CHECK(folder.get(std::array<int64_t, 2>{0, 1}).inputs.shape() == Shape{2, 3, 5, 7});
+  CHECK(contains(message_of<FileError>([&] { ImageFolder(directory.path(), {.extensions = {".webp"}}); }),
+                 "/a' holds no picture (.webp)"));
+  CHECK_THROWS_AS(ImageFolder(directory.path(), {.extensions = {}}), ValueError);
+}
+
+TEST_CASE("an image folder resizes and crops as torchvision does", "[data]") {
+  const TemporaryDirectory directory;
+  const Json& fixture = fixture_case("files", "noise and a ramp");
+  std::filesystem::create_directory(directory / "a");
+  write_bytes(directory / "a" / "1.png", file_bytes(fixture));
+  const auto loaded = [&](ImageFolderOptions options) {
+    options.channels = 1;
+    return ImageFolder(directory.path(), options).get(std::array<int64_t, 1>{0}).inputs;
+  };
+  // Two sizes are height and width, to the bit what Pillow makes.
+  for (const auto& [name, expected] : fixture.at("arrays").items()) {
+    INFO(name);
+    const int64_t height = std::stoi(name), width = std::stoi(name.substr(name.find('x') + 1));
+    const Tensor resized = loaded({.resize = {height, width}});
+    CHECK(resized.shape() == Shape{1, 1, height, width});
+    CHECK(resized.to_vector<int>() == tensor_from(expected).to_vector<int>());
+  }
+  // One is the shorter side; the other is rounded down, as torchvision does.
+  CHECK(loaded({.resize = 10}).shape() == Shape{1, 1, 10, 13});
+  CHECK(loaded({.resize = 40}).shape() == Shape{1, 1, 40, 54});
+  // The middle: of 19 rows and 26 columns rows 6-12 and columns 9-16 (Python rounds 9.5 to 10 and 6 stays).
+  const auto whole = loaded({}).to_vector<int>();
+  const auto middle = loaded({.crop = {7, 7}});
+  CHECK(middle.shape() == Shape{1, 1, 7, 7});
+  CHECK(middle.to_vector<int>()[0] == whole[6 * 26 + 10]);
+  CHECK(loaded({.crop = {8, 6}}).to_vector<int>()[0] == whole[6 * 26 + 10]);   // 5.5 becomes 6
+  CHECK(loaded({.crop = {10, 6}}).to_vector<int>()[0] == whole[4 * 26 + 10]);  // 4.5 becomes 4
+  CHECK(loaded({.resize = {8, 9}, .crop = 5}).shape() == Shape{1, 1, 5, 5});
+  CHECK(loaded({.crop = {19, 26}}).to_vector<int>() == whole);
+
+  CHECK(contains(message_of<FileError>([&] { loaded({.crop = 20}); }),
+                 "has 26 x 19 pixels, too few to crop 20 x 20; resize it first: .resize = 20"));
+  CHECK_THROWS_AS(loaded({.resize = -3}), ValueError);
+  CHECK_THROWS_AS(loaded({.resize = 0}), ValueError);
+  CHECK_THROWS_AS(loaded({.resize = {0, 5}}), ValueError);
+  CHECK_THROWS_AS(loaded({.crop = {5, -1}}), ValueError);
+  CHECK_THROWS_AS(loaded({.crop = {5, 1 << 30}}), ValueError);
+}
+
+TEST_CASE("an image folder of pictures of all sizes", "[data]") {
+  const TemporaryDirectory directory;
+  add_picture(directory / "a" / "1.png", "rgb.png");
+  std::filesystem::create_directory(directory / "b");
+  write_bytes(directory / "b" / "1.ppm", bytes_of("P2 2 3 255 1 2 3 4 5 6"));
+  const ImageFolder folder(directory.path(), {.resize = 3, .crop = 2});
+  CHECK(folder.get(std::array<int64_t, 2>{0, 1}).inputs.shape() == Shape{2, 3, 2, 2});
+  const ImageFolder fixed(directory.path(), {.resize = {4, 6}});
+  CHECK(fixed.get(std::array<int64_t, 2>{0, 1}).inputs.shape() == Shape{2, 3, 4, 6});
+  CHECK_THROWS_AS(ImageFolder(directory.path(), {.memory_limit = 10}), FileError);
 }

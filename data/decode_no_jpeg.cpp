@@ -1,0 +1,13 @@
+#include "pleat/core/format.h"
+#include "pleat/data/jpeg.h"
+
+namespace pleat::data {
+
+Tensor decode_jpeg(const InputFile& file, std::span<const std::byte>) {
+  fail<FileError>(
+      "{}: is a JPEG, and this Pleat was built without libjpeg; install libjpeg-turbo's headers (Debian: "
+      "libjpeg-dev) and build again, or convert the picture to PNG",
+      file.name());
+}
+
+}  // namespace pleat::data
