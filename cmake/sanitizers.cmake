@@ -22,3 +22,13 @@ if(PLEAT_SANITIZE)
   list(JOIN flags "," host_flags)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${flags}>" "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_flags}>")
 endif()
+
+# For the targets in tests/fuzz: what is built counts the branches that an input takes.
+option(PLEAT_LIBFUZZER "Build the fuzz targets with libFuzzer (clang only)" OFF)
+if(PLEAT_LIBFUZZER)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "PLEAT_LIBFUZZER needs clang, got ${CMAKE_CXX_COMPILER_ID}; CXX=clang++ chooses it. Without it the \
+targets are built with a loop of Pleat's own.")
+  endif()
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+endif()
