@@ -1,0 +1,120 @@
+#include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/conv.h"
+#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/norm.h"
+#include "pleat/autograd/functions/pool.h"
+#include "pleat/autograd/functions/interpolate.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/core/create.h"
+#include "pleat/nn/activation.h"
+#include "pleat/nn/containers.h"
+#include "pleat/nn/conv.h"
+#include "pleat/nn/dropout.h"
+#include "pleat/nn/linear.h"
+#include "pleat/nn/norm.h"
+#include "pleat/ops/shape/view.h"
+#include "pleat/tests/errors/mistakes.h"
+
+using namespace pleat;
+
+MistakeSection convolution_mistakes() {
+  const Tensor image = ones({8, 3, 32, 32});
+  const Tensor w = ones({16, 3, 3, 3});
+  return {"Convolutions, pools and norms",
+          "`image = ones({8, 3, 32, 32})`, `w = ones({16, 3, 3, 3})`.",
+          {
+              MISTAKE(conv2d(image, ones({16, 4, 3, 3}))),
+              MISTAKE(conv2d(image, w, ones({8}))),
+              MISTAKE(conv2d(ones({32, 32}), w)),
+              MISTAKE(conv1d(image, w)),
+              MISTAKE(conv2d(image, ones({16, 3, 3, 3}, {.dtype = float64}))),
+              MISTAKE(conv2d(image, w, {.stride = 0})),
+              MISTAKE(conv2d(image, w, {.stride = {1, 2, 3}})),
+              MISTAKE(conv2d(image, w, {.padding = -1})),
+              MISTAKE(conv2d(image, w, {.padding = "smae"})),
+              MISTAKE(conv2d(image, w, {.stride = 2, .padding = "same"})),
+              MISTAKE(conv2d(image, w, {.groups = 2})),
+              MISTAKE(conv2d(ones({8, 3, 2, 2}), w)),
+              MISTAKE(conv_transpose2d(image, w)),
+              MISTAKE(max_pool2d(image, {.kernel_size = 64})),
+              MISTAKE(max_pool2d(image, {.kernel_size = 2, .padding = 2})),
+              MISTAKE(avg_pool2d(ones({3}), {.kernel_size = 2})),
+              MISTAKE(batch_norm(image, ones({4}), ones({4}), {}, {})),
+              MISTAKE(group_norm(image, {}, {}, {.num_groups = 2})),
+              MISTAKE(layer_norm(image, {}, {}, {.normalized_shape = {16}})),
+              MISTAKE(interpolate(image, {.size = 0})),
+          }};
+}
+
+MistakeSection tape_mistakes() {
+  const Tensor x = ones({3}).set_requires_grad();
+  const Tensor w = ones({3});
+  const Tensor out = zeros({2, 3});
+  return {"Gradients",
+          "`x = ones({3}).set_requires_grad()`, `w = ones({3})`, `out = zeros({2, 3})`.",
+          {
+              MISTAKE((x * 2).backward()),
+              MISTAKE(sum(w).backward()),
+              MISTAKE(Tensor y = sum(x * x); y.backward(); y.backward()),
+              MISTAKE(Tensor y = sum(x * w); w += 1; y.backward()),
+              MISTAKE(x += 1),
+              MISTAKE(fill_(select(x, 0, 0), 1)),
+              MISTAKE(tensor({1, 2}).set_requires_grad()),
+              MISTAKE((x * 2).set_requires_grad()),
+              MISTAKE(w.retain_grad()),
+              MISTAKE(w.register_hook([](const Tensor& g) { return g * 2; })),
+              MISTAKE(x.set_grad(ones({5}))),
+              MISTAKE(x.set_grad(ones({3}, {.dtype = float64}))),
+              MISTAKE((x * 2).backward(ones({5}))),
+              MISTAKE(grad({sum(w * 2)}, {x})),
+              MISTAKE(grad({sum(x)}, {w})),
+              MISTAKE(copy_(ops::select(out, 0, 0), x * 2); sum(out)),
+              MISTAKE(Tensor y = out.detach(); y += x; sum(out)),
+          }};
+}
+
+namespace {
+/// A network whose author forgot a member.
+struct Duplicate : nn::Module {
+  nn::Linear a{{.in_features = 3, .out_features = 3}};
+  nn::Linear b{{.in_features = 3, .out_features = 3}};
+  Tensor forward(const Tensor& x) override { return b(a(x)); }
+  void members(nn::Members& m) override {
+    m("fc", a);
+    m("fc", b);
+  }
+};
+struct NoForward : nn::Module {};
+}  // namespace
+
+MistakeSection module_mistakes() {
+  const Tensor x = ones({8, 3});
+  const Tensor image = ones({8, 3, 32, 32});
+  nn::Linear fc{{.in_features = 4, .out_features = 2}};
+  return {"Modules",
+          "`x = ones({8, 3})`, `image = ones({8, 3, 32, 32})`, `fc` is `nn::Linear{{.in_features = 4, .out_features = "
+          "2}}`; `Duplicate` lists two members as \"fc\", `NoForward` has no forward.",
+          {
+              MISTAKE(fc(x)),
+              MISTAKE(nn::Linear({.in_features = 0, .out_features = 2})),
+              MISTAKE(nn::Conv2d({.in_channels = 3, .out_channels = 16, .kernel_size = 0})),
+              MISTAKE(nn::Conv2d({.in_channels = 3, .out_channels = 16, .kernel_size = 3, .groups = 2})),
+              MISTAKE(nn::Conv2d({.in_channels = 3, .out_channels = 16, .kernel_size = 3, .padding_mode = "mirror"})),
+              MISTAKE(nn::Conv2d net{{.in_channels = 1, .out_channels = 2, .kernel_size = 3}}; net(image)),
+              MISTAKE(nn::BatchNorm2d norm{{.num_features = 4}}; norm(image)),
+              MISTAKE(nn::BatchNorm2d norm{{.num_features = 3}}; norm(x)),
+              MISTAKE(nn::BatchNorm1d norm{{.num_features = 3}}; norm(ones({1, 3}))),
+              MISTAKE(nn::GroupNorm({.num_groups = 2, .num_channels = 3})),
+              MISTAKE(nn::Dropout({.p = 1.5})),
+              MISTAKE(NoForward net; net(x)),
+              MISTAKE(Duplicate net; net.parameters()),
+              MISTAKE(fc.to(int64)),
+              MISTAKE(nn::Linear other{{.in_features = 3, .out_features = 2}}; fc.load_state_dict(other.state_dict())),
+              MISTAKE(nn::StateDict state = fc.state_dict(); state.erase("bias"); fc.load_state_dict(state)),
+              MISTAKE(nn::Sequential net{nn::ReLU{}}; nn::Sequential other = std::move(net); net(x)),
+          }};
+}

@@ -1,0 +1,121 @@
+#include <fstream>
+#include <limits>
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/core/create.h"
+#include "pleat/data/cifar.h"
+#include "pleat/data/dataset.h"
+#include "pleat/data/idx.h"
+#include "pleat/data/image_folder.h"
+#include "pleat/data/loader.h"
+#include "pleat/data/transforms.h"
+#include "pleat/io/csv.h"
+#include "pleat/io/npy.h"
+#include "pleat/io/npz.h"
+#include "pleat/io/safetensors.h"
+#include "pleat/nn/linear.h"
+#include "pleat/nn/loss.h"
+#include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/clip_grad.h"
+#include "pleat/nn/optim/schedule.h"
+#include "pleat/nn/optim/sgd.h"
+#include "pleat/tests/errors/mistakes.h"
+
+using namespace pleat;
+
+MistakeSection loss_mistakes() {
+  const Tensor logits = ones({4, 10});
+  const Tensor labels = tensor({1, 2, 3, 4});
+  return {"Losses",
+          "`logits = ones({4, 10})`, `labels = tensor({1, 2, 3, 4})`.",
+          {
+              MISTAKE(cross_entropy(logits, tensor({1, 2, 3, 10}))),
+              MISTAKE(cross_entropy(logits, tensor({1, 2, 3, -1}))),
+              MISTAKE(cross_entropy(logits, tensor({1, 2}))),
+              MISTAKE(cross_entropy(logits, ones({4}))),
+              MISTAKE(cross_entropy(labels, logits)),
+              MISTAKE(cross_entropy(logits, labels, {.weight = ones({3})})),
+              MISTAKE(cross_entropy(logits, labels, {.label_smoothing = 2})),
+              MISTAKE(mse_loss(logits, ones({4}))),
+              MISTAKE(mse_loss(logits, labels)),
+              MISTAKE(smooth_l1_loss(logits, logits, {.beta = -1})),
+              MISTAKE(bce_with_logits(logits, labels)),
+          }};
+}
+
+MistakeSection optimizer_mistakes() {
+  const nn::Linear net{{.in_features = 3, .out_features = 2}};
+  const Tensor x = ones({8, 3});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  return {"Optimisers and schedules",
+          "`net` is `nn::Linear{{.in_features = 3, .out_features = 2}}`, `x = ones({8, 3})`.",
+          {
+              MISTAKE(optim::SGD({}, {.lr = 0.1})),
+              MISTAKE(optim::SGD(net.parameters(), {.lr = -0.1})),
+              MISTAKE(optim::SGD(net.parameters(), {.lr = nan})),
+              MISTAKE(optim::SGD(net.parameters(), {.lr = 0.1, .momentum = 9})),
+              MISTAKE(optim::SGD(net.parameters(), {.lr = 0.1, .nesterov = true})),
+              MISTAKE(optim::Adam(net.parameters(), {.lr = 0.1, .betas = {0.9, 1.5}})),
+              MISTAKE(optim::SGD({net.weight, net.weight}, {.lr = 0.1})),
+              MISTAKE(optim::SGD({net.weight * 2}, {.lr = 0.1})),
+              MISTAKE(optim::SGD({Tensor()}, {.lr = 0.1})),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}}; sgd.options(3)),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}}; optim::Adam adam{net.parameters(), {}};
+                      adam.load_state_dict(sgd.state_dict())),
+              MISTAKE(optim::clip_grad_norm_(net.parameters(), {.max_norm = -1})),
+          }};
+}
+
+MistakeSection data_mistakes() {
+  const data::TensorDataset set(ones({10, 3}), arange(10));
+  return {"Data",
+          "`set` is `data::TensorDataset(ones({10, 3}), arange(10))`.",
+          {
+              MISTAKE(data::TensorDataset(ones({10, 3}), arange(9))),
+              MISTAKE(data::TensorDataset(Tensor(), arange(9))),
+              MISTAKE(data::DataLoader(set, {.batch_size = 0})),
+              MISTAKE(data::DataLoader(set, {.batch_size = 20, .drop_last = true})),
+              MISTAKE(data::DataLoader(set, {.workers = -1})),
+              MISTAKE(data::DataLoader(set, {.workers = 100000})),
+              MISTAKE(data::DataLoader(set, {.prefetch = 0})),
+              MISTAKE(const std::vector<int64_t> indices = {10}; set.get(indices)),
+              MISTAKE(data::normalize({0.5}, {0})),
+              MISTAKE(data::normalize({0.5, 0.5}, {1})),
+              MISTAKE(data::random_horizontal_flip(2)),
+              MISTAKE(data::mixup(-1, 10)),
+              MISTAKE(data::cutout(-3)),
+          }};
+}
+
+namespace {
+
+void write(const char* path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+}  // namespace
+
+MistakeSection file_mistakes() {
+  write("page.safetensors", "<!DOCTYPE html><html><body>Not found</body></html>");
+  write("model.pt", std::string("PK\x03\x04") + std::string(100, 'x'));
+  write("empty.npy", "");
+  write("notes.npy", "hello, this is no array at all, but a text of some length");
+  write("data_batch_1.bin", std::string(100, 'x'));
+  return {"Files",
+          "`page.safetensors` is a web page, `model.pt` a file of PyTorch, `empty.npy` is empty, `notes.npy` a text and "
+          "`data_batch_1.bin` 100 bytes long.",
+          {
+              MISTAKE(io::read_safetensors("weights.safetensors")),
+              MISTAKE(io::read_safetensors("page.safetensors")),
+              MISTAKE(io::read_safetensors("model.pt")),
+              MISTAKE(io::read_safetensors(".")),
+              MISTAKE(io::read_npy("empty.npy")),
+              MISTAKE(io::read_npy("notes.npy")),
+              MISTAKE(io::read_npy("model.pt")),
+              MISTAKE(io::read_npz("notes.npy")),
+              MISTAKE(io::write_safetensors("no/such/folder/weights.safetensors", {{"w", ones({2})}})),
+              MISTAKE(io::write_safetensors("weights.safetensors", {{"w", Tensor()}})),
+              MISTAKE(data::read_idx("notes.npy")),
+              MISTAKE(data::ImageFolder("images")),
+              MISTAKE(data::ImageFolder(".")),
+          }};
+}
