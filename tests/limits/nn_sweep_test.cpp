@@ -93,9 +93,9 @@ TEST_CASE("schedules take integers from all over int64", "[limits]") {
   using namespace optim;
   const auto rate = [](const char* name, const Integers& usual, auto make) {
     sweep(name, usual, [&](const Integers& i) {
-      const Rate rate = make(i);
-      (void)rate.momentum(i.back());
-      return rate(i.back(), 0.1);
+      const Rate schedule = make(i);
+      (void)schedule.momentum(i.back());
+      return schedule(i.back(), 0.1);
     });
   };
   rate("StepLR", {3, 5}, [](const Integers& i) { return Rate(StepLR{.step_size = i[0]}); });
