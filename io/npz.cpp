@@ -1,5 +1,7 @@
 #include "pleat/io/npz.h"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -40,8 +42,11 @@ Tensor NpzReader::read(const std::string& name) const { return read(name, 0); }
 Tensor NpzReader::read(const std::string& name, std::int64_t taken) const {
   const auto found = state_->entries.find(name);
   if (found == state_->entries.end()) {
-    pleat::fail<ValueError>("{}: has no array '{}', but: {}", state_->file.name(), name,
-                            fmt::join(state_->names, ", "));
+    constexpr std::size_t most_named = 20;
+    const std::vector<std::string>& names = state_->names;
+    const auto shown = std::span(names).first(std::min(names.size(), most_named));
+    pleat::fail<ValueError>("{}: has no array '{}', but: {}{}", state_->file.name(), name,
+                            fmt::join(shown, ", "), names.size() > most_named ? " ..." : "");
   }
   return reading(state_->file.name(), [&] {
     const auto source = open_zip_entry(state_->file, found->second, {state_->file.memory().limit, taken});

@@ -36,6 +36,9 @@ class HeaderEvents {
   bool binary(json::binary_t&) { return scalar("bytes"); }
   bool number_unsigned(std::uint64_t value) {
     if (ignored_ == 0 && place_ == Place::shape && value <= largest_size) {
+      constexpr std::size_t most_dims = 64;  // as NumPy has, and most functions here take
+      if (entry().shape.size() == most_dims)
+        fail_header(file_, "tensor {} has more than {} dimensions", printable(entry().name), most_dims);
       entry().shape.push_back(static_cast<std::int64_t>(value));
       return true;
     }
@@ -261,8 +264,8 @@ std::string read_text(const InputFile& file, FileSource& source) {
   if (length > static_cast<std::uint64_t>(source.remaining_at_most()))
     fail_header(file, "truncated: the header needs {} bytes, but the file has {}{}", length, file.size(),
                 hint);
-  // The entries are larger in memory than as text.
-  constexpr std::int64_t expansion = 8;
+  // What it says is larger in memory than as text: an entry of the metadata twelve times.
+  constexpr std::int64_t expansion = 16;
   source.check_memory(static_cast<std::int64_t>(length) * expansion, "what the header says");
   std::string text(length, '\0');
   source.read_exactly(std::as_writable_bytes(std::span(text)), "the header");

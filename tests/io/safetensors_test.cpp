@@ -184,6 +184,9 @@ TEST_CASE("safetensors: everything the format forbids is refused with file, offs
   check_message(safetensors(one(R"("F32")", "[4611686018427387904]", "[0,0]"), 0), "larger than any memory");
   check_message(safetensors(one(R"("F32")", "[0,4294967296,4294967296]", "[0,0]"), 0),
                 "larger than any memory");
+  std::string ones = "[1";
+  for (int i = 0; i < 64; ++i) ones += ",1";
+  check_message(safetensors(one(R"("U8")", ones + "]", "[0,1]"), 1), "has more than 64 dimensions");
   // Their places.
   const auto two = [](const std::string& a, const std::string& b) {
     return R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)" + a +
