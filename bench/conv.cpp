@@ -109,11 +109,11 @@ class Conv : public Subcommand {
     check<UsageError>(!bias_ || std::find(passes.begin(), passes.end(), ConvPass::forward) != passes.end(),
                       "conv: --bias: is added in the forward pass, which --pass leaves out");
 
+    report.set_layout(layout());
     ceilings_ = &ceilings(device);
     report.say(ceilings_text(*ceilings_));
     if (device.is_cpu() && precision != Precision::highest)
       report.say("--precision changes nothing on the CPU: products of float32 are float32 there.");
-    report.set_layout(layout());
     for (const NamedProblem& named : problems)
       for (const DType dtype : dtypes)
         for (const MemoryFormat format : formats) {

@@ -15,6 +15,7 @@
 #include "pleat/core/atomic_file.h"
 #include "pleat/core/format.h"
 #include "pleat/core/threads_scope.h"
+#include "pleat/examples/common/options.h"
 #include "pleat/profile/compare.h"
 
 namespace pleat::bench {
@@ -34,13 +35,6 @@ std::string quoted(const std::string& argument) {
 
 bool wants_color(const CommonOptions& options) {
   return options.color == "always" || (options.color == "auto" && benchmark::may_color(STDOUT_FILENO));
-}
-
-bool same_file(const std::string& a, const std::string& b) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::is_other(a, error)) return false;  // a device takes one after the other
-  return fs::weakly_canonical(fs::absolute(a), error) == fs::weakly_canonical(fs::absolute(b), error);
 }
 
 void check_options(const Subcommand& subcommand, const CommonOptions& options) {

@@ -16,6 +16,11 @@ void put(std::ostream& out, const std::string& text) {
                    errno != 0 ? std::strerror(errno) : "");
 }
 
+void Report::set_layout(Layout layout) {
+  layout_ = std::move(layout);
+  show("");
+}
+
 void Report::show(const std::string& text) {
   if (out_ == nullptr) return;
   if (const std::string opening = std::exchange(opening_, {}); !opening.empty()) put(*out_, opening + "\n\n");

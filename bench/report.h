@@ -20,8 +20,9 @@ class Report {
   explicit Report(std::ostream* out = nullptr, bool color = false, std::string opening = {})
       : out_(out), color_(color), opening_(std::move(opening)) {}
 
-  /// How records are shown from now on.
-  void set_layout(Layout layout) { layout_ = std::move(layout); }
+  /// How records are shown from now on. To be called before anything is measured: that nothing can be shown
+  /// is found out here.
+  void set_layout(Layout layout);
   /// A block of records, shown as one table.
   void add(const std::vector<Record>& block);
   /// A block of records that were shown in another way.

@@ -122,6 +122,10 @@ class Step : public Subcommand {
 
   void run(const CommonOptions& common, Report& report) override {
     check_implementations(common.chosen_device());
+    std::vector<int64_t> batch_sizes;
+    for (const std::string& size : batch_sizes_)
+      batch_sizes.push_back(parse_count("step: --batch-size", size));
+    if (batch_sizes.empty()) batch_sizes = {common.quick ? 16 : 128};
     report.set_layout(
         {.heading = {"problem"},
          .columns = {label_column("part", "part"), median_column(), percent_column("share", "share"),
@@ -129,10 +133,6 @@ class Step : public Subcommand {
                      value_column("GFLOP/s", "gflops"), percent_column("of peak", "share_of_peak"),
                      value_column("images/s", "images_per_s", 1, 4), exponent_column("error", "error")},
          .race = {}});
-    std::vector<int64_t> batch_sizes;
-    for (const std::string& size : batch_sizes_)
-      batch_sizes.push_back(parse_count("step: --batch-size", size));
-    if (batch_sizes.empty()) batch_sizes = {common.quick ? 16 : 128};
     for (const std::string& model : models_)
       for (const std::string& implementation : implementations_)
         for (const std::string& dtype : operands_.dtypes)

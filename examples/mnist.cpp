@@ -44,6 +44,9 @@ void run(const std::string& folder, int64_t epochs, int64_t batch_size, uint64_t
   data::DataLoader test_loader(test_set, {.batch_size = 500, .transforms = {normalization}});
 
   LeNet net;
+  print_text("LeNet with " + std::to_string(net.num_parameters()) + " parameters, " +
+             std::to_string(train_set.size()) + " training and " + std::to_string(test_set.size()) +
+             " test digits");
   optim::Adam adam{net.parameters(), {.lr = 2e-3}};
   optim::Schedule schedule{adam, optim::CosineAnnealingLR{.steps = epochs * train_loader.size()}};
   EpochTable table;

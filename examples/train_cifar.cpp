@@ -183,14 +183,14 @@ void draw(const fs::path& file, const CifarSettings& s, const std::vector<EpochR
 /// highest test accuracy, or of several the one with the lowest test loss.
 class Results {
  public:
-  Results(const CifarSettings& s) : settings_(s), folder_(s.output, {metrics, weights, curves}) {
+  Results(const CifarSettings& s) : settings_(s), folder_(s.output, {s.metrics, s.weights, s.curves}) {
     if (const std::string notice = folder_.notice(); !notice.empty()) print_text(notice);
   }
 
   void add(int64_t epoch, const EpochResult& r, const nn::Module& net) {
     if (!csv_) {
       folder_.make_room();
-      csv_.emplace(folder_ / metrics,
+      csv_.emplace(folder_ / settings_.metrics,
                    std::vector<std::string>{"epoch", "train_loss", "train_accuracy", "test_loss",
                                             "test_accuracy", "learning_rate", "images_per_s", "seconds"});
     }
@@ -199,24 +199,20 @@ class Results {
     all_.push_back(r);
     if (best_ == 0 || better(r, all_[static_cast<std::size_t>(best_ - 1)])) {
       best_ = epoch;
-      io::write_safetensors(folder_ / weights, net.state_dict(),
+      io::write_safetensors(folder_ / settings_.weights, net.state_dict(),
                             {{"model", settings_.model}, {"epoch", std::to_string(epoch)}});
     }
-    draw(folder_ / curves, settings_, all_);
+    draw(folder_ / settings_.curves, settings_, all_);
   }
 
   void conclude() const {
     const double best = all_[static_cast<std::size_t>(best_ - 1)].test.accuracy();
     print_text("test accuracy " + number(100 * all_.back().test.accuracy(), 2) +
-               " %; metrics, learning curves " + "and the weights of epoch " + std::to_string(best_) + " (" +
+               " %; metrics, learning curves and the weights of epoch " + std::to_string(best_) + " (" +
                number(100 * best, 2) + " %) are in " + settings_.output);
   }
 
  private:
-  static constexpr const char* metrics = "metrics.csv";
-  static constexpr const char* weights = "weights.safetensors";
-  static constexpr const char* curves = "learning_curves.svg";
-
   static bool better(const EpochResult& a, const EpochResult& b) {
     if (a.test.accuracy() != b.test.accuracy()) return a.test.accuracy() > b.test.accuracy();
     return a.test.loss() < b.test.loss();

@@ -99,6 +99,9 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
 void check_together(const CifarSettings& s) {
   if (s.augment.size() > 1 && s.augments_by("none"))
     throw UsageError("--augment: none stands alone, it changes nothing");
+  for (const std::string name : {s.metrics, s.weights, s.curves})
+    if (!s.profile.empty() && same_file(s.profile, s.output + '/' + name))
+      throw UsageError("--profile " + s.profile + " is where the run leaves its " + name);
   if (s.momentum && s.optimizer != "sgd" && s.optimizer != "rmsprop")
     throw UsageError("--momentum is for sgd and rmsprop, it has no effect on --optimizer " + s.optimizer);
 }

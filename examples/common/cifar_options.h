@@ -33,6 +33,11 @@ struct CifarSettings {
   std::string profile;  ///< empty: none
   bool summary = false;
 
+  /// Files that a run leaves in `output`.
+  static constexpr const char* metrics = "metrics.csv";
+  static constexpr const char* weights = "weights.safetensors";
+  static constexpr const char* curves = "learning_curves.svg";
+
   double chosen_lr() const;
   double chosen_momentum() const { return momentum.value_or(0.9); }
   double chosen_weight_decay() const { return weight_decay.value_or(optimizer == "sgd" ? 5e-4 : 0); }

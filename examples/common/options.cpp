@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 #include <type_traits>
 
@@ -83,6 +84,13 @@ CLI::Validator fraction_below_one() {
 
 CLI::Validator not_empty() {
   return {[](std::string& text) { return text.empty() ? "must not be empty" : std::string(); }, ""};
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_other(a, error)) return false;
+  return fs::weakly_canonical(fs::absolute(a), error) == fs::weakly_canonical(fs::absolute(b), error);
 }
 
 std::vector<std::string> split(const std::string& text) {

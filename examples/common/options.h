@@ -42,6 +42,9 @@ CLI::Validator fraction_below_one();
 /// A name of a file or folder: not "", which would mean something else than it says.
 CLI::Validator not_empty();
 
+/// Whether two names lead to one file; not so for a device, which takes one output after the other.
+bool same_file(const std::string& a, const std::string& b);
+
 /// The parts of a text between its commas, empty ones too.
 std::vector<std::string> split(const std::string& text);
 

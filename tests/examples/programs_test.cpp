@@ -209,6 +209,14 @@ TEST_CASE("output that goes nowhere ends train_cifar at once", "[examples][progr
   CHECK(folder.out.empty());
 }
 
+TEST_CASE("--profile does not take the place of the run's own results", "[examples][programs]") {
+  const Training training;
+  const ExampleOutcome outcome = training.run(
+      {"--epochs", "2", "--profile", (training.output() / "." / "weights.safetensors").string()});
+  CHECK(outcome.status == 2);
+  CHECK(has(outcome.err, "is where the run leaves its weights.safetensors"));
+}
+
 TEST_CASE("--profile replaces no device and waits for no reader", "[examples][programs]") {
   const Training training;
   const std::vector<std::string> steps{"--epochs", "2", "--profile"};
