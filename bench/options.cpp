@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "pleat/core/parallel.h"
 #include "pleat/examples/common/device.h"
 #include "pleat/examples/common/options.h"
 
@@ -22,7 +23,7 @@ benchmark::TimerOptions CommonOptions::timer() const {
 void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--threads", options.threads, "threads of the CPU; all of them when not given")
-      ->transform(whole_number(1, most_threads()));
+      ->transform(whole_number(1, max_num_threads()));
   app.add_option("--seconds", options.seconds, "how long to run each thing, at least (0.2; --quick: 0.02)")
       ->transform(real_number(1e-6, 3600));
   app.add_flag("--quick", options.quick, "short: smaller problems where there is a choice, fewer runs");

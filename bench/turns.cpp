@@ -271,6 +271,6 @@ int main(int argc, char** argv) {
   app.add_option("--clock", clock, "on the CPU")
       ->check(CLI::IsMember({"wall", "processor"}))
       ->capture_default_str();
-  app.add_option("--threads", threads)->transform(whole_number(1, most_threads()));
+  app.add_option("--threads", threads)->transform(whole_number(1, max_num_threads()));
   return run_program(app, argc, argv, [&] { run(device_name, precision, clock, threads); });
 }

@@ -200,6 +200,6 @@ int main(int argc, char** argv) {
       ->transform(seed_number())
       ->capture_default_str();
   app.add_option("--threads", s.threads, "Threads; by default all cores")
-      ->transform(whole_number(1, most_threads()));
+      ->transform(whole_number(1, max_num_threads()));
   return run_program(app, argc, argv, [&] { run(s); });
 }

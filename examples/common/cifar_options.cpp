@@ -5,6 +5,7 @@
 #include "cifar_models.h"
 #include "options.h"
 #include "program.h"
+#include <pleat/core/parallel.h>
 
 namespace {
 
@@ -64,7 +65,7 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
       ->transform(seed_number())
       ->capture_default_str();
   app.add_option("--threads", s.threads, "Threads; by default all cores")
-      ->transform(whole_number(1, most_threads()));
+      ->transform(whole_number(1, pleat::max_num_threads()));
   app.add_option("--workers", s.workers, "Threads that prepare batches ahead; 0: the loop makes them itself")
       ->transform(whole_number(0, 1024))
       ->capture_default_str();

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 #include <type_traits>
 
 namespace {
@@ -40,10 +39,6 @@ CLI::Validator in_range(const std::string& kind, Number least, Number most) {
 }
 
 }  // namespace
-
-int64_t most_threads() {
-  return std::max<int64_t>(256, 4 * static_cast<int64_t>(std::thread::hardware_concurrency()));
-}
 
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {

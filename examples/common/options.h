@@ -13,8 +13,6 @@
 /// CLI11 reads by itself takes 99999999999999999999 for 2^64 - 1, 010 for 8, and NaN for a number in any
 /// range.
 
-/// The most threads that make sense: four for each core, at least 256.
-int64_t most_threads();
 /// More than anybody waits for; so many times the steps of an epoch can still be counted.
 inline constexpr int64_t most_epochs = 1'000'000;
 
