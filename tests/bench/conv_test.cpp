@@ -106,8 +106,9 @@ TEST_CASE("pleat-bench conv says what is wrong with its arguments", "[bench]") {
       {{"--shape", "c3 k4 hw8 r3", "--pass", "forwards"}, "--pass: must be forward, backward_input"},
       {{"--shape", "c3 k4 hw8 r3", "--implementation", "winograd9"},
        "--implementation: on cpu there are direct"},
-      {{"--shape", "c3 k4 hw8 r3", "--dtype", "int8"}, "--dtype: int8 not in {"},
-      {{"--shape", "c3 k4 hw8 r3", "--format", "nhwc"}, "--format: nhwc not in {"},
+      {{"--shape", "c3 k4 hw8 r3", "--dtype", "int8"}, "--dtype: must be some of float64, float32"},
+      {{"--shape", "c3 k4 hw8 r3", "--format", "nhwc"},
+       "--format: must be some of contiguous, channels_last"},
       {{"--shape", "c3 k4 hw8 r3", "--precision", "best"}, "--precision: best not in {"},
       {{"--shape", "c3 k4 hw8 r3", "--batch", "0"}, "--batch"},
   }));
