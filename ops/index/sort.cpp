@@ -5,10 +5,12 @@
 #include <numeric>
 #include <vector>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/host_memory.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/index/lines.h"
 #include "pleat/ops/index/sort_grid.h"
@@ -49,6 +51,7 @@ void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descendin
       Key key;
       int64_t index;
     };
+    if (x.numel() > 0) check_host_memory(op, checked_multiply(n, sizeof(Entry), op));
     const auto before = [descending](const Entry& a, const Entry& b) {
       if (less(a.key, b.key)) return !descending;
       if (less(b.key, a.key)) return descending;

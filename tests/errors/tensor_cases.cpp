@@ -67,7 +67,6 @@ MistakeSection function_mistakes() {
               MISTAKE(permute(x, {0, 0})),
               MISTAKE(transpose(x, 0, 2)),
               MISTAKE(expand(x, {4, 3})),
-              MISTAKE(squeeze(x, 0)),
               MISTAKE(unsqueeze(x, 4)),
               MISTAKE(select(x, 0, 5)),
               MISTAKE(narrow(x, 1, 2, 3)),
