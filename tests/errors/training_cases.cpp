@@ -73,7 +73,6 @@ MistakeSection data_mistakes() {
               MISTAKE(data::TensorDataset(ones({10, 3}), arange(9))),
               MISTAKE(data::TensorDataset(Tensor(), arange(9))),
               MISTAKE(data::DataLoader(set, {.batch_size = 0})),
-              MISTAKE(data::DataLoader(set, {.batch_size = 20, .drop_last = true})),
               MISTAKE(data::DataLoader(set, {.workers = -1})),
               MISTAKE(data::DataLoader(set, {.workers = 100000})),
               MISTAKE(data::DataLoader(set, {.prefetch = 0})),
