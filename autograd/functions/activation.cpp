@@ -61,7 +61,7 @@ Tensor silu_backward(const Tensor& dy, const Tensor& x) {
 
 Tensor mish_backward(const Tensor& dy, const Tensor& x) {
   const Tensor t = tanh(softplus(x));
-  return dy * (t + x * sigmoid(x) * (1 - square(t)));
+  return dy * (t + clamp(x, {.max = 20}) * sigmoid(x) * (1 - square(t)));  // 1 at infinity
 }
 
 /// Linear in dy, and its own adjoint.

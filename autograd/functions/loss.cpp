@@ -3,8 +3,10 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/autograd/grad_mode.h"
@@ -23,7 +25,7 @@ Tensor slope(const Tensor& distance, ops::DistanceLoss loss) {
     case Kind::squared:
       return distance * 2;
     case Kind::absolute:
-      return sign(distance);
+      return masked_fill(sign(distance), isnan(distance), 0);
     case Kind::smooth_absolute:
       return clamp(distance / loss.width, {.min = -1, .max = 1});
     case Kind::huber:
@@ -45,7 +47,11 @@ Tensor class_cross_entropies(const Tensor& input, const Tensor& target, const Te
                     return ops::cross_entropy_backward(dy, *logits, *logsumexp, *target, *weight, options);
                   const int64_t dim = class_dim(*logits);
                   const Tensor shares = ops::class_shares(*logits, *target, *weight, options);
-                  return unsqueeze(dy, dim) * (softmax(*logits, dim) * sum(shares, dim, true) - shares);
+                  // What does not count has no gradient, though dy be infinite: a mean over nothing.
+                  const Tensor counts = ops::any(shares, dim, true);
+                  return where(counts,
+                               unsqueeze(dy, dim) * (softmax(*logits, dim) * sum(shares, dim, true) - shares),
+                               0);
                 })});
 }
 
@@ -57,7 +63,7 @@ Tensor nll_losses(const Tensor& input, const Tensor& target, const Tensor& weigh
           x, [x = saved(x), target = saved(target), weight = saved(weight), ignore_index](const Tensor& dy) {
             if (!grad_enabled()) return ops::nll_backward(dy, *x, *target, *weight, ignore_index);
             const Tensor shares = ops::class_shares(*x, *target, *weight, {.ignore_index = ignore_index});
-            return unsqueeze(-dy, class_dim(*x)) * shares;
+            return where(shares == 0, 0, unsqueeze(-dy, class_dim(*x)) * shares);
           })});
 }
 
