@@ -232,6 +232,7 @@ TEST_CASE("indices out of range are named before anything is written", "[index]"
                     Contains("must have the rank of the tensor [2, 3], got [1]"));
   CHECK_THROWS_WITH(ops::gather(x, 1, zeros({3, 1}, {.dtype = int64})),
                     "gather: the index [3, 1] must not exceed the tensor [2, 3] except in dimension 1");
+  CHECK(ops::gather(scalar(5), 0, scalar(0)).item() == 5);
   CHECK_THROWS_AS(ops::gather(x, 2, tensor({{0}})), IndexError);
   CHECK_THROWS_WITH(ops::index_select(x, 0, tensor({{0}})),
                     "index_select: the index must have rank 1, got [1, 1]");
