@@ -31,9 +31,9 @@ struct Part {
 };
 
 struct Stranger {
-  const Module* caller;
-  std::string caller_type, type, text;
-  std::vector<Part> parts;
+  const Module* caller = nullptr;
+  std::string caller_type = {}, type = {}, text = {};
+  std::vector<Part> parts = {};
 
   /// Buffers count where there are no parameters to tell who has listed them.
   bool open() const {
@@ -177,13 +177,22 @@ void Listing::look(const RecordForward& call) {
 }
 
 void Listing::note(Module& module, const Module& caller) {
-  Stranger stranger{&caller, caller.type_name(), module.type_name(), text_of_module(module), {}};
+  Stranger stranger{.caller = &caller};
+  bool shared = true;
   each_tensor(module, "", [&](const std::string& name, const Tensor& tensor, bool buffer) {
     if (!buffer && (!is_floating(tensor.dtype()) || !tensor.is_leaf())) return;
     if (!buffer && grad_enabled()) become_parameter(tensor);
-    stranger.parts.push_back({name, tensor.impl().id, buffer, tensor.impl().slot, tensor.impl().storage});
+    const auto& slot = tensor.impl().slot;
+    shared = shared && (buffer || (slot && slot->listed));
+    stranger.parts.push_back({name, tensor.impl().id, buffer, slot, tensor.impl().storage});
   });
-  if (!stranger.open()) return;
+  if (!stranger.open()) {
+    if (shared) take(module);  // all its parameters are those of modules that are listed
+    return;
+  }
+  stranger.caller_type = caller.type_name();
+  stranger.type = module.type_name();
+  stranger.text = text_of_module(module);
   const std::lock_guard lock(mutex);
   forget_closed();
   const auto known = [&](const Stranger& other) {

@@ -198,7 +198,7 @@ NamedTensors Module::named_parameters() const {
 }
 NamedTensors Module::named_buffers() const { return distinct_tensors(*this, true); }
 
-NamedModules Module::named_modules() {
+NamedModules Module::named_modules() & {
   NamedModules modules;
   walk(
       *this, "", [](const std::string&, const Tensor&, bool) {},

@@ -134,7 +134,7 @@ class Module {
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
   /// This module, by the name "", and all inside it, outermost first.
-  NamedModules named_modules();
+  NamedModules named_modules() &;
   /// Number of elements of all parameters.
   int64_t num_parameters() const;
   /// Calls `f` for all modules inside, innermost first, and for this one.

@@ -271,8 +271,9 @@ void ParameterwiseOptimizer::take_state(const nn::StateDict& state) {
   }
   entries_ = std::move(entries);
   for (std::size_t group = 0; group < groups_; ++group) {
-    set_lr(group, state.at(group_key(group, "lr")).item());
-    if (momentum(group)) set_momentum(group, state.at(group_key(group, "momentum")).item());
+    const double rate = state.at(group_key(group, "lr")).item();
+    const bool has = momentum(group).has_value();
+    put_group(group, rate, has ? std::optional(state.at(group_key(group, "momentum")).item()) : std::nullopt);
   }
 }
 

@@ -144,6 +144,8 @@ class ParameterwiseOptimizer : public Optimizer {
   virtual void check_group(std::size_t group) const = 0;
   /// The same with a rate and a momentum in the place of its own.
   virtual void check_group(std::size_t group, double lr, std::optional<double> momentum) const = 0;
+  /// Sets them, unchecked.
+  virtual void put_group(std::size_t group, double lr, std::optional<double> momentum) = 0;
   virtual void check_parameter(const Tensor& param) const;
   /// A parameter that has a gradient.
   struct Turn {
@@ -185,7 +187,7 @@ class OptimizerWith : public ParameterwiseOptimizer {
   double lr(std::size_t group = 0) const override { return options(group).lr; }
   void set_lr(std::size_t group, double lr) override {
     check_group(group, lr, {});
-    options(group).lr = lr;
+    put_group(group, lr, {});
   }
   std::optional<double> momentum(std::size_t group = 0) const override {
     if constexpr (requires(Options o) { o.momentum; })
@@ -197,7 +199,7 @@ class OptimizerWith : public ParameterwiseOptimizer {
   }
   void set_momentum(std::size_t group, double momentum) override {
     check_group(group, lr(group), momentum);
-    put_momentum(options(group), momentum);
+    put_group(group, lr(group), momentum);
   }
 
  protected:
@@ -209,9 +211,11 @@ class OptimizerWith : public ParameterwiseOptimizer {
   void check_group(std::size_t group) const override { check_options_of_group(options(group)); }
   void check_group(std::size_t group, double lr, std::optional<double> momentum) const override {
     Options changed = options(group);
-    changed.lr = lr;
-    if (momentum) put_momentum(changed, *momentum);
+    put(changed, lr, momentum);
     check_options_of_group(changed);
+  }
+  void put_group(std::size_t group, double lr, std::optional<double> momentum) override {
+    put(options(group), lr, momentum);
   }
 
   void add_groups(std::vector<Group> groups) {
@@ -223,11 +227,13 @@ class OptimizerWith : public ParameterwiseOptimizer {
   }
 
  private:
-  static void put_momentum(Options& options, double momentum) {
+  static void put(Options& options, double lr, std::optional<double> momentum) {
+    options.lr = lr;
+    if (!momentum) return;
     if constexpr (requires { options.momentum; })
-      options.momentum = momentum;
+      options.momentum = *momentum;
     else if constexpr (requires { options.betas; })
-      options.betas[0] = momentum;
+      options.betas[0] = *momentum;
   }
 
   std::vector<Options> options_;

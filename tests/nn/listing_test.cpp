@@ -354,6 +354,17 @@ TEST_CASE("what is trained elsewhere, or not at all, raises no alarm") {
     net.inner = [&](const Tensor& x) { return decoder(x); };
     CHECK(error_of_training(net).empty());
   }
+  SECTION("a module whose copy is listed") {
+    nn::Linear fc = small();
+    nn::Sequential block{fc};
+    net.inner = [&](const Tensor& x) { return fc(x); };
+    net.list = [&](nn::Members& m) { m("block", block); };
+    CHECK(error_of_training(net).empty());
+    net.state_dict();
+    // Until it has tensors of its own.
+    fc.weight = nn::parameter(ones({3, 3}));
+    CHECK_THAT(error_of_training(net), Contains("[3, 3], used by linear"));
+  }
   SECTION("a frozen loss network") {
     nn::Sequential features{small(), nn::Dropout{}};
     features.requires_grad_(false);

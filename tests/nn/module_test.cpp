@@ -104,6 +104,13 @@ TEST_CASE("train and eval reach everything inside") {
   CHECK_THROWS_WITH(net.apply({}), "Net: apply needs a function, got an empty one");
 }
 
+// What it gives points into the module.
+template <class M>
+concept NamesModules = requires(M&& module) {
+  std::forward<M>(module).named_modules();
+};
+static_assert(NamesModules<Net&> && !NamesModules<Net>);
+
 TEST_CASE("a tensor in two places is one parameter with two names in the state") {
   Net net;
   net.rest[1].weight = net.first.weight;
