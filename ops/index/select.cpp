@@ -180,7 +180,7 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype) {
     classes = std::max<int64_t>(checked_add(max(indices).item<int64_t>(), 1, "one_hot"), 0);
   }
   Shape shape = index.shape();
-  shape.push_back(classes);
+  shape.push_back(std::max<int64_t>(classes, 0));  // below, no index fits
   const Tensor indices = checked_indices("one_hot", index, index.rank(), shape);
   if (uses_grid(index.device())) {
     const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});
