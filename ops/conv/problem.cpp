@@ -87,9 +87,6 @@ ConvOperand::ConvOperand(const char* role_, Shape shape_, const Tensor& like)
       device(like.device()),
       format(like.memory_format()) {}
 
-/// So that no place in it, times a number of elements, comes near the ends of int64.
-constexpr int64_t most_padded = int64_t{1} << 40;
-
 int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t stride, int64_t padding_low,
                          int64_t padding_high, int64_t dilation) {
   const int64_t reach = checked_add(checked_multiply(dilation, kernel - 1, op), 1, op);
@@ -97,8 +94,6 @@ int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t 
   check<ShapeError>(reach <= padded,
                     "{}: a kernel of {} with dilation {} reaches over {} elements, the padded input has {}",
                     op, kernel, dilation, reach, padded);
-  check<ShapeError>(padded <= most_padded, "{}: the padded input may have {} elements in a dimension, got {}",
-                    op, most_padded, padded);
   return (padded - reach) / stride + 1;
 }
 
@@ -199,11 +194,6 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
     check<ShapeError>(problem.input[d] >= 1, "{}: spatial sizes must be at least 1{}", op, all());
     problem.output[d] = conv_output_size(op, problem.input[d], kernel[i], stride[i], padding[i].first,
                                          padding[i].second, dilation[i]);
-    // Beyond the padded input, where there is one window, or one tap, the distance to the next makes no
-    // difference.
-    const int64_t padded = problem.input[d] + padding[i].first + padding[i].second;
-    problem.stride[d] = std::min(stride[i], padded);
-    problem.dilation[d] = std::min(dilation[i], padded);
   }
   // Every product of sizes that is taken later fits, that of the others where one is 0 among them.
   for (const Shape& shape : {problem.input_shape(), problem.output_shape(), problem.weight_shape()})

@@ -118,7 +118,6 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   check<ShapeError>(source.shape() == expected, "index_add: the source must be {}, got {}", expected,
                     source.shape());
   check<DTypeError>(x.dtype() != boolean, "index_add: needs numbers, got bool");
-  if (x.numel() == 0) return copy(x);
   const DType dtype = compute_dtype(x.dtype());
   const Around around(x, along);
   const Tensor y = copy(around.rows_of(cast(x, dtype)));
@@ -177,7 +176,7 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype) {
     const Tensor indices = integer_indices("one_hot", index);
     const int64_t n = indices.numel();
     check<ShapeError>(n > 0, "one_hot: without indices the number of classes must be given");
-    classes = std::max<int64_t>(checked_add(max(indices).item<int64_t>(), 1, "one_hot"), 0);
+    classes = checked_add(max(indices).item<int64_t>(), 1, "one_hot");
   }
   Shape shape = index.shape();
   shape.push_back(std::max<int64_t>(classes, 0));  // below, no index fits
