@@ -207,6 +207,12 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
   // The whole batch unfolded, and the operations of a pass.
   product({problem.batch, problem.in_channels, windows[0], windows[1], windows[2], problem.taps()});
   product({2, problem.batch, problem.out_channels, windows[0], windows[1], windows[2], problem.depth()});
+  // The input with its padding, pieces of which are copied: in bytes, with channels in whole vectors.
+  Spatial padded = problem.input;
+  for (std::size_t d = 0; d < 3; ++d)
+    padded[d] = checked_add(padded[d], checked_add(problem.padding_low[d], problem.padding_high[d], op), op);
+  const int64_t channels = std::max(problem.in_channels, problem.out_channels);
+  product({128, problem.batch, channels, padded[0], padded[1], padded[2]});
   if (output != nullptr)
     check<ShapeError>(output->shape == problem.output_shape(), "{}: {} needs shape {}, got {}{}", op,
                       output->role, problem.output_shape(), output->shape, all());

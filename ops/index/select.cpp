@@ -6,6 +6,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/host_memory.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/index/index.h"
@@ -57,8 +58,12 @@ Tensor check_selection(const char* op, const Tensor& x, std::size_t dim, const T
 struct Buckets {
   std::vector<int64_t> first, order;
 
-  Buckets(const Tensor& indices, int64_t values)
-      : first(static_cast<std::size_t>(values) + 1), order(static_cast<std::size_t>(indices.numel())) {
+  Buckets(const Tensor& indices, int64_t values) {
+    const int64_t numbers =
+        checked_add(checked_multiply(2, values, "index_add"), indices.numel(), "index_add");
+    check_host_memory("index_add", checked_multiply(numbers, sizeof(int64_t), "index_add"));
+    first.resize(static_cast<std::size_t>(values) + 1);
+    order.resize(static_cast<std::size_t>(indices.numel()));
     const int64_t* const at = indices.data<int64_t>();
     for (std::size_t i = 0; i < order.size(); ++i) ++first[static_cast<std::size_t>(at[i]) + 1];
     std::partial_sum(first.begin(), first.end(), first.begin());
@@ -130,6 +135,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
     index_add_on_grid(y, indices, around.rows_of(reads ? source : cast(source, dtype)), n, inner);
     return around.back(cast(y, x.dtype()));
   }
+  if (y.numel() == 0) return around.back(cast(y, x.dtype()));
   const Tensor values = around.rows_of(cast(source, dtype));
   const Buckets buckets(indices, n);
   dispatch(dtype, [&]<class T>(Type<T>) {

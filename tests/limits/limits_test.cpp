@@ -103,7 +103,7 @@ TEST_CASE("an expanded tensor with more elements than years is not reduced", "[l
       [&] { (void)norm(x); }, [&] { (void)var(x); },  [&] { (void)prod(x); }, [&] { (void)any(x); }};
   for (const auto& call : calls) CHECK_THROWS_WITH(call(), Contains("reduce it before it is expanded"));
   CHECK(sum(expand(scalar(1.0), {1 << 20})).item() == 1 << 20);
-  CHECK_THROWS_AS(x + 1, Error);
+  CHECK_THROWS_AS(x + 1, ShapeError);  // bytes that int64 does not count
 }
 
 TEST_CASE("tables that the caller makes too large are refused before they are made", "[limits]") {
@@ -111,8 +111,8 @@ TEST_CASE("tables that the caller makes too large are refused before they are ma
   const HostMemoryScope machine(64 << 20);
   CHECK_THROWS_AS(avg_pool(x, {.kernel_size = 1 << 15, .stride = 1}), OutOfMemoryError);
   CHECK_THROWS_AS(interpolate(x, {.size = 1 << 24}), OutOfMemoryError);
-  CHECK_THROWS_AS(split(expand(scalar(1.0), {int64_t{1} << 62}), 1), Error);
-  CHECK_THROWS_AS(chunk(expand(scalar(1.0), {int64_t{1} << 62}), int64_t{1} << 61), Error);
+  CHECK_THROWS_AS(split(expand(scalar(1.0), {int64_t{1} << 40}), 1), OutOfMemoryError);
+  CHECK_THROWS_AS(chunk(expand(scalar(1.0), {int64_t{1} << 40}), int64_t{1} << 39), OutOfMemoryError);
 }
 
 TEST_CASE("class labels outside are refused, negative ones too", "[limits]") {
