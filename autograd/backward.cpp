@@ -71,7 +71,8 @@ class Walk {
     check_history("backward", output);
     const auto& slot = present_slot(output);
     check<AutogradError>(slot && slot->wants_grad(),
-                         "backward: the tensor {} does not depend on anything that requires a gradient",
+                         "backward: the tensor {} does not depend on anything that requires a gradient; call "
+                         "set_requires_grad() on a leaf before computing, and compute outside of NoGrad",
                          output);
     if (!gradient.defined()) {
       check<AutogradError>(

@@ -22,8 +22,9 @@ const Tensor& Tensor::set_requires_grad(Flag requires_grad) const {
       is_leaf(),
       "set_requires_grad: only leaves can be told; this tensor {} was computed by {}; use detach()", *this,
       is_leaf() ? "" : impl().slot->node->name);
-  check<DTypeError>(!requires_grad || is_floating(dtype()),
-                    "set_requires_grad: only floating tensors have gradients, got {}", *this);
+  check<DTypeError>(
+      !requires_grad || is_floating(dtype()),
+      "set_requires_grad: only floating tensors have gradients, got {}; convert it with to(float32)", *this);
   slot_of(*this).requires_grad = requires_grad;
   slot_of(*this).decided = true;
   return *this;
@@ -53,7 +54,10 @@ void Tensor::set_grad(const Tensor& grad) const {
 }
 
 const Tensor& Tensor::retain_grad() const {
-  check<AutogradError>(requires_grad(), "retain_grad: the tensor {} does not require a gradient", *this);
+  check<AutogradError>(requires_grad(),
+                       "retain_grad: the tensor {} does not require a gradient; call set_requires_grad() on "
+                       "the leaves it is computed from, first",
+                       *this);
   if (is_leaf()) return *this;
   impl().slot->retains_grad = true;
   impl().slot->node->outputs[impl().slot->output].retain = impl().slot;
@@ -62,7 +66,10 @@ const Tensor& Tensor::retain_grad() const {
 
 const Tensor& Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
   check<ValueError>(hook != nullptr, "register_hook: the hook is an empty function");
-  check<AutogradError>(requires_grad(), "register_hook: the tensor {} does not require a gradient", *this);
+  check<AutogradError>(requires_grad(),
+                       "register_hook: the tensor {} does not require a gradient; call set_requires_grad() "
+                       "on it, or on the leaves it is computed from, first",
+                       *this);
   auto& hooks = is_leaf() ? impl().slot->hooks : impl().slot->node->outputs[impl().slot->output].hooks;
   hooks.push_back(std::move(hook));
   return *this;

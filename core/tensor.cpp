@@ -184,7 +184,10 @@ std::vector<T> Tensor::to_vector() const {
 
 template <class T>
 T Tensor::item() const {
-  check<ShapeError>(numel() == 1, "item: needs a tensor of one element, got {}", *this);
+  check<ShapeError>(numel() == 1,
+                    "item: needs a tensor of one element, got {}; reduce it (sum, mean), take one (x[0]) or "
+                    "read all by to_vector()",
+                    *this);
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     if (is_floating(dtype()))
       check_fits("item", to_vector<double>()[0], dtype_of<T>());

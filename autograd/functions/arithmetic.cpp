@@ -72,7 +72,9 @@ const Tensor& in_place(const char* op, const Tensor& x, const Tensor& other, Fun
                     op, other.shape(), x.shape());
   const DType result = promote(x.dtype(), other.dtype());
   check<DTypeError>(is_floating(x.dtype()) || (!is_floating(result) && into != ops::divide_into),
-                    "{}: the result is floating, which a tensor of {} cannot hold", op, x.dtype());
+                    "{}: the result is floating, which a tensor of {} cannot hold; convert it with "
+                    "to(float32), or use the function that returns a new tensor",
+                    op, x.dtype());
   if (changes_tape(x, {other}))
     become(op, x, [&](const Tensor& before) {
       const bool itself = other.shared_impl() == x.shared_impl();  // x *= x

@@ -156,7 +156,9 @@ Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, Scalar val
 }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
-  check<DTypeError>(mask.dtype() == boolean, "masked_select: the mask must be bool, got {}", mask.dtype());
+  check<DTypeError>(mask.dtype() == boolean,
+                    "masked_select: the mask must be bool, got {}; compare it first (mask != 0)",
+                    mask.dtype());
   const Shape shape = broadcast(x.shape(), mask.shape(), "masked_select");
   return index_select(reshape(expand(x, shape), {count(shape)}), 0,
                       ops::flat_nonzero(ops::expand(mask, shape)));

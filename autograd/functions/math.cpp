@@ -259,7 +259,8 @@ Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {
 const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
   for (const auto& bound : {bounds.min, bounds.max})
     check<DTypeError>(!bound || promote_with_number(x.dtype(), *bound) == x.dtype(),
-                      "clamp_: a floating bound gives a floating result, which a tensor of {} cannot hold",
+                      "clamp_: a floating bound gives a floating result, which a tensor of {} cannot hold; "
+                      "convert it with to(float32)",
                       x.dtype());
   if (changes_tape(x))
     become("clamp_", x, [&](const Tensor& before) { return clamp(before, bounds); });

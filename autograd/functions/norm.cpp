@@ -128,7 +128,9 @@ Tensor record_group_norm(const char* op, const ops::GroupNormResult& result, con
 void check_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& normalized) {
   check<ShapeError>(!normalized.empty() && normalized.size() <= x.shape().size() &&
                         std::equal(normalized.rbegin(), normalized.rend(), x.shape().rbegin()),
-                    "layer_norm: input must end in the dimensions {}, got {}", normalized, x);
+                    "layer_norm: input must end in the dimensions {}, got {}; normalized_shape is that of "
+                    "the last dimensions",
+                    normalized, x);
   check<ShapeError>(count(normalized) > 0, "layer_norm: nothing to normalise over in {}", normalized);
   check<DTypeError>(is_floating(x.dtype()),
                     "layer_norm: input must be floating, got {}; convert it with to(float32)", x);

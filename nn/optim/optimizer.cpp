@@ -184,7 +184,8 @@ nn::StateDict ParameterwiseOptimizer::state_dict() const {
   nn::StateDict state;
   for (std::size_t group = 0; group < groups_; ++group) {
     state[group_key(group, "lr")] = scalar(lr(group), float64);
-    if (const auto value = momentum(group)) state[group_key(group, "momentum")] = scalar(*value, float64);
+    if (const auto value = momentum(group))
+      state[group_key(group, momentum_name())] = scalar(*value, float64);
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     state[param_key(i, "step")] = scalar(entries_[i].step, int64);
@@ -222,7 +223,7 @@ std::string ParameterwiseOptimizer::state_problems(const nn::StateDict& state) c
   for (std::size_t group = 0; group < groups_; ++group) {
     const Tensor* rate = look_at_floating(group_key(group, "lr"), {}, true);
     const Tensor* moment =
-        momentum(group) ? look_at_floating(group_key(group, "momentum"), {}, true) : nullptr;
+        momentum(group) ? look_at_floating(group_key(group, momentum_name()), {}, true) : nullptr;
     try {
       if (rate != nullptr)
         check_group(group, rate->item(), moment != nullptr ? std::optional(moment->item()) : std::nullopt);
@@ -273,7 +274,8 @@ void ParameterwiseOptimizer::take_state(const nn::StateDict& state) {
   for (std::size_t group = 0; group < groups_; ++group) {
     const double rate = state.at(group_key(group, "lr")).item();
     const bool has = momentum(group).has_value();
-    put_group(group, rate, has ? std::optional(state.at(group_key(group, "momentum")).item()) : std::nullopt);
+    put_group(group, rate,
+              has ? std::optional(state.at(group_key(group, momentum_name())).item()) : std::nullopt);
   }
 }
 

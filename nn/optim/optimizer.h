@@ -146,6 +146,8 @@ class ParameterwiseOptimizer : public Optimizer {
   virtual void check_group(std::size_t group, double lr, std::optional<double> momentum) const = 0;
   /// Sets them, unchecked.
   virtual void put_group(std::size_t group, double lr, std::optional<double> momentum) = 0;
+  /// How a state names what `momentum` is here, so that no beta is taken for a momentum.
+  virtual const char* momentum_name() const = 0;
   virtual void check_parameter(const Tensor& param) const;
   /// A parameter that has a gradient.
   struct Turn {
@@ -196,6 +198,12 @@ class OptimizerWith : public ParameterwiseOptimizer {
       return options(group).betas[0];
     else
       return {};
+  }
+  const char* momentum_name() const override {
+    if constexpr (requires(Options o) { o.betas; })
+      return "beta1";
+    else
+      return "momentum";
   }
   void set_momentum(std::size_t group, double momentum) override {
     check_group(group, lr(group), momentum);

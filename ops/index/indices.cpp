@@ -14,7 +14,9 @@ namespace pleat::ops {
 
 Tensor integer_indices(const char* op, const Tensor& index) {
   check<DTypeError>(!is_floating(index.dtype()) && index.dtype() != boolean,
-                    "{}: indices must be integers, got {}", op, index.dtype());
+                    "{}: indices must be integers, got {}; convert them with to(int64), or select by a bool "
+                    "mask with masked_select",
+                    op, index.dtype());
   return to_format(cast(index, int64), MemoryFormat::contiguous);
 }
 

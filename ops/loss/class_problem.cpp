@@ -13,7 +13,7 @@ ClassProblem::ClassProblem(const char* op, const Tensor& logits, const Tensor& t
                            ClassLossOptions options, Classes classes) {
   check<DTypeError>(is_floating(logits.dtype()), "{}: the input must be floating, got {}", op, logits);
   check<DTypeError>(!is_floating(target.dtype()) && target.dtype() != boolean,
-                    "{}: class indices must be integers, got {}", op, target);
+                    "{}: class indices must be integers, got {}; convert them with to(int64)", op, target);
   for (const Tensor& t : {target, weight})
     check<DeviceError>(!t.defined() || t.device() == logits.device(),
                        "{}: input, class indices and weight must be on one device, got {} and {}", op, logits,

@@ -309,10 +309,11 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
       a.shape(), b.shape());
   const Tensor left = a.rank() == 1 ? unsqueeze(a, 0) : a;
   const Tensor right = b.rank() == 1 ? unsqueeze(b, 1) : b;
-  check<ShapeError>(
-      left.size(-1) == right.size(-2),
-      "matmul: the last size of the left and the {} of the right must be equal, got {} and {}: {} and {}",
-      b.rank() == 1 ? "size" : "last but one", a.shape(), b.shape(), left.size(-1), right.size(-2));
+  check<ShapeError>(left.size(-1) == right.size(-2),
+                    "matmul: the last size of the left and the {} of the right must be equal, got {} and {}: "
+                    "{} and {}; transpose(x, -2, -1) turns a matrix around",
+                    b.rank() == 1 ? "size" : "last but one", a.shape(), b.shape(), left.size(-1),
+                    right.size(-2));
   broadcast(batch_shape(left), batch_shape(right), "matmul");
   check_one_device("matmul", a, b);
   check_one_type("matmul", "the left", a, "the right", b);

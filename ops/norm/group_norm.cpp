@@ -44,8 +44,9 @@ void check_arguments(const char* op, const Tensor& x, const Tensor& weight, cons
                     options.eps);
   check<ValueError>(options.num_groups >= 1, "{}: num_groups must be at least 1, got {}", op,
                     options.num_groups);
-  check<ShapeError>(x.size(1) % options.num_groups == 0, "{}: {} groups do not divide the {} channels of {}",
-                    op, options.num_groups, x.size(1), x);
+  check<ShapeError>(x.size(1) % options.num_groups == 0,
+                    "{}: {} groups do not divide the {} channels of {}, which are dimension 1", op,
+                    options.num_groups, x.size(1), x);
   check_per_channel(op, "weight", weight, x.size(1), x.dtype(), x.device());
   check_per_channel(op, "bias", bias, x.size(1), x.dtype(), x.device());
 }

@@ -59,9 +59,10 @@ std::string BatchNormProblem::describe() const {
 void check_per_channel(const char* op, const char* what, const Tensor& t, int64_t channels, DType dtype,
                        Device device) {
   if (!t.defined()) return;
-  check<ShapeError>(t.rank() == 1 && t.shape()[0] == channels,
-                    "{}: {} must be [{}], one number for each channel of the input, got {}", op, what,
-                    channels, t);
+  check<ShapeError>(
+      t.rank() == 1 && t.shape()[0] == channels,
+      "{}: {} must be [{}], one number for each channel of the input, got {}; channels are dimension 1", op,
+      what, channels, t);
   check<DTypeError>(t.dtype() == dtype || (is_half(dtype) && t.dtype() == float32),
                     "{}: {} must be {}{}, got {}; the input is {}: convert one, for instance with x.to({})",
                     op, what, dtype, is_half(dtype) ? " or float32" : "", t, dtype, t.dtype());

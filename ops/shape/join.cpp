@@ -58,7 +58,8 @@ Tensor cat(const std::vector<Tensor>& tensors, Integer dim) {
                       tensors[i].shape());
     const int64_t length = std::exchange(rest[along], shape[along]);
     check<ShapeError>(rest == shape,
-                      "cat: sizes except that of dimension {} must be equal, got {} and, as number {}, {}",
+                      "cat: sizes except that of dimension {} must be equal, got {} and, as number {}, {}; "
+                      "choose the dimension in which they differ, or pad them",
                       along, first.shape(), i, tensors[i].shape());
     shape[along] = checked_add(shape[along], length, "cat");
     dtype = promote(dtype, tensors[i].dtype());
@@ -82,8 +83,10 @@ Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
   check<ValueError>(!tensors.empty(), "stack: needs at least one tensor");
   std::vector<Tensor> slices;
   for (const Tensor& t : tensors) {
-    check<ShapeError>(t.shape() == tensors[0].shape(),
-                      "stack: all tensors must have one shape, got {} and {}", tensors[0].shape(), t.shape());
+    check<ShapeError>(
+        t.shape() == tensors[0].shape(),
+        "stack: all tensors must have one shape, got {} and {}; cat joins along a dimension that is there",
+        tensors[0].shape(), t.shape());
     slices.push_back(unsqueeze(t, dim));
   }
   return cat(slices, dim);

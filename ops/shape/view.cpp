@@ -31,8 +31,10 @@ Shape without_wildcard(const char* op, Shape shape, int64_t numel) {
                       "{}: no size in place of -1 makes {} elements of the others' {}", op, numel, rest);
     *wildcard = numel / rest;
   }
-  check<ShapeError>(count(shape) == numel, "{}: shape {} has {} elements, the tensor {}", op, shape,
-                    count(shape), numel);
+  check<ShapeError>(
+      count(shape) == numel,
+      "{}: shape {} has {} elements, the tensor {}; one size may be -1, which is then worked out", op, shape,
+      count(shape), numel);
   return shape;
 }
 
@@ -122,8 +124,8 @@ Tensor expand(const Tensor& x, const Sizes& shape) {
     const int64_t own = x.shape()[d - added];
     if (sizes[d] == -1) sizes[d] = own;
     check<ShapeError>(own == sizes[d] || own == 1,
-                      "expand: {} cannot stretch to {}: size {} of dimension {} is not 1", x.shape(), shape,
-                      own, d - added);
+                      "expand: {} cannot stretch to {}: size {} of dimension {} is not 1; repeat copies",
+                      x.shape(), shape, own, d - added);
     strides[d] = own == sizes[d] ? x.strides()[d - added] : 0;
   }
   return x.as_strided(std::move(sizes), std::move(strides), x.offset());

@@ -32,13 +32,13 @@ TEST_CASE("the host's memory is what the machine and its control groups allow", 
   CHECK(read_host_memory(root) == 1024 * 1024);
 
   SECTION("version 2: the least of a group and those around it, with their swap") {
-    write(root / "proc/self/cgroup", "0::/work/job\n");
-    write(root / "sys/fs/cgroup/work/job/memory.max", "max\n");
+    write(root / "proc/self/cgroup", "0::/batch/job\n");
+    write(root / "sys/fs/cgroup/batch/job/memory.max", "max\n");
     CHECK(read_host_memory(root) == 1024 * 1024);
-    write(root / "sys/fs/cgroup/work/memory.max", "500000\n");
-    write(root / "sys/fs/cgroup/work/memory.swap.max", "0\n");
+    write(root / "sys/fs/cgroup/batch/memory.max", "500000\n");
+    write(root / "sys/fs/cgroup/batch/memory.swap.max", "0\n");
     CHECK(read_host_memory(root) == 500000);
-    write(root / "sys/fs/cgroup/work/job/memory.max", "300000\n");
+    write(root / "sys/fs/cgroup/batch/job/memory.max", "300000\n");
     CHECK(read_host_memory(root) == 300000 + 24 * 1024);
   }
   SECTION("version 1, where a container sees its own group as the root") {

@@ -61,6 +61,8 @@ MistakeSection optimizer_mistakes() {
               MISTAKE(optim::SGD({net.weight * 2}, {.lr = 0.1})),
               MISTAKE(optim::SGD({Tensor()}, {.lr = 0.1})),
               MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}}; sgd.options(3)),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}}; optim::Adam adam{net.parameters(), {}};
+                      adam.load_state_dict(sgd.state_dict())),
               MISTAKE(optim::clip_grad_norm_(net.parameters(), {.max_norm = -1})),
           }};
 }

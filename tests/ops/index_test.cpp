@@ -226,7 +226,8 @@ TEST_CASE("indices out of range are named before anything is written", "[index]"
   CHECK_THROWS_WITH(ops::embedding(tensor({{0, 1}, {2, 0}}), x),
                     "embedding: index 2 at [1, 0] is outside [0, 2), dimension 0 of [2, 3]");
   CHECK_THROWS_AS(ops::gather(zeros({0}), 0, tensor({0})), IndexError);
-  CHECK_THROWS_WITH(ops::gather(x, 1, ones({2, 1})), "gather: indices must be integers, got float32");
+  CHECK_THROWS_WITH(ops::gather(x, 1, ones({2, 1})),
+                    Contains("gather: indices must be integers, got float32"));
   CHECK_THROWS_AS(ops::index_select(x, 0, tensor({true, false})), DTypeError);
   CHECK_THROWS_WITH(ops::gather(x, 1, tensor({0})),
                     Contains("must have the rank of the tensor [2, 3], got [1]"));
@@ -274,7 +275,7 @@ TEST_CASE("nonzero and masked_select", "[index]") {
   CHECK(numbers(ops::masked_select(tensor({1, 2}), tensor({{true, true}, {false, true}}))) ==
         Numbers{1, 2, 2});
   CHECK(ops::masked_select(x, tensor({false})).shape() == Shape{0});
-  CHECK_THROWS_WITH(ops::masked_select(x, x), "masked_select: the mask must be bool, got int64");
+  CHECK_THROWS_WITH(ops::masked_select(x, x), Contains("masked_select: the mask must be bool, got int64"));
   CHECK_THROWS_AS(ops::masked_select(x, tensor({true, false, true})), ShapeError);
 }
 

@@ -253,8 +253,9 @@ TEST_CASE("matmul gives the same bits for any number of threads", "[matmul]") {
 TEST_CASE("matmul names sizes that do not fit", "[matmul]") {
   CHECK_THROWS_WITH(
       ops::matmul(ones({2, 3}), ones({4, 5})),
-      "matmul: the last size of the left and the last but one of the right must be equal, got [2, 3] "
-      "and [4, 5]: 3 and 4");
+      Contains(
+          "matmul: the last size of the left and the last but one of the right must be equal, got [2, 3] "
+          "and [4, 5]: 3 and 4"));
   CHECK_THROWS_WITH(ops::matmul(ones({2, 3}), ones({2})),
                     Contains("and the size of the right must be equal"));
   CHECK_THROWS_WITH(ops::matmul(ones({}), ones({2})), Contains("numbers multiply with *"));

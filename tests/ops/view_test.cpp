@@ -164,7 +164,8 @@ TEST_CASE("one size of a shape may be left open", "[view]") {
   CHECK_THROWS_WITH(ops::view(arange(12), {-1, -1}), "view: only one size may be -1, got [-1, -1]");
   CHECK_THROWS_WITH(ops::view(arange(12), {5, -1}), Contains("no size in place of -1 makes 12 elements"));
   CHECK_THROWS_WITH(ops::reshape(arange(0), {0, -1}), Contains("no size in place of -1"));
-  CHECK_THROWS_WITH(ops::reshape(arange(12), {5, 2}), "reshape: shape [5, 2] has 10 elements, the tensor 12");
+  CHECK_THROWS_WITH(ops::reshape(arange(12), {5, 2}),
+                    Contains("reshape: shape [5, 2] has 10 elements, the tensor 12"));
   CHECK_THROWS_AS(ops::reshape(arange(12), {-3, -4}), ShapeError);
   CHECK_THROWS_WITH(ops::view(ops::transpose(numbered({2, 3}), 0, 1), {6}), Contains("use reshape"));
 }

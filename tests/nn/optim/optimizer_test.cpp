@@ -344,7 +344,7 @@ TEST_CASE("an optimiser state that makes no sense is refused, and changes nothin
   for (const double lr : {-1.0, nan, double(INFINITY)}) wrong.emplace_back("group.0.lr", scalar(lr, float64));
   wrong.emplace_back("group.0.lr", scalar(1, int64));
   for (const double beta : {-0.5, 1.0, 9.0, nan})
-    wrong.emplace_back("group.0.momentum", scalar(beta, float64));
+    wrong.emplace_back("group.0.beta1", scalar(beta, float64));
   check_all(adam, wrong);
 
   optim::SGD sgd{{p}, {.lr = 0.1, .momentum = 0.9}};
