@@ -209,7 +209,7 @@ TEST_CASE("output that goes nowhere ends train_cifar at once", "[examples][progr
   CHECK(folder.out.empty());
 }
 
-TEST_CASE("--profile does not take the place of the run's own results", "[examples][programs]") {
+TEST_CASE("option --profile does not take the place of the run's own results", "[examples][programs]") {
   const Training training;
   const ExampleOutcome outcome = training.run(
       {"--epochs", "2", "--profile", (training.output() / "." / "weights.safetensors").string()});
@@ -217,7 +217,7 @@ TEST_CASE("--profile does not take the place of the run's own results", "[exampl
   CHECK(has(outcome.err, "is where the run leaves its weights.safetensors"));
 }
 
-TEST_CASE("--profile replaces no device and waits for no reader", "[examples][programs]") {
+TEST_CASE("option --profile replaces no device and waits for no reader", "[examples][programs]") {
   const Training training;
   const std::vector<std::string> steps{"--epochs", "2", "--profile"};
   const auto profile_into = [&](const std::string& file) {

@@ -165,6 +165,17 @@ TEST_CASE("indexing takes integers from all over int64", "[limits]") {
     sweep_tensors("index_add", rank, {0, 1}, [](const Tensor& x, const Integers& i) {
       return index_add(x, i[0], tensor({i[1]}), narrow(x, i[0], 0, 1));
     });
+    sweep_tensors("index_copy", rank, {0, 1}, [](const Tensor& x, const Integers& i) {
+      (void)ops::index_copy(x, i[0], tensor({i[1]}), narrow(x, i[0], 0, 1));
+      return index_copy(x, i[0], tensor({i[1]}), narrow(x, i[0], 0, 1));
+    });
+    sweep_tensors("index_fill", rank, {0, 1, 3}, [](const Tensor& x, const Integers& i) {
+      return index_fill(x, i[0], tensor({i[1]}), i[2]);
+    });
+    sweep_tensors("index_put", rank, {0, 1}, [](const Tensor& x, const Integers& i) {
+      (void)ops::index_places("index_put", x.shape(), {tensor({i[0]})});
+      return index_put(x, {tensor({i[0]})}, i[1]);
+    });
     sweep_tensors("take_rows", rank, {0},
                   [](const Tensor& x, const Integers& i) { return ops::take_rows(x, i); });
     sweep_tensors("sort", rank, {0},
@@ -174,6 +185,16 @@ TEST_CASE("indexing takes integers from all over int64", "[limits]") {
     sweep_tensors("topk", rank, {1, 0},
                   [](const Tensor& x, const Integers& i) { return topk(x, i[0], {.dim = i[1]}).values; });
   }
+  sweep("in place", {0, 1, 1}, [](const Integers& i) {
+    const Tensor index = tensor({i[1]});
+    const Tensor row = ones({1, 3});
+    (void)index_copy_(ones({4, 3}), i[0], index, row), index_add_(ones({4, 3}), i[0], index, row);
+    (void)index_fill_(ones({4, 3}), i[0], index, i[2]), index_put_(ones({4, 3}), {index}, i[2]);
+    (void)scatter_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
+    (void)scatter_add_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
+    ops::index_copy_into(ones({4, 3}), i[0], index, row);
+    return ones({1});
+  });
   sweep("one_hot", {1, 3, 2}, [](const Integers& i) { return one_hot(tensor({i[0], i[2]}), i[1]); });
   sweep("one_hot of nothing", {3},
         [](const Integers& i) { return one_hot(zeros({0}, {.dtype = int64}), i[0]); });

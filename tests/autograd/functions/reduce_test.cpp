@@ -172,7 +172,8 @@ TEST_CASE("options by name mean what they say") {
   const Tensor x = random({3, 4, 5});
   const auto same = [](const Tensor& got, const Tensor& wanted) {
     CHECK(got.shape() == wanted.shape());
-    CHECK(array_equal(got, wanted));
+    // A grid adds up in another order where the functions differ.
+    CHECK((is_floating(got.dtype()) ? allclose(got, wanted) : array_equal(got, wanted)));
   };
   same(norm(x, {.p = 1}), sum(abs(x)));
   same(norm(x, {.dim = 1, .p = 1, .keepdim = true}), norm(x, 1, {.p = 1, .keepdim = true}));
