@@ -47,7 +47,7 @@ TEST_CASE("cat and stack name what does not fit", "[join]") {
       Contains("cat: sizes except that of dimension 0 must be equal, got [2, 3] and, as number 1, [2, 4]"));
   CHECK_THROWS_AS(ops::cat({ones({2})}, 1), IndexError);
   CHECK_THROWS_WITH(ops::stack({ones({2}), ones({3})}),
-                    "stack: all tensors must have one shape, got [2] and [3]");
+                    Contains("stack: all tensors must have one shape, got [2] and [3]"));
   CHECK_THROWS_AS(ops::stack({}), ValueError);
   CHECK_THROWS_AS(ops::stack({ones({2})}, 2), IndexError);
 }
