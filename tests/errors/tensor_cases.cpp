@@ -10,7 +10,6 @@
 #include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/core/create.h"
-#include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/errors/mistakes.h"
 
@@ -40,7 +39,6 @@ MistakeSection tensor_mistakes() {
               MISTAKE(randperm(-1)),
               MISTAKE(eye(-2)),
               MISTAKE(x.to("gpu")),
-              MISTAKE(set_num_threads(0)),
               MISTAKE(bernoulli(3, {2})),
               MISTAKE(x.to(MemoryFormat::channels_last)),
           }};
