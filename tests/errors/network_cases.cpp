@@ -78,7 +78,7 @@ MistakeSection tape_mistakes() {
 }
 
 namespace {
-/// A network whose author forgot a member.
+/// A network whose author gave two members one name.
 struct Duplicate : nn::Module {
   nn::Linear a{{.in_features = 3, .out_features = 3}};
   nn::Linear b{{.in_features = 3, .out_features = 3}};
