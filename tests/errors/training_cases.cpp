@@ -10,7 +10,6 @@
 #include "pleat/data/image_folder.h"
 #include "pleat/data/loader.h"
 #include "pleat/data/transforms.h"
-#include "pleat/io/csv.h"
 #include "pleat/io/npy.h"
 #include "pleat/io/npz.h"
 #include "pleat/io/safetensors.h"
@@ -114,6 +113,7 @@ MistakeSection file_mistakes() {
               MISTAKE(io::write_safetensors("no/such/folder/weights.safetensors", {{"w", ones({2})}})),
               MISTAKE(io::write_safetensors("weights.safetensors", {{"w", Tensor()}})),
               MISTAKE(data::read_idx("notes.npy")),
+              MISTAKE(data::read_cifar10(".", true)),
               MISTAKE(data::ImageFolder("images")),
               MISTAKE(data::ImageFolder(".")),
           }};
