@@ -6,7 +6,8 @@
 namespace pleat::ops {
 
 /// Copies the elements of `from` into `to`, converting the type and broadcasting to `to`'s shape; any
-/// strides, any two devices. Floating to integer truncates, anything to bool asks "not 0". Throws ShapeError,
+/// strides, any two devices. Floating to integer cuts towards 0, and takes the nearer end of the range for
+/// what lies outside and 0 for NaN; integers wrap around; anything to bool asks "not 0". Throws ShapeError,
 /// DeviceError.
 void copy_into(const Tensor& to, const Tensor& from);
 
@@ -31,7 +32,7 @@ struct TransferOptions {
 /// `x` has gaps). Throws DeviceError, saying how many there are, when there is no such device.
 Tensor to_device(const Tensor& x, Device device, TransferOptions options = {});
 
-/// Sets every element. Number as in core/number.h.
+/// Sets every element. Throws ValueError when x's type cannot hold the number (docs/types.md).
 void fill(const Tensor& x, const Scalar& value);
 
 }  // namespace pleat::ops

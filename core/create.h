@@ -37,6 +37,7 @@ TensorOptions tensor_options(T option) {
 Tensor empty(Sizes shape, TensorOptions options = {});
 Tensor zeros(Sizes shape, TensorOptions options = {});
 Tensor ones(Sizes shape, TensorOptions options = {});
+/// Throws ValueError when the type cannot hold the value: 300 or NaN in uint8, 1e6 in float16.
 Tensor full(Sizes shape, Scalar value, TensorOptions options = {});
 /// A new tensor with dtype, device and layout of another; `empty_like` keeps the order of its dimensions in
 /// memory.
@@ -46,7 +47,7 @@ Tensor ones_like(const Tensor& like);
 Tensor full_like(const Tensor& like, Scalar value);
 
 /// start, start + step, ... below `end`: int64 from integers, else float32 unless asked otherwise.
-/// Throws ValueError when step is 0 or leads away from `end`.
+/// Throws ValueError when step is 0 or leads away from `end`, or the type cannot hold an element.
 Tensor arange(Number start, Number end, Number step = 1);
 Tensor arange(Number start, Number end, Number step, TensorOptions options);
 inline Tensor arange(Number end) { return arange(0, end); }
@@ -54,7 +55,8 @@ inline Tensor arange(Number end, TensorOptions options) { return arange(0, end, 
 inline Tensor arange(Number start, Number end, TensorOptions options) {
   return arange(start, end, 1, options);
 }
-/// `count` values from `start` to `end`, both included.
+/// `count` values from `start` to `end`, both included. Throws ValueError unless both are finite, fit the
+/// type and count >= 1.
 Tensor linspace(Real start, Real end, Integer count, TensorOptions options = {});
 /// Ones on the diagonal.
 Tensor eye(Integer rows, TensorOptions options = {});
@@ -165,7 +167,8 @@ Tensor from_lists(const List& list, std::optional<DType> dtype) {
 
 /// Tensors written out: `tensor({1.5, 2.5})`, `tensor({{1, 2}, {3, 4}})`, up to four levels. Floating numbers
 /// give float32, integers int64 and bools bool, unless a dtype is given; integers and floating numbers may be
-/// mixed in up to two levels. Throws ShapeError when lists of one level differ in length.
+/// mixed in up to two levels. Throws ShapeError when lists of one level differ in length, ValueError when the
+/// type cannot hold a value.
 // Written out, because Clang 14 deduces no T through an alias of std::initializer_list.
 template <class T>
 Tensor tensor(std::initializer_list<T> values, std::optional<DType> dtype = {}) {

@@ -27,10 +27,6 @@ std::string name(MemoryFormat format);
 /// "[2, 3, 4]".
 std::string to_string(const Shape& shape);
 
-/// a * b and a + b for sizes; ShapeError naming `what` when the result does not fit int64.
-int64_t checked_multiply(int64_t a, int64_t b, const char* what);
-int64_t checked_add(int64_t a, int64_t b, const char* what);
-
 /// Number of elements: the product of the sizes, 1 for rank 0. Throws ShapeError on a negative size or
 /// overflow.
 int64_t count(std::span<const int64_t> shape);

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
 #include "pleat/core/json_input.h"
 #include "pleat/io/looks_like.h"

@@ -7,6 +7,7 @@
 #include <Eigen/Core>
 #include <Eigen/QR>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"

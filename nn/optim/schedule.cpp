@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/nn/option_checks.h"

@@ -10,8 +10,8 @@
 /// Elements found by their indices. Indices are of any integer type; each is checked before anything is
 /// written: IndexError names the first one outside its range. Floating or bool indices throw DTypeError.
 /// Dimensions may be negative, counting from the end, and so may indices, but for those of `embedding`,
-/// `one_hot` and `take_rows`. On CUDA the check makes the host wait for the work before it. A tensor of rank 0
-/// counts as one of a single element along a dimension 0, and so does an index.
+/// `one_hot` and `take_rows`. On CUDA the check makes the host wait for the work before it. A tensor of rank
+/// 0 counts as one of a single element along a dimension 0, and so does an index.
 
 namespace pleat::ops {
 
@@ -75,8 +75,8 @@ void index_put_into(const Tensor& x, const std::vector<Tensor>& indices, const T
 /// Rows of weight [rows, width] for indices of any shape: [...] -> [..., width]. Throws ShapeError.
 Tensor embedding(const Tensor& index, const Tensor& weight);
 
-/// [...] -> [..., classes]: 1 at the index, else 0. A negative number of classes means the largest index
-/// plus 1. Throws ShapeError when there are then no indices.
+/// [...] -> [..., classes]: 1 at the index, else 0. -1 classes mean the largest index plus 1. Throws
+/// ShapeError when there are then no indices, ValueError for less than -1.
 Tensor one_hot(const Tensor& index, Integer classes = -1, DType dtype = int64);
 
 /// The indices of all elements that are not 0, in row-major order: int64 [number, rank].

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
