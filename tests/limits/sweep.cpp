@@ -50,10 +50,11 @@ constexpr std::array<int64_t, 17> extremes = {least,
                                               most - 1,
                                               most};
 
-constexpr int64_t memory = int64_t{64} << 20;
-constexpr double most_seconds = 5;  // under a sanitizer, on a busy machine
+constexpr int64_t memory = int64_t{4} << 20;           // for tensors and tables
+constexpr int64_t address_space = int64_t{512} << 20;  // with stacks of threads
+constexpr double most_seconds = 5;                     // under a sanitizer, on a busy machine
 
-/// What is asked for beside Pleat's allocator fails beyond `memory`, too, so that it is seen.
+/// What is asked for beside Pleat's allocator fails beyond `address_space`, so that it is seen.
 class AddressSpaceScope {
  public:
   AddressSpaceScope() {
@@ -62,7 +63,7 @@ class AddressSpaceScope {
     std::ifstream("/proc/self/statm") >> pages;
     if (pages == 0) return;
     rlimit now = before_;
-    now.rlim_cur = std::min(now.rlim_max, static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + 8 * memory));
+    now.rlim_cur = std::min(now.rlim_max, static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + address_space));
     changed_ = setrlimit(RLIMIT_AS, &now) == 0;
   }
   ~AddressSpaceScope() {
@@ -156,7 +157,7 @@ std::vector<Tensor> small_tensors(int64_t rank) {
     if (rank >= 2) large.back() = int64_t{1} << 40;
     result.push_back(zeros(large));
     result.push_back(
-        expand(ones(Shape(dims, 1)), Shape(dims, rank == 1 ? int64_t{1} << 62 : int64_t{1} << 12)));
+        expand(ones(Shape(dims, 1)), Shape(dims, rank == 1 ? int64_t{1} << 62 : int64_t{1} << 9)));
   }
   return result;
 }
