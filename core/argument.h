@@ -2,7 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
-#include <ranges>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -86,7 +86,10 @@ class Flag {
 
 /// What stands in one piece of memory and can be read as a list of T: a vector, an array, a span.
 template <class R, class T>
-concept ListOf = std::ranges::contiguous_range<R> && std::convertible_to<std::ranges::range_value_t<R>, T>;
+concept ListOf = requires(R& each) {
+  std::size(each);
+  { *std::data(each) } -> std::convertible_to<T>;
+};
 
 /// One number or several: `1`, `{0, 2}`, a vector, array or span. Each is taken as an Argument.
 template <class Argument, class Value>
@@ -100,7 +103,7 @@ class ArgumentList : public std::vector<Value> {
     if constexpr (std::derived_from<R, std::vector<Value>>) {
       std::vector<Value>::operator=(std::move(each));
     } else {
-      this->reserve(std::ranges::size(each));
+      this->reserve(std::size(each));
       for (const auto value : each) this->push_back(Argument(value));
     }
   }

@@ -3,8 +3,8 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,7 +45,10 @@ concept Owner = !std::derived_from<P, Module> && !std::same_as<P, AnyModule> && 
   *p;
 };
 template <class R>
-concept ListOfMembers = !std::derived_from<R, Module> && std::ranges::range<R&>;
+concept ListOfMembers = !std::derived_from<R, Module> && requires(R& each) {
+  std::begin(each);
+  std::end(each);
+};
 }  // namespace detail
 
 /// What a module is made of, by name: filled by Module::members.
