@@ -92,8 +92,10 @@ Tensor arange(Number start, Number end, Number step, TensorOptions options) {
   const double distance = end.to<double>() - from;
   const double stride = step.to<double>();
   const auto check_direction = [&](bool right) {
-    check<ValueError>(right, "arange: step must lead from start to end, got start {}, end {}, step {}", from,
-                      end.to<double>(), stride);
+    check<ValueError>(right,
+                      "arange: step must lead from start to end and is negative on the way down, got start "
+                      "{}, end {}, step {}",
+                      from, end.to<double>(), stride);
   };
   const auto check_ends = [&](int64_t n, const Number& last) {
     if (n == 0) return;

@@ -111,8 +111,10 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
   };
   check<ShapeError>(x.rank() == spatial_dims + 2, "{}: input needs {} dimensions [N, C, spatial...]{}", op,
                     spatial_dims + 2, tensors());
-  check<ShapeError>(x.size(1) == weight.size(0), "{}: input has {} channels, but weight {} needs {}{}", op,
-                    x.size(1), weight.shape(), weight.size(0), tensors());
+  check<ShapeError>(x.size(1) == weight.size(0),
+                    "{}: input has {} channels, but weight {} needs {}; the weight of a transposed "
+                    "convolution is [C, K / groups, kernel...]{}",
+                    op, x.size(1), weight.shape(), weight.size(0), tensors());
   check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
   const std::vector<int64_t> kernel(weight.shape().begin() + 2, weight.shape().end());
   for (std::size_t d = 0; d < kernel.size(); ++d) {

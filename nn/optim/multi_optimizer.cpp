@@ -48,7 +48,7 @@ MultiOptimizer::Place MultiOptimizer::find(std::size_t group) const {
     if (group - first < part->num_groups()) return {*part, group - first};
     first += part->num_groups();
   }
-  fail<IndexError>("MultiOptimizer: there are {} parameter groups, no group {}", first, group);
+  fail<IndexError>("MultiOptimizer: parameter group {} is outside [0, {})", group, first);
 }
 
 std::vector<Tensor> MultiOptimizer::parameters() const {

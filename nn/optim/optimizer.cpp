@@ -74,7 +74,7 @@ void Optimizer::check_not_moved_from() const {
 
 void Optimizer::check_group_exists(std::size_t group, std::size_t groups) const {
   check_not_moved_from();
-  check<IndexError>(group < groups, "{}: there are {} parameter groups, no group {}", name_, groups, group);
+  check<IndexError>(group < groups, "{}: parameter group {} is outside [0, {})", name_, group, groups);
 }
 
 OptimizerRef::OptimizerRef(Optimizer& optimizer) : place_(optimizer.place_) {

@@ -168,8 +168,9 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
   check<ShapeError>(*std::min_element(weight.shape.begin(), weight.shape.end()) >= 1,
                     "{}: every size of the weight must be at least 1{}", op, all());
   check<ShapeError>(problem.in_channels / options.groups == weight.shape[1],
-                    "{}: input has {} channels, but weight {} with groups = {} needs {}{}", op,
-                    problem.in_channels, weight.shape, options.groups,
+                    "{}: input has {} channels, but weight {} with groups = {} needs {}; a weight is [K, C / "
+                    "groups, kernel...]{}",
+                    op, problem.in_channels, weight.shape, options.groups,
                     checked_multiply(weight.shape[1], options.groups, op), all());
   if (bias != nullptr)
     check<ShapeError>(bias->shape == Shape{problem.out_channels}, "{}: bias needs shape [{}], got {}{}", op,

@@ -18,8 +18,8 @@ namespace {
 /// Along all dimensions but `dim` the index must stay inside x.
 void check_index_shape(const char* op, const Tensor& x, std::size_t dim, const Tensor& index) {
   check<ShapeError>(index.shape().size() == x.shape().size(),
-                    "{}: the index must have the rank of the tensor {}, got {}", op, x.shape(),
-                    index.shape());
+                    "{}: the index must have the rank of the tensor {}, got {}; unsqueeze adds a dimension",
+                    op, x.shape(), index.shape());
   for (std::size_t d = 0; d < index.shape().size(); ++d)
     check<ShapeError>(d == dim || index.shape()[d] <= x.shape()[d],
                       "{}: the index {} must not exceed the tensor {} except in dimension {}", op,

@@ -42,7 +42,8 @@ std::string page() {
   const WorkIn there(folder.path());
   std::string text =
       "# Errors\n\nWhat people write by mistake, and what Pleat answers. Every row is run by "
-      "`tests/errors/errors_test.cpp`,\nwhich compares the messages with this page. All are exceptions derived from "
+      "`tests/errors/errors_test.cpp`,\nwhich compares the messages with this page. All are exceptions "
+      "derived from "
       "`pleat::Error`; an operation that\nthrows has changed none of its arguments.\n";
   for (const MistakeSection& section :
        {tensor_mistakes(), function_mistakes(), convolution_mistakes(), tape_mistakes(), module_mistakes(),

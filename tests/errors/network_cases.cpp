@@ -3,9 +3,9 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/autograd/functions/pool.h"
-#include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
@@ -16,6 +16,7 @@
 #include "pleat/nn/dropout.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
+#include "pleat/nn/optim/sgd.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/errors/mistakes.h"
 
@@ -89,6 +90,13 @@ struct Duplicate : nn::Module {
   }
 };
 struct NoForward : nn::Module {};
+/// A network whose author forgot to list `b`.
+struct Forgetful : nn::Module {
+  nn::Linear a{{.in_features = 3, .out_features = 3}};
+  nn::Linear b{{.in_features = 3, .out_features = 3}};
+  Tensor forward(const Tensor& x) override { return b(a(x)); }
+  void members(nn::Members& m) override { m("a", a); }
+};
 }  // namespace
 
 MistakeSection module_mistakes() {
@@ -96,8 +104,11 @@ MistakeSection module_mistakes() {
   const Tensor image = ones({8, 3, 32, 32});
   nn::Linear fc{{.in_features = 4, .out_features = 2}};
   return {"Modules",
-          "`x = ones({8, 3})`, `image = ones({8, 3, 32, 32})`, `fc` is `nn::Linear{{.in_features = 4, .out_features = "
-          "2}}`; `Duplicate` lists two members as \"fc\", `NoForward` has no forward.",
+          "`x = ones({8, 3})`, `image = ones({8, 3, 32, 32})`, `fc` is `nn::Linear{{.in_features = 4, "
+          ".out_features = "
+          "2}}`; `Duplicate` lists two members as \"fc\", `Forgetful` has members `a` and `b` and lists `a`, "
+          "`NoForward` has "
+          "no forward.",
           {
               MISTAKE(fc(x)),
               MISTAKE(nn::Linear({.in_features = 0, .out_features = 2})),
@@ -112,9 +123,16 @@ MistakeSection module_mistakes() {
               MISTAKE(nn::Dropout({.p = 1.5})),
               MISTAKE(NoForward net; net(x)),
               MISTAKE(Duplicate net; net.parameters()),
+              MISTAKE(Forgetful net; net(x); net.state_dict()),
+              MISTAKE(Forgetful net; optim::SGD sgd{net.parameters(), {.lr = 0.1}}; sum(net(x)).backward();
+                      sgd.step()),
+              MISTAKE(fc(ones({8, 4}, {.dtype = float64}))),
               MISTAKE(fc.to(int64)),
-              MISTAKE(nn::Linear other{{.in_features = 3, .out_features = 2}}; fc.load_state_dict(other.state_dict())),
+              MISTAKE(nn::Linear other{{.in_features = 3, .out_features = 2}};
+                      fc.load_state_dict(other.state_dict())),
               MISTAKE(nn::StateDict state = fc.state_dict(); state.erase("bias"); fc.load_state_dict(state)),
+              MISTAKE(nn::StateDict state = fc.state_dict(); state["bias"] = ones({3});
+                      fc.load_state_dict(state)),
               MISTAKE(nn::Sequential net{nn::ReLU{}}; nn::Sequential other = std::move(net); net(x)),
           }};
 }

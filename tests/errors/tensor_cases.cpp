@@ -20,7 +20,8 @@ MistakeSection tensor_mistakes() {
   const Tensor bytes = full({3}, 7, {.dtype = uint8});
   const Tensor nothing;
   return {"Tensors",
-          "`x = ones({2, 3})`, `bytes = full({3}, 7, {.dtype = uint8})`, and `nothing` is a `Tensor` without a value.",
+          "`x = ones({2, 3})`, `bytes = full({3}, 7, {.dtype = uint8})`, and `nothing` is a `Tensor` without "
+          "a value.",
           {
               MISTAKE(nothing.shape()),
               MISTAKE(x + nothing),

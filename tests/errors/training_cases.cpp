@@ -1,12 +1,16 @@
 #include <fstream>
 #include <limits>
 
+#include <sys/stat.h>
+
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/create.h"
 #include "pleat/data/cifar.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/idx.h"
+#include "pleat/data/image.h"
 #include "pleat/data/image_folder.h"
 #include "pleat/data/loader.h"
 #include "pleat/data/transforms.h"
@@ -40,6 +44,8 @@ MistakeSection loss_mistakes() {
               MISTAKE(mse_loss(logits, labels)),
               MISTAKE(smooth_l1_loss(logits, logits, {.beta = -1})),
               MISTAKE(bce_with_logits(logits, labels)),
+              MISTAKE(argmax(logits) == labels),
+              MISTAKE(argmax(logits, 1) == tensor({1, 2})),
           }};
 }
 
@@ -62,7 +68,19 @@ MistakeSection optimizer_mistakes() {
               MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}}; sgd.options(3)),
               MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}}; optim::Adam adam{net.parameters(), {}};
                       adam.load_state_dict(sgd.state_dict())),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}}; sgd.step()),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}}; optim::SGD other = std::move(sgd);
+                      sgd.step()),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule(sgd, optim::StepLR{.step_size = 0})),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule(sgd, optim::MultiStepLR{.milestones = {-5}})),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule(sgd, optim::OneCycleLR{.max_lr = 0.1, .total_steps = 0})),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule(sgd, optim::CosineAnnealingLR{.steps = -10})),
               MISTAKE(optim::clip_grad_norm_(net.parameters(), {.max_norm = -1})),
+              MISTAKE(optim::clip_grad_norm_({}, {.max_norm = 1})),
           }};
 }
 
@@ -94,24 +112,35 @@ void write(const char* path, const std::string& bytes) { std::ofstream(path, std
 
 MistakeSection file_mistakes() {
   write("page.safetensors", "<!DOCTYPE html><html><body>Not found</body></html>");
-  write("model.pt", std::string("PK\x03\x04") + std::string(100, 'x'));
+  write("model.pt", std::string("PK\x03\x04") + std::string(26, '\0') + "archive/data.pkl" + std::string(100, 'x'));
   write("empty.npy", "");
   write("notes.npy", "hello, this is no array at all, but a text of some length");
   write("data_batch_1.bin", std::string(100, 'x'));
+  write("half.png", "\x89PNG\r\n\x1a\n");
+  io::write_npy("ones.npy", ones({8, 8}));
+  ::mkfifo("pipe.npy", 0600);
   return {"Files",
-          "`page.safetensors` is a web page, `model.pt` a file of PyTorch, `empty.npy` is empty, `notes.npy` a text and "
-          "`data_batch_1.bin` 100 bytes long.",
+          "`page.safetensors` is a web page, `model.pt` a file of PyTorch, `empty.npy` is empty, `pipe.npy` "
+          "a named "
+          "pipe, `ones.npy` holds `ones({8, 8})`, `half.png` breaks off, `notes.npy` is a text and "
+          "`data_batch_1.bin` 100 "
+          "bytes long.",
           {
               MISTAKE(io::read_safetensors("weights.safetensors")),
               MISTAKE(io::read_safetensors("page.safetensors")),
               MISTAKE(io::read_safetensors("model.pt")),
               MISTAKE(io::read_safetensors(".")),
               MISTAKE(io::read_npy("empty.npy")),
+              MISTAKE(io::read_npy("pipe.npy")),
+              MISTAKE(io::read_npy("ones.npy", {.memory_limit = 100})),
               MISTAKE(io::read_npy("notes.npy")),
               MISTAKE(io::read_npy("model.pt")),
               MISTAKE(io::read_npz("notes.npy")),
               MISTAKE(io::write_safetensors("no/such/folder/weights.safetensors", {{"w", ones({2})}})),
               MISTAKE(io::write_safetensors("weights.safetensors", {{"w", Tensor()}})),
+              MISTAKE(io::write_npy("pipe.npy", ones({2}))),
+              MISTAKE(data::read_image("half.png")),
+              MISTAKE(data::read_image("notes.npy")),
               MISTAKE(data::read_idx("notes.npy")),
               MISTAKE(data::read_cifar10(".", true)),
               MISTAKE(data::ImageFolder("images")),

@@ -108,6 +108,11 @@ def main() -> None:
         "matmul\n--size\n64,64,64\n--quick\n--color\nnever", "norm\n--format\nchannels_last\n--check", "step\n--model\nsmall",
         "ask\nbatchnorm-after-unfold\n--quick", "elementwise\n--cold-cache\n--csv\nx.csv\n--plot\nx.svg\n--baseline\nb.json",
         "list\n--shape\nn1 c1 k1 hw3 r3", "unfold\n--precision\nhigh", "ceilings", "--help", "selftest\n--threads\n99999999999999999999"))
+    write("cifar_options", texts(
+        "--data\n.\n--model\nresnet20\n--epochs\n15\n--batch-size\n128\n--optimizer\nsgd\n--lr\n0.1\n--momentum\n0.9",
+        "--augment\ncrop,flip\n--weight-decay=5e-4\n--label-smoothing\n0.1\n--schedule\none-cycle\n--seed\n18446744073709551615",
+        "--threads\n1\n--workers\n0\n--device\ncpu\n--precision\nhigh\n--amp\nbfloat16\n--conv-implementation\nunfold",
+        "--output\nruns/a\n--profile\nruns/a/trace.json\n--summary", "--augment\nnone,flip", "--help"))
     write("einsum", texts("ij,jk->ik\nabcdef", "ii->i", "bij,bjk,bkl", "ij->", "...ij,...jk->...ik", "a,b,c->cba", "i j -> j i", "ab,ab"))
     write("names", texts("\0cpu", "\0cuda:1", "\1same", "\1valid", "\2direct", "\2unfold", "\2cudnn:eng1_k2=3", "\3zeros", "\3reflect",
                          "\3replicate", "\3circular", "\4reference", "\4native", "\5relu", "\5leaky_relu", "\5tanh"))

@@ -466,7 +466,8 @@ TEST_CASE("bad convolutions are refused with an explanation", "[conv]") {
     return ops::conv_forward(a, b, {}, options);
   };
   CHECK_THROWS_WITH(conv(x, zeros({16, 4, 3, 3}), {}),
-                    "conv2d: input has 3 channels, but weight [16, 4, 3, 3] with groups = 1 needs 4\n"
+                    "conv2d: input has 3 channels, but weight [16, 4, 3, 3] with groups = 1 needs 4; a "
+                    "weight is [K, C / groups, kernel...]\n"
                     "  input  [8, 3, 32, 32] float32 cpu\n"
                     "  weight [16, 4, 3, 3] float32 cpu");
   CHECK_THROWS_WITH(conv(x, w, {.stride = 0}), Contains("conv2d: stride must be at least 1, got [0, 0]"));

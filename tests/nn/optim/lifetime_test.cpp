@@ -142,7 +142,7 @@ TEST_CASE("an optimiser that was moved from is refused wherever it is used", "[o
 
 TEST_CASE("a parameter group that there is not is an IndexError", "[optim]") {
   optim::SGD sgd = sgd_over({weight()});
-  const std::string none = "SGD: there are 1 parameter groups, no group 1";
+  const std::string none = "SGD: parameter group 1 is outside [0, 1)";
   CHECK_THROWS_WITH(sgd.options(1), none);
   CHECK_THROWS_WITH(sgd.lr(1), none);
   CHECK_THROWS_WITH(sgd.set_lr(1, 0.1), none);
