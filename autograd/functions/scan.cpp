@@ -1,5 +1,9 @@
 #include "pleat/autograd/functions/scan.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/tape.h"
@@ -44,8 +48,10 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) 
 }
 
 Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill) {
+  // The least integer has no negative one; the next shifts everything out of sight, too.
+  const int64_t back = -std::max<int64_t>(by, -std::numeric_limits<int64_t>::max());
   return record("shifted", ops::shifted(x, dim, by, fill),
-                {grad_of(x, [dim, by](const Tensor& dy) { return shifted(dy, dim, -by, 0); })});
+                {grad_of(x, [dim, back](const Tensor& dy) { return shifted(dy, dim, back, 0); })});
 }
 
 }  // namespace pleat

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include "pleat/core/fast_divider.h"
+#include "pleat/core/format.h"
 #include "pleat/ops/conv/problem.h"
 
 /// Where the threads of a grid are in a convolution.
@@ -34,6 +36,18 @@ struct PixelOf {
   }
 };
 
+/// The number from 0 to m - 1 by which a is 1 modulo m; a and m have no common divisor. Euclid's algorithm.
+inline int64_t inverse_modulo(int64_t a, int64_t m) {
+  int64_t rest = m, next = a % m;
+  int64_t result = 0, factor = 1;
+  while (next != 0) {
+    const int64_t quotient = rest / next;
+    rest = std::exchange(next, rest - quotient * next);
+    result = std::exchange(factor, result - quotient * factor);
+  }
+  return result < 0 ? result + m : result;
+}
+
 /// Where a window's taps lie in the input: what ConvProblem says, as far as kernels need it.
 struct Window {
   int64_t input[3], output[3], kernel[3], stride[3], padding[3], dilation[3];
@@ -46,15 +60,15 @@ struct Window {
       input[i] = p.input[i];
       output[i] = p.output[i];
       kernel[i] = p.kernel[i];
-      stride[i] = p.stride[i];
+      // One output has no step to the next, one tap none either: what was asked for may be any number.
+      stride[i] = p.output[i] == 1 ? 1 : p.stride[i];
       padding[i] = p.padding_low[i];
-      dilation[i] = p.dilation[i];
+      dilation[i] = p.kernel[i] == 1 ? 1 : p.dilation[i];
       divisor[i] = std::gcd(stride[i], dilation[i]);
       tap_step[i] = stride[i] / divisor[i];
-      inverse[i] = 0;
-      while (inverse[i] < tap_step[i] &&
-             inverse[i] * (dilation[i] / divisor[i]) % tap_step[i] != 1 % tap_step[i])
-        ++inverse[i];
+      check<ValueError>(tap_step[i] < int64_t{1} << 32, "conv: a stride of {} is too large here; at most {}",
+                        stride[i], (int64_t{1} << 32) - 1);
+      inverse[i] = inverse_modulo(dilation[i] / divisor[i], tap_step[i]);
     }
   }
 
@@ -69,7 +83,10 @@ struct Window {
     const int64_t shifted = i + padding[dim];
     if (tap_step[dim] == 1 && divisor[dim] == 1) return 0;
     if (shifted % divisor[dim] != 0) return kernel[dim];
-    return shifted / divisor[dim] % tap_step[dim] * inverse[dim] % tap_step[dim];
+    // Both factors lie below 2^32.
+    const auto product =
+        static_cast<uint64_t>(shifted / divisor[dim] % tap_step[dim]) * static_cast<uint64_t>(inverse[dim]);
+    return static_cast<int64_t>(product % static_cast<uint64_t>(tap_step[dim]));
   }
   /// The output whose tap `tap`, one that `first_tap` leads to, reads input `i`, or -1 when there is none.
   PLEAT_HOST_DEVICE int64_t output_of(int dim, int64_t i, int64_t tap) const {

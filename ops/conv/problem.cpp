@@ -89,6 +89,9 @@ ConvOperand::ConvOperand(const char* role_, Shape shape_, const Tensor& like)
 
 int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t stride, int64_t padding_low,
                          int64_t padding_high, int64_t dilation) {
+  check<ValueError>(kernel >= 1 && stride >= 1 && dilation >= 1,
+                    "{}: kernel, stride and dilation must be at least 1, got {}, {} and {}", op, kernel,
+                    stride, dilation);
   const int64_t reach = checked_add(checked_multiply(dilation, kernel - 1, op), 1, op);
   const int64_t padded = checked_add(input, checked_add(padding_low, padding_high, op), op);
   check<ShapeError>(reach <= padded,
@@ -107,7 +110,7 @@ std::vector<std::pair<int64_t, int64_t>> resolve_padding(const char* op, const P
     for (std::size_t d = 0; d < dims; ++d) {
       check<ValueError>(stride[d] == 1, "{}: padding \"same\" needs stride 1, got [{}]", op,
                         fmt::join(stride, ", "));
-      const int64_t total = checked_multiply(dilation[d], kernel[d] - 1, op);
+      const int64_t total = checked_multiply(dilation[d], checked_subtract(kernel[d], 1, op), op);
       sides.emplace_back(total / 2, total - total / 2);
     }
     return sides;

@@ -77,7 +77,8 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
                               const ConvOperand& weight, const ConvOptions& options,
                               const ConvOperand* output = nullptr, const ConvOperand* bias = nullptr);
 
-/// The output size of one dimension. Throws ShapeError naming `op` when the kernel does not fit.
+/// The output size of one dimension. Throws ShapeError naming `op` when the kernel does not fit, ValueError unless
+/// kernel, stride and dilation are at least 1.
 int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t stride, int64_t padding_low,
                          int64_t padding_high, int64_t dilation);
 

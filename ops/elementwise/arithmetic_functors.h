@@ -13,7 +13,9 @@ namespace pleat::ops {
 /// defines it.
 template <class T>
 PLEAT_HOST_DEVICE auto wrapping(T value) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_same_v<T, bool>)
+    return static_cast<unsigned>(value);
+  else if constexpr (std::is_integral_v<T>)
     return static_cast<std::make_unsigned_t<T>>(value);
   else
     return value;

@@ -58,7 +58,8 @@ struct Reduced {
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log_normal(float x, int32_t lift = 0) {
   // x = 2^e m with m in [sqrt(1/2), sqrt(2)): the exponent is counted from sqrt(1/2).
   constexpr int32_t root = 0x3f3504f3;
-  const int32_t bits = std::bit_cast<int32_t>(x) - root;
+  // Of numbers below 0 it would leave int32, which is defined without a sign only.
+  const auto bits = static_cast<int32_t>(std::bit_cast<uint32_t>(x) - uint32_t{root});
   const float e = static_cast<float>((bits >> 23) + lift);
   const float f = std::bit_cast<float>((bits & 0x7fffff) + root) - 1;
   // log(1 + f) = log((1 + s) / (1 - s)) = 2 s + s z R(z) with s = f / (2 + f), z = s^2; and 2 s = f - s f.

@@ -6,6 +6,7 @@
 #include "pleat/core/grid.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_grid.h"
 #include "pleat/ops/index/indices.h"
@@ -116,7 +117,7 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
             for (int64_t i = 0; i < n; ++i) {
               const int64_t place = start[0] + i * step;
               T& sum = to[start[1] + at[place] * y_step];
-              sum = static_cast<T>(sum + from[place]);
+              sum = Plus{}(sum, from[place]);
             }
           });
   });

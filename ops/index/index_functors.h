@@ -6,6 +6,7 @@
 
 #include "pleat/core/grid_offsets.h"
 #include "pleat/core/number_array.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 
 /// The index arithmetic of index.h. T is any type of an element's size where elements are only moved.
 
@@ -57,7 +58,7 @@ struct ScatterAddLine {
     const auto start = lines.start.at(line);
     for (int64_t i = 0; i < lines.n; ++i) {
       T& sum = y[start[2] + index[start[0] + i * lines.step[0]] * lines.step[2]];
-      sum = static_cast<T>(sum + source.load(start[1] + i * lines.step[1]));
+      sum = Plus{}(sum, static_cast<T>(source.load(start[1] + i * lines.step[1])));
     }
   }
 };
@@ -107,7 +108,7 @@ struct AddRun {
     const int64_t at = (o * rows + row) * inner.divisor() + j;
     T sum = y.load(at);
     for (; k < n.divisor() && key[k] == row; ++k)
-      sum = static_cast<T>(sum + values.load((o * n.divisor() + order[k]) * inner.divisor() + j));
+      sum = Plus{}(sum, values.load((o * n.divisor() + order[k]) * inner.divisor() + j));
     y.store(at, sum);
   }
 };

@@ -9,6 +9,7 @@
 #include "pleat/core/host_memory.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/record_function.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_grid.h"
 #include "pleat/ops/index/indices.h"
@@ -151,7 +152,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
                          const T* const add =
                              from + (i / n * m + buckets.order[static_cast<std::size_t>(k)]) * inner;
                          for (int64_t j = 0; j < inner; ++j)
-                           to[i * inner + j] = static_cast<T>(to[i * inner + j] + add[j]);
+                           to[i * inner + j] = Plus{}(to[i * inner + j], add[j]);
                        }
                      }
                    });

@@ -74,13 +74,14 @@ std::vector<Dimension> dimensions(const char* op, const Tensor& x, const PerDim&
   return result;
 }
 
+/// One output has no step to the next, one place of a window none either: what was asked for may be any number.
 WindowRule rule_of(const Dimension& dim) {
   return {.inputs = dim.input,
           .outputs = dim.output,
           .kernel = dim.kernel,
-          .stride = dim.stride,
+          .stride = dim.output == 1 ? 1 : dim.stride,
           .padding = dim.low,
-          .step = dim.dilation};
+          .step = dim.kernel == 1 ? 1 : dim.dilation};
 }
 
 WindowRules filled(const std::vector<WindowRule>& rules) {

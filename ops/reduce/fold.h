@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "pleat/core/host_device.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/reduce/engine.h"
 
 /// Reductions that fold one element after another into a number: sums, products, extremes, logic.
@@ -85,8 +86,8 @@ struct SumStep {
   using In = T;
   using State = SumType<T>;
   PLEAT_HOST_DEVICE State start() const { return 0; }
-  PLEAT_HOST_DEVICE State step(State total, T x) const { return total + static_cast<State>(x); }
-  PLEAT_HOST_DEVICE State join(State a, State b) const { return a + b; }
+  PLEAT_HOST_DEVICE State step(State total, T x) const { return Plus{}(total, static_cast<State>(x)); }
+  PLEAT_HOST_DEVICE State join(State a, State b) const { return Plus{}(a, b); }
 };
 
 template <class T>
@@ -94,8 +95,8 @@ struct ProductStep {
   using In = T;
   using State = SumType<T>;
   PLEAT_HOST_DEVICE State start() const { return 1; }
-  PLEAT_HOST_DEVICE State step(State total, T x) const { return total * static_cast<State>(x); }
-  PLEAT_HOST_DEVICE State join(State a, State b) const { return a * b; }
+  PLEAT_HOST_DEVICE State step(State total, T x) const { return Times{}(total, static_cast<State>(x)); }
+  PLEAT_HOST_DEVICE State join(State a, State b) const { return Times{}(a, b); }
 };
 
 /// The larger element where `larger`, else the smaller; a NaN beats all.

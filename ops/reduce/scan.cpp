@@ -8,6 +8,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/record_function.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/reduce/grid_scan.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/lines.h"
@@ -82,13 +83,11 @@ Tensor running(const char* op, RunningKind kind, const Tensor& x, int64_t dim, b
 }  // namespace
 
 Tensor cumsum(const Tensor& x, Integer dim, Flag reverse) {
-  return running("cumsum", RunningKind::sum, x, dim, reverse,
-                 [](auto total, auto value) { return total + value; });
+  return running("cumsum", RunningKind::sum, x, dim, reverse, Plus{});
 }
 
 Tensor cumprod(const Tensor& x, Integer dim, Flag reverse) {
-  return running("cumprod", RunningKind::product, x, dim, reverse,
-                 [](auto total, auto value) { return total * value; });
+  return running("cumprod", RunningKind::product, x, dim, reverse, Times{});
 }
 
 Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) {

@@ -5,6 +5,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/fast_divider.h"
 #include "pleat/core/grid_elementwise.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/reduce/grid_scan.h"
 
 /// Lines are cut into chunks, of which each is one thread's. A first launch finds what each chunk amounts to,
@@ -28,7 +29,7 @@ struct RunningSum {
     T total;
   };
   PLEAT_HOST_DEVICE static State then(const State& first, const State& second) {
-    return {first.total + second.total};
+    return {Plus{}(first.total, second.total)};
   }
 };
 
@@ -38,7 +39,7 @@ struct RunningProduct {
     T total;
   };
   PLEAT_HOST_DEVICE static State then(const State& first, const State& second) {
-    return {first.total * second.total};
+    return {Times{}(first.total, second.total)};
   }
 };
 

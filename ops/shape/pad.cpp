@@ -63,7 +63,8 @@ std::vector<PadWidths> check_widths(const char* op, const Shape& shape, const st
 }
 
 Shape padded_shape(Shape shape, const std::vector<PadWidths>& widths) {
-  for (std::size_t d = 0; d < shape.size(); ++d) shape[d] += widths[d].before + widths[d].after;
+  // In the order in which it was checked: the two widths alone may have a sum that does not fit.
+  for (std::size_t d = 0; d < shape.size(); ++d) shape[d] = shape[d] + widths[d].before + widths[d].after;
   return shape;
 }
 

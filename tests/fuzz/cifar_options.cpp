@@ -1,12 +1,14 @@
 // The command line of train_cifar: an argument a line. What is taken must be what a run can use.
+#include "cifar_options.h"
+
 #include <algorithm>
 #include <cmath>
 #include <sstream>
 
 #include "cifar_models.h"
-#include "cifar_options.h"
 #include "options.h"
 #include "program.h"
+
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;

@@ -3,8 +3,10 @@
 #include <limits>
 #include <vector>
 
+#include "pleat/autograd/backward.h"
 #include "pleat/autograd/checkpoint.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/index.h"
 #include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/join.h"
@@ -12,6 +14,7 @@
 #include "pleat/autograd/functions/pool.h"
 #include "pleat/autograd/functions/rearrange.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/scan.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/functions/unfold.h"
 #include "pleat/autograd/gradcheck.h"
@@ -104,6 +107,34 @@ TEST_CASE("an expanded tensor with more elements than years is not reduced", "[l
   for (const auto& call : calls) CHECK_THROWS_WITH(call(), Contains("reduce it before it is expanded"));
   CHECK(sum(expand(scalar(1.0), {1 << 20})).item() == 1 << 20);
   CHECK_THROWS_AS(x + 1, ShapeError);  // bytes that int64 does not count
+}
+
+TEST_CASE("sums and products of integers wrap around", "[limits]") {
+  const Tensor x = tensor({most, int64_t{1}, int64_t{1}});
+  const Tensor y = tensor({most, int64_t{3}});
+  const auto all = [](const Tensor& t) { return t.to_vector<int64_t>(); };
+  CHECK(sum(x).item<int64_t>() == least + 1);
+  CHECK(prod(y).item<int64_t>() == most - 2);
+  CHECK(all(cumsum(x, 0)) == std::vector<int64_t>{most, least, least + 1});
+  CHECK(all(cumprod(y, 0)) == std::vector<int64_t>{most, most - 2});
+  const Tensor none = zeros({1}, {.dtype = int64});
+  CHECK(all(index_add(none, 0, zeros({3}, {.dtype = int64}), x)) == std::vector<int64_t>{least + 1});
+  CHECK(all(scatter_add(none, 0, zeros({3}, {.dtype = int64}), x)) == std::vector<int64_t>{least + 1});
+}
+
+TEST_CASE("a stride or dilation that nothing is moved by may be any number", "[limits]") {
+  // One window, and a kernel of one element: what there is no second of has no distance.
+  const Tensor x = rand({1, 2, 5, 5}).set_requires_grad();
+  const Tensor w = rand({2, 2, 5, 5});
+  const Tensor one = conv2d(x, w);
+  const Tensor far = conv2d(x, w, {.stride = most});
+  CHECK(numbers(far) == numbers(one));
+  CHECK(numbers(grad({sum(far)}, {x})[0]) == numbers(grad({sum(one)}, {x})[0]));
+  const Tensor point = rand({2, 2, 1, 1});
+  CHECK(numbers(conv2d(x, point, {.dilation = most})) == numbers(conv2d(x, point)));
+  CHECK(numbers(max_pool2d(x, {.kernel_size = 1, .stride = 2, .dilation = most})) ==
+        numbers(max_pool2d(x, {.kernel_size = 1, .stride = 2})));
+  CHECK(numbers(unfold(x, {.kernel_size = 5, .stride = most})) == numbers(unfold(x, {.kernel_size = 5})));
 }
 
 TEST_CASE("tables that the caller makes too large are refused before they are made", "[limits]") {
