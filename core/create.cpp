@@ -186,12 +186,14 @@ Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> o
   int64_t last = 0;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     check<ValueError>(strides[d] >= 0, "from_memory: strides must not be negative, got {}", strides);
-    last = checked_add(last, checked_multiply(std::max<int64_t>(shape[d] - 1, 0), strides[d], "from_memory"),
+    last = checked_add(last, checked_multiply(std::max<int64_t>(shape[d], 1) - 1, strides[d], "from_memory"),
                        "from_memory");
   }
   auto storage = std::make_shared<Storage>();
   storage->bytes = std::shared_ptr<std::byte>(std::move(owner), static_cast<std::byte*>(data));
-  storage->size = count(shape) == 0 ? 0 : checked_multiply(last + 1, size_of(dtype), "from_memory");
+  storage->size = count(shape) == 0
+                      ? 0
+                      : checked_multiply(checked_add(last, 1, "from_memory"), size_of(dtype), "from_memory");
   return make_tensor(std::move(storage), std::move(shape), std::move(strides), 0, dtype);
 }
 

@@ -45,6 +45,8 @@ std::vector<PadWidths> check_widths(const char* op, const Shape& shape, const st
     const PadWidths w{widths[2 * i], widths[2 * i + 1]};
     const int64_t size = shape[d];
     for (const int64_t width : {w.before, w.after}) checked_negate(width, op);
+    // Places are counted from the far end of what is added, too, whatever is cut from the near one.
+    checked_add(checked_add(size, std::max<int64_t>(w.before, 0), op), std::max<int64_t>(w.after, 0), op);
     const int64_t wider = checked_add(checked_add(size, w.before, op), w.after, op);
     check<ShapeError>(wider >= 0, "{}: widths {} and {} leave nothing of dimension {} of {}", op, w.before,
                       w.after, d, shape);
@@ -205,6 +207,7 @@ Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
 
 Tensor pad_backward(const Tensor& dy, const Sizes& shape, const IntegerList& widths, PadMode mode) {
   const RecordOp range("pad_backward", dy);
+  (void)count(shape);  // throws for what is no shape
   const auto each = check_widths("pad_backward", shape, widths, mode);
   check<ShapeError>(dy.shape() == padded_shape(shape, each), "pad_backward: the gradient must be {}, got {}",
                     padded_shape(shape, each), dy.shape());

@@ -158,7 +158,7 @@ std::vector<Tensor> small_tensors(int64_t rank) {
     result.push_back(zeros(large));
     // Of more elements than memory has room for, and of three dimensions on no more than are read in a
     // moment.
-    const int64_t repeats = rank == 1 ? int64_t{1} << 62 : rank == 2 ? 1 << 12 : 1 << (21 / rank);
+    const int64_t repeats = rank == 1 ? int64_t{1} << 62 : rank == 2 ? 1 << 12 : 1 << (16 / rank);
     result.push_back(expand(ones(Shape(dims, 1)), Shape(dims, repeats)));
   }
   return result;
