@@ -7,7 +7,6 @@
 
 #include "cifar_models.h"
 #include "options.h"
-#include "program.h"
 
 #include "pleat/tests/fuzz/fuzz.h"
 

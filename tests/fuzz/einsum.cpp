@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   std::vector<Tensor> operands;
   Shape shape;
   int64_t elements = 1;
-  int64_t all =
-      1;  // with a letter in each place, the result could have as many elements as all operands multiplied
+  // With a letter in each place, the result could have as many elements as all operands multiplied.
+  int64_t all = 1;
   std::size_t used = 0;
   for (const char c : equation.substr(0, equation.find('>')) + ",") {
     if (c == ',') {
