@@ -156,8 +156,8 @@ std::vector<Tensor> small_tensors(int64_t rank) {
     large.front() = 0;
     if (rank >= 2) large.back() = int64_t{1} << 40;
     result.push_back(zeros(large));
-    // Of more elements than memory has room for. A grid reads them where they are, so there they are as many as
-    // it reads in a moment.
+    // Of more elements than memory has room for. A grid reads them where they are, so there they are as many
+    // as it reads in a moment.
     const bool few = uses_grid({}) && rank > 2;
     const int64_t repeats = rank == 1 ? int64_t{1} << 62 : few ? 1 << (16 / rank) : 1 << 12;
     result.push_back(expand(ones(Shape(dims, 1)), Shape(dims, repeats)));
