@@ -1,11 +1,12 @@
-# PLEAT_CUDA=AUTO|ON|OFF: whether Pleat runs on NVIDIA GPUs. Sets PLEAT_WITH_CUDA and PLEAT_WITH_CUDNN, enables the
-# language, and offers
+# PLEAT_CUDA=AUTO|ON|OFF|DOUBLE: whether Pleat runs on NVIDIA GPUs, or on the double of one (tests/cuda_double), for
+# which the C++ compiler compiles everything. Sets PLEAT_WITH_CUDA and PLEAT_WITH_CUDNN, enables the language, and offers
 #   pleat_device_sources(<out-var> <file>...)   which of these files belong to this build
 #   pleat_cuda_options(<target>)                how nvcc compiles the target's .cu files
 include_guard()
 
-set(PLEAT_CUDA AUTO CACHE STRING "Run on NVIDIA GPUs: AUTO (when nvcc and the toolkit are found), ON or OFF")
-set_property(CACHE PLEAT_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(PLEAT_CUDA AUTO CACHE STRING
+  "Run on NVIDIA GPUs: AUTO (when nvcc and the toolkit are found), ON or OFF; DOUBLE: on the tests' double of CUDA")
+set_property(CACHE PLEAT_CUDA PROPERTY STRINGS AUTO ON OFF DOUBLE)
 option(PLEAT_CUDNN "Use cuDNN when it is found and CUDA is on" ON)
 option(PLEAT_CUPTI "Profile GPUs with CUPTI, loaded at run time, when its header is found and CUDA is on" ON)
 set(PLEAT_WITH_CUDA OFF)
@@ -72,10 +73,13 @@ function(pleat_default_architectures)
   set(CMAKE_CUDA_ARCHITECTURES "${architectures}" CACHE STRING "GPU architectures to compile for")
 endfunction()
 
-if(NOT PLEAT_CUDA MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "PLEAT_CUDA: must be AUTO, ON or OFF, got '${PLEAT_CUDA}'")
+if(NOT PLEAT_CUDA MATCHES "^(AUTO|ON|OFF|DOUBLE)$")
+  message(FATAL_ERROR "PLEAT_CUDA: must be AUTO, ON, OFF or DOUBLE, got '${PLEAT_CUDA}'")
 endif()
-if(NOT PLEAT_CUDA STREQUAL "OFF")
+if(PLEAT_CUDA STREQUAL "DOUBLE")
+  set(PLEAT_WITH_CUDA ON)
+  set(PLEAT_WITH_CUDNN ON)
+elseif(NOT PLEAT_CUDA STREQUAL "OFF")
   pleat_enable_cuda(pleat_cuda_obstacle)
   if(NOT pleat_cuda_obstacle)
     set(PLEAT_WITH_CUDA ON)
@@ -83,13 +87,13 @@ if(NOT PLEAT_CUDA STREQUAL "OFF")
     message(FATAL_ERROR "PLEAT_CUDA=ON: ${pleat_cuda_obstacle}")
   endif()
 endif()
-if(PLEAT_WITH_CUDA AND PLEAT_CUDNN)
+if(CMAKE_CUDA_COMPILER AND PLEAT_WITH_CUDA AND PLEAT_CUDNN)
   pleat_find_cudnn()
   if(PLEAT_CUDNN_VERSION VERSION_GREATER_EQUAL 9)
     set(PLEAT_WITH_CUDNN ON)
   endif()
 endif()
-if(PLEAT_WITH_CUDA)
+if(PLEAT_WITH_CUDA AND NOT PLEAT_CUDA STREQUAL "DOUBLE")
   set(pleat_cupti_places ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
   find_path(PLEAT_CUPTI_INCLUDE_DIR cupti.h HINTS ${pleat_cupti_places})
   find_path(PLEAT_NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
@@ -101,7 +105,9 @@ if(PLEAT_WITH_CUDA)
     set(PLEAT_WITH_NVTX ON)
   endif()
 endif()
-if(PLEAT_WITH_CUDA)
+if(PLEAT_CUDA STREQUAL "DOUBLE")
+  message(STATUS "Pleat with the double of CUDA, for tests: no GPU computes anything")
+elseif(PLEAT_WITH_CUDA)
   set(pleat_cudnn_note "without cuDNN")
   if(PLEAT_WITH_CUDNN)
     set(pleat_cudnn_note "cuDNN ${PLEAT_CUDNN_VERSION}")
@@ -116,7 +122,8 @@ else()
 endif()
 
 # A file's name says where it belongs:
-#   *.cu            always: nvcc compiles it, or without CUDA the C++ compiler (its functors then run on threads)
+#   *.cu            always: nvcc compiles it; for the double the C++ compiler, which then finds the door to kernels open;
+#                   without CUDA the C++ compiler, too (its functors then run on threads)
 #   *_cuda.cpp      with CUDA;     *_no_cuda.cpp   without
 #   *cudnn*.cpp     with cuDNN;    *_no_cudnn.cpp  without; likewise cupti and nvtx
 #   *_jpeg.cpp      with libjpeg;  *_no_jpeg.cpp   without
@@ -140,6 +147,9 @@ function(pleat_device_sources out)
       endif()
     elseif(name MATCHES "_cuda\\.cpp$")
       set(wanted ${PLEAT_WITH_CUDA})
+    elseif(name MATCHES "\\.cu$" AND PLEAT_CUDA STREQUAL "DOUBLE")
+      set_source_files_properties(${file} PROPERTIES LANGUAGE CXX COMPILE_DEFINITIONS PLEAT_CUDA_DOUBLE
+        COMPILE_OPTIONS -O1)
     elseif(name MATCHES "\\.cu$" AND NOT PLEAT_WITH_CUDA)
       set_source_files_properties(${file} PROPERTIES LANGUAGE CXX)
       # Only tests run these on the CPU, except for those of a reference: compiling them fast is worth more.
@@ -155,7 +165,7 @@ function(pleat_device_sources out)
 endfunction()
 
 function(pleat_cuda_options target)
-  if(NOT PLEAT_WITH_CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
     return()
   endif()
   # By hand: CMake 3.24 does not know that nvcc 12 has C++20 (cuda_std_20).

@@ -30,6 +30,34 @@ __device__ T moved_words(const T& x, const Move& move) {
 
 }  // namespace detail
 
+/// Shared memory of a block: one T for each thread. Every read and write of shared memory goes through here,
+/// where the double of CUDA watches them.
+template <class T>
+class SharedArray {
+ public:
+  __device__ T read(int i) const {
+    watch(i, false);
+    return memory()[i];
+  }
+  __device__ void write(int i, const T& value) const {
+    watch(i, true);
+    memory()[i] = value;
+  }
+
+ private:
+  static constexpr std::size_t size = threads_per_block * sizeof(T);
+
+  static __device__ T* memory() {
+    alignas(16) __shared__ unsigned char bytes[size];
+    return reinterpret_cast<T*>(bytes);
+  }
+  static __device__ void watch([[maybe_unused]] int i, [[maybe_unused]] bool writes) {
+#if defined(PLEAT_CUDA_DOUBLE)
+    cuda_double::watch_shared(memory(), static_cast<std::size_t>(i), sizeof(T), size, writes);
+#endif
+  }
+};
+
 /// Functors for any block are for host and device alike, so the methods must be, too; on the host nobody
 /// calls them.
 class DeviceBlock {
@@ -43,7 +71,7 @@ class DeviceBlock {
 
   template <class F>
   __host__ __device__ void each(const F& f) {
-#if defined(__CUDA_ARCH__)
+#if PLEAT_DEVICE_CODE
     f(static_cast<int>(threadIdx.x));
 #else
     (void)f;
@@ -54,9 +82,8 @@ class DeviceBlock {
   /// then i + lanes / 4, ... so the order does not depend on when threads run.
   template <class T, class Merge, class Sharing>
   __host__ __device__ void combine(Own<T>& own, const Sharing& teams, const Merge& merge) {
-#if defined(__CUDA_ARCH__)
-    __shared__ alignas(16) unsigned char bytes[threads_per_block * sizeof(T)];
-    T* const all = reinterpret_cast<T*>(bytes);
+#if PLEAT_DEVICE_CODE
+    const SharedArray<T> all;
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = teams.lane_of(thread);
     for (int half = teams.lanes() / 2; half > 0; half /= 2) {
@@ -68,9 +95,9 @@ class DeviceBlock {
         if (lane < half) merge(own.value, other);
       } else {
         __syncthreads();  // until all have read what was there before
-        all[thread] = own.value;
+        all.write(thread, own.value);
         __syncthreads();
-        if (lane < half) merge(own.value, all[thread + apart]);
+        if (lane < half) merge(own.value, all.read(thread + apart));
       }
     }
 #else
@@ -83,20 +110,19 @@ class DeviceBlock {
   /// All threads of a team get the variable of its lane 0.
   template <class T, class Sharing>
   __host__ __device__ void share(Own<T>& own, const Sharing& teams) {
-#if defined(__CUDA_ARCH__)
+#if PLEAT_DEVICE_CODE
     if (teams.adjacent && teams.lanes() <= detail::warp_threads) {
       const int lanes = teams.lanes();
       own.value = detail::moved_words(
           own.value, [lanes](unsigned word) { return __shfl_sync(detail::whole_warp, word, 0, lanes); });
       return;
     }
-    __shared__ alignas(16) unsigned char bytes[threads_per_block * sizeof(T)];
-    T* const all = reinterpret_cast<T*>(bytes);
+    const SharedArray<T> all;
     const int thread = static_cast<int>(threadIdx.x);
     __syncthreads();
-    if (teams.lane_of(thread) == 0) all[teams.team_of(thread)] = own.value;
+    if (teams.lane_of(thread) == 0) all.write(teams.team_of(thread), own.value);
     __syncthreads();
-    own.value = all[teams.team_of(thread)];
+    own.value = all.read(teams.team_of(thread));
 #else
     (void)own;
     (void)teams;

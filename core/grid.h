@@ -6,7 +6,7 @@
 #include "pleat/core/device.h"
 #include "pleat/core/host_device.h"
 
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
 #include "pleat/core/grid_launch.h"
 #endif
 
@@ -34,7 +34,7 @@ class ForceGrid {
 template <class Functor>
 void grid_for(const char* op, Device device, int64_t n, const Functor& functor, int64_t grain = 1024) {
   if (n == 0) return;
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
   if (device.is_cuda()) return launch_grid(op, device, n, functor);
 #endif
   (void)op;

@@ -8,7 +8,7 @@
 #include "pleat/core/device.h"
 #include "pleat/core/grid.h"
 
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
 #include "pleat/core/device_block.h"
 #endif
 
@@ -27,7 +27,7 @@ namespace pleat {
 
 inline constexpr int log_block_threads = 8;
 inline constexpr int block_threads = 1 << log_block_threads;
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
 static_assert(block_threads == threads_per_block);
 #endif
 
@@ -84,7 +84,7 @@ class HostBlock {
 template <class Functor>
 void grid_blocks(const char* op, Device device, int64_t blocks, const Functor& functor) {
   if (blocks == 0) return;
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
   if (device.is_cuda()) return launch_blocks(op, device, blocks, &block_kernel<Functor>, blocks, functor);
 #endif
   (void)op;

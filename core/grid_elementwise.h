@@ -144,7 +144,7 @@ struct MapDense;
 template <std::size_t width, class F, class Out, class StoredOut, class... In, class... StoredIn>
 struct MapDense<width, F, Out, StoredOut, std::tuple<In...>, std::tuple<StoredIn...>> {
   StoredOut* out;
-  std::tuple<const StoredIn*...> in;
+  std::array<const void*, sizeof...(In)> in;  ///< of StoredIn
   int64_t n;  ///< elements
   F f;
 
@@ -156,7 +156,7 @@ struct MapDense<width, F, Out, StoredOut, std::tuple<In...>, std::tuple<StoredIn
     const int64_t first = i * static_cast<int64_t>(width);
     if (first + static_cast<int64_t>(width) <= n) {
       const std::tuple<Vector<StoredIn, width>...> loaded{
-          reinterpret_cast<const Vector<StoredIn, width>*>(std::get<K>(in))[i]...};
+          static_cast<const Vector<StoredIn, width>*>(in[K])[i]...};
       Vector<StoredOut, width> result;
       for (std::size_t j = 0; j < width; ++j)
         result.lane[j] =
@@ -165,7 +165,7 @@ struct MapDense<width, F, Out, StoredOut, std::tuple<In...>, std::tuple<StoredIn
       return;
     }
     for (int64_t j = first; j < n; ++j)
-      out[j] = convert<StoredOut>(static_cast<Out>(f(seen(convert<In>(std::get<K>(in)[j]))...)));
+      out[j] = convert<StoredOut>(static_cast<Out>(f(seen(convert<In>(static_cast<const StoredIn*>(in[K])[j]))...)));
   }
 };
 
@@ -195,7 +195,7 @@ bool mapped_dense(const char* op, const ElementwiseLoop& loop, const F& f, std::
   const auto run = [&]<std::size_t... K>(std::index_sequence<K...>) {
     const MapDense<width, F, Out, StoredOut, std::tuple<In...>, std::tuple<StoredIn...>> functor{
         reinterpret_cast<StoredOut*>(loop.operands[0].tensor.raw()),
-        {reinterpret_cast<const StoredIn*>(loop.operands[K + 1].tensor.raw())...},
+        {loop.operands[K + 1].tensor.raw()...},
         n,
         f};
     grid_for(op, loop.operands[0].tensor.device(), ceil_div(n, static_cast<int64_t>(width)), functor);

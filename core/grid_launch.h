@@ -28,9 +28,11 @@ void launch_blocks(const char* op, Device device, int64_t blocks, void (*kernel)
                    const Args&... args) {
   constexpr int64_t most_blocks = (int64_t{1} << 31) - 1;
   const cuda::DeviceGuard guard(device);
-  const auto stream = static_cast<cudaStream_t>(cuda::current_stream(device).native());
-  kernel<<<static_cast<unsigned>(std::min(blocks, most_blocks)), threads_per_block, 0, stream>>>(args...);
-  cuda::check_launch(op);
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(std::min(blocks, most_blocks)));
+  config.blockDim = dim3(threads_per_block);
+  config.stream = static_cast<cudaStream_t>(cuda::current_stream(device).native());
+  cuda::check_cuda(cudaLaunchKernelEx(&config, kernel, args...), op);
 }
 
 template <class Functor>

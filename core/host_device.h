@@ -5,8 +5,22 @@
 
 #include "pleat/core/parallel.h"
 
-/// Marks the call operators whose index arithmetic CPU and GPU share: compiled for both by nvcc, plain C++
-/// otherwise.
+/// Who compiles a .cu file: nvcc, twice (once for the GPU); the C++ compiler for the double of CUDA
+/// (tests/cuda_double), once for all; or the C++ compiler for the CPU alone.
+///   PLEAT_COMPILES_KERNELS  whether there are kernels in this build
+///   PLEAT_DEVICE_CODE       whether this is compiled to run on a device
+#if defined(__CUDACC__) || defined(PLEAT_CUDA_DOUBLE)
+#define PLEAT_COMPILES_KERNELS 1
+#else
+#define PLEAT_COMPILES_KERNELS 0
+#endif
+#if defined(__CUDA_ARCH__) || defined(PLEAT_CUDA_DOUBLE)
+#define PLEAT_DEVICE_CODE 1
+#else
+#define PLEAT_DEVICE_CODE 0
+#endif
+
+/// Marks the call operators whose index arithmetic CPU and GPU share.
 #if defined(__CUDACC__)
 #define PLEAT_HOST_DEVICE __host__ __device__
 #else

@@ -15,7 +15,7 @@ struct FindOutside {
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     if (indices[i] >= low && indices[i] < high) return;
-#if defined(__CUDA_ARCH__)
+#if PLEAT_DEVICE_CODE
     *found = 1;  // whoever else writes writes the same
 #else
     std::atomic_ref(*found).store(1, std::memory_order_relaxed);

@@ -6,7 +6,7 @@
 #include "pleat/core/grid.h"
 #include "pleat/ops/index/ordered_lines.h"
 
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_segmented_sort.cuh>
 
@@ -32,7 +32,7 @@ const Key* keys_of(const Tensor& t) {
   return reinterpret_cast<const Key*>(t.raw());
 }
 
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
 template <class Key>
 void sort_on_device(const char* op, const Tensor& keys, const Tensor& places, const OrderedLines& result,
                     int64_t lines, int64_t n, int bits) {
@@ -76,7 +76,7 @@ OrderedLines order_lines(const char* op, const Tensor& keys, int64_t lines, int6
                             empty(keys.shape(), {.dtype = int64, .device = device})};
   if (keys.numel() == 0) return result;
   const auto run = [&]<class Key>(Type<Key>) {
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
     if (device.is_cuda()) {
       const Tensor places = empty(keys.shape(), {.dtype = int64, .device = device});
       grid_for(op, device, keys.numel(), PlaceInLine{FastDivider(n), places.data<int64_t>()});

@@ -209,7 +209,7 @@ struct Unscale {
 
  private:
   PLEAT_HOST_DEVICE void mark() const {
-#if defined(__CUDA_ARCH__)
+#if PLEAT_DEVICE_CODE
     *found = 1;  // whoever else writes writes the same
 #else
     std::atomic_ref(*found).store(1, std::memory_order_relaxed);
