@@ -1,0 +1,26 @@
+#include "cub.h"
+
+#include "memory.h"
+#include "queue.h"
+
+namespace cuda_double {
+
+cudaError_t cub_call(const char* what, void* memory, std::size_t& bytes, std::size_t needed,
+                     cudaStream_t handle, std::initializer_list<std::pair<const void*, std::size_t>> operands,
+                     std::function<void()> run) {
+  const std::lock_guard<std::recursive_mutex> guard(lock());
+  if (memory == nullptr) {
+    bytes = needed;
+    return cudaSuccess;
+  }
+  if (device_error(current_device()) != cudaSuccess) return answer(device_error(current_device()));
+  StreamState& stream = stream_of(handle);
+  if (bytes < needed) return answer(cudaErrorInvalidValue);
+  require_on_device(what, memory, needed, stream.device);
+  for (const auto& [operand, size] : operands) require_on_device(what, operand, size, stream.device);
+  ++counted().library_calls;
+  enqueue(stream, {.what = what, .run = std::move(run)});
+  return cudaSuccess;
+}
+
+}  // namespace cuda_double

@@ -1,0 +1,80 @@
+#pragma once
+
+// What nvcc adds to C++ for kernels, for a C++ compiler: threads of a block are those of block.h.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include <cuda_runtime_api.h>
+
+#include "pleat/tests/cuda_double/block.h"
+#include "pleat/tests/cuda_double/launch.h"
+
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __shared__
+#undef __launch_bounds__
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+#define __syncthreads() ::cuda_double::meet_block(::cuda_double::here())
+#define __shfl_sync(...) ::cuda_double::shuffle(::cuda_double::here(), __VA_ARGS__)
+#define __shfl_down_sync(...) ::cuda_double::shuffle_down(::cuda_double::here(), __VA_ARGS__)
+
+namespace cuda_double {
+
+/// threadIdx and its kin: read where a thread runs.
+template <class Vector, Vector ThreadPlace::*which>
+struct Place {
+  template <unsigned Vector::*axis>
+  struct Axis {
+    operator unsigned() const { return place().*which.*axis; }
+  };
+  Axis<&Vector::x> x;
+  Axis<&Vector::y> y;
+  Axis<&Vector::z> z;
+};
+
+/// Where in the program a call stands.
+[[gnu::noinline]] inline const void* here() { return __builtin_return_address(0); }
+
+/// Of warps of 32: what lane `lane` of the thread's group of `width` gives.
+inline unsigned shuffle(const void* site, unsigned mask, unsigned word, int lane, int width = 32) {
+  const int own = static_cast<int>(place().thread.x) % 32;
+  return exchange_in_warp(mask, word, own / width * width + lane % width, site);
+}
+/// What the thread `delta` further gives; at the end of the group a thread's own.
+inline unsigned shuffle_down(const void* site, unsigned mask, unsigned word, unsigned delta, int width = 32) {
+  const int own = static_cast<int>(place().thread.x) % 32;
+  const int lane = own + static_cast<int>(delta);
+  return exchange_in_warp(mask, word, lane / width == own / width ? lane : own, site);
+}
+
+}  // namespace cuda_double
+
+inline constexpr cuda_double::Place<uint3, &cuda_double::ThreadPlace::thread> threadIdx;
+inline constexpr cuda_double::Place<uint3, &cuda_double::ThreadPlace::block> blockIdx;
+inline constexpr cuda_double::Place<dim3, &cuda_double::ThreadPlace::threads> blockDim;
+inline constexpr cuda_double::Place<dim3, &cuda_double::ThreadPlace::blocks> gridDim;
+
+template <class... Expected, class... Given>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Expected...),
+                               Given&&... given) {
+  using Arguments = std::tuple<std::decay_t<Expected>...>;
+  static_assert((std::is_trivially_copyable_v<std::decay_t<Expected>> && ...),
+                "arguments of a kernel are copied byte by byte");
+  return cuda_double::launch(*config, cuda_double::kernel_name(__PRETTY_FUNCTION__), sizeof(Arguments),
+                             [kernel, arguments = Arguments(static_cast<std::decay_t<Expected>>(given)...)] {
+                               std::apply(kernel, arguments);
+                             });
+}

@@ -1,0 +1,252 @@
+#include "queue.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "finding.h"
+#include "host_tensors.h"
+#include "memory.h"
+
+namespace cuda_double {
+namespace {
+
+/// As many as a GPU's queue holds: then the host waits for the first ones.
+constexpr std::size_t longest_queue = 1024;
+
+struct Machine {
+  std::recursive_mutex lock;
+  std::mt19937_64 order;
+  Counts counts;
+  Faults faults;
+  std::array<StreamState, devices> default_streams;
+  std::map<cudaStream_t, std::unique_ptr<StreamState>> streams;
+  std::map<cudaEvent_t, std::unique_ptr<EventState>> events;
+  std::vector<std::unique_ptr<StreamState>> destroyed_streams;  // to which events may still refer,
+  std::vector<std::unique_ptr<EventState>> destroyed_events;    // and to these tasks
+  std::array<cudaError_t, devices> errors{};
+  uintptr_t next_handle = 0x100;
+
+  Machine() {
+    const char* const seed = std::getenv("PLEAT_DOUBLE_SEED");
+    order.seed(seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1);
+    for (int device = 0; device < devices; ++device) {
+      default_streams[static_cast<std::size_t>(device)].device = device;
+      default_streams[static_cast<std::size_t>(device)].blocking = true;
+    }
+  }
+};
+
+Machine& machine() {
+  static auto* result = new Machine;
+  return *result;
+}
+
+thread_local int thread_device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+double now_ms() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}
+
+/// Handles are no addresses: nobody may look behind them.
+template <class Handle>
+Handle new_handle() {
+  machine().next_handle += 0x10;
+  return reinterpret_cast<Handle>(machine().next_handle);
+}
+
+/// While one lives, tasks run; at the end of the last the host goes on.
+class Turn {
+ public:
+  Turn() { ++depth(); }
+  ~Turn() {
+    if (--depth() > 0) return;
+    set_activity("the host");
+    open_devices(0);
+    open_host_tensors();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  static int& depth() {
+    static int turns = 0;
+    return turns;
+  }
+};
+
+/// Runs the first task of a stream, and before it what it waits for.
+void run_first(StreamState& stream) {
+  const Turn turn;
+  Task task = std::move(stream.tasks.front());
+  stream.tasks.pop_front();
+  if (task.awaited != nullptr && task.awaited->done < task.number) {
+    EventState& awaited = *task.awaited;
+    while (awaited.done < task.number) {
+      if (task.source->tasks.empty()) finding("a stream waits for an event whose record is lost");
+      run_first(*task.source);
+    }
+  }
+  if (task.marked != nullptr) {
+    task.marked->done = std::max(task.marked->done, task.number);
+    task.marked->time = now_ms();
+  }
+  // After an error nothing runs any more, as on a GPU.
+  if (!task.run || machine().errors[static_cast<std::size_t>(stream.device)] != cudaSuccess) return;
+  if (task.is_kernel && fault(&Faults::kernel)) {
+    machine().errors[static_cast<std::size_t>(stream.device)] = cudaErrorIllegalAddress;
+    return;
+  }
+  set_activity(task.what);
+  if (task.is_kernel)
+    close_host_tensors();
+  else
+    open_host_tensors();
+  open_devices(1u << stream.device | (task.peer >= 0 ? 1u << task.peer : 0u));
+  watch_faults();
+  task.run();
+}
+
+}  // namespace
+
+std::recursive_mutex& lock() { return machine().lock; }
+std::mt19937_64& draw() { return machine().order; }
+Counts& counted() { return machine().counts; }
+int& current_device() { return thread_device; }
+
+bool fault(int64_t Faults::*which) {
+  int64_t& left = machine().faults.*which;
+  return left > 0 && --left == 0;
+}
+
+Counts counts() {
+  const std::lock_guard guard(lock());
+  return machine().counts;
+}
+void reset_counts() {
+  const std::lock_guard guard(lock());
+  machine().counts = {};
+}
+void set_faults(const Faults& faults) {
+  const std::lock_guard guard(lock());
+  machine().faults = faults;
+}
+void repair() {
+  const std::lock_guard guard(lock());
+  machine().errors = {};
+  last_error = cudaSuccess;
+}
+void set_seed(uint64_t seed) {
+  const std::lock_guard guard(lock());
+  machine().order.seed(seed);
+}
+
+StreamState& stream_of(cudaStream_t stream) {
+  if (stream == nullptr) return machine().default_streams[static_cast<std::size_t>(thread_device)];
+  const auto found = machine().streams.find(stream);
+  if (found == machine().streams.end()) finding("a stream is used that does not exist, or exists no more");
+  return *found->second;
+}
+
+cudaStream_t make_stream(int device, bool blocking) {
+  const auto handle = new_handle<cudaStream_t>();
+  auto state = std::make_unique<StreamState>();
+  state->device = device;
+  state->blocking = blocking;
+  machine().streams.emplace(handle, std::move(state));
+  return handle;
+}
+
+bool destroy_stream(cudaStream_t stream) {
+  const auto found = machine().streams.find(stream);
+  if (found == machine().streams.end()) return false;
+  finish(*found->second);
+  machine().destroyed_streams.push_back(std::move(found->second));
+  machine().streams.erase(found);
+  return true;
+}
+
+cudaEvent_t make_event(int device, bool timing) {
+  const auto handle = new_handle<cudaEvent_t>();
+  auto state = std::make_unique<EventState>();
+  state->device = device;
+  state->timing = timing;
+  machine().events.emplace(handle, std::move(state));
+  return handle;
+}
+
+EventState& event_of(cudaEvent_t event) {
+  const auto found = machine().events.find(event);
+  if (found == machine().events.end()) finding("an event is used that does not exist, or exists no more");
+  return *found->second;
+}
+
+bool destroy_event(cudaEvent_t event) {
+  const auto found = machine().events.find(event);
+  if (found == machine().events.end()) return false;
+  machine().destroyed_events.push_back(std::move(found->second));
+  machine().events.erase(found);
+  return true;
+}
+
+void enqueue(StreamState& stream, Task task) {
+  if (std::getenv("PLEAT_DOUBLE_LOG") != nullptr)
+    std::fprintf(stderr, "cuda double: %s\n", task.what.c_str());
+  if (stream.tasks.size() >= longest_queue) run_first(stream);
+  if (stream.blocking) {
+    StreamState& first = machine().default_streams[static_cast<std::size_t>(stream.device)];
+    if (&first != &stream) {
+      finish(first);
+    } else {
+      for (auto& [handle, other] : machine().streams)
+        if (other->device == stream.device && other->blocking) finish(*other);
+    }
+  }
+  stream.tasks.push_back(std::move(task));
+}
+
+void finish(StreamState& stream) {
+  const Turn turn;
+  while (!stream.tasks.empty()) run_first(stream);
+}
+
+void finish(EventState& event) {
+  if (event.recorded == 0) return;
+  const Turn turn;
+  while (event.done < event.recorded) run_first(*event.stream);
+}
+
+void finish_device(int device) {
+  const Turn turn;
+  std::vector<StreamState*> streams = {&machine().default_streams[static_cast<std::size_t>(device)]};
+  for (auto& [handle, stream] : machine().streams)
+    if (stream->device == device) streams.push_back(stream.get());
+  for (;;) {
+    std::erase_if(streams, [](const StreamState* each) { return each->tasks.empty(); });
+    if (streams.empty()) return;
+    run_first(*streams[machine().order() % streams.size()]);
+  }
+}
+
+void make_progress(StreamState& stream) {
+  if (!stream.tasks.empty() && machine().order() % 4 == 0) run_first(stream);
+}
+
+cudaError_t& device_error(int device) { return machine().errors[static_cast<std::size_t>(device)]; }
+
+cudaError_t answer(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+cudaError_t last_answer() { return last_error; }
+void forget_last_answer() { last_error = cudaSuccess; }
+
+}  // namespace cuda_double
