@@ -84,8 +84,9 @@ Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, con
   const Tensor x = autocast_to_float32(input);
   const Tensor target = autocast_to_float32(any_target);
   const Tensor pos_weight = autocast_to_float32(any_weight);
-  const auto positive = [dtype = x.dtype()](const Saved& weight) {
-    return (*weight).defined() ? *weight - 1 : scalar(0.0, dtype);
+  const auto positive = [options =
+                             TensorOptions{.dtype = x.dtype(), .device = x.device()}](const Saved& weight) {
+    return (*weight).defined() ? *weight - 1 : zeros({}, options);
   };
   return record("bce_with_logits", ops::binary_cross_entropy(x, target, pos_weight),
                 {grad_of(x,

@@ -78,7 +78,7 @@ Tensor pow(Number base, const Tensor& exponent) { return pow(number_like(base, e
 Tensor remainder(const Tensor& a, const Tensor& b) {
   const RecordOp range("remainder", a, b);
   if (!is_floating(promote(a.dtype(), b.dtype()))) {
-    const Tensor zeros = equal(b, 0);
+    const Tensor zeros = to_device(equal(b, 0), {});
     const bool* is_zero = zeros.data<bool>();
     check<ValueError>(std::find(is_zero, is_zero + zeros.numel(), true) == is_zero + zeros.numel(),
                       "remainder: integers cannot be divided by 0");

@@ -26,6 +26,12 @@ Tensor fill_value(const char* op, Number value, const Tensor& x) {
   return number_like(value, x, op);
 }
 
+/// The number as `scalar` makes it, on the device of `x`.
+Tensor number_beside(const Tensor& x, Number value) {
+  const DType dtype = value.kind() == float64 ? float32 : value.kind();
+  return full({}, value, {.dtype = dtype, .device = x.device()});
+}
+
 }  // namespace
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
@@ -44,7 +50,9 @@ Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
   return where(condition, number_like(a, b, "where"), b);
 }
-Tensor where(const Tensor& condition, Scalar a, Scalar b) { return where(condition, scalar(a), scalar(b)); }
+Tensor where(const Tensor& condition, Scalar a, Scalar b) {
+  return where(condition, number_beside(condition, a), number_beside(condition, b));
+}
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
   const RecordOp range("masked_fill", x, mask);

@@ -6,13 +6,14 @@
 #include "pleat/core/create.h"
 #include "pleat/core/dispatch_size.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/host_array.h"
 #include "pleat/core/number.h"
 #include "pleat/ops/elementwise/grid_map.h"
 #include "pleat/ops/index/index_functors.h"
 #include "pleat/ops/index/index_grid.h"
 #include "pleat/ops/index/ordered_lines.h"
 
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
@@ -155,7 +156,7 @@ void one_hot_on_grid(const Tensor& indices, int64_t classes, const Tensor& y) {
 
 Tensor places_on_grid(const char* op, const Tensor& flags) {
   const int64_t n = flags.numel();
-#if defined(__CUDACC__)
+#if PLEAT_COMPILES_KERNELS
   if (flags.device().is_cuda()) {
     const Tensor places = empty({n}, {.dtype = int64, .device = flags.device()});
     const Tensor found = zeros({1}, {.dtype = int64, .device = flags.device()});
@@ -177,10 +178,10 @@ Tensor places_on_grid(const char* op, const Tensor& flags) {
 }
 
 void coordinates_on_grid(const char* op, const Tensor& places, const Shape& shape, const Tensor& y) {
-  const Tensor sizes = to_device(from_vector(shape), y.device(), {.non_blocking = true});
+  const HostArray<int64_t> sizes(shape, y.device());
   grid_for(op, y.device(), y.numel(),
-           Coordinate{FastDivider(static_cast<int64_t>(shape.size())), sizes.data<int64_t>(),
-                      places.data<int64_t>(), y.data<int64_t>()});
+           Coordinate{FastDivider(static_cast<int64_t>(shape.size())), sizes.data(), places.data<int64_t>(),
+                      y.data<int64_t>()});
 }
 
 }  // namespace pleat::ops

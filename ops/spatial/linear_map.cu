@@ -3,12 +3,14 @@
 #include <cstring>
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/grid.h"
+#include "pleat/core/host_array.h"
 #include "pleat/ops/elementwise/grid_map.h"
 #include "pleat/ops/spatial/linear_map_functor.h"
 #include "pleat/ops/spatial/linear_map_grid.h"
@@ -22,39 +24,40 @@ class MapTables {
  public:
   MapTables(const LinearMap& map, Device device) {
     const SparseRows one{.inputs = 1, .first = {0, 1}, .index = {0}, .weight = {1}, .scale = {1}};
+    std::vector<int64_t> words;
     std::size_t starts[3][4];
     for (std::size_t d = 0; d < 3; ++d) {
       const std::size_t missing = 3 - map.dims.size();
       const SparseRows& rows = d < missing ? one : map.dims[d - missing];
-      starts[d][0] = add<int64_t>(rows.first);
-      starts[d][1] = add<int64_t>(rows.index);
-      starts[d][2] = add<W>(rows.weight);
-      starts[d][3] = add<W>(rows.scale);
+      starts[d][0] = add<int64_t>(words, rows.first);
+      starts[d][1] = add<int64_t>(words, rows.index);
+      starts[d][2] = add<W>(words, rows.weight);
+      starts[d][3] = add<W>(words, rows.scale);
     }
-    memory_ = to_device(from_vector(words_), device, {.non_blocking = true});
-    const auto at = [&](std::size_t start) { return memory_.raw() + start * sizeof(int64_t); };
+    memory_.emplace(words, device);
+    bytes_ = static_cast<int64_t>(words.size() * sizeof(int64_t));
+    const auto at = [&](std::size_t start) { return memory_->data() + start; };
     for (std::size_t d = 0; d < 3; ++d)
-      rows_[d] = {reinterpret_cast<const int64_t*>(at(starts[d][0])),
-                  reinterpret_cast<const int64_t*>(at(starts[d][1])),
-                  reinterpret_cast<const W*>(at(starts[d][2])), reinterpret_cast<const W*>(at(starts[d][3]))};
+      rows_[d] = {at(starts[d][0]), at(starts[d][1]), reinterpret_cast<const W*>(at(starts[d][2])),
+                  reinterpret_cast<const W*>(at(starts[d][3]))};
   }
 
   const SparseRowsView<W>& rows(std::size_t d) const { return rows_[d]; }
-  int64_t bytes() const { return memory_.numel() * static_cast<int64_t>(sizeof(int64_t)); }
+  int64_t bytes() const { return bytes_; }
 
  private:
-  /// Appends numbers as S; where they start, in words.
+  /// Appends numbers as S; where they start.
   template <class S, class From>
-  std::size_t add(const std::vector<From>& numbers) {
+  static std::size_t add(std::vector<int64_t>& words, const std::vector<From>& numbers) {
     const std::vector<S> as(numbers.begin(), numbers.end());
-    const std::size_t start = words_.size();
-    words_.resize(start + (as.size() * sizeof(S) + sizeof(int64_t) - 1) / sizeof(int64_t));
-    if (!as.empty()) std::memcpy(words_.data() + start, as.data(), as.size() * sizeof(S));
+    const std::size_t start = words.size();
+    words.resize(start + (as.size() * sizeof(S) + sizeof(int64_t) - 1) / sizeof(int64_t));
+    if (!as.empty()) std::memcpy(words.data() + start, as.data(), as.size() * sizeof(S));
     return start;
   }
 
-  std::vector<int64_t> words_;
-  Tensor memory_;
+  int64_t bytes_;
+  std::optional<HostArray<int64_t>> memory_;
   SparseRowsView<W> rows_[3];
 };
 
