@@ -1,244 +1,478 @@
 #!/usr/bin/env bash
-# Checks Pleat on a machine with a GPU, and prints one page of results last: scripts/gpu_check.sh [options]
+# Checks Pleat on a machine with a GPU: scripts/gpu_check.sh [options]
 #
-#   --deps DIR     a folder made by scripts/bundle_deps.sh, where no package manager has installed the dependencies
-#   --build DIR    build folder (build/gpu_check)
-#   --data DIR     CIFAR-10's binary files to train on; without it the synthetic set
-#   --shapes FILE  convolutions to time instead of ResNet-18's, as bench/compare_torch.py reads them
-#   --commit TEXT  what the page says of the version, where this is no git checkout
-#   --seconds N    all stages together end within these (590)
-#   --quick        only the tests that compute on the GPU, fewer timings, no compute-sanitizer
-#   --cpu          every stage on the CPU, to try the script itself; --dry-run is the same
+#   --deps DIR      a folder made by scripts/bundle_deps.sh, where no package manager has installed the dependencies
+#   --build DIR     build folder (build/gpu_check)
+#   --results DIR   where results go, those of an earlier run being removed (the folder `results` in the build folder)
+#   --archive FILE  all results as one file (.tar.gz), renewed after each stage
+#   --data DIR      CIFAR-10's binary files to train on; without it the synthetic set
+#   --shapes FILE   convolutions to time instead of ResNet-18's, as bench/compare_torch.py reads them
+#   --commit TEXT   what the page says of the version, where this is no git checkout
+#   --only STAGES   some stages, separated by commas; without build, the programs are those that are there
+#   --seconds N     all stages together end within these (590)
+#   --quick         fewer timings, no compute-sanitizer
+#   --cpu           every stage on the CPU, to try the script itself; --dry-run is the same
+#   --double        the same on the double of CUDA (PLEAT_CUDA=DOUBLE), whose times are not taken
 #
-# Stages: build, test, train an epoch, batch norm and conv3d by pleat-bench, time against PyTorch (Pleat alone where
-# python3 has none), compute-sanitizer (where it is installed). Each has a time limit, and a stage that fails does not
-# stop those that can do without it.
-# Exit status: 0 all is well, 1 something failed, 2 wrong options, 3 there is no GPU.
+# Stages, in this order:
+#   versions   driver, compilers, libraries, commit
+#   build      goes on after what does not compile, and runs nothing that it has just linked
+#   smoke      six small programs, a process each, with blocking launches: copy, elementwise, reduction, cublas, unfold, cudnn
+#   tests      those tagged [cuda] or [device], a process each
+#   memcheck   compute-sanitizer on a part of the tests
+#   train      resnet20 for an epoch
+#   formats    convolutions and batch norm, contiguous and channels-last
+#   torch      the same problems in Pleat and in PyTorch, where python3 has it
+#   ask        the five questions of pleat-bench
+#   racecheck  compute-sanitizer again: racecheck and initcheck
+# Each has a time limit, and one that fails does not stop those that can do without it. What a stage found is on disk
+# before the next begins: a line in `summary`, its output in NAME.log, and page.txt, the page that is also printed last.
+# Exit status: 0 all is well, 1 something failed or was stopped, 2 wrong options, 3 there is no GPU.
 set -uo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=common.sh
 source "$here/common.sh"
 
+all_stages=(versions build smoke tests memcheck train formats torch ask racecheck)
+smoke_checks=(copy elementwise reduction cublas unfold cudnn)
+questions=(batchnorm-after-unfold unfold-speed conv2d-vs-conv3d patches faster-convolution)
+
 usage() { sed -n '2,/^set -/{/^# \{0,1\}/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}"; }
-deps='' build=$root/build/gpu_check data='' shapes='' commit='' seconds=590 quick=0 device=cuda
+wrong() { echo "gpu_check.sh: $1" >&2 && exit 2; }
+deps='' build=$root/build/gpu_check results='' archive='' data='' shapes='' commit='' only='' seconds=590 quick=0 mode=gpu
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --deps | --build | --data | --shapes | --commit | --seconds)
-      [[ $# -ge 2 ]] || { echo "gpu_check.sh: $1 needs a value" >&2 && exit 2; }
+    --deps | --build | --results | --archive | --data | --shapes | --commit | --only | --seconds)
+      [[ $# -ge 2 ]] || wrong "$1 needs a value"
       declare "${1#--}=$2"
       shift
       ;;
     --quick) quick=1 ;;
-    --cpu | --dry-run) device=cpu ;;
+    --cpu | --dry-run) mode=cpu ;;
+    --double) mode=double ;;
     -h | --help) usage && exit 0 ;;
     *) echo "gpu_check.sh: there is no option $1" >&2 && usage >&2 && exit 2 ;;
   esac
   shift
 done
-[[ $seconds =~ ^[0-9]+$ ]] || { echo "gpu_check.sh: --seconds needs a whole number, got $seconds" >&2 && exit 2; }
+[[ $seconds =~ ^[0-9]+$ ]] || wrong "--seconds needs a whole number, got $seconds"
 for place in "$deps" "$data" "$shapes"; do
-  [[ -z $place || -e $place ]] || { echo "gpu_check.sh: $place does not exist" >&2 && exit 2; }
+  [[ -z $place || -e $place ]] || wrong "$place does not exist"
 done
-if [[ $device == cuda ]] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
+for name in ${only//,/ }; do
+  [[ " ${all_stages[*]} " == *" $name "* ]] || wrong "--only: there is no stage $name; there are ${all_stages[*]}"
+done
+if [[ $mode == gpu ]] && ! timeout 30 nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
   echo "gpu_check.sh: there is no GPU here (nvidia-smi lists none); --cpu tries the stages on the CPU" >&2
   exit 3
 fi
+device=cuda
+[[ $mode != cpu ]] || device=cpu
 
-mkdir -p "$build"
+mkdir -p "$build" || exit 1
 build=$(cd "$build" && pwd)
-out=$build/results
-rm -rf "$out"
-mkdir -p "$out"
+out=${results:-$build/results}
+[[ ! -f $out/summary ]] || rm -rf "$out"/{summary,page.txt,failures,*.log,*.json,runs,shapes}
+mkdir -p "$out" || exit 1
+out=$(cd "$out" && pwd)
 begun=$SECONDS
 cores=$(nproc 2>/dev/null || echo 2)
+threads=$((cores < 16 ? cores : 16))
+tests=$build/tests/pleat_tests
+bench=$build/bench/pleat-bench
 summary=$out/summary # a line for each stage
+: >"$summary"
 failed=0
+running='' # the stage that runs, and its limit
+child=''
+trap '[[ -z $child ]] || kill "$child" 2>/dev/null; exit 1' INT TERM
 
-note() { printf '%-22s %s\n' "$1" "$2" >>"$summary"; }
-python_folder() { python3 -c "$1" 2>/dev/null; }
+# --- what every stage needs
 
-# Runs a command of a stage within a limit of seconds and what is left of all: stage NAME LIMIT COMMAND... Its output
-# goes into results/NAME.log. Sets `code`, 124 where it ran out of time, and `took`.
-stage() {
-  local name=$1 limit=$2 left=$((seconds - (SECONDS - begun))) start=$SECONDS
+left() { echo $((seconds - (SECONDS - begun))); }
+
+# A line of the summary.
+note() {
+  printf '%-24s %s\n' "$1" "$2" >>"$summary"
+  running=''
+  write_page
+}
+
+# Runs a command of a stage within a limit of seconds and what is left of all: run NAME LIMIT COMMAND... Its output
+# goes into NAME.log. Sets `code`, 124 where it ran out of time, and `took`.
+run() {
+  local name=$1 limit=$2 start=$SECONDS
   shift 2
-  ((limit > left)) && limit=$left
+  ((limit > $(left))) && limit=$(left)
   if ((limit < 5)); then
     echo 'no time was left' >"$out/$name.log"
     code=124 took=0
     return
   fi
   say "$name (at most $limit s)"
-  timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1 </dev/null
+  running="$name, at most $limit s"
+  write_page
+  timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1 </dev/null &
+  child=$!
+  wait "$child"
   code=$?
+  child=''
   took=$((SECONDS - start))
 }
+
 outcome() {
-  case $1 in
+  case $code in
     0) echo "well, $took s" ;;
     124 | 137) echo "FAILED: out of time after $took s" ;;
-    *) echo "FAILED with status $1 after $took s; $out has its output" ;;
+    *) echo "FAILED with status $code after $took s" ;;
   esac
 }
 
+# Notes how the command ended that ran last: report NAME [MORE]
+report() {
+  [[ $code == 0 ]] || failed=1
+  note "$1" "$(outcome)${2:+; $2}"
+}
+
+# Whether a program was built; notes it where not: have STAGE PROGRAM
+have() {
+  [[ -x $2 ]] && return
+  failed=1
+  note "$1" "not run: ${2##*/} was not built"
+  return 1
+}
+
+# --- the page, written anew after each stage: what is known by then
+
+write_page() {
+  local question
+  {
+    case $mode in
+      gpu) echo -n 'Pleat on a GPU' ;;
+      cpu) echo -n 'Pleat on the CPU (a trial of the script)' ;;
+      double) echo -n 'Pleat on the double of CUDA (a trial without a GPU)' ;;
+    esac
+    date -u '+, %Y-%m-%d %H:%M UTC'
+    echo
+    sed '/^$/,$d' "$out/versions.log" 2>/dev/null # its first paragraph
+    echo
+    cat "$summary"
+    [[ -z $running ]] || echo "RUNNING: $running"
+    [[ ! -s $out/failures ]] || { echo && head -n 40 "$out/failures"; }
+    page_of_training
+    page_of_formats
+    [[ ! -s $out/norm.log ]] || { echo && cat "$out/norm.log"; }
+    # Of the comparison the summary, once it is there.
+    sed -n "/^PyTorch's time over Pleat's/,\$p" "$out/torch.log" 2>/dev/null | sed '1s/^/\n/'
+    for question in "${questions[@]}"; do
+      grep -q '^- ' "$out/$question.log" 2>/dev/null || continue
+      printf '\n%s (the tables are in %s.log)\n' "$question" "$question"
+      sed -n '/^- /,$p' "$out/$question.log"
+    done
+    echo
+    echo "$((SECONDS - begun)) s; $([[ $failed == 0 ]] && echo 'nothing failed' || echo 'SOMETHING FAILED'); all output is in $out"
+  } >"$out/page.new"
+  mv "$out/page.new" "$out/page.txt"
+  [[ -z $archive ]] || { tar -czf "$archive.new" --exclude=runs --exclude=shapes -C "$out" . && mv "$archive.new" "$archive"; }
+}
+
+page_of_training() {
+  local accuracy
+  accuracy=$(sed -n 's/^\(test accuracy [0-9.]* %\).*/\1/p' "$out/train.log" 2>/dev/null)
+  [[ -n $accuracy ]] || return
+  printf '\ntraining     one epoch on %s: %s\n' "$([[ -n $data ]] && echo "CIFAR-10's files" || echo 'synthetic shapes')" "$accuracy"
+  sed -n '/^epoch /,$p' "$out/train.log" | head -n 2 | sed 's/^/  /'
+}
+
+# Of each convolution the fastest implementation in either format.
+page_of_formats() {
+  [[ -s $out/formats.log ]] || return
+  awk '
+    / (contiguous|channels_last)  / {
+      format = / contiguous  / ? "contiguous" : "channels_last"
+      name = $0
+      sub(/.* (contiguous|channels_last)  /, "", name)
+    }
+    /\* fastest$/ {
+      row = sprintf("%-22s %-16s", name, $1)
+      if (!(row in seen)) { seen[row] = 1; rows[++count] = row }
+      time[row, format] = sprintf("%-12s %5s %-2s", $2, $3, $4)
+    }
+    END {
+      if (count) printf "\n%-22s %-16s %-24s%s\n", "fastest convolution", "pass", "contiguous", "channels_last"
+      for (i = 1; i <= count; ++i)
+        printf "%s %-24s%s\n", rows[i], time[rows[i], "contiguous"], time[rows[i], "channels_last"]
+    }' "$out/formats.log"
+}
+
+# --- versions
+
+stage_versions() {
+  if [[ -z $commit ]]; then
+    commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo 'unknown: no git checkout')
+    [[ -z $(git -C "$root" status --porcelain 2>/dev/null) ]] || commit+=', changed'
+  fi
+  {
+    echo "commit       $commit"
+    if [[ $mode == gpu ]]; then
+      timeout 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | sed 's/^/GPU, driver  /'
+      echo "nvcc         $({ nvcc --version || /usr/local/cuda/bin/nvcc --version; } 2>/dev/null | sed -n 's/.*release //p')"
+    fi
+    echo "compiler     $(${CXX:-c++} --version 2>/dev/null | head -n 1); $(cmake --version 2>/dev/null | head -n 1)"
+    echo "machine      $cores cores, $(uname -srm)"
+    echo
+    [[ $mode != gpu ]] || timeout 30 nvidia-smi
+  } >"$out/versions.log" 2>&1
+  note versions "in versions.log"
+}
+
 # --- build
-# CMake and Ninja may have come as Python packages; so may cuBLAS and cuDNN.
-command -v cmake >/dev/null || PATH=$PATH:$(python_folder 'import cmake; print(cmake.CMAKE_BIN_DIR)')
-command -v ninja >/dev/null || PATH=$PATH:$(python_folder 'import ninja; print(ninja.BIN_DIR)')
-generator='Unix Makefiles'
-command -v ninja >/dev/null && generator=Ninja
-if [[ -z ${PLEAT_NVIDIA_ROOT:-} ]]; then
-  PLEAT_NVIDIA_ROOT=$(python_folder 'import nvidia; print(list(nvidia.__path__)[0])')
-  [[ -z $PLEAT_NVIDIA_ROOT ]] || export PLEAT_NVIDIA_ROOT
-fi
-configure=(cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release)
-[[ -f $build/CMakeCache.txt ]] || configure+=(-G "$generator")
-[[ -z $deps ]] || configure+=("-DCMAKE_PREFIX_PATH=$(cd "$deps" && pwd)")
-if [[ $device == cuda ]]; then configure+=(-DPLEAT_CUDA=ON); else configure+=(-DPLEAT_CUDA=OFF); fi
-if find_compiler; then export CXX=$compiler; fi
-stage configure 60 "${configure[@]}"
-if [[ $code == 0 ]]; then
+
+python_folder() { python3 -c "$1" 2>/dev/null; }
+
+find_tools() {
+  # CMake and Ninja may have come as Python packages; so may cuBLAS and cuDNN.
+  command -v cmake >/dev/null || PATH=$PATH:$(python_folder 'import cmake; print(cmake.CMAKE_BIN_DIR)')
+  command -v ninja >/dev/null || PATH=$PATH:$(python_folder 'import ninja; print(ninja.BIN_DIR)')
+  if [[ $mode == gpu && -z ${PLEAT_NVIDIA_ROOT:-} ]]; then
+    PLEAT_NVIDIA_ROOT=$(python_folder 'import nvidia; print(list(nvidia.__path__)[0])')
+    [[ -z $PLEAT_NVIDIA_ROOT ]] || export PLEAT_NVIDIA_ROOT
+  fi
+  if find_compiler; then export CXX=$compiler; fi
+}
+
+cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt" 2>/dev/null | head -n 1; }
+
+stage_build() {
+  local generator keep_going=-k library
+  local -A cuda=([gpu]=ON [cpu]=OFF [double]=DOUBLE)
+  # What is there later is of this build.
+  rm -f "$build"/tests/smoke/smoke "$tests" "$bench" "$build"/bench/turns "$build"/examples/train_cifar
+  # CTest is not asked: it would run the test program while it is built, and once more on the CPU for each test.
+  local configure=(cmake -S "$root" -B "$build" "-DPLEAT_CUDA=${cuda[$mode]}" -DPLEAT_DISCOVER_TESTS=OFF)
+  if [[ ! -f $build/CMakeCache.txt ]]; then
+    generator='Unix Makefiles'
+    command -v ninja >/dev/null && generator=Ninja
+    configure+=(-G "$generator" -DCMAKE_BUILD_TYPE=Release)
+  fi
+  [[ -z $deps ]] || configure+=("-DCMAKE_PREFIX_PATH=$(cd "$deps" && pwd)")
+  run configure 90 "${configure[@]}"
+  report configure "$(sed -n 's/^-- \(Pleat with.*\)/\1/p' "$out/configure.log" | head -n 1)"
+  [[ $code == 0 ]] || return
+  if [[ $mode == gpu ]]; then
+    {
+      echo
+      for library in CMAKE_CUDA_COMPILER PLEAT_CUBLAS_LIBRARY PLEAT_CUDNN_LIBRARY; do
+        echo "$library $(cached "$library")"
+      done
+    } >>"$out/versions.log"
+  fi
+  [[ $(cached CMAKE_GENERATOR) == Ninja* ]] && keep_going='-k 0'
   # With more --seconds a machine of few cores gets there, too.
-  stage build $((seconds > 590 ? seconds - 230 : 360)) cmake --build "$build" --parallel "$(jobs)"
-  note build "$(outcome $code)"
-else
-  note build "$(outcome $code) (configure)"
-fi
-built=0
-[[ $code == 0 ]] && built=1 || failed=1
+  # shellcheck disable=SC2086
+  run build $((seconds > 590 ? seconds - 230 : 360)) cmake --build "$build" --parallel "$(jobs)" \
+    --target smoke pleat_tests train_cifar pleat-bench turns -- $keep_going
+  sed -nE 's/^FAILED: (\[[^]]*\] )?([^ ]*).*/  did not build: \2/p; s/^.*Error [0-9]+$/  &/p; /: (fatal )?error[: ]/s/^/    /p' \
+    "$out/build.log" | cut -c1-240 | head -n 40 >>"$out/failures"
+  report build
+}
 
-# --- test
-tests_line='not run' failures=''
-if [[ $built == 1 ]]; then
-  select=()
-  [[ $quick == 0 ]] || select=(-R '^(cuda|device)')
-  # A process for each test: one that loses the GPU does not take the others with it.
-  stage test 150 ctest --test-dir "$build" --parallel "$cores" --timeout 100 --output-on-failure \
-    ${select[@]+"${select[@]}"}
-  passed=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed ' "$out/test.log")
-  skipped=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*\*\*\*Skipped' "$out/test.log")
-  failures=$(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (.*[^ .]) *\.*\*\*\*(Failed|Timeout|Exception|Not Run).*/  \1: \2/p' "$out/test.log")
-  tests_line="$passed passed, $(grep -c . <<<"$failures") failed, $skipped skipped"
-  note test "$(outcome $code); $tests_line"
-  [[ $code == 0 && $passed -gt 0 ]] || failed=1
-else
-  note test 'not run'
-fi
+# --- smoke
 
-# --- train
-accuracy='not run'
-if [[ $built == 1 ]]; then
-  train=("$build/examples/train_cifar" --device "$device" --model resnet20 --epochs 1 --batch-size 128 --optimizer sgd
-    --lr 0.05 --output "$out/runs")
-  [[ -z $data ]] || train+=(--data "$data")
-  stage train 90 "${train[@]}"
-  note train "$(outcome $code)"
-  accuracy=$(sed -n 's/^\(test accuracy [0-9.]* %\).*/\1/p' "$out/train.log")
-  [[ $code == 0 && -n $accuracy ]] || failed=1
-else
-  note train 'not run'
-fi
-
-# --- what the figures with PyTorch leave open: memory's speed, and 3-D beside 2-D
-asked=''
-threads=$((cores < 16 ? cores : 16))
-if [[ $built == 1 ]]; then
-  for question in 'norm' 'ask batchnorm-after-unfold' 'ask conv2d-vs-conv3d'; do
-    read -ra words <<<"$question"
-    ask=("$build/bench/pleat-bench" "${words[@]}" --device "$device" --threads "$threads" --color never)
-    [[ $quick == 0 && $device == cuda ]] || ask+=(--quick)
-    stage "${words[-1]}" 40 "${ask[@]}"
-    note "${words[-1]}" "$(outcome $code)"
-    [[ $code == 0 ]] || failed=1
-    [[ ${words[0]} != ask ]] || asked+=" ${words[-1]}"
-  done
-fi
-
-# --- time
-usable='import sys, torch; sys.exit(sys.argv[1] == "cuda" and not torch.cuda.is_available())'
-has_torch=0
-python3 -c "$usable" "$device" 2>/dev/null && has_torch=1
-if [[ $built == 0 ]]; then
-  note time 'not run'
-elif [[ $has_torch == 0 ]]; then
-  stage time 100 "$build/bench/pleat-bench" conv --device "$device" --threads "$threads" --quick
-  note time "$(outcome $code); Pleat alone: there is no python3 whose PyTorch works here"
-  [[ $code == 0 ]] || failed=1
-else
-  budget=$((seconds - (SECONDS - begun) - 100))
-  ((quick == 1 && budget > 60)) && budget=60
-  ((budget < 20)) && budget=20
-  compare=(python3 "$root/bench/compare_torch.py" --program "$build/bench/turns" --device "$device" --threads "$threads"
-    --limit-seconds "$budget" --json "$out/compare_torch.json")
-  [[ -z $shapes ]] || compare+=(--shapes "$shapes")
-  [[ $quick == 0 && $device == cuda ]] || compare+=(--quick)
-  stage time $((budget + 60)) "${compare[@]}"
-  note time "$(outcome $code)"
-  [[ $code == 0 ]] || failed=1
-fi
-
-# --- compute-sanitizer
-sanitizer=$(command -v compute-sanitizer || true)
-nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[^=]*=//p' "$build/CMakeCache.txt" 2>/dev/null | head -n 1)
-[[ -n $sanitizer || ! -x ${nvcc%/*}/compute-sanitizer ]] || sanitizer=${nvcc%/*}/compute-sanitizer
-if [[ $built == 0 || $quick == 1 || $device == cpu ]]; then
-  note sanitizer 'not run'
-elif [[ -z $sanitizer ]]; then
-  note sanitizer 'not run: compute-sanitizer is not installed'
-else
-  # A part that has every kind of kernel: elementwise, blocks whose threads meet, sorts, convolutions, losses.
-  part='device: relu,device: add,device: sum,device: softmax,device: cumsum,device: sort,device: gather'
-  part+=',device: conv2d,device: max_pool,device: batch_norm,device: cross_entropy'
-  meeting='device: sum,device: softmax,device: cumsum,device: batch_norm'
-  for tool in memcheck racecheck initcheck; do
-    [[ $tool == memcheck ]] && which=$part || which=$meeting
-    stage "$tool" 60 "$sanitizer" --tool $tool --error-exitcode 99 "$build/tests/pleat_tests" "$which"
-    if grep -q 'Device not supported' "$out/$tool.log"; then
-      note "$tool" 'not run: compute-sanitizer does not support this device'
-    elif [[ $code == 124 || $code == 137 ]]; then
-      note "$tool" "did not end within its time; until then $(grep -c '^========= .*[Ee]rror' "$out/$tool.log") lines of errors"
-      # Slowness is no finding, but what it had found by then is.
-      grep -qE '^========= (Invalid|Error|Uninitialized)' "$out/$tool.log" && failed=1
+stage_smoke() {
+  local check last
+  have smoke "$build/tests/smoke/smoke" || return
+  for check in "${smoke_checks[@]}"; do
+    run "smoke_$check" 40 env CUDA_LAUNCH_BLOCKING=1 "$build/tests/smoke/smoke" "$check" "$device"
+    # What it said last is the outcome, or of one that died the step or the reason.
+    last=$(tail -n 1 "$out/smoke_$check.log" | cut -c1-300)
+    if [[ $code == 77 ]]; then
+      note "smoke $check" "${last#*: }"
     else
-      note "$tool" "$(outcome $code); $(sed -n 's/^=* \(ERROR SUMMARY\|RACECHECK SUMMARY\)/\1/p' "$out/$tool.log" | tail -n 1)"
-      [[ $code == 0 ]] || failed=1
+      report "smoke $check" "$([[ $code == 0 ]] || echo "${last#"$check": }")"
     fi
   done
-fi
+}
 
-# --- the page
-if [[ -z $commit ]]; then
-  commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo 'unknown: no git checkout')
-  [[ -z $(git -C "$root" status --porcelain 2>/dev/null) ]] || commit+=', changed'
-fi
-page=$out/page.txt
-{
-  echo "Pleat on $([[ $device == cuda ]] && echo a GPU || echo 'the CPU (a trial of the script)'), $(date -u '+%Y-%m-%d %H:%M') UTC"
-  echo
-  echo "commit       $commit"
-  if [[ $device == cuda ]]; then
-    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | sed 's/^/GPU, driver  /'
+# --- tests
+
+# The names of the tests that a specification selects, a line each; Catch2 2.13 and 3 are asked differently.
+list_tests() {
+  local names
+  names=$(timeout 60 "$tests" "$1" --list-test-names-only 2>/dev/null)
+  [[ -n $names ]] || names=$(timeout 60 "$tests" "$1" --list-tests --verbosity quiet 2>/dev/null)
+  printf '%s\n' "$names"
+}
+
+# Runs one test, and says it in a line: passed, skipped or FAILED, how long, and the name; of one that failed the output, too.
+# shellcheck disable=SC2001,SC2317 # xargs calls it; what stands for `&` in ${} differs between versions of bash
+one_test() {
+  local output code word start=$SECONDS
+  # The limit of all of them is to reach this one, too.
+  output=$(timeout --foreground -k 5 60 "$tests" "$(sed 's/[][\\,]/\\&/g' <<<"$1")" 2>&1)
+  code=$?
+  case $code in
+    0) word=passed ;;
+    77) word=skipped ;;
+    124 | 137) word=TIMEOUT ;;
+    *) word=FAILED ;;
+  esac
+  printf -v word '%-7s %3d s  %s' "$word" $((SECONDS - start)) "$1"
+  case $code in
+    0 | 77) printf '%s\n' "$word" ;;
+    *) printf '%s (status %d)\n%s\n' "$word" "$code" "$(head -n 60 <<<"$output" | sed 's/^/    /')" ;;
+  esac
+}
+
+count_tests() { grep -cE "^($1) " "$out/tests.log"; }
+
+stage_tests() {
+  local names all bad
+  have tests "$tests" || return
+  names=$(list_tests '[cuda]~[.],[device]~[.]')
+  all=$(grep -c . <<<"$names")
+  export -f one_test
+  export tests
+  # shellcheck disable=SC2016
+  run tests 150 bash -c 'tr "\n" "\0" <<<"$1" | xargs -0 -P "$2" -I {} bash -c "one_test \"\$1\"" one_test {}' tests "$names" "$cores"
+  bad=$(count_tests 'FAILED|TIMEOUT')
+  sed -nE 's/^(FAILED|TIMEOUT) /  &/p' "$out/tests.log" >>"$out/failures"
+  [[ $code != 0 || ($all -gt 0 && $bad == 0) ]] || code=1
+  report tests "$(count_tests passed) passed, $bad failed, $(count_tests skipped) skipped of $all"
+}
+
+# --- compute-sanitizer
+
+# Finds it; notes where it cannot run: have_sanitizer STAGE
+have_sanitizer() {
+  local nvcc
+  sanitizer=$(command -v compute-sanitizer || true)
+  nvcc=$(cached CMAKE_CUDA_COMPILER)
+  [[ -n $sanitizer || ! -x ${nvcc%/*}/compute-sanitizer ]] || sanitizer=${nvcc%/*}/compute-sanitizer
+  if [[ $quick == 1 || $mode != gpu ]]; then
+    note "$1" 'left out'
+  elif [[ -z $sanitizer ]]; then
+    note "$1" 'left out: compute-sanitizer is not installed'
+  else
+    have "$1" "$tests" && return
   fi
-  echo "build        $(sed -n 's/^-- \(Pleat with\(out\)\{0,1\} CUDA.*\)/\1/p' "$out/configure.log" | head -n 1)"
-  echo "compiler     $(${CXX:-c++} --version 2>/dev/null | head -n 1); $(cmake --version 2>/dev/null | head -n 1)"
-  echo "machine      $cores cores, $(uname -srm)"
-  echo
-  cat "$summary"
-  echo
-  echo "tests        $tests_line"
-  [[ -z $failures ]] || printf '%s\n' "$failures" | head -n 40
-  echo "training     resnet20, one epoch on $([[ -n $data ]] && echo "CIFAR-10's files" || echo 'synthetic shapes'): ${accuracy:-no accuracy}"
-  sed -n '/^epoch /,$p' "$out/train.log" 2>/dev/null | head -n 2 | sed 's/^/  /'
-  for log in norm time; do
-    [[ -s $out/$log.log ]] && echo && cat "$out/$log.log"
-  done
-  for log in $asked; do
-    printf '\n%s (the tables are in %s.log)\n' "$log" "$log"
-    sed -n '/^- /,$p' "$out/$log.log"
-  done
-  echo
-  echo "took $((SECONDS - begun)) s; $([[ $failed == 0 ]] && echo 'nothing failed' || echo 'SOMETHING FAILED')"
-} >"$page"
+  return 1
+}
+
+sanitize() {
+  local tool=$1 which=$2
+  run "$tool" 60 "$sanitizer" --tool "$tool" --error-exitcode 99 "$tests" "$which"
+  if grep -q 'Device not supported' "$out/$tool.log"; then
+    note "$tool" 'left out: compute-sanitizer does not support this device'
+  elif [[ $code == 124 || $code == 137 ]]; then
+    # Slowness is no finding, but what it had found by then is.
+    grep -qE '^========= (Invalid|Error|Uninitialized)' "$out/$tool.log" && failed=1
+    note "$tool" "did not end within its time; until then $(grep -c '^========= .*[Ee]rror' "$out/$tool.log") lines of errors"
+  else
+    report "$tool" "$(sed -n 's/^=* \(ERROR SUMMARY\|RACECHECK SUMMARY\)/\1/p' "$out/$tool.log" | tail -n 1)"
+  fi
+}
+
+# Parts that have every kind of kernel: elementwise, blocks whose threads meet, sorts, convolutions, losses; and the
+# blocks alone.
+meeting='device: sum,device: softmax,device: cumsum,device: batch_norm'
+part="device: relu,device: add,device: sort,device: gather,device: conv2d,device: max_pool,device: cross_entropy,$meeting"
+
+stage_memcheck() {
+  have_sanitizer memcheck || return
+  sanitize memcheck "$part"
+}
+
+stage_racecheck() {
+  have_sanitizer racecheck || return
+  sanitize racecheck "$meeting"
+  sanitize initcheck "$meeting"
+}
+
+# --- train
+
+stage_train() {
+  local model=resnet20 folder=$data file
+  have train "$build/examples/train_cifar" || return
+  if [[ $mode == double && -x $build/examples/make_shapes ]]; then
+    # Which is slow: a small network, and the first images of each file.
+    model=small folder=$out/shapes
+    "$build/examples/make_shapes" --output "$folder" >/dev/null
+    for file in "$folder"/*.bin; do truncate -s $((128 * 3073)) "$file"; done
+  fi
+  local train=("$build/examples/train_cifar" --device "$device" --model "$model" --epochs 1 --batch-size 128 --optimizer sgd
+    --lr 0.05 --output "$out/runs")
+  [[ -z $folder ]] || train+=(--data "$folder")
+  run train 90 "${train[@]}"
+  report train "$model"
+}
+
+# --- measurements
+
+# Notes it where figures would say nothing: have_times STAGE
+have_times() {
+  [[ $mode == double ]] || return 0
+  note "$1" 'left out: times of the double say nothing'
+  return 1
+}
+
+# Runs a subcommand of pleat-bench: measure LOG LIMIT WORDS...
+measure() {
+  local log=$1 limit=$2
+  shift 2
+  local command=("$bench" "$@" --device "$device" --threads "$threads" --color never)
+  if [[ $quick == 1 || $device == cpu ]]; then command+=(--quick); else command+=(--seconds 0.1); fi
+  run "$log" "$limit" "${command[@]}"
+  report "$log"
+}
+
+stage_formats() {
+  have_times formats && have formats "$bench" || return
+  measure formats 60 conv --format contiguous,channels_last
+  measure norm 40 norm --format contiguous,channels_last
+}
+
+stage_torch() {
+  local budget
+  have_times torch && have torch "$build/bench/turns" || return
+  if ! python3 -c 'import sys, torch; sys.exit(sys.argv[1] == "cuda" and not torch.cuda.is_available())' "$device" 2>/dev/null; then
+    note torch 'left out: there is no python3 whose PyTorch works here'
+    return
+  fi
+  # As long again for questions and compute-sanitizer.
+  budget=$(($(left) / 2 - 20))
+  ((quick == 1 && budget > 60)) && budget=60
+  ((budget < 20)) && budget=20
+  local compare=(python3 "$root/bench/compare_torch.py" --program "$build/bench/turns" --device "$device"
+    --threads "$threads" --limit-seconds "$budget" --json "$out/compare_torch.json")
+  [[ -z $shapes ]] || compare+=(--shapes "$shapes")
+  [[ $quick == 0 && $device == cuda ]] || compare+=(--quick)
+  run torch $((budget + 40)) "${compare[@]}"
+  report torch
+}
+
+stage_ask() {
+  local question
+  have_times ask && have ask "$bench" || return
+  for question in "${questions[@]}"; do measure "$question" 40 ask "$question"; done
+}
+
+# --- all of them
+
+wanted() { [[ -z $only || ",$only," == *",$1,"* ]]; }
+
+find_tools
+stage_versions
+if wanted build; then stage_build; fi
+if wanted smoke; then stage_smoke; fi
+if wanted tests; then stage_tests; fi
+if wanted memcheck; then stage_memcheck; fi
+if wanted train; then stage_train; fi
+if wanted formats; then stage_formats; fi
+if wanted torch; then stage_torch; fi
+if wanted ask; then stage_ask; fi
+if wanted racecheck; then stage_racecheck; fi
+write_page
 echo
-cat "$page"
+cat "$out/page.txt"
 exit "$failed"
