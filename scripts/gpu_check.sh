@@ -99,22 +99,23 @@ note() {
 }
 
 # Runs a command of a stage within a limit of seconds and what is left of all: run NAME LIMIT COMMAND... Its output
-# goes into NAME.log. Sets `code`, 124 where it ran out of time, and `took`.
+# goes into NAME.log. Sets `log`, `code`, 124 where it ran out of time, and `took`.
 run() {
   local name=$1 limit=$2 start=$SECONDS
   shift 2
+  log=$out/$name.log
   ((limit > $(left))) && limit=$(left)
   if ((limit < 5)); then
-    echo 'no time was left' >"$out/$name.log"
+    echo 'no time was left' >"$log"
     code=124 took=0
     return
   fi
   say "$name (at most $limit s)"
   running="$name, at most $limit s"
   write_page
-  timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1 </dev/null &
+  timeout -k 5 "$limit" "$@" >"$log" 2>&1 </dev/null &
   child=$!
-  wait "$child"
+  wait "$child" 2>/dev/null # bash would say what ended by a signal
   code=$?
   child=''
   took=$((SECONDS - start))
@@ -128,10 +129,14 @@ outcome() {
   esac
 }
 
-# Notes how the command ended that ran last: report NAME [MORE]
+last_line() { tail -n 1 "$log" | cut -c1-300; }
+
+# Notes how the command ended that ran last: report NAME [MORE]. More of a failure is what it said last.
 report() {
+  local more=${2:-}
   [[ $code == 0 ]] || failed=1
-  note "$1" "$(outcome)${2:+; $2}"
+  [[ $code == 0 || -n $more ]] || more=$(last_line)
+  note "$1" "$(outcome)${more:+; $more}"
 }
 
 # Whether a program was built; notes it where not: have STAGE PROGRAM
@@ -274,23 +279,18 @@ stage_build() {
     --target smoke pleat_tests train_cifar pleat-bench turns -- $keep_going
   sed -nE 's/^FAILED: (\[[^]]*\] )?([^ ]*).*/  did not build: \2/p; s/^.*Error [0-9]+$/  &/p; /: (fatal )?error[: ]/s/^/    /p' \
     "$out/build.log" | cut -c1-240 | head -n 40 >>"$out/failures"
-  report build
+  report build "$([[ $code == 0 ]] || echo "$(grep -c '^FAILED: \|\*\*\* .* Error' "$log") did not build")"
 }
 
 # --- smoke
 
 stage_smoke() {
-  local check last
+  local check
   have smoke "$build/tests/smoke/smoke" || return
   for check in "${smoke_checks[@]}"; do
     run "smoke_$check" 40 env CUDA_LAUNCH_BLOCKING=1 "$build/tests/smoke/smoke" "$check" "$device"
-    # What it said last is the outcome, or of one that died the step or the reason.
-    last=$(tail -n 1 "$out/smoke_$check.log" | cut -c1-300)
-    if [[ $code == 77 ]]; then
-      note "smoke $check" "${last#*: }"
-    else
-      report "smoke $check" "$([[ $code == 0 ]] || echo "${last#"$check": }")"
-    fi
+    # What one says last is the outcome, or where it died the step or the reason.
+    if [[ $code == 77 ]]; then note "smoke $check" "$(last_line)"; else report "smoke $check"; fi
   done
 }
 
@@ -324,6 +324,22 @@ one_test() {
   esac
 }
 
+# The tests that failed, each with why: what it said before Catch2 did, an exception's words, or the first check.
+reasons_of_tests() {
+  awk '
+    function close_test() { if (check != "") print "      " substr(check, 1, 240); check = ""; place = "ended" }
+    /^[a-zA-Z]/ { close_test() }
+    /^(FAILED|TIMEOUT) / { print "  " $0; place = "first"; next }
+    place == "ended" { next }
+    { line = $0; sub(/^ +/, "", line) }
+    place == "first" && line !~ /^(Filters: |~~~|$)/ || place == "words" { check = line; close_test(); next }
+    place == "check" && check == "" { check = line }
+    { place = "" }
+    line ~ /: FAILED:$/ { place = "check" }
+    line ~ /^due to unexpected exception with message:$/ { place = "words" }
+    END { close_test() }' "$out/tests.log"
+}
+
 count_tests() { grep -cE "^($1) " "$out/tests.log"; }
 
 stage_tests() {
@@ -334,9 +350,10 @@ stage_tests() {
   export -f one_test
   export tests
   # shellcheck disable=SC2016
-  run tests 150 bash -c 'tr "\n" "\0" <<<"$1" | xargs -0 -P "$2" -I {} bash -c "one_test \"\$1\"" one_test {}' tests "$names" "$cores"
+  # With more --seconds a slow machine gets there, too.
+  run tests $((seconds > 590 ? 150 + (seconds - 590) / 2 : 150)) bash -c 'tr "\n" "\0" <<<"$1" | xargs -0 -P "$2" -I {} bash -c "one_test \"\$1\"" one_test {}' tests "$names" "$cores"
   bad=$(count_tests 'FAILED|TIMEOUT')
-  sed -nE 's/^(FAILED|TIMEOUT) /  &/p' "$out/tests.log" >>"$out/failures"
+  reasons_of_tests >>"$out/failures"
   [[ $code != 0 || ($all -gt 0 && $bad == 0) ]] || code=1
   report tests "$(count_tests passed) passed, $bad failed, $(count_tests skipped) skipped of $all"
 }
@@ -400,11 +417,11 @@ stage_train() {
     "$build/examples/make_shapes" --output "$folder" >/dev/null
     for file in "$folder"/*.bin; do truncate -s $((128 * 3073)) "$file"; done
   fi
-  local train=("$build/examples/train_cifar" --device "$device" --model "$model" --epochs 1 --batch-size 128 --optimizer sgd
+  local command=("$build/examples/train_cifar" --device "$device" --model "$model" --epochs 1 --batch-size 128 --optimizer sgd
     --lr 0.05 --output "$out/runs")
-  [[ -z $folder ]] || train+=(--data "$folder")
-  run train 90 "${train[@]}"
-  report train "$model"
+  [[ -z $folder ]] || command+=(--data "$folder")
+  run train 90 "${command[@]}"
+  report train
 }
 
 # --- measurements
@@ -418,12 +435,12 @@ have_times() {
 
 # Runs a subcommand of pleat-bench: measure LOG LIMIT WORDS...
 measure() {
-  local log=$1 limit=$2
+  local name=$1 limit=$2
   shift 2
   local command=("$bench" "$@" --device "$device" --threads "$threads" --color never)
   if [[ $quick == 1 || $device == cpu ]]; then command+=(--quick); else command+=(--seconds 0.1); fi
-  run "$log" "$limit" "${command[@]}"
-  report "$log"
+  run "$name" "$limit" "${command[@]}"
+  report "$name"
 }
 
 stage_formats() {
