@@ -16,14 +16,14 @@
 #
 # Stages, in this order:
 #   versions   driver, compilers, libraries, commit
-#   build      goes on after what does not compile, and runs nothing that it has just linked
-#   smoke      six small programs, a process each, with blocking launches: copy, elementwise, reduction, cublas, unfold, cudnn
+#   build      without tests of the host alone; goes on after what does not compile, and runs nothing that it has linked
+#   smoke      copy, elementwise, reduction, cublas, unfold, cudnn: small programs, a process each, with blocking launches
 #   tests      those tagged [cuda] or [device], a process each
 #   memcheck   compute-sanitizer on a part of the tests
 #   train      resnet20 for an epoch
 #   formats    convolutions and batch norm, contiguous and channels-last
 #   torch      the same problems in Pleat and in PyTorch, where python3 has it
-#   ask        the five questions of pleat-bench
+#   ask        the five questions of pleat-bench, whose answers are printed below the page (answers.txt)
 #   racecheck  compute-sanitizer again: racecheck and initcheck
 # Each has a time limit, and one that fails does not stop those that can do without it. What a stage found is on disk
 # before the next begins: a line in `summary`, its output in NAME.log, and page.txt, the page that is also printed last.
@@ -39,7 +39,8 @@ questions=(batchnorm-after-unfold unfold-speed conv2d-vs-conv3d patches faster-c
 
 usage() { sed -n '2,/^set -/{/^# \{0,1\}/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}"; }
 wrong() { echo "gpu_check.sh: $1" >&2 && exit 2; }
-deps='' build=$root/build/gpu_check results='' archive='' data='' shapes='' commit='' only='' seconds=590 quick=0 mode=gpu
+deps='' build=$root/build/gpu_check results='' archive='' data='' shapes='' commit='' only='' seconds=590
+quick=0 mode=gpu
 while [[ $# -gt 0 ]]; do
   case $1 in
     --deps | --build | --results | --archive | --data | --shapes | --commit | --only | --seconds)
@@ -72,7 +73,7 @@ device=cuda
 mkdir -p "$build" || exit 1
 build=$(cd "$build" && pwd)
 out=${results:-$build/results}
-[[ ! -f $out/summary ]] || rm -rf "$out"/{summary,page.txt,failures,*.log,*.json,runs,shapes}
+[[ ! -f $out/summary ]] || rm -rf "$out"/{summary,page.txt,answers.txt,failures,*.log,*.json,runs,shapes}
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
 begun=$SECONDS
@@ -83,9 +84,10 @@ bench=$build/bench/pleat-bench
 summary=$out/summary # a line for each stage
 : >"$summary"
 failed=0
+trained_on=''
 running='' # the stage that runs, and its limit
 child=''
-trap '[[ -z $child ]] || kill "$child" 2>/dev/null; exit 1' INT TERM
+trap stop INT TERM
 
 # --- what every stage needs
 
@@ -96,6 +98,14 @@ note() {
   printf '%-24s %s\n' "$1" "$2" >>"$summary"
   running=''
   write_page
+}
+
+# shellcheck disable=SC2317 # the trap calls it
+stop() {
+  [[ -z $child ]] || kill "$child" 2>/dev/null
+  failed=1
+  note stopped "by a signal, in ${running:-no stage}"
+  exit 1
 }
 
 # Runs a command of a stage within a limit of seconds and what is left of all: run NAME LIMIT COMMAND... Its output
@@ -150,7 +160,6 @@ have() {
 # --- the page, written anew after each stage: what is known by then
 
 write_page() {
-  local question
   {
     case $mode in
       gpu) echo -n 'Pleat on a GPU' ;;
@@ -169,23 +178,21 @@ write_page() {
     [[ ! -s $out/norm.log ]] || { echo && cat "$out/norm.log"; }
     # Of the comparison the summary, once it is there.
     sed -n "/^PyTorch's time over Pleat's/,\$p" "$out/torch.log" 2>/dev/null | sed '1s/^/\n/'
-    for question in "${questions[@]}"; do
-      grep -q '^- ' "$out/$question.log" 2>/dev/null || continue
-      printf '\n%s (the tables are in %s.log)\n' "$question" "$question"
-      sed -n '/^- /,$p' "$out/$question.log"
-    done
     echo
-    echo "$((SECONDS - begun)) s; $([[ $failed == 0 ]] && echo 'nothing failed' || echo 'SOMETHING FAILED'); all output is in $out"
+    echo "$((SECONDS - begun)) s${running:+ so far}; $([[ $failed == 0 ]] && echo 'nothing failed' || echo 'SOMETHING FAILED');" \
+      "all output is in $out"
   } >"$out/page.new"
   mv "$out/page.new" "$out/page.txt"
-  [[ -z $archive ]] || { tar -czf "$archive.new" --exclude=runs --exclude=shapes -C "$out" . && mv "$archive.new" "$archive"; }
+  if [[ -n $archive ]]; then
+    tar -czf "$archive.new" --exclude=runs --exclude=shapes -C "$out" . && mv "$archive.new" "$archive"
+  fi
 }
 
 page_of_training() {
   local accuracy
   accuracy=$(sed -n 's/^\(test accuracy [0-9.]* %\).*/\1/p' "$out/train.log" 2>/dev/null)
   [[ -n $accuracy ]] || return
-  printf '\ntraining     one epoch on %s: %s\n' "$([[ -n $data ]] && echo "CIFAR-10's files" || echo 'synthetic shapes')" "$accuracy"
+  printf '\ntraining     an epoch on %s: %s\n' "$trained_on" "$accuracy"
   sed -n '/^epoch /,$p' "$out/train.log" | head -n 2 | sed 's/^/  /'
 }
 
@@ -253,8 +260,7 @@ stage_build() {
   local -A cuda=([gpu]=ON [cpu]=OFF [double]=DOUBLE)
   # What is there later is of this build.
   rm -f "$build"/tests/smoke/smoke "$tests" "$bench" "$build"/bench/turns "$build"/examples/train_cifar
-  # CTest is not asked: it would run the test program while it is built, and once more on the CPU for each test.
-  local configure=(cmake -S "$root" -B "$build" "-DPLEAT_CUDA=${cuda[$mode]}" -DPLEAT_DISCOVER_TESTS=OFF)
+  local configure=(cmake -S "$root" -B "$build" "-DPLEAT_CUDA=${cuda[$mode]}" -DPLEAT_DEVICE_TESTS_ONLY=ON)
   if [[ ! -f $build/CMakeCache.txt ]]; then
     generator='Unix Makefiles'
     command -v ninja >/dev/null && generator=Ninja
@@ -276,7 +282,7 @@ stage_build() {
   # With more --seconds a machine of few cores gets there, too.
   # shellcheck disable=SC2086
   run build $((seconds > 590 ? seconds - 230 : 360)) cmake --build "$build" --parallel "$(jobs)" \
-    --target smoke pleat_tests train_cifar pleat-bench turns -- $keep_going
+    --target smoke pleat_tests train_cifar make_shapes pleat-bench turns -- $keep_going
   sed -nE 's/^FAILED: (\[[^]]*\] )?([^ ]*).*/  did not build: \2/p; s/^.*Error [0-9]+$/  &/p; /: (fatal )?error[: ]/s/^/    /p' \
     "$out/build.log" | cut -c1-240 | head -n 40 >>"$out/failures"
   report build "$([[ $code == 0 ]] || echo "$(grep -c '^FAILED: \|\*\*\* .* Error' "$log") did not build")"
@@ -304,7 +310,7 @@ list_tests() {
   printf '%s\n' "$names"
 }
 
-# Runs one test, and says it in a line: passed, skipped or FAILED, how long, and the name; of one that failed the output, too.
+# Runs one test and says in a line whether it passed, how long it took, and its name; below that what a failed one said.
 # shellcheck disable=SC2001,SC2317 # xargs calls it; what stands for `&` in ${} differs between versions of bash
 one_test() {
   local output code word start=$SECONDS
@@ -351,7 +357,8 @@ stage_tests() {
   export tests
   # shellcheck disable=SC2016
   # With more --seconds a slow machine gets there, too.
-  run tests $((seconds > 590 ? 150 + (seconds - 590) / 2 : 150)) bash -c 'tr "\n" "\0" <<<"$1" | xargs -0 -P "$2" -I {} bash -c "one_test \"\$1\"" one_test {}' tests "$names" "$cores"
+  run tests $((seconds > 590 ? 150 + (seconds - 590) / 2 : 150)) \
+    bash -c 'tr "\n" "\0" <<<"$1" | xargs -0 -P "$2" -I {} bash -c "one_test \"\$1\"" one_test {}' tests "$names" "$cores"
   bad=$(count_tests 'FAILED|TIMEOUT')
   reasons_of_tests >>"$out/failures"
   [[ $code != 0 || ($all -gt 0 && $bad == 0) ]] || code=1
@@ -379,14 +386,14 @@ have_sanitizer() {
 sanitize() {
   local tool=$1 which=$2
   run "$tool" 60 "$sanitizer" --tool "$tool" --error-exitcode 99 "$tests" "$which"
-  if grep -q 'Device not supported' "$out/$tool.log"; then
+  if grep -q 'Device not supported' "$log"; then
     note "$tool" 'left out: compute-sanitizer does not support this device'
   elif [[ $code == 124 || $code == 137 ]]; then
     # Slowness is no finding, but what it had found by then is.
-    grep -qE '^========= (Invalid|Error|Uninitialized)' "$out/$tool.log" && failed=1
-    note "$tool" "did not end within its time; until then $(grep -c '^========= .*[Ee]rror' "$out/$tool.log") lines of errors"
+    grep -qE '^========= (Invalid|Error|Uninitialized)' "$log" && failed=1
+    note "$tool" "did not end within its time; until then $(grep -c '^========= .*[Ee]rror' "$log") lines of errors"
   else
-    report "$tool" "$(sed -n 's/^=* \(ERROR SUMMARY\|RACECHECK SUMMARY\)/\1/p' "$out/$tool.log" | tail -n 1)"
+    report "$tool" "$(sed -n 's/^=* \(ERROR SUMMARY\|RACECHECK SUMMARY\)/\1/p' "$log" | tail -n 1)"
   fi
 }
 
@@ -410,15 +417,16 @@ stage_racecheck() {
 
 stage_train() {
   local model=resnet20 folder=$data file
+  trained_on=$([[ -n $data ]] && echo "CIFAR-10's files" || echo 'synthetic shapes')
   have train "$build/examples/train_cifar" || return
-  if [[ $mode == double && -x $build/examples/make_shapes ]]; then
-    # Which is slow: a small network, and the first images of each file.
-    model=small folder=$out/shapes
+  if [[ $mode != gpu && -x $build/examples/make_shapes ]]; then
+    # A trial: a small network, and the first images of each file.
+    model=small folder=$out/shapes trained_on='few synthetic shapes'
     "$build/examples/make_shapes" --output "$folder" >/dev/null
     for file in "$folder"/*.bin; do truncate -s $((128 * 3073)) "$file"; done
   fi
-  local command=("$build/examples/train_cifar" --device "$device" --model "$model" --epochs 1 --batch-size 128 --optimizer sgd
-    --lr 0.05 --output "$out/runs")
+  local command=("$build/examples/train_cifar" --device "$device" --model "$model" --epochs 1 --batch-size 128
+    --optimizer sgd --lr 0.05 --output "$out/runs")
   [[ -z $folder ]] || command+=(--data "$folder")
   run train 90 "${command[@]}"
   report train
@@ -452,7 +460,8 @@ stage_formats() {
 stage_torch() {
   local budget
   have_times torch && have torch "$build/bench/turns" || return
-  if ! python3 -c 'import sys, torch; sys.exit(sys.argv[1] == "cuda" and not torch.cuda.is_available())' "$device" 2>/dev/null; then
+  local usable='import sys, torch; sys.exit(sys.argv[1] == "cuda" and not torch.cuda.is_available())'
+  if ! timeout 60 python3 -c "$usable" "$device" 2>/dev/null; then
     note torch 'left out: there is no python3 whose PyTorch works here'
     return
   fi
@@ -471,7 +480,10 @@ stage_torch() {
 stage_ask() {
   local question
   have_times ask && have ask "$bench" || return
-  for question in "${questions[@]}"; do measure "$question" 40 ask "$question"; done
+  for question in "${questions[@]}"; do
+    measure "$question" 40 ask "$question"
+    { echo "$question (the tables are in $question.log)" && sed -n '/^- /,$p' "$log" && echo; } >>"$out/answers.txt"
+  done
 }
 
 # --- all of them
@@ -492,4 +504,5 @@ if wanted racecheck; then stage_racecheck; fi
 write_page
 echo
 cat "$out/page.txt"
+[[ ! -s $out/answers.txt ]] || { echo && cat "$out/answers.txt"; }
 exit "$failed"
