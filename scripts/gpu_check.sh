@@ -283,9 +283,15 @@ stage_build() {
   # shellcheck disable=SC2086
   run build $((seconds > 590 ? seconds - 230 : 360)) cmake --build "$build" --parallel "$(jobs)" \
     --target smoke pleat_tests train_cifar make_shapes pleat-bench turns -- $keep_going
-  sed -nE 's/^FAILED: (\[[^]]*\] )?([^ ]*).*/  did not build: \2/p; s/^.*Error [0-9]+$/  &/p; /: (fatal )?error[: ]/s/^/    /p' \
-    "$out/build.log" | cut -c1-240 | head -n 40 >>"$out/failures"
-  report build "$([[ $code == 0 ]] || echo "$(grep -c '^FAILED: \|\*\*\* .* Error' "$log") did not build")"
+  reasons_of_build >>"$out/failures"
+  report build "$([[ $code == 0 ]] || echo "$(grep -c 'did not build' "$out/failures") did not build")"
+}
+
+# What did not build, in the words of Ninja or of make, and the compilers' errors.
+reasons_of_build() {
+  sed -nE 's/^FAILED: (\[[^]]*\] )?([^ ]*).*/  did not build: \2/p
+    s/^.*build\.make:[0-9]+: ([^]]*)\] Error [0-9]+$/  did not build: \1/p
+    /: (fatal |catastrophic )?error[: ]|^(nvcc|ptxas) (fatal|error)|undefined reference/s/^/    /p' "$log" | cut -c1-240
 }
 
 # --- smoke
