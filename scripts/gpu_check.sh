@@ -269,7 +269,10 @@ stage_build() {
   [[ -z $deps ]] || configure+=("-DCMAKE_PREFIX_PATH=$(cd "$deps" && pwd)")
   run configure 90 "${configure[@]}"
   report configure "$(sed -n 's/^-- \(Pleat with.*\)/\1/p' "$out/configure.log" | head -n 1)"
-  [[ $code == 0 ]] || return
+  if [[ $code != 0 ]]; then
+    sed -n '/CMake Error/,/^$/p' "$log" | head -n 20 >>"$out/failures"
+    return
+  fi
   if [[ $mode == gpu ]]; then
     {
       echo
@@ -359,6 +362,11 @@ stage_tests() {
   have tests "$tests" || return
   names=$(list_tests '[cuda]~[.],[device]~[.]')
   all=$(grep -c . <<<"$names")
+  if [[ $all == 0 ]]; then
+    failed=1
+    note tests "FAILED: $tests lists none"
+    return
+  fi
   export -f one_test
   export tests
   # shellcheck disable=SC2016
@@ -367,7 +375,7 @@ stage_tests() {
     bash -c 'tr "\n" "\0" <<<"$1" | xargs -0 -P "$2" -I {} bash -c "one_test \"\$1\"" one_test {}' tests "$names" "$cores"
   bad=$(count_tests 'FAILED|TIMEOUT')
   reasons_of_tests >>"$out/failures"
-  [[ $code != 0 || ($all -gt 0 && $bad == 0) ]] || code=1
+  [[ $code != 0 || $bad == 0 ]] || code=1
   report tests "$(count_tests passed) passed, $bad failed, $(count_tests skipped) skipped of $all"
 }
 
