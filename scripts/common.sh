@@ -104,15 +104,18 @@ thin_status() {
   done
 }
 
-# Configures the preset release and builds the given targets.
-build_release() {
-  local werror=OFF build=(cmake --build --preset release --parallel "$(jobs)" --target "$@")
+# Configures a preset and builds the given targets: build_preset PRESET TARGET...
+build_preset() {
+  local preset=$1 werror=OFF options=()
+  shift
+  local build=(cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@")
+  [[ $preset != release ]] || options+=("-DPLEAT_CUDA=${PLEAT_CUDA:-AUTO}")
   [[ ${CI:-} == true ]] && werror=ON
   find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
-  say "configure"
-  (cd "$root" && CXX=$compiler quietly configure cmake --preset release "-DPLEAT_WERROR=${PLEAT_WERROR:-$werror}" \
-    "-DPLEAT_CUDA=${PLEAT_CUDA:-AUTO}")
-  say "build $*"
+  say "configure $preset"
+  (cd "$root" && CXX=$compiler quietly "configure_$preset" cmake --preset "$preset" \
+    "-DPLEAT_WERROR=${PLEAT_WERROR:-$werror}" ${options[@]+"${options[@]}"})
+  say "build $preset $*"
   # A terminal gets Ninja's own status line, a file a few lines.
   if [[ -t 1 ]]; then
     (cd "$root" && "${build[@]}")

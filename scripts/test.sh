@@ -1,51 +1,71 @@
 #!/usr/bin/env bash
 # Sets up, builds everything and runs all tests: scripts/test.sh [options of ctest]
+# Those that compute on a GPU run a second time, on a double of CUDA (docs/cuda.md), which needs none.
 # PLEAT_WERROR=ON or CI=true makes warnings errors. The last line reads "N passed, N failed, N skipped".
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=common.sh
 source "$here/common.sh"
 
-"$here/setup.sh"
-build_release all
-
-say "test"
-junit=$root/build/release/tests.xml
-rm -f "$junit"
-status=0
-run=(ctest --preset release --parallel "$(jobs)" --output-junit "$junit" "$@")
-# Of the tests that pass or are skipped, a terminal gets a line that counts up, a file nothing.
-if [[ -t 1 ]]; then
-  (cd "$root" && "${run[@]}" --progress) || status=$?
-else
-  (cd "$root" && "${run[@]}") |
-    grep -vE '^$|^Test project |^ +Start +[0-9]+: |^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*[ .](Passed|\*\*\*Skipped) ' ||
-    status=${PIPESTATUS[0]}
-fi
-[[ -s $junit ]] || fail "no test ran"
+# Runs the tests of a preset: run_tests PRESET OPTION... Leaves build/PRESET/tests.xml.
+run_tests() {
+  local preset=$1 junit=$root/build/$1/tests.xml run
+  shift
+  rm -f "$junit"
+  run=(ctest --preset "$preset" --parallel "$(jobs)" --output-junit "$junit" "$@")
+  # Of the tests that pass or are skipped, a terminal gets a line that counts up, a file nothing.
+  if [[ -t 1 ]]; then
+    (cd "$root" && "${run[@]}" --progress) || status=$?
+  else
+    (cd "$root" && "${run[@]}") |
+      grep -vE '^$|^Test project |^ +Start +[0-9]+: |^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*[ .](Passed|\*\*\*Skipped) ' ||
+      status=${PIPESTATUS[0]}
+  fi
+}
 
 # A skipped test says why in a line "skipped: reason" of its output; tests with the same reason share a line.
-awk '
-  match($0, /<testcase name="[^"]*"/) { name = substr($0, RSTART + 16, RLENGTH - 17); skipped = 0 }
-  /<skipped/ { skipped = 1 }
-  skipped && match($0, /skipped: .*/) {
-    reason = substr($0, RSTART + 9)
-    sub(/<\/system-out>.*/, "", reason)
-    if (!(reason in tests)) order[++reasons] = reason
-    names[reason] = names[reason] (tests[reason]++ ? "; " : "") name
-    skipped = 0
-  }
-  END {
-    for (i = 1; i <= reasons; ++i) {
-      reason = order[i]
-      printf "skipped %s: %s\n", (tests[reason] > 3 ? tests[reason] " tests" : names[reason]), reason
+say_skipped() {
+  awk '
+    match($0, /<testcase name="[^"]*"/) { name = substr($0, RSTART + 16, RLENGTH - 17); skipped = 0 }
+    /<skipped/ { skipped = 1 }
+    skipped && match($0, /skipped: .*/) {
+      reason = substr($0, RSTART + 9)
+      sub(/<\/system-out>.*/, "", reason)
+      if (!(reason in tests)) order[++reasons] = reason
+      names[reason] = names[reason] (tests[reason]++ ? "; " : "") name
+      skipped = 0
     }
-  }' "$junit" | sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&apos;/'/g; s/&amp;/\&/g"
+    END {
+      for (i = 1; i <= reasons; ++i) {
+        reason = order[i]
+        printf "skipped %s: %s\n", (tests[reason] > 3 ? tests[reason] " tests" : names[reason]), reason
+      }
+    }' "$1" | sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&apos;/'/g; s/&amp;/\&/g"
+}
 
-# The attributes of <testsuite tests="27" failures="0" disabled="0" skipped="0" ...>.
-suite=$(awk -v RS='>' '/<testsuite[ \n\t]/ { print; exit }' "$junit")
-count() { [[ $suite =~ [[:space:]]$1=\"([0-9]+)\" ]] && echo "${BASH_REMATCH[1]}" || echo 0; }
-failed=$(count failures)
-skipped=$(($(count skipped) + $(count disabled)))
-printf '%d passed, %d failed, %d skipped\n' $(($(count tests) - failed - skipped)) "$failed" "$skipped"
+# Adds the counts in the attributes of <testsuite tests="27" failures="0" disabled="0" skipped="0" ...>.
+add_counts() {
+  local suite name
+  suite=$(awk -v RS='>' '/<testsuite[ \n\t]/ { print; exit }' "$1")
+  for name in tests failures disabled skipped; do
+    [[ $suite =~ [[:space:]]$name=\"([0-9]+)\" ]] && printf -v "$name" '%d' $((${!name} + BASH_REMATCH[1]))
+  done
+}
+
+presets=(release)
+[[ $(uname) == Linux ]] && presets+=(cuda-double)
+"$here/setup.sh"
+for preset in "${presets[@]}"; do build_preset "$preset" all; done
+
+status=0 tests=0 failures=0 disabled=0 skipped=0
+for preset in "${presets[@]}"; do
+  say "test $preset"
+  run_tests "$preset" "$@"
+  [[ -s $root/build/$preset/tests.xml ]] || continue  # with options that select none of its tests
+  say_skipped "$root/build/$preset/tests.xml"
+  add_counts "$root/build/$preset/tests.xml"
+done
+((tests > 0)) || fail "no test ran"
+skipped=$((skipped + disabled))
+printf '%d passed, %d failed, %d skipped\n' $((tests - failures - skipped)) "$failures" "$skipped"
 exit "$status"
