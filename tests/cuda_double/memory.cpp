@@ -48,10 +48,10 @@ struct Space {
   bool open = false;
 
   void protect(int rights) const {
-    for (const auto& [begin, size] : blocks) {
+    for (const auto& [block, size] : blocks) {
       std::byte* const first =
-          reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(begin) / page * page);
-      if (mprotect(first, pages_for(static_cast<std::size_t>(begin + size - first)), rights) != 0)
+          reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) / page * page);
+      if (mprotect(first, pages_for(static_cast<std::size_t>(block + size - first)), rights) != 0)
         finding("mprotect failed");
     }
   }
