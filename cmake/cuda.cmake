@@ -124,7 +124,7 @@ endif()
 # A file's name says where it belongs:
 #   *.cu            always: nvcc compiles it; for the double the C++ compiler, which then finds the door to kernels open;
 #                   without CUDA the C++ compiler, too (its functors then run on threads)
-#   *_cuda.cpp      with CUDA;     *_no_cuda.cpp   without
+#   *_cuda.cpp      with CUDA;     *_no_cuda.cpp   without;  *_double.cpp   with the double
 #   *cudnn*.cpp     with cuDNN;    *_no_cudnn.cpp  without; likewise cupti and nvtx
 #   *_jpeg.cpp      with libjpeg;  *_no_jpeg.cpp   without
 # To be called in the folder whose target has the files: CMake keeps a source's language by folder.
@@ -145,6 +145,8 @@ function(pleat_device_sources out)
       if(PLEAT_WITH_CUDA)
         set(wanted OFF)
       endif()
+    elseif(name MATCHES "_double\\.cpp$" AND NOT PLEAT_CUDA STREQUAL "DOUBLE")
+      set(wanted OFF)
     elseif(name MATCHES "_cuda\\.cpp$")
       set(wanted ${PLEAT_WITH_CUDA})
     elseif(name MATCHES "\\.cu$" AND PLEAT_CUDA STREQUAL "DOUBLE")

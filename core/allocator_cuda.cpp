@@ -1,5 +1,6 @@
 #include <deque>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/cuda_memory.h"
 #include "pleat/core/device_allocator.h"
@@ -12,12 +13,16 @@ class GpuAllocator final : public DeviceAllocator {
   explicit GpuAllocator(Device device) : device_(device), memory_(device), cache_(memory_) {}
 
   std::shared_ptr<std::byte> allocate(int64_t size) override {
-    return cache_.allocate(size, {device_.index, cuda::current_stream(device_).native()});
+    void* const stream = cuda::current_stream(device_).native();
+    const Capture* const capture = Capture::current();
+    return cache_.allocate(size, {device_.index, capture != nullptr ? capture->memory_stream() : stream});
   }
   void release() override { cache_.release(); }
   void set_limit(int64_t bytes) override { cache_.set_limit(bytes); }
   AllocatorStatistics statistics() override { return cache_.statistics(); }
   void reset_peak() override { cache_.reset_peak(); }
+  void hold(void* stream) override { cache_.hold({device_.index, stream}); }
+  void let_go(void* stream) override { cache_.let_go({device_.index, stream}); }
 
  private:
   Device device_;

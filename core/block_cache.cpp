@@ -236,7 +236,7 @@ void BlockCache::free_segments(int64_t keep) {
   for (const auto& pool : pools_)
     for (auto next = pool->free.begin(); next != pool->free.end() && cached() > keep;) {
       Block* block = *next++;
-      if (!block->is_segment()) continue;
+      if (!block->is_segment() || held_.contains(block->stream)) continue;
       pool->free.erase(block);
       memory_.free(block->address);
       statistics_.reserved -= block->size;
@@ -248,6 +248,16 @@ void BlockCache::release() {
   const std::lock_guard lock(mutex_);
   wait_for_pending();
   free_segments(0);
+}
+
+void BlockCache::hold(StreamId stream) {
+  const std::lock_guard lock(mutex_);
+  held_.insert(stream);
+}
+
+void BlockCache::let_go(StreamId stream) {
+  const std::lock_guard lock(mutex_);
+  held_.erase(held_.find(stream));
 }
 
 void BlockCache::set_limit(int64_t bytes) {

@@ -77,6 +77,10 @@ class BlockCache {
 
   /// Gives segments without a block in use back to the device.
   void release();
+  /// Segments of a stream stay, in use or not, until it is let go as often as it was held: a graph uses them
+  /// whenever it runs.
+  void hold(StreamId stream);
+  void let_go(StreamId stream);
   /// The most bytes kept in unused blocks, as far as whole segments can be freed.
   void set_limit(int64_t bytes);
   AllocatorStatistics statistics() const;
@@ -111,6 +115,7 @@ class BlockCache {
   std::list<Block> blocks_;
   std::array<std::unique_ptr<Pool>, 2> pools_;  ///< small, large
   std::map<StreamId, std::deque<Pending>> pending_;
+  std::multiset<StreamId> held_;
   AllocatorStatistics statistics_;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
 };

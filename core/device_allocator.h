@@ -14,6 +14,9 @@ class DeviceAllocator {
   virtual void set_limit(int64_t bytes) = 0;
   virtual AllocatorStatistics statistics() = 0;
   virtual void reset_peak() = 0;
+  /// Keeps what is cached for a stream from going back to the device; as often as it is let go.
+  virtual void hold(void* /*stream*/) {}
+  virtual void let_go(void* /*stream*/) {}
 
  protected:
   ~DeviceAllocator() = default;

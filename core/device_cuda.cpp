@@ -4,6 +4,7 @@
 
 #include <cublas_v2.h>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/check_cuda.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/cuda_handles.h"
@@ -127,6 +128,8 @@ DeviceGuard::~DeviceGuard() {
 
 void synchronize(Device device) {
   check_device("synchronize", device);
+  if (const Capture* capture = Capture::current())
+    capture->refuse("synchronize", "it makes the host wait for the GPU; do that after replay()");
   const DeviceGuard guard(device);
   check_cuda(cudaDeviceSynchronize(), "synchronize");
 }

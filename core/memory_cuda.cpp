@@ -1,4 +1,5 @@
 #include "pleat/core/bytes.h"
+#include "pleat/core/capture.h"
 #include "pleat/core/check_cuda.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/cuda_memory.h"
@@ -18,6 +19,18 @@ std::byte* allocated(void* memory, cudaError_t status) {
   return static_cast<std::byte*>(memory);
 }
 
+/// Allocations are no part of a graph, and do no harm to one that is captured.
+class AllowedInCapture {
+ public:
+  AllowedInCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~AllowedInCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  AllowedInCapture(const AllowedInCapture&) = delete;
+  AllowedInCapture& operator=(const AllowedInCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 }  // namespace
 
 RawMemory::Event CudaEvents::record(StreamId stream) {
@@ -29,6 +42,7 @@ RawMemory::Event CudaEvents::record(StreamId stream) {
 }
 
 bool CudaEvents::is_done(Event event) {
+  if (Capture::current() != nullptr) return false;  // asking would end the capture
   const cudaError_t status = cudaEventQuery(static_cast<cudaEvent_t>(event));
   if (status == cudaErrorNotReady) {
     cudaGetLastError();
@@ -45,6 +59,7 @@ void CudaEvents::destroy(Event event) noexcept { cudaEventDestroy(static_cast<cu
 
 std::byte* GpuMemory::allocate(int64_t bytes) {
   const DeviceGuard guard(device_);
+  const AllowedInCapture allowed;
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
   return allocated(memory, status);
@@ -73,6 +88,7 @@ std::string GpuMemory::state() const {
 }
 
 std::byte* PinnedMemory::allocate(int64_t bytes) {
+  const AllowedInCapture allowed;
   void* memory = nullptr;
   const cudaError_t status = cudaHostAlloc(&memory, static_cast<std::size_t>(bytes), cudaHostAllocPortable);
   return allocated(memory, status);

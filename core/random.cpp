@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/fits.h"
@@ -18,8 +19,14 @@ namespace {
 
 constexpr int64_t grain = 8192;
 
-RandomDraw next_draw(Generator& generator) {
+RandomDraw next_draw(const char* op, Generator& generator, Device device) {
   const uint64_t seed = generator.seed();
+  if (Capture* capture = Capture::current()) {
+    if (device.is_cpu())
+      capture->refuse(op, "random numbers made on the CPU would be the same at each replay");
+    const Capture::Draw draw = capture->next_draw(generator);
+    return {seed, draw.number, draw.state};
+  }
   return {seed, generator.next_draw()};
 }
 
@@ -38,7 +45,7 @@ void fill_with(const char* op, const Tensor& tensor, double a, double b, Generat
   const bool direct = tensor.is_contiguous() && !is_half(tensor.dtype());
   const DType type = compute_dtype(tensor.dtype());
   const Tensor plain = direct ? tensor : empty(tensor.shape(), {.dtype = type, .device = tensor.device()});
-  const RandomDraw random = next_draw(generator);
+  const RandomDraw random = next_draw(op, generator, tensor.device());
   const auto fill = [&]<class T>(Type<T>) {
     generate(op, plain.device(), plain.numel(),
              Element<T>{random, static_cast<T>(a), static_cast<T>(b), plain.data<T>()});
@@ -105,7 +112,7 @@ Tensor randint(Integer low, Integer high, Sizes shape, Device device, Generator&
   Tensor result = empty(std::move(shape), {.dtype = int64, .device = device});
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   generate("randint", device, result.numel(),
-           IntegerElement{next_draw(generator), low, range, result.data<int64_t>()});
+           IntegerElement{next_draw("randint", generator, device), low, range, result.data<int64_t>()});
   return result;
 }
 
@@ -119,7 +126,7 @@ Tensor randperm(Integer n, Device device, Generator& generator) {
   const Tensor result = empty({n}, {.dtype = int64});
   int64_t* const order = result.data<int64_t>();
   std::iota(order, order + n, int64_t{0});
-  const RandomDraw random = next_draw(generator);
+  const RandomDraw random = next_draw("randperm", generator, Device());
   for (int64_t i = n - 1; i > 0; --i) {  // Fisher-Yates
     const auto j = static_cast<int64_t>(scale_word(random.word64(i), static_cast<uint64_t>(i + 1)));
     std::swap(order[i], order[j]);
@@ -136,7 +143,7 @@ Tensor bernoulli(Real p, Sizes shape, Device device, Generator& generator) {
   const int64_t n = result.numel();
   const auto limit = static_cast<uint32_t>(std::ceil(p * 0x1p24));
   generate("bernoulli", device, ceil_div(n, 4),
-           BernoulliBlock{next_draw(generator), limit, n, result.data<bool>()});
+           BernoulliBlock{next_draw("bernoulli", generator, device), limit, n, result.data<bool>()});
   return result;
 }
 

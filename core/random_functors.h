@@ -17,8 +17,10 @@ namespace pleat {
 /// One draw of a Generator.
 struct RandomDraw {
   uint64_t seed, draw;
+  const uint64_t* state = nullptr;  ///< in a graph: the seed on the device, and a number to add to `draw`
 
   PLEAT_HOST_DEVICE std::array<uint32_t, 4> words(int64_t i) const {
+    if (state != nullptr) return philox(state[0], static_cast<uint64_t>(i), state[1] + draw);
     return philox(seed, static_cast<uint64_t>(i), draw);
   }
   PLEAT_HOST_DEVICE uint64_t word64(int64_t i) const {

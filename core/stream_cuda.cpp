@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pleat/core/block_cache.h"
+#include "pleat/core/capture.h"
 #include "pleat/core/check_cuda.h"
 #include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
@@ -60,6 +61,11 @@ std::vector<Stream>& current_streams() {
 
 Stream& current(Device device) { return current_streams()[static_cast<std::size_t>(device.index)]; }
 
+void refuse_to_wait(const char* op) {
+  if (const Capture* capture = Capture::current())
+    capture->refuse(op, "it makes the host wait for the GPU; do that after replay()");
+}
+
 /// cudaSuccess: done. cudaErrorNotReady: not yet, which is no failure.
 bool is_ready(cudaError_t status, const char* op) {
   if (status == cudaErrorNotReady) {
@@ -100,6 +106,7 @@ Stream Stream::from_native(void* stream, Device device) {
 }
 
 void Stream::synchronize() const {
+  refuse_to_wait("stream.synchronize");
   const DeviceGuard guard(device_);
   check_cuda(cudaStreamSynchronize(pleat::cuda::native(*this)), "stream.synchronize");
 }
@@ -116,11 +123,18 @@ void Stream::wait(const Event& event) const {
 
 Stream current_stream(Device device) {
   check_device("current_stream", device);
+  if (const Capture* capture = Capture::current(); capture != nullptr && capture->device() != device)
+    capture->refuse("current_stream", "it works on another GPU than the graph");
   return current(device);
 }
 
 StreamGuard::StreamGuard(Stream stream)
-    : device_(stream.device()), previous_(std::exchange(current(stream.device()), stream)) {}
+    : device_(stream.device()), previous_(std::exchange(current(stream.device()), stream)) {
+  if (const Capture* capture = Capture::current()) {
+    current(previous_.device()) = previous_;
+    capture->refuse("StreamGuard", "what is given to another stream would be no part of the graph");
+  }
+}
 
 StreamGuard::~StreamGuard() { current(previous_.device()) = previous_; }
 
@@ -143,6 +157,7 @@ void Event::record(const Stream& stream) const {
 
 bool Event::is_done() const { return is_ready(cudaEventQuery(pleat::cuda::native(*this)), "event.is_done"); }
 void Event::synchronize() const {
+  refuse_to_wait("event.synchronize");
   check_cuda(cudaEventSynchronize(pleat::cuda::native(*this)), "event.synchronize");
 }
 
@@ -154,6 +169,7 @@ double elapsed_ms(const Event& start, const Event& end) {
 }
 
 void record_stream(const Tensor& tensor, const Stream& stream) {
+  if (Capture* capture = Capture::current()) return capture->keep(tensor.impl().storage->bytes);
   pleat::record_stream(tensor.impl().storage->bytes, StreamId{stream.device().index, stream.native()});
 }
 

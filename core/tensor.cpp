@@ -9,6 +9,7 @@
 #include "pleat/core/create.h"
 #include "pleat/core/fits.h"
 #include "pleat/core/format.h"
+#include "pleat/core/record_function.h"
 #include "pleat/core/undefined.h"
 
 namespace pleat {
@@ -184,6 +185,7 @@ std::vector<T> Tensor::to_vector() const {
 
 template <class T>
 T Tensor::item() const {
+  const RecordOp range("item", *this);
   check<ShapeError>(numel() == 1,
                     "item: needs a tensor of one element, got {}; reduce it (sum, mean), take one (x[0]) or "
                     "read all by to_vector()",

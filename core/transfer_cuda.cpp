@@ -2,8 +2,10 @@
 #include <set>
 #include <utility>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/check_cuda.h"
 #include "pleat/core/cuda.h"
+#include "pleat/core/pinned_memory.h"
 #include "pleat/core/transfer.h"
 
 namespace pleat::cuda {
@@ -52,6 +54,13 @@ void between_gpus(const Tensor& to, const Tensor& from) {
   receives.wait(sent);
 }
 
+void check_capturable(const Capture& capture, const Tensor& to, const Tensor& from, bool non_blocking) {
+  if (!non_blocking)
+    capture.refuse("to", "it makes the host wait for a copy from or to the GPU; do that after replay()");
+  if (!is_pinned(to.device().is_cpu() ? to : from))
+    capture.refuse("to", "it copies memory of the host that is not pinned (cuda::pin_memory)");
+}
+
 }  // namespace
 
 void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
@@ -60,6 +69,8 @@ void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
   if (!host && to.device() != from.device()) {
     between_gpus(to, from);
   } else {
+    if (const Capture* capture = Capture::current(); capture != nullptr && host)
+      check_capturable(*capture, to, from, non_blocking);
     const Device gpu = to.device().is_cuda() ? to.device() : from.device();
     const Stream stream = current_stream(gpu);
     const DeviceGuard guard(gpu);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/create.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -49,6 +50,10 @@ void Muon::check_parameter(const Tensor& param) const {
 }
 
 void Muon::update(std::span<const Turn> turns) {
+  if (const Capture* capture = Capture::current())
+    capture->refuse(
+        "Muon.step",
+        "its products would be computed anew on the host's call; use another optimiser, or no graph");
   for (const auto& [entry, grad] : turns) update_one(entry, grad);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/elementwise.h"
@@ -95,7 +96,12 @@ void Optimizer::step() {
   check_options();
   if (nn::detail::Listing::any_unlisted()) nn::detail::Listing::check_gradients(name_, parameters());
   if (!has_gradient()) fail_without_gradients(name_, parameters());
-  update_parameters();
+  if (Capture* capture = Capture::current()) {
+    capture->run_host_part(
+        [self = OptimizerRef(*this)] { self.get("CudaGraph.replay").update_parameters(); });
+  } else {
+    update_parameters();
+  }
 }
 
 void Optimizer::zero_grad() {
@@ -161,6 +167,9 @@ void ParameterwiseOptimizer::update_parameters() {
     turns.push_back({entry, grad});
   }
   if (!turns.empty()) update(turns);
+  // What is captured is not done yet.
+  if (HostTables* const tables = HostTables::current(); tables != nullptr && !tables->replays())
+    for (const Turn& turn : turns) --turn.entry.step;
 }
 
 std::vector<Tensor> ParameterwiseOptimizer::parameters() const {
@@ -173,6 +182,9 @@ std::vector<Tensor> ParameterwiseOptimizer::parameters() const {
 Tensor& ParameterwiseOptimizer::state_of(Entry& entry, std::size_t state, double value) const {
   Tensor& tensor = entry.state[state];
   if (!tensor.defined()) {
+    if (const Capture* capture = Capture::current())
+      capture->refuse((name() + ".step").c_str(),
+                      "its state is made at the first step; train one before, or by `warmup`");
     tensor = new_state(entry.param);
     ops::fill(tensor, value);
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
@@ -81,7 +82,8 @@ std::shared_ptr<const MapTables<W>> tables_of(const LinearMap& map, Device devic
       return entries.front().tables;
     }
   auto tables = std::make_shared<const MapTables<W>>(map, device);
-  if (tables->bytes() > most_bytes) return tables;
+  // While a graph is captured, they are filled when it runs.
+  if (tables->bytes() > most_bytes || Capture::current() != nullptr) return tables;
   entries.push_front({map, device, stream, tables});
   if (entries.size() > most) entries.pop_back();
   return tables;

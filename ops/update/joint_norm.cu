@@ -121,7 +121,7 @@ void add_powers(const char* op, const std::vector<Tensor>& tensors, Power power,
     if (loops.back().numel() > 0) table.add(op, Update<Nothing>{{}, {tensor}}, loops.back());
   }
   const Device device = tensors[0].device();
-  table.launch(device, [&](const Rows<Nothing>& rows, int64_t blocks) {
+  table.launch(op, device, [&](const Rows<Nothing>& rows, int64_t blocks) {
     grid_blocks(op, device, blocks, Powers<T>{rows, power, results});
   });
 }

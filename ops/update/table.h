@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
@@ -127,9 +128,10 @@ class Table {
     shares_ += ceil_div(row.n, share_);
   }
 
-  /// Calls `run` with the table on the device and the number of shares; not at all when there are none.
+  /// Calls `run` with the table on the device and the number of shares; not at all when there are none, or
+  /// when a CUDA graph has the kernel already (core/capture.h).
   template <class Run>
-  void launch(Device device, const Run& run) const {
+  void launch(const char* op, Device device, const Run& run) const {
     if (shares_ == 0) return;
     const std::size_t strides_at = rounded(bytes(rows_));
     const std::size_t first_at = strides_at + rounded(bytes(strides_));
@@ -138,7 +140,10 @@ class Table {
     write(host.raw(), rows_);
     write(host.raw() + strides_at, strides_);
     write(host.raw() + first_at, first_);
-    const Tensor table = to_device(host, device, {.non_blocking = true});
+    HostTables* const part = HostTables::current();
+    const Tensor table =
+        part != nullptr ? part->send(op, host) : to_device(host, device, {.non_blocking = true});
+    if (part != nullptr && part->replays()) return;
     run(Rows<F>{reinterpret_cast<const Row<F>*>(table.raw()),
                 reinterpret_cast<const int64_t*>(table.raw() + first_at),
                 reinterpret_cast<const GridOffsets<operands>*>(table.raw() + strides_at),

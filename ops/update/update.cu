@@ -66,7 +66,7 @@ void launch_updates(const char* op, const std::vector<const Update<F>*>& updates
     if (loops.back().numel() > 0) table.add(op, *update, loops.back());
   }
   const Device device = updates[0]->tensors[0].device();
-  table.launch(device, [&](const Rows<F>& rows, int64_t threads) {
+  table.launch(op, device, [&](const Rows<F>& rows, int64_t threads) {
     grid_for(op, device, threads, UpdateElements<T, F>{rows});
   });
   for (const Update<F>* update : updates)

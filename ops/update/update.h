@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/capture.h"
 #include "pleat/core/grid.h"
 #include "pleat/core/record_function.h"
 #include "pleat/ops/elementwise/kernels.h"
@@ -57,6 +58,8 @@ void update(const std::string& op, const std::vector<Update<F>>& updates) {
     check_types<Floating>(op.c_str(), one.tensors[0].dtype());
     if (uses_grid(one.tensors[0].device()))
       on_grid.push_back(&one);
+    else if (const Capture* capture = Capture::current())
+      capture->refuse(op.c_str(), "it changes tensors on the CPU");
     else
       detail::update_on_cpu(op.c_str(), one);
   }

@@ -1,5 +1,6 @@
 #include "cub.h"
 
+#include "graph.h"
 #include "memory.h"
 #include "queue.h"
 
@@ -15,6 +16,7 @@ cudaError_t cub_call(const char* what, void* memory, std::size_t& bytes, std::si
   }
   if (device_error(current_device()) != cudaSuccess) return answer(device_error(current_device()));
   StreamState& stream = stream_of(handle);
+  if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   if (bytes < needed) return answer(cudaErrorInvalidValue);
   require_on_device(what, memory, needed, stream.device);
   for (const auto& [operand, size] : operands) require_on_device(what, operand, size, stream.device);

@@ -22,6 +22,7 @@ struct Counts {
   int64_t fills = 0;        ///< cudaMemsetAsync
   int64_t allocations = 0;  ///< of device memory
   int64_t frees = 0;
+  int64_t graph_launches = 0;  ///< what runs in them is counted when it is captured
 };
 Counts counts();
 void reset_counts();

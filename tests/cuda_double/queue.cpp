@@ -10,6 +10,7 @@
 #include <set>
 
 #include "finding.h"
+#include "graph.h"
 #include "host_tensors.h"
 #include "memory.h"
 
@@ -38,6 +39,7 @@ struct Machine {
     for (int device = 0; device < devices; ++device) {
       default_streams[static_cast<std::size_t>(device)].device = device;
       default_streams[static_cast<std::size_t>(device)].blocking = true;
+      default_streams[static_cast<std::size_t>(device)].is_default = true;
     }
   }
 };
@@ -199,6 +201,7 @@ bool destroy_event(cudaEvent_t event) {
 void enqueue(StreamState& stream, Task task) {
   if (std::getenv("PLEAT_DOUBLE_LOG") != nullptr)
     std::fprintf(stderr, "cuda double: %s\n", task.what.c_str());
+  if (stream.recording != nullptr) return keep(stream, std::move(task));
   if (stream.tasks.size() >= longest_queue) run_first(stream);
   if (stream.blocking) {
     StreamState& first = machine().default_streams[static_cast<std::size_t>(stream.device)];

@@ -19,14 +19,17 @@
 namespace cuda_double {
 
 struct StreamState;
+struct Recording;
 
 struct EventState {
   int device;
   bool timing;
-  uint64_t recorded = 0;          ///< how often, as given to streams
-  uint64_t done = 0;              ///< how often, as run
-  StreamState* stream = nullptr;  ///< of the last record
-  double time = 0;                ///< milliseconds, of the last that is done
+  uint64_t recorded = 0;           ///< how often, as given to streams
+  uint64_t done = 0;               ///< how often, as run
+  StreamState* stream = nullptr;   ///< of the last record
+  double time = 0;                 ///< milliseconds, of the last that is done
+  Recording* recording = nullptr;  ///< of the last record, where it went into a capture (graph.h),
+  std::size_t kept = 0;            ///< behind so many of its tasks
 };
 
 struct Task {
@@ -43,7 +46,9 @@ struct Task {
 struct StreamState {
   int device;
   bool blocking = false;  ///< waits for the default stream, and it for this one
+  bool is_default = false;
   std::deque<Task> tasks;
+  Recording* recording = nullptr;  ///< while it is captured (graph.h)
 };
 
 /// One lock for everything: calls of the host come one at a time.

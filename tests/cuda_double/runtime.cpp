@@ -6,6 +6,7 @@
 
 #include "block.h"
 #include "finding.h"
+#include "graph.h"
 #include "launch.h"
 #include "memory.h"
 #include "queue.h"
@@ -54,6 +55,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const std::string& name, st
   if (bytes > 32764) finding(name + ": " + std::to_string(bytes) + " bytes of arguments; a kernel has 32764");
   if (fault(&Faults::launch)) return answer(cudaErrorLaunchOutOfResources);
   StreamState& stream = stream_of(config.stream);
+  if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   if (stream.device != current_device())
     finding(name + " is launched on device " + std::to_string(current_device()) +
             " into a stream of device " + std::to_string(stream.device));
@@ -91,6 +93,15 @@ const char* cudaGetErrorName(cudaError_t error) {
     PLEAT_NAME(cudaErrorNotReady)
     PLEAT_NAME(cudaErrorLaunchOutOfResources)
     PLEAT_NAME(cudaErrorPeerAccessAlreadyEnabled)
+    PLEAT_NAME(cudaErrorStreamCaptureUnsupported)
+    PLEAT_NAME(cudaErrorStreamCaptureInvalidated)
+    PLEAT_NAME(cudaErrorStreamCaptureMerge)
+    PLEAT_NAME(cudaErrorStreamCaptureUnmatched)
+    PLEAT_NAME(cudaErrorStreamCaptureUnjoined)
+    PLEAT_NAME(cudaErrorStreamCaptureIsolation)
+    PLEAT_NAME(cudaErrorStreamCaptureImplicit)
+    PLEAT_NAME(cudaErrorCapturedEvent)
+    PLEAT_NAME(cudaErrorStreamCaptureWrongThread)
 #undef PLEAT_NAME
     default:
       return "cudaErrorUnknown";
@@ -113,6 +124,10 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "an illegal memory access was encountered";
     case cudaErrorLaunchOutOfResources:
       return "too many resources requested for launch";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
     default:
       return "another error";
   }
@@ -174,6 +189,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
 
 cudaError_t cudaDeviceSynchronize() {
   const Guard guard(lock());
+  if (const cudaError_t status = forbidden_to_wait_for_device(current_device()); status != cudaSuccess)
+    return status;
   count_wait();
   finish_device(current_device());
   return answer(standing());
@@ -181,6 +198,7 @@ cudaError_t cudaDeviceSynchronize() {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   const Guard guard(lock());
+  if (const cudaError_t status = forbidden_while_capturing(); status != cudaSuccess) return status;
   if (standing() != cudaSuccess) return answer(standing());
   ++counted().allocations;
   *memory = fault(&Faults::allocation) ? nullptr : allocate_device(current_device(), bytes);
@@ -190,6 +208,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 cudaError_t cudaFree(void* memory) {
   const Guard guard(lock());
   if (memory == nullptr) return cudaSuccess;
+  if (const cudaError_t status = forbidden_while_capturing(); status != cudaSuccess) return status;
   const auto block = block_of(memory);
   if (!block || block->begin != memory) finding("cudaFree: the address is not that of a block");
   ++counted().frees;
@@ -201,6 +220,7 @@ cudaError_t cudaFree(void* memory) {
 
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   const Guard guard(lock());
+  if (const cudaError_t status = forbidden_while_capturing(); status != cudaSuccess) return status;
   if (standing() != cudaSuccess) return answer(standing());
   *memory = fault(&Faults::host_allocation) ? nullptr : allocate_pinned(bytes);
   return answer(*memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
@@ -209,6 +229,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void* memory) {
   const Guard guard(lock());
   if (memory == nullptr) return cudaSuccess;
+  if (const cudaError_t status = forbidden_while_capturing(); status != cudaSuccess) return status;
   // As in practice: it waits for all devices.
   for (int device = 0; device < devices; ++device) finish_device(device);
   if (!free_pinned(memory)) finding("cudaFreeHost: the address is not that of pinned memory");
@@ -220,6 +241,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (standing() != cudaSuccess) return answer(standing());
   if (bytes == 0) return cudaSuccess;
   StreamState& stream = stream_of(handle);
+  if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   const Kind to_kind = kind_of(to), from_kind = kind_of(from);
   if (to_kind == Kind::device) require_on_device("a copy", to, bytes, stream.device);
   if (from_kind == Kind::device) require_on_device("a copy", from, bytes, stream.device);
@@ -227,6 +249,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   counted().bytes_copied += static_cast<int64_t>(bytes);
   // Memory that is not pinned is read before the call returns, or written: the host waits.
   const bool pageable = to_kind == Kind::pageable || from_kind == Kind::pageable;
+  if (pageable) {
+    if (const cudaError_t status = forbidden_to_wait_for(stream); status != cudaSuccess) return status;
+  }
   if (from_kind == Kind::pageable && to_kind == Kind::device) {
     const auto staged = std::make_shared<std::vector<std::byte>>(static_cast<const std::byte*>(from),
                                                                  static_cast<const std::byte*>(from) + bytes);
@@ -248,6 +273,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
   const Guard guard(lock());
   if (standing() != cudaSuccess) return answer(standing());
   StreamState& stream = stream_of(handle);
+  if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   require_on_device("a copy between devices", to, bytes, to_device);
   require_on_device("a copy between devices", from, bytes, from_device);
   ++counted().copies;
@@ -262,6 +288,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t hand
   const Guard guard(lock());
   if (standing() != cudaSuccess) return answer(standing());
   StreamState& stream = stream_of(handle);
+  if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   require_on_device("cudaMemsetAsync", to, bytes, stream.device);
   ++counted().fills;
   enqueue(stream, {.what = "cudaMemsetAsync", .run = [=] { std::memset(to, value, bytes); }});
@@ -282,8 +309,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   const Guard guard(lock());
-  count_wait();
   StreamState& stream = stream_of(handle);
+  if (const cudaError_t status = forbidden_to_wait_for(stream); status != cudaSuccess) return status;
+  count_wait();
   finish(stream);
   return answer(device_error(stream.device));
 }
@@ -291,6 +319,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   const Guard guard(lock());
   StreamState& stream = stream_of(handle);
+  if (const cudaError_t status = forbidden_to_wait_for(stream); status != cudaSuccess) return status;
   if (device_error(stream.device) != cudaSuccess) return answer(device_error(stream.device));
   make_progress(stream);
   return answer(stream.tasks.empty() ? cudaSuccess : cudaErrorNotReady);
@@ -299,11 +328,14 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
   const Guard guard(lock());
   EventState& state = event_of(event);
+  StreamState& stream = stream_of(handle);
+  if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
+  if (stream.recording != nullptr || state.recording != nullptr) return keep_wait(stream, state);
   if (state.recorded > 0)
-    enqueue(stream_of(handle), {.what = "waiting for an event",
-                                .awaited = &state,
-                                .source = state.stream,
-                                .number = state.recorded});
+    enqueue(stream, {.what = "waiting for an event",
+                     .awaited = &state,
+                     .source = state.stream,
+                     .number = state.recorded});
   return answer(standing());
 }
 
@@ -324,6 +356,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   EventState& state = event_of(event);
   StreamState& stream = stream_of(handle);
   if (state.device != stream.device) return answer(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
+  if (stream.recording != nullptr) {
+    keep_record(stream, state);
+    return cudaSuccess;
+  }
+  state.recording = nullptr;
   // The event speaks of this record from now on; a stream that waits for the one before has its number.
   state.stream = &stream;
   enqueue(stream, {.what = "recording an event", .marked = &state, .number = ++state.recorded});
@@ -333,6 +371,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Guard guard(lock());
   EventState& state = event_of(event);
+  if (state.recording != nullptr) return answer(cudaErrorCapturedEvent);
+  if (const cudaError_t status = forbidden_while_capturing(); status != cudaSuccess) return status;
   if (device_error(state.device) != cudaSuccess) return answer(device_error(state.device));
   if (state.done < state.recorded && draw()() % 4 == 0) finish(state);
   return answer(state.done < state.recorded ? cudaErrorNotReady : cudaSuccess);
@@ -342,6 +382,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const Guard guard(lock());
   count_wait();
   EventState& state = event_of(event);
+  if (state.recording != nullptr) return answer(cudaErrorCapturedEvent);
+  if (const cudaError_t status = forbidden_while_capturing(); status != cudaSuccess) return status;
   finish(state);
   return answer(device_error(state.device));
 }

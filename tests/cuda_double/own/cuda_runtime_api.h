@@ -35,12 +35,34 @@ enum cudaError {
   cudaErrorLaunchFailure,
   cudaErrorExternalDevice,
   cudaErrorMpsClientTerminated,
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorStreamCaptureInvalidated,
+  cudaErrorStreamCaptureMerge,
+  cudaErrorStreamCaptureUnmatched,
+  cudaErrorStreamCaptureUnjoined,
+  cudaErrorStreamCaptureIsolation,
+  cudaErrorStreamCaptureImplicit,
+  cudaErrorCapturedEvent,
+  cudaErrorStreamCaptureWrongThread,
   cudaErrorUnknown
 };
 using cudaError_t = cudaError;
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphExec_t = struct CUgraphExec_st*;
+
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
+enum cudaStreamCaptureStatus {
+  cudaStreamCaptureStatusNone,
+  cudaStreamCaptureStatusActive,
+  cudaStreamCaptureStatusInvalidated
+};
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault };
 
@@ -103,5 +125,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end);
 }

@@ -1,0 +1,78 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pleat/core/random.h"
+#include "pleat/core/tensor.h"
+
+/// What of a CUDA graph (core/cuda_graph.h) concerns those who put work into it. A graph repeats what the GPU
+/// did while it was captured; what the host worked out meanwhile - rates, seeds, pointers - is in it as it
+/// was. Who works out something new at each step says so here, and it is worked out again before each replay.
+
+namespace pleat {
+
+class Capture {
+ public:
+  /// The capture under way in this thread, or nullptr.
+  static Capture* current() noexcept;
+
+  /// Whose work is captured.
+  virtual Device device() const = 0;
+  /// Throws Error: `op`, or the function of pleat::ops that called it, cannot be in a graph, because of
+  /// `reason`.
+  [[noreturn]] virtual void refuse(const char* op, const char* reason) const = 0;
+  /// The graph reads or writes this memory whenever it runs.
+  virtual void keep(std::shared_ptr<std::byte> memory) = 0;
+  /// Memory that is written before the graph runs, so that nothing else in the graph may use it.
+  virtual Tensor own_memory(const Shape& shape, DType dtype) = 0;
+  /// The stream whose memory is handed out.
+  virtual void* memory_stream() const = 0;
+  /// Has the generator's seed and the number of its draws on the device whenever the graph runs. A replay
+  /// takes as many draws as the capture did.
+  struct Draw {
+    const uint64_t* state;  ///< on the device: the seed, and the draws taken before the replay
+    uint64_t number;        ///< of this draw among those of the graph
+  };
+  virtual Draw next_draw(Generator& generator) = 0;
+  /// Runs `part`, which makes tables for kernels on the host (HostTables), now and before each replay.
+  virtual void run_host_part(std::function<void()> part) = 0;
+
+ protected:
+  ~Capture() = default;
+};
+
+/// Tables that the host part of a step sends to the device. While a graph is captured they get memory of
+/// their own, and the kernel that reads it goes into the graph, the copy does not; when the part runs again
+/// before a replay, only the copies are made.
+class HostTables {
+ public:
+  /// Those of the part that runs in this thread, or nullptr.
+  static HostTables* current() noexcept;
+
+  /// Copies a table, in pinned memory, to where the graph reads it. Throws Error when it has another size
+  /// than the one that was captured in its place.
+  Tensor send(const char* op, const Tensor& table);
+  /// Whether the kernels are in the graph already.
+  bool replays() const { return replays_; }
+
+  /// Calls `part`; the tables are sent in the order of the first call.
+  void run(const std::function<void()>& part, bool replays);
+
+ private:
+  std::vector<Tensor> tables_;
+  std::size_t next_ = 0;
+  bool replays_ = false;
+};
+
+namespace detail {
+/// For those who capture: makes `capture` this thread's, nullptr for none.
+void set_capture(Capture* capture) noexcept;
+}  // namespace detail
+
+}  // namespace pleat
