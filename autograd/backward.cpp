@@ -12,6 +12,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/unlisted.h"
+#include "pleat/core/capture.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
@@ -243,6 +244,11 @@ class Walk {
   }
 
   static void accumulate(Slot& leaf, Tensor gradient) {
+    Capture* const capture = Capture::current();
+    if (capture != nullptr && leaf.grad.defined() && !capture->has_gradient(leaf.grad))
+      capture->refuse(
+          "backward",
+          "it adds to gradients from before the graph; call zero_grad() in the captured function");
     if (grad_enabled()) {
       leaf.grad = leaf.grad.defined() ? add(leaf.grad, gradient) : gradient;
     } else if (leaf.grad.defined()) {
@@ -252,6 +258,7 @@ class Walk {
       const bool sole_owner = gradient.is_sole_owner() && gradient.is_dense();
       leaf.grad = sole_owner ? gradient.detach() : ops::copy(gradient);
     }
+    if (capture != nullptr) capture->add_gradient(leaf.grad);
   }
 
   BackwardOptions options_;

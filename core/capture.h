@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "pleat/core/random.h"
@@ -43,8 +43,15 @@ class Capture {
   /// Runs `part`, which makes tables for kernels on the host (HostTables), now and before each replay.
   virtual void run_host_part(std::function<void()> part) = 0;
 
+  /// Gradients that the graph makes and then adds to; those from before it would be added to again and again.
+  void add_gradient(const Tensor& gradient) { gradients_.insert(&gradient.impl()); }
+  bool has_gradient(const Tensor& gradient) const { return gradients_.contains(&gradient.impl()); }
+
  protected:
   ~Capture() = default;
+
+ private:
+  std::unordered_set<const TensorImpl*> gradients_;
 };
 
 /// Tables that the host part of a step sends to the device. While a graph is captured they get memory of

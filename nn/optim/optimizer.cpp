@@ -97,8 +97,18 @@ void Optimizer::step() {
   if (nn::detail::Listing::any_unlisted()) nn::detail::Listing::check_gradients(name_, parameters());
   if (!has_gradient()) fail_without_gradients(name_, parameters());
   if (Capture* capture = Capture::current()) {
-    capture->run_host_part(
-        [self = OptimizerRef(*this)] { self.get("CudaGraph.replay").update_parameters(); });
+    std::vector<Tensor> gradients;
+    for (const Tensor& param : parameters()) gradients.push_back(param.grad());
+    capture->run_host_part([self = OptimizerRef(*this), gradients] {
+      Optimizer& optimizer = self.get("CudaGraph.replay");
+      const std::vector<Tensor> params = optimizer.parameters();
+      check<Error>(params.size() == gradients.size(),
+                   "{}: it has {} parameters, and had {} when the CUDA graph was captured; capture it again",
+                   optimizer.name_, params.size(), gradients.size());
+      // Others may have come since; the graph writes to these.
+      for (std::size_t i = 0; i < params.size(); ++i) params[i].set_grad(gradients[i]);
+      optimizer.update_parameters();
+    });
   } else {
     update_parameters();
   }
