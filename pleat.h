@@ -38,6 +38,7 @@
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
+#include "pleat/core/cuda_graph.h"
 #include "pleat/core/device.h"
 #include "pleat/core/dtype.h"
 #include "pleat/core/error.h"

@@ -12,6 +12,7 @@
 #include "pleat/core/check_cuda.h"
 #include "pleat/core/create.h"
 #include "pleat/core/cuda_graph.h"
+#include "pleat/core/cuda_handles.h"
 #include "pleat/core/device_allocator.h"
 #include "pleat/core/format.h"
 #include "pleat/core/pinned_memory.h"
@@ -85,6 +86,9 @@ class CudaGraph::Impl final : public Capture {
     {
       const cuda::StreamGuard guard(stream_);
       wait(stream_, outside);
+      // Each stream has handles of its own, and making one is no part of a graph.
+      cuda::blas_handle(device_);
+      if (cuda::cudnn_version() != 0) cuda::dnn_handle(device_);
       for (int64_t i = 0; i < warmup; ++i) step();
       capture(step);
     }

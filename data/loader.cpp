@@ -5,10 +5,12 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "pleat/core/copy.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/pinned_memory.h"
@@ -108,7 +110,7 @@ class DataLoader::Run {
     else
       batch = take();
     for (Tensor* t : {&batch.inputs, &batch.targets})
-      if (t->defined()) *t = ops::to_device(*t, options_.device, {.non_blocking = true});
+      if (t->defined()) *t = on_device(*t);
     tried_ = false;
     const std::lock_guard lock(mutex_);
     ++consumed_;
@@ -124,6 +126,24 @@ class DataLoader::Run {
   };
 
   Result& place_of(int64_t number) { return made_[static_cast<std::size_t>(number) % made_.size()]; }
+
+  /// From the CPU to a GPU in a stream of its own, so that the copy goes on while the GPU works on batches
+  /// before it.
+  Tensor on_device(const Tensor& t) {
+    if (t.device().is_cuda() || options_.device.is_cpu()) return ops::to_device(t, options_.device);
+    if (!copies_) copies_.emplace(cuda::StreamOptions{.device = options_.device});
+    const cuda::Stream use = cuda::current_stream(options_.device);
+    const cuda::Event copied({.device = options_.device});
+    Tensor result;
+    {
+      const cuda::StreamGuard guard(*copies_);
+      result = ops::to_device(t, options_.device, {.non_blocking = true});
+      copied.record(*copies_);
+    }
+    use.wait(copied);
+    cuda::record_stream(result, use);
+    return result;
+  }
 
   /// The batch of the loop's turn, from a worker.
   Batch take() {
@@ -195,6 +215,7 @@ class DataLoader::Run {
   const int64_t samples_;
   const int64_t batches_;
   const std::vector<int64_t> order_;
+  std::optional<cuda::Stream> copies_;
   std::mutex mutex_;
   std::condition_variable_any room_;
   std::condition_variable arrived_;

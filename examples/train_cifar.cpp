@@ -133,36 +133,96 @@ profile::ProfilerOptions profiler_options(const fs::path& trace) {
       }};
 }
 
-ClassificationScore train_epoch(const CifarSettings& s, int64_t epoch, nn::Module& net,
-                                data::DataLoader& loader, optim::Optimizer& optimizer,
-                                optim::GradScaler& scaler, optim::Schedule& schedule,
+/// A step of the training: forward, backward, and the optimiser's.
+class Step {
+ public:
+  Step(const CifarSettings& s, nn::Module& net, optim::Optimizer& optimizer, optim::GradScaler& scaler)
+      : settings_(s), net_(net), optimizer_(optimizer), scaler_(scaler), watch_(net) {}
+
+  void run(const StepPlace& place, const data::Batch& batch) {
+    if (!settings_.cuda_graph) {
+      train(batch, [&](const auto& compute) { return watch_.compute(place, batch, compute); });
+      return;
+    }
+    const auto same_shapes = [&] {
+      return batch.inputs.shape() == static_.inputs.shape() &&
+             batch.targets.shape() == static_.targets.shape();
+    };
+    if (!static_.inputs.defined()) {  // the first: what happens only once happens now
+      static_ = {batch.inputs.clone(), batch.targets.clone()};
+      train(batch, [](const auto& compute) { return compute(); });
+    } else if (same_shapes()) {
+      copy_(static_.inputs, batch.inputs);
+      copy_(static_.targets, batch.targets);
+      if (!graph_) {
+        graph_.emplace([&] { train(static_, [](const auto& compute) { return compute(); }); },
+                       CudaGraphOptions{.device = batch.inputs.device(), .warmup = 0});
+        loss_of_graph_ = loss_;
+        logits_of_graph_ = logits_;
+      }
+      graph_->replay();
+      loss_ = loss_of_graph_;
+      logits_ = logits_of_graph_;
+    } else {  // the rest of an epoch
+      train(batch, [](const auto& compute) { return compute(); });
+    }
+    watch_.add(place, loss_);
+  }
+  /// Waits until all losses are known to be finite.
+  void finish() { watch_.finish(); }
+
+  Tensor loss() const { return loss_.detach(); }
+  Tensor logits() const { return logits_.detach(); }
+
+ private:
+  template <class Watch>
+  void train(const data::Batch& batch, const Watch& watch) {
+    const std::optional<DType> half = amp_dtype(settings_.amp);
+    loss_ = watch([&] {
+      const Autocast types{half.value_or(float16), {.enabled = half.has_value()}};
+      logits_ = net_(batch.inputs);
+      // The labels were checked when they were read.
+      return cross_entropy(logits_, batch.targets,
+                           {.label_smoothing = settings_.label_smoothing, .check_target = false});
+    });
+    optimizer_.zero_grad();
+    scaler_.scale(loss_).backward();
+    scaler_.step(optimizer_);
+    scaler_.update();
+  }
+
+  const CifarSettings& settings_;
+  nn::Module& net_;
+  optim::Optimizer& optimizer_;
+  optim::GradScaler& scaler_;
+  LossWatch watch_;
+  Tensor loss_, logits_;
+  data::Batch static_;  ///< where the graph finds its batch
+  std::optional<CudaGraph> graph_;
+  Tensor loss_of_graph_, logits_of_graph_;
+};
+
+ClassificationScore train_epoch(const CifarSettings& s, int64_t epoch, Step& step, data::DataLoader& loader,
+                                optim::Optimizer& optimizer, optim::Schedule& schedule,
                                 std::optional<profile::Profiler>& profiler) {
-  const std::optional<DType> half = amp_dtype(s.amp);
   ClassificationScore score;
   ProgressBar bar("epoch " + std::to_string(epoch) + "/" + std::to_string(s.epochs), loader.size());
+  std::optional<ClassificationScore::Reading> reading;
   int64_t done = 0;
   for (const data::Batch& batch : loader) {
-    Tensor logits;
-    const Tensor loss = finite_loss({epoch, ++done, optimizer.lr()}, batch, net, [&] {
-      const Autocast types{half.value_or(float16), {.enabled = half.has_value()}};
-      logits = net(batch.inputs);
-      // The labels were checked when they were read.
-      return cross_entropy(logits, batch.targets,
-                           {.label_smoothing = s.label_smoothing, .check_target = false});
-    });
-    optimizer.zero_grad();
-    scaler.scale(loss).backward();
-    scaler.step(optimizer);
-    scaler.update();
+    step.run({epoch, ++done, optimizer.lr()}, batch);
     schedule.step();
-
-    score.add(loss.detach(), logits.detach(), batch.targets);
+    score.add(step.loss(), step.logits(), batch.targets);
     if (profiler) profiler->step();
-    if (bar.is_due(done))
-      bar.update(done,
-                 {"loss " + number(score.loss(), 3), "accuracy " + number(100 * score.accuracy(), 1) + " %",
-                  number(static_cast<double>(score.samples()) / bar.seconds(), 0) + " images/s"});
+    if (!bar.is_due(done)) continue;
+    if (!reading) reading = score.reading();
+    if (!reading->is_ready()) continue;
+    bar.update(done, {"loss " + number(reading->mean_loss(), 3),
+                      "accuracy " + number(100 * reading->accuracy(), 1) + " %",
+                      number(static_cast<double>(reading->samples) / bar.seconds(), 0) + " images/s"});
+    reading.reset();
   }
+  step.finish();
   return score;
 }
 
@@ -229,6 +289,8 @@ void train(const CifarSettings& s) {
   check_together(s);
   const Device device = choose_device(s.device);
   check_implementation(s.conv_implementation, device);
+  if (s.cuda_graph && device.is_cpu())
+    throw UsageError("--cuda-graph needs a GPU, and this training is on the CPU (--device)");
   set_float32_precision(precision_of(s.precision));
   if (device.is_cpu() && s.precision != "highest")
     print_text("--precision changes nothing on the CPU: products of float32 are float32 there");
@@ -271,6 +333,7 @@ void train(const CifarSettings& s) {
   print_text(s.model + " with " + std::to_string(net.num_parameters()) + " parameters, " +
              std::to_string(train_set.size()) + " training and " + std::to_string(test_set.size()) +
              " test images; " + describe(device));
+  Step step(s, net, *optimizer, scaler);
   EpochTable table;
   std::optional<profile::Profiler> profiler;
   if (!s.profile.empty()) profiler.emplace(profiler_options(s.profile));
@@ -278,7 +341,7 @@ void train(const CifarSettings& s) {
     const double rate = optimizer->lr();
     const auto start = std::chrono::steady_clock::now();
     const ClassificationScore train_score =
-        train_epoch(s, epoch, net, train_loader, *optimizer, scaler, schedule, profiler);
+        train_epoch(s, epoch, step, train_loader, *optimizer, schedule, profiler);
     if (device.is_cuda()) cuda::synchronize(device);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const EpochResult result{train_score, evaluate(net, test_loader, epoch), rate, seconds};

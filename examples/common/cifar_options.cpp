@@ -95,6 +95,8 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
          "Profile three steps: the costliest ops as a table, and a trace for ui.perfetto.dev in this file")
       ->check(not_empty());
   app.add_flag("--summary", s.summary, "Print the network layer by layer first");
+  app.add_flag("--cuda-graph", s.cuda_graph,
+               "Have the GPU repeat a step that was recorded once, as one CUDA graph");
 }
 
 void check_together(const CifarSettings& s) {
@@ -105,4 +107,9 @@ void check_together(const CifarSettings& s) {
       throw UsageError("--profile " + s.profile + " is where the run leaves its " + name);
   if (s.momentum && s.optimizer != "sgd" && s.optimizer != "rmsprop")
     throw UsageError("--momentum is for sgd and rmsprop, it has no effect on --optimizer " + s.optimizer);
+  if (s.cuda_graph && s.amp == "float16")
+    throw UsageError(
+        "--cuda-graph: with --amp float16 the host decides on each step's loss scale; use bfloat16");
+  if (s.cuda_graph && s.optimizer == "muon")
+    throw UsageError("--cuda-graph: muon cannot be in a CUDA graph; use another --optimizer");
 }

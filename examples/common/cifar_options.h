@@ -32,6 +32,7 @@ struct CifarSettings {
   std::string output = "runs/cifar";
   std::string profile;  ///< empty: none
   bool summary = false;
+  bool cuda_graph = false;
 
   /// Files that a run leaves in `output`.
   static constexpr const char* metrics = "metrics.csv";

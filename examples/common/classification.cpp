@@ -55,10 +55,12 @@ EpochResult run_epoch(EpochNumber epoch, nn::Module& net, data::DataLoader& trai
   {
     ProgressBar bar("epoch " + std::to_string(epoch.number) + '/' + std::to_string(epoch.of),
                     train_loader.size());
+    LossWatch watch(net);
+    std::optional<ClassificationScore::Reading> reading;
     int64_t done = 0;
     for (const data::Batch& batch : train_loader) {
       Tensor logits;
-      const Tensor loss = finite_loss({epoch.number, ++done, optimizer.lr()}, batch, net, [&] {
+      const Tensor loss = watch.compute({epoch.number, ++done, optimizer.lr()}, batch, [&] {
         logits = net(batch.inputs);
         return cross_entropy(logits, batch.targets);
       });
@@ -67,8 +69,13 @@ EpochResult run_epoch(EpochNumber epoch, nn::Module& net, data::DataLoader& trai
       optimizer.step();
       schedule.step();
       result.train.add(loss.detach(), logits.detach(), batch.targets);
-      if (bar.is_due(done)) bar.update(done, {"loss " + number(result.train.loss(), 3)});
+      if (!bar.is_due(done)) continue;
+      if (!reading) reading = result.train.reading();
+      if (!reading->is_ready()) continue;
+      bar.update(done, {"loss " + number(reading->mean_loss(), 3)});
+      reading.reset();
     }
+    watch.finish();
     result.seconds = bar.seconds();
   }
   result.test = evaluate(net, test_loader, epoch.number);

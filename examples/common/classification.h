@@ -1,5 +1,6 @@
 #pragma once
 
+#include "readback.h"
 #include "terminal.h"
 #include <pleat/pleat.h>
 
@@ -14,6 +15,18 @@ class ClassificationScore {
   double loss() const;
   double accuracy() const;
   int64_t samples() const { return samples_; }
+
+  /// The score as it is now, to be read once a GPU has worked it out.
+  struct Reading {
+    Readback loss, right;  ///< sums over the samples
+    int64_t samples;
+
+    bool is_ready() const { return loss.is_ready() && right.is_ready(); }
+    double mean_loss() const { return loss.value() / static_cast<double>(samples); }
+    double accuracy() const { return right.value() / static_cast<double>(samples); }
+  };
+  /// Only after `add`.
+  Reading reading() const { return {Readback(loss_), Readback(right_), samples_}; }
 
  private:
   pleat::Tensor loss_;   ///< sum over the samples, float64; undefined before the first

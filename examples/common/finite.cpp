@@ -26,6 +26,11 @@ std::string text_of(double value) {
   return std::isnan(value) ? "nan" : text;  // not "-nan"
 }
 
+std::string text_of_loss(const StepPlace& place, double value) {
+  return "the loss is " + text_of(value) + " in epoch " + std::to_string(place.epoch) + ", step " +
+         std::to_string(place.step) + ", with learning rate " + text_of(place.lr);
+}
+
 constexpr const char* remedy = "; a lower learning rate or clipped gradients may help";
 
 }  // namespace
@@ -49,8 +54,7 @@ Tensor finite_loss(const StepPlace& place, const data::Batch& batch, const nn::M
   const double value = loss.item();
   if (std::isfinite(value)) return loss;
 
-  std::string text = "the loss is " + text_of(value) + " in epoch " + std::to_string(place.epoch) +
-                     ", step " + std::to_string(place.step) + ", with learning rate " + text_of(place.lr);
+  std::string text = text_of_loss(place, value);
   default_generator().set_draws(draws);
   const std::string op = first_not_finite([&] { (void)compute(); });
   text += op.empty() ? "; no op gave it when the step was repeated" : "; first " + op;
@@ -58,6 +62,35 @@ Tensor finite_loss(const StepPlace& place, const data::Batch& batch, const nn::M
     throw NotFiniteError(text + "; the data of this batch are not finite themselves");
   if (const std::string name = first_bad(net.named_parameters()); !name.empty())
     text += "; " + name + " was not finite any more when the step began";
+  throw NotFiniteError(text + remedy);
+}
+
+Tensor LossWatch::compute(const StepPlace& place, const data::Batch& batch,
+                          const std::function<Tensor()>& compute) {
+  if (batch.inputs.device().is_cpu()) return finite_loss(place, batch, net_, compute);
+  Tensor loss = compute();
+  add(place, loss);
+  return loss;
+}
+
+void LossWatch::add(const StepPlace& place, const Tensor& loss) {
+  added_.push_back({place, Readback(loss)});
+  while (!added_.empty() && added_.front().loss.is_ready()) check_first();
+}
+
+void LossWatch::finish() {
+  while (!added_.empty()) check_first();
+}
+
+void LossWatch::check_first() {
+  const auto [place, loss] = added_.front();
+  added_.pop_front();
+  if (std::isfinite(loss.value())) return;
+  std::string text = text_of_loss(place, loss.value()) +
+                     "; a GPU's losses are read some steps later: on the CPU "
+                     "(--device cpu) this message would name the function that gave it";
+  if (const std::string name = first_bad(net_.named_parameters()); !name.empty())
+    text += "; " + name + " is not finite by now";
   throw NotFiniteError(text + remedy);
 }
 

@@ -182,6 +182,23 @@ TEST_CASE("cuda: steps without the graph may come between replays", "[core][cuda
   CHECK(mixed.state() == eager.state());
 }
 
+TEST_CASE("cuda: a graph without a warm-up, behind a step that made what is made once", "[core][cuda][graph]") {
+  Training eager(sgd), training(sgd);
+  for (Training* each : {&eager, &training}) {
+    manual_seed(5);
+    each->load(0);
+    each->step();
+  }
+  eager.load(1);
+  eager.step();
+  manual_seed(5);
+  default_generator().set_draws(1);
+  training.load(1);
+  CudaGraph graph{[&] { training.step(); }, {.warmup = 0}};
+  graph.replay();
+  CHECK(training.state() == eager.state());
+}
+
 TEST_CASE("cuda: a replay says when its optimiser is gone", "[core][cuda][graph]") {
   auto training = std::make_unique<Training>(sgd);
   CudaGraph graph{[&training = *training] { training.step(); }};

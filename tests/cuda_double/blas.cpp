@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "finding.h"
+#include "graph.h"
 #include "memory.h"
 #include "number.h"
 #include "queue.h"
@@ -86,6 +87,7 @@ extern "C" {
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   const Guard guard(lock());
   if (device_error(current_device()) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (forbidden_while_capturing() != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;
   *handle = new cublasContext{current_device()};
   handles().insert(*handle);
   return CUBLAS_STATUS_SUCCESS;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "finding.h"
+#include "graph.h"
 #include "memory.h"
 #include "queue.h"
 
@@ -142,6 +143,7 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   const Guard guard(lock());
   if (device_error(current_device()) != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
+  if (forbidden_while_capturing() != cudaSuccess) return CUDNN_STATUS_ALLOC_FAILED;
   *handle = new cudnnContext{current_device(), nullptr};
   handles().insert(*handle);
   return CUDNN_STATUS_SUCCESS;
