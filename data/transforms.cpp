@@ -56,12 +56,12 @@ Transform flip(const char* op, double p, bool vertical) {
 }
 
 /// Targets as probabilities [B, classes].
-Tensor probabilities(const char* op, const Tensor& targets, int64_t classes) {
+Tensor probabilities(const char* op, const Tensor& targets, int64_t classes, const MixOptions& options) {
   check<ShapeError>(
       targets.defined() && (targets.rank() == 1 || (targets.rank() == 2 && targets.size(1) == classes)),
       "{}: needs targets [B] of {} classes or their probabilities", op, classes);
   if (targets.rank() == 2) return ops::cast(targets, float32);
-  return ops::one_hot(targets, classes, float32);
+  return ops::one_hot(targets, classes, float32, {.check_index = options.check_target});
 }
 
 /// Mixes images and the probabilities of their classes.
@@ -220,11 +220,11 @@ Transform color_jitter(ColorJitterOptions options) {
   };
 }
 
-Transform mixup(Real alpha, Integer classes) {
+Transform mixup(Real alpha, Integer classes, MixOptions options) {
   check_mix("mixup", alpha, classes);
   return [=](Batch& batch, const SampleRandom& random) {
     check_float_images("mixup", batch.inputs);
-    const Tensor targets = probabilities("mixup", batch.targets, classes);
+    const Tensor targets = probabilities("mixup", batch.targets, classes, options);
     // Samples of any rank are images of one row.
     const Shape shape = batch.inputs.shape();
     std::vector<ops::ImageMix> mixes;
@@ -243,14 +243,14 @@ Transform mixup(Real alpha, Integer classes) {
   };
 }
 
-Transform cutmix(Real alpha, Integer classes) {
+Transform cutmix(Real alpha, Integer classes, MixOptions options) {
   check_mix("cutmix", alpha, classes);
   return [=](Batch& batch, const SampleRandom& random) {
     check_images("cutmix", batch.inputs);
     check_float_images("cutmix", batch.inputs);
     check<ShapeError>(batch.inputs.size(2) > 0 && batch.inputs.size(3) > 0,
                       "cutmix: the images have no pixels, got {}", batch.inputs.shape());
-    const Tensor targets = probabilities("cutmix", batch.targets, classes);
+    const Tensor targets = probabilities("cutmix", batch.targets, classes, options);
     const int64_t height = batch.inputs.size(2);
     const int64_t width = batch.inputs.size(3);
     std::vector<ops::ImageMix> mixes;

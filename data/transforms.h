@@ -70,9 +70,14 @@ Transform color_jitter(ColorJitterOptions options);
 
 /// Mixes each sample with another of its batch, x = l x + (1 - l) x', with l from Beta(alpha, alpha), and the
 /// targets alike, which become probabilities [B, classes] float32. (Zhang et al., arXiv:1710.09412.)
-Transform mixup(Real alpha, Integer classes);
+struct MixOptions {
+  /// Whether labels on a GPU are checked, for which the host waits at each batch. A label that is no class
+  /// otherwise counts as none of them.
+  bool check_target = true;
+};
+Transform mixup(Real alpha, Integer classes, MixOptions options = {});
 /// Replaces a box of each image by that of another of its batch and mixes targets by area.
 /// (Yun et al., arXiv:1905.04899.)
-Transform cutmix(Real alpha, Integer classes);
+Transform cutmix(Real alpha, Integer classes, MixOptions options = {});
 
 }  // namespace pleat::data

@@ -63,8 +63,9 @@ std::vector<data::Transform> training_transforms(const CifarSettings& s) {
   if (s.augments_by("flip")) transforms.push_back(data::random_horizontal_flip());
   transforms.push_back(cifar_normalization());
   if (s.augments_by("cutout")) transforms.push_back(data::cutout(8));
-  if (s.augments_by("mixup")) transforms.push_back(data::mixup(0.2, classes));
-  if (s.augments_by("cutmix")) transforms.push_back(data::cutmix(1.0, classes));
+  // The labels were checked when they were read.
+  if (s.augments_by("mixup")) transforms.push_back(data::mixup(0.2, classes, {.check_target = false}));
+  if (s.augments_by("cutmix")) transforms.push_back(data::cutmix(1.0, classes, {.check_target = false}));
   return transforms;
 }
 
@@ -181,7 +182,6 @@ class Step {
     loss_ = watch([&] {
       const Autocast types{half.value_or(float16), {.enabled = half.has_value()}};
       logits_ = net_(batch.inputs);
-      // The labels were checked when they were read.
       return cross_entropy(logits_, batch.targets,
                            {.label_smoothing = settings_.label_smoothing, .check_target = false});
     });

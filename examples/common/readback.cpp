@@ -11,6 +11,6 @@ Readback::Readback(const Tensor& number) : number_(number.detach()) {
 }
 
 double Readback::value() const {
-  if (done_) done_->synchronize();
+  if (!is_ready()) done_->synchronize();
   return number_.item();
 }

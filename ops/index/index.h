@@ -77,7 +77,12 @@ Tensor embedding(const Tensor& index, const Tensor& weight);
 
 /// [...] -> [..., classes]: 1 at the index, else 0. -1 classes mean the largest index plus 1. Throws
 /// ShapeError when there are then no indices, ValueError for less than -1.
-Tensor one_hot(const Tensor& index, Integer classes = -1, DType dtype = int64);
+struct OneHotOptions {
+  /// Whether indices on a GPU are checked, for which the host waits; an index outside otherwise gives a row
+  /// of zeros.
+  bool check_index = true;
+};
+Tensor one_hot(const Tensor& index, Integer classes = -1, DType dtype = int64, OneHotOptions options = {});
 
 /// The indices of all elements that are not 0, in row-major order: int64 [number, rank].
 Tensor nonzero(const Tensor& x);

@@ -173,7 +173,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
   return reshape(rows, std::move(shape));
 }
 
-Tensor one_hot(const Tensor& index, Integer classes, DType dtype) {
+Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions options) {
   const RecordOp range("one_hot", index);
   check<ValueError>(classes >= -1,
                     "one_hot: the number of classes must be at least 0, or -1 for the largest "
@@ -187,7 +187,9 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype) {
   }
   Shape shape = index.shape();
   shape.push_back(std::max<int64_t>(classes, 0));  // below, no index fits
-  const Tensor indices = checked_indices("one_hot", index, index.rank(), shape);
+  const bool checked = options.check_index || index.device().is_cpu();
+  const Tensor indices =
+      checked ? checked_indices("one_hot", index, index.rank(), shape) : integer_indices("one_hot", index);
   if (uses_grid(index.device())) {
     const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});
     one_hot_on_grid(indices, classes, y);

@@ -20,6 +20,8 @@ namespace {
 /// As many as a GPU's queue holds: then the host waits for the first ones.
 constexpr std::size_t longest_queue = 1024;
 
+void print_counts();
+
 struct Machine {
   std::recursive_mutex lock;
   std::mt19937_64 order;
@@ -41,8 +43,20 @@ struct Machine {
       default_streams[static_cast<std::size_t>(device)].blocking = true;
       default_streams[static_cast<std::size_t>(device)].is_default = true;
     }
+    if (std::getenv("PLEAT_DOUBLE_COUNTS") != nullptr) std::atexit(print_counts);
   }
 };
+
+/// For the tests of programs: PLEAT_DOUBLE_COUNTS=1.
+void print_counts() {
+  const Counts c = counts();
+  std::fprintf(stderr,
+               "cuda double: launches %lld, library_calls %lld, graph_launches %lld, synchronisations %lld, "
+               "blocking_copies %lld\n",
+               static_cast<long long>(c.launches), static_cast<long long>(c.library_calls),
+               static_cast<long long>(c.graph_launches), static_cast<long long>(c.synchronisations),
+               static_cast<long long>(c.blocking_copies));
+}
 
 Machine& machine() {
   static auto* result = new Machine;
