@@ -82,12 +82,15 @@ Matrix<T> operand(const void* memory, Type type, int64_t first, int64_t leading,
 
 }  // namespace
 
+int64_t cuda_double::blas_handles() { return static_cast<int64_t>(handles().size()); }
+
 extern "C" {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   const Guard guard(lock());
   if (device_error(current_device()) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (forbidden_while_capturing() != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;
+  if (fault(&Faults::blas_handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   *handle = new cublasContext{current_device()};
   handles().insert(*handle);
   return CUBLAS_STATUS_SUCCESS;
@@ -102,6 +105,7 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
 
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   const Guard guard(lock());
+  if (fault(&Faults::blas_set)) return CUBLAS_STATUS_NOT_INITIALIZED;
   handle_of(handle, "cublasSetStream").stream = stream;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -114,12 +118,14 @@ cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* stream) {
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) {
   const Guard guard(lock());
+  if (fault(&Faults::blas_set)) return CUBLAS_STATUS_NOT_INITIALIZED;
   handle_of(handle, "cublasSetMathMode");
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* memory, size_t bytes) {
   const Guard guard(lock());
+  if (fault(&Faults::blas_set)) return CUBLAS_STATUS_NOT_INITIALIZED;
   const cublasContext& own = handle_of(handle, "cublasSetWorkspace");
   if (reinterpret_cast<uintptr_t>(memory) % 256 != 0) return CUBLAS_STATUS_INVALID_VALUE;
   require_on_device("cublasSetWorkspace", memory, bytes, own.device);

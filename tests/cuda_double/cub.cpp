@@ -15,6 +15,7 @@ cudaError_t cub_call(const char* what, void* memory, std::size_t& bytes, std::si
     return cudaSuccess;
   }
   if (device_error(current_device()) != cudaSuccess) return answer(device_error(current_device()));
+  if (fault(&Faults::cub)) return answer(cudaErrorLaunchOutOfResources);
   StreamState& stream = stream_of(handle);
   if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   if (bytes < needed) return answer(cudaErrorInvalidValue);

@@ -113,6 +113,8 @@ cudnnContext& handle_of(cudnnHandle_t handle, const char* what) {
   return *handle;
 }
 
+int64_t dnn_handles() { return static_cast<int64_t>(handles().size()); }
+
 }  // namespace cuda_double
 
 extern "C" {
@@ -144,6 +146,7 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   const Guard guard(lock());
   if (device_error(current_device()) != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
   if (forbidden_while_capturing() != cudaSuccess) return CUDNN_STATUS_ALLOC_FAILED;
+  if (fault(&Faults::dnn_handle)) return CUDNN_STATUS_NOT_INITIALIZED;
   *handle = new cudnnContext{current_device(), nullptr};
   handles().insert(*handle);
   return CUDNN_STATUS_SUCCESS;
@@ -158,6 +161,7 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   const Guard guard(lock());
+  if (fault(&Faults::dnn_set)) return CUDNN_STATUS_NOT_INITIALIZED;
   handle_of(handle, "cudnnSetStream").stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }

@@ -313,6 +313,8 @@ constexpr int64_t tile_knob = 2;
 
 }  // namespace
 
+int64_t cuda_double::dnn_descriptors() { return static_cast<int64_t>(descriptors().size()); }
+
 extern "C" {
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,

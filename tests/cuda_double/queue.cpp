@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "finding.h"
 #include "graph.h"
@@ -27,6 +28,8 @@ struct Machine {
   std::mt19937_64 order;
   Counts counts;
   Faults faults;
+  int64_t launches_left = 0;  ///< until `at_launch`
+  std::function<void()> at_launch;
   std::array<StreamState, devices> default_streams;
   std::map<cudaStream_t, std::unique_ptr<StreamState>> streams;
   std::map<cudaEvent_t, std::unique_ptr<EventState>> events;
@@ -139,7 +142,9 @@ int& current_device() { return thread_device; }
 
 bool fault(int64_t Faults::*which) {
   int64_t& left = machine().faults.*which;
-  return left > 0 && --left == 0;
+  if (left == 0 || --left > 0) return false;
+  if (machine().faults.lasting) left = 1;
+  return true;
 }
 
 Counts counts() {
@@ -153,6 +158,27 @@ void reset_counts() {
 void set_faults(const Faults& faults) {
   const std::lock_guard guard(lock());
   machine().faults = faults;
+}
+bool is_due(int64_t Faults::*kind) {
+  const std::lock_guard guard(lock());
+  return machine().faults.*kind != 0;
+}
+Things things() {
+  const std::lock_guard guard(lock());
+  return {.events = static_cast<int64_t>(machine().events.size()),
+          .streams = static_cast<int64_t>(machine().streams.size()),
+          .blas_handles = blas_handles(),
+          .dnn_handles = dnn_handles(),
+          .dnn_descriptors = dnn_descriptors()};
+}
+void before_launch(int64_t n, std::function<void()> what) {
+  const std::lock_guard guard(lock());
+  machine().launches_left = n;
+  machine().at_launch = std::move(what);
+}
+void on_launch() {
+  if (machine().launches_left == 0 || --machine().launches_left > 0) return;
+  std::exchange(machine().at_launch, {})();
 }
 void repair() {
   const std::lock_guard guard(lock());

@@ -57,6 +57,12 @@ std::mt19937_64& draw();
 Counts& counted();
 /// Whether the call is the one that shall fail.
 bool fault(int64_t Faults::*which);
+/// Does what before_launch asked for, when it is time.
+void on_launch();
+/// How many there are.
+int64_t blas_handles();
+int64_t dnn_handles();
+int64_t dnn_descriptors();
 
 /// The thread's current device.
 int& current_device();

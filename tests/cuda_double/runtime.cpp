@@ -53,6 +53,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const std::string& name, st
       config.dynamicSmemBytes > (48u << 10))
     return answer(cudaErrorInvalidConfiguration);
   if (bytes > 32764) finding(name + ": " + std::to_string(bytes) + " bytes of arguments; a kernel has 32764");
+  on_launch();
   if (fault(&Faults::launch)) return answer(cudaErrorLaunchOutOfResources);
   StreamState& stream = stream_of(config.stream);
   if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
@@ -240,6 +241,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const Guard guard(lock());
   if (standing() != cudaSuccess) return answer(standing());
   if (bytes == 0) return cudaSuccess;
+  if (fault(&Faults::copy)) return answer(cudaErrorInvalidValue);
   StreamState& stream = stream_of(handle);
   if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   const Kind to_kind = kind_of(to), from_kind = kind_of(from);
@@ -272,6 +274,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
                                 cudaStream_t handle) {
   const Guard guard(lock());
   if (standing() != cudaSuccess) return answer(standing());
+  if (fault(&Faults::copy)) return answer(cudaErrorInvalidValue);
   StreamState& stream = stream_of(handle);
   if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   require_on_device("a copy between devices", to, bytes, to_device);
@@ -287,6 +290,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t handle) {
   const Guard guard(lock());
   if (standing() != cudaSuccess) return answer(standing());
+  if (fault(&Faults::fill)) return answer(cudaErrorInvalidValue);
   StreamState& stream = stream_of(handle);
   if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   require_on_device("cudaMemsetAsync", to, bytes, stream.device);
@@ -298,6 +302,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t hand
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
   const Guard guard(lock());
   if (standing() != cudaSuccess) return answer(standing());
+  if (fault(&Faults::stream)) return answer(cudaErrorMemoryAllocation);
   *stream = make_stream(current_device(), (flags & cudaStreamNonBlocking) == 0);
   return cudaSuccess;
 }
@@ -342,6 +347,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   const Guard guard(lock());
   if (standing() != cudaSuccess) return answer(standing());
+  if (fault(&Faults::event)) return answer(cudaErrorMemoryAllocation);
   *event = make_event(current_device(), (flags & cudaEventDisableTiming) == 0);
   return cudaSuccess;
 }
@@ -356,6 +362,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   EventState& state = event_of(event);
   StreamState& stream = stream_of(handle);
   if (state.device != stream.device) return answer(cudaErrorInvalidResourceHandle);
+  if (fault(&Faults::record)) return answer(cudaErrorLaunchOutOfResources);
   if (const cudaError_t status = may_enqueue(stream); status != cudaSuccess) return status;
   if (stream.recording != nullptr) {
     keep_record(stream, state);
