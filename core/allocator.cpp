@@ -16,8 +16,8 @@ DeviceAllocator& allocator_of(Device device) {
 std::shared_ptr<std::byte> allocate(int64_t size, Device device) {
   DeviceAllocator& allocator = allocator_of(device);
   check<ShapeError>(size >= 0, "allocate: size must not be negative, got {}", size);
-  check<OutOfMemoryError>(size <= (int64_t{1} << 50), "allocate: {} cannot be had on {}", text_of_bytes(size),
-                          device);
+  if (size > (int64_t{1} << 50))
+    fail<OutOfMemoryError>("allocate: {} cannot be had on {}", text_of_bytes(size), device);
   return allocator.allocate(size);
 }
 

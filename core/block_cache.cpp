@@ -111,13 +111,14 @@ BlockCache::Block* BlockCache::obtain(int64_t bytes, StreamId stream) {
     block = add_segment(segment_size(bytes), small, stream);
     if (block == nullptr) block = add_segment(bytes, small, stream);
   }
-  check<OutOfMemoryError>(
-      block != nullptr,
-      "allocate: {} cannot be had on {}: tensors use {}, and {} are cached in pieces that are "
-      "too small or belong to other streams; {}. A smaller batch needs less, and so do "
-      "tensors that are let go as soon as they are no longer needed",
-      text_of_bytes(bytes), memory_.name(), text_of_bytes(statistics_.allocated), text_of_bytes(cached()),
-      memory_.state());
+  // Not by `check`, which would ask the device for its state at each request.
+  if (block == nullptr)
+    fail<OutOfMemoryError>(
+        "allocate: {} cannot be had on {}: tensors use {}, and {} are cached in pieces that are "
+        "too small or belong to other streams; {}. A smaller batch needs less, and so do "
+        "tensors that are let go as soon as they are no longer needed",
+        text_of_bytes(bytes), memory_.name(), text_of_bytes(statistics_.allocated), text_of_bytes(cached()),
+        memory_.state());
   block->state = Block::State::used;
   split(block, bytes);
   return block;
@@ -196,16 +197,32 @@ void BlockCache::give_back(Block* block) noexcept {
       make_free(block);
     } else {
       block->state = Block::State::waiting;
-      for (const StreamId stream : block->other_streams) {
-        auto& queue = pending_[stream];
-        queue.push_back({memory_.record(stream), block});
-        ++block->events;
-      }
-      block->other_streams.clear();
+      unrecorded_.push_back(block);
+      record_events();
     }
     if (cached() > limit_) free_segments(limit_);
   } catch (...) {
     // The device is lost, or the host has no memory for the bookkeeping: the block is never used again.
+  }
+}
+
+// A later event than necessary is as good, so what fails now is done with the next request.
+void BlockCache::record_events() {
+  while (!unrecorded_.empty()) {
+    Block* block = unrecorded_.back();
+    auto& others = block->other_streams;
+    for (; !others.empty(); others.pop_back()) {
+      auto& queue = pending_[others.back()];
+      queue.push_back({nullptr, block});
+      try {
+        queue.back().event = memory_.record(others.back());
+      } catch (...) {
+        queue.pop_back();
+        return;
+      }
+      ++block->events;
+    }
+    unrecorded_.pop_back();
   }
 }
 
@@ -217,16 +234,18 @@ void BlockCache::record_stream(Block& block, StreamId stream) {
 }
 
 void BlockCache::reuse_finished() {
+  record_events();
   for (auto& [stream, queue] : pending_)
     while (!queue.empty() && memory_.is_done(queue.front().event)) {
       const Pending done = queue.front();
       queue.pop_front();
       memory_.destroy(done.event);
-      if (--done.block->events == 0) make_free(done.block);
+      if (--done.block->events == 0 && done.block->other_streams.empty()) make_free(done.block);
     }
 }
 
 void BlockCache::wait_for_pending() {
+  record_events();
   for (auto& [stream, queue] : pending_)
     if (!queue.empty()) memory_.wait(queue.back().event);
   reuse_finished();

@@ -101,6 +101,7 @@ class BlockCache {
   void split(Block* block, int64_t bytes);
   void make_free(Block* block);
   void absorb_next(Block* block);
+  void record_events();
   void reuse_finished();
   void wait_for_pending();
   void free_segments(int64_t keep);
@@ -116,6 +117,7 @@ class BlockCache {
   std::array<std::unique_ptr<Pool>, 2> pools_;  ///< small, large
   std::map<StreamId, std::deque<Pending>> pending_;
   std::multiset<StreamId> held_;
+  std::vector<Block*> unrecorded_;  ///< wait for other streams, whose events are yet to be recorded
   AllocatorStatistics statistics_;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
 };

@@ -171,11 +171,11 @@ class CpuAllocator final : public DeviceAllocator {
       block = from_system(bytes);
     }
     const std::lock_guard lock(mutex_);
-    check<OutOfMemoryError>(block != nullptr,
-                            "allocate: {} cannot be had on the cpu: the machine has {}, and tensors use {} "
-                            "of it; use smaller sizes or a smaller batch",
-                            text_of_bytes(bytes), text_of_bytes(host_memory()),
-                            text_of_bytes(statistics_.allocated));
+    if (block == nullptr)
+      fail<OutOfMemoryError>(
+          "allocate: {} cannot be had on the cpu: the machine has {}, and tensors use {} of it; use smaller "
+          "sizes or a smaller batch",
+          text_of_bytes(bytes), text_of_bytes(host_memory()), text_of_bytes(statistics_.allocated));
     count_allocated(bytes);
     return static_cast<std::byte*>(block);
   }

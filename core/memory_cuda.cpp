@@ -37,7 +37,11 @@ RawMemory::Event CudaEvents::record(StreamId stream) {
   const DeviceGuard guard({DeviceType::cuda, stream.device});
   cudaEvent_t event = nullptr;
   check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "record_stream");
-  check_cuda(cudaEventRecord(event, static_cast<cudaStream_t>(stream.native)), "record_stream");
+  const cudaError_t status = cudaEventRecord(event, static_cast<cudaStream_t>(stream.native));
+  if (status != cudaSuccess) {
+    cudaEventDestroy(event);
+    fail_cuda(status, "record_stream");
+  }
   return event;
 }
 

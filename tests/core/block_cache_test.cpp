@@ -240,6 +240,39 @@ TEST_CASE("block cache: at its end everything goes back to the device", "[core]"
   CHECK(memory.wrong_frees == 0);
 }
 
+TEST_CASE("block cache: the device is asked for its state only when memory cannot be had", "[core]") {
+  FakeMemory memory(20 * mebi);
+  BlockCache cache(memory);
+  for (int i = 0; i < 3; ++i) cache.allocate(mebi, first);
+  CHECK(memory.questions == 0);
+  CHECK_THROWS_WITH(cache.allocate(50 * mebi, first), Catch::Matchers::Contains("the device is a fake"));
+  CHECK(memory.questions == 1);
+}
+
+TEST_CASE("block cache: a block whose events cannot be recorded waits until they can", "[core]") {
+  FakeMemory memory(200 * mebi);
+  BlockCache cache(memory);
+  for (const int failures : {1, 2, 3, 4}) {
+    CAPTURE(failures);
+    Bytes block = cache.allocate(20 * mebi, first);
+    const std::byte* const address = block.get();
+    record_stream(block, second);
+    record_stream(block, stream(3));
+    memory.work(second);
+    memory.work(stream(3));
+    memory.records_to_fail = failures;
+    block.reset();
+    memory.run(second);
+    // Nobody knows of the third stream yet, or it is not done.
+    for (int i = 0; i < 5; ++i) CHECK(cache.allocate(20 * mebi, first).get() != address);
+    memory.run(stream(3));
+    CHECK(cache.statistics().allocated == 0);
+    cache.release();
+    CHECK(memory.used() == 0);
+    CHECK(memory.events() == 0);
+  }
+}
+
 TEST_CASE("block cache: threads allocate and free side by side", "[core]") {
   FakeMemory memory(1000 * mebi);
   BlockCache cache(memory);

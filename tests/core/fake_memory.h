@@ -7,6 +7,7 @@
 #include <string>
 
 #include "pleat/core/block_cache.h"
+#include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
 
 namespace pleat::test {
@@ -38,6 +39,7 @@ class FakeMemory final : public RawMemory {
   }
 
   Event record(StreamId stream) override {
+    if (records_to_fail > 0 && records_to_fail-- > 0) throw DeviceError("record: fails as it was asked to");
     const auto event = ++last_event_;
     events_[event] = {stream, issued_[stream]};
     return reinterpret_cast<Event>(event);
@@ -54,7 +56,10 @@ class FakeMemory final : public RawMemory {
   void destroy(Event event) noexcept override { events_.erase(reinterpret_cast<uintptr_t>(event)); }
   void announce(const std::byte*, int64_t bytes) noexcept override { announced += bytes; }
   std::string name() const override { return "cuda:0"; }
-  std::string state() const override { return "the device is a fake"; }
+  std::string state() const override {
+    ++questions;
+    return "the device is a fake";
+  }
 
   /// Gives a piece of work to a stream; returns its number.
   int64_t work(StreamId stream) { return ++issued_[stream]; }
@@ -77,6 +82,8 @@ class FakeMemory final : public RawMemory {
   std::atomic<int64_t> announced{0};  ///< bytes handed out less those given back
   int allocations = 0;
   int waits = 0;
+  int records_to_fail = 0;
+  mutable int questions = 0;  ///< for its state
   int wrong_frees = 0;
 
  private:
