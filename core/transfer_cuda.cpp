@@ -40,7 +40,9 @@ void between_gpus(const Tensor& to, const Tensor& from) {
   allow_peer_access(receiver.index, sender.index);
   const Stream sends = current_stream(sender);
   const Stream receives = current_stream(receiver);
+  // Both are made before anything is queued: without the second, the receiver would not wait for the copy.
   const Event ready({.device = receiver});
+  const Event sent({.device = sender});
   ready.record(receives);
   sends.wait(ready);
   {
@@ -49,9 +51,13 @@ void between_gpus(const Tensor& to, const Tensor& from) {
                                    native(sends)),
                "to");
   }
-  const Event sent({.device = sender});
-  sent.record(sends);
-  receives.wait(sent);
+  try {
+    sent.record(sends);
+    receives.wait(sent);
+  } catch (...) {
+    sends.synchronize();  // else the memory might go to others before it is written
+    throw;
+  }
 }
 
 void check_capturable(const Capture& capture, const Tensor& to, const Tensor& from, bool non_blocking) {
