@@ -15,6 +15,14 @@ constexpr int64_t mebi = 1 << 20;
 struct BlasHandle {
   cublasHandle_t handle = nullptr;
   std::shared_ptr<std::byte> workspace;
+
+  BlasHandle() = default;
+  BlasHandle(const BlasHandle&) = delete;
+  BlasHandle& operator=(const BlasHandle&) = delete;
+  /// Of one that could not be made ready; those that could are kept (handle_pool.h).
+  ~BlasHandle() {
+    if (handle != nullptr) cublasDestroy(handle);
+  }
 };
 
 std::unique_ptr<BlasHandle> make(StreamId stream) {
@@ -53,7 +61,7 @@ void check_blas(int status, const char* op) {
   if (given == CUBLAS_STATUS_SUCCESS) return;
   const char* text = cublasGetStatusString(given);
   if (given == CUBLAS_STATUS_ALLOC_FAILED) fail<OutOfMemoryError>("{}: cuBLAS: {}", op, text);
-  check_launch(op);  // says more when a kernel is to blame
+  check_after_failure(op);  // says more when a kernel is to blame
   fail<DeviceError>("{}: cuBLAS: {}", op, text);
 }
 

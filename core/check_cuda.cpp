@@ -1,5 +1,6 @@
 #include "pleat/core/check_cuda.h"
 
+#include "pleat/core/cuda_handles.h"
 #include "pleat/core/format.h"
 
 namespace pleat::cuda {
@@ -43,6 +44,13 @@ void fail_cuda(cudaError_t status, const char* op) {
         "CUDA_LAUNCH_BLOCKING=1 to see which. This process can use the GPU no longer; start it anew",
         op, text, name);
   fail<DeviceError>("{}: {} ({})", op, text, name);
+}
+
+void check_after_failure(const char* op) {
+  check_launch(op);
+  const cudaError_t status = cudaStreamQuery(nullptr);  // does not wait, and knows of a lost device
+  cudaGetLastError();
+  if (loses_device(status)) fail_cuda(status, op);
 }
 
 }  // namespace pleat::cuda

@@ -23,6 +23,10 @@ cudnnContext* dnn_handle(Device device);
 void check_blas(int status, const char* op);
 void check_dnn(int status, const char* op);
 
+/// For after a failure of another library: throws when CUDA itself has an error, in the current device, too,
+/// that the library may have met before this runtime did.
+void check_after_failure(const char* op);
+
 /// 91900 for 9.19.0, 0 without cuDNN.
 int cudnn_version();
 

@@ -12,6 +12,14 @@ namespace {
 
 struct DnnHandle {
   cudnnHandle_t handle = nullptr;
+
+  DnnHandle() = default;
+  DnnHandle(const DnnHandle&) = delete;
+  DnnHandle& operator=(const DnnHandle&) = delete;
+  /// Of one that could not be made ready; those that could are kept (handle_pool.h).
+  ~DnnHandle() {
+    if (handle != nullptr) cudnnDestroy(handle);
+  }
 };
 
 std::unique_ptr<DnnHandle> make(StreamId stream) {
@@ -38,7 +46,7 @@ void check_dnn(int status, const char* op) {
   if (given == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
       given == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
     fail<OutOfMemoryError>("{}: cuDNN: {}", op, text);
-  check_launch(op);  // says more when a kernel is to blame
+  check_after_failure(op);  // says more when a kernel is to blame
   fail<DeviceError>("{}: cuDNN {}: {}", op, cudnn_version(), text);
 }
 
