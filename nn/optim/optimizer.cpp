@@ -176,7 +176,22 @@ void ParameterwiseOptimizer::update_parameters() {
     ++entry.step;
     turns.push_back({entry, grad});
   }
-  if (!turns.empty()) update(turns);
+  if (turns.empty()) return;
+  // A step that fails is none, and a moment of zeros that it leaves would count for one that was averaged.
+  std::vector<bool> had_state;
+  for (const Turn& turn : turns)
+    for (const Tensor& state : turn.entry.state) had_state.push_back(state.defined());
+  try {
+    update(turns);
+  } catch (...) {
+    auto had = had_state.begin();
+    for (const Turn& turn : turns) {
+      --turn.entry.step;
+      for (Tensor& state : turn.entry.state)
+        if (!*had++) state = {};
+    }
+    throw;
+  }
   // What is captured is not done yet.
   if (HostTables* const tables = HostTables::current(); tables != nullptr && !tables->replays())
     for (const Turn& turn : turns) --turn.entry.step;
