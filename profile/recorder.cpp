@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
+#include "pleat/core/error.h"
 #include "pleat/core/format.h"
 #include "pleat/core/tensor.h"
 
@@ -187,8 +189,14 @@ Recording Recorder::stop() {
       recording.threads.push_back(std::move(thread));
   }
   recording.end = steady_now();
-  if (tracer_) recording.device = tracer_->finish();
-  tracer_.reset();
+  const std::unique_ptr<DeviceTracer> tracer = std::move(tracer_);
+  if (tracer) try {
+      recording.device = tracer->finish();
+    } catch (const Error& error) {
+      // What the host saw says where the program was when the GPU was lost.
+      recording.device = {};
+      recording.device.warnings.push_back(std::string("GPU times are missing: ") + error.what());
+    }
   return recording;
 }
 
