@@ -7,7 +7,7 @@
 namespace pleat::ops {
 namespace {
 
-constexpr const char* op = "running statistics";
+constexpr const char* op = "batch_norm";
 
 struct Running {
   std::byte* data;
