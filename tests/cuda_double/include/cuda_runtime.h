@@ -27,9 +27,16 @@
 #define __shared__ static
 #define __launch_bounds__(...)
 
-#define __syncthreads() ::cuda_double::meet_block(::cuda_double::here())
-#define __shfl_sync(...) ::cuda_double::shuffle(::cuda_double::here(), __VA_ARGS__)
-#define __shfl_down_sync(...) ::cuda_double::shuffle_down(::cuda_double::here(), __VA_ARGS__)
+// Where a call stands in the source: its address in the program would not do, since the compiler may copy it,
+// and threads that come by different copies meet.
+#define PLEAT_DOUBLE_SITE        \
+  ([]() -> const void* {         \
+    static const char place = 0; \
+    return &place;               \
+  }())
+#define __syncthreads() ::cuda_double::meet_block(PLEAT_DOUBLE_SITE)
+#define __shfl_sync(...) ::cuda_double::shuffle(PLEAT_DOUBLE_SITE, __VA_ARGS__)
+#define __shfl_down_sync(...) ::cuda_double::shuffle_down(PLEAT_DOUBLE_SITE, __VA_ARGS__)
 
 namespace cuda_double {
 
@@ -44,9 +51,6 @@ struct Place {
   Axis<&Vector::y> y;
   Axis<&Vector::z> z;
 };
-
-/// Where in the program a call stands.
-[[gnu::noinline]] inline const void* here() { return __builtin_return_address(0); }
 
 /// Of warps of 32: what lane `lane` of the thread's group of `width` gives.
 inline unsigned shuffle(const void* site, unsigned mask, unsigned word, int lane, int width = 32) {
