@@ -190,13 +190,14 @@ T Tensor::item() const {
                     "item: needs a tensor of one element, got {}; reduce it (sum, mean), take one (x[0]) or "
                     "read all by to_vector()",
                     *this);
+  const Tensor here = ops::to_device(*this, Device());  // once: the host waits for it
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     if (is_floating(dtype()))
-      check_fits("item", to_vector<double>()[0], dtype_of<T>());
+      check_fits("item", here.to_vector<double>()[0], dtype_of<T>());
     else
-      check_fits("item", to_vector<int64_t>()[0], dtype_of<T>());
+      check_fits("item", here.to_vector<int64_t>()[0], dtype_of<T>());
   }
-  return to_vector<T>()[0];
+  return here.to_vector<T>()[0];
 }
 
 #define PLEAT_INSTANTIATE(T)                         \
