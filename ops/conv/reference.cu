@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "pleat/core/copy.h"
@@ -8,6 +9,8 @@
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/reference_check.h"
 #include "pleat/ops/conv/rows.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 
 /// The formulas of ops/conv/problem.h as they stand, one result element at a time, through any strides. Slow
 /// and plain: what every other implementation is checked against.
@@ -150,36 +153,55 @@ struct BackwardWeight {
   PLEAT_HOST_DEVICE void operator()(int64_t linear) const { element(linear) = value(linear); }
 };
 
-/// The square of a sample's error, and of the sample.
+/// The square of a sample's error, and of the sample; -1 for one that does not count.
 template <class F>
 struct CompareSample {
   F pass;
   int64_t samples, elements;
+  double largest;  ///< that counts
   double* squares;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     const int64_t linear = i * elements / samples;
     const double reference = pass.value(linear);
     const double error = pass.element(linear) - reference;
-    squares[2 * i] = error * error;
-    squares[2 * i + 1] = reference * reference;
+    const bool counts = reference <= largest && reference >= -largest;
+    squares[2 * i] = counts ? error * error : 0;
+    squares[2 * i + 1] = counts ? reference * reference : -1;
   }
 };
 
+/// A little below what the type can hold, and what has a square.
+double largest_compared(DType dtype) { return dtype == float16 ? 6e4 : dtype == float64 ? 1e150 : 3e38; }
+
+bool is_finite(const Tensor& t) {
+  return !t.defined() || sum(multiply(t, number_like(0, t))).item() == 0;  // 0 times infinity is NaN
+}
+
+/// `operands`: those that the pass reads.
 template <class F>
-double sampled_error(const ConvProblem& p, const F& pass, int64_t elements) {
+double sampled_error(const ConvProblem& p, const F& pass, int64_t elements,
+                     const std::vector<Tensor>& operands) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   const int64_t samples = std::min<int64_t>(elements, 4096);
   const Tensor squares = empty({samples, 2}, {.dtype = float64, .device = p.device});
-  grid_for("conv", p.device, samples, CompareSample<F>{pass, samples, elements, squares.data<double>()}, 1);
+  grid_for("conv", p.device, samples,
+           CompareSample<F>{pass, samples, elements, largest_compared(p.dtype), squares.data<double>()}, 1);
   const std::vector<double> numbers = squares.to_vector<double>();
   double error = 0;
   double reference = 0;
+  bool any = false;
   for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    if (numbers[i + 1] < 0) continue;
+    any = true;
     error += numbers[i];
     reference += numbers[i + 1];
   }
+  if (!any) return unknown;
   if (error == 0) return 0;
-  return std::sqrt(error / reference);
+  if (std::isfinite(error)) return std::sqrt(error / reference);
+  return std::all_of(operands.begin(), operands.end(), is_finite) ? std::numeric_limits<double>::infinity()
+                                                                  : unknown;
 }
 
 class ReferenceConv : public ConvImplementation {
@@ -228,13 +250,13 @@ double reference_error(const ConvProblem& p, ConvPass pass, const Tensor& x, con
       return sampled_error(
           p,
           Forward<double>{p, input, weight, wide_bias.defined() ? wide_bias.data<double>() : nullptr, output},
-          y.numel());
+          y.numel(), {wide_x, wide_w, wide_bias});
     case ConvPass::backward_input:
-      return sampled_error(p, BackwardInput<double>{p, output, weight, input}, x.numel());
+      return sampled_error(p, BackwardInput<double>{p, output, weight, input}, x.numel(), {wide_y, wide_w});
     case ConvPass::backward_weight:
       break;
   }
-  return sampled_error(p, BackwardWeight<double>{p, output, input, weight}, w.numel());
+  return sampled_error(p, BackwardWeight<double>{p, output, input, weight}, w.numel(), {wide_y, wide_x});
 }
 
 const ConvImplementation& reference_conv() {
