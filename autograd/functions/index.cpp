@@ -12,10 +12,15 @@
 #include "pleat/core/format.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/index/indices.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat {
 namespace {
+
+// What a backward takes up has been checked by its forward.
+using ops::IndicesAreChecked;
+using Sign = IndicesAreChecked::Sign;
 
 /// Zeros for the gradient of a tensor of this shape.
 Tensor zeros_for(const Tensor& dy, const Shape& shape) {
@@ -27,6 +32,7 @@ Tensor record_gathered(const char* name, const Tensor& values, const Tensor& x, 
                        const Tensor& indices) {
   return record(name, values,
                 {grad_of(x, [shape = x.shape(), dim, indices = saved(indices)](const Tensor& dy) {
+                  const IndicesAreChecked checked;
                   return scatter_add(zeros_for(dy, shape), dim, *indices, dy);
                 })});
 }
@@ -70,6 +76,7 @@ Tensor record_put(const Tensor& x, const ops::IndexPlaces& places, const Tensor&
                  return accumulate ? dy : record_put(dy, places, ops::number_like(0, dy), false);
                }),
        grad_of(values, [places, accumulate](const Tensor& dy) {
+         const IndicesAreChecked checked(Sign::not_negative);
          const Tensor rows = reshape(dy, {places.size, dy.numel() / std::max<int64_t>(places.size, 1)});
          return reshape(
              accumulate ? index_select(rows, 0, places.rows) : written_gradient(rows, 0, places.rows),
@@ -94,25 +101,33 @@ Tensor gather(const Tensor& x, Integer dim, const Tensor& index) {
 }
 
 Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
-  return record(
-      "scatter_add", ops::scatter_add(x, dim, index, source),
-      {grad_of(x, [](const Tensor& dy) { return dy; }),
-       grad_of(source, [dim, index = saved(index)](const Tensor& dy) { return gather(dy, dim, *index); })});
+  return record("scatter_add", ops::scatter_add(x, dim, index, source),
+                {grad_of(x, [](const Tensor& dy) { return dy; }),
+                 grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+                   const IndicesAreChecked checked;
+                   return gather(dy, dim, *index);
+                 })});
 }
 
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
-  return record(
-      "scatter", ops::scatter(x, dim, index, source),
-      {grad_of(x, [dim, index = saved(index)](const Tensor& dy) { return scatter(dy, dim, *index, 0); }),
-       grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
-         return where(last_writers(dy.shape(), dim, *index), gather(dy, dim, *index), 0);
-       })});
+  return record("scatter", ops::scatter(x, dim, index, source),
+                {grad_of(x,
+                         [dim, index = saved(index)](const Tensor& dy) {
+                           const IndicesAreChecked checked;
+                           return scatter(dy, dim, *index, 0);
+                         }),
+                 grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+                   const IndicesAreChecked checked;
+                   return where(last_writers(dy.shape(), dim, *index), gather(dy, dim, *index), 0);
+                 })});
 }
 
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
-  return record(
-      "scatter", ops::scatter(x, dim, index, value),
-      {grad_of(x, [dim, index = saved(index)](const Tensor& dy) { return scatter(dy, dim, *index, 0); })});
+  return record("scatter", ops::scatter(x, dim, index, value),
+                {grad_of(x, [dim, index = saved(index)](const Tensor& dy) {
+                  const IndicesAreChecked checked;
+                  return scatter(dy, dim, *index, 0);
+                })});
 }
 
 Tensor index_select(const Tensor& x, Integer dim, const Tensor& index) {
@@ -121,6 +136,7 @@ Tensor index_select(const Tensor& x, Integer dim, const Tensor& index) {
       {grad_of(
           x, [shape = x.shape(), format = x.memory_format(), dim, index = saved(index)](const Tensor& dy) {
             const Tensor dx = zeros(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
+            const IndicesAreChecked checked;
             return index_add(dx, dim, *index, dy);
           })});
 }
@@ -129,16 +145,22 @@ Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor
   return record("index_add", ops::index_add(x, dim, index, source),
                 {grad_of(x, [](const Tensor& dy) { return dy; }),
                  grad_of(source, [dim, index = saved(index), shape = source.shape()](const Tensor& dy) {
+                   const IndicesAreChecked checked;
                    return dy.rank() == 0 ? expand(dy, shape) : index_select(dy, dim, *index);
                  })});
 }
 
 Tensor index_copy(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
-  return record(
-      "index_copy", ops::index_copy(x, dim, index, source),
-      {grad_of(x, [dim, index = saved(index)](const Tensor& dy) { return index_fill(dy, dim, *index, 0); }),
-       grad_of(source,
-               [dim, index = saved(index)](const Tensor& dy) { return written_gradient(dy, dim, *index); })});
+  return record("index_copy", ops::index_copy(x, dim, index, source),
+                {grad_of(x,
+                         [dim, index = saved(index)](const Tensor& dy) {
+                           const IndicesAreChecked checked;
+                           return index_fill(dy, dim, *index, 0);
+                         }),
+                 grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+                   const IndicesAreChecked checked;
+                   return written_gradient(dy, dim, *index);
+                 })});
 }
 
 Tensor index_fill(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
@@ -160,6 +182,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
                     "masked_select: the mask must be bool, got {}; compare it first (mask != 0)",
                     mask.dtype());
   const Shape shape = broadcast(x.shape(), mask.shape(), "masked_select");
+  const IndicesAreChecked checked(Sign::not_negative);
   return index_select(reshape(expand(x, shape), {count(shape)}), 0,
                       ops::flat_nonzero(ops::expand(mask, shape)));
 }
@@ -180,9 +203,10 @@ Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions opt
                   const Tensor flat = ops::view(places, {places.numel()});
                   const Tensor rows = reshape(dy, {flat.numel(), shape[1]});
                   const Tensor dweight = zeros_for(dy, shape);
+                  const IndicesAreChecked checked(Sign::not_negative);
                   if (!padding) return index_add(dweight, 0, flat, rows);
-                  const Tensor used = ops::flat_nonzero(ops::not_equal(flat, *padding));
-                  return index_add(dweight, 0, ops::index_select(flat, 0, used), index_select(rows, 0, used));
+                  const Tensor used = ops::reshape(ops::not_equal(flat, *padding), {flat.numel(), 1});
+                  return index_add(dweight, 0, flat, where(used, rows, 0));
                 })});
 }
 

@@ -27,7 +27,9 @@ void check_index_shape(const char* op, const Tensor& x, std::size_t dim, const T
                       index.shape(), x.shape(), dim);
 }
 
-void check_source(const char* op, const Tensor& index, const Tensor& source) {
+void check_source(const char* op, const Tensor& x, const Tensor& index, const Tensor& source) {
+  check<DeviceError>(source.device() == x.device(), "{}: the source must be on {} like the tensor, got {}",
+                     op, x.device(), source.device());
   check<ShapeError>(source.shape() == index.shape(), "{}: the source must have the index's shape {}, got {}",
                     op, index.shape(), source.shape());
 }
@@ -90,7 +92,7 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("scatter_add", x, index, source);
-  check_source("scatter_add", index, source);
+  check_source("scatter_add", x, index, source);
   if (x.rank() == 0 || index.rank() == 0)
     return view(scatter_add(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), x.shape());
   const std::size_t along = index_dim("scatter_add", dim, x, index);
@@ -126,7 +128,7 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("scatter", x, index, source);
-  check_source("scatter", index, source);
+  check_source("scatter", x, index, source);
   if (x.rank() == 0 || index.rank() == 0)
     return view(scatter(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), x.shape());
   const std::size_t along = index_dim("scatter", dim, x, index);

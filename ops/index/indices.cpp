@@ -22,9 +22,8 @@ Tensor integer_indices(const char* op, const Tensor& index) {
 
 namespace {
 
-/// Whether all of them lie in [low, high).
-bool within(const char* op, const Tensor& indices, int64_t low, int64_t high) {
-  if (uses_grid(indices.device())) return all_within(op, indices, low, high);
+/// Whether all of them lie in [low, high), of a tensor on the CPU.
+bool within(const Tensor& indices, int64_t low, int64_t high) {
   const int64_t* const values = indices.data<int64_t>();
   const int64_t n = indices.numel();
   // As unsigned numbers those below `low` are large. The plain loop over all is faster than one that stops.
@@ -56,16 +55,53 @@ bool within(const char* op, const Tensor& indices, int64_t low, int64_t high) {
 
 Tensor checked_indices(const char* op, const Tensor& index, int64_t dim, const Shape& shape) {
   const Tensor result = integer_indices(op, index);
-  if (!within(op, result, 0, shape[static_cast<std::size_t>(dim)])) fail_index(op, result, 0, dim, shape);
+  const bool grid = uses_grid(result.device());
+  if (grid && IndicesAreChecked::current() != nullptr) return result;
+  const int64_t size = shape[static_cast<std::size_t>(dim)];
+  if (!(grid ? all_within(op, result, 0, size) : within(result, 0, size)))
+    fail_index(op, result, 0, dim, shape);
   return result;
 }
 
 Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Shape& shape) {
   const Tensor result = integer_indices(op, index);
   const int64_t size = shape[static_cast<std::size_t>(dim)];
-  if (within(op, result, 0, size)) return result;
-  if (!within(op, result, -size, size)) fail_index(op, result, -size, dim, shape);
+  if (uses_grid(result.device())) {
+    using Sign = IndicesAreChecked::Sign;
+    if (const Sign* const sign = IndicesAreChecked::current())
+      return *sign == Sign::any ? from_start(op, result, size) : result;
+    const FoundIndices found = find_indices(op, {{result, -size, size}})[0];
+    if (found.outside) fail_index(op, result, -size, dim, shape);
+    return found.negative ? from_start(op, result, size) : result;
+  }
+  if (within(result, 0, size)) return result;
+  if (!within(result, -size, size)) fail_index(op, result, -size, dim, shape);
   return where(less(result, 0), add(result, number_like(size, result)), result);
+}
+
+std::vector<Tensor> checked_places(const char* op, const std::vector<Tensor>& indices, const Shape& shape) {
+  for (const Tensor& index : indices)
+    check<DeviceError>(index.device() == indices[0].device(),
+                       "{}: all indices must be on one device, got {} and {}", op, indices[0].device(),
+                       index.device());
+  std::vector<Tensor> results;
+  if (!uses_grid(indices[0].device()) || IndicesAreChecked::current() != nullptr) {
+    for (const Tensor& index : indices)
+      results.push_back(checked_places(op, index, static_cast<int64_t>(results.size()), shape));
+    return results;
+  }
+  std::vector<IndexRange> ranges;
+  for (const Tensor& index : indices) {
+    const int64_t size = shape[ranges.size()];
+    ranges.push_back({integer_indices(op, index), -size, size});
+  }
+  const std::vector<FoundIndices> found = find_indices(op, ranges);
+  for (std::size_t d = 0; d < ranges.size(); ++d) {
+    const auto& [index, low, size] = ranges[d];
+    if (found[d].outside) fail_index(op, index, low, static_cast<int64_t>(d), shape);
+    results.push_back(found[d].negative ? from_start(op, index, size) : index);
+  }
+  return results;
 }
 
 std::size_t index_dim(const char* op, int64_t dim, const Tensor& x, const Tensor& index) {

@@ -1,6 +1,10 @@
 // Private header: not installed.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "pleat/core/scope.h"
 #include "pleat/core/tensor.h"
 
 namespace pleat::ops {
@@ -10,6 +14,21 @@ namespace pleat::ops {
 /// Throws DTypeError unless integers, IndexError naming the first that does not.
 Tensor checked_indices(const char* op, const Tensor& index, int64_t dim, const Shape& shape);
 Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Shape& shape);
+/// Places along the first dimensions, one tensor for each. Throws DeviceError unless on one device.
+std::vector<Tensor> checked_places(const char* op, const std::vector<Tensor>& indices, const Shape& shape);
+
+/// While one lives, indices on a grid are known to lie where they must: a function that has checked them
+/// calls others, or a backward uses those of its forward. What is recorded meanwhile keeps that for its own
+/// backward. So a GPU is asked for its answer once, and waited for once.
+class IndicesAreChecked {
+ public:
+  enum class Sign : unsigned char { any, not_negative };
+  explicit IndicesAreChecked(Sign sign = Sign::any) : sign_(sign) {}
+  static const Sign* current() { return Scoped<Sign>::innermost(); }
+
+ private:
+  Scoped<Sign> sign_;
+};
 
 /// The same without a range.
 Tensor integer_indices(const char* op, const Tensor& index);

@@ -20,6 +20,12 @@ void check_values(const char* op, const Tensor& x, const Tensor& values) {
                      op, x.device(), values.device());
 }
 
+void check_places(const Tensor& x, const IndexPlaces& places) {
+  check<DeviceError>(places.rows.device() == x.device(),
+                     "index_put: the indices must be on {} like the tensor, got {}", x.device(),
+                     places.rows.device());
+}
+
 /// The values in this shape; of their own, where they may lie in what is written.
 Tensor spread(const char* op, const Tensor& x, const Tensor& values, const Shape& shape) {
   bool fits = values.shape().size() <= shape.size();
@@ -78,7 +84,11 @@ IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<T
   if (indices[0].dtype() == boolean) {
     check<ShapeError>(indices.size() == 1, "{}: a mask must be the only index, got {}", op, indices.size());
     // A mask of rank 0 names no dimension; it says once or never.
-    if (indices[0].rank() > 0) return index_places(op, shape, places_of(op, shape, indices[0]));
+    if (indices[0].rank() > 0) {
+      const std::vector<Tensor> places = places_of(op, shape, indices[0]);
+      const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
+      return index_places(op, shape, places);
+    }
     const Tensor rows = view(select(nonzero(reshape(indices[0], {1})), 1, 0), {-1});
     Shape result = shape;
     result.insert(result.begin(), rows.numel());
@@ -89,8 +99,9 @@ IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<T
   Shape common;
   for (const Tensor& index : indices) common = broadcast(common, index.shape(), op);
   IndexPlaces places{{}, 1, common};
+  const std::vector<Tensor> checked = checked_places(op, indices, shape);
   for (std::size_t d = 0; d < indices.size(); ++d) {
-    const Tensor index = checked_places(op, indices[d], static_cast<int64_t>(d), shape);
+    const Tensor& index = checked[d];
     places.rows = d == 0 ? index : add(multiply(places.rows, number_like(shape[d], index)), index);
     places.size = checked_multiply(places.size, shape[d], op);
   }
@@ -103,6 +114,8 @@ IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<T
 Tensor index_put(const Tensor& x, const IndexPlaces& places, const Tensor& values, Flag accumulate) {
   const RecordOp range("index_put", x, values);
   check_values("index_put", x, values);
+  check_places(x, places);
+  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
   const Tensor each = reshape(spread("index_put", x, values, places.shape),
                               {places.rows.numel(), x.numel() / std::max<int64_t>(places.size, 1)});
   const Tensor rows = as_rows(x, places.size);
@@ -120,6 +133,8 @@ void index_put_into(const Tensor& x, const std::vector<Tensor>& indices, const T
   if (accumulate || !x.is_contiguous()) return copy_into(x, index_put(x, places, values, accumulate));
   const RecordOp range("index_put", x, values);
   check_values("index_put", x, values);
+  check_places(x, places);
+  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
   const Tensor rows = as_rows(x, places.size);
   index_copy_into(rows, 0, places.rows,
                   reshape(spread("index_put", x, values, places.shape), {places.rows.numel(), rows.size(1)}));

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
@@ -14,6 +15,7 @@
 #include "pleat/ops/index/index_grid.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -117,6 +119,9 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("index_add", x, index, source);
   const std::size_t along = index_dim("index_add", dim, x, index);
+  check<DeviceError>(source.device() == x.device(),
+                     "index_add: the source must be on {} like the tensor, got {}", x.device(),
+                     source.device());
   if (x.rank() == 0) return view(index_add(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), {});
   const Tensor indices = check_selection("index_add", x, along, index);
   Shape expected = x.shape();
@@ -165,10 +170,14 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
   const RecordOp range("embedding", index, weight);
   check<ShapeError>(weight.rank() == 2, "embedding: the weight must be [rows, width], got {}",
                     weight.shape());
+  check<DeviceError>(index.device() == weight.device(),
+                     "embedding: the indices must be on {} like the weight, got {}", weight.device(),
+                     index.device());
   // The message about a wrong index should show where it is in `index`, not in the flattened one.
   const Tensor indices = checked_indices("embedding", index, 0, weight.shape());
   Shape shape = index.shape();
   shape.push_back(weight.size(1));
+  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
   const Tensor rows = index_select(weight, 0, view(indices, {indices.numel()}));
   return reshape(rows, std::move(shape));
 }
@@ -179,11 +188,16 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
                     "one_hot: the number of classes must be at least 0, or -1 for the largest "
                     "index plus 1, got {}",
                     classes);
+  std::optional<IndicesAreChecked> checked;
   if (classes < 0) {
     const Tensor indices = integer_indices("one_hot", index);
     const int64_t n = indices.numel();
     check<ShapeError>(n > 0, "one_hot: without indices the number of classes must be given");
-    classes = checked_add(max(indices).item<int64_t>(), 1, "one_hot");
+    // Together, so that a GPU is waited for once.
+    const std::vector<int64_t> ends =
+        cat({at_least_1d(min(indices)), at_least_1d(max(indices))}, 0).to_vector<int64_t>();
+    classes = checked_add(ends[1], 1, "one_hot");
+    if (ends[0] >= 0) checked.emplace(IndicesAreChecked::Sign::not_negative);
   }
   Shape shape = index.shape();
   shape.push_back(std::max<int64_t>(classes, 0));  // below, no index fits
@@ -238,6 +252,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
                     "masked_select: the mask must be bool, got {}; compare it first (mask != 0)",
                     mask.dtype());
   const Shape shape = broadcast(x.shape(), mask.shape(), "masked_select");
+  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
   return index_select(reshape(expand(x, shape), {count(shape)}), 0, flat_nonzero(expand(mask, shape)));
 }
 
