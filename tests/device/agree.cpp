@@ -71,7 +71,7 @@ void check_same(const Tensor& got, const Tensor& wanted, double slack) {
 }
 
 void compare(const Tensors& inputs, const Function& f, const AgreeOptions& options, DType dtype,
-             const std::string& layout) {
+             const std::string& layout, int gpu = 0) {
   CAPTURE(name(dtype), layout);
   const auto on = [&](Device device) {
     Tensors there;
@@ -79,12 +79,14 @@ void compare(const Tensors& inputs, const Function& f, const AgreeOptions& optio
     return outcome(f, there, options.differentiable);
   };
   const Outcome wanted = on(Device());
-  const OtherDevice other;
+  const OtherDevice other(gpu);
   CAPTURE(other.name());
   const Outcome got = on(other.device());
   // The words name the tensors' device.
   std::string words = got.error;
-  for (std::size_t at; (at = words.find("cuda:0")) != std::string::npos;) words.replace(at, 6, "cpu");
+  const std::string device = name(other.device());
+  for (std::size_t at = 0; device != "cpu" && (at = words.find(device)) != std::string::npos;)
+    words.replace(at, device.size(), "cpu");
   CHECK(words == wanted.error);
   REQUIRE(got.outputs.size() == wanted.outputs.size());
   for (std::size_t i = 0; i < got.outputs.size(); ++i) {
@@ -122,9 +124,9 @@ Tensor filled(const Shape& shape, uint64_t seed, const std::function<void(const 
 
 }  // namespace
 
-OtherDevice::OtherDevice() {
+OtherDevice::OtherDevice(int gpu) {
   if (cuda::device_count() > 0)
-    device_ = Device(DeviceType::cuda);
+    device_ = Device(DeviceType::cuda, gpu);
   else
     grid_.emplace();
 }
@@ -134,7 +136,11 @@ void agrees(const Tensors& inputs, const Function& f, AgreeOptions options) {
     compare(inputs, f, options, dtype, "contiguous");
   for (const std::string& layout : layouts())
     if (layout != "contiguous") compare(inputs, f, options, float32, layout);
-  if (options.differentiable) check_by_differences(inputs, f);
+  if (options.differentiable && options.differences) check_by_differences(inputs, f);
+  if (cuda::device_count() > 1) {
+    compare(inputs, f, options, float32, "contiguous", 1);
+    CHECK(cuda::current_device() == Device(DeviceType::cuda));
+  }
 }
 
 Tensor normal(const Shape& shape, uint64_t seed) {

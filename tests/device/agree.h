@@ -19,10 +19,10 @@
 
 namespace pleat::test {
 
-/// While one lives, what is computed on `device()` is computed on the other device.
+/// While one lives, what is computed on `device()` is computed on the other device; `gpu`: which of several.
 class OtherDevice {
  public:
-  OtherDevice();
+  explicit OtherDevice(int gpu = 0);
   Device device() const { return device_; }
   /// For messages.
   std::string name() const { return grid_ ? "cpu over a grid" : pleat::name(device_); }
@@ -52,6 +52,8 @@ using Function = std::function<Outputs(const Tensors&)>;
 struct AgreeOptions {
   /// Whether gradients are compared and checked by differences.
   bool differentiable = true;
+  /// Whether gradients are also those that differences give: two calls for each element of the inputs.
+  bool differences = true;
   /// How many times more than one rounding an element may differ: for functions that magnify roundings.
   double slack = 1;
 };
@@ -59,6 +61,7 @@ struct AgreeOptions {
 /// Checks that `f` gives the same on both devices, for inputs of each floating type and, in float32, of each
 /// layout: the values, and the gradients of all floating inputs; in float64 also that the gradients of the
 /// other device are those that differences give. Where the CPU throws, the other must throw the same words.
+/// A second GPU, where there is one, does it in float32 while the first is the thread's current one.
 ///
 /// Each device is a few roundings off the exact value (sums are of some hundred elements at most and
 /// accumulated in float32 or wider), so that two differ, as vectors, by less than 1e-12 in float64 and 1e-5
