@@ -188,7 +188,7 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
                     "one_hot: the number of classes must be at least 0, or -1 for the largest "
                     "index plus 1, got {}",
                     classes);
-  std::optional<IndicesAreChecked> checked;
+  std::optional<IndicesAreChecked> known;
   if (classes < 0) {
     const Tensor indices = integer_indices("one_hot", index);
     const int64_t n = indices.numel();
@@ -197,7 +197,7 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
     const std::vector<int64_t> ends =
         cat({at_least_1d(min(indices)), at_least_1d(max(indices))}, 0).to_vector<int64_t>();
     classes = checked_add(ends[1], 1, "one_hot");
-    if (ends[0] >= 0) checked.emplace(IndicesAreChecked::Sign::not_negative);
+    if (ends[0] >= 0) known.emplace(IndicesAreChecked::Sign::not_negative);
   }
   Shape shape = index.shape();
   shape.push_back(std::max<int64_t>(classes, 0));  // below, no index fits
