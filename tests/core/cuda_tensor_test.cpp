@@ -111,8 +111,18 @@ TEST_CASE("cuda: pinned memory, and copies that nobody waits for", "[core][cuda]
   const Tensor back = ops::to_device(there, Device(), {.non_blocking = true});
   CHECK(cuda::is_pinned(back));
   cuda::current_stream().synchronize();
-  CHECK(back.to_vector() == x.to_vector());
+  CHECK((back.to_vector() == x.to_vector()));  // nobody wants to read half a million numbers
   CHECK(cuda::pinned_memory_statistics().allocated >= 3 * 512 * 1024 * 4);
+}
+
+TEST_CASE("cuda: a copy that was not asked for as non-blocking is done when it returns", "[core][cuda]") {
+  if (lacks_gpus()) return;
+  const Tensor pinned = cuda::pin_memory(numbers({512, 1024}));
+  const Tensor there = ops::to_device(pinned, gpu);
+  ops::fill(pinned, 0);
+  CHECK((there.to_vector() == numbers({512, 1024}).to_vector()));
+  ops::copy_into(pinned, there);
+  CHECK((pinned.to_vector() == numbers({512, 1024}).to_vector()));
 }
 
 TEST_CASE("cuda: memory comes from the cache, and its figures are told", "[core][cuda]") {
@@ -166,14 +176,37 @@ TEST_CASE("cuda: memory that another stream uses is not reused too early", "[cor
   CHECK(y.as_strided({2}, {n - 1}, 0).to(Device()).to_vector<int>() == std::vector<int>{255, 255});
 }
 
+TEST_CASE("cuda: memory that a stream let go is not another's while its work may be under way",
+          "[core][cuda]") {
+  if (lacks_gpus()) return;
+  const int64_t n = 24 * mebi;
+  empty_cache(gpu);  // what the other stream lets go shall be all there is
+  const Tensor y = empty({n}, {.dtype = uint8, .device = gpu});
+  const cuda::Stream side({.device = gpu});
+  {
+    const cuda::StreamGuard guard(side);
+    const Tensor x = full({n}, 255, {.dtype = uint8, .device = gpu});
+    ops::copy_into(y, x);
+  }
+  const Tensor z = zeros({n}, {.dtype = uint8, .device = gpu});
+  const auto some = [](const Tensor& t) { return t.as_strided({2}, {t.numel() - 1}, 0).to_vector<int>(); };
+  CHECK(some(z) == std::vector<int>{0, 0});
+  side.synchronize();
+  CHECK(some(z) == std::vector<int>{0, 0});
+  CHECK(some(y) == std::vector<int>{255, 255});
+}
+
 TEST_CASE("cuda: tensors go from one GPU to another", "[core][cuda]") {
   if (lacks_gpus(2)) return;
   const Device other(DeviceType::cuda, 1);
   const Tensor x = numbers({1000, 100});
   const Tensor y = x.to(gpu).to(other);
   CHECK(y.device() == other);
-  CHECK(y.to_vector() == x.to_vector());
-  const Tensor z = zeros({1000, 100}, {.device = gpu});
-  ops::copy_into(z, y);
-  CHECK(z.to_vector() == x.to_vector());
+  CHECK((y.to_vector() == x.to_vector()));
+  // Whatever the receiver's stream still has to do comes before, and what is given to it afterwards after.
+  for (int i = 0; i < 20; ++i) {
+    const Tensor z = zeros({1000, 100}, {.device = gpu});
+    ops::copy_into(z, y);
+    CHECK((z.to_vector() == x.to_vector()));
+  }
 }

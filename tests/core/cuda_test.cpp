@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "pleat/core/allocator.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
 #include "pleat/core/pinned_memory.h"
@@ -128,4 +129,30 @@ TEST_CASE("cuda: events order streams and take the time", "[core][cuda]") {
   CHECK_THROWS_AS(cuda::elapsed_ms(untimed, end), DeviceError);
   CHECK(zeros({3}, {.device = gpu}).to_vector() ==
         std::vector<float>{0, 0, 0});  // the error has left no trace
+}
+
+TEST_CASE("cuda: streams, events and memory of a GPU that is not the current one", "[core][cuda]") {
+  if (lacks_gpus(2)) return;
+  const Device other(DeviceType::cuda, 1);
+  const cuda::Event start({.device = other, .timing = true});
+  const cuda::Event end({.device = other, .timing = true});
+  const cuda::Stream usual = cuda::current_stream(other);
+  const cuda::Stream side({.device = other});
+  const Tensor x = zeros({1 << 20}, {.device = other});
+  start.record(usual);
+  for (int i = 0; i < 10; ++i) zeros({1 << 20}, {.device = other});
+  end.record(usual);
+  side.wait(end);
+  side.synchronize();
+  CHECK(end.is_done());
+  for (int i = 0; i < 10; ++i) zeros({1 << 20}, {.device = other});
+  usual.synchronize();
+  CHECK(usual.is_done());
+  CHECK(cuda::elapsed_ms(start, end) > 0);
+
+  empty_cache(other);
+  const cuda::MemoryInfo before = cuda::memory_info(other);
+  const Tensor y = empty({64 << 20}, {.dtype = uint8, .device = other});
+  CHECK(cuda::memory_info(other).free <= before.free - (64 << 20));
+  CHECK(cuda::current_device() == gpu);
 }

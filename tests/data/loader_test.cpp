@@ -14,9 +14,12 @@
 #include <unistd.h>
 
 #include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/error.h"
+#include "pleat/core/pinned_memory.h"
 #include "pleat/core/random.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/skip.h"
 
 using namespace pleat;
@@ -312,4 +315,32 @@ TEST_CASE("a data set of tensors says whether it fits, and moves", "[data][loade
   const TensorDataset same = dataset.to(Device());
   CHECK(same.inputs().raw() == dataset.inputs().raw());
   CHECK_FALSE(TensorDataset(zeros({3})).to(Device()).targets().defined());
+}
+
+TEST_CASE("cuda: batches come to the GPU through pinned memory, whatever the host does then",
+          "[data][loader][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  const Device gpu(DeviceType::cuda);
+  const TensorDataset dataset(rand({48, 16}), arange(48));
+  const auto epoch = [&](Device device, int workers) {
+    DataLoader loader(
+        dataset,
+        {.batch_size = 8, .shuffle = true, .seed = 5, .workers = workers, .prefetch = 3, .device = device});
+    std::vector<Batch> batches;  // nobody waits for the GPU while the loader goes on
+    for (const Batch& batch : loader) batches.push_back(batch);
+    std::vector<std::vector<float>> seen;
+    for (const Batch& batch : batches) {
+      CHECK(batch.inputs.device() == device);
+      seen.push_back(batch.inputs.to_vector());
+      seen.push_back(batch.targets.to_vector());
+    }
+    return seen;
+  };
+  const auto wanted = epoch(Device(), 0);
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    const int64_t before = cuda::pinned_memory_statistics().requests;
+    CHECK(epoch(gpu, workers) == wanted);
+    CHECK(cuda::pinned_memory_statistics().requests == before + 12);  // inputs and targets of 6 batches
+  }
 }

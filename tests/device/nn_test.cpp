@@ -198,9 +198,9 @@ TEST_CASE("device: a multi-optimiser", "[device]") {
 TEST_CASE("device: clipping gradients", "[device]") {
   const auto clipped = [](Device device) {
     Tensors parameters;
-    for (const uint64_t seed : {1, 2, 3}) {
-      parameters.push_back(zeros({5, 7}, {.device = device}).set_requires_grad());
-      parameters.back().set_grad(ops::to_device(ops::cast(normal({5, 7}, seed), float32), device));
+    for (const DType dtype : {float32, float64, float32, bfloat16}) {
+      parameters.push_back(zeros({5, 7}, {.dtype = dtype, .device = device}).set_requires_grad());
+      parameters.back().set_grad(ops::to_device(ops::cast(normal({5, 7}, parameters.size()), dtype), device));
     }
     nn::StateDict result{{"norm", optim::clip_grad_norm_(parameters, {.max_norm = 1})}};
     optim::clip_grad_value_(parameters, {.clip_value = 0.1});

@@ -122,11 +122,16 @@ TEST_CASE("device: gather", "[device]") {
 TEST_CASE("device: scatter_add", "[device]") {
   agrees({image(), integers({2, 3, 6, 5}, 0, 4), normal({2, 3, 6, 5}, 2)},
          [](const Tensors& t) { return scatter_add(t[0], 2, t[1], t[2]); });
+  // A line so long that its elements are sorted by where they go.
+  agrees({normal({5}), integers({100}, 0, 5), normal({100}, 2)},
+         [](const Tensors& t) { return scatter_add(t[0], 0, t[1], t[2]); });
 }
 TEST_CASE("device: scatter", "[device]") {
   const Tensors x{image(), integers({2, 3, 6, 5}, 0, 4), normal({2, 3, 6, 5}, 2)};
   agrees(x, [](const Tensors& t) { return scatter(t[0], 2, t[1], t[2]); });
   agrees(x, [](const Tensors& t) { return scatter(t[0], 2, t[1], 0.5); });
+  agrees({normal({5}), integers({100}, 0, 5), normal({100}, 2)},
+         [](const Tensors& t) { return scatter(t[0], 0, t[1], t[2]); });
 }
 TEST_CASE("device: index_select", "[device]") {
   agrees({image(), integers({7}, 0, 3)}, [](const Tensors& t) { return index_select(t[0], 1, t[1]); });

@@ -208,6 +208,17 @@ TEST_CASE("cuda: every convolution implementation agrees with the textbook", "[c
   for (const std::string& name : names) check_on_gpu(name, 1);
 }
 
+TEST_CASE("cuda: cuDNN takes operands at any address", "[conv][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  const Device gpu(DeviceType::cuda);
+  const Tensor x =
+      randn({289}, {.dtype = float64, .device = gpu}).as_strided({2, 4, 6, 6}, {144, 36, 6, 1}, 1);
+  const Tensor w = randn({145}, {.dtype = float64, .device = gpu}).as_strided({4, 4, 3, 3}, {36, 9, 3, 1}, 1);
+  const ConvOptions options{.padding = 1, .implementation = "cudnn"};
+  CHECK(ops::conv_forward(x, w, {}, options).to_vector<double>() ==
+        ops::conv_forward(ops::copy(x), ops::copy(w), {}, options).to_vector<double>());
+}
+
 TEST_CASE("cuda: convolution through cuDNN agrees with the textbook", "[conv][cuda]") {
   if (pleat_test::lacks_gpus()) return;
   const auto able = implementations_for({{2, 3, 5, 7}, {4, 3, 3, 3}, {}}, Device(DeviceType::cuda), float32);

@@ -1,6 +1,7 @@
 #include "pleat/profile/profiler.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -12,12 +13,17 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/error.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
 #include "pleat/profile/assemble.h"
+#include "pleat/profile/device_tracer.h"
+#include "pleat/profile/recorder.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 using namespace pleat::profile;
@@ -392,4 +398,37 @@ TEST_CASE("where there is no GPU to watch, the profile says so", "[profile]") {
   if (profiler.profile().on_cuda) return;
   REQUIRE(profiler.profile().warnings.size() == 1);
   CHECK(profiler.profile().warnings[0].starts_with("no GPU was watched: "));
+}
+
+TEST_CASE("cuda: events around an op take its time, in the stream that it runs in", "[profile][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  const Device gpu(DeviceType::cuda);
+  const cuda::Stream side({.device = gpu});
+  for (const cuda::Stream& stream : {cuda::Stream::default_of(gpu), side}) {
+    const cuda::StreamGuard guard(stream);
+    const Tensor x = ones({1 << 20}, {.device = gpu});
+    const std::array<const Tensor*, 1> inputs = {&x};
+    const auto tracer = make_event_tracer();
+    const int64_t before = steady_now();
+    tracer->enter(7, {.kind = RangeKind::op, .name = "outer", .inputs = inputs});
+    for (int i = 0; i < 3; ++i) ops::fill(x, i + 2);
+    tracer->enter(8, {.kind = RangeKind::op, .name = "inner", .inputs = inputs});
+    ops::fill(x, 9);
+    tracer->leave(8);
+    tracer->leave(7);
+    const DeviceTrace trace = tracer->finish();
+    CHECK(trace.warnings.empty());
+    REQUIRE(trace.activities.size() == 2);
+    CHECK(trace.activities[0].name == "outer");
+    CHECK(trace.activities[1].name == "inner");
+    for (const DeviceActivity& activity : trace.activities) {
+      CHECK(activity.device == gpu);
+      CHECK(activity.stream == reinterpret_cast<uint64_t>(stream.native()));
+      CHECK(activity.start >= before);
+      CHECK(activity.duration() > 0);
+    }
+    REQUIRE(trace.links.size() == 2);
+    CHECK(trace.links[0].range == 7);
+    CHECK(trace.links[1].range == 8);
+  }
 }
