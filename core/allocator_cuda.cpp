@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <deque>
 
 #include "pleat/core/capture.h"
@@ -8,9 +9,16 @@
 namespace pleat {
 namespace {
 
+/// For compute-sanitizer and its like: see BlockCache.
+bool separate_blocks() {
+  const char* const wish = std::getenv("PLEAT_CUDA_SEPARATE_BLOCKS");
+  return wish != nullptr && *wish == '1';
+}
+
 class GpuAllocator final : public DeviceAllocator {
  public:
-  explicit GpuAllocator(Device device) : device_(device), memory_(device), cache_(memory_) {}
+  explicit GpuAllocator(Device device)
+      : device_(device), memory_(device), cache_(memory_, separate_blocks()) {}
 
   std::shared_ptr<std::byte> allocate(int64_t size) override {
     void* const stream = cuda::current_stream(device_).native();

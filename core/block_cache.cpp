@@ -21,11 +21,6 @@ constexpr int64_t large_block = 10 * mebi;
 constexpr int64_t shared_segment = 20 * mebi;
 constexpr int64_t segment_step = 2 * mebi;
 
-int64_t segment_size(int64_t bytes) {
-  if (bytes <= small_block) return small_segment;
-  return bytes < large_block ? shared_segment : round_up(bytes, segment_step);
-}
-
 }  // namespace
 
 /// A piece of a segment. `previous` and `next` are its neighbours there.
@@ -68,14 +63,20 @@ struct BlockCache::Pool {
   std::set<Block*, Order> free;
 };
 
-BlockCache::BlockCache(RawMemory& memory)
-    : memory_(memory), pools_{std::make_unique<Pool>(), std::make_unique<Pool>()} {}
+BlockCache::BlockCache(RawMemory& memory, bool separate)
+    : memory_(memory), pools_{std::make_unique<Pool>(), std::make_unique<Pool>()}, separate_(separate) {}
 
 BlockCache::~BlockCache() {
   for (auto& [stream, queue] : pending_)
     for (const Pending& pending : queue) memory_.destroy(pending.event);
   for (const Block& block : blocks_)
     if (block.previous == nullptr) memory_.free(block.address);
+}
+
+int64_t BlockCache::segment_size(int64_t bytes) const {
+  if (separate_) return bytes;
+  if (bytes <= small_block) return small_segment;
+  return bytes < large_block ? shared_segment : round_up(bytes, segment_step);
 }
 
 BlockCache::Pool& BlockCache::pool_of(bool small) { return *pools_[small ? 0 : 1]; }
@@ -85,7 +86,7 @@ std::shared_ptr<std::byte> BlockCache::allocate(int64_t bytes, StreamId stream) 
   {
     const std::lock_guard lock(mutex_);
     ++statistics_.requests;
-    block = obtain(round_up(std::max<int64_t>(bytes, 1), granule), stream);
+    block = obtain(round_up(std::max<int64_t>(bytes, 1), separate_ ? 1 : granule), stream);
     statistics_.allocated += block->size;
     statistics_.peak = std::max(statistics_.peak, statistics_.allocated);
   }
@@ -128,6 +129,7 @@ BlockCache::Block* BlockCache::find(int64_t bytes, StreamId stream) {
   auto& free = pool_of(bytes <= small_block).free;
   const auto found = free.lower_bound(Key{stream, bytes});
   if (found == free.end() || (*found)->stream != stream) return nullptr;
+  if (separate_ && (*found)->size != bytes) return nullptr;
   Block* block = *found;
   free.erase(found);
   return block;

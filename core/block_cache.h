@@ -61,15 +61,17 @@ class BlockCache {
  public:
   struct Block;
 
-  /// `memory` must outlive the cache, and the cache all memory from it.
-  explicit BlockCache(RawMemory& memory);
+  /// `memory` must outlive the cache, and the cache all memory from it. `separate`: every block is a segment
+  /// of its own and as long as was asked for, so that tools that watch the device's memory see where it ends.
+  explicit BlockCache(RawMemory& memory, bool separate = false);
   ~BlockCache();
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  /// At least `bytes`, aligned to 512, for work on `stream`; given back when the last owner lets go.
-  /// When the device has no more, waits for blocks that other streams still use, then frees all segments that
-  /// are not in use and tries again, before it throws OutOfMemoryError with the figures.
+  /// At least `bytes`, aligned to 512 (as the device's memory when separate), for work on `stream`; given
+  /// back when the last owner lets go. When the device has no more, waits for blocks that other streams still
+  /// use, then frees all segments that are not in use and tries again, before it throws OutOfMemoryError with
+  /// the figures.
   std::shared_ptr<std::byte> allocate(int64_t bytes, StreamId stream);
 
   /// The memory is reused only after what is in `stream` when its last owner lets go.
@@ -111,6 +113,8 @@ class BlockCache {
 
   friend struct GiveBack;
 
+  int64_t segment_size(int64_t bytes) const;
+
   RawMemory& memory_;
   mutable std::mutex mutex_;
   std::list<Block> blocks_;
@@ -120,6 +124,7 @@ class BlockCache {
   std::vector<Block*> unrecorded_;  ///< wait for other streams, whose events are yet to be recorded
   AllocatorStatistics statistics_;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
+  bool separate_;
 };
 
 /// The deleter of memory from a BlockCache, by which `std::get_deleter` finds the block again.

@@ -40,6 +40,24 @@ TEST_CASE("block cache: sizes are rounded to 512, and small blocks share a segme
   CHECK(reinterpret_cast<uintptr_t>(b.get()) % 512 == 0);
 }
 
+TEST_CASE("block cache: separate blocks are as long as was asked for, and serve the same length again",
+          "[core]") {
+  FakeMemory memory(100 * mebi);
+  BlockCache cache(memory, true);
+  Bytes a = cache.allocate(1000, first);
+  const Bytes b = cache.allocate(3, first);
+  CHECK(memory.segments() == 2);
+  CHECK(memory.used() == 1003);
+  const std::byte* const place = a.get();
+  a.reset();
+  const Bytes shorter = cache.allocate(999, first);
+  CHECK(memory.segments() == 3);
+  CHECK(cache.allocate(1000, first).get() == place);
+  CHECK(cache.allocate(1000, second).get() != place);
+  cache.release();
+  CHECK(memory.used() == 3 + 999);
+}
+
 TEST_CASE("block cache: what is handed out and given back is announced", "[core]") {
   FakeMemory memory(100 * mebi);
   BlockCache cache(memory);
