@@ -62,7 +62,9 @@ void before_launch(int64_t n, std::function<void()> what);
 /// Makes the devices as they were, after a fault that loses them; memory and streams stay.
 void repair();
 
-/// The order of threads, blocks and streams follows from it; at the start PLEAT_DOUBLE_SEED, or 1.
+/// The order of threads, blocks and streams follows from it; at the start PLEAT_DOUBLE_SEED, or 1. With an
+/// odd seed a stream's work runs when somebody waits for it; with an even one every other task runs at once,
+/// with what its stream had before.
 void set_seed(uint64_t seed);
 
 /// Bytes that a device has.

@@ -26,6 +26,7 @@ void print_counts();
 struct Machine {
   std::recursive_mutex lock;
   std::mt19937_64 order;
+  bool hurries = false;  ///< see set_seed
   Counts counts;
   Faults faults;
   int64_t launches_left = 0;  ///< until `at_launch`
@@ -40,13 +41,18 @@ struct Machine {
 
   Machine() {
     const char* const seed = std::getenv("PLEAT_DOUBLE_SEED");
-    order.seed(seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1);
+    begin_order(seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1);
     for (int device = 0; device < devices; ++device) {
       default_streams[static_cast<std::size_t>(device)].device = device;
       default_streams[static_cast<std::size_t>(device)].blocking = true;
       default_streams[static_cast<std::size_t>(device)].is_default = true;
     }
     if (std::getenv("PLEAT_DOUBLE_COUNTS") != nullptr) std::atexit(print_counts);
+  }
+
+  void begin_order(uint64_t seed) {
+    order.seed(seed);
+    hurries = seed % 2 == 0;
   }
 };
 
@@ -187,7 +193,7 @@ void repair() {
 }
 void set_seed(uint64_t seed) {
   const std::lock_guard guard(lock());
-  machine().order.seed(seed);
+  machine().begin_order(seed);
 }
 
 StreamState& stream_of(cudaStream_t stream) {
@@ -253,6 +259,7 @@ void enqueue(StreamState& stream, Task task) {
     }
   }
   stream.tasks.push_back(std::move(task));
+  if (machine().hurries && machine().order() % 2 == 0) finish(stream);
 }
 
 void finish(StreamState& stream) {

@@ -14,7 +14,8 @@
 /// Streams, events and the state of the devices. What is given to a stream waits until somebody must have it:
 /// then those tasks run that this takes, and no others, in the thread that waits. So work of a stream that
 /// nobody waits for runs as late as it can on a GPU, and whoever forgot to wait for it reads what was there
-/// before.
+/// before. With an even seed much of it runs as early as it can, and who uses memory again too soon finds in
+/// it what others wrote.
 
 namespace cuda_double {
 

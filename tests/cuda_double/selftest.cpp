@@ -165,6 +165,7 @@ TEST_CASE("threads of a block meet at barriers and in warps") {
 }
 
 TEST_CASE("work of a stream that nobody waits for is late") {
+  cuda_double::set_seed(1);
   const cudaStream_t a = new_stream(), b = new_stream();
   float* const x = on_device(8);
   float* const y = on_device(8);
@@ -180,7 +181,29 @@ TEST_CASE("work of a stream that nobody waits for is late") {
   CHECK(read(y, 8) == std::vector<float>(8, 3.0f));
 }
 
+TEST_CASE("with an even seed some work runs at once") {
+  float* const x = on_device(1);
+  void* pinned = nullptr;
+  cudaHostAlloc(&pinned, 4, cudaHostAllocPortable);
+  auto* const value = static_cast<float*>(pinned);
+  const auto copied = [&](uint64_t seed) {
+    cuda_double::set_seed(seed);
+    *value = 1;
+    cudaMemcpyAsync(x, value, 4, cudaMemcpyDefault, nullptr);
+    *value = 2;
+    return read(x, 1)[0];
+  };
+  int early = 0;
+  for (uint64_t seed = 0; seed < 40; seed += 2) {
+    early += copied(seed) == 1 ? 1 : 0;
+    CHECK(copied(seed + 1) == 2);
+  }
+  CHECK(early > 0);
+  CHECK(early < 20);
+}
+
 TEST_CASE("copies of pinned memory read it late, of other memory at once") {
+  cuda_double::set_seed(1);
   float* const x = on_device(4);
   void* pinned = nullptr;
   cudaHostAlloc(&pinned, 16, cudaHostAllocPortable);
