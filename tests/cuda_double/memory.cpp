@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "double.h"
 #include "finding.h"
@@ -25,6 +26,9 @@ constexpr std::size_t large_page = std::size_t{1} << 21;
 // More bytes than these, at both ends of a block, are not poisoned: touching all of what a test of the limits
 // asks for would take the machine's own memory.
 constexpr std::size_t most_poisoned = std::size_t{1} << 26;
+
+constexpr std::size_t alignment = 256;
+std::size_t rounded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 std::size_t pages_for(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
@@ -136,8 +140,8 @@ std::byte* allocate_device(int device, std::size_t bytes) {
     if (pages > static_cast<std::size_t>(own.begin + space - first)) return nullptr;
     own.next = first + pages;
   }
-  // The end is that of a page, so that a step past it is noticed; addresses are multiples of 256.
-  std::byte* const begin = first + (pages - (bytes + 255) / 256 * 256);
+  // The end is that of a page, so that a step past it is noticed, but for what addresses are multiples of.
+  std::byte* const begin = first + (pages - rounded(bytes));
   mprotect(first, pages, PROT_READ | PROT_WRITE);
   std::memset(first, poison, std::min(pages, most_poisoned));
   if (pages > most_poisoned) std::memset(first + pages - page, poison, page);
@@ -153,7 +157,7 @@ bool free_device(void* freed) {
     const auto found = each.blocks.find(begin);
     if (found == each.blocks.end()) continue;
     const std::size_t pages = pages_for(found->second);
-    std::byte* const first = begin - (pages - (found->second + 255) / 256 * 256);
+    std::byte* const first = begin - (pages - rounded(found->second));
     // The memory goes back to the system.
     madvise(first, pages, MADV_DONTNEED);
     mprotect(first, pages, PROT_NONE);
@@ -230,6 +234,14 @@ void require_on_device(const char* what, const void* address, std::size_t bytes,
             std::to_string(block->device));
   if (static_cast<const std::byte*>(address) + bytes > block->begin + block->size)
     finding(operand + "reaches past the end of a block of " + std::to_string(block->size) + " bytes");
+}
+
+void check_ends(const std::string& what, int device) {
+  static const std::vector<unsigned char> untouched(alignment, poison);
+  for (const auto& [begin, size] : memory().spaces[static_cast<std::size_t>(device)].blocks)
+    if (const std::size_t rest = rounded(size) - size;
+        rest > 0 && std::memcmp(begin + size, untouched.data(), rest) != 0)
+      finding(what + " wrote past the end of a block of " + std::to_string(size) + " bytes");
 }
 
 void open_devices(unsigned which) {

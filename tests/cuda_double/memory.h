@@ -35,6 +35,9 @@ bool in_device_space(const void* memory);
 /// Ends the process unless `bytes` from `memory` on lie in one block of the device.
 void require_on_device(const char* what, const void* memory, std::size_t bytes, int device);
 
+/// Ends the process when `what` has written between the end of a block of the device and that of its page.
+void check_ends(const std::string& what, int device);
+
 /// Lets the memory of these devices be read and written, and no other: a bit for each. Only for whoever holds
 /// the machine's lock. Pages change their rights slowly, so that nothing is done where nothing changes.
 void open_devices(unsigned devices);

@@ -264,6 +264,12 @@ TEST_CASE("what is wrong on a GPU ends the process, and says what it was") {
                run();
              }),
              Contains("belongs to no block"));
+  CHECK_THAT(said_by([&] {
+               float* const z = on_device(60);
+               launch(config(1, 64), set_to, z, 61, 1.0f);
+               run();
+             }),
+             Contains("wrote past the end of a block of 240 bytes"));
   CHECK_THAT(said_by([&] { cudaFree(y + 1); }), Contains("cudaFree: the address is not that of a block"));
   CHECK_THAT(said_by([&] { cudaMemsetAsync(x, 0, 257, nullptr); }),
              Contains("reaches past the end of a block of 256"));
