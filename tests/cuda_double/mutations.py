@@ -6,7 +6,7 @@
 Each mutation below is one mistake that can be made in the code for CUDA: a synchronisation or a DeviceGuard
 left out, a barrier forgotten, a pointer of the host where one of the device belongs, a workspace too short.
 The script makes them one at a time in a working tree of its own, builds pleat_tests with PLEAT_CUDA=DOUBLE,
-and runs those of the repository's tests that should notice the mistake, once for each seed. A mistake is
+and runs those of the repository's tests that should notice the mistake, in three ways (RUNS). A mistake is
 noticed when a test fails or the double ends the process.
 
 Without --work the tree is a git worktree of HEAD that is removed at the end. A tree that is given must have
@@ -25,7 +25,10 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-SEEDS = (1, 2)
+# Each run of the tests: work of streams as late as it may be, or some of it early; and with tensors that end where
+# their memory does.
+RUNS = ({"PLEAT_DOUBLE_SEED": "1"}, {"PLEAT_DOUBLE_SEED": "2"},
+        {"PLEAT_DOUBLE_SEED": "3", "PLEAT_CUDA_SEPARATE_BLOCKS": "1"})
 NEEDED = 28 / 30
 
 
@@ -42,7 +45,7 @@ class Mutation:
 # Tests that many mutations are for.
 OTHER_GPU = "cuda: what one GPU computes another does*"
 STREAMS = "cuda: what the default stream computes another does"
-TENSORS = "[core][cuda]~*out-of-memory*"
+TENSORS = "[core][cuda]~[graph]~*out-of-memory*"
 CONV = "cuda: every convolution implementation agrees with the textbook"
 CUDNN = "[cuda]*cuDNN*"
 OPTIM = "[optim][cuda]"
@@ -74,7 +77,9 @@ MUTATIONS = [
     Mutation("elapsed_of_unfinished_event", "synchronisation", "core/stream_cuda.cpp",
              "  end.synchronize();\n", "", "[profile][cuda]"),
     Mutation("memory_of_current_device", "device guard", "core/memory_cuda.cpp",
-             "  const DeviceGuard guard(device_);\n  void* memory", "  void* memory", TENSORS),
+             "  const DeviceGuard guard(device_);\n  const AllowedInCapture allowed;\n",
+             "  const AllowedInCapture allowed;\n",
+             TENSORS),
     Mutation("memory_freed_in_wrong_stream", "event order", "core/memory_cuda.cpp",
              "cudaEventRecord(event, static_cast<cudaStream_t>(stream.native))",
              "cudaEventRecord(event, nullptr)", TENSORS),
@@ -96,12 +101,13 @@ MUTATIONS = [
     Mutation("dnn_handle_for_all_streams", "stream order", "core/dnn_handle_cudnn.cpp",
              "const StreamId stream{device.index, current_stream(device).native()};",
              "const StreamId stream{device.index, nullptr};", STREAMS),
+    # core: graphs
+    Mutation("memory_of_graph_not_held", "record_stream", "core/block_cache.cpp",
+             "if (!block->is_segment() || held_.contains(block->stream)) continue;",
+             "if (!block->is_segment()) continue;", "[graph]"),
     # core: launches and blocks of threads
     Mutation("launch_into_default_stream", "launch config", "core/grid_launch.h",
              "  config.stream = static_cast<cudaStream_t>(cuda::current_stream(device).native());\n", "", STREAMS),
-    Mutation("last_block_not_launched", "launch config", "core/grid_launch.h",
-             "ceil_div(n, threads_per_block), &grid_kernel", "std::max<int64_t>(1, n / threads_per_block - 1), &grid_kernel",
-             "device: exp"),
     Mutation("barrier_before_write", "barrier", "core/device_block.h",
              "        __syncthreads();  // until all have read what was there before\n", "",
              "device: reductions of many elements"),
@@ -146,8 +152,9 @@ MUTATIONS = [
              OTHER_GPU),
     Mutation("conv_workspace_too_short", "workspace", "ops/conv/conv_cudnn.cpp",
              "empty({plan.workspace}, {", "empty({plan.workspace / 2}, {", CUDNN),
-    Mutation("conv_operand_not_aligned", "host-device pointer", "ops/conv/conv_cudnn.cpp",
-             "return reinterpret_cast<std::uintptr_t>(t.raw()) % 16 == 0 ? t : copy(t); }", "return t; }", CONV),
+    Mutation("conv_operand_not_aligned", "size or leading dimension", "ops/conv/conv_cudnn.cpp",
+             "return reinterpret_cast<std::uintptr_t>(t.raw()) % 16 == 0 ? t : copy(t); }", "return t; }",
+             "cuda: cuDNN takes operands at any address"),
     Mutation("plan_of_another_handle", "stream order", "ops/conv/cudnn_plan.cpp",
              "if (entry->handle == handle && entry->key == key) {", "if (entry->key == key) {", STREAMS),
     # ops: norms, reductions, softmax
@@ -162,7 +169,8 @@ MUTATIONS = [
              "empty({sweep.parts, fine, static_cast<int64_t>(sizeof(State))}",
              "empty({fine, static_cast<int64_t>(sizeof(State))}", "[batch_norm][cuda]"),
     Mutation("reduction_states_too_short", "workspace", "ops/reduce/grid_reduce_instances.h",
-             "empty({parts, plan.outputs, bytes}", "empty({parts, plan.outputs}", "device: reductions of many elements"),
+             "empty({parts, plan.outputs, bytes}", "empty({parts, plan.outputs}",
+             "device: reductions of many elements"),
     Mutation("scan_states_too_short", "workspace", "ops/reduce/scan.cu",
              "empty({count * number, static_cast<int64_t>(sizeof(State))}",
              "empty({number, static_cast<int64_t>(sizeof(State))}", "device: scans of long lines"),
@@ -184,13 +192,14 @@ MUTATIONS = [
              "return found.item<int32_t>() == 0;", "return *found.data<int32_t>() == 0;",
              "device: an index outside is an error there\\, too"),
     Mutation("norms_of_doubles_forgotten", "workspace", "ops/update/joint_norm.cu",
-             "const Tensor results = empty({blocks},", "const Tensor results = empty({1},", "device: clipping gradients"),
+             "const Tensor results = empty({blocks},", "const Tensor results = empty({other_blocks},",
+             "device: clipping gradients"),
     Mutation("table_starts_not_aligned", "size or leading dimension", "ops/update/table.h",
              "const std::size_t first_at = strides_at + rounded(bytes(strides_));",
              "const std::size_t first_at = strides_at;", OPTIM),
     Mutation("table_stays_on_host", "host-device pointer", "ops/update/table.h",
-             "const Tensor table = to_device(host, device, {.non_blocking = true});",
-             "const Tensor table = copy(host);", OPTIM),
+             "part->send(op, host) : to_device(host, device, {.non_blocking = true});",
+             "part->send(op, host) : copy(host);", OPTIM),
     Mutation("map_of_another_stream", "stream order", "ops/spatial/linear_map.cu",
              "entry->device == device && entry->stream == stream &&", "entry->device == device &&", STREAMS),
     Mutation("factors_on_host", "host-device pointer", "ops/spatial/linear_map.cu",
@@ -238,12 +247,11 @@ class Tree:
         return done.returncode == 0
 
     def first_complaint(self, tests, limit):
-        """What the tests say first, of any seed; empty when they pass."""
-        for seed in SEEDS:
-            environment = dict(os.environ, PLEAT_DOUBLE_SEED=str(seed))
+        """What the tests say first, in any run; empty when they pass."""
+        for variables in RUNS:
             program = subprocess.Popen([self.build / "tests/pleat_tests", tests], stdout=subprocess.PIPE,
-                                       stderr=subprocess.STDOUT, text=True, errors="replace", env=environment,
-                                       cwd=self.build)
+                                       stderr=subprocess.STDOUT, text=True, errors="replace",
+                                       env=os.environ | variables, cwd=self.build)
             try:
                 said, _ = program.communicate(timeout=limit)
             except subprocess.TimeoutExpired:
@@ -266,10 +274,10 @@ def complaint_in(said, status):
     found = re.search(r"cuda double: (.*)", said)
     if found:
         return "the double: " + re.sub(r" at 0x[0-9a-f]+", "", found.group(1))
-    failed = re.search(r"FAILED:\n\s*(.*)((?:\n.*){0,6})", said)
+    failed = re.search(r"FAILED:\n((?:.*\n){0,8})", said)
     if failed:
-        thrown = re.search(r"with message:\s*\n?\s*(.*)", failed.group(2))
-        return "failed: " + failed.group(1).strip() + (", threw: " + thrown.group(1) if thrown else "")
+        parts = re.search(r"(?:CHECK|REQUIRE).*", failed.group(1)), re.search(r"message:\s*.*", failed.group(1))
+        return "failed: " + ", ".join(" ".join(part.group(0).split()) for part in parts if part)
     return f"ended by signal {-status}" if status < 0 else f"exit status {status}"
 
 
