@@ -128,6 +128,27 @@ class DeviceBlock {
     (void)teams;
 #endif
   }
+
+  /// As in cooperative groups: the barrier orders what the block's threads wrote before the first fence, and
+  /// the second fence before what they read from here on.
+  __host__ __device__ bool last_of(unsigned* counter, int64_t blocks) {
+#if PLEAT_DEVICE_CODE
+    const SharedArray<int> last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const auto most = static_cast<unsigned>(blocks - 1);
+      __threadfence();
+      last.write(0, atomicInc(counter, most) == most ? 1 : 0);  // becomes 0 again after `most`
+      __threadfence();
+    }
+    __syncthreads();
+    return last.read(0) != 0;
+#else
+    (void)counter;
+    (void)blocks;
+    return false;
+#endif
+  }
 };
 
 template <class Functor>

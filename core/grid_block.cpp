@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "pleat/core/block_counters.h"
 #include "pleat/core/checked_math.h"
 
 namespace pleat {
@@ -31,5 +32,9 @@ Teams choose_teams(int64_t count, int64_t across) {
   const int64_t lanes = ceil_power(ceil_div(some, thread_elements));
   return {log(std::min(lanes, block_threads / width)), false};
 }
+
+BlockCounters::BlockCounters(Device device, int64_t count)
+    : own_(device.is_cuda() ? 0 : static_cast<std::size_t>(count)),
+      data_(device.is_cuda() ? cuda::block_counters(device) : own_.data()) {}
 
 }  // namespace pleat

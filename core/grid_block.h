@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "pleat/core/device.h"
 #include "pleat/core/grid.h"
@@ -22,6 +23,12 @@
 /// On CUDA `each` is the thread's own turn, and `combine` goes through registers and shared memory. On the
 /// CPU `each` is a loop over all threads, and `combine` merges in the same order: what a block computes there
 /// has the same bits, wherever the functions it calls do.
+///
+/// What blocks found can be put together in the same launch, by the one that comes last:
+///
+///   if (block.last_of(counter, blocks)) ...  // everything that `blocks` blocks wrote before is here to read
+///
+/// Which block that is differs from run to run; what it does must not depend on it.
 
 namespace pleat {
 
@@ -78,6 +85,35 @@ class HostBlock {
   PLEAT_HOST_DEVICE void share(Own<T>& own, const Teams& teams) {
     each([&](int thread) { own[thread] = own[thread - teams.lane_of(thread) * teams.step()]; });
   }
+
+  /// Whether this is the last of `blocks` blocks that call this with one counter, which is then zero again.
+  PLEAT_HOST_DEVICE bool last_of(unsigned* counter, int64_t blocks) {
+#if defined(__CUDA_ARCH__)
+    (void)counter;
+    (void)blocks;
+    return false;
+#else
+    if (__atomic_add_fetch(counter, 1U, __ATOMIC_ACQ_REL) != static_cast<unsigned>(blocks)) return false;
+    __atomic_store_n(counter, 0U, __ATOMIC_RELAXED);
+    return true;
+#endif
+  }
+};
+
+/// Counters for last_of, for one launch in the device's current stream; all zero. On CUDA each thread of the
+/// host has some for each stream, which kernels leave as they found them: launches of a stream follow one
+/// another, so that nobody has to clear them.
+class BlockCounters {
+ public:
+  static constexpr int64_t most = 4096;
+
+  /// `count` of them, at most `most`.
+  BlockCounters(Device device, int64_t count);
+  unsigned* data() const { return data_; }
+
+ private:
+  std::vector<unsigned> own_;
+  unsigned* data_;
 };
 
 /// Calls `functor(b, block)` for b = 0 ... blocks-1, in any order, on the device's current stream.

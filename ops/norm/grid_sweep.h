@@ -133,6 +133,79 @@ void by_stored_type(DType dtype, const F& f) {
   f(Type<float>{}, Type<float>{});
 }
 
+/// Merges `count` states for each of the groups [first, last), which `source(group, number)` gives, and calls
+/// finish(group, state): the work of one block.
+template <class State, class Block, class Source, class Finish>
+PLEAT_HOST_DEVICE void merge_in_block(Block& block, int64_t first, int64_t last, int64_t count,
+                                      const Source& source, const Finish& finish) {
+  // As many threads for each group as there are: states are few and near, and merging one after the other
+  // would take longer than fetching them. Neighbours read those of neighbouring groups.
+  Teams teams{.log_lanes = 0, .adjacent = false};
+  while (teams.lanes() < block_threads && teams.lanes() < count &&
+         (last - first) * teams.lanes() < block_threads)
+    ++teams.log_lanes;
+  typename Block::template Own<State> own;
+  for (; first < last; first += teams.count()) {
+    const auto group_of = [&](int thread) { return first + teams.team_of(thread); };
+    block.each([&](int thread) {
+      own[thread] = State{};
+      const int64_t group = group_of(thread);
+      if (group >= last) return;
+      const int64_t step = teams.lanes();
+      int64_t number = teams.lane_of(thread);
+      for (; number + (sweep_at_once - 1) * step < count; number += sweep_at_once * step) {
+        State several[sweep_at_once];
+        for (int k = 0; k < sweep_at_once; ++k) several[k] = source(group, number + k * step);
+        for (int k = 0; k < sweep_at_once; ++k) own[thread].merge(several[k]);
+      }
+      for (; number < count; number += step) own[thread].merge(source(group, number));
+    });
+    block.combine(own, teams, [](State& into, const State& other) { into.merge(other); });
+    block.each([&](int thread) {
+      if (teams.lane_of(thread) == 0 && group_of(thread) < last) finish(group_of(thread), own[thread]);
+    });
+  }
+}
+
+/// Merges `count` states for each of `groups` groups, `each` of them in a block.
+template <class State, class Source, class Finish>
+struct MergeStates {
+  int64_t each;
+  int64_t groups;
+  int64_t count;
+  Source source;
+  Finish finish;
+
+  template <class Block>
+  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
+    const int64_t first = b * each;
+    merge_in_block<State>(block, first, first + each < groups ? first + each : groups, count, source, finish);
+  }
+};
+
+template <class State, class Source, class Finish>
+void merge_states(const char* op, Device device, int64_t groups, int64_t count, const Source& source,
+                  const Finish& finish) {
+  int64_t each = block_threads;
+  while (each > 1 && block_threads / each < count) each /= 2;
+  grid_blocks(op, device, ceil_div(groups, each),
+              MergeStates<State, Source, Finish>{each, groups, count, source, finish});
+}
+
+/// States of parts [parts, fine], of which `joined` neighbours make up a group.
+template <class State>
+struct PartStates {
+  const State* states;
+  int64_t fine;
+  FastDivider joined;
+
+  PLEAT_HOST_DEVICE const State& operator()(int64_t group, int64_t number) const {
+    int64_t rest = number;
+    const int64_t part = joined.divide(rest);
+    return states[part * fine + group * joined.divisor() + rest];
+  }
+};
+
 /// Adds up what groups need. `Op` says what that is:
 ///
 ///   struct Op {
@@ -148,8 +221,9 @@ void by_stored_type(DType dtype, const F& f) {
 ///     State state(const Running&) const;
 ///   };
 ///
-/// `Finish` is called as finish(group, state) where a group is one part; else the states go to `states`
-/// [parts, groups].
+/// `Finish` is called as finish(group, state), once for each group. Where a track is several parts the states
+/// go to `states` [parts, groups], and the last block to end of those for the same tracks merges them;
+/// without `counters` that is left to another launch.
 template <class Op, bool across, class Finish>
 struct SweepSums {
   using State = typename Op::State;
@@ -162,7 +236,8 @@ struct SweepSums {
   Op op;
   Sweep sweep;
   Finish finish;
-  State* states;  ///< or null
+  State* states = nullptr;       ///< or null: one part
+  unsigned* counters = nullptr;  ///< for each of the blocks of a part
 
   template <class Block>
   PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
@@ -187,6 +262,18 @@ struct SweepSums {
         }
       });
     });
+    if (counters == nullptr) return;
+    int64_t beside = b;
+    sweep.abreast.divide(beside);
+    if (!block.last_of(counters + beside, sweep.parts)) return;
+    constexpr auto n = static_cast<int64_t>(columns);
+    const int64_t begin = beside * sweep.teams.count() * n;
+    const int64_t end = begin + sweep.teams.count() * n;
+    const int64_t groups = sweep.tracks * n;
+    merge_in_block<State>(
+        block, begin, end < groups ? end : groups, sweep.parts,
+        [&](int64_t group, int64_t number) -> const State& { return states[number * groups + group]; },
+        finish);
   }
 
  private:
@@ -236,80 +323,28 @@ struct SweepSums {
   }
 };
 
-/// Merges `count` states for each of `groups` groups, which `source(group, number)` gives, and calls
-/// finish(group, state).
-template <class State, class Source, class Finish>
-struct MergeStates {
-  Teams teams;
-  int64_t groups;
-  int64_t count;
-  Source source;
-  Finish finish;
-
-  template <class Block>
-  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
-    typename Block::template Own<State> own;
-    const auto group_of = [&](int thread) { return b * teams.count() + teams.team_of(thread); };
-    block.each([&](int thread) {
-      own[thread] = State{};
-      const int64_t group = group_of(thread);
-      if (group >= groups) return;
-      const int64_t step = teams.lanes();
-      int64_t number = teams.lane_of(thread);
-      for (; number + (sweep_at_once - 1) * step < count; number += sweep_at_once * step) {
-        State several[sweep_at_once];
-        for (int k = 0; k < sweep_at_once; ++k) several[k] = source(group, number + k * step);
-        for (int k = 0; k < sweep_at_once; ++k) own[thread].merge(several[k]);
-      }
-      for (; number < count; number += step) own[thread].merge(source(group, number));
-    });
-    block.combine(own, teams, [](State& into, const State& other) { into.merge(other); });
-    block.each([&](int thread) {
-      if (teams.lane_of(thread) == 0 && group_of(thread) < groups) finish(group_of(thread), own[thread]);
-    });
-  }
-};
-
-/// Teams are larger than those that read tensors: states are few and near, and merging one after the other
-/// would take longer than fetching them.
-template <class State, class Source, class Finish>
-void merge_states(const char* op, Device device, int64_t groups, int64_t count, const Source& source,
-                  const Finish& finish) {
-  Teams teams;
-  while (teams.lanes() < block_threads && teams.lanes() < count) ++teams.log_lanes;
-  grid_blocks(op, device, (groups + teams.count() - 1) / teams.count(),
-              MergeStates<State, Source, Finish>{teams, groups, count, source, finish});
-}
-
-/// States of parts [parts, fine], of which `joined` neighbours make up a group.
-template <class State>
-struct PartStates {
-  const State* states;
-  int64_t fine;
-  FastDivider joined;
-
-  PLEAT_HOST_DEVICE const State& operator()(int64_t group, int64_t number) const {
-    int64_t rest = number;
-    const int64_t part = joined.divide(rest);
-    return states[part * fine + group * joined.divisor() + rest];
-  }
-};
-
 /// Runs a sweep of sums whose groups are `joined` neighbours of the sweep's own, and finishes each.
 template <bool across, class Op, class Finish>
 void sweep_sums(const char* name, Device device, Sweep sweep, int64_t joined, const Op& op,
                 const Finish& finish) {
   using State = typename Op::State;
-  // Several times what a large GPU holds, so that few wait for the last.
-  constexpr int64_t enough_blocks = 4096;
+  // What a large GPU holds: many more would only be states for the last block to merge.
+  constexpr int64_t enough_blocks = 1024;
   constexpr int64_t least = 16;
   sweep.share(least, enough_blocks);
-  SweepSums<Op, across, Finish> sums{op, sweep, finish, nullptr};
+  SweepSums<Op, across, Finish> sums{op, sweep, finish};
   if (sweep.parts == 1 && joined == 1) return grid_blocks(name, device, sweep.blocks(), sums);
   const int64_t fine = sweep.tracks * static_cast<int64_t>(sums.columns);
   const Tensor memory =
       empty({sweep.parts, fine, static_cast<int64_t>(sizeof(State))}, {.dtype = uint8, .device = device});
   sums.states = reinterpret_cast<State*>(memory.raw());
+  if (joined == 1) {
+    // With parts there are no more blocks side by side than enough_blocks.
+    static_assert(enough_blocks <= BlockCounters::most);
+    const BlockCounters counters(device, sweep.abreast.divisor());
+    sums.counters = counters.data();
+    return grid_blocks(name, device, sweep.blocks(), sums);
+  }
   grid_blocks(name, device, sweep.blocks(), sums);
   merge_states<State>(name, device, fine / joined, sweep.parts * joined,
                       PartStates<State>{sums.states, fine, FastDivider(joined)}, finish);

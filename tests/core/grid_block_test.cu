@@ -36,7 +36,49 @@ std::vector<float> team_sums(const Tensor& x, const Teams& teams, Device device)
   return out.to_vector();
 }
 
+/// Each block writes its number in all its threads; the last one adds up what all have written.
+struct SumOfBlocks {
+  int64_t blocks;
+  int64_t* written;  ///< [blocks, threads]
+  unsigned* counter;
+  int64_t* sum;    ///< [threads]
+  int64_t* times;  ///< that one of them was the last
+
+  template <class Block>
+  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
+    block.each([&](int thread) { written[b * block_threads + thread] = b; });
+    if (!block.last_of(counter, blocks)) return;
+    block.each([&](int thread) {
+      // What other threads wrote, too.
+      const int other = block_threads - 1 - thread;
+      sum[thread] = 0;
+      for (int64_t i = 0; i < blocks; ++i) sum[thread] += written[i * block_threads + other];
+      if (thread == 0) ++*times;
+    });
+  }
+};
+
 }  // namespace
+
+TEST_CASE("the last of several blocks sees what all have written", "[core][cuda]") {
+  std::vector<Device> devices{Device()};
+  if (cuda::is_available()) devices.push_back(DeviceType::cuda);
+  for (const Device device : devices)
+    for (const int64_t blocks : {1, 2, 7, 300}) {
+      const TensorOptions options{.dtype = int64, .device = device};
+      const Tensor written = full({blocks, block_threads}, -1, options);
+      const Tensor sum = zeros({block_threads}, options), times = zeros({1}, options);
+      // Several launches: a counter is zero again after each.
+      for (int launch = 1; launch <= 3; ++launch) {
+        const BlockCounters counters(device, 3);
+        grid_blocks("test", device, blocks,
+                    SumOfBlocks{blocks, written.data<int64_t>(), counters.data() + 2, sum.data<int64_t>(),
+                                times.data<int64_t>()});
+        CHECK(times.item<int64_t>() == launch);
+        CHECK(sum.to_vector<int64_t>() == std::vector<int64_t>(block_threads, blocks * (blocks - 1) / 2));
+      }
+    }
+}
 
 TEST_CASE("teams of a block combine and share what their threads found", "[core]") {
   const int64_t blocks = 3;

@@ -66,6 +66,14 @@ inline unsigned shuffle_down(const void* site, unsigned mask, unsigned word, uns
 
 }  // namespace cuda_double
 
+/// Blocks run one after the other, so that nothing comes between.
+inline unsigned atomicInc(unsigned* address, unsigned most) {
+  const unsigned old = *address;
+  *address = old >= most ? 0 : old + 1;
+  return old;
+}
+inline void __threadfence() {}
+
 inline constexpr cuda_double::Place<uint3, &cuda_double::ThreadPlace::thread> threadIdx;
 inline constexpr cuda_double::Place<uint3, &cuda_double::ThreadPlace::block> blockIdx;
 inline constexpr cuda_double::Place<dim3, &cuda_double::ThreadPlace::threads> blockDim;
