@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "pleat/autograd/anomaly.h"
 #include "pleat/autograd/autocast.h"
@@ -43,12 +44,26 @@ Place place_of(const Slot& slot) { return slot.node ? Place{slot.node.get(), slo
 /// A sum of gradients, which owns its elements once it has added anything.
 struct Accumulator {
   Tensor sum;
+  Tensor more;  ///< that somebody else will add, see Node::takes_what_arrives
   bool own = false;
 
-  void add(const Tensor& gradient) {
+  void add(const Tensor& gradient, bool may_be_two = false) {
     if (!sum.defined()) {
       sum = gradient;
-    } else if (own && !grad_enabled()) {
+    } else if (may_be_two && !own && !more.defined()) {
+      more = gradient;
+    } else {
+      settle();
+      add_now(gradient);
+    }
+  }
+  void settle() {
+    if (more.defined()) add_now(std::exchange(more, Tensor()));
+  }
+
+ private:
+  void add_now(const Tensor& gradient) {
+    if (own && !grad_enabled()) {
       ops::add_into(sum, sum, gradient);
     } else {
       sum = pleat::add(sum, gradient);
@@ -139,7 +154,11 @@ class Walk {
     const auto found = pending_.find(&node);
     if (found == pending_.end()) return;
     Grads gradients(node.outputs.size());
-    for (std::size_t k = 0; k < gradients.size(); ++k) gradients[k] = std::move(found->second[k].sum);
+    for (std::size_t k = 0; k < gradients.size(); ++k) {
+      if (is_seen(node, k)) found->second[k].settle();
+      gradients[k] = std::move(found->second[k].sum);
+    }
+    const Tensor more = std::move(found->second[0].more);
     pending_.erase(found);
     for (std::size_t k = 0; k < gradients.size(); ++k) finish_output(node, k, gradients[k]);
     if (only_wanted_ && !useful.contains(&node)) return;
@@ -150,12 +169,20 @@ class Walk {
         "that one",
         node.name);
     for (std::size_t k = 0; k < gradients.size(); ++k)
-      if (!gradients[k].defined())
+      if (!gradients[k].defined() && !node.takes_what_arrives)
         gradients[k] =
             zeros(node.outputs[k].shape, {.dtype = node.outputs[k].dtype, .device = node.outputs[k].device});
+    if (more.defined()) gradients.push_back(more);
     const RecordBackward range(node.name, node.sequence, gradients);
     for (const Node::Group& group : node.groups) run_group(node, group, gradients, useful);
     if (!options_.retain_graph && !options_.create_graph) node.release();
+  }
+
+  /// Whether somebody looks at the gradient of a node's output.
+  bool is_seen(const Node& node, std::size_t k) const {
+    const Node::Output& output = node.outputs[k];
+    return !output.hooks.empty() || !output.retain.expired() || caught_.contains(Place{&node, k}) ||
+           anomaly_mode();
   }
 
   void finish_output(Node& node, std::size_t k, Tensor& gradient) {
@@ -221,7 +248,8 @@ class Walk {
     if (node != nullptr) {
       auto& sums = pending_[node];
       sums.resize(node->outputs.size());
-      sums[output].add(gradient);
+      const bool may_be_two = node->takes_what_arrives && node->outputs.size() == 1 && !grad_enabled();
+      sums[output].add(gradient, may_be_two);
       return;
     }
     if (only_wanted_) {

@@ -69,6 +69,9 @@ struct Node : std::enable_shared_from_this<Node> {
   std::vector<Output> outputs;
   Scopes scopes;  ///< around the call; its closures run in them
   bool released = false;
+  /// Closures get gradients as they arrive: undefined ones for outputs without any, and of a single output
+  /// also two, which they add up themselves.
+  bool takes_what_arrives = false;
   bool keeps_nothing = false;  ///< no tensors in its closures: it may be walked again and again
 
   Node() = default;

@@ -11,6 +11,7 @@
 #include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/node.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/format.h"
 
@@ -50,7 +51,7 @@ Tensor normalized_gradient(const Tensor& g, const Normal& of, const Dims& dims) 
 }
 
 Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                           const Tensor& saved_mean, const Tensor& saved_rstd,
+                           const Tensor& saved_mean, const Tensor& saved_rstd, const Tensor& y,
                            const BatchNormOptions& options, const Needs& needs) {
   const int64_t rank = x.rank();
   const Dims others = all_but_channels(x);
@@ -62,14 +63,16 @@ Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weig
     normal.rstd = as_channels(saved_rstd.to(compute), rank);
     normal.h = (x.to(compute) - as_channels(saved_mean.to(compute), rank)) * normal.rstd;
   }
-  Tensor g = dy.to(compute);
-  if (options.relu) {
-    Tensor y = normal.h.detach();
-    if (weight.defined()) y = y * as_channels(weight.to(compute).detach(), rank);
-    if (bias.defined()) y = y + as_channels(bias.to(compute).detach(), rank);
-    g = where(y > 0, g, 0);
+  const Tensor open = y.defined() ? where(y.detach() > 0, dy, 0) : dy;
+  Tensor g = open.to(compute);
+  if (options.relu && !y.defined()) {
+    Tensor affine = normal.h.detach();
+    if (weight.defined()) affine = affine * as_channels(weight.to(compute).detach(), rank);
+    if (bias.defined()) affine = affine + as_channels(bias.to(compute).detach(), rank);
+    g = where(affine > 0, g, 0);
   }
-  Grads grads(3);
+  Grads grads(4);
+  grads[3] = open;
   if (needs[0]) {
     const Tensor scaled = weight.defined() ? g * as_channels(weight.to(compute), rank) : g;
     grads[0] = options.training ? normalized_gradient(scaled, normal, others) : scaled * normal.rstd;
@@ -101,16 +104,27 @@ Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, 
                          const BatchNormOptions& options) {
   const ops::BatchNormResult result =
       ops::batch_norm_forward(x, weight, bias, running_mean, running_var, options, op);
-  return record(op, result.y, {x, weight, bias},
-                [op, x = saved(x), weight = saved(weight), bias = saved(options.relu ? bias : Tensor()),
-                 mean = saved(result.mean), rstd = saved(result.rstd),
-                 options](const Tensor& dy, const Needs& needs) -> Grads {
-                  if (grad_enabled())
-                    return batch_norm_gradients(dy, *x, *weight, *bias, *mean, *rstd, options, needs);
-                  const ops::BatchNormGrads grads =
-                      ops::batch_norm_backward(dy, *x, *weight, *bias, *mean, *rstd, options, needs[0], op);
-                  return {grads.x, grads.weight, grads.bias};
-                });
+  BatchNormOptions own = options;  // without tensors, which would be kept
+  own.residual = own.num_batches_tracked = Tensor();
+  // After a residual the result says where the relu was open; else x does, which is kept anyway.
+  const bool by_result = options.relu && options.residual.defined();
+  const bool by_input = options.relu && !options.residual.defined();
+  const auto gradients = [op, x = saved(x), weight = saved(weight), bias = saved(by_input ? bias : Tensor()),
+                          mean = saved(result.mean), rstd = saved(result.rstd),
+                          y = saved(by_result ? result.y : Tensor()),
+                          options = own](const Grads& dys, const Needs& needs) -> Grads {
+    const Tensor& dy = dys[0];
+    if (grad_enabled()) return batch_norm_gradients(dy, *x, *weight, *bias, *mean, *rstd, *y, options, needs);
+    const Tensor open_in = *y;
+    const Tensor more = dys.size() > 1 ? dys[1] : Tensor();
+    const ops::BatchNormGrads grads =
+        ops::batch_norm_backward(dy, *x, *weight, *bias, *mean, *rstd, options, needs[0], op, open_in, more);
+    return {grads.x, grads.weight, grads.bias, open_in.defined() ? grads.residual : dy};
+  };
+  const Tensor recorded = record(op, result.y, {Derivative{{x, weight, bias, options.residual}, gradients}});
+  // What arrives at a result from two sides is added up in the pass that reads it anyway.
+  if (by_result && !recorded.is_leaf()) recorded.impl().slot->node->takes_what_arrives = true;
+  return recorded;
 }
 
 Tensor record_group_norm(const char* op, const ops::GroupNormResult& result, const Tensor& x,

@@ -10,14 +10,15 @@
 #include "pleat/core/cudnn_types.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/norm/grid_batch_norm.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/running_statistics.h"
 
 /// cuDNN's cudnnBatchNormalization functions. They read parameters and give statistics in float32 (float64
-/// beside float64). Running statistics are not left to them: Pleat's are of other types and momenta. A relu
-/// is a pass of its own here: cuDNN fuses it for few layouts and types only, and then wants the result back
-/// in backward.
+/// beside float64). Running statistics are not left to them: Pleat's are of other types and momenta. Adding a
+/// residual and a relu are passes of their own here: cuDNN fuses them for few layouts and types only, and
+/// then wants the result back in backward.
 
 namespace pleat::ops {
 namespace {
@@ -136,7 +137,9 @@ class CudnnBatchNorm final : public BatchNormImplementation {
               call.channels(), weight.raw(), bias.raw(), mean.raw(), variance.raw(), problem.eps),
           op);
     }
+    if (t.residual.defined()) add_into(t.y, t.y, t.residual);
     if (problem.relu) relu_into(t.y, t.y);
+    if (problem.training && t.running.defined()) update_running(t.running, t.mean, t.variance);
   }
 
   void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {

@@ -65,17 +65,19 @@ struct ChannelNumbers {
   }
 };
 
-/// y[i] is x[i] normalised, or the relu of that.
+/// y[i] is x[i] normalised, plus residual[i] where there is one, or the relu of that.
 template <class T>
 struct Normalize {
   ChannelSteps steps;
   bool relu;
   const T* x;
   ChannelNumbers numbers;
+  const T* residual;  ///< or null
   T* y;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const double value = numbers.normalized(steps.channel_of(i), static_cast<double>(x[i]));
+    double value = numbers.normalized(steps.channel_of(i), static_cast<double>(x[i]));
+    if (residual != nullptr) value += static_cast<double>(residual[i]);
     y[i] = static_cast<T>(relu && value < 0 ? 0 : value);
   }
 };

@@ -500,26 +500,34 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
 
 template <class T>
 void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, bool relu,
-                    T* y) {
-  const auto run = [&]<bool with_relu>(std::bool_constant<with_relu>) {
+                    T* y, const T* residual) {
+  const auto run = [&]<bool with_relu, bool adds>(std::bool_constant<with_relu>, std::bool_constant<adds>) {
     for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
-                   [x, y]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
+                   [x, y, residual]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
                      const T* __restrict from = x + begin;
+                     const T* __restrict more = adds ? residual + begin : nullptr;
                      T* __restrict to = y + begin;
                      const T* __restrict shift = of[0];
                      const T* __restrict scale = of[1];
                      const T* __restrict bias = of[2];
                      for (int64_t i = 0; i < n; ++i) {
                        const int64_t k = each ? i : 0;
-                       const T value = (from[i] - shift[k]) * scale[k] + bias[k];
+                       T value = (from[i] - shift[k]) * scale[k] + bias[k];
+                       if constexpr (adds) value += more[i];
                        to[i] = with_relu && value < T(0) ? T(0) : value;
                      }
                    });
   };
+  const auto run_with = [&](auto with_relu) {
+    if (residual != nullptr)
+      run(with_relu, std::true_type{});
+    else
+      run(with_relu, std::false_type{});
+  };
   if (relu)
-    run(std::true_type{});
+    run_with(std::true_type{});
   else
-    run(std::false_type{});
+    run_with(std::false_type{});
 }
 
 template <class T>
@@ -568,8 +576,10 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
 
 template Moments channel_moments(const ChannelView&, bool, const float*);
 template Moments channel_moments(const ChannelView&, bool, const double*);
-template void channel_affine(const ChannelView&, bool, const float*, const Affine<float>&, bool, float*);
-template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, bool, double*);
+template void channel_affine(const ChannelView&, bool, const float*, const Affine<float>&, bool, float*,
+                             const float*);
+template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, bool, double*,
+                             const double*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const float*, const float*,
                                             const std::vector<float>&, const Affine<float>*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const double*, const double*,

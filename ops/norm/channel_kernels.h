@@ -31,8 +31,8 @@ inline void merge_moments(double& mean_a, double& m2_a, double n_a, double mean_
   m2_a += m2_b + delta * delta * n_a * part;
 }
 
-/// y = (x - shift) * scale + bias, numbers for each group, or with `relu` max(0, that). The shift is apart,
-/// so that x - mean loses nothing.
+/// y = (x - shift) * scale + bias, numbers for each group, plus a residual where there is one, or with `relu`
+/// max(0, that). The shift is apart, so that x - mean loses nothing.
 template <class T>
 struct Affine {
   explicit Affine(std::size_t groups) : shift(groups), scale(groups), bias(groups) {}
@@ -42,7 +42,7 @@ struct Affine {
 };
 template <class T>
 void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, bool relu,
-                    T* y);
+                    T* y, const T* residual = nullptr);
 
 /// For each group: the sums of dy and of dy * (x - shift). Of a `relu` behind channel_affine its numbers, or
 /// null: dy counts where the result was above 0, which is worked out from x again.

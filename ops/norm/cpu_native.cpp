@@ -9,6 +9,7 @@
 #include "pleat/ops/norm/float_types.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/per_channel.h"
+#include "pleat/ops/norm/running_statistics.h"
 
 namespace pleat::ops {
 namespace {
@@ -51,7 +52,8 @@ class Native final : public BatchNormImplementation {
       }
     }
     channel_affine(problem.view, false, x, affine<T>(problem, t.mean, t.rstd, t.weight, t.bias), problem.relu,
-                   t.y.data<T>());
+                   t.y.data<T>(), t.residual.defined() ? t.residual.data<T>() : nullptr);
+    if (problem.training && t.running.defined()) update_running(t.running, t.mean, t.variance);
   }
 
   template <class T>

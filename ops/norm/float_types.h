@@ -15,6 +15,7 @@ void by_float_type(const BatchNormProblem& problem, const BatchNormForward& t, c
   if (!is_half(problem.dtype)) return run(Type<float>{}, t);
   BatchNormForward wide = t;
   wide.x = cast(t.x, float32);
+  if (t.residual.defined()) wide.residual = cast(t.residual, float32);
   wide.y = empty_like(wide.x);
   run(Type<float>{}, wide);
   copy_into(t.y, wide.y);

@@ -9,6 +9,7 @@
 /// Batch normalisation on a grid, in both memory formats and all floating types as they are stored. Forward:
 /// one reading of x for the statistics, one for the result; backward: one reading of dy and x for the sums of
 /// each channel, one for dx. A relu costs no pass and no memory: backward works out from x where it was open.
+/// After a residual it reads that from the result, and writes the residual's gradient while it sums.
 
 namespace pleat::ops {
 namespace {
@@ -61,16 +62,19 @@ void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
   const ChannelView& view = problem.view;
   const S* const x = t.x.data<S>();
   S* const y = t.y.data<S>();
+  const S* const residual = t.residual.defined() ? t.residual.data<S>() : nullptr;
   double* const mean = t.mean.data<double>();
   double* const rstd = t.rstd.data<double>();
-  by_format<S>(view, {x, y}, [&](auto width, auto across) {
+  by_format<S>(view, {x, y, residual}, [&](auto width, auto across) {
     const Sweep sweep = channel_sweep(view, width);
     if (problem.training)
-      sweep_sums<across>(op, problem.device, sweep, 1, MomentSums<T, S, width>{x},
-                         FinishMoments{problem.eps, mean, t.variance.data<double>(), rstd});
+      sweep_sums<across>(
+          op, problem.device, sweep, 1, MomentSums<T, S, width>{x},
+          FinishMoments{problem.eps, mean, t.variance.data<double>(), rstd, RunningChannels(t.running)});
     const Statistics of = statistics_of(view, t.mean, t.rstd, t.weight, t.bias);
-    sweep_map<across>(op, problem.device, sweep, ApplyAffine<T, S, width>{x, of, problem.relu, y});
+    sweep_map<across>(op, problem.device, sweep, ApplyAffine<T, S, width>{x, of, problem.relu, y, residual});
   });
+  if (problem.training && t.running.defined()) t.running.updated();
 }
 
 template <class T, class S>
@@ -78,19 +82,24 @@ void run_backward(const BatchNormProblem& problem, const BatchNormBackward& t) {
   const ChannelView& view = problem.view;
   const S* const dy = t.dy.data<S>();
   const S* const x = t.x.data<S>();
+  const S* const y = t.y.defined() ? t.y.data<S>() : nullptr;
+  S* const open = t.y.defined() ? t.dresidual.data<S>() : nullptr;
+  const S* const more = t.more_dy.defined() ? t.more_dy.data<S>() : nullptr;
   S* const dx = t.dx.defined() ? t.dx.data<S>() : nullptr;
+  const bool relu = problem.relu && y == nullptr;
   const Tensor memory = empty({2 * view.channels}, {.dtype = float64, .device = problem.device});
   auto* const sums = reinterpret_cast<GradientState*>(memory.data<double>());
   const Statistics of = statistics_of(view, t.mean, t.rstd, t.weight, t.bias);
-  by_format<S>(view, {dy, x, dx}, [&](auto width, auto across) {
+  by_format<S>(view, {dy, x, y, open, more, dx}, [&](auto width, auto across) {
     const Sweep sweep = channel_sweep(view, width);
-    sweep_sums<across>(op, problem.device, sweep, 1, GradientSums<T, S, width>{dy, x, of, problem.relu},
+    sweep_sums<across>(op, problem.device, sweep, 1,
+                       GradientSums<T, S, width>{dy, x, of, relu, y, open, more},
                        FinishGradients<T>{of, t.dweight.raw(), t.dbias.raw(), t.dweight.dtype(), sums});
     if (dx == nullptr) return;
     const auto values = static_cast<double>(view.images * view.pixels);
-    sweep_map<across>(
-        op, problem.device, sweep,
-        ApplyGradient<T, S, width>{dy, x, of, problem.training ? sums : nullptr, values, problem.relu, dx});
+    sweep_map<across>(op, problem.device, sweep,
+                      ApplyGradient<T, S, width>{open != nullptr ? open : dy, x, of,
+                                                 problem.training ? sums : nullptr, values, relu, dx});
   });
 }
 
@@ -122,6 +131,8 @@ class GridNative final : public BatchNormImplementation {
     by_stored_type(problem.dtype,
                    [&]<class T, class S>(Type<T>, Type<S>) { run_backward<T, S>(problem, t); });
   }
+
+  bool opens_by_result() const override { return true; }
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "pleat/ops/norm/grid_sweep.h"
+#include "pleat/ops/norm/running_functors.h"
 
 /// What the sweeps of normalisations compute. T: the type computed in; S: the type stored.
 
@@ -164,7 +165,8 @@ PLEAT_HOST_DEVICE RawPair<S, lanes> load_pair(const S* dy, const S* x, int64_t v
 }
 
 /// The sums of dy and dy (x - shift), where shift is the mean rounded to T. With a relu behind the
-/// normalisation dy counts where the result was above 0, which is worked out from x again.
+/// normalisation dy counts where the result was above 0, which is worked out from x again, or read where
+/// there is a `y`; what is open of dy, and of `more` of it, is then written down for those that come after.
 template <class T, class S, std::size_t lanes>
 struct GradientSums {
   static constexpr std::size_t width = lanes;
@@ -182,9 +184,25 @@ struct GradientSums {
   const S* x;
   Statistics of;
   bool relu;
+  const S* y = nullptr;
+  S* open = nullptr;
+  const S* more = nullptr;  ///< with y
 
   PLEAT_HOST_DEVICE Running begin(int64_t group, int64_t) const { return {of.affine<T>(group), 0, 0}; }
-  PLEAT_HOST_DEVICE Raw load(int64_t vector) const { return load_pair<S, lanes>(dy, x, vector); }
+  PLEAT_HOST_DEVICE Raw load(int64_t vector) const {
+    Raw raw = load_pair<S, lanes>(dy, x, vector);
+    if (y == nullptr) return raw;
+    const Vector<S, lanes> result = reinterpret_cast<const Vector<S, lanes>*>(y)[vector];
+    if (more != nullptr) {
+      const Vector<S, lanes> other = reinterpret_cast<const Vector<S, lanes>*>(more)[vector];
+      for (std::size_t lane = 0; lane < lanes; ++lane)
+        raw.dy.lane[lane] = convert<S>(convert<T>(raw.dy.lane[lane]) + convert<T>(other.lane[lane]));
+    }
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      if (!(convert<T>(result.lane[lane]) > T(0))) raw.dy.lane[lane] = convert<S>(T(0));
+    reinterpret_cast<Vector<S, lanes>*>(open)[vector] = raw.dy;
+    return raw;
+  }
   PLEAT_HOST_DEVICE void add(const Running& running, Partial& partial, const Raw& raw,
                              std::size_t lane) const {
     const T value = convert<T>(raw.x.lane[lane]);
@@ -206,31 +224,42 @@ struct FinishMoments {
   double* mean;
   double* variance;
   double* rstd;
+  RunningChannels running = {};  ///< of groups that are channels
 
   PLEAT_HOST_DEVICE void operator()(int64_t group, const MomentState& state) const {
     mean[group] = state.mean;
     variance[group] = state.variance();
     rstd[group] = 1 / std::sqrt(state.variance() + eps);
+    running.update(group, state.mean, state.variance());
   }
 };
 
-/// y = (x - shift) scale + bias, or its relu.
+/// y = (x - shift) scale + bias, plus a residual where there is one, or the relu of that.
 template <class T, class S, std::size_t lanes>
 struct ApplyAffine {
   static constexpr std::size_t width = lanes;
   using Numbers = AffineNumbers<T>;
-  using Raw = Vector<S, lanes>;
+  struct Raw {
+    Vector<S, lanes> x, residual;
+  };
   using Result = S;
 
   const S* x;
   Statistics of;
   bool relu;
   S* result;
+  const S* residual = nullptr;
 
   PLEAT_HOST_DEVICE Numbers numbers(int64_t group) const { return of.affine<T>(group); }
-  PLEAT_HOST_DEVICE Raw load(int64_t vector) const { return reinterpret_cast<const Raw*>(x)[vector]; }
+  PLEAT_HOST_DEVICE Raw load(int64_t vector) const {
+    Raw raw;
+    raw.x = reinterpret_cast<const Vector<S, lanes>*>(x)[vector];
+    if (residual != nullptr) raw.residual = reinterpret_cast<const Vector<S, lanes>*>(residual)[vector];
+    return raw;
+  }
   PLEAT_HOST_DEVICE S value(const Numbers& k, const Raw& raw, std::size_t lane) const {
-    const T y = k.of(convert<T>(raw.lane[lane]));
+    T y = k.of(convert<T>(raw.x.lane[lane]));
+    if (residual != nullptr) y += convert<T>(raw.residual.lane[lane]);
     return convert<S>(relu && y < T(0) ? T(0) : y);
   }
 };

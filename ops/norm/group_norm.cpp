@@ -287,11 +287,12 @@ GroupNormResult instance_norm_forward(const Tensor& x, const Tensor& weight, con
   const GroupNormOptions groups{.num_groups = x.size(1), .eps = options.eps};
   check_arguments("instance_norm", x, weight, bias, groups);
   check_instances(x, running_mean, running_var, options);
+  check_count("instance_norm", options.num_batches_tracked, x);
   const GroupNormResult result = group_norm_forward(x, weight, bias, groups, "instance_norm");
   if (running_mean.defined() && x.numel() > 0) {
     const auto n = static_cast<double>(x.numel() / (x.size(0) * x.size(1)));
-    update_running_by_images(running_mean, running_var, result.mean, result.variance, options.momentum,
-                             n / (n - 1));
+    update_running({running_mean, running_var, options.num_batches_tracked, options.momentum, n / (n - 1)},
+                   result.mean, result.variance);
   }
   return result;
 }

@@ -13,6 +13,8 @@ struct InstanceNormOptions {
   bool use_input_stats = true;  ///< else normalise by the running statistics
   double momentum = 0.1;        ///< weight of the batch in the running statistics
   double eps = 1e-5;            ///< added to the variance
+  /// One int64 on the input's device, to which 1 is added where running statistics are updated; or undefined.
+  Tensor num_batches_tracked = {};
 };
 
 namespace ops {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,18 +9,35 @@
 
 namespace pleat::ops {
 
+/// r <- (1 - momentum) r + momentum batch, in place.
+struct RunningStatistics {
+  Tensor mean, var;                ///< undefined: nothing to update
+  Tensor count;                    ///< of the batches seen, int64; may be undefined
+  std::optional<double> momentum;  ///< none: 1 / (count + 1)
+  double variance_factor = 1;      ///< what the variance of a batch counts times
+
+  bool defined() const { return mean.defined(); }
+  /// To be called when they were updated: counts where the kernel could not, and notes the change.
+  void updated() const;
+};
+
 /// What an implementation computes from, and where it writes to. x, dy, y and dx lie as the problem's view
-/// says; weight and bias may be undefined; mean, variance and rstd are [C] float64 and dense.
+/// says, and so does the residual; weight, bias and residual may be undefined; mean, variance and rstd are
+/// [C] float64 and dense.
 struct BatchNormForward {
-  Tensor x, weight, bias;
+  Tensor x, weight, bias, residual;
   Tensor mean, variance, rstd;  ///< written in training (the biased variance), else read
+  RunningStatistics running;    ///< to update in training, where there are any
   Tensor y;
 };
 struct BatchNormBackward {
   Tensor dy, x, weight;
   Tensor bias;  ///< read with relu only
   Tensor mean, rstd;
-  Tensor dx;              ///< undefined when it is not wanted
+  Tensor more_dy = {};    ///< to be added to dy; with y only
+  Tensor y = {};          ///< where defined, dy counts where it is above 0 ...
+  Tensor dresidual = {};  ///< ... which is written here
+  Tensor dx = {};         ///< undefined when it is not wanted
   Tensor dweight, dbias;  ///< [C] of the parameters' type, dense
 };
 
@@ -34,6 +52,8 @@ class BatchNormImplementation {
   virtual std::string unsupported(const BatchNormProblem& problem, BatchNormPass pass) const = 0;
   virtual void forward(const BatchNormProblem& problem, const BatchNormForward& tensors) const = 0;
   virtual void backward(const BatchNormProblem& problem, const BatchNormBackward& tensors) const = 0;
+  /// Whether backward can be given y. Else dy is what is open of it.
+  virtual bool opens_by_result() const { return false; }
 };
 
 const BatchNormImplementation& cpu_native_batch_norm();

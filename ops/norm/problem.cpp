@@ -15,6 +15,7 @@ BatchNormProblem problem_of(const Tensor& x, const BatchNormOptions& options) {
   problem.training = options.training;
   problem.eps = options.eps;
   problem.relu = options.relu;
+  problem.residual = options.residual.defined();
   return problem;
 }
 
@@ -30,8 +31,16 @@ void check_options(const char* op, const BatchNormOptions& options) {
   if (options.momentum)
     check<ValueError>(*options.momentum >= 0 && *options.momentum <= 1,
                       "{}: momentum must be in [0, 1], got {}", op, *options.momentum);
-  check<ValueError>(options.batches_tracked >= 0, "{}: batches_tracked must not be negative, got {}", op,
-                    options.batches_tracked);
+}
+
+void check_residual(const char* op, const char* what, const Tensor& residual, const Tensor& x) {
+  if (!residual.defined()) return;
+  check<ShapeError>(residual.shape() == x.shape(), "{}: {} must be {} like the input, got {}", op, what,
+                    x.shape(), residual);
+  check<DTypeError>(residual.dtype() == x.dtype(), "{}: {} must be {} like the input, got {}", op, what,
+                    x.dtype(), residual);
+  check<DeviceError>(residual.device() == x.device(), "{}: {} must be on {} like the input, got {}", op, what,
+                     x.device(), residual);
 }
 
 void check_running(const char* op, const Tensor& running_mean, const Tensor& running_var,
@@ -53,7 +62,10 @@ void check_running(const char* op, const Tensor& running_mean, const Tensor& run
 std::string BatchNormProblem::describe() const {
   return fmt::format("{} [{}, {}, {}] {} {}{}{}", training ? "training" : "evaluation", view.images,
                      view.channels, view.pixels, dtype, device, view.channels_last ? " channels_last" : "",
-                     relu ? " with relu" : "");
+                     residual && relu ? " with residual and relu"
+                     : residual       ? " with residual"
+                     : relu           ? " with relu"
+                                      : "");
 }
 
 void check_per_channel(const char* op, const char* what, const Tensor& t, int64_t channels, DType dtype,
@@ -70,6 +82,14 @@ void check_per_channel(const char* op, const char* what, const Tensor& t, int64_
                      t);
 }
 
+void check_count(const char* op, const Tensor& number, const Tensor& x) {
+  if (!number.defined()) return;
+  check<ShapeError>(number.numel() == 1, "{}: num_batches_tracked must be one number, got {}", op, number);
+  check<DTypeError>(number.dtype() == int64, "{}: num_batches_tracked must be int64, got {}", op, number);
+  check<DeviceError>(number.device() == x.device(),
+                     "{}: num_batches_tracked must be on {} like the input, got {}", op, x.device(), number);
+}
+
 BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                                     const Tensor& running_mean, const Tensor& running_var,
                                     const BatchNormOptions& options) {
@@ -82,6 +102,8 @@ BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tenso
   check_per_channel(op, "running_mean", running_mean, channels, x.dtype(), x.device());
   check_per_channel(op, "running_var", running_var, channels, x.dtype(), x.device());
   check_running(op, running_mean, running_var, options);
+  check_residual(op, "the residual", options.residual, x);
+  check_count(op, options.num_batches_tracked, x);
   check<ShapeError>(
       !options.training || problem.view.images * problem.view.pixels != 1,
       "{}: training needs more than one value per channel, got input {}; use a larger batch, or "
@@ -92,10 +114,14 @@ BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tenso
 
 BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, const Tensor& x,
                                              const Tensor& weight, const Tensor& bias, const Tensor& mean,
-                                             const Tensor& rstd, const BatchNormOptions& options) {
+                                             const Tensor& rstd, const Tensor& y, const Tensor& more_dy,
+                                             const BatchNormOptions& options) {
   check_input(op, x);
   check_options(op, options);
-  const BatchNormProblem problem = problem_of(x, options);
+  BatchNormProblem problem = problem_of(x, options);
+  problem.residual = y.defined();
+  check_residual(op, "the result", y, x);
+  check_residual(op, "the second gradient", more_dy, x);
   check<ShapeError>(dy.shape() == x.shape(), "{}: the gradient must be {} like the input, got {}", op,
                     x.shape(), dy);
   check<DTypeError>(dy.dtype() == x.dtype(), "{}: the gradient must be {} like the input, got {}", op,

@@ -15,6 +15,7 @@ struct BatchNormProblem {
   bool training = false;
   double eps = 1e-5;
   bool relu = false;
+  bool residual = false;  ///< something is added before the relu
 
   bool operator==(const BatchNormProblem&) const = default;
   /// "training [128, 16, 1024] float32 cpu channels_last".
@@ -29,7 +30,11 @@ BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tenso
 /// The problem of a call of batch_norm_backward, with its checks.
 BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, const Tensor& x,
                                              const Tensor& weight, const Tensor& bias, const Tensor& mean,
-                                             const Tensor& rstd, const BatchNormOptions& options);
+                                             const Tensor& rstd, const Tensor& y, const Tensor& more_dy,
+                                             const BatchNormOptions& options);
+
+/// Checks of the count of batches beside running statistics of an input x.
+void check_count(const char* op, const Tensor& number, const Tensor& x);
 
 /// Checks of a parameter or statistic of every channel: rank 1, `channels` long, a type that goes with
 /// `dtype` (the same, or float32 beside a half type), the device. Undefined ones pass.

@@ -4,6 +4,7 @@
 #include "pleat/ops/norm/batch_norm_functors.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/per_channel.h"
+#include "pleat/ops/norm/running_statistics.h"
 
 namespace pleat::ops {
 namespace {
@@ -23,6 +24,7 @@ class Reference final : public BatchNormImplementation {
     // float64 holds every other floating type exactly: one instance of the functors serves them all.
     const ChannelSteps steps = steps_of(problem.view);
     const Tensor x = cast(t.x, float64);
+    const Tensor residual = t.residual.defined() ? cast(t.residual, float64) : Tensor();
     const Tensor y = empty_like(x);
     if (problem.training)
       grid_for("batch_norm", problem.device, steps.channels,
@@ -34,8 +36,9 @@ class Reference final : public BatchNormImplementation {
              Normalize<double>{steps, problem.relu, x.data<double>(),
                                ChannelNumbers{t.mean.data<double>(), t.rstd.data<double>(),
                                               weight.data<double>(), bias.data<double>()},
-                               y.data<double>()});
+                               residual.defined() ? residual.data<double>() : nullptr, y.data<double>()});
     copy_into(t.y, y);
+    if (problem.training && t.running.defined()) update_running(t.running, t.mean, t.variance);
   }
 
   void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {

@@ -2,6 +2,7 @@
 
 #include "pleat/core/grid.h"
 #include "pleat/core/grid_elementwise.h"
+#include "pleat/ops/norm/running_functors.h"
 #include "pleat/ops/norm/running_statistics.h"
 
 namespace pleat::ops {
@@ -14,17 +15,12 @@ struct Running {
   DType dtype;
 
   explicit Running(const Tensor& t) : data(t.raw()), dtype(t.dtype()) {}
-  PLEAT_HOST_DEVICE void move(int64_t c, double momentum, double batch) const {
-    const double r = load_as<double>(data, c, dtype);
-    store_as<double>(data, c, dtype, r + momentum * (batch - r));
-  }
 };
 
 struct UpdateRunning {
-  Running running_mean, running_var;
+  RunningChannels running;
   const double* mean;
   const double* variance;
-  double momentum, variance_factor;
   int64_t images, channels;
 
   PLEAT_HOST_DEVICE void operator()(int64_t c) const {
@@ -35,9 +31,13 @@ struct UpdateRunning {
       variance_sum += variance[n * channels + c];
     }
     const auto count = static_cast<double>(images);
-    running_mean.move(c, momentum, mean_sum / count);
-    running_var.move(c, momentum, variance_sum / count * variance_factor);
+    running.update(c, mean_sum / count, variance_sum / count);
   }
+};
+
+struct CountUp {
+  int64_t* count;
+  PLEAT_HOST_DEVICE void operator()(int64_t) const { ++*count; }
 };
 
 struct ReadRunning {
@@ -73,26 +73,22 @@ struct VarianceFromReciprocal {
   }
 };
 
-void update(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean, const Tensor& variance,
-            double momentum, double variance_factor, int64_t images) {
-  const int64_t channels = running_mean.numel();
-  grid_for(op, running_mean.device(), channels,
-           UpdateRunning{Running(running_mean), Running(running_var), mean.data<double>(),
-                         variance.data<double>(), momentum, variance_factor, images, channels});
-  running_mean.bump_version();
-  running_var.bump_version();
-}
-
 }  // namespace
 
-void update_running(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
-                    const Tensor& variance, double momentum, double variance_factor) {
-  update(running_mean, running_var, mean, variance, momentum, variance_factor, 1);
+void RunningStatistics::updated() const {
+  mean.bump_version();
+  var.bump_version();
+  if (!count.defined()) return;
+  if (!momentum) grid_for(op, count.device(), 1, CountUp{count.data<int64_t>()});
+  count.bump_version();
 }
 
-void update_running_by_images(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
-                              const Tensor& variance, double momentum, double variance_factor) {
-  update(running_mean, running_var, mean, variance, momentum, variance_factor, mean.size(0));
+void update_running(const RunningStatistics& running, const Tensor& mean, const Tensor& variance) {
+  const int64_t channels = running.mean.numel();
+  grid_for(op, running.mean.device(), channels,
+           UpdateRunning{RunningChannels(running), mean.data<double>(), variance.data<double>(),
+                         mean.numel() / channels, channels});
+  running.updated();
 }
 
 void read_running(const Tensor& running_mean, const Tensor& running_var, double eps, const Tensor& mean,

@@ -1,20 +1,15 @@
 // Private header: not installed.
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/ops/norm/implementation.h"
 
 /// Small numbers around a normalisation, on any device. Statistics are dense and float64, running ones [C]
 /// dense and of any floating type.
 
 namespace pleat::ops {
 
-/// r <- (1 - momentum) r + momentum batch, in place; the variance of the batch [C] counts times
-/// `variance_factor`.
-void update_running(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
-                    const Tensor& variance, double momentum, double variance_factor);
-/// The same with the mean over images of statistics [N, C].
-void update_running_by_images(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
-                              const Tensor& variance, double momentum, double variance_factor);
+/// Updates them by the statistics of a batch [C], or by the mean over images of statistics [N, C].
+void update_running(const RunningStatistics& running, const Tensor& mean, const Tensor& variance);
 
 /// mean and variance <- the running ones, rstd <- 1 / sqrt(variance + eps); all [C].
 void read_running(const Tensor& running_mean, const Tensor& running_var, double eps, const Tensor& mean,

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "pleat/core/copy.h"
@@ -31,12 +32,13 @@ namespace {
 using Numbers = std::vector<double>;
 
 struct Reference {
-  Numbers y, mean, variance, dx, dweight, dbias;
+  Numbers y, mean, variance, dx, dweight, dbias, dresidual = {};
 };
 
 /// The definition, in loops over row-major numbers.
 Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, const Numbers& bias,
-                    const Numbers* mean, const Numbers* variance, double eps, bool relu = false) {
+                    const Numbers* mean, const Numbers* variance, double eps, bool relu = false,
+                    const Numbers* residual = nullptr) {
   const bool training = mean == nullptr;
   const auto images = static_cast<std::size_t>(x.size(0));
   const auto channels = static_cast<std::size_t>(x.size(1));
@@ -60,7 +62,7 @@ Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, co
     const double rstd = 1 / std::sqrt(r.variance[c] + eps);
     for (const auto i : own) {
       const double h = (a[i] - r.mean[c]) * rstd;
-      r.y[i] = h * weight[c] + bias[c];
+      r.y[i] = h * weight[c] + bias[c] + (residual != nullptr ? (*residual)[i] : 0);
       if (relu && r.y[i] <= 0) r.y[i] = g[i] = 0;
       r.dbias[c] += g[i];
       r.dweight[c] += g[i] * h;
@@ -70,6 +72,7 @@ Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, co
       r.dx[i] = weight[c] * rstd * (training ? g[i] - (r.dbias[c] + h * r.dweight[c]) / n : g[i]);
     }
   }
+  r.dresidual = g;
   return r;
 }
 
@@ -88,12 +91,20 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
     for (const Shape& shape : shapes)
       for (const std::string layout : {"contiguous", "channels_last", "gaps"})
         for (const DType dtype : {float64, float32, float16, bfloat16})
-          for (const auto& [training, relu] :
-               {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
-            if (relu && (layout == "gaps" || count(shape) > 4000)) continue;
-            CAPTURE(implementation->name(), shape, layout, name(dtype), training, relu);
+          for (const auto& [training, relu, adds] : {std::tuple{true, false, false},
+                                                     {false, false, false},
+                                                     {true, true, false},
+                                                     {false, true, false},
+                                                     {true, false, true},
+                                                     {true, true, true},
+                                                     {false, true, true}}) {
+            if (relu && !adds && (layout == "gaps" || count(shape) > 4000)) continue;
+            if (adds && count(shape) > 10000) continue;
+            CAPTURE(implementation->name(), shape, layout, name(dtype), training, relu, adds);
             const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
             const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
+            const Tensor residual = adds ? numbers(shape, dtype, 6) : Tensor();
+            const Numbers added = adds ? residual.to_vector<double>() : Numbers();
             const DType parameters = dtype == bfloat16 ? float32 : dtype;
             const Shape per_channel{shape[1]};
             const Tensor weight = numbers(per_channel, parameters, 3);
@@ -102,6 +113,7 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
             const Tensor var = ops::cast(full(per_channel, 0.75), parameters);
             const BatchNormOptions options{.training = training,
                                            .eps = 1e-3,
+                                           .residual = residual,
                                            .relu = relu,
                                            .implementation = std::string(implementation->name())};
             const ops::BatchNormProblem problem =
@@ -109,9 +121,10 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
             if (!implementation->unsupported(problem, ops::BatchNormPass::forward).empty()) continue;
             const Numbers mean_before = mean.to_vector<double>();
             const Numbers var_before = var.to_vector<double>();
-            const Reference wanted = reference(x, dy, weight.to_vector<double>(), bias.to_vector<double>(),
-                                               training ? nullptr : &mean_before,
-                                               training ? nullptr : &var_before, options.eps, relu);
+            const Reference wanted =
+                reference(x, dy, weight.to_vector<double>(), bias.to_vector<double>(),
+                          training ? nullptr : &mean_before, training ? nullptr : &var_before, options.eps,
+                          relu, adds ? &added : nullptr);
             const ops::BatchNormResult got = ops::batch_norm_forward(x, weight, bias, mean, var, options);
             const double tolerated = tolerance(dtype);
             CHECK(relative_error(got.y, wanted.y) < tolerated);
@@ -120,8 +133,10 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
             CHECK(relative_error(got.mean, wanted.mean) < 1e-6);
             if (!implementation->unsupported(problem, ops::BatchNormPass::backward).empty()) continue;
             const ops::BatchNormGrads grads =
-                ops::batch_norm_backward(dy, x, weight, bias, got.mean, got.rstd, options);
+                ops::batch_norm_backward(dy, x, weight, bias, got.mean, got.rstd, options, true, "batch_norm",
+                                         adds && relu ? got.y : Tensor());
             CHECK(relative_error(grads.x, wanted.dx) < tolerated);
+            if (adds && relu) CHECK(relative_error(grads.residual, wanted.dresidual) < tolerated);
             CHECK(relative_error(grads.weight, wanted.dweight) < 10 * tolerated);
             CHECK(relative_error(grads.bias, wanted.dbias) < 10 * tolerated);
             CHECK(grads.weight.dtype() == parameters);
@@ -145,8 +160,7 @@ TEST_CASE("batch_norm: PyTorch's results, gradients and running statistics", "[b
       options.eps = given["eps"].get<double>();
       options.momentum.reset();
       if (!given["momentum"].is_null()) options.momentum = given["momentum"].get<double>();
-      const Tensor tracked = inputs["num_batches_tracked"];
-      if (tracked.defined()) options.batches_tracked = tracked.item<int64_t>();
+      options.num_batches_tracked = inputs["num_batches_tracked"];
       const Tensor running_mean = inputs["running_mean"];
       const Tensor running_var = inputs["running_var"];
       const auto got =
@@ -242,23 +256,33 @@ TEST_CASE("batch_norm: running statistics follow momentum, or average all batche
   const Tensor x = tensor({{1.0, 10.0}, {3.0, 14.0}, {8.0, 12.0}});  // means 4, 12; unbiased variances 13, 4
   SECTION("momentum") {
     const Tensor mean = tensor({0.0, 2.0}), var = tensor({1.0, 1.0});
-    ops::batch_norm_forward(x, {}, {}, mean, var, {.training = true, .momentum = 0.25});
+    const Tensor seen = scalar(6, int64);
+    const uint64_t version = seen.version();
+    ops::batch_norm_forward(x, {}, {}, mean, var,
+                            {.training = true, .momentum = 0.25, .num_batches_tracked = seen});
     CHECK(mean.to_vector() == std::vector<float>{1, 4.5});
     CHECK(var.to_vector() == std::vector<float>{4, 1.75});
+    CHECK(seen.item<int64_t>() == 7);
+    CHECK(seen.version() > version);
   }
   SECTION("cumulative") {
     const Tensor mean = tensor({0.0, 0.0}), var = tensor({1.0, 1.0});
     ops::batch_norm_forward(x, {}, {}, mean, var, {.training = true, .momentum = {}});
     CHECK(mean.to_vector() == std::vector<float>{4, 12});
     const Tensor next = tensor({{0.0, 0.0}, {0.0, 0.0}});
+    const Tensor seen = scalar(1, int64);
     ops::batch_norm_forward(next, {}, {}, mean, var,
-                            {.training = true, .momentum = {}, .batches_tracked = 1});
+                            {.training = true, .momentum = {}, .num_batches_tracked = seen});
     CHECK(mean.to_vector() == std::vector<float>{2, 6});
+    CHECK(seen.item<int64_t>() == 2);
     CHECK(var.to_vector() == std::vector<float>{6.5, 2});
   }
   SECTION("an empty batch leaves them alone") {
     const Tensor mean = tensor({5.0, 6.0}), var = tensor({2.0, 3.0});
-    const auto got = ops::batch_norm_forward(zeros({0, 2, 3, 3}), {}, {}, mean, var, {.training = true});
+    const Tensor seen = scalar(6, int64);
+    const auto got = ops::batch_norm_forward(zeros({0, 2, 3, 3}), {}, {}, mean, var,
+                                             {.training = true, .num_batches_tracked = seen});
+    CHECK(seen.item<int64_t>() == 6);
     CHECK(got.y.shape() == Shape{0, 2, 3, 3});
     CHECK(mean.to_vector() == std::vector<float>{5, 6});
     const auto grads = ops::batch_norm_backward(got.y, got.y, {}, {}, got.mean, got.rstd, {.training = true});
@@ -294,6 +318,14 @@ TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_no
     CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, mean, wrong, training),
                       Contains("running_var must be [3]"));
   }
+  CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .residual = ones({2, 3, 4, 1})}),
+                    Contains("batch_norm: the residual must be [2, 3, 4, 4] like the input, got"));
+  CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .residual = ones(x.shape(), {.dtype = float64})}),
+                    Contains("the residual must be float32 like the input"));
+  CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .num_batches_tracked = ones({2})}),
+                    Contains("num_batches_tracked must be one number"));
+  CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .num_batches_tracked = scalar(1, float32)}),
+                    Contains("num_batches_tracked must be int64"));
   CHECK_THROWS_AS(run(x, ones({3, 1}), {}, training), ShapeError);
   CHECK_THROWS_WITH(run(x, ones({3}, {.dtype = float64}), {}, training),
                     Contains("weight must be float32, got [3] float64"));
