@@ -74,6 +74,7 @@
 #include "pleat/nn/dropout.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/flatten.h"
+#include "pleat/nn/fusion.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/loss.h"

@@ -1,11 +1,23 @@
 #include "pleat/nn/containers.h"
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/core/format.h"
+#include "pleat/nn/activation.h"
+#include "pleat/nn/fusion.h"
+#include "pleat/nn/record_forward.h"
 
 namespace pleat::nn {
+namespace {
+
+bool is_relu(const Module& module) { return typeid(module) == typeid(ReLU); }
+
+/// A call whose work the module before has done.
+void show_done(const Module& module, const Tensor& x) { const RecordForward range(module, x); }
+
+}  // namespace
 
 void Members::operator()(std::string_view name, AnyModule& child) {
   if (child.defined()) (*this)(name, child.get());
@@ -66,15 +78,38 @@ void ModuleList::throw_wrong_type(int64_t index, const Module& module) const {
 }
 
 Tensor Sequential::forward(const Tensor& x) {
+  Epilogue nothing;
+  return run(x, nothing);
+}
+
+Tensor Sequential::forward_with(const Tensor& x, Epilogue& after) {
+  return typeid(*this) == typeid(Sequential) ? run(x, after) : forward(x);
+}
+
+Tensor Sequential::run(const Tensor& x, Epilogue& after) {
   Tensor y = x;
-  for (Module& module : *this) y = module(y);
+  for (Iterator at = begin(), last = end(); at != last;) {
+    Module& module = *at++;
+    if (at == last) return module(y, after);
+    Epilogue relu{.relu = true};
+    if (is_relu(*at))
+      y = module(y, relu);
+    else
+      y = module(y);
+    if (relu.done) show_done(*at++, y);
+  }
   return y;
 }
 
 Tensor Residual::forward(const Tensor& x) {
   check_not_moved_from();
-  const Tensor main = body(x);
   const Tensor side = shortcut.defined() ? shortcut(x) : x;
+  Epilogue after{.addend = side, .relu = activation.defined() && is_relu(activation.get())};
+  const Tensor main = body.get()(x, after);
+  if (after.done) {
+    if (after.relu) show_done(activation.get(), main);
+    return activation.defined() && !after.relu ? activation(main) : main;
+  }
   check<ShapeError>(
       main.shape() == side.shape(),
       "Residual: body and shortcut must give one shape, got {} and {} from {}; a body that changes the "

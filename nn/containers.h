@@ -146,11 +146,17 @@ class ModuleList : public Module {
 ///   nn::Sequential net{nn::Linear{{.in_features = 2, .out_features = 16}}, nn::ReLU{}, my_function};
 ///   nn::Sequential net{{"conv", nn::Conv2d{{...}}}, {"act", nn::ReLU{}}};
 ///   net.add(nn::Linear{{...}});
+///
+/// A ReLU behind a BatchNorm is computed with it, see nn/fusion.h.
 class Sequential : public ModuleList {
  public:
   using ModuleList::ModuleList;
   Tensor forward(const Tensor& x) override;
+  Tensor forward_with(const Tensor& x, Epilogue& after) override;
   std::string type_name() const override { return "Sequential"; }
+
+ private:
+  Tensor run(const Tensor& x, Epilogue& after);
 };
 
 struct ResidualOptions {
@@ -160,7 +166,8 @@ struct ResidualOptions {
 };
 
 /// y = activation(body(x) + shortcut(x)): He et al., "Deep residual learning for image recognition" (2016).
-/// Throws ShapeError when body and shortcut give different shapes.
+/// The shortcut is computed first. Where the body ends in a BatchNorm, the addition and a ReLU are computed
+/// with it, see nn/fusion.h. Throws ShapeError when body and shortcut give different shapes.
 class Residual : public Module {
  public:
   explicit Residual(ResidualOptions options)

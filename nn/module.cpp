@@ -13,6 +13,7 @@
 #include "pleat/autograd/node.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/nn/fusion.h"
 #include "pleat/nn/listing.h"
 
 namespace pleat::nn {
@@ -177,6 +178,20 @@ Tensor Module::operator()(const Tensor& x) {
   ObservedCall call(*this, x);
   call.output = forward(x);
   return call.output;
+}
+
+Tensor Module::forward_with(const Tensor& x, Epilogue&) { return forward(x); }
+
+Tensor Module::operator()(const Tensor& x, Epilogue& after) {
+  if (!observers.empty() || !FusionPolicy::current().enabled) return (*this)(x);
+  const RecordForward range(*this, x);
+  return forward_with(x, after);
+}
+
+const FusionPolicyOptions& FusionPolicy::current() {
+  static const FusionPolicyOptions otherwise;
+  const FusionPolicyOptions* innermost = Scoped<FusionPolicyOptions>::innermost();
+  return innermost != nullptr ? *innermost : otherwise;
 }
 
 void Module::train(Flag training) {

@@ -35,6 +35,7 @@ namespace pleat::nn {
 
 class Module;
 class AnyModule;
+struct Epilogue;
 
 namespace detail {
 class Listing;
@@ -45,7 +46,7 @@ concept Owner = !std::derived_from<P, Module> && !std::same_as<P, AnyModule> && 
   *p;
 };
 template <class R>
-concept ListOfMembers = !std::derived_from<R, Module> && requires(R& each) {
+concept ListOfMembers = !std::derived_from<R, Module> && requires(R & each) {
   std::begin(each);
   std::end(each);
 };
@@ -108,6 +109,9 @@ class Module {
   /// The function. A module of several inputs declares its own forward beside this one, which then throws
   /// Error (nn/record_forward.h shows how).
   virtual Tensor forward(const Tensor& x);
+  /// forward(x), or that with what follows it where the module has a way to compute both at once; see
+  /// nn/fusion.h. A class whose forward may be overridden asks first whether it is.
+  virtual Tensor forward_with(const Tensor& x, Epilogue& after);
   /// Lists parameters, buffers and children.
   virtual void members(Members& m);
   /// The class without namespaces: "Conv2d".
@@ -117,6 +121,8 @@ class Module {
 
   /// Calls forward, under the eyes of every ForwardObserver of this thread.
   Tensor operator()(const Tensor& x);
+  /// The same with forward_with.
+  Tensor operator()(const Tensor& x, Epilogue& after);
 
   /// Whether dropout drops and batch norm takes its batch's statistics. True at the start. Throws ValueError
   /// when it is true, but a module that runs, and in whose forward this is asked, is in evaluation mode and

@@ -1,23 +1,16 @@
 #include "pleat/nn/norm.h"
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/create.h"
 #include "pleat/core/format.h"
+#include "pleat/nn/fusion.h"
 #include "pleat/nn/option_checks.h"
-#include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat::nn {
-namespace {
-
-/// Adds 1 where the number is, without waiting for it.
-void count_batch(const Tensor& number) {
-  ops::add_into(number, number, ones({}, {.dtype = int64, .device = number.device()}));
-}
-
-}  // namespace
 
 template <int dims>
 BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
@@ -38,20 +31,32 @@ BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
 
 template <int dims>
 Tensor BatchNorm<dims>::forward(const Tensor& x) {
+  return run(x, {}, options.relu);
+}
+
+template <int dims>
+Tensor BatchNorm<dims>::forward_with(const Tensor& x, Epilogue& after) {
+  if (typeid(*this) != typeid(BatchNorm)) return forward(x);
+  const Tensor& addend = after.addend;
+  if (addend.defined() && (options.relu || addend.shape() != x.shape() || addend.dtype() != x.dtype() ||
+                           addend.device() != x.device()))
+    return forward(x);
+  after.done = true;
+  return run(x, addend, options.relu || after.relu);
+}
+
+template <int dims>
+Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, bool relu) {
   check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}",
                     type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe());
-  const bool count = training() && num_batches_tracked.defined();
-  // Reading the number waits for the device: only where the average needs it.
-  const int64_t seen = count && !options.momentum ? num_batches_tracked.item<int64_t>() : 0;
-  const Tensor y = batch_norm(x, weight, bias, running_mean, running_var,
-                              {.training = training() || !running_mean.defined(),
-                               .momentum = options.momentum,
-                               .eps = options.eps,
-                               .relu = options.relu,
-                               .batches_tracked = seen,
-                               .implementation = options.implementation});
-  if (count) count_batch(num_batches_tracked);
-  return y;
+  return batch_norm(x, weight, bias, running_mean, running_var,
+                    {.training = training() || !running_mean.defined(),
+                     .momentum = options.momentum,
+                     .eps = options.eps,
+                     .residual = residual,
+                     .relu = relu,
+                     .num_batches_tracked = num_batches_tracked,
+                     .implementation = options.implementation});
 }
 
 template <int dims>
@@ -161,12 +166,11 @@ Tensor InstanceNorm<dims>::forward(const Tensor& x) {
   check<ShapeError>(x.rank() == dims + 2 && x.size(1) == options.num_features,
                     "{}: needs [N, {}] and {} spatial dimensions, got {}", type_name(),
                     options.num_features.get(), dims, x.describe());
-  const Tensor y = instance_norm(x, weight, bias, running_mean, running_var,
-                                 {.use_input_stats = training() || !options.track_running_stats,
-                                  .momentum = options.momentum,
-                                  .eps = options.eps});
-  if (training() && num_batches_tracked.defined()) count_batch(num_batches_tracked);
-  return y;
+  return instance_norm(x, weight, bias, running_mean, running_var,
+                       {.use_input_stats = training() || !options.track_running_stats,
+                        .momentum = options.momentum,
+                        .eps = options.eps,
+                        .num_batches_tracked = num_batches_tracked});
 }
 
 template <int dims>

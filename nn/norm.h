@@ -25,6 +25,7 @@ class BatchNorm : public Module {
  public:
   explicit BatchNorm(BatchNormModuleOptions options);
   Tensor forward(const Tensor& x) override;
+  Tensor forward_with(const Tensor& x, Epilogue& after) override;
   void members(Members& m) override;
   std::string type_name() const override { return "BatchNorm" + std::to_string(dims) + "d"; }
   std::string options_text() const override;
@@ -33,6 +34,9 @@ class BatchNorm : public Module {
   Tensor running_mean, running_var;
   Tensor num_batches_tracked;  ///< int64
   BatchNormModuleOptions options;
+
+ private:
+  Tensor run(const Tensor& x, const Tensor& residual, bool relu);
 };
 
 using BatchNorm1d = BatchNorm<1>;

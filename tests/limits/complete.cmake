@@ -9,7 +9,7 @@ cmake_minimum_required(VERSION 3.24)
 set(other_options AllcloseOptions ClipGradNormOptions ClipGradValueOptions KaimingOptions LeakyReLUOptions ELUOptions
   GELUOptions SoftplusOptions DropoutOptions ResidualOptions MatmulOptions NormOptions VarOptions LossOptions
   SmoothL1Options HuberOptions BceOptions KlDivOptions TransferOptions TruncNormalOptions ColorJitterOptions
-  LinearMapOptions ConvPolicyOptions BatchNormPolicyOptions)
+  LinearMapOptions ConvPolicyOptions BatchNormPolicyOptions FusionPolicyOptions)
 # Functions that write or read no element and no size that an integer could make wrong.
 set(exempt hardtanh_backward make_tensor tune_conv set_limit conv_wish find_conv choose_conv asked_layout reduce make_conv_problem
   choose_batch_norm batch_norm_problem batch_norm_backward_problem check_per_channel from_numbers set_seed set_draws
