@@ -79,11 +79,13 @@ void check_pair(const char* op, const Tensor& input, const Tensor& target) {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
   if (is_floating(target.dtype())) return cross_entropy_of_probabilities(logits, target, options);
+  const bool mean = options.reduction == Reduction::mean;
   const Tensor losses = class_cross_entropies(logits, target, options.weight,
                                               {.ignore_index = options.ignore_index,
                                                .label_smoothing = options.label_smoothing,
-                                               .check_target = options.check_target});
-  return reduced_by_weight(losses, logits, target, options.weight, options.ignore_index, options.reduction);
+                                               .check_target = options.check_target,
+                                               .mean = mean});
+  return mean ? losses : reduced(losses, options.reduction);
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NllOptions& options) {

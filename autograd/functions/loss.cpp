@@ -40,19 +40,19 @@ Tensor class_cross_entropies(const Tensor& input, const Tensor& target, const Te
                              ClassLossOptions options) {
   const Tensor logits = autocast_to_float32(input);
   const ops::CrossEntropy y = ops::cross_entropy_forward(logits, target, weight, options);
-  return record("cross_entropy", y.losses,
-                {grad_of(logits, [logits = saved(logits), logsumexp = saved(y.logsumexp),
-                                  target = saved(target), weight = saved(weight), options](const Tensor& dy) {
-                  if (!grad_enabled())
-                    return ops::cross_entropy_backward(dy, *logits, *logsumexp, *target, *weight, options);
-                  const int64_t dim = class_dim(*logits);
-                  const Tensor shares = ops::class_shares(*logits, *target, *weight, options);
-                  // What does not count has no gradient, though dy be infinite: a mean over nothing.
-                  const Tensor counts = ops::any(shares, dim, true);
-                  return where(counts,
-                               unsqueeze(dy, dim) * (softmax(*logits, dim) * sum(shares, dim, true) - shares),
-                               0);
-                })});
+  return record(
+      "cross_entropy", y.losses,
+      {grad_of(logits, [logits = saved(logits), logsumexp = saved(y.logsumexp), target = saved(target),
+                        weight = saved(weight), weight_sum = saved(y.weight_sum), options](const Tensor& dy) {
+        if (!grad_enabled())
+          return ops::cross_entropy_backward(dy, *logits, *logsumexp, *target, *weight, options, *weight_sum);
+        const int64_t dim = class_dim(*logits);
+        const Tensor shares = ops::class_shares(*logits, *target, *weight, options);
+        // What does not count has no gradient, though dy be infinite: a mean over nothing.
+        const Tensor counts = ops::any(shares, dim, true);
+        const Tensor each = options.mean ? dy / (*weight_sum).to(dy.dtype()) : unsqueeze(dy, dim);
+        return where(counts, each * (softmax(*logits, dim) * sum(shares, dim, true) - shares), 0);
+      })});
 }
 
 Tensor nll_losses(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index) {

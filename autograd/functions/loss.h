@@ -9,7 +9,8 @@
 
 namespace pleat {
 
-/// -sum of share[c] log softmax(logits)[c] for class indices. Differentiable by the logits.
+/// -sum of share[c] log softmax(logits)[c] for class indices, or the mean of that. Differentiable by the
+/// logits.
 Tensor class_cross_entropies(const Tensor& logits, const Tensor& target, const Tensor& weight,
                              ClassLossOptions options = {});
 /// -weight[t] x[t]. Differentiable by the log-probabilities.

@@ -10,11 +10,13 @@
 #include "pleat/core/grid.h"
 #include "pleat/core/parallel.h"
 #include "pleat/core/record_function.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/loss/class_problem.h"
 #include "pleat/ops/loss/grid_class_loss.h"
 #include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
 namespace {
@@ -35,9 +37,10 @@ decltype(auto) dispatch_problem(const ClassProblem& problem, F&& f) {
 }
 
 /// The losses' gradient in the logits' type, one for each target.
-Tensor plain_gradient(const char* op, const Tensor& dlosses, const ClassProblem& problem) {
-  check<ShapeError>(dlosses.shape() == problem.target_shape(), "{}: the gradient has shape {}, the losses {}",
-                    op, dlosses.shape(), problem.target_shape());
+Tensor plain_gradient(const char* op, const Tensor& dlosses, const ClassProblem& problem, bool mean = false) {
+  check<ShapeError>(dlosses.shape() == (mean ? Shape{} : problem.target_shape()),
+                    "{}: the gradient has shape {}, the losses {}", op, dlosses.shape(),
+                    problem.target_shape());
   return to_format(cast(dlosses, problem.logits().dtype()), MemoryFormat::contiguous);
 }
 
@@ -60,6 +63,14 @@ Tensor for_targets(const ClassProblem& problem) {
                {.dtype = problem.logits().dtype(), .device = problem.logits().device()});
 }
 
+/// Sums and their quotient in separate passes: on the CPU, and where there is nothing to add up.
+CrossEntropy with_mean(const CrossEntropy& each, const Tensor& logits, const Tensor& target,
+                       const Tensor& weight, const ClassLossOptions& options) {
+  const Tensor weights = sum(target_weights(logits, target, weight, options.ignore_index));
+  return {divide(sum(each.losses), cast(weights, each.losses.dtype())), each.logsumexp,
+          cast(weights, float64)};
+}
+
 bool uses_grid(const ClassProblem& problem) { return pleat::uses_grid(problem.logits().device()); }
 
 }  // namespace
@@ -69,10 +80,22 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, c
   const RecordOp range("cross_entropy", logits, target, weight);
   const ClassProblem problem("cross_entropy", logits, target, weight, options, Classes::check);
   const ClassView& view = problem.view();
+  if (options.mean && (!uses_grid(problem) || problem.targets() == 0)) {
+    ClassLossOptions each = options;
+    each.mean = false;
+    return with_mean(cross_entropy_forward(logits, target, weight, each), logits, target, weight, options);
+  }
+  if (options.mean) {
+    const TensorOptions one{.dtype = problem.logits().dtype(), .device = logits.device()};
+    const CrossEntropy y{empty({}, one), for_targets(problem),
+                         empty({}, {.dtype = float64, .device = logits.device()})};
+    grid_cross_entropy(y.losses, y.logsumexp, problem.logits(), view, y.weight_sum);
+    return {cast(y.losses, logits.dtype()), y.logsumexp, y.weight_sum};
+  }
   if (uses_grid(problem)) {
-    const CrossEntropy y{for_targets(problem), for_targets(problem)};
+    const CrossEntropy y{for_targets(problem), for_targets(problem), {}};
     grid_cross_entropy(y.losses, y.logsumexp, problem.logits(), view);
-    return {cast(y.losses, logits.dtype()), y.logsumexp};
+    return {cast(y.losses, logits.dtype()), y.logsumexp, {}};
   }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor normaliser =
@@ -95,24 +118,38 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, c
         y[i] = static_cast<T>(loss);
       }
     });
-    return CrossEntropy{cast(losses, logits.dtype()), normaliser};
+    return CrossEntropy{cast(losses, logits.dtype()), normaliser, {}};
   });
 }
 
 Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const Tensor& logsumexp,
-                              const Tensor& target, const Tensor& weight, ClassLossOptions options) {
+                              const Tensor& target, const Tensor& weight, ClassLossOptions options,
+                              const Tensor& weight_sum) {
   const RecordOp range("cross_entropy_backward", dlosses, logits, logsumexp, target, weight);
   const ClassProblem problem("cross_entropy_backward", logits, target, weight, options);
   check<ShapeError>(logsumexp.shape() == problem.target_shape(),
                     "cross_entropy_backward: logsumexp has shape {}, the targets {}", logsumexp.shape(),
                     problem.target_shape());
+  check<ShapeError>(!options.mean || (weight_sum.defined() && weight_sum.shape().empty()),
+                    "cross_entropy_backward: a mean needs its weight_sum");
+  if (options.mean && !uses_grid(problem)) {
+    ClassLossOptions each = options;
+    each.mean = false;
+    const Tensor share = divide(dlosses, cast(weight_sum, dlosses.dtype()));
+    return cross_entropy_backward(expand(share, problem.target_shape()), logits, logsumexp, target, weight,
+                                  each);
+  }
   const ClassView& view = problem.view();
-  const Tensor gradient = plain_gradient("cross_entropy_backward", dlosses, problem);
+  const Tensor gradient = plain_gradient("cross_entropy_backward", dlosses, problem, options.mean);
   const Tensor normaliser = to_format(cast(logsumexp, problem.logits().dtype()), MemoryFormat::contiguous);
   const Tensor dx = empty_like(problem.logits());
   if (uses_grid(problem)) {
     grid_class_gradient("cross_entropy_backward", dx,
-                        {.factors = gradient, .logits = problem.logits(), .logsumexp = normaliser}, view);
+                        {.factors = gradient,
+                         .weight_sum = options.mean ? weight_sum : Tensor(),
+                         .logits = problem.logits(),
+                         .logsumexp = normaliser},
+                        view);
     return cast(dx, logits.dtype());
   }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {

@@ -43,8 +43,19 @@ struct FirstOutside {
   PLEAT_HOST_DEVICE State state(const Running& first) const { return first; }
 };
 
+/// Of some targets: what a mean loss is made of.
+struct LossSums {
+  double losses = 0, weights = 0;
+
+  PLEAT_HOST_DEVICE void merge(const LossSums& other) {
+    losses += other.losses;
+    weights += other.weights;
+  }
+};
+
 /// A team of threads takes one target's logits: their largest, the sum of exponentials, and with label
-/// smoothing the sum of all classes' shares of the loss.
+/// smoothing the sum of all classes' shares of the loss. Of a mean loss the last block adds up what all
+/// found.
 template <class T>
 struct CrossEntropyLines {
   GridLines lines;
@@ -52,6 +63,9 @@ struct CrossEntropyLines {
   const T* x;
   T* losses;
   T* logsumexp;
+  LossSums* sums = nullptr;  ///< of each block; null: no mean
+  unsigned* counter = nullptr;
+  double* weight_sum = nullptr;
 
   template <class Block>
   PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
@@ -73,19 +87,46 @@ struct CrossEntropyLines {
       });
       block.combine(sum, lines.teams, AddNumber{});
     }
+    typename Block::template Own<LossSums> found;
     block.each([&](int thread) {
+      found[thread] = LossSums{};
       const int64_t i = lines.line_of(b, thread);
       if (lines.teams.lane_of(thread) != 0 || i >= lines.count) return;
+      logsumexp[i] = largest[thread];
       const int64_t own = view.class_of(i);
       const int64_t at = lines.first_of(i) + own * lines.inner.divisor();
-      losses[i] = own < 0
-                      ? T(0)
-                      : static_cast<T>(view.own_share() * surprise(largest[thread], at, own) + sum[thread]);
-      logsumexp[i] = largest[thread];
+      const double loss = own < 0 ? 0 : view.own_share() * surprise(largest[thread], at, own) + sum[thread];
+      if (sums == nullptr)
+        losses[i] = static_cast<T>(loss);
+      else
+        found[thread] = {loss, own < 0 ? 0 : view.weight(own)};
     });
+    if (sums != nullptr) add_up(b, block, found);
   }
 
  private:
+  template <class Block, class Own>
+  PLEAT_HOST_DEVICE void add_up(int64_t b, Block& block, Own& found) const {
+    const Teams all{log_block_threads, true};
+    const auto merge = [](LossSums& into, const LossSums& other) { into.merge(other); };
+    block.combine(found, all, merge);
+    block.each([&](int thread) {
+      if (thread == 0) sums[b] = found[thread];
+    });
+    const int64_t blocks = lines.blocks();
+    if (!block.last_of(counter, blocks)) return;
+    block.each([&](int thread) {
+      found[thread] = LossSums{};
+      for (int64_t i = thread; i < blocks; i += block_threads) found[thread].merge(sums[i]);
+    });
+    block.combine(found, all, merge);
+    block.each([&](int thread) {
+      if (thread != 0) return;
+      *losses = static_cast<T>(found[thread].losses / found[thread].weights);
+      *weight_sum = found[thread].weights;
+    });
+  }
+
   PLEAT_HOST_DEVICE double surprise(T log_sum, int64_t i, int64_t c) const {
     return view.weight(c) * (static_cast<double>(log_sum) - static_cast<double>(x[i]));
   }
@@ -97,6 +138,7 @@ struct ClassGradients {
   ClassView view;
   FastDivider classes;
   const T* factors;
+  const double* weight_sum;  ///< or null; else there is one factor
   double common_factor;
   const T* x;
   const T* logsumexp;
@@ -113,7 +155,9 @@ struct ClassGradients {
   PLEAT_HOST_DEVICE T gradient(int64_t at, int64_t i, int64_t c) const {
     const int64_t own = view.class_of(i);
     if (own < 0) return 0;
-    const double factor = factors == nullptr ? common_factor : static_cast<double>(factors[i]);
+    const double factor = factors == nullptr      ? common_factor
+                          : weight_sum == nullptr ? static_cast<double>(factors[i])
+                                                  : static_cast<double>(*factors) / *weight_sum;
     T d = 0;
     if (x != nullptr) {
       const T scale = static_cast<T>(factor * view.share_sum(own));
@@ -167,15 +211,21 @@ int64_t grid_first_outside(const char* op, const Tensor& indices, const ClassVie
 }
 
 void grid_cross_entropy(const Tensor& losses, const Tensor& logsumexp, const Tensor& logits,
-                        const ClassView& view) {
+                        const ClassView& view, const Tensor& weight_sum) {
   Lines lines;
   lines.inner = view.inner.divisor();
   lines.outer = view.targets / lines.inner;
   lines.size = view.classes;
   const GridLines grid(lines);
   Floating::dispatch(logits.dtype(), [&]<class T>(Type<T>) {
-    grid_blocks("cross_entropy", logits.device(), grid.blocks(),
-                CrossEntropyLines<T>{grid, view, logits.data<T>(), losses.data<T>(), logsumexp.data<T>()});
+    CrossEntropyLines<T> all{grid, view, logits.data<T>(), losses.data<T>(), logsumexp.data<T>()};
+    if (!weight_sum.defined()) return grid_blocks("cross_entropy", logits.device(), grid.blocks(), all);
+    const Tensor sums = empty({2 * grid.blocks()}, {.dtype = float64, .device = logits.device()});
+    const BlockCounters counters(logits.device(), 1);
+    all.sums = reinterpret_cast<LossSums*>(sums.data<double>());
+    all.counter = counters.data();
+    all.weight_sum = weight_sum.data<double>();
+    grid_blocks("cross_entropy", logits.device(), grid.blocks(), all);
   });
 }
 
@@ -184,8 +234,9 @@ void grid_class_gradient(const char* op, const Tensor& dx, const ClassGradient& 
   Floating::dispatch(dx.dtype(), [&]<class T>(Type<T>) {
     grid_for(op, dx.device(), dx.numel(),
              ClassGradients<T>{view, FastDivider(view.classes), data_or_null<T>(gradient.factors),
-                               gradient.common_factor, data_or_null<T>(gradient.logits),
-                               data_or_null<T>(gradient.logsumexp), dx.data<T>()});
+                               data_or_null<double>(gradient.weight_sum), gradient.common_factor,
+                               data_or_null<T>(gradient.logits), data_or_null<T>(gradient.logsumexp),
+                               dx.data<T>()});
   });
 }
 

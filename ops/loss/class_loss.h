@@ -22,6 +22,8 @@ struct ClassLossOptions {
   int64_t ignore_index = -100;
   double label_smoothing = 0;
   bool check_target = true;  ///< whether to look for a wrong target on CUDA; on the CPU it always is
+  /// Of cross entropy: the sum of the losses divided by that of the targets' weights, instead of each loss.
+  bool mean = false;
 };
 
 }  // namespace pleat
@@ -29,15 +31,18 @@ struct ClassLossOptions {
 namespace pleat::ops {
 
 struct CrossEntropy {
-  Tensor losses;     ///< of target's shape
-  Tensor logsumexp;  ///< of the logits over the classes, of target's shape: what backward needs besides the
-                     ///< logits
+  Tensor losses;      ///< of target's shape; with `mean` []
+  Tensor logsumexp;   ///< of the logits over the classes, of target's shape: what backward needs besides the
+                      ///< logits
+  Tensor weight_sum;  ///< with `mean`: what it was divided by, [] float64
 };
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, const Tensor& weight,
                                    ClassLossOptions options = {});
-/// In one pass over the logits, from the gradient of the losses.
+/// In one pass over the logits, from the gradient of the losses, or with `mean` from that of the mean and its
+/// weight_sum.
 Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const Tensor& logsumexp,
-                              const Tensor& target, const Tensor& weight, ClassLossOptions options = {});
+                              const Tensor& target, const Tensor& weight, ClassLossOptions options = {},
+                              const Tensor& weight_sum = {});
 
 /// -weight[t] x[t] from log-probabilities.
 Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight,

@@ -15,14 +15,17 @@ namespace pleat::ops {
 /// Waits for the device.
 int64_t grid_first_outside(const char* op, const Tensor& indices, const ClassView& view);
 
-/// The losses of log-softmax and the logsumexp of the logits: `losses` and `logsumexp` are [targets].
+/// The losses of log-softmax and the logsumexp of the logits: `losses` and `logsumexp` are [targets]. With a
+/// `weight_sum` [] float64, `losses` is [] and the mean: their sum divided by the targets' weights, whose sum
+/// that becomes. There is at least one target then.
 void grid_cross_entropy(const Tensor& losses, const Tensor& logsumexp, const Tensor& logits,
-                        const ClassView& view);
+                        const ClassView& view, const Tensor& weight_sum = {});
 
 /// dx = factor[i] (P p - share), of the logits' memory order; with undefined logits P p counts as 0, with
-/// undefined factors these as `common_factor`.
+/// undefined factors these as `common_factor`. With a `weight_sum` the only factor is divided by that.
 struct ClassGradient {
   Tensor factors{};
+  Tensor weight_sum{};
   double common_factor = 1;
   Tensor logits{};
   Tensor logsumexp{};
