@@ -103,6 +103,6 @@ struct GridUpdates {
 template struct GridUpdates<SgdStep, SgdMomentumStep, AdamStep, AmsgradStep, AdagradStep, LionStep>;
 template struct GridUpdates<RmspropStep<false>, RmspropStep<true>, RmspropMomentumStep<false>,
                             RmspropMomentumStep<true>>;
-template struct GridUpdates<MuonMomentum, MuonStep, ScaleBy, ScaleByOf, Unscale, ClampTo>;
+template struct GridUpdates<MuonMomentum, MuonStep, ScaleBy, ScaleByOf, Unscale, ClampTo, CopyTo>;
 
 }  // namespace pleat::ops

@@ -15,6 +15,16 @@
 
 namespace pleat::ops {
 
+/// to = from: casts of many tensors.
+struct CopyTo {
+  static constexpr std::size_t operands = 2;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& to, T from) const {
+    to = from;
+  }
+};
+
 /// p -= rate * g + decay * p.
 struct SgdStep {
   static constexpr std::size_t operands = 2;

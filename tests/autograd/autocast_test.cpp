@@ -318,6 +318,54 @@ TEST_CASE("autocast casts a parameter once in the outermost scope, until it chan
   }
 }
 
+TEST_CASE("autocast casts together what an earlier scope asked for, as it is now", "[autocast]") {
+  manual_seed(11);
+  const Tensor x = randn({3, 4});
+  std::vector<Tensor> weights;
+  for (int i = 0; i < 4; ++i) weights.push_back(randn({4, 4}).set_requires_grad());
+  // Products with the weights of these numbers; gradients, undefined where none arrived.
+  const auto step = [&](const std::vector<std::size_t>& used, bool cache, bool create_graph = false) {
+    for (const Tensor& w : weights) w.set_grad({});
+    Tensor y = x;
+    {
+      const Autocast guard(bfloat16, {.cache_weights = cache});
+      for (const std::size_t i : used) y = matmul(y, weights[i]);
+    }
+    backward({sum(y.to(float32))}, {}, {.create_graph = create_graph});
+    std::vector<std::vector<float>> numbers{y.detach().to_vector()};
+    for (const Tensor& w : weights)
+      numbers.push_back(w.grad().defined() ? w.grad().to_vector() : std::vector<float>());
+    return numbers;
+  };
+  step({0, 1, 2}, true);
+  // The same again; other values; another order; fewer, more and other weights; a graph of gradients.
+  CHECK(step({0, 1, 2}, true) == step({0, 1, 2}, false));
+  {
+    const NoGrad off;
+    weights[1] *= 2;
+    weights[2].set_data(randn({4, 4}));
+  }
+  CHECK(step({0, 1, 2}, true) == step({0, 1, 2}, false));
+  CHECK(step({0, 2, 1}, true) == step({0, 2, 1}, false));
+  CHECK(step({0, 1}, true) == step({0, 1}, false));
+  CHECK(step({0, 3, 1}, true) == step({0, 3, 1}, false));
+  CHECK(step({3}, true) == step({3}, false));
+  CHECK(step({0, 3, 1}, true, true) == step({0, 3, 1}, false));
+  weights[3].set_requires_grad(false);
+  CHECK(step({0, 3, 1}, true) == step({0, 3, 1}, false));
+  // Changed between two uses of one scope.
+  const Autocast guard(bfloat16);
+  CHECK(matmul(x, weights[0]).to_vector() == matmul(x.to(bfloat16), weights[0].to(bfloat16)).to_vector());
+  {
+    const NoGrad off;
+    weights[1] *= 3;
+  }
+  CHECK(matmul(x, weights[1]).to_vector() == matmul(x.to(bfloat16), weights[1].to(bfloat16)).to_vector());
+  // A tensor that is gone is forgotten.
+  weights.erase(weights.begin() + 1);
+  CHECK_NOTHROW(matmul(x, weights[0]));
+}
+
 TEST_CASE("two losses of one autocast scope have a backward each", "[autocast]") {
   const Tensor w = positive({3, 3}).set_requires_grad();
   const Tensor a = positive({2, 3});
