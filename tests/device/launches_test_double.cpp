@@ -1,0 +1,82 @@
+// How many launches, library calls and waits a step of training takes on CUDA: found by counting, on its
+// double.
+
+#include <optional>
+#include <string>
+
+#include "cifar_models.h"
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
+#include "pleat/core/random.h"
+#include "pleat/nn/loss.h"
+#include "pleat/nn/norm.h"
+#include "pleat/nn/optim/sgd.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/cuda_double/double.h"
+
+using namespace pleat;
+
+namespace {
+
+/// Of a step that others like it have gone before.
+cuda_double::Counts step_counts(const std::string& model, std::optional<DType> half) {
+  const Device device(DeviceType::cuda);
+  nn::Sequential net = make_model(model, 10);
+  net.to(device);
+  optim::SGD sgd(net.parameters(), {.lr = 0.01, .momentum = 0.9});
+  const Tensor x = randn({2, 3, 32, 32}, {.device = device});
+  const Tensor target = zeros({2}, {.dtype = int64, .device = device});
+  for (int step = 0; step < 3; ++step) {
+    cuda_double::reset_counts();
+    Tensor loss;
+    {
+      const Autocast types{half.value_or(bfloat16), {.enabled = half.has_value()}};
+      loss = cross_entropy(net(x), target, {.check_target = false});
+    }
+    sgd.zero_grad();
+    loss.backward();
+    sgd.step();
+  }
+  return cuda_double::counts();
+}
+
+}  // namespace
+
+TEST_CASE("cuda: batch norm counts its batches without launches or waiting", "[cuda]") {
+  const Device device(DeviceType::cuda);
+  const Tensor x = randn({4, 8, 6, 6}, {.device = device});
+  for (const std::optional<double> momentum : {std::optional<double>(0.1), std::optional<double>()}) {
+    nn::BatchNorm2d norm{{.num_features = 8, .momentum = momentum}};
+    norm.to(device);
+    norm(x);
+    cuda_double::reset_counts();
+    norm(x);
+    const cuda_double::Counts counts = cuda_double::counts();
+    // The average of all batches reads the count everywhere before one more launch changes it.
+    CHECK(counts.launches == (momentum ? 2 : 3));
+    CHECK(counts.synchronisations == 0);
+    CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
+  }
+}
+
+TEST_CASE("cuda: a step of training takes few launches and waits for nothing", "[cuda]") {
+  struct Expected {
+    std::string model;
+    std::optional<DType> half;
+    int64_t launches, library_calls;
+  };
+  for (const Expected& expected :
+       {Expected{"resnet20", std::nullopt, 95, 65}, Expected{"resnet20", bfloat16, 100, 65},
+        Expected{"small", std::nullopt, 27, 11}, Expected{"small", bfloat16, 32, 11}}) {
+    CAPTURE(expected.model, expected.half.has_value());
+    const cuda_double::Counts counts = step_counts(expected.model, expected.half);
+    CHECK(counts.launches <= expected.launches);
+    CHECK(counts.library_calls <= expected.library_calls);
+    CHECK(counts.fills == 0);
+    CHECK(counts.synchronisations == 0);
+    CHECK(counts.blocking_copies == 0);
+    CHECK(counts.allocations == 0);
+  }
+}
