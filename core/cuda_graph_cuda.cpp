@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pleat/core/block_cache.h"
+#include "pleat/core/block_counters.h"
 #include "pleat/core/capture.h"
 #include "pleat/core/check_cuda.h"
 #include "pleat/core/create.h"
@@ -86,7 +87,8 @@ class CudaGraph::Impl final : public Capture {
     {
       const cuda::StreamGuard guard(stream_);
       wait(stream_, outside);
-      // Each stream has handles of its own, and making one is no part of a graph.
+      // Each stream has handles and counters of its own, and making them is no part of a graph.
+      cuda::block_counters(device_);
       cuda::blas_handle(device_);
       if (cuda::cudnn_version() != 0) cuda::dnn_handle(device_);
       for (int64_t i = 0; i < warmup; ++i) step();
