@@ -22,7 +22,7 @@ struct GridLines {
         inner(lines.inner),
         teams(choose_teams(lines.size, lines.inner)) {}
 
-  int64_t blocks() const { return (count + teams.count() - 1) / teams.count(); }
+  PLEAT_HOST_DEVICE int64_t blocks() const { return (count + teams.count() - 1) / teams.count(); }
 
   PLEAT_HOST_DEVICE int64_t line_of(int64_t block, int thread) const {
     return block * teams.count() + teams.team_of(thread);
