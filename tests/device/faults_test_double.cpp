@@ -228,8 +228,8 @@ TEST_CASE("double: memory that runs out once is taken from the cache", "[core][c
 }
 
 TEST_CASE("double: memory that runs out for good is an OutOfMemoryError", "[core][cuda]") {
-  // What others left cached is not for this stream.
-  const cuda::StreamGuard own(cuda::Stream({.device = gpu}));
+  // A stream that nobody else has had: what others left cached is not for it.
+  const cuda::StreamGuard own(cuda::Stream({.device = gpu, .priority = -4}));
   for (const auto work : {training_step, other_work}) {
     const Bits undisturbed = work();
     const std::vector<int64_t> before = held();
