@@ -68,7 +68,7 @@ void repair();
 void set_seed(uint64_t seed);
 
 /// Bytes that a device has.
-inline constexpr std::size_t device_memory = std::size_t{8} << 30;
+inline constexpr std::size_t device_memory = std::size_t{1} << 30;
 inline constexpr int devices = 2;
 
 }  // namespace cuda_double
