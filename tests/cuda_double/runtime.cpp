@@ -399,7 +399,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) 
   const Guard guard(lock());
   const EventState& from = event_of(start);
   const EventState& to = event_of(end);
-  if (!from.timing || !to.timing || from.recorded == 0 || to.recorded == 0)
+  if (!from.timing || !to.timing || from.recorded == 0 || to.recorded == 0 || from.device != to.device)
     return answer(cudaErrorInvalidResourceHandle);
   if (from.done < from.recorded || to.done < to.recorded) return answer(cudaErrorNotReady);
   *ms = static_cast<float>(to.time - from.time);

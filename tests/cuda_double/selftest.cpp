@@ -202,6 +202,22 @@ TEST_CASE("with an even seed some work runs at once") {
   CHECK(early < 20);
 }
 
+TEST_CASE("there is no time between events of two devices") {
+  std::array<cudaEvent_t, 2> events{};
+  for (int device = 0; device < 2; ++device) {
+    cudaSetDevice(device);
+    REQUIRE(cudaEventCreateWithFlags(&events[static_cast<std::size_t>(device)], cudaEventDefault) ==
+            cudaSuccess);
+    cudaEventRecord(events[static_cast<std::size_t>(device)], nullptr);
+    cudaDeviceSynchronize();
+  }
+  cudaSetDevice(0);
+  float ms = 0;
+  CHECK(cudaEventElapsedTime(&ms, events[0], events[1]) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventElapsedTime(&ms, events[0], events[0]) == cudaSuccess);
+  cudaGetLastError();
+}
+
 TEST_CASE("copies of pinned memory read it late, of other memory at once") {
   cuda_double::set_seed(1);
   float* const x = on_device(4);
