@@ -249,7 +249,7 @@ TEST_CASE("a training step is made of steps, modules, ops, nodes and the optimis
                        }
                        const KeyAverages averages = profile.key_averages();
                        for (const char* name : {"Sequential", "Conv2d", "conv2d", "conv2d_backward",
-                                                "batch_norm", "batch_norm_backward", "relu", "cross_entropy",
+                                                "batch_norm", "batch_norm_backward", "ReLU", "cross_entropy",
                                                 "SGD.step", "SGD.zero_grad", "DataLoader.next"})
                          CHECK(averages.at(name).calls == 2);
                        CHECK(averages.at("ProfilerStep*").cpu == averages.cpu);
