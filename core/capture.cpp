@@ -15,6 +15,10 @@ thread_local HostTables* these_tables = nullptr;
 }  // namespace
 
 Capture* Capture::current() noexcept { return this_capture; }
+void Capture::refuse_to_wait(const char* op) {
+  if (this_capture != nullptr)
+    this_capture->refuse(op, "it makes the host wait for the GPU; do that after replay()");
+}
 void detail::set_capture(Capture* capture) noexcept { this_capture = capture; }
 
 HostTables* HostTables::current() noexcept { return these_tables; }

@@ -27,6 +27,8 @@ class Capture {
   /// Throws Error: `op`, or the function of pleat::ops that called it, cannot be in a graph, because of
   /// `reason`.
   [[noreturn]] virtual void refuse(const char* op, const char* reason) const = 0;
+  /// The same for what makes the host wait for the GPU, when this thread captures.
+  static void refuse_to_wait(const char* op);
   /// The graph reads or writes this memory whenever it runs.
   virtual void keep(std::shared_ptr<std::byte> memory) = 0;
   /// Memory that is written before the graph runs, so that nothing else in the graph may use it.

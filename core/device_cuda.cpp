@@ -128,8 +128,7 @@ DeviceGuard::~DeviceGuard() {
 
 void synchronize(Device device) {
   check_device("synchronize", device);
-  if (const Capture* capture = Capture::current())
-    capture->refuse("synchronize", "it makes the host wait for the GPU; do that after replay()");
+  Capture::refuse_to_wait("synchronize");
   const DeviceGuard guard(device);
   check_cuda(cudaDeviceSynchronize(), "synchronize");
 }

@@ -61,11 +61,6 @@ std::vector<Stream>& current_streams() {
 
 Stream& current(Device device) { return current_streams()[static_cast<std::size_t>(device.index)]; }
 
-void refuse_to_wait(const char* op) {
-  if (const Capture* capture = Capture::current())
-    capture->refuse(op, "it makes the host wait for the GPU; do that after replay()");
-}
-
 /// cudaSuccess: done. cudaErrorNotReady: not yet, which is no failure.
 bool is_ready(cudaError_t status, const char* op) {
   if (status == cudaErrorNotReady) {
@@ -106,7 +101,7 @@ Stream Stream::from_native(void* stream, Device device) {
 }
 
 void Stream::synchronize() const {
-  refuse_to_wait("stream.synchronize");
+  Capture::refuse_to_wait("stream.synchronize");
   const DeviceGuard guard(device_);
   check_cuda(cudaStreamSynchronize(pleat::cuda::native(*this)), "stream.synchronize");
 }
@@ -157,7 +152,7 @@ void Event::record(const Stream& stream) const {
 
 bool Event::is_done() const { return is_ready(cudaEventQuery(pleat::cuda::native(*this)), "event.is_done"); }
 void Event::synchronize() const {
-  refuse_to_wait("event.synchronize");
+  Capture::refuse_to_wait("event.synchronize");
   check_cuda(cudaEventSynchronize(pleat::cuda::native(*this)), "event.synchronize");
 }
 

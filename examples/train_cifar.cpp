@@ -151,12 +151,12 @@ class Step {
     };
     if (!static_.inputs.defined()) {  // the first: what happens only once happens now
       static_ = {batch.inputs.clone(), batch.targets.clone()};
-      train(batch, [](const auto& compute) { return compute(); });
+      train(batch, unwatched);
     } else if (same_shapes()) {
       copy_(static_.inputs, batch.inputs);
       copy_(static_.targets, batch.targets);
       if (!graph_) {
-        graph_.emplace([&] { train(static_, [](const auto& compute) { return compute(); }); },
+        graph_.emplace([&] { train(static_, unwatched); },
                        CudaGraphOptions{.device = batch.inputs.device(), .warmup = 0});
         loss_of_graph_ = loss_;
         logits_of_graph_ = logits_;
@@ -165,7 +165,7 @@ class Step {
       loss_ = loss_of_graph_;
       logits_ = logits_of_graph_;
     } else {  // the rest of an epoch
-      train(batch, [](const auto& compute) { return compute(); });
+      train(batch, unwatched);
     }
     watch_.add(place, loss_);
   }
@@ -176,6 +176,8 @@ class Step {
   Tensor logits() const { return logits_.detach(); }
 
  private:
+  static constexpr auto unwatched = [](const auto& compute) { return compute(); };
+
   template <class Watch>
   void train(const data::Batch& batch, const Watch& watch) {
     const std::optional<DType> half = amp_dtype(settings_.amp);

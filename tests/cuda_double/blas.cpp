@@ -165,7 +165,7 @@ cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float* alpha, 
   };
   require_on_device("cublasSaxpy, x", x, reach(x_step), own.device);
   require_on_device("cublasSaxpy, y", y, reach(y_step), own.device);
-  ++counted().library_calls;
+  ++counted().calls_of_libraries;
   enqueue(stream_of(own.stream), {.what = "cublasSaxpy", .run = [=, factor = *alpha] {
                                     for (int i = 0; i < n; ++i) y[i * y_step] += factor * x[i * x_step];
                                   }});
@@ -212,7 +212,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
   require_on_device("cublasGemmStridedBatchedEx, C", c, reach(extent(m, n, ldc, c_step, batch), ct_type),
                     own.device);
   if (m == 0 || n == 0 || batch == 0) return CUBLAS_STATUS_SUCCESS;
-  ++counted().library_calls;
+  ++counted().calls_of_libraries;
   const double al =
       in_double ? *static_cast<const double*>(alpha) : static_cast<double>(*static_cast<const float*>(alpha));
   const double be =

@@ -21,7 +21,7 @@ cudaError_t cub_call(const char* what, void* memory, std::size_t& bytes, std::si
   if (bytes < needed) return answer(cudaErrorInvalidValue);
   require_on_device(what, memory, needed, stream.device);
   for (const auto& [operand, size] : operands) require_on_device(what, operand, size, stream.device);
-  ++counted().library_calls;
+  ++counted().calls_of_libraries;
   enqueue(stream, {.what = what, .run = std::move(run)});
   return cudaSuccess;
 }

@@ -218,7 +218,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
            {running_variance, channels},
            {saved_mean, channels},
            {saved_rstd, channels}});
-  ++counted().library_calls;
+  ++counted().calls_of_libraries;
   const Type type = channels->type;
   const double al = number(type, alpha), be = number(type, beta);
   const Elements in{*x_of}, out{*y_of};
@@ -273,7 +273,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudn
   require(
       own, what,
       {{x, x_of}, {y, y_of}, {scale, channels}, {bias, channels}, {mean, channels}, {variance, channels}});
-  ++counted().library_calls;
+  ++counted().calls_of_libraries;
   const Type type = channels->type;
   const double al = number(type, alpha), be = number(type, beta);
   const Elements in{*x_of}, out{*y_of};
@@ -320,7 +320,7 @@ cudnnStatus_t cudnnBatchNormalizationBackward(
            {saved_mean, channels},
            {saved_rstd, channels}});
   if (saved_mean == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
-  ++counted().library_calls;
+  ++counted().calls_of_libraries;
   const Type type = channels->type;
   const double al = number(type, alpha_data), be = number(type, beta_data);
   const double alp = number(type, alpha_param), bep = number(type, beta_param);

@@ -490,7 +490,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (workspace > 0)
     require_on_device("cudnnBackendExecute, the workspace", memory, static_cast<std::size_t>(workspace),
                       own.device);
-  ++counted().library_calls;
+  ++counted().calls_of_libraries;
   enqueue(stream_of(own.stream), {.what = what, .run = [convolution = graph.convolution, memory, workspace] {
                                     // An engine leaves its own in the workspace.
                                     if (workspace > 0)

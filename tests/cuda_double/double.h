@@ -13,9 +13,9 @@ namespace cuda_double {
 
 /// What was asked of the device since the process began, or since reset_counts().
 struct Counts {
-  int64_t launches = 0;          ///< of kernels
-  int64_t library_calls = 0;     ///< of cuBLAS, cuDNN and CUB that compute
-  int64_t synchronisations = 0;  ///< in which the host waited, blocking copies among them
+  int64_t launches = 0;            ///< of kernels
+  int64_t calls_of_libraries = 0;  ///< of cuBLAS, cuDNN and CUB that compute
+  int64_t synchronisations = 0;    ///< in which the host waited, blocking copies among them
   int64_t blocking_copies = 0;  ///< between host and device, which wait: not asked for as asynchronous, or of
                                 ///< memory that is not pinned
   int64_t copies = 0;           ///< all of them

@@ -62,12 +62,13 @@ struct Machine {
 /// For the tests of programs: PLEAT_DOUBLE_COUNTS=1.
 void print_counts() {
   const Counts c = counts();
-  std::fprintf(stderr,
-               "cuda double: launches %lld, library_calls %lld, graph_launches %lld, synchronisations %lld, "
-               "blocking_copies %lld\n",
-               static_cast<long long>(c.launches), static_cast<long long>(c.library_calls),
-               static_cast<long long>(c.graph_launches), static_cast<long long>(c.synchronisations),
-               static_cast<long long>(c.blocking_copies));
+  std::fprintf(
+      stderr,
+      "cuda double: launches %lld, calls_of_libraries %lld, graph_launches %lld, synchronisations %lld, "
+      "blocking_copies %lld\n",
+      static_cast<long long>(c.launches), static_cast<long long>(c.calls_of_libraries),
+      static_cast<long long>(c.graph_launches), static_cast<long long>(c.synchronisations),
+      static_cast<long long>(c.blocking_copies));
 }
 
 Machine& machine() {

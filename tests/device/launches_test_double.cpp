@@ -65,7 +65,7 @@ TEST_CASE("cuda: a step of training takes few launches and waits for nothing", "
   struct Expected {
     std::string model;
     std::optional<DType> half;
-    int64_t launches, library_calls;
+    int64_t launches, calls_of_libraries;
   };
   for (const Expected& expected :
        {Expected{"resnet20", std::nullopt, 95, 65}, Expected{"resnet20", bfloat16, 100, 65},
@@ -73,7 +73,7 @@ TEST_CASE("cuda: a step of training takes few launches and waits for nothing", "
     CAPTURE(expected.model, expected.half.has_value());
     const cuda_double::Counts counts = step_counts(expected.model, expected.half);
     CHECK(counts.launches <= expected.launches);
-    CHECK(counts.library_calls <= expected.library_calls);
+    CHECK(counts.calls_of_libraries <= expected.calls_of_libraries);
     CHECK(counts.fills == 0);
     CHECK(counts.synchronisations == 0);
     CHECK(counts.blocking_copies == 0);
