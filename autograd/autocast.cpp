@@ -1,6 +1,7 @@
 #include "pleat/autograd/autocast.h"
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
+#include "pleat/core/create.h"
 #include "pleat/core/elementwise.h"
 #include "pleat/core/format.h"
 #include "pleat/ops/update/update.h"
@@ -32,8 +34,13 @@ struct CachedCast {
   }
 };
 
-/// Leaves in the order in which a scope asked for them: what is likely to be asked for again.
-using Leaves = std::vector<std::weak_ptr<TensorImpl>>;
+/// A leaf that a scope asked for, and the format in which it wanted it; none: the leaf's own.
+struct AskedLeaf {
+  std::weak_ptr<TensorImpl> leaf;
+  std::optional<MemoryFormat> format;
+};
+/// In the order in which a scope asked for them: what is likely to be asked for again.
+using Leaves = std::vector<AskedLeaf>;
 constexpr std::size_t most_scopes = 8;
 
 /// Of one half type.
@@ -46,9 +53,9 @@ struct CastsOfType {
   void end_scope() {
     made.clear();
     if (asked.empty()) return;
-    const auto first = asked.front().lock();
+    const auto first = asked.front().leaf.lock();
     std::erase_if(before, [&](const Leaves& leaves) {
-      const auto other = leaves.front().lock();
+      const auto other = leaves.front().leaf.lock();
       return other == nullptr || other == first;
     });
     before.insert(before.begin(), std::move(asked));
@@ -67,32 +74,49 @@ Casts& kept() {
   return own;
 }
 
-/// Tensors in other types, undefined ones left as they are: one launch for all on a GPU.
-std::vector<Tensor> cast_together(const std::vector<Tensor>& from, const std::vector<DType>& types) {
-  std::vector<Tensor> to(from.size());
+/// A tensor to be cast, which may be undefined, and what it is to become. Without a format it keeps its own.
+struct Cast {
+  Tensor from;
+  DType dtype;
+  std::optional<MemoryFormat> format;
+};
+
+std::optional<MemoryFormat> format_of_images(const Tensor& x, std::optional<MemoryFormat> format) {
+  return x.rank() >= 3 && x.rank() <= 5 ? format : std::nullopt;
+}
+
+/// One launch for all on a GPU.
+std::vector<Tensor> cast_together(const std::vector<Cast>& casts) {
+  std::vector<Tensor> to(casts.size());
   std::vector<ops::Update<ops::CopyTo>> updates;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    if (!from[i].defined()) continue;
-    to[i] = empty_as({&from[i], 1}, from[i].shape(), types[i]);
-    updates.push_back({{}, {to[i], from[i]}});
+  for (std::size_t i = 0; i < casts.size(); ++i) {
+    const auto& [from, dtype, format] = casts[i];
+    if (!from.defined()) continue;
+    to[i] = format ? empty(from.shape(), {.dtype = dtype, .device = from.device(), .format = *format})
+                   : empty_as({&from, 1}, from.shape(), dtype);
+    updates.push_back({{}, {to[i], from}});
   }
   ops::update("to", updates);
   return to;
 }
 
-/// The same as one node, which casts the gradients together.
-std::vector<Tensor> cast_leaves(const std::vector<Tensor>& leaves, DType dtype) {
-  std::vector<DType> own_types;
-  for (const Tensor& leaf : leaves) own_types.push_back(leaf.dtype());
-  std::vector<Tensor> casts = cast_together(leaves, std::vector<DType>(leaves.size(), dtype));
-  casts = record("to", std::move(casts),
-                 {Derivative{leaves, [own_types](const Grads& dys, const Needs& needs) -> Grads {
-                               if (grad_enabled()) return dys;  // the tape converts them, one by one
-                               Grads wanted = dys;
-                               for (std::size_t i = 0; i < wanted.size(); ++i)
-                                 if (!needs[i]) wanted[i] = {};
-                               return cast_together(wanted, own_types);
-                             }}});
+/// The same as one node, which casts the gradients together; each comes to lie as its leaf does.
+std::vector<Tensor> cast_leaves(const std::vector<Cast>& leaves) {
+  std::vector<Cast> own;  // what gradients are to become
+  std::vector<Tensor> inputs;
+  for (const auto& [leaf, dtype, format] : leaves) {
+    own.push_back({{}, leaf.dtype(), format_of_images(leaf, leaf.memory_format())});
+    inputs.push_back(leaf);
+  }
+  std::vector<Tensor> casts = record(
+      "to", cast_together(leaves), {Derivative{inputs, [own](const Grads& dys, const Needs& needs) -> Grads {
+                                                 if (grad_enabled())
+                                                   return dys;  // the tape converts them, one by one
+                                                 std::vector<Cast> wanted = own;
+                                                 for (std::size_t i = 0; i < wanted.size(); ++i)
+                                                   if (needs[i]) wanted[i].from = dys[i];
+                                                 return cast_together(wanted);
+                                               }}});
   if (!casts[0].is_leaf()) {
     // A leaf that a backward does not reach gets no gradient.
     casts[0].impl().slot->node->takes_what_arrives = casts.size() > 1;
@@ -104,35 +128,38 @@ std::vector<Tensor> cast_leaves(const std::vector<Tensor>& leaves, DType dtype) 
 
 /// What to cast when `leaf` is asked for: with it what an earlier scope that began with it went on to ask
 /// for, as it is now.
-std::vector<Tensor> leaves_to_cast(const Tensor& leaf, const CastsOfType& casts, DType dtype) {
-  std::vector<Tensor> leaves{leaf};
+std::vector<Cast> leaves_to_cast(const Cast& leaf, const CastsOfType& casts) {
+  std::vector<Cast> leaves{leaf};
   for (const Leaves& earlier : casts.before) {
-    if (earlier.front().lock() != leaf.shared_impl()) continue;
+    if (earlier.front().leaf.lock() != leaf.from.shared_impl()) continue;
     for (std::size_t i = 1; i < earlier.size(); ++i) {
-      const Tensor other(earlier[i].lock());
-      if (is_cast(other) && is_parameter(other) && other.dtype() != dtype &&
-          other.device() == leaf.device() && !casts.made.contains(other.impl().id))
-        leaves.push_back(other);
+      const Tensor other(earlier[i].leaf.lock());
+      if (is_cast(other) && is_parameter(other) && other.dtype() != leaf.dtype &&
+          other.device() == leaf.from.device() && !casts.made.contains(other.impl().id))
+        leaves.push_back({other, leaf.dtype, earlier[i].format});
     }
   }
   return leaves;
 }
 
-Tensor cached_cast(const Tensor& leaf, DType dtype) {
-  CastsOfType& casts = kept().of_type[dtype == float16 ? 0 : 1];
+Tensor cached_cast(const Cast& asked) {
+  const Tensor& leaf = asked.from;
+  CastsOfType& casts = kept().of_type[asked.dtype == float16 ? 0 : 1];
   auto found = casts.made.find(leaf.impl().id);
   if (found == casts.made.end() || !found->second.is_of(leaf)) {
     const bool asked_for = found != casts.made.end() && found->second.asked_for;
-    const std::vector<Tensor> leaves = leaves_to_cast(leaf, casts, dtype);
-    const std::vector<Tensor> made = cast_leaves(leaves, dtype);
-    for (std::size_t i = 0; i < leaves.size(); ++i)
+    const std::vector<Cast> leaves = leaves_to_cast(asked, casts);
+    const std::vector<Tensor> made = cast_leaves(leaves);
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const Tensor& from = leaves[i].from;
       casts.made.insert_or_assign(
-          leaves[i].impl().id,
-          CachedCast{made[i], leaves[i].impl().storage, leaves[i].version(), grad_enabled(), false});
+          from.impl().id, CachedCast{made[i], from.impl().storage, from.version(), grad_enabled(), false});
+    }
     found = casts.made.find(leaf.impl().id);
     found->second.asked_for = asked_for;
   }
-  if (!std::exchange(found->second.asked_for, true)) casts.asked.push_back(leaf.shared_impl());
+  if (!std::exchange(found->second.asked_for, true))
+    casts.asked.push_back({leaf.shared_impl(), asked.format});
   return found->second.cast;
 }
 
@@ -162,7 +189,7 @@ Tensor autocast_to_float32(const Tensor& input) {
   return cast(input, float32);
 }
 
-void autograd::cast_to_half(std::span<Tensor> inputs) {
+void autograd::cast_to_half(std::span<Tensor> inputs, std::optional<MemoryFormat> images) {
   const AutocastTypes* types = Scoped<AutocastTypes>::innermost();
   if (types == nullptr || !types->dtype) return;
   const DType dtype = *types->dtype;
@@ -171,7 +198,11 @@ void autograd::cast_to_half(std::span<Tensor> inputs) {
     if (input.defined() && input.dtype() == float64) return;
   for (Tensor& input : inputs) {
     if (!is_cast(input) || input.dtype() == dtype) continue;
-    input = keeps && is_parameter(input) ? cached_cast(input, dtype) : cast(input, dtype);
+    const std::optional<MemoryFormat> format = format_of_images(input, images);
+    if (keeps && is_parameter(input))
+      input = cached_cast({input, dtype, format});
+    else
+      input = format ? cast(input, dtype, *format) : cast(input, dtype);
   }
 }
 

@@ -80,8 +80,9 @@ std::array<Tensor, sizeof...(T)> autocast_to_half(const T&... inputs);
 Tensor autocast_to_float32(const Tensor& input);
 
 namespace autograd {
-void cast_to_half(std::span<Tensor> inputs);
-}
+/// The same in place. Inputs of 3 to 5 dimensions that are cast come to lie in the format `images`, if any.
+void cast_to_half(std::span<Tensor> inputs, std::optional<MemoryFormat> images = {});
+}  // namespace autograd
 
 template <std::same_as<Tensor>... T>
 std::array<Tensor, sizeof...(T)> autocast_to_half(const T&... inputs) {

@@ -108,6 +108,15 @@ void add_format_option(CLI::App& app, OperandOptions& options) {
            format_names);
 }
 
+void add_conv_format_option(CLI::App& app, OperandOptions& options) {
+  options.formats = {"auto"};
+  add_list(
+      app, "--format", options.formats,
+      "memory formats of images, on CUDA of what convolutions give, too, separated by commas; auto: what "
+      "Pleat chooses",
+      {"auto", "contiguous", "channels_last"});
+}
+
 void add_precision_option(CLI::App& app, OperandOptions& options) {
   app.add_option("--precision", options.precision,
                  "of float32 on CUDA: highest is true float32, high TF32 inside, medium bfloat16 inside")

@@ -30,6 +30,8 @@ struct OperandOptions {
 
 void add_dtype_option(CLI::App& app, OperandOptions& options);
 void add_format_option(CLI::App& app, OperandOptions& options);
+/// The same for programs of convolutions, which choose a format themselves where none is named.
+void add_conv_format_option(CLI::App& app, OperandOptions& options);
 void add_precision_option(CLI::App& app, OperandOptions& options);
 void add_check_option(CLI::App& app, OperandOptions& options);
 

@@ -86,7 +86,7 @@ class Conv : public Subcommand {
              "all (the reference only where there is no other), names, or names with a plan (name:plan)");
     add_dtype_option(app, operands_);
     add_precision_option(app, operands_);
-    add_format_option(app, operands_);
+    add_conv_format_option(app, operands_);
     app.add_flag("--bias", bias_, "add a bias in the forward pass");
     app.add_flag("--tune", tune_,
                  "time the plans of each implementation that has some, and take the fastest");
@@ -102,8 +102,6 @@ class Conv : public Subcommand {
     check_implementations(device);
     std::vector<DType> dtypes;
     for (const std::string& dtype : operands_.dtypes) dtypes.push_back(parse_dtype(dtype));
-    std::vector<MemoryFormat> formats;
-    for (const std::string& format : operands_.formats) formats.push_back(parse_format(format));
     const Precision precision = operands_.chosen_precision();
     const std::vector<NamedProblem> problems = chosen_problems(common.quick);
     check<UsageError>(!bias_ || std::find(passes.begin(), passes.end(), ConvPass::forward) != passes.end(),
@@ -116,13 +114,14 @@ class Conv : public Subcommand {
       report.say("--precision changes nothing on the CPU: products of float32 are float32 there.");
     for (const NamedProblem& named : problems)
       for (const DType dtype : dtypes)
-        for (const MemoryFormat format : formats) {
+        for (const std::string& format : operands_.formats) {
           ops::ConvProblem problem = named.problem;
           problem.dtype = dtype;
           problem.device = device;
-          problem.format = format;
           problem.bias = bias_;
           problem.precision = dtype == float32 && device.is_cuda() ? precision : Precision::highest;
+          problem.format =
+              format == "auto" ? conv_format(device, dtype, problem.precision) : parse_format(format);
           std::vector<Record> block;
           for (const ConvPass pass : passes) {
             const std::vector<Record> records = measure(named.name, problem, pass, common);
@@ -322,7 +321,7 @@ class Conv : public Subcommand {
   std::vector<std::string> batches_;
   std::vector<std::string> passes_{"all"};
   std::vector<std::string> implementations_{"all"};
-  OperandOptions operands_{.formats = {"channels_last"}};
+  OperandOptions operands_;
   bool bias_ = false;
   bool tune_ = false;
   std::string roofline_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
@@ -44,6 +45,8 @@ ConvOptions ConvWork::options(const std::string& implementation) const {
           .dilation = last(asked_.dilation, dims),
           .groups = asked_.groups,
           .implementation = implementation,
+          // On CUDA both formats are computed in, by implementations that can.
+          .format = asked_.device.is_cuda() ? std::optional(asked_.format) : std::nullopt,
           .precision = asked_.precision};
 }
 

@@ -115,7 +115,7 @@ class Step : public Subcommand {
              "of all convolutions, several separated by commas; auto: what Pleat chooses");
     add_dtype_option(app, operands_);
     app.get_option("--dtype")->description("types, separated by commas; half types: mixed precision");
-    add_format_option(app, operands_);
+    add_conv_format_option(app, operands_);
     add_precision_option(app, operands_);
     add_check_option(app, operands_);
   }
@@ -180,7 +180,9 @@ class Step : public Subcommand {
                               const CommonOptions& common) const {
     const Precision precision = operands_.chosen_precision();
     const PrecisionScope precision_scope(precision);
-    const ConvPolicy policy({.implementation = implementation == "auto" ? "" : implementation});
+    ConvPolicyOptions conv{.implementation = implementation == "auto" ? "" : implementation};
+    if (options.device.is_cuda() && options.format != "auto") conv.format = parse_format(options.format);
+    const ConvPolicy policy(conv);
     const auto record = [&](const std::string& part) {
       Record result{.subcommand = name(),
                     .labels = {{"problem", problem(options, implementation)},
@@ -233,7 +235,7 @@ class Step : public Subcommand {
   std::string problem(const TrainingStepOptions& options, const std::string& implementation) const {
     std::string text =
         fmt::format("{} n{} {} {}", options.model, options.batch_size, options.optimizer, options.dtype);
-    if (options.format != "contiguous") text += " " + options.format;
+    if (options.format != "auto") text += " " + options.format;
     if (operands_.precision != "highest") text += " precision " + operands_.precision;
     if (implementation != "auto") text += " " + implementation;
     if (options.workers > 0) text += fmt::format(" workers {}", options.workers);

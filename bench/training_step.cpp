@@ -75,7 +75,8 @@ void TrainingStep::data() {
   State& s = *state_;
   if (s.next) ++*s.next;
   if (!s.next || *s.next == std::default_sentinel) s.next = s.loader.begin();
-  s.images = ops::to_format((*s.next)->inputs, parse_format(s.options.format));
+  s.images = (*s.next)->inputs;
+  if (s.options.format != "auto") s.images = ops::to_format(s.images, parse_format(s.options.format));
   if (s.options.dtype == "float64") s.images = ops::cast(s.images, DType::float64);
   s.labels = (*s.next)->targets;
 }

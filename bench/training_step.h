@@ -15,10 +15,10 @@ namespace pleat::bench {
 struct TrainingStepOptions {
   std::string model = "resnet20";  ///< of make_model, examples/common/cifar_models.h
   int64_t batch_size = 128;
-  std::string optimizer = "sgd";      ///< with momentum and weight decay; or "adam"
-  std::string dtype = "float32";      ///< half types: mixed precision by Autocast
-  std::string format = "contiguous";  ///< of the images
-  int workers = 0;                    ///< threads that prepare batches ahead; 0: nothing of it is hidden
+  std::string optimizer = "sgd";  ///< with momentum and weight decay; or "adam"
+  std::string dtype = "float32";  ///< half types: mixed precision by Autocast
+  std::string format = "auto";    ///< of the images; auto: as they come, contiguous
+  int workers = 0;                ///< threads that prepare batches ahead; 0: nothing of it is hidden
   Device device = {};
 };
 

@@ -127,13 +127,15 @@ Tensor cast(const Tensor& x, DType dtype) {
   return result;
 }
 
-Tensor to_format(const Tensor& x, MemoryFormat format) {
-  if (x.is_contiguous(format)) return x;
+Tensor cast(const Tensor& x, DType dtype, MemoryFormat format) {
+  if (x.dtype() == dtype && x.is_contiguous(format)) return x;
   const RecordOp range("to", x);
-  const Tensor result = empty(x.shape(), {.dtype = x.dtype(), .device = x.device(), .format = format});
+  const Tensor result = empty(x.shape(), {.dtype = dtype, .device = x.device(), .format = format});
   copy_elements(result, x);
   return result;
 }
+
+Tensor to_format(const Tensor& x, MemoryFormat format) { return cast(x, x.dtype(), format); }
 
 Tensor to_device(const Tensor& x, Device device, TransferOptions options) {
   if (x.device() == device) return x;

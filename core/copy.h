@@ -16,6 +16,8 @@ Tensor copy(const Tensor& x);
 
 /// `x` itself when it has the type already, else a converted copy in the same memory order.
 Tensor cast(const Tensor& x, DType dtype);
+/// `x` itself when it has the type and lies in this format already, else a converted copy that does.
+Tensor cast(const Tensor& x, DType dtype, MemoryFormat format);
 
 /// `x` itself when it lies in this format already, else a copy that does.
 Tensor to_format(const Tensor& x, MemoryFormat format);

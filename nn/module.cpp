@@ -13,8 +13,10 @@
 #include "pleat/autograd/node.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/core/precision.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/listing.h"
+#include "pleat/ops/conv/options.h"
 
 namespace pleat::nn {
 
@@ -112,6 +114,8 @@ NamedTensors distinct_tensors(const Module& module, bool buffers) {
   });
   return tensors;
 }
+
+bool holds_images(const Tensor& x) { return x.rank() >= 3 && x.rank() <= 5; }
 
 /// Gives every tensor of the module the elements that `convert` makes of it. All conversions come before any
 /// change.
@@ -251,13 +255,15 @@ void Module::to(DType dtype) {
 }
 
 void Module::to(Device device) {
-  convert_tensors(*this, [device](const Tensor& x) { return ops::to_device(x, device); });
+  convert_tensors(*this, [device](const Tensor& x) {
+    if (x.device() == device || !is_floating(x.dtype()) || !holds_images(x)) return ops::to_device(x, device);
+    return ops::to_format(ops::to_device(x, device), conv_format(device, x.dtype(), float32_precision()));
+  });
 }
 
 void Module::to(MemoryFormat format) {
-  convert_tensors(*this, [format](const Tensor& x) {
-    return x.rank() >= 3 && x.rank() <= 5 ? ops::to_format(x, format) : x;
-  });
+  convert_tensors(*this,
+                  [format](const Tensor& x) { return holds_images(x) ? ops::to_format(x, format) : x; });
 }
 
 StateDict Module::state_dict() const {

@@ -156,6 +156,8 @@ class Module {
   /// Converts floating parameters, buffers and gradients. Handles (an optimiser's, for instance) stay valid.
   /// Throws DTypeError unless floating.
   void to(DType dtype);
+  /// Floating tensors of 3 to 5 dimensions come to lie as convolutions read them there (ops/conv/options.h,
+  /// conv_format).
   void to(Device device);
   /// Reorders those of 3 to 5 dimensions.
   void to(MemoryFormat format);

@@ -21,7 +21,7 @@
 #   tests      those tagged [cuda] or [device], a process each
 #   memcheck   compute-sanitizer on a part of the tests
 #   train      resnet20 for an epoch
-#   formats    convolutions and batch norm, contiguous and channels-last
+#   formats    convolutions, batch norm and training steps, contiguous and channels-last
 #   torch      the same problems in Pleat and in PyTorch, where python3 has it
 #   ask        the five questions of pleat-bench, whose answers are printed below the page (answers.txt)
 #   racecheck  compute-sanitizer again: racecheck and initcheck
@@ -202,19 +202,23 @@ page_of_formats() {
   awk '
     / (contiguous|channels_last)  / {
       format = / contiguous  / ? "contiguous" : "channels_last"
-      name = $0
+      name = type = $0
       sub(/.* (contiguous|channels_last)  /, "", name)
+      sub(/ +(contiguous|channels_last)  .*/, "", type)
+      sub(/.* /, "", type)
     }
     /\* fastest$/ {
-      row = sprintf("%-22s %-16s", name, $1)
+      row = sprintf("%-22s %-9s %-16s", name, type, $1)
       if (!(row in seen)) { seen[row] = 1; rows[++count] = row }
       time[row, format] = sprintf("%-12s %5s %-2s", $2, $3, $4)
     }
     END {
-      if (count) printf "\n%-22s %-16s %-24s%s\n", "fastest convolution", "pass", "contiguous", "channels_last"
+      if (count) printf "\n%-22s %-9s %-16s %-24s%s\n", "fastest convolution", "type", "pass", "contiguous", "channels_last"
       for (i = 1; i <= count; ++i)
         printf "%s %-24s%s\n", rows[i], time[rows[i], "contiguous"], time[rows[i], "channels_last"]
     }' "$out/formats.log"
+  # Of training steps those that are whole.
+  grep -E '^[^ ].* (contiguous|channels_last)|^ +step ' "$out/format_steps.log" 2>/dev/null | sed '1s/^/\n/'
 }
 
 # --- versions
@@ -468,8 +472,9 @@ measure() {
 
 stage_formats() {
   have_times formats && have formats "$bench" || return
-  measure formats 60 conv --format contiguous,channels_last
+  measure formats 60 conv --format contiguous,channels_last --dtype float32,bfloat16
   measure norm 40 norm --format contiguous,channels_last
+  measure format_steps 40 step --format contiguous,channels_last --dtype float32,bfloat16
 }
 
 stage_torch() {

@@ -1,14 +1,18 @@
 #include "pleat/autograd/functions/conv.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/checked_math.h"
 #include "pleat/core/format.h"
+#include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/one_type.h"
@@ -82,12 +86,37 @@ void check_weight_rank(const char* op, int64_t spatial_dims, const Tensor& weigh
                     spatial_dims + 2, weight.describe());
 }
 
+/// Input, weight and bias in the types of an Autocast scope; what is cast comes to lie as convolutions read
+/// it.
+std::array<Tensor, 3> typed(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                            std::optional<MemoryFormat> asked) {
+  std::array<Tensor, 3> operands{input, weight, bias};
+  if (const std::optional<DType> half = autocast_dtype()) {
+    if (!asked) asked = ConvPolicy::current().format;
+    autograd::cast_to_half(operands, asked.value_or(conv_format(input.device(), *half, Precision::highest)));
+  }
+  return operands;
+}
+
+/// Both operands as all passes read them on CUDA, each of which would else convert them anew. `call` checks
+/// them first.
+template <class Call>
+std::array<Tensor, 2> laid_out(const Tensor& a, const Tensor& b, const Call& call) {
+  if (!a.device().is_cuda()) return {a, b};
+  const MemoryFormat format = call().problem.wanted_format();
+  return {to_format(a, format), to_format(b, format)};
+}
+
 Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
                     const Tensor& shifts, const ConvOptions& options) {
   check_weight_rank(op, spatial_dims, filters);
-  const auto [x, weight, bias] = autocast_to_half(input, filters, shifts);
-  if (x.rank() != spatial_dims + 1) return forward(x, weight, bias, options);
-  return without_batch(forward(with_batch(x), weight, bias, options));
+  if (input.rank() == spatial_dims + 1)
+    return without_batch(batched_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
+  const auto operands = typed(input, filters, shifts, options.format);
+  const Tensor& bias = operands[2];
+  const auto [x, weight] = laid_out(
+      operands[0], operands[1], [&] { return ops::forward_call(operands[0], operands[1], bias, options); });
+  return forward(x, weight, bias, options);
 }
 
 /// What a transposed convolution comes down to: the gradient of a convolution with respect to an input of
@@ -148,22 +177,25 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
 Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
                        const Tensor& shifts, const ConvTransposeOptions& options) {
   check_weight_rank(op, spatial_dims, filters);
-  const auto [x, weight, bias] = autocast_to_half(input, filters, shifts);
-  if (x.rank() == spatial_dims + 1)
-    return without_batch(transposed_conv(op, spatial_dims, with_batch(x), weight, bias, options));
+  if (input.rank() == spatial_dims + 1)
+    return without_batch(transposed_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
+  const auto [x, weight, bias] = typed(input, filters, shifts, options.format);
   ops::check_one_type(op, "input", x, "weight", weight);
   const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);
   const int64_t channels = plan.shape[1];
   check<ShapeError>(!bias.defined() || bias.shape() == Shape{channels}, "{}: bias needs shape [{}], got {}",
                     op, channels, bias.defined() ? bias.describe() : "");
-  Tensor y = backward_input(x, weight, plan.shape,
-                            {.stride = options.stride,
-                             .padding = Padding(plan.padding),
-                             .dilation = options.dilation,
-                             .groups = options.groups,
-                             .implementation = options.implementation,
-                             .format = options.format,
-                             .precision = options.precision});
+  const ConvOptions whose{.stride = options.stride,
+                          .padding = Padding(plan.padding),
+                          .dilation = options.dilation,
+                          .groups = options.groups,
+                          .implementation = options.implementation,
+                          .format = options.format,
+                          .precision = options.precision};
+  const auto [dy, w] = laid_out(x, weight, [&, &x = x, &weight = weight] {
+    return ops::backward_input_call(x, weight, plan.shape, whose);
+  });
+  Tensor y = backward_input(dy, w, plan.shape, whose);
   if (plan.widens) y = pad(y, plan.widths);
   if (!bias.defined()) return y;
   Shape kept(y.shape().size(), 1);

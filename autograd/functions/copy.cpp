@@ -13,16 +13,18 @@ Tensor cast(const Tensor& x, DType dtype) {
   return record("to", ops::cast(x, dtype), {grad_of(x, [](const Tensor& dy) { return dy; })});
 }
 
+Tensor cast(const Tensor& x, DType dtype, MemoryFormat format) {
+  if (x.dtype() == dtype && x.is_contiguous(format)) return x;
+  return record("to", ops::cast(x, dtype, format), {grad_of(x, [](const Tensor& dy) { return dy; })});
+}
+
 Tensor to_device(const Tensor& x, Device device) {
   if (x.device() == device) return x;
   return record("to", ops::to_device(x, device),
                 {grad_of(x, [from = x.device()](const Tensor& dy) { return dy.to(from); })});
 }
 
-Tensor to_format(const Tensor& x, MemoryFormat format) {
-  if (x.is_contiguous(format)) return x;
-  return record("to", ops::to_format(x, format), {grad_of(x, [](const Tensor& dy) { return dy; })});
-}
+Tensor to_format(const Tensor& x, MemoryFormat format) { return cast(x, x.dtype(), format); }
 
 Tensor clone(const Tensor& x) {
   const RecordOp range("clone", x);

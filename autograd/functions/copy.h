@@ -6,6 +6,7 @@ namespace pleat {
 
 /// What the methods Tensor::to and Tensor::clone do.
 Tensor cast(const Tensor& x, DType dtype);
+Tensor cast(const Tensor& x, DType dtype, MemoryFormat format);
 Tensor to_device(const Tensor& x, Device device);
 Tensor to_format(const Tensor& x, MemoryFormat format);
 Tensor clone(const Tensor& x);

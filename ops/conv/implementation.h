@@ -21,9 +21,9 @@ enum class ConvLayout : unsigned char {
   planes,   ///< all dense contiguous
 };
 
-/// The layout of one that can write either format, rows better.
+/// The layout of one that can write either format.
 inline ConvLayout asked_layout(const ConvProblem& problem) {
-  return problem.result_format == MemoryFormat::contiguous ? ConvLayout::planes : ConvLayout::rows;
+  return problem.wanted_format() == MemoryFormat::contiguous ? ConvLayout::planes : ConvLayout::rows;
 }
 
 /// One way to compute a convolution. It neither checks its arguments nor knows of another one.

@@ -8,6 +8,11 @@ const ConvPolicyOptions& ConvPolicy::current() {
   return innermost != nullptr ? *innermost : none;
 }
 
+MemoryFormat conv_format(Device device, DType dtype, Precision precision) {
+  const bool rounded = is_half(dtype) || (dtype == float32 && precision != Precision::highest);
+  return device.is_cpu() || rounded ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+}
+
 Precision conv_precision(std::optional<Precision> asked) {
   return asked.value_or(ConvPolicy::current().precision.value_or(float32_precision()));
 }

@@ -104,6 +104,11 @@ class ConvPolicy {
   Scoped<ConvPolicyOptions> scope_;
 };
 
+/// The format in which convolutions of this type compute on a device unless options or policy ask for
+/// another, and so the one in which their operands are best laid (docs/cuda.md, "Formats"). On the CPU, and
+/// on CUDA for half types and for float32 that tensor cores may round: channels_last. Else contiguous.
+MemoryFormat conv_format(Device device, DType dtype, Precision precision);
+
 /// The precision of a call whose options say `asked`: that, else the policy's, else float32_precision().
 Precision conv_precision(std::optional<Precision> asked);
 

@@ -52,6 +52,9 @@ struct ConvProblem {
   /// Floating-point operations of one pass, padding taps counted: 2 N K P C/g R.
   int64_t flops() const { return 2 * batch * out_channels * output_pixels() * depth(); }
 
+  /// Of the result where an implementation can write either.
+  MemoryFormat wanted_format() const { return result_format.value_or(conv_format(device, dtype, precision)); }
+
   Shape input_shape() const;   ///< [N, C, ...] with the caller's number of dimensions
   Shape weight_shape() const;  ///< [K, C/g, ...]
   Shape output_shape() const;  ///< [N, K, ...]
@@ -77,8 +80,8 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
                               const ConvOperand& weight, const ConvOptions& options,
                               const ConvOperand* output = nullptr, const ConvOperand* bias = nullptr);
 
-/// The output size of one dimension. Throws ShapeError naming `op` when the kernel does not fit, ValueError unless
-/// kernel, stride and dilation are at least 1.
+/// The output size of one dimension. Throws ShapeError naming `op` when the kernel does not fit, ValueError
+/// unless kernel, stride and dilation are at least 1.
 int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t stride, int64_t padding_low,
                          int64_t padding_high, int64_t dilation);
 

@@ -108,7 +108,7 @@ TEST_CASE("pleat-bench conv says what is wrong with its arguments", "[bench]") {
        "--implementation: on cpu there are direct"},
       {{"--shape", "c3 k4 hw8 r3", "--dtype", "int8"}, "--dtype: must be some of float64, float32"},
       {{"--shape", "c3 k4 hw8 r3", "--format", "nhwc"},
-       "--format: must be some of contiguous, channels_last"},
+       "--format: must be some of auto, contiguous, channels_last"},
       {{"--shape", "c3 k4 hw8 r3", "--precision", "best"}, "--precision: best not in {"},
       {{"--shape", "c3 k4 hw8 r3", "--batch", "0"}, "--batch"},
   }));
