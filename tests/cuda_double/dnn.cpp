@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "dnn_library.h"
 #include "finding.h"
 #include "graph.h"
 #include "memory.h"
@@ -182,6 +183,8 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t t, cudnnDataT
   if (t == nullptr || !type_of(type, t->type) || n < 1 || c < 1 || h < 1 || w < 1 || n_stride < 0 ||
       c_stride < 0 || h_stride < 0 || w_stride < 0)
     return CUDNN_STATUS_BAD_PARAM;
+  const cudnnStatus_t status = library_takes(type, {n, c, h, w}, {n_stride, c_stride, h_stride, w_stride});
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   t->sizes = {n, c, h, w};
   t->strides = {n_stride, c_stride, h_stride, w_stride};
   t->set = true;

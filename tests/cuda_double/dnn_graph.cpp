@@ -10,6 +10,7 @@
 
 #include "convolution.h"
 #include "dnn.h"
+#include "dnn_library.h"
 #include "finding.h"
 #include "memory.h"
 #include "queue.h"
@@ -31,7 +32,9 @@ struct Value {
 };
 
 struct State {
-  cudnnBackendDescriptorType_t type{};
+  explicit State(cudnnBackendDescriptorType_t kind) : type(kind), library(kind) {}
+  cudnnBackendDescriptorType_t type;
+  LibraryDescriptor library;
   bool finalized = false;
   std::map<cudnnBackendAttributeName_t, Value> values;
   // What the double itself puts into the results of heuristics.
@@ -320,8 +323,7 @@ extern "C" {
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                            cudnnBackendDescriptor_t* descriptor) {
   const Guard guard(lock());
-  auto* const made = new Descriptor{std::make_shared<State>()};
-  made->state->type = type;
+  auto* const made = new Descriptor{std::make_shared<State>(type)};
   descriptors().insert(made);
   *descriptor = made;
   return CUDNN_STATUS_SUCCESS;
@@ -341,18 +343,21 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   State& state = state_of(descriptor);
   if (state.finalized || count < 0 || (count > 0 && values == nullptr)) return CUDNN_STATUS_BAD_PARAM;
   Value value{type, count, {}, {}};
+  std::vector<const LibraryDescriptor*> parts;
   if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     for (int64_t i = 0; i < count; ++i) {
       auto* const given = static_cast<const cudnnBackendDescriptor_t*>(values)[i];
       if (!state_of(given).finalized) return CUDNN_STATUS_BAD_PARAM;
       value.parts.push_back(static_cast<Descriptor*>(given)->state);
+      parts.push_back(&value.parts.back()->library);
     }
   } else {
     const auto* const from = static_cast<const std::byte*>(values);
     value.bytes.assign(from, from + static_cast<std::size_t>(count) * bytes_of(type));
   }
-  state.values[name] = std::move(value);
-  return CUDNN_STATUS_SUCCESS;
+  const cudnnStatus_t status = state.library.set(name, type, count, values, parts);
+  if (status == CUDNN_STATUS_SUCCESS) state.values[name] = std::move(value);
+  return status;
 }
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
@@ -388,6 +393,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     default:
       break;
   }
+  if (status == CUDNN_STATUS_SUCCESS) status = state.library.finalize();
   state.finalized = status == CUDNN_STATUS_SUCCESS;
   return status;
 }

@@ -105,6 +105,8 @@ MUTATIONS = [
     Mutation("memory_of_graph_not_held", "record_stream", "core/block_cache.cpp",
              "if (!block->is_segment() || held_.contains(block->stream)) continue;",
              "if (!block->is_segment()) continue;", "[graph]"),
+    Mutation("graph_not_waited_for", "event order", "core/cuda_graph_cuda.cpp",
+             "    stream.wait(done_);\n    for (auto& [generator", "    for (auto& [generator", "[graph]"),
     # core: launches and blocks of threads
     Mutation("launch_into_default_stream", "launch config", "core/grid_launch.h",
              "  config.stream = static_cast<cudaStream_t>(cuda::current_stream(device).native());\n", "", STREAMS),

@@ -11,6 +11,7 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
+#include <cudnn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -344,3 +345,20 @@ TEST_CASE("faults come when they are ordered, once") {
   cuda_double::repair();
   CHECK(cudaMalloc(&memory, 8) == cudaSuccess);
 }
+
+#ifdef CUDA_DOUBLE_CUDNN
+TEST_CASE("what NVIDIA's cuDNN refuses without a GPU is refused") {
+  cudnnBackendDescriptor_t tensor = nullptr;
+  REQUIRE(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &tensor) == CUDNN_STATUS_SUCCESS);
+  const std::array<int64_t, 4> sizes = {2, 3, 4, 5};
+  CHECK(cudnnBackendSetAttribute(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes.data()) ==
+        CUDNN_STATUS_SUCCESS);
+  // The double by itself keeps what it is told, and asks for less when the descriptor is complete.
+  const std::array<double, 4> strides = {60, 20, 5, 1};
+  CHECK(cudnnBackendSetAttribute(tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_DOUBLE, 4, strides.data()) !=
+        CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnBackendSetAttribute(tensor, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 4,
+                                 sizes.data()) != CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnBackendDestroyDescriptor(tensor) == CUDNN_STATUS_SUCCESS);
+}
+#endif
