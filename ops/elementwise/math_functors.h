@@ -343,8 +343,8 @@ struct Clamp {
     const T low = bounds.low<T>();
     const T high = bounds.high<T>();
     // A bound of NaN makes all NaN, as a NaN among the elements stays one.
-    const T raised = (a < low) | (low != low) ? low : a;
-    return (raised > high) | (high != high) ? high : raised;
+    const T raised = ((a < low) | (low != low)) ? low : a;
+    return ((raised > high) | (high != high)) ? high : raised;
   }
 };
 

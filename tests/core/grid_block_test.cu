@@ -80,7 +80,7 @@ TEST_CASE("the last of several blocks sees what all have written", "[core][cuda]
     }
 }
 
-TEST_CASE("teams of a block combine and share what their threads found", "[core]") {
+TEST_CASE("teams of a block combine and share what their threads found", "[core][device]") {
   const int64_t blocks = 3;
   const Tensor whole = empty({blocks * block_threads});
   for (int64_t i = 0; i < whole.numel(); ++i) whole.data<float>()[i] = static_cast<float>(i * i % 1009);
