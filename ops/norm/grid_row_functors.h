@@ -59,6 +59,7 @@ struct ApplyRow {
     Raw raw;
     raw.x = reinterpret_cast<const Vector<S, lanes>*>(x)[vector];
     const int64_t c = rows.column(vector, lanes);
+    PLEAT_UNROLL
     for (std::size_t j = 0; j < lanes; ++j) {
       raw.weight[j] = rows.of.weight.as<T>(c + static_cast<int64_t>(j));
       raw.bias[j] = rows.of.bias.as<T>(c + static_cast<int64_t>(j));
@@ -83,6 +84,7 @@ PLEAT_HOST_DEVICE RawRowPair<T, S, lanes> load_row_pair(const S* dy, const S* x,
   RawRowPair<T, S, lanes> raw;
   raw.pair = load_pair<S, lanes>(dy, x, vector);
   const int64_t c = rows.column(vector, lanes);
+  PLEAT_UNROLL
   for (std::size_t j = 0; j < lanes; ++j) raw.weight[j] = rows.of.weight.as<T>(c + static_cast<int64_t>(j));
   return raw;
 }
