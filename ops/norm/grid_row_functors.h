@@ -39,6 +39,7 @@ struct RawRow {
 template <class T, class S, std::size_t lanes>
 struct ApplyRow {
   static constexpr std::size_t width = lanes;
+  static constexpr bool keeps_registers = lanes == 4;
   /// The mean in two parts: the second is what rounding to T cuts off the first.
   struct Numbers {
     T shift, rest, rstd;
@@ -168,6 +169,7 @@ struct ColumnSums {
 template <class T, class S, std::size_t lanes>
 struct ApplyRowGradient {
   static constexpr std::size_t width = lanes;
+  static constexpr bool keeps_registers = lanes == 4;
   using Numbers = GradientNumbers<T>;
   using Raw = RawRowPair<T, S, lanes>;
   using Result = S;

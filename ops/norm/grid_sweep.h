@@ -374,6 +374,7 @@ void sweep_sums(const char* name, Device device, Sweep sweep, int64_t joined, co
 template <class Op, bool across>
 struct SweepMap {
   static constexpr std::size_t columns = across ? Op::width : 1;
+  static constexpr bool keeps_registers = requires { requires Op::keeps_registers; };
 
   Op op;
   Sweep sweep;
