@@ -22,6 +22,7 @@ __device__ T moved_words(const T& x, const Move& move) {
   constexpr std::size_t words = (sizeof(T) + 3) / 4;
   unsigned word[words] = {};
   std::memcpy(word, &x, sizeof(T));
+  PLEAT_UNROLL
   for (std::size_t i = 0; i < words; ++i) word[i] = move(word[i]);
   T y;
   std::memcpy(&y, word, sizeof(T));
@@ -152,7 +153,8 @@ class DeviceBlock {
 };
 
 template <class Functor>
-__global__ void __launch_bounds__(threads_per_block) block_kernel(int64_t blocks, const Functor functor) {
+__global__ void __launch_bounds__(threads_per_block, least_blocks<Functor>)
+    block_kernel(int64_t blocks, const Functor functor) {
   DeviceBlock block;
   for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) functor(b, block);
 }

@@ -16,8 +16,17 @@ namespace pleat {
 
 inline constexpr int threads_per_block = 256;
 
+/// How many blocks a multiprocessor must be able to run at once; 0: as many as nvcc likes, which rather
+/// spills a few registers than have fewer. A functor with `static constexpr bool keeps_registers = true`,
+/// for loops that would read what was spilled again and again, has as many registers as there are.
 template <class Functor>
-__global__ void __launch_bounds__(threads_per_block) grid_kernel(int64_t n, const Functor functor) {
+inline constexpr int least_blocks = 0;
+template <class Functor>
+requires(Functor::keeps_registers) inline constexpr int least_blocks<Functor> = 1;
+
+template <class Functor>
+__global__ void __launch_bounds__(threads_per_block, least_blocks<Functor>)
+    grid_kernel(int64_t n, const Functor functor) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) functor(i);
 }

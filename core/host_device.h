@@ -27,6 +27,14 @@
 #define PLEAT_HOST_DEVICE
 #endif
 
+/// Before a loop over an array that each thread has for itself: such an array is in registers only where the
+/// compiler knows every index, else in local memory, which is far away (tests/local_memory.py).
+#if defined(__CUDA_ARCH__)
+#define PLEAT_UNROLL _Pragma("unroll")
+#else
+#define PLEAT_UNROLL
+#endif
+
 namespace pleat {
 
 /// Calls `functor(i)` for i = 0 ... n-1 over the CPU's threads: the reference run of what a GPU spreads over

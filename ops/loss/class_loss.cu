@@ -34,6 +34,7 @@ struct FirstOutside {
   template <std::size_t n>
   PLEAT_HOST_DEVICE void add(Running& first, const std::array<int64_t, n>& x, int64_t index,
                              int64_t step) const {
+    PLEAT_UNROLL
     for (std::size_t i = 0; i < n; ++i) {
       const bool outside = x[i] != ignore_index && (x[i] < 0 || x[i] >= classes);
       const int64_t number = index + static_cast<int64_t>(i) * step;

@@ -195,9 +195,11 @@ struct GradientSums {
     const Vector<S, lanes> result = reinterpret_cast<const Vector<S, lanes>*>(y)[vector];
     if (more != nullptr) {
       const Vector<S, lanes> other = reinterpret_cast<const Vector<S, lanes>*>(more)[vector];
+      PLEAT_UNROLL
       for (std::size_t lane = 0; lane < lanes; ++lane)
         raw.dy.lane[lane] = convert<S>(convert<T>(raw.dy.lane[lane]) + convert<T>(other.lane[lane]));
     }
+    PLEAT_UNROLL
     for (std::size_t lane = 0; lane < lanes; ++lane)
       if (!(convert<T>(result.lane[lane]) > T(0))) raw.dy.lane[lane] = convert<S>(T(0));
     reinterpret_cast<Vector<S, lanes>*>(open)[vector] = raw.dy;

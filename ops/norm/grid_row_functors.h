@@ -39,6 +39,7 @@ struct RawRow {
 template <class T, class S, std::size_t lanes>
 struct ApplyRow {
   static constexpr std::size_t width = lanes;
+  static constexpr bool keeps_registers = lanes == 4;
   /// The mean in two parts: the second is what rounding to T cuts off the first.
   struct Numbers {
     T shift, rest, rstd;
@@ -59,6 +60,7 @@ struct ApplyRow {
     Raw raw;
     raw.x = reinterpret_cast<const Vector<S, lanes>*>(x)[vector];
     const int64_t c = rows.column(vector, lanes);
+    PLEAT_UNROLL
     for (std::size_t j = 0; j < lanes; ++j) {
       raw.weight[j] = rows.of.weight.as<T>(c + static_cast<int64_t>(j));
       raw.bias[j] = rows.of.bias.as<T>(c + static_cast<int64_t>(j));
@@ -83,6 +85,7 @@ PLEAT_HOST_DEVICE RawRowPair<T, S, lanes> load_row_pair(const S* dy, const S* x,
   RawRowPair<T, S, lanes> raw;
   raw.pair = load_pair<S, lanes>(dy, x, vector);
   const int64_t c = rows.column(vector, lanes);
+  PLEAT_UNROLL
   for (std::size_t j = 0; j < lanes; ++j) raw.weight[j] = rows.of.weight.as<T>(c + static_cast<int64_t>(j));
   return raw;
 }
@@ -166,6 +169,7 @@ struct ColumnSums {
 template <class T, class S, std::size_t lanes>
 struct ApplyRowGradient {
   static constexpr std::size_t width = lanes;
+  static constexpr bool keeps_registers = lanes == 4;
   using Numbers = GradientNumbers<T>;
   using Raw = RawRowPair<T, S, lanes>;
   using Result = S;

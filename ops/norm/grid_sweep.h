@@ -155,7 +155,9 @@ PLEAT_HOST_DEVICE void merge_in_block(Block& block, int64_t first, int64_t last,
       int64_t number = teams.lane_of(thread);
       for (; number + (sweep_at_once - 1) * step < count; number += sweep_at_once * step) {
         State several[sweep_at_once];
+        PLEAT_UNROLL
         for (int k = 0; k < sweep_at_once; ++k) several[k] = source(group, number + k * step);
+        PLEAT_UNROLL
         for (int k = 0; k < sweep_at_once; ++k) own[thread].merge(several[k]);
       }
       for (; number < count; number += step) own[thread].merge(source(group, number));
@@ -253,6 +255,7 @@ struct SweepSums {
       if (sweep.teams.lane_of(thread) != 0) return;
       sweep.for_own(b, thread, [&](int64_t track, int64_t number, int64_t, int64_t, int64_t) {
         constexpr auto n = static_cast<int64_t>(columns);
+        PLEAT_UNROLL
         for (std::size_t j = 0; j < columns; ++j) {
           const int64_t group = track * n + static_cast<int64_t>(j);
           if (states != nullptr)
@@ -280,6 +283,7 @@ struct SweepSums {
   PLEAT_HOST_DEVICE States gather(int64_t track, int64_t v, int64_t last, int64_t step) const {
     const int64_t begin = sweep.begin(track);
     Running running[columns];
+    PLEAT_UNROLL
     for (std::size_t j = 0; j < columns; ++j)
       running[j] = op.begin(
           track * static_cast<int64_t>(columns) + static_cast<int64_t>(j),
@@ -288,6 +292,7 @@ struct SweepSums {
       add<sweep_at_once>(running, begin, v, step);
     for (; v < last; v += step) add<1>(running, begin, v, step);
     States result;
+    PLEAT_UNROLL
     for (std::size_t j = 0; j < columns; ++j) result.of[j] = op.state(running[j]);
     return result;
   }
@@ -295,13 +300,17 @@ struct SweepSums {
   template <int n>
   PLEAT_HOST_DEVICE void add(Running (&running)[columns], int64_t begin, int64_t v, int64_t step) const {
     typename Op::Raw raw[n];
+    PLEAT_UNROLL
     for (int k = 0; k < n; ++k) raw[k] = op.load(sweep.at(begin, v + k * step));
+    PLEAT_UNROLL
     for (std::size_t j = 0; j < columns; ++j) {
       typename Op::Partial partial{};
+      PLEAT_UNROLL
       for (int k = 0; k < n; ++k) {
         if constexpr (across) {
           op.add(running[j], partial, raw[k], j);
         } else {
+          PLEAT_UNROLL
           for (std::size_t lane = 0; lane < Op::width; ++lane) op.add(running[j], partial, raw[k], lane);
         }
       }
@@ -365,6 +374,7 @@ void sweep_sums(const char* name, Device device, Sweep sweep, int64_t joined, co
 template <class Op, bool across>
 struct SweepMap {
   static constexpr std::size_t columns = across ? Op::width : 1;
+  static constexpr bool keeps_registers = requires { requires Op::keeps_registers; };
 
   Op op;
   Sweep sweep;
@@ -376,6 +386,7 @@ struct SweepMap {
         if (v >= last) return;
         const int64_t begin = sweep.begin(track);
         typename Op::Numbers numbers[columns];
+        PLEAT_UNROLL
         for (std::size_t j = 0; j < columns; ++j)
           numbers[j] = op.numbers(track * static_cast<int64_t>(columns) + static_cast<int64_t>(j));
         for (; v + (sweep_at_once - 1) * step < last; v += sweep_at_once * step)
@@ -391,9 +402,12 @@ struct SweepMap {
                                 int64_t step) const {
     using Result = Vector<typename Op::Result, Op::width>;
     typename Op::Raw raw[n];
+    PLEAT_UNROLL
     for (int k = 0; k < n; ++k) raw[k] = op.load(sweep.at(begin, v + k * step));
+    PLEAT_UNROLL
     for (int k = 0; k < n; ++k) {
       Result result;
+      PLEAT_UNROLL
       for (std::size_t lane = 0; lane < Op::width; ++lane)
         result.lane[lane] = op.value(numbers[across ? lane : 0], raw[k], lane);
       reinterpret_cast<Result*>(op.result)[sweep.at(begin, v + k * step)] = result;

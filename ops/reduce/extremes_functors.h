@@ -39,6 +39,7 @@ struct Arg {
   PLEAT_HOST_DEVICE Running begin() const { return empty(); }
   template <std::size_t n>
   PLEAT_HOST_DEVICE void add(Running& best, const std::array<T, n>& x, int64_t index, int64_t step) const {
+    PLEAT_UNROLL
     for (std::size_t i = 0; i < n; ++i) merge(best, {x[i], index + static_cast<int64_t>(i) * step});
   }
   PLEAT_HOST_DEVICE State state(const Running& best) const { return best; }

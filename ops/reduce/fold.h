@@ -33,6 +33,7 @@ struct Fold {
   PLEAT_HOST_DEVICE Running begin() const { return s.start(); }
   template <std::size_t n>
   PLEAT_HOST_DEVICE void add(Running& total, const std::array<In, n>& x, int64_t, int64_t) const {
+    PLEAT_UNROLL
     for (std::size_t i = 0; i < n; ++i) total = s.step(total, x[i]);
   }
   PLEAT_HOST_DEVICE State state(const Running& total) const { return total; }

@@ -73,6 +73,7 @@ struct ReduceElements {
   using In = typename Operation::In;
   using State = typename Operation::State;
   static constexpr int at_once = 8;  ///< elements that a thread waits for together
+  static constexpr bool keeps_registers = true;
 
   Operation operation;
   Finish finish;
@@ -123,8 +124,10 @@ struct ReduceElements {
     auto running = operation.begin();
     for (; i + (at_once - 1) * step < last; i += at_once * step) {
       typename Load::Raw raw[at_once];
+      PLEAT_UNROLL
       for (int k = 0; k < at_once; ++k) raw[k] = load.raw(offset + reduced.at(i + k * step)[0]);
       std::array<In, at_once> values;
+      PLEAT_UNROLL
       for (int k = 0; k < at_once; ++k) values[static_cast<std::size_t>(k)] = load.value(raw[k]);
       operation.add(running, values, i, step);
     }

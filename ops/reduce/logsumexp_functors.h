@@ -55,10 +55,12 @@ struct LogSumExp {
   template <std::size_t n>
   PLEAT_HOST_DEVICE void add(Running& r, const std::array<T, n>& x, int64_t, int64_t) const {
     T largest = r.largest;
+    PLEAT_UNROLL
     for (std::size_t i = 0; i < n; ++i) largest = Largest::better(largest, x[i]);
     const T from = exponent_shift(largest);
     if (r.sum != 0 && largest != r.largest)
       r.sum *= std::exp(static_cast<double>(r.largest) - static_cast<double>(from));
+    PLEAT_UNROLL
     for (std::size_t i = 0; i < n; ++i) r.sum += static_cast<double>(vmath::exp(x[i] - from));
     r.largest = largest;
   }

@@ -60,6 +60,7 @@ struct Moments {
   PLEAT_HOST_DEVICE void add(Running& r, const std::array<T, n>& x, int64_t, int64_t) const {
     const auto first = static_cast<double>(x[0]);
     if (r.count == 0 && std::isfinite(first)) r.from = first;
+    PLEAT_UNROLL
     for (std::size_t i = 0; i < n; ++i) {
       const double d = static_cast<double>(x[i]) - r.from;
       r.sum += d;

@@ -60,14 +60,17 @@ struct Powers {
     block.each([&](int thread) {
       double sum = 0;
       for (int64_t i = begin + thread * row_width; i < end; i += block_threads * row_width) {
-        const int64_t last = i + row_width < end ? i + row_width : end;
-        T lanes[row_width];
-        if (row.by_vectors && i + row_width <= end)
+        T lanes[row_width] = {};
+        if (row.by_vectors && i + row_width <= end) {
           load_vector(lanes, row.base[0], i / row_width, row.dtype[0]);
-        else
-          for (int64_t j = i; j < last; ++j)
-            lanes[j - i] = load_as<T>(row.base[0], table.places(row, j)[0], row.dtype[0]);
-        for (int64_t j = i; j < last; ++j) power(sum, power.of(static_cast<double>(lanes[j - i])));
+        } else {
+          PLEAT_UNROLL
+          for (int64_t j = 0; j < row_width; ++j)
+            if (i + j < end) lanes[j] = load_as<T>(row.base[0], table.places(row, i + j)[0], row.dtype[0]);
+        }
+        PLEAT_UNROLL
+        for (int64_t j = 0; j < row_width; ++j)
+          if (i + j < end) power(sum, power.of(static_cast<double>(lanes[j])));
       }
       total[thread] = sum;
     });
