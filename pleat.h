@@ -131,6 +131,7 @@
 #include "pleat/ops/softmax/softmax.h"
 #include "pleat/ops/spatial/channel_layout.h"
 #include "pleat/ops/unfold/unfold.h"
+#include "pleat/ops/update/step_count.h"
 #include "pleat/profile/chrome_trace.h"
 #include "pleat/profile/compare.h"
 #include "pleat/profile/event.h"

@@ -107,9 +107,6 @@ void check_together(const CifarSettings& s) {
       throw UsageError("--profile " + s.profile + " is where the run leaves its " + name);
   if (s.momentum && s.optimizer != "sgd" && s.optimizer != "rmsprop")
     throw UsageError("--momentum is for sgd and rmsprop, it has no effect on --optimizer " + s.optimizer);
-  if (s.cuda_graph && s.amp == "float16")
-    throw UsageError(
-        "--cuda-graph: with --amp float16 the host decides on each step's loss scale; use bfloat16");
   if (s.cuda_graph && s.optimizer == "muon")
     throw UsageError("--cuda-graph: muon cannot be in a CUDA graph; use another --optimizer");
 }

@@ -22,13 +22,15 @@ void Adagrad::check_options_of_group(const AdagradOptions& o) const {
 
 void Adagrad::update(std::span<const Turn> turns) {
   std::vector<ops::Update<ops::AdagradStep>> steps;
-  for (const auto& [entry, grad] : turns) {
+  for (const auto& [entry, grad, count] : turns) {
     const AdagradOptions& o = options(entry.group);
     steps.push_back({{.sign = o.maximize ? -1.0 : 1.0,
-                      .rate = o.lr / (1 + static_cast<double>(entry.step - 1) * o.lr_decay),
+                      .lr = o.lr,
+                      .lr_decay = o.lr_decay,
                       .decay = o.weight_decay,
                       .eps = o.eps},
-                     {entry.param, grad, state_of(entry, 0, o.initial_accumulator_value)}});
+                     {entry.param, grad, state_of(entry, 0, o.initial_accumulator_value)},
+                     count});
   }
   ops::update(name(), steps);
 }

@@ -16,16 +16,14 @@ void check_adam(const std::string& name, const Options& o) {
 }
 
 template <class Options>
-ops::AdamRule rule_of(const Options& o, int64_t step, double l2, double decoupled) {
-  const auto t = static_cast<double>(step);
+ops::AdamRule rule_of(const Options& o, double l2, double decoupled) {
   return {.sign = o.maximize ? -1.0 : 1.0,
           .beta1 = o.betas[0],
           .beta2 = o.betas[1],
           .eps = o.eps,
           .l2 = l2,
           .keep = 1 - o.lr * decoupled,
-          .rate = o.lr / (1 - std::pow(o.betas[0], t)),
-          .v_scale = 1 / std::sqrt(1 - std::pow(o.betas[1], t))};
+          .lr = o.lr};
 }
 
 /// The updates of a step, with and without amsgrad.
@@ -50,15 +48,15 @@ Adam::Adam(std::vector<Group> groups)
 void Adam::check_options_of_group(const AdamOptions& o) const { check_adam(name(), o); }
 void Adam::update(std::span<const Turn> turns) {
   Updates updates;
-  for (const auto& [entry, grad] : turns) {
+  for (const auto& [entry, grad, count] : turns) {
     const AdamOptions& o = options(entry.group);
-    const ops::AdamRule rule = rule_of(o, entry.step, o.weight_decay, 0);
+    const ops::AdamRule rule = rule_of(o, o.weight_decay, 0);
     const Tensor m = state_of(entry, 0);
     const Tensor v = state_of(entry, 1);
     if (o.amsgrad)
-      updates.amsgrad.push_back({{rule}, {entry.param, grad, m, v, state_of(entry, 2)}});
+      updates.amsgrad.push_back({{rule}, {entry.param, grad, m, v, state_of(entry, 2)}, count});
     else
-      updates.plain.push_back({{rule}, {entry.param, grad, m, v}});
+      updates.plain.push_back({{rule}, {entry.param, grad, m, v}, count});
   }
   updates.run(name());
 }
@@ -72,15 +70,15 @@ AdamW::AdamW(std::vector<Group> groups)
 void AdamW::check_options_of_group(const AdamWOptions& o) const { check_adam(name(), o); }
 void AdamW::update(std::span<const Turn> turns) {
   Updates updates;
-  for (const auto& [entry, grad] : turns) {
+  for (const auto& [entry, grad, count] : turns) {
     const AdamWOptions& o = options(entry.group);
-    const ops::AdamRule rule = rule_of(o, entry.step, 0, o.weight_decay);
+    const ops::AdamRule rule = rule_of(o, 0, o.weight_decay);
     const Tensor m = state_of(entry, 0);
     const Tensor v = state_of(entry, 1);
     if (o.amsgrad)
-      updates.amsgrad.push_back({{rule}, {entry.param, grad, m, v, state_of(entry, 2)}});
+      updates.amsgrad.push_back({{rule}, {entry.param, grad, m, v, state_of(entry, 2)}, count});
     else
-      updates.plain.push_back({{rule}, {entry.param, grad, m, v}});
+      updates.plain.push_back({{rule}, {entry.param, grad, m, v}, count});
   }
   updates.run(name());
 }

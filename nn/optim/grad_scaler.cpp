@@ -1,13 +1,19 @@
 #include "pleat/nn/optim/grad_scaler.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
+#include <utility>
 
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/core/capture.h"
+#include "pleat/core/copy.h"
 #include "pleat/core/create.h"
+#include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
 #include "pleat/nn/optim/gradients.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/ops/update/loss_scale.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
@@ -22,21 +28,95 @@ void check_options(const GradScalerOptions& o) {
   check_at_least("GradScaler", "growth_interval", o.growth_interval, 1);
 }
 
+void check_not_stuck(const ops::LossScale& scale) {
+  check<NumericError>(scale.stuck == 0,
+                      "GradScaler: gradients stay infinite or NaN whatever the scale, now {}, so no step is "
+                      "ever made; look for a NaN in the loss or its input",
+                      scale.scale);
+}
+
+/// Whether one of these flags is set, on `device`.
+Tensor any_found(const std::vector<Tensor>& flags, Device device) {
+  const Tensor any = zeros({1}, {.dtype = int32, .device = device});
+  for (const Tensor& flag : flags) ops::join_found(any, flag);
+  return any;
+}
+
 }  // namespace
 
-GradScaler::GradScaler(GradScalerOptions options) : options_(options), scale_(options.init_scale) {
-  check_options(options_);
+StepMade::operator bool() const {
+  if (!found_.defined()) return true;
+  Capture::refuse_to_wait("GradScaler.step");
+  return found_.item<int32_t>() == 0;
 }
+
+/// What changes, wherever it lies.
+struct GradScaler::State {
+  Tensor scale;                     ///< a LossScale
+  Tensor seen;                      ///< a copy of it on the CPU, which may be under way
+  std::optional<cuda::Event> done;  ///< behind the copy
+
+  void bring_to(Device device) {
+    if (scale.device() == device) return;
+    if (const Capture* capture = Capture::current())
+      capture->refuse("GradScaler",
+                      "its scale is brought to the GPU at the first step; train one before, or "
+                      "by `warmup`");
+    scale = ops::make_loss_scale(ops::read_loss_scale(scale), device);
+    seen = {};
+  }
+
+  ops::LossScale read(const char* function) const {
+    Capture::refuse_to_wait(function);
+    return ops::read_loss_scale(scale);
+  }
+
+  /// Throws NumericError when it is known that no factor is small enough. Looks at what has arrived of an
+  /// earlier update rather than wait for this one.
+  void watch() {
+    if (scale.device().is_cpu()) return check_not_stuck(ops::loss_scale_of(scale));
+    if (seen.defined()) {
+      if (!done->is_done()) return;
+      check_not_stuck(ops::loss_scale_of(std::exchange(seen, {})));
+    }
+    seen = ops::to_device(scale, Device(), {.non_blocking = true});
+    if (!done || done->device() != scale.device()) done.emplace(cuda::EventOptions{.device = scale.device()});
+    done->record();
+  }
+};
+
+GradScaler::GradScaler(GradScalerOptions options) : options_(options), state_(std::make_shared<State>()) {
+  check_options(options_);
+  state_->scale = ops::make_loss_scale({.scale = options.init_scale,
+                                        .inverse = 1 / options.init_scale,
+                                        .growth_factor = options.growth_factor,
+                                        .backoff_factor = options.backoff_factor,
+                                        .growth_interval = options.growth_interval,
+                                        .growth_tracker = 0,
+                                        .stuck = 0},
+                                       Device());
+}
+GradScaler::~GradScaler() = default;
+GradScaler::GradScaler(GradScaler&&) noexcept = default;
+GradScaler& GradScaler::operator=(GradScaler&&) noexcept = default;
 
 void GradScaler::check_not_moved_from() const {
   check<Error>(!moved_from_, "GradScaler: it was moved from; use the one that it was moved to");
+}
+
+double GradScaler::scale() const {
+  check_not_moved_from();
+  return options_.enabled ? state_->read("GradScaler.scale").scale : 1;
 }
 
 Tensor GradScaler::scale(const Tensor& loss) const {
   check_not_moved_from();
   check<DTypeError>(is_floating(loss.dtype()), "GradScaler: the loss must be floating, got {}", loss);
   if (!options_.enabled) return loss;
-  return (is_half(loss.dtype()) ? loss.to(float32) : loss) * scale_;
+  state_->bring_to(loss.device());
+  const DType dtype = compute_dtype(loss.dtype());
+  // A copy of the factor: what is on the tape keeps the one that it was multiplied by.
+  return (is_half(loss.dtype()) ? loss.to(float32) : loss) * ops::loss_factor(state_->scale, dtype);
 }
 
 void GradScaler::unscale_(Optimizer& optimizer) {
@@ -54,31 +134,31 @@ void GradScaler::unscale_(Optimizer& optimizer) {
         "GradScaler: a gradient of float16, {}, cannot be unscaled; keep parameters in float32 and "
         "compute under Autocast",
         grad);
-  Progress progress;
+  if (std::ranges::find(grads, state_->scale.device(), &Tensor::device) == grads.end())
+    state_->bring_to(grads[0].device());
+  std::vector<Tensor> found;
+  std::vector<Tensor> scales;
   std::vector<ops::Update<ops::Unscale>> updates;
   for (const std::vector<Tensor>& group : by_device(grads)) {
-    const Tensor flag = zeros({1}, {.dtype = int32, .device = group[0].device()});
-    progress.flags.push_back(flag);
-    for (const Tensor& grad : group) updates.push_back({{1 / scale_, flag.data<int32_t>()}, {grad}});
+    const Device device = group[0].device();
+    found.push_back(zeros({1}, {.dtype = int32, .device = device}));
+    scales.push_back(ops::to_device(state_->scale, device));
+    const ops::Unscale unscale{ops::inverse_loss_factor(scales.back()), found.back().data<int32_t>()};
+    for (const Tensor& grad : group) updates.push_back({unscale, {grad}});
   }
   ops::update("GradScaler", updates);
-  progress_.emplace(optimizer, std::move(progress));
+  // What is found on one device keeps all from their step.
+  const std::vector<Tensor> found_there = found;
+  if (found.size() > 1)
+    for (Tensor& flag : found) flag = any_found(found_there, flag.device());
+  progress_.emplace(optimizer, Progress{std::move(found)});
 }
 
-bool GradScaler::found(Progress& progress) {
-  if (!progress.found) {
-    progress.found = false;
-    for (const Tensor& flag : progress.flags) progress.found = *progress.found || flag.item<int32_t>() != 0;
-    progress.flags.clear();
-  }
-  return *progress.found;
-}
-
-bool GradScaler::step(Optimizer& optimizer) {
+StepMade GradScaler::step(Optimizer& optimizer) {
   check_not_moved_from();
   if (!options_.enabled) {
     optimizer.step();
-    return true;
+    return {};
   }
   const auto before = progress_.find(optimizer);
   check<ValueError>(
@@ -87,52 +167,50 @@ bool GradScaler::step(Optimizer& optimizer) {
       "each step");
   if (before == progress_.end()) unscale_(optimizer);
   Progress& progress = progress_.at(optimizer);
-  const bool finite = !found(progress);
-  if (finite) optimizer.step();
+  optimizer.step_unless(progress.found);
   progress.stepped = true;
-  return finite;
+  return StepMade(progress.found[0]);
 }
 
 void GradScaler::update() {
   check_not_moved_from();
   if (!options_.enabled) return;
   check<ValueError>(!progress_.empty(), "GradScaler: update() needs a step or unscale_ since the last one");
-  bool any = false;
-  for (auto& [optimizer, progress] : progress_) any = found(progress) || any;
-  progress_.clear();
-  if (any) {
-    const double smaller = scale_ * options_.backoff_factor;
-    growth_tracker_ = 0;
-    check<NumericError>(
-        smaller >= std::numeric_limits<float>::min(),
-        "GradScaler: gradients stay infinite or NaN whatever the scale, now {}, so no step is ever "
-        "made; look for a NaN in the loss or its input",
-        scale_);
-    scale_ = smaller;
-  } else if (++growth_tracker_ == options_.growth_interval) {
-    const double larger = scale_ * options_.growth_factor;
-    // Gradients are multiplied by its reciprocal.
-    if (1 / larger >= std::numeric_limits<float>::min()) scale_ = larger;
-    growth_tracker_ = 0;
+  const Device device = state_->scale.device();
+  std::vector<Tensor> flags;
+  for (const auto& [optimizer, progress] : progress_) {
+    const auto here = std::ranges::find(progress.found, device, &Tensor::device);
+    flags.push_back(here != progress.found.end() ? *here : progress.found[0]);
   }
+  const bool alone = flags.size() == 1 && flags[0].device() == device;
+  ops::next_loss_scale(state_->scale, alone ? flags[0] : any_found(flags, device));
+  progress_.clear();
+  if (Capture* capture = Capture::current())
+    capture->run_host_part([state = state_] {
+      if (HostTables::current()->replays()) state->watch();
+    });
+  else
+    state_->watch();
 }
 
 void GradScaler::update(double new_scale) {
   check_not_moved_from();
   if (!options_.enabled) return;
   check_positive("GradScaler", "the new scale", new_scale);
-  scale_ = new_scale;
+  ops::put_loss_factor(state_->scale, new_scale);
+  state_->seen = {};
   progress_.clear();
 }
 
 nn::StateDict GradScaler::state_dict() const {
   check_not_moved_from();
   if (!options_.enabled) return {};
-  return {{"scale", scalar(scale_, float64)},
-          {"growth_factor", scalar(options_.growth_factor, float64)},
-          {"backoff_factor", scalar(options_.backoff_factor, float64)},
-          {"growth_interval", scalar(options_.growth_interval, int64)},
-          {"growth_tracker", scalar(growth_tracker_, int64)}};
+  const ops::LossScale now = state_->read("GradScaler.state_dict");
+  return {{"scale", scalar(now.scale, float64)},
+          {"growth_factor", scalar(now.growth_factor, float64)},
+          {"backoff_factor", scalar(now.backoff_factor, float64)},
+          {"growth_interval", scalar(now.growth_interval, int64)},
+          {"growth_tracker", scalar(now.growth_tracker, int64)}};
 }
 
 void GradScaler::load_state_dict(const nn::StateDict& state) {
@@ -150,11 +228,14 @@ void GradScaler::load_state_dict(const nn::StateDict& state) {
   check<ValueError>(tracker >= 0 && tracker < options.growth_interval,
                     "GradScaler: growth_tracker must be in [0, {}), got {}", options.growth_interval,
                     tracker);
-  scale_ = options.init_scale;
-  options_.growth_factor = options.growth_factor;
-  options_.backoff_factor = options.backoff_factor;
-  options_.growth_interval = options.growth_interval;
-  growth_tracker_ = tracker;
+  ops::put_loss_scale(state_->scale, {.scale = options.init_scale,
+                                      .inverse = 1 / options.init_scale,
+                                      .growth_factor = options.growth_factor,
+                                      .backoff_factor = options.backoff_factor,
+                                      .growth_interval = options.growth_interval,
+                                      .growth_tracker = tracker,
+                                      .stuck = 0});
+  state_->seen = {};
 }
 
 }  // namespace pleat::optim

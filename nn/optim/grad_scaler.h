@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/moved_from.h"
@@ -20,6 +21,20 @@ struct GradScalerOptions {
   bool enabled = true;             ///< false: as if it were not there
 };
 
+/// Whether GradScaler::step made its step, asked of the device only where somebody looks.
+class StepMade {
+ public:
+  /// Waits for the GPU. Of a step that is in a CudaGraph: whether its last replay made it. Throws Error while
+  /// a graph is captured.
+  operator bool() const;
+
+ private:
+  friend class GradScaler;
+  StepMade() = default;
+  explicit StepMade(Tensor found) : found_(std::move(found)) {}
+  Tensor found_;  ///< not 0: it was left out; undefined: it was made
+};
+
 /// Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018, section 3.2): gradients
 /// that would vanish in float16 are computed of a larger loss. docs/mixed_precision.md shows the loop.
 ///
@@ -28,16 +43,21 @@ struct GradScalerOptions {
 ///   scaler.update();
 ///
 /// With several optimisers: a step for each, then one update. After an update, gradients are to be computed
-/// anew. The host waits for a device once in each step, to know whether to make it.
+/// anew. The factor lies on the device of the losses, and the devices decide whether a step is made: the host
+/// waits for none of them, and a CudaGraph may have all of it, from its second step on.
 class GradScaler {
  public:
   /// Throws ValueError for options that make no sense.
   explicit GradScaler(GradScalerOptions options = {});
+  ~GradScaler();
+  GradScaler(GradScaler&&) noexcept;
+  GradScaler& operator=(GradScaler&&) noexcept;
 
   bool enabled() const { return options_.enabled; }
-  /// The factor now; 1 when not enabled.
-  double scale() const { return options_.enabled ? scale_ : 1; }
-  /// The loss times the factor, in float32 where it is a half type. Throws DTypeError unless floating.
+  /// The factor now; 1 when not enabled. Waits for the GPU; throws Error while a CudaGraph is captured.
+  double scale() const;
+  /// The loss times the factor, in float32 where it is a half type. Throws DTypeError unless floating; Error
+  /// while a CudaGraph is captured and the factor is not on the GPU yet.
   Tensor scale(const Tensor& loss) const;
 
   /// Divides the gradients by the factor, where something is to look at them before the step, and finds out
@@ -47,18 +67,23 @@ class GradScaler {
   void unscale_(Optimizer& optimizer);
 
   /// Divides the gradients by the factor unless that was done, and, if all were finite, makes the optimiser's
-  /// step. Returns whether it was made. Throws ValueError when it is called twice without an update between,
-  /// else what unscale_ and the optimiser's step throw.
-  bool step(Optimizer& optimizer);
+  /// step; else neither parameters, nor moments, nor the count of steps change. What it returns says whether
+  /// it was made, as a bool, and waits only when it is asked. The host waits where an optimiser gets new
+  /// state after its first step. Throws ValueError when it is called twice without an update between, else
+  /// what unscale_ and the optimiser's step throw.
+  StepMade step(Optimizer& optimizer);
 
   /// The next factor: smaller when a gradient since the last update was not finite, larger when
   /// growth_interval updates in succession were without one (and its reciprocal stays a normal number in
-  /// float32). Throws ValueError without a step or unscale_ since the last one.
+  /// float32). Throws ValueError without a step or unscale_ since the last one; NumericError when the factor
+  /// has become as small as float32 allows and gradients are still not finite - on a GPU some updates later,
+  /// when that is known, or from CudaGraph::replay.
   void update();
   /// The same with a factor of one's own. Throws ValueError unless it is above 0 and finite.
   void update(double new_scale);
 
   /// "scale", "growth_factor", "backoff_factor", "growth_interval", "growth_tracker"; empty when not enabled.
+  /// Waits for the GPU.
   nn::StateDict state_dict() const;
   /// Throws ValueError with all problems, and then nothing was changed. Does nothing when not enabled.
   void load_state_dict(const nn::StateDict& state);
@@ -66,16 +91,14 @@ class GradScaler {
  private:
   /// What was done for an optimiser since the last update.
   struct Progress {
-    std::vector<Tensor> flags;  ///< on each device with gradients: whether one is not finite
-    std::optional<bool> found;  ///< the flags, once they were read
+    std::vector<Tensor> found;  ///< int32 [1] on each device with gradients: whether one is not finite
     bool stepped = false;
   };
-  static bool found(Progress& progress);
+  struct State;
   void check_not_moved_from() const;
 
   GradScalerOptions options_;
-  double scale_;
-  int64_t growth_tracker_ = 0;                 ///< updates in succession without an infinity or NaN
+  std::shared_ptr<State> state_;               ///< shared with graphs that change it
   std::map<OptimizerRef, Progress> progress_;  ///< an optimiser may be moved between its calls
   MovedFrom moved_from_;
 };

@@ -18,14 +18,15 @@ void Lion::check_options_of_group(const LionOptions& o) const {
 
 void Lion::update(std::span<const Turn> turns) {
   std::vector<ops::Update<ops::LionStep>> steps;
-  for (const auto& [entry, grad] : turns) {
+  for (const auto& [entry, grad, count] : turns) {
     const LionOptions& o = options(entry.group);
     steps.push_back({{.sign = o.maximize ? -1.0 : 1.0,
                       .lr = o.lr,
                       .beta1 = o.betas[0],
                       .beta2 = o.betas[1],
                       .decay = o.weight_decay},
-                     {entry.param, grad, state_of(entry, 0)}});
+                     {entry.param, grad, state_of(entry, 0)},
+                     count});
   }
   ops::update(name(), steps);
 }

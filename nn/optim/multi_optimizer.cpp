@@ -94,8 +94,8 @@ bool MultiOptimizer::has_gradient() const {
   return std::ranges::any_of(parts_, [](const auto& part) { return part->has_gradient(); });
 }
 
-void MultiOptimizer::update_parameters() {
-  for (const auto& part : parts_) part->update_parameters();
+void MultiOptimizer::update_parameters(const std::vector<Tensor>& found) {
+  for (const auto& part : parts_) part->update_parameters(found);
 }
 
 nn::StateDict MultiOptimizer::state_dict() const {

@@ -44,7 +44,7 @@ class MultiOptimizer : public Optimizer {
  protected:
   void check_options() const override;
   bool has_gradient() const override;
-  void update_parameters() override;
+  void update_parameters(const std::vector<Tensor>& found) override;
   std::string state_problems(const nn::StateDict& state) const override;
   void take_state(const nn::StateDict& state) override;
 

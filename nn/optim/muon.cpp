@@ -54,13 +54,15 @@ void Muon::update(std::span<const Turn> turns) {
     capture->refuse(
         "Muon.step",
         "its products would be computed anew on the host's call; use another optimiser, or no graph");
-  for (const auto& [entry, grad] : turns) update_one(entry, grad);
+  for (const Turn& turn : turns) update_one(turn);
 }
 
-void Muon::update_one(Entry& entry, const Tensor& grad) const {
+void Muon::update_one(const Turn& turn) const {
+  const auto& [entry, grad, count] = turn;
   const MuonOptions& o = options(entry.group);
   const Tensor& param = entry.param;
-  if (param.numel() == 0) return;
+  if (param.numel() == 0)  // a step of nothing counts
+    return ops::update<ops::MuonStep>(name(), {{{}, {param, grad}, count}});
   const Shape& shape = param.shape();
   const int64_t rows = shape[0];
   const int64_t columns = param.numel() / rows;
@@ -81,11 +83,12 @@ void Muon::update_one(Entry& entry, const Tensor& grad) const {
                                    .momentum = o.momentum,
                                    .g_share = o.nesterov ? 1.0 : 0.0,
                                    .b_share = o.nesterov ? o.momentum : 1.0};
-  ops::update<ops::MuonMomentum>(name(), {{momentum, {state_of(entry, 0), grad, as_param(wide)}}});
+  ops::update<ops::MuonMomentum>(
+      name(), {{momentum, {state_of(entry, 0), grad, as_param(wide)}, {.found = count.found}}});
 
   const double stretch = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
   const ops::MuonStep step{.keep = 1 - o.lr * o.weight_decay, .rate = o.lr * stretch};
-  ops::update<ops::MuonStep>(name(), {{step, {param, as_param(newton_schulz(wide, o.ns_steps))}}});
+  ops::update<ops::MuonStep>(name(), {{step, {param, as_param(newton_schulz(wide, o.ns_steps))}, count}});
 }
 
 }  // namespace pleat::optim

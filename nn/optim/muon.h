@@ -35,7 +35,7 @@ class Muon : public OptimizerWith<MuonOptions> {
   bool needs_state(std::size_t, std::size_t) const override { return true; }
 
  private:
-  void update_one(Entry& entry, const Tensor& grad) const;
+  void update_one(const Turn& turn) const;
 };
 
 }  // namespace pleat::optim

@@ -90,7 +90,9 @@ Optimizer& OptimizerRef::get(const char* user) const {
   return **place_;
 }
 
-void Optimizer::step() {
+void Optimizer::step() { step_unless({}); }
+
+void Optimizer::step_unless(const std::vector<Tensor>& found) {
   const RecordFunction range(name_, ".step");
   check_not_moved_from();
   check_options();
@@ -99,7 +101,7 @@ void Optimizer::step() {
   if (Capture* capture = Capture::current()) {
     std::vector<Tensor> gradients;
     for (const Tensor& param : parameters()) gradients.push_back(param.grad());
-    capture->run_host_part([self = OptimizerRef(*this), gradients] {
+    capture->run_host_part([self = OptimizerRef(*this), gradients, found] {
       Optimizer& optimizer = self.get("CudaGraph.replay");
       const std::vector<Tensor> params = optimizer.parameters();
       check<Error>(params.size() == gradients.size(),
@@ -107,10 +109,10 @@ void Optimizer::step() {
                    optimizer.name_, params.size(), gradients.size());
       // Others may have come since; the graph writes to these.
       for (std::size_t i = 0; i < params.size(); ++i) params[i].set_grad(gradients[i]);
-      optimizer.update_parameters();
+      optimizer.update_parameters(found);
     });
   } else {
-    update_parameters();
+    update_parameters(found);
   }
 }
 
@@ -146,7 +148,8 @@ void ParameterwiseOptimizer::add_parameters(const std::vector<Tensor>& params) {
     check<ValueError>(known.insert(&param.impl()).second, "{}: parameter {}, {}, is given twice", name(), i,
                       param.describe());
     check_parameter(param);
-    added.push_back({param, groups_, 0, std::vector<Tensor>(states_.size())});
+    added.push_back(
+        {param, groups_, std::vector<Tensor>(states_.size()), std::vector<int64_t>(states_.size())});
   }
   for (const Tensor& param : params) nn::detail::Listing::hold(param);
   entries_.insert(entries_.end(), added.begin(), added.end());
@@ -168,15 +171,28 @@ bool ParameterwiseOptimizer::has_gradient() const {
   return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.param.grad().defined(); });
 }
 
-void ParameterwiseOptimizer::update_parameters() {
+void ParameterwiseOptimizer::update_parameters(const std::vector<Tensor>& found) {
   std::vector<Turn> turns;
+  bool lack_state = false;
   for (Entry& entry : entries_) {
     const Tensor grad = entry.param.grad();
     if (!grad.defined()) continue;
-    ++entry.step;
-    turns.push_back({entry, grad});
+    turns.push_back({entry, grad, {}});
+    lack_state = lack_state || lacks_state(entry);
   }
   if (turns.empty()) return;
+  if (lack_state) refuse_first_step();
+  // A new state notes how many updates were made before.
+  if (found.empty() || lack_state) know_steps();
+  for (Turn& turn : turns) {
+    turn.count.before = turn.entry.step;
+    if (found.empty()) continue;
+    const Device device = turn.entry.param.device();
+    turn.count.made = made_on(device, static_cast<std::size_t>(&turn.entry - entries_.data()));
+    const auto flag = std::ranges::find(found, device, &Tensor::device);
+    check<Error>(flag != found.end(), "{}: nobody looked at the gradients on {}", name(), device);
+    turn.count.found = flag->data<int32_t>();
+  }
   // A step that fails is none, and a moment of zeros that it leaves would count for one that was averaged.
   std::vector<bool> had_state;
   for (const Turn& turn : turns)
@@ -185,16 +201,53 @@ void ParameterwiseOptimizer::update_parameters() {
     update(turns);
   } catch (...) {
     auto had = had_state.begin();
-    for (const Turn& turn : turns) {
-      --turn.entry.step;
+    for (const Turn& turn : turns)
       for (Tensor& state : turn.entry.state)
         if (!*had++) state = {};
-    }
     throw;
   }
   // What is captured is not done yet.
-  if (HostTables* const tables = HostTables::current(); tables != nullptr && !tables->replays())
-    for (const Turn& turn : turns) --turn.entry.step;
+  const HostTables* const tables = HostTables::current();
+  if (found.empty() && (tables == nullptr || tables->replays()))
+    for (const Turn& turn : turns) ++turn.entry.step;
+}
+
+bool ParameterwiseOptimizer::lacks_state(const Entry& entry) const {
+  for (std::size_t k = 0; k < states_.size(); ++k)
+    if (!entry.state[k].defined() && needs_state(entry.group, k)) return true;
+  return false;
+}
+
+void ParameterwiseOptimizer::refuse_first_step() const {
+  if (const Capture* capture = Capture::current())
+    capture->refuse((name() + ".step").c_str(),
+                    "its state is made at the first step; train one before, or by `warmup`");
+}
+
+int64_t* ParameterwiseOptimizer::made_on(Device device, std::size_t entry) {
+  auto made = std::ranges::find(made_, device, &Tensor::device);
+  if (made == made_.end()) {
+    refuse_first_step();
+    made_.push_back(zeros({static_cast<int64_t>(entries_.size())}, {.dtype = int64, .device = device}));
+    made = made_.end() - 1;
+  }
+  return made->data<int64_t>() + entry;
+}
+
+std::vector<int64_t> ParameterwiseOptimizer::steps() const {
+  std::vector<int64_t> steps;
+  for (const Entry& entry : entries_) steps.push_back(entry.step);
+  for (const Tensor& made : made_) {
+    const std::vector<int64_t> counts = made.to_vector<int64_t>();
+    for (std::size_t i = 0; i < steps.size(); ++i) steps[i] += counts[i];
+  }
+  return steps;
+}
+
+void ParameterwiseOptimizer::know_steps() {
+  const std::vector<int64_t> known = steps();
+  for (std::size_t i = 0; i < known.size(); ++i) entries_[i].step = known[i];
+  made_.clear();
 }
 
 std::vector<Tensor> ParameterwiseOptimizer::parameters() const {
@@ -207,10 +260,8 @@ std::vector<Tensor> ParameterwiseOptimizer::parameters() const {
 Tensor& ParameterwiseOptimizer::state_of(Entry& entry, std::size_t state, double value) const {
   Tensor& tensor = entry.state[state];
   if (!tensor.defined()) {
-    if (const Capture* capture = Capture::current())
-      capture->refuse((name() + ".step").c_str(),
-                      "its state is made at the first step; train one before, or by `warmup`");
     tensor = new_state(entry.param);
+    entry.before[state] = entry.step;
     ops::fill(tensor, value);
   }
   return tensor;
@@ -224,11 +275,14 @@ nn::StateDict ParameterwiseOptimizer::state_dict() const {
     if (const auto value = momentum(group))
       state[group_key(group, momentum_name())] = scalar(*value, float64);
   }
+  const std::vector<int64_t> made = steps();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    state[param_key(i, "step")] = scalar(entries_[i].step, int64);
+    const Entry& entry = entries_[i];
+    state[param_key(i, "step")] = scalar(made[i], int64);
     for (std::size_t k = 0; k < states_.size(); ++k)
-      if (entries_[i].state[k].defined())
-        state[param_key(i, states_[k].name)] = ops::copy(entries_[i].state[k]);
+      // What no update has changed yet is as good as not there.
+      if (entry.state[k].defined() && made[i] != entry.before[k])
+        state[param_key(i, states_[k].name)] = ops::copy(entry.state[k]);
   }
   return state;
 }
@@ -303,11 +357,13 @@ void ParameterwiseOptimizer::take_state(const nn::StateDict& state) {
     for (std::size_t k = 0; k < states_.size(); ++k) {
       const auto given = state.find(param_key(i, states_[k].name));
       entry.state[k] = given != state.end() ? new_state(entry.param) : Tensor();
+      entry.before[k] = -1;
       if (given != state.end())
         ops::copy_into(entry.state[k], ops::to_device(given->second, entry.param.device()));
     }
   }
   entries_ = std::move(entries);
+  made_.clear();
   for (std::size_t group = 0; group < groups_; ++group) {
     const double rate = state.at(group_key(group, "lr")).item();
     const bool has = momentum(group).has_value();

@@ -11,6 +11,7 @@
 #include "pleat/core/required.h"
 #include "pleat/core/tensor.h"
 #include "pleat/nn/state_dict.h"
+#include "pleat/ops/update/step_count.h"
 
 namespace pleat::optim {
 
@@ -76,7 +77,9 @@ class Optimizer {
   /// Throws ValueError when an option of any group makes no sense.
   virtual void check_options() const = 0;
   virtual bool has_gradient() const = 0;
-  virtual void update_parameters() = 0;
+  /// `found`, unless empty: an int32 on each device with gradients. Where it is not 0 the update is left out,
+  /// and not counted.
+  virtual void update_parameters(const std::vector<Tensor>& found) = 0;
   /// What is wrong with a state, a line for each problem, beginning with "\n  "; empty for none.
   virtual std::string state_problems(const nn::StateDict& state) const = 0;
   /// Takes a state without problems.
@@ -84,6 +87,10 @@ class Optimizer {
 
  private:
   friend class OptimizerRef;
+  friend class GradScaler;
+  /// A step that the devices leave out where `found` is not 0, without the host's knowing.
+  void step_unless(const std::vector<Tensor>& found);
+
   std::string name_;
   std::shared_ptr<Optimizer*> place_;  ///< where it lies, null when it is gone; none when it was moved from
 };
@@ -115,9 +122,10 @@ class ParameterwiseOptimizer : public Optimizer {
   struct Entry {
     Tensor param;
     std::size_t group;
-    int64_t step = 0;  ///< updates made
-    std::vector<Tensor>
-        state;  ///< in the order of the state names; undefined until the first update that needs it
+    /// In the order of the state names; undefined until the first update that needs it.
+    std::vector<Tensor> state;
+    std::vector<int64_t> before;  ///< updates made before there was the state; -1: it was loaded
+    int64_t step = 0;             ///< updates made that the host knows of
   };
 
   /// A tensor that is kept for each parameter.
@@ -136,7 +144,7 @@ class ParameterwiseOptimizer : public Optimizer {
 
   void check_options() const override;
   bool has_gradient() const override;
-  void update_parameters() override;
+  void update_parameters(const std::vector<Tensor>& found) override;
   std::string state_problems(const nn::StateDict& state) const override;
   void take_state(const nn::StateDict& state) override;
 
@@ -153,9 +161,10 @@ class ParameterwiseOptimizer : public Optimizer {
   struct Turn {
     Entry& entry;
     Tensor grad;
+    ops::StepCount count;
   };
-  /// One update of each of these parameters, whose steps are counted already: all at once, so that a GPU can
-  /// do it in one launch.
+  /// One update of each of these parameters, all at once, so that a GPU can do it in one launch. Counts the
+  /// step or leaves it out as `count` says.
   virtual void update(std::span<const Turn> turns) = 0;
   /// Whether an update under the group's options uses this state.
   virtual bool needs_state(std::size_t group, std::size_t state) const = 0;
@@ -164,8 +173,20 @@ class ParameterwiseOptimizer : public Optimizer {
   Tensor& state_of(Entry& entry, std::size_t state, double value = 0) const;
 
  private:
+  bool lacks_state(const Entry& entry) const;
+  /// Throws Error in a CUDA graph, which would make the state again and again.
+  void refuse_first_step() const;
+  /// What a device counts of updates.
+  int64_t* made_on(Device device, std::size_t entry);
+  /// Updates made of each parameter; waits for devices that count them.
+  std::vector<int64_t> steps() const;
+  /// Has the host know them.
+  void know_steps();
+
   std::vector<State> states_;
   std::vector<Entry> entries_;
+  /// On each device that counts: int64, one for each entry, updates made beside those that the host knows of.
+  std::vector<Tensor> made_;
   std::size_t groups_ = 0;
 };
 

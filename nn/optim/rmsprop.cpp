@@ -35,7 +35,7 @@ void RMSprop::update(std::span<const Turn> turns) {
   std::vector<ops::Update<ops::RmspropStep<true>>> centered;
   std::vector<ops::Update<ops::RmspropMomentumStep<false>>> with_momentum;
   std::vector<ops::Update<ops::RmspropMomentumStep<true>>> centered_with_momentum;
-  for (const auto& [entry, grad] : turns) {
+  for (const auto& [entry, grad, count] : turns) {
     const RMSpropOptions& o = options(entry.group);
     const ops::RmspropRule rule{
         .sign = o.maximize ? -1.0 : 1.0, .alpha = o.alpha, .decay = o.weight_decay, .eps = o.eps};
@@ -44,13 +44,13 @@ void RMSprop::update(std::span<const Turn> turns) {
     const Tensor b = o.momentum != 0 ? state_of(entry, momentum_buffer) : Tensor();
     const Tensor a = o.centered ? state_of(entry, grad_avg) : Tensor();
     if (a.defined() && b.defined())
-      centered_with_momentum.push_back({{rule, o.lr, o.momentum}, {param, grad, s, b, a}});
+      centered_with_momentum.push_back({{rule, o.lr, o.momentum}, {param, grad, s, b, a}, count});
     else if (b.defined())
-      with_momentum.push_back({{rule, o.lr, o.momentum}, {param, grad, s, b}});
+      with_momentum.push_back({{rule, o.lr, o.momentum}, {param, grad, s, b}, count});
     else if (a.defined())
-      centered.push_back({{rule, o.lr}, {param, grad, s, a}});
+      centered.push_back({{rule, o.lr}, {param, grad, s, a}, count});
     else
-      plain.push_back({{rule, o.lr}, {param, grad, s}});
+      plain.push_back({{rule, o.lr}, {param, grad, s}, count});
   }
   ops::update(name(), plain);
   ops::update(name(), centered);

@@ -24,23 +24,25 @@ void SGD::check_options_of_group(const SGDOptions& o) const {
 void SGD::update(std::span<const Turn> turns) {
   std::vector<ops::Update<ops::SgdStep>> plain;
   std::vector<ops::Update<ops::SgdMomentumStep>> with_momentum;
-  for (const auto& [entry, grad] : turns) {
+  for (const auto& [entry, grad, count] : turns) {
     const SGDOptions& o = options(entry.group);
     const double sign = o.maximize ? -1 : 1;
     if (o.momentum == 0) {
-      plain.push_back({{.rate = sign * o.lr, .decay = o.lr * o.weight_decay}, {entry.param, grad}});
+      plain.push_back({{.rate = sign * o.lr, .decay = o.lr * o.weight_decay}, {entry.param, grad}, count});
       continue;
     }
     // From b = 0, b = g at the first update whatever the dampening.
-    const double fresh = entry.state[0].defined() ? 1 - o.dampening : 1;
+    const Tensor buffer = state_of(entry, 0);
     with_momentum.push_back({{.sign = sign,
                               .lr = o.lr,
                               .momentum = o.momentum,
                               .decay = o.weight_decay,
-                              .fresh = fresh,
+                              .dampening = o.dampening,
                               .g_share = o.nesterov ? 1.0 : 0.0,
-                              .b_share = o.nesterov ? o.momentum : 1.0},
-                             {entry.param, grad, state_of(entry, 0)}});
+                              .b_share = o.nesterov ? o.momentum : 1.0,
+                              .first = entry.before[0] + 1},
+                             {entry.param, grad, buffer},
+                             count});
   }
   ops::update(name(), plain);
   ops::update(name(), with_momentum);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pleat/core/elementwise.h"
+#include "pleat/ops/update/step_count.h"
 
 namespace pleat::ops {
 
@@ -14,6 +15,13 @@ template <class F>
 struct Update {
   F f;
   std::array<Tensor, F::operands> tensors;
+  StepCount count = {};
+};
+
+/// Whether a functor has constants that go by the number of the step, from 1, and are to be worked out first.
+template <class F>
+concept GoesByStep = requires(F f) {
+  f.at_step(int64_t{1});
 };
 
 /// The tensors as operands whose elements the functor sees as T.

@@ -121,7 +121,7 @@ void add_powers(const char* op, const std::vector<Tensor>& tensors, Power power,
   for (const Tensor& tensor : tensors) {
     operands.push_back({Operand{tensor, dtype_of<T>(), Access::read_write}});
     loops.push_back(make_elementwise_loop(op, operands.back()));
-    if (loops.back().numel() > 0) table.add(op, Update<Nothing>{{}, {tensor}}, loops.back());
+    table.add(op, Update<Nothing>{{}, {tensor}}, loops.back());
   }
   const Device device = tensors[0].device();
   table.launch(op, device, [&](const Rows<Nothing>& rows, int64_t blocks) {

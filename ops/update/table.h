@@ -28,6 +28,7 @@ inline constexpr int64_t row_width = 4;
 template <class F>
 struct Row {
   F f;
+  StepCount count;
   std::array<std::byte*, F::operands> base;
   std::array<DType, F::operands> dtype;
   int64_t n;        ///< elements
@@ -67,7 +68,7 @@ PLEAT_HOST_DEVICE void store_vector(const T* lanes, std::byte* base, int64_t i, 
 /// The table on the device.
 template <class F>
 struct Rows {
-  const Row<F>* rows;
+  Row<F>* rows;
   const int64_t* first;  ///< share of each row
   const GridOffsets<F::operands>* strides;
   int64_t count;  ///< rows
@@ -107,7 +108,12 @@ class Table {
   explicit Table(int64_t share) : share_(share) {}
 
   void add(const char* op, const Update<F>& update, const ElementwiseLoop& loop) {
-    Row<F> row{update.f, {}, {}, loop.numel(), -1, true};
+    const StepCount& count = update.count;
+    if (loop.numel() == 0 && count.made == nullptr) return;
+    Row<F> row{update.f, count, {}, {}, loop.numel(), -1, true};
+    if constexpr (GoesByStep<F>)
+      if (count.made == nullptr) row.f.at_step(count.before + 1);
+    counts_ = counts_ || count.made != nullptr;
     for (std::size_t k = 0; k < operands; ++k) {
       const Tensor& t = loop.operands[k].tensor;
       row.base[k] = t.raw();
@@ -125,8 +131,11 @@ class Table {
     }
     first_.push_back(shares_);
     rows_.push_back(row);
-    shares_ += ceil_div(row.n, share_);
+    shares_ += row.n == 0 ? 1 : ceil_div(row.n, share_);  // the first counts the step
   }
+
+  /// Whether the device knows the number of a row's step.
+  bool counts() const { return counts_; }
 
   /// Calls `run` with the table on the device and the number of shares; not at all when there are none, or
   /// when a CUDA graph has the kernel already (core/capture.h).
@@ -144,7 +153,7 @@ class Table {
     const Tensor table =
         part != nullptr ? part->send(op, host) : to_device(host, device, {.non_blocking = true});
     if (part != nullptr && part->replays()) return;
-    run(Rows<F>{reinterpret_cast<const Row<F>*>(table.raw()),
+    run(Rows<F>{reinterpret_cast<Row<F>*>(table.raw()),
                 reinterpret_cast<const int64_t*>(table.raw() + first_at),
                 reinterpret_cast<const GridOffsets<operands>*>(table.raw() + strides_at),
                 static_cast<int64_t>(rows_.size())},
@@ -168,6 +177,7 @@ class Table {
   std::vector<GridOffsets<operands>> strides_;
   int64_t share_;
   int64_t shares_ = 0;
+  bool counts_ = false;
 };
 
 }  // namespace pleat::ops

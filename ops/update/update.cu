@@ -12,6 +12,17 @@
 namespace pleat::ops {
 namespace {
 
+/// A thread for each row: constants that go by the number of a step which only the device knows.
+template <class F>
+struct NumberSteps {
+  Rows<F> table;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t k) const {
+    Row<F>& row = table.rows[k];
+    if (row.count.made != nullptr) row.f.at_step(row.count.before + 1 + *row.count.made);
+  }
+};
+
 /// A thread's share of all updates, `row_width` elements of one of them.
 template <class T, class F>
 struct UpdateElements {
@@ -22,6 +33,9 @@ struct UpdateElements {
     const int64_t k = table.row_of(i);
     const Row<F>& row = table.rows[k];
     const int64_t vector = i - table.first[k];
+    const StepCount& count = row.count;
+    if (count.found != nullptr && *count.found != 0) return;
+    if (count.made != nullptr && vector == 0) ++*count.made;
     const int64_t begin = vector * row_width;
     if (row.by_vectors && begin + row_width <= row.n) return update_vector(row, vector);
     const int64_t end = begin + row_width < row.n ? begin + row_width : row.n;
@@ -63,10 +77,12 @@ void launch_updates(const char* op, const std::vector<const Update<F>*>& updates
   for (const Update<F>* update : updates) {
     operands.push_back(update_operands<T>(*update));
     loops.push_back(make_elementwise_loop(op, operands.back()));
-    if (loops.back().numel() > 0) table.add(op, *update, loops.back());
+    table.add(op, *update, loops.back());
   }
   const Device device = updates[0]->tensors[0].device();
   table.launch(op, device, [&](const Rows<F>& rows, int64_t threads) {
+    if constexpr (GoesByStep<F>)
+      if (table.counts()) grid_for(op, device, rows.count, NumberSteps<F>{rows});
     grid_for(op, device, threads, UpdateElements<T, F>{rows});
   });
   for (const Update<F>* update : updates)

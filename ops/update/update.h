@@ -33,6 +33,10 @@ void update_arrays(F f, int64_t n, T* p, State*... states) {
 /// One pass over memory.
 template <class F>
 void update_on_cpu(const char* op, const Update<F>& update) {
+  const StepCount& count = update.count;
+  if (count.found != nullptr && *count.found != 0) return;
+  F f = update.f;
+  if constexpr (GoesByStep<F>) f.at_step(count.before + 1 + (count.made != nullptr ? *count.made : 0));
   dispatch_floating(op, update.tensors[0].dtype(), [&]<class T>(Type<T>) {
     const auto kernel = [](const void* context, std::byte* const* arrays, int64_t n) {
       [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -40,16 +44,19 @@ void update_on_cpu(const char* op, const Update<F>& update) {
       }
       (std::make_index_sequence<F::operands>{});
     };
-    elementwise_loop(op, update_operands<T>(update), kernel, &update.f);
+    elementwise_loop(op, update_operands<T>(update), kernel, &f);
   });
+  if (count.made != nullptr) ++*count.made;
 }
 
 }  // namespace detail
 
-/// Calls each functor for each element of its tensors, with T = float (double where the first tensor is
-/// float64): on the CPU one pass over memory for each update, on a grid one launch for all of them. Tensors
-/// of one update have one shape, any strides and floating types; those that are changed share memory with no
-/// other. Throws DTypeError unless the first tensors are floating, else what make_elementwise_loop does.
+/// Makes each update that is not left out (step_count.h): calls its functor for each element of its tensors,
+/// with T = float (double where the first tensor is float64). On the CPU that is one pass over memory for
+/// each update, on a grid one launch for all of them, and one before it where functors go by the number of a
+/// step that only the device knows. Tensors of one update have one shape, any strides and floating types;
+/// those that are changed share memory with no other. Throws DTypeError unless the first tensors are
+/// floating, else what make_elementwise_loop does.
 template <class F>
 void update(const std::string& op, const std::vector<Update<F>>& updates) {
   const RecordOp range(op.c_str(), ".update");

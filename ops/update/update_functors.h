@@ -39,8 +39,12 @@ struct SgdStep {
 struct SgdMomentumStep {
   static constexpr std::size_t operands = 3;
   double sign, lr, momentum, decay;
-  double fresh;             ///< share of the gradient in the momentum
+  double dampening;
   double g_share, b_share;  ///< of the direction: with and without Nesterov one formula, without a branch
+  int64_t first;            ///< step with this momentum, in which dampening has no part
+  double fresh = 1;         ///< share of the gradient in the momentum
+
+  PLEAT_HOST_DEVICE void at_step(int64_t step) { fresh = step == first ? 1 : 1 - dampening; }
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& p, T dp, T& b) const {
@@ -52,10 +56,17 @@ struct SgdMomentumStep {
 
 struct AdamRule {
   double sign, beta1, beta2, eps;
-  double l2;       ///< weight decay in the gradient
-  double keep;     ///< of the parameter, before the update
-  double rate;     ///< lr / (1 - beta1^t)
-  double v_scale;  ///< 1 / sqrt(1 - beta2^t)
+  double l2;    ///< weight decay in the gradient
+  double keep;  ///< of the parameter, before the update
+  double lr;
+  double rate = 0;     ///< lr / (1 - beta1^t)
+  double v_scale = 0;  ///< 1 / sqrt(1 - beta2^t)
+
+  PLEAT_HOST_DEVICE void at_step(int64_t step) {
+    const auto t = static_cast<double>(step);
+    rate = lr / (1 - std::pow(beta1, t));
+    v_scale = 1 / std::sqrt(1 - std::pow(beta2, t));
+  }
 
   template <class T>
   PLEAT_HOST_DEVICE void update_moments(T p, T dp, T& m, T& v) const {
@@ -74,6 +85,8 @@ struct AdamStep {
   static constexpr std::size_t operands = 4;
   AdamRule rule;
 
+  PLEAT_HOST_DEVICE void at_step(int64_t step) { rule.at_step(step); }
+
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& p, T dp, T& m, T& v) const {
     rule.update_moments(p, dp, m, v);
@@ -84,6 +97,8 @@ struct AdamStep {
 struct AmsgradStep {
   static constexpr std::size_t operands = 5;
   AdamRule rule;
+
+  PLEAT_HOST_DEVICE void at_step(int64_t step) { rule.at_step(step); }
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& p, T dp, T& m, T& v, T& largest) const {
@@ -137,7 +152,10 @@ struct RmspropMomentumStep {
 
 struct AdagradStep {
   static constexpr std::size_t operands = 3;
-  double sign, rate, decay, eps;
+  double sign, lr, lr_decay, decay, eps;
+  double rate = 0;
+
+  PLEAT_HOST_DEVICE void at_step(int64_t step) { rate = lr / (1 + static_cast<double>(step - 1) * lr_decay); }
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& p, T dp, T& s) const {
@@ -205,16 +223,16 @@ struct ScaleByOf {
   }
 };
 
-/// Scales, and sets a flag where there is an infinity or a NaN.
+/// Scales by a factor that is where the elements are, and sets a flag where there is an infinity or a NaN.
 struct Unscale {
   static constexpr std::size_t operands = 1;
-  double factor;
+  const double* factor;
   int32_t* found;
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& x) const {
     if (!(x - x == 0)) mark();
-    x *= T(factor);
+    x *= T(*factor);
   }
 
  private:

@@ -1,5 +1,7 @@
 #include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "pleat/core/cuda_graph.h"
@@ -13,6 +15,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 const Device gpu = DeviceType::cuda;
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 nn::Sequential make_net() {
   return nn::Sequential{nn::Conv2d{{.in_channels = 3, .out_channels = 4, .kernel_size = 3, .padding = 1}},
@@ -26,10 +29,13 @@ nn::Sequential make_net() {
 
 /// A small network, whose dropout draws random numbers, and a step on a batch that lies always in the same
 /// place.
+/// With `half` it computes in that type, and scales the loss.
 struct Training {
   using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
 
-  explicit Training(const MakeOptimizer& make) : net((manual_seed(3), make_net())) {
+  explicit Training(const MakeOptimizer& make, std::optional<DType> half_ = {})
+      : net((manual_seed(3), make_net())), half(half_) {
+    if (half) scaler.emplace(optim::GradScalerOptions{.init_scale = 1024, .growth_interval = 3});
     net.to(gpu);
     optimizer = make(net.parameters());
   }
@@ -41,11 +47,22 @@ struct Training {
   }
 
   void step() {
-    loss = cross_entropy(net(x), y, {.check_target = false});
+    {
+      const Autocast types{half.value_or(float16), {.enabled = half.has_value()}};
+      loss = cross_entropy(net(x), y, {.check_target = false});
+    }
     optimizer->zero_grad();
-    loss.backward();
+    if (!half) {
+      loss.backward();
+      optim::clip_grad_norm_(net.parameters(), {.max_norm = 1});
+      optimizer->step();
+      return;
+    }
+    scaler->scale(loss).backward();
+    scaler->unscale_(*optimizer);
     optim::clip_grad_norm_(net.parameters(), {.max_norm = 1});
-    optimizer->step();
+    made = scaler->step(*optimizer);
+    scaler->update();
   }
 
   std::vector<double> state() const {
@@ -53,11 +70,18 @@ struct Training {
     for (const auto& [name, tensor] : net.state_dict())
       for (const double value : tensor.to_vector<double>()) all.push_back(value);
     all.push_back(loss.item<double>());
+    for (const auto& [name, tensor] : optimizer->state_dict())
+      for (const double value : tensor.to_vector<double>()) all.push_back(value);
+    if (scaler)
+      for (const auto& [name, tensor] : scaler->state_dict()) all.push_back(tensor.item<double>());
     return all;
   }
 
   nn::Sequential net;
   std::unique_ptr<optim::Optimizer> optimizer;
+  std::optional<DType> half;
+  std::optional<optim::GradScaler> scaler;
+  std::optional<optim::StepMade> made;
   Tensor x = zeros({4, 3, 8, 8}, {.device = gpu});
   Tensor y = zeros({4}, {.dtype = int64, .device = gpu});
   Tensor loss;
@@ -111,9 +135,106 @@ TEST_CASE("cuda: a step that is replayed gives the bits of one that is not", "[c
   CHECK(default_generator().draws() > 0);
 }
 
-TEST_CASE("cuda: a replay is one call, and the host waits for nothing", "[core][cuda][graph]") {
-  Training training(sgd);
+TEST_CASE("cuda: a scaled step that is replayed gives the bits of one that is not, made or left out",
+          "[core][cuda][graph]") {
+  const auto make = GENERATE(
+      Training::MakeOptimizer(sgd), Training::MakeOptimizer([](const std::vector<Tensor>& parameters) {
+        return std::make_unique<optim::SGD>(parameters,
+                                            optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5});
+      }),
+      Training::MakeOptimizer([](const std::vector<Tensor>& parameters) {
+        return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 0.01});
+      }),
+      Training::MakeOptimizer([](const std::vector<Tensor>& parameters) {
+        return std::make_unique<optim::Adagrad>(parameters,
+                                                optim::AdagradOptions{.lr = 0.1, .lr_decay = 0.1});
+      }));
+  // The first step that is left out may be the very first.
+  const int left_out = GENERATE(0, 3);
+  Training eager(make, float16);
+  Training replayed(make, float16);
+  const auto load = [&](Training& training, int batch) {
+    training.load(batch);
+    if (batch == left_out || batch == 7) copy_(training.x, training.x * infinity);
+  };
+  // What is not finite must not stay in the running statistics.
+  for (Training* each : {&eager, &replayed}) each->net[1].eval();
+  constexpr int batches = 12;
+  std::vector<bool> made;
+  manual_seed(5);
+  for (int batch = 0; batch < batches; ++batch) {
+    load(eager, batch);
+    eager.step();
+    made.push_back(*eager.made);
+    CHECK(made.back() == (batch != left_out && batch != 7));
+  }
+  CHECK(eager.scaler->scale() != 1024);
+  manual_seed(5);
+  load(replayed, 0);
+  CudaGraph graph{[&] { replayed.step(); }};
+  for (int batch = 1; batch < batches; ++batch) {
+    load(replayed, batch);
+    graph.replay();
+    CHECK(*replayed.made == made[static_cast<std::size_t>(batch)]);
+  }
+  CHECK(replayed.state() == eager.state());
+}
+
+TEST_CASE("cuda: scaled steps, plain ones and checkpoints may come between replays", "[core][cuda][graph]") {
+  const Training::MakeOptimizer adam = [](const std::vector<Tensor>& parameters) {
+    return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = 0.01});
+  };
+  Training eager(adam, float16), mixed(adam, float16);
+  const auto between = [](Training& training, int batch) {
+    if (batch == 2) training.step();
+    if (batch == 3) training.optimizer->step();
+    if (batch == 4) {
+      training.optimizer->load_state_dict(training.optimizer->state_dict());
+      nn::StateDict state = training.scaler->state_dict();
+      state["growth_interval"] = scalar(2, int64);
+      training.scaler->load_state_dict(state);
+    }
+    if (batch == 5) training.scaler->update(256);
+  };
+  manual_seed(5);
+  eager.load(0);
+  for (int batch = 0; batch < 9; ++batch) {
+    eager.load(batch);
+    eager.step();
+    if (batch > 0) between(eager, batch);
+  }
+  manual_seed(5);
+  mixed.load(0);
+  CudaGraph graph{[&] { mixed.step(); }};
+  const Tensor loss_of_graph = mixed.loss;
+  for (int batch = 1; batch < 9; ++batch) {
+    mixed.load(batch);
+    graph.replay();
+    between(mixed, batch);
+  }
+  mixed.loss = loss_of_graph;
+  CHECK(mixed.state() == eager.state());
+}
+
+TEST_CASE("cuda: replays with a scaler that never makes a step say so soon", "[core][cuda][graph]") {
+  Training training(sgd, float16);
+  training.load(0);
   CudaGraph graph{[&] { training.step(); }};
+  copy_(training.x, training.x * (infinity - infinity));
+  const auto train = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      graph.replay();
+      if (i % 10 == 0) cuda::synchronize(gpu);
+    }
+  };
+  CHECK_THROWS_AS(train(), NumericError);
+}
+
+TEST_CASE("cuda: a replay is one call, and the host waits for nothing", "[core][cuda][graph]") {
+  Training training(sgd, GENERATE(std::optional<DType>(), std::optional<DType>(float16)));
+  CudaGraph graph{[&] { training.step(); }};
+  // The second has memory for what it looks at beside the graph.
+  for (int i = 0; i < 2; ++i) graph.replay();
   cuda::synchronize(gpu);
   cuda_double::reset_counts();
   for (int i = 0; i < 3; ++i) graph.replay();
@@ -154,6 +275,18 @@ TEST_CASE("cuda: what cannot be in a graph is refused with its name, and the dev
                                },
                                {.warmup = 0}}),
                     Contains("SGD.step cannot be captured: its state is made at the first step"));
+  optim::GradScaler scaler;
+  CHECK_THROWS_WITH((CudaGraph{[&] { scaler.scale(sum(weight)); }, {.warmup = 0}}),
+                    Contains("GradScaler cannot be captured: its scale is brought to the GPU at the first"));
+  CHECK_THROWS_WITH((CudaGraph{[&] {
+                      fresh.zero_grad();
+                      scaler.scale(sum(weight * weight)).backward();
+                      const bool made = scaler.step(fresh);
+                      scaler.update();
+                      CHECK(made);
+                    }}),
+                    Contains("GradScaler.step cannot be captured: it makes the host wait"));
+  CHECK_THAT(said_by([&] { scaler.scale(); }), Contains("GradScaler.scale cannot be captured"));
   CHECK(sum(x).item<double>() == 16);
   CHECK_THROWS_WITH(CudaGraph({}), Contains("there is no function to capture"));
   CHECK_THROWS_WITH((CudaGraph{[] {}, {.warmup = -1}}), Contains("warmup must be at least 0, got -1"));

@@ -223,7 +223,8 @@ MUTATIONS = [
     Mutation("batches_not_pinned", "synchronisation", "data/loader.cpp",
              "if (t->defined() && t->device().is_cpu()) *t = cuda::pin_memory(*t);", "(void)t;", "[loader][cuda]"),
     Mutation("flag_of_scaler_on_host", "host-device pointer", "nn/optim/grad_scaler.cpp",
-             "zeros({1}, {.dtype = int32, .device = group[0].device()});", "zeros({1}, {.dtype = int32});", OPTIM),
+             "found.push_back(zeros({1}, {.dtype = int32, .device = device}));",
+             "found.push_back(zeros({1}, {.dtype = int32}));", OPTIM),
 ]
 
 

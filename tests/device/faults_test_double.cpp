@@ -36,6 +36,7 @@
 #include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/grad_scaler.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/pool.h"
 #include "pleat/profile/profiler.h"
@@ -87,7 +88,9 @@ Bits training_step() {
   loss.backward();
   sgd.step();
   optim::Adam adam{net.parameters(), {.lr = 0.1}};
-  adam.step();
+  optim::GradScaler scaler{{.init_scale = 2}};
+  scaler.step(adam);
+  scaler.update();
   for (const Tensor& parameter : net.parameters()) bits.push_back(parameter.to_vector<double>());
   for (const auto& [name, buffer] : net.named_buffers()) bits.push_back(buffer.to_vector<double>());
   bits.push_back({loss.item()});

@@ -2,6 +2,7 @@
 // computes there is in the other files of this folder (agrees).
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -293,6 +294,31 @@ TEST_CASE("cuda: a model may lie on two GPUs, with one optimiser", "[nn][cuda]")
     CHECK(run(second, first) == wanted);
     CHECK(cuda::current_device() == first);
   }
+}
+
+TEST_CASE("cuda: what is found on one GPU keeps the parameters of both from their step", "[nn][amp][cuda]") {
+  if (lacks_gpus(2)) return;
+  const auto parameter = [](Device device) { return ones({3}, {.device = device}).set_requires_grad(); };
+  const Tensor a = parameter(first), b = parameter(second), other = parameter(second);
+  optim::Adam both{{a, b}, {.lr = 1}};
+  optim::SGD alone{{other}, {.lr = 1}};
+  optim::GradScaler scaler{{.init_scale = 4}};
+  double scale = 4;
+  for (const Tensor& bad : {a, b}) {
+    for (const Tensor& p : {a, b, other}) p.set_grad(full({3}, 4.0, {.device = p.device()}));
+    bad.set_grad(full({3}, std::numeric_limits<double>::infinity(), {.device = bad.device()}));
+    const optim::StepMade made = scaler.step(both);
+    CHECK(scaler.step(alone));
+    scaler.update();
+    CHECK_FALSE(made);
+    CHECK(scaler.scale() == scale / 2);
+    scale /= 2;
+  }
+  CHECK(a.to_vector()[0] == 1);
+  CHECK(b.to_vector()[0] == 1);
+  CHECK(both.state_dict().at("param.0.step").item<int64_t>() == 0);
+  CHECK(both.state_dict().at("param.1.step").item<int64_t>() == 0);
+  CHECK(other.to_vector()[0] == -2);
 }
 
 TEST_CASE("cuda: random numbers do not depend on the GPU", "[core][cuda]") {

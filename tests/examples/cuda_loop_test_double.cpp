@@ -42,10 +42,11 @@ Asked asked_in(int64_t steps, const std::vector<std::string>& more) {
 }  // namespace
 
 TEST_CASE("cuda: the loop of train_cifar waits for the GPU nowhere", "[examples][cuda]") {
-  const std::vector<std::string> more =
-      GENERATE(std::vector<std::string>{"--optimizer", "sgd", "--augment", "crop,flip", "--workers", "2"},
-               std::vector<std::string>{"--amp", "bfloat16", "--augment", "mixup"},
-               std::vector<std::string>{"--cuda-graph"});
+  const std::vector<std::string> more = GENERATE(
+      std::vector<std::string>{"--optimizer", "sgd", "--augment", "crop,flip", "--workers", "2"},
+      std::vector<std::string>{"--amp", "bfloat16", "--augment", "mixup"},
+      std::vector<std::string>{"--amp", "float16", "--optimizer", "adamw"},
+      std::vector<std::string>{"--cuda-graph"}, std::vector<std::string>{"--cuda-graph", "--amp", "float16"});
   CAPTURE(more);
   const Asked few = asked_in(3, more);
   const Asked many = asked_in(7, more);

@@ -1,6 +1,9 @@
 #include "pleat/nn/optim/grad_scaler.h"
 
+#include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +12,13 @@
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
+#include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/clip_grad.h"
+#include "pleat/nn/optim/lion.h"
+#include "pleat/nn/optim/multi_optimizer.h"
+#include "pleat/nn/optim/muon.h"
+#include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
@@ -33,6 +42,92 @@ bool iterate(GradScaler& scaler, optim::Optimizer& optimizer, const Tensor& p, d
   const bool made = scaler.step(optimizer);
   scaler.update();
   return made;
+}
+
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
+
+template <class Optimizer, class Options>
+MakeOptimizer of(Options options) {
+  return
+      [options](const std::vector<Tensor>& params) { return std::make_unique<Optimizer>(params, options); };
+}
+
+/// Every formula, and what goes by the number of the step in each.
+std::map<std::string, MakeOptimizer> makers() {
+  using namespace optim;
+  return {
+      {"SGD", of<SGD>(SGDOptions{.lr = 0.1, .weight_decay = 0.01})},
+      {"SGD, dampening", of<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5})},
+      {"Adam", of<Adam>(AdamOptions{.lr = 0.1})},
+      {"Adam, amsgrad", of<Adam>(AdamOptions{.lr = 0.1, .amsgrad = true})},
+      {"AdamW, two groups",
+       [](const std::vector<Tensor>& params) {
+         return std::make_unique<AdamW>(std::vector<AdamW::Group>{
+             {{params[0]}, {.lr = 0.1, .weight_decay = 0.1}}, {{params[1]}, {.lr = 0.01, .amsgrad = true}}});
+       }},
+      {"RMSprop", of<RMSprop>(RMSpropOptions{.lr = 0.1})},
+      {"RMSprop, centred, momentum",
+       of<RMSprop>(RMSpropOptions{.lr = 0.1, .momentum = 0.5, .centered = true})},
+      {"Adagrad", of<Adagrad>(AdagradOptions{.lr = 0.1, .lr_decay = 0.5, .initial_accumulator_value = 0.25})},
+      {"Lion", of<Lion>(LionOptions{.lr = 0.1})},
+      {"Muon", of<Muon>(MuonOptions{.lr = 0.1})},
+      {"several",
+       [](const std::vector<Tensor>& params) {
+         return std::make_unique<MultiOptimizer>(Muon{{params[0]}, {.lr = 0.1}},
+                                                 Adam{{params[1]}, {.lr = 0.1}});
+       }},
+  };
+}
+
+std::map<std::string, std::vector<double>> values_of(const nn::StateDict& state) {
+  std::map<std::string, std::vector<double>> values;
+  for (const auto& [name, tensor] : state) values[name] = tensor.to_vector<double>();
+  return values;
+}
+
+/// Parameters and optimiser behind these gradients, of which `scaler`, if there is one, leaves out those that
+/// are not finite; without one they are not tried.
+std::map<std::string, std::vector<double>> trained(const MakeOptimizer& make, Device device,
+                                                   const std::vector<double>& gradients, GradScaler* scaler) {
+  const std::vector<Tensor> params = {ones({4, 6}, {.device = device}).set_requires_grad(),
+                                      ones({3, 5}, {.device = device}).set_requires_grad()};
+  const auto optimizer = make(params);
+  for (const double gradient : gradients) {
+    const bool finite = gradient - gradient == 0;
+    if (scaler == nullptr && !finite) continue;
+    optimizer->zero_grad();
+    // What is not finite is in one gradient alone.
+    const Tensor loss = sum(params[0] * params[0]) * 0.25 + sum(params[1] * params[1] * params[1]) * gradient;
+    if (scaler == nullptr) {
+      loss.backward();
+      optim::clip_grad_norm_(params, {.max_norm = 2});
+      optimizer->step();
+      continue;
+    }
+    scaler->scale(loss).backward();
+    scaler->unscale_(*optimizer);
+    optim::clip_grad_norm_(params, {.max_norm = 2});
+    const bool made = scaler->step(*optimizer);
+    scaler->update();
+    CHECK(made == finite);
+  }
+  std::map<std::string, std::vector<double>> all = values_of(optimizer->state_dict());
+  all["first"] = params[0].to_vector<double>();
+  all["second"] = params[1].to_vector<double>();
+  return all;
+}
+
+void check_leaves_no_trace(Device device) {
+  for (const auto& [name, make] : makers()) {
+    CAPTURE(name);
+    for (const std::vector<double>& gradients : {std::vector<double>{infinity},
+                                                 {infinity, not_a_number, 1, 0.5},
+                                                 {1, -0.5, infinity, 2, not_a_number, 1}}) {
+      CAPTURE(gradients);
+      GradScaler scaler{{.init_scale = 1024}};
+      CHECK(trained(make, device, gradients, &scaler) == trained(make, device, gradients, nullptr));
+    }
+  }
 }
 
 }  // namespace
@@ -104,6 +199,109 @@ TEST_CASE("the scale follows the gradients, and steps that are not finite are le
       CHECK(p.to_vector()[2] == static_cast<float>(wanted));
     }
   }
+}
+
+TEST_CASE("a step that is left out leaves no trace in any optimiser", "[optim][amp]") {
+  check_leaves_no_trace(Device());
+}
+
+TEST_CASE("steps with and without a scaler are counted together", "[optim][amp]") {
+  for (const auto& [name, make] : makers()) {
+    CAPTURE(name);
+    const auto run = [&](bool scaled) {
+      const std::vector<Tensor> params = {param({4, 6}), param({3, 5})};
+      const auto optimizer = make(params);
+      GradScaler scaler{{.init_scale = 4}};
+      for (int i = 0; i < 7; ++i) {
+        for (const Tensor& p : params) p.set_grad(full(p.shape(), 0.5 + 0.25 * i));
+        if (!scaled || i % 3 == 2) {
+          optimizer->step();
+          continue;
+        }
+        for (const Tensor& p : params) p.set_grad(p.grad() * 4);
+        scaler.step(*optimizer);
+        scaler.update();
+        if (i != 4) continue;
+        // As a checkpoint does.
+        optimizer->load_state_dict(optimizer->state_dict());
+      }
+      auto all = values_of(optimizer->state_dict());
+      for (const Tensor& p : params) all[p.shape()[0] == 4 ? "first" : "second"] = p.to_vector<double>();
+      return all;
+    };
+    CHECK(run(true) == run(false));
+  }
+}
+
+TEST_CASE("a momentum that is switched on later begins with the first step that is made", "[optim][amp]") {
+  const auto run = [](bool scaled) {
+    const Tensor p = param();
+    optim::SGD sgd{{p}, {.lr = 0.5, .dampening = 0.5}};
+    GradScaler scaler{{.init_scale = 1, .growth_interval = 100}};
+    for (const double gradient : {1.0, infinity, 2.0, infinity, 3.0, 4.0}) {
+      if (gradient == 2) sgd.options().momentum = 0.5;
+      p.set_grad(full({3}, gradient));
+      if (scaled) {
+        scaler.step(sgd);
+        scaler.update(1);
+      } else if (gradient != infinity) {
+        sgd.step();
+      }
+      if (gradient == 1) sgd.options().momentum = 0;
+    }
+    return p.to_vector();
+  };
+  CHECK(run(true) == run(false));
+  // The momentum's first step is left out.
+  const Tensor p = param();
+  optim::SGD sgd{{p}, {.lr = 0.5, .dampening = 0.5}};
+  GradScaler scaler{{.init_scale = 1}};
+  const auto step = [&](double gradient) {
+    p.set_grad(full({3}, gradient));
+    scaler.step(sgd);
+    scaler.update(1);
+  };
+  step(1);
+  sgd.options().momentum = 0.5;
+  step(infinity);
+  CHECK_FALSE(sgd.state_dict().contains("param.0.momentum_buffer"));
+  step(2);
+  CHECK(sgd.state_dict().at("param.0.momentum_buffer").to_vector()[0] == 2);
+  step(4);
+  CHECK(sgd.state_dict().at("param.0.momentum_buffer").to_vector()[0] == 3);
+}
+
+TEST_CASE("a parameter without elements counts its steps", "[optim][amp]") {
+  for (const bool with_muon : {false, true}) {
+    const Tensor none = param({0, 3});
+    const Tensor p = param({2, 3});
+    std::unique_ptr<optim::Optimizer> optimizer;
+    if (with_muon)
+      optimizer = std::make_unique<optim::Muon>(std::vector{none, p}, optim::MuonOptions{.lr = 0.1});
+    else
+      optimizer = std::make_unique<optim::Adam>(std::vector{none, p}, optim::AdamOptions{.lr = 0.1});
+    GradScaler scaler;
+    for (int i = 0; i < 2; ++i) {
+      none.set_grad(ones({0, 3}));
+      p.set_grad(ones({2, 3}));
+      scaler.step(*optimizer);
+      scaler.update();
+    }
+    CHECK(optimizer->state_dict().at("param.0.step").item<int64_t>() == 2);
+    CHECK(optimizer->state_dict().at("param.1.step").item<int64_t>() == 2);
+  }
+}
+
+TEST_CASE("a loss keeps the factor that it was multiplied by", "[optim][amp]") {
+  const Tensor p = param();
+  optim::SGD sgd{{p}, {.lr = 1}};
+  GradScaler scaler{{.init_scale = 8, .growth_interval = 1}};
+  const Tensor early = scaler.scale(sum(p));
+  CHECK(iterate(scaler, sgd, p, 0.5));
+  CHECK(scaler.scale() == 16);
+  sgd.zero_grad();
+  early.backward();
+  CHECK(p.grad().to_vector()[0] == 8);
 }
 
 TEST_CASE("an infinity or NaN anywhere in any gradient is found", "[optim][amp]") {
@@ -268,6 +466,44 @@ TEST_CASE("a scaler goes on from its state", "[optim][amp]") {
   refused("growth_interval", scalar(2.5, float64));
   for (const int64_t tracker : {-1, 3}) refused("growth_tracker", scalar(tracker, int64));
   refused("growth_tracker", scalar(true));
+}
+
+TEST_CASE("cuda: a step that is left out leaves no trace in any optimiser", "[optim][amp][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  check_leaves_no_trace(DeviceType::cuda);
+}
+
+TEST_CASE("cuda: a scaler goes with the losses from device to device", "[optim][amp][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  GradScaler scaler{{.init_scale = 8, .growth_interval = 2}};
+  for (const Device device : {Device(), Device(DeviceType::cuda), Device()}) {
+    const Tensor p = ones({3}, {.device = device}).set_requires_grad();
+    optim::Adam adam{{p}, {.lr = 1}};
+    const double before = scaler.scale();
+    CHECK(iterate(scaler, adam, p, 1));
+    CHECK(iterate(scaler, adam, p, 1));
+    CHECK(scaler.scale() == before * 2);
+    CHECK_FALSE(iterate(scaler, adam, p, infinity));
+    CHECK(scaler.scale() == before);
+    CHECK(scaler.state_dict().at("growth_tracker").item() == 0);
+  }
+}
+
+TEST_CASE("cuda: a scaler that never makes a step on a GPU says so soon", "[optim][amp][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  const Tensor p = ones({3}, {.device = DeviceType::cuda}).set_requires_grad();
+  optim::SGD sgd{{p}, {.lr = 1}};
+  GradScaler scaler;
+  const auto train = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      iterate(scaler, sgd, p, not_a_number);
+      CHECK(scaler.scale() > 0);
+    }
+  };
+  CHECK_THROWS_AS(train(), NumericError);
+  // A factor of one's own is a new beginning.
+  scaler.update(4);
+  CHECK(iterate(scaler, sgd, p, 1));
 }
 
 TEST_CASE("cuda: a scaler does on a GPU what it does on the CPU", "[optim][amp][cuda]") {
