@@ -35,10 +35,10 @@ struct CudaGraphOptions {
 ///   }
 ///
 /// Tensors that the function reads and did not make keep their memory, and are changed in place between
-/// replays; those that it leaves behind, like `loss`, have new values after each replay and none before the first. What the host does in the
-/// function happens while it is captured, not in a replay, except for this: an optimiser's step counts, and
-/// goes by the rates it has then; random numbers are new ones. A schedule's step, or anything else that only
-/// the host does, belongs behind `replay`.
+/// replays; those that it leaves behind, like `loss`, have new values after each replay and none before the
+/// first. What the host does in the function happens while it is captured, not in a replay, except for this:
+/// an optimiser's step counts, and goes by the rates it has then; random numbers are new ones. A schedule's
+/// step, or anything else that only the host does, belongs behind `replay`.
 ///
 /// In the function nothing may make the host wait for the GPU (`item`, printing, checks of indices), copy to
 /// or from memory that is not pinned, or draw random numbers on the CPU: Error says which function did.

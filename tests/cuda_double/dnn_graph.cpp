@@ -32,9 +32,9 @@ struct Value {
 };
 
 struct State {
-  explicit State(cudnnBackendDescriptorType_t kind) : type(kind), library(kind) {}
+  explicit State(cudnnBackendDescriptorType_t kind) : type(kind), mirrored(kind) {}
   cudnnBackendDescriptorType_t type;
-  LibraryDescriptor library;
+  LibraryDescriptor mirrored;  ///< the same in NVIDIA's cuDNN
   bool finalized = false;
   std::map<cudnnBackendAttributeName_t, Value> values;
   // What the double itself puts into the results of heuristics.
@@ -349,13 +349,13 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
       auto* const given = static_cast<const cudnnBackendDescriptor_t*>(values)[i];
       if (!state_of(given).finalized) return CUDNN_STATUS_BAD_PARAM;
       value.parts.push_back(static_cast<Descriptor*>(given)->state);
-      parts.push_back(&value.parts.back()->library);
+      parts.push_back(&value.parts.back()->mirrored);
     }
   } else {
     const auto* const from = static_cast<const std::byte*>(values);
     value.bytes.assign(from, from + static_cast<std::size_t>(count) * bytes_of(type));
   }
-  const cudnnStatus_t status = state.library.set(name, type, count, values, parts);
+  const cudnnStatus_t status = state.mirrored.set(name, type, count, values, parts);
   if (status == CUDNN_STATUS_SUCCESS) state.values[name] = std::move(value);
   return status;
 }
@@ -393,7 +393,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     default:
       break;
   }
-  if (status == CUDNN_STATUS_SUCCESS) status = state.library.finalize();
+  if (status == CUDNN_STATUS_SUCCESS) status = state.mirrored.finalize();
   state.finalized = status == CUDNN_STATUS_SUCCESS;
   return status;
 }
