@@ -2,11 +2,11 @@
 // refuses.
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "finding.h"
 #include "graph.h"
+#include "library_handle.h"
 #include "memory.h"
 #include "number.h"
 #include "queue.h"
@@ -15,28 +15,15 @@
 
 using namespace cuda_double;
 
-struct cublasContext {
-  int device = 0;
-  cudaStream_t stream = nullptr;
-};
+struct cublasContext : LibraryHandle {};
 
 namespace {
 
 using Guard = std::lock_guard<std::recursive_mutex>;
 
-std::set<cublasHandle_t>& handles() {
-  static auto* result = new std::set<cublasHandle_t>;
-  return *result;
-}
+LibraryHandles<cublasContext>& handles() { return LibraryHandles<cublasContext>::instance(); }
 
-cublasContext& handle_of(cublasHandle_t handle, const char* what) {
-  if (handles().count(handle) == 0)
-    finding(std::string(what) + ": the handle does not exist, or exists no more");
-  if (handle->device != current_device())
-    finding(std::string(what) + ": a handle of device " + std::to_string(handle->device) +
-            " is used while device " + std::to_string(current_device()) + " is the current one");
-  return *handle;
-}
+cublasContext& handle_of(cublasHandle_t handle, const char* what) { return handles().get(handle, what); }
 
 bool type_of(cudaDataType_t given, Type& type) {
   switch (given) {
@@ -82,7 +69,7 @@ Matrix<T> operand(const void* memory, Type type, int64_t first, int64_t leading,
 
 }  // namespace
 
-int64_t cuda_double::blas_handles() { return static_cast<int64_t>(handles().size()); }
+int64_t cuda_double::blas_handles() { return handles().count(); }
 
 extern "C" {
 
@@ -91,16 +78,13 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   if (device_error(current_device()) != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (forbidden_while_capturing() != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;
   if (fault(&Faults::blas_handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
-  *handle = new cublasContext{current_device()};
-  handles().insert(*handle);
+  *handle = handles().make();
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   const Guard guard(lock());
-  if (handles().erase(handle) == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
-  delete handle;
-  return CUBLAS_STATUS_SUCCESS;
+  return handles().destroy(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {

@@ -4,7 +4,6 @@
 #include "dnn.h"
 
 #include <cmath>
-#include <set>
 #include <vector>
 
 #include "dnn_library.h"
@@ -25,10 +24,7 @@ namespace {
 
 using Guard = std::lock_guard<std::recursive_mutex>;
 
-std::set<cudnnHandle_t>& handles() {
-  static auto* result = new std::set<cudnnHandle_t>;
-  return *result;
-}
+LibraryHandles<cudnnContext>& handles() { return LibraryHandles<cudnnContext>::instance(); }
 
 std::size_t reach(const cudnnTensorStruct& t) {
   int64_t last = 0;
@@ -105,16 +101,9 @@ bool type_of(cudnnDataType_t given, Type& type) {
   }
 }
 
-cudnnContext& handle_of(cudnnHandle_t handle, const char* what) {
-  if (handles().count(handle) == 0)
-    finding(std::string(what) + ": the handle does not exist, or exists no more");
-  if (handle->device != current_device())
-    finding(std::string(what) + ": a handle of device " + std::to_string(handle->device) +
-            " is used while device " + std::to_string(current_device()) + " is the current one");
-  return *handle;
-}
+cudnnContext& handle_of(cudnnHandle_t handle, const char* what) { return handles().get(handle, what); }
 
-int64_t dnn_handles() { return static_cast<int64_t>(handles().size()); }
+int64_t dnn_handles() { return handles().count(); }
 
 }  // namespace cuda_double
 
@@ -148,16 +137,13 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (device_error(current_device()) != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
   if (forbidden_while_capturing() != cudaSuccess) return CUDNN_STATUS_ALLOC_FAILED;
   if (fault(&Faults::dnn_handle)) return CUDNN_STATUS_NOT_INITIALIZED;
-  *handle = new cudnnContext{current_device(), nullptr};
-  handles().insert(*handle);
+  *handle = handles().make();
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   const Guard guard(lock());
-  if (handles().erase(handle) == 0) return CUDNN_STATUS_BAD_PARAM;
-  delete handle;
-  return CUDNN_STATUS_SUCCESS;
+  return handles().destroy(handle) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {

@@ -1,18 +1,16 @@
 #pragma once
 
+#include "library_handle.h"
 #include "number.h"
 #include <cudnn.h>
 
-struct cudnnContext {
-  int device;
-  cudaStream_t stream;
-};
+struct cudnnContext : cuda_double::LibraryHandle {};
 
 namespace cuda_double {
 
 /// False for a type that is none of the four.
 bool type_of(cudnnDataType_t given, Type& type);
-/// Ends the process for one that does not exist, or is not of the current device.
+/// As LibraryHandles::get.
 cudnnContext& handle_of(cudnnHandle_t handle, const char* what);
 
 }  // namespace cuda_double

@@ -102,6 +102,8 @@ MUTATIONS = [
              "const StreamId stream{device.index, current_stream(device).native()};",
              "const StreamId stream{device.index, nullptr};", STREAMS),
     # core: graphs
+    Mutation("handles_of_all_threads", "stream order", "core/handle_pool.h",
+             "  thread_local Own own;", "  static Own own;", "cuda: threads multiply*"),
     Mutation("memory_of_graph_not_held", "record_stream", "core/block_cache.cpp",
              "if (!block->is_segment() || held_.contains(block->stream)) continue;",
              "if (!block->is_segment()) continue;", "[graph]"),

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <cublas_v2.h>
@@ -314,6 +315,11 @@ TEST_CASE("what is wrong on a GPU ends the process, and says what it was") {
                cublasSaxpy(handle, 64, &one, x, 1, y, 1);
              }),
              Contains("a handle of device 0 is used while device 1 is the current one"));
+  CHECK_THAT(said_by([&] {
+               cublasSetStream(handle, nullptr);
+               std::thread([&] { cublasSaxpy(handle, 64, &one, x, 1, y, 1); }).join();
+             }),
+             Contains("a handle that another thread uses"));
 }
 
 TEST_CASE("launches that no GPU takes are refused") {
