@@ -9,6 +9,7 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
+#include "pleat/core/cuda_graph.h"
 #include "pleat/core/random.h"
 #include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
@@ -21,8 +22,12 @@ using namespace pleat;
 
 namespace {
 
-/// Of a step that others like it have gone before; float16 with a scaled loss.
-cuda_double::Counts step_counts(const std::string& model, std::optional<DType> half) {
+struct StepCounts {
+  cuda_double::Counts eager, replayed;
+};
+
+/// Of a step that others like it have gone before, by itself and in a graph; float16 with a scaled loss.
+StepCounts step_counts(const std::string& model, std::optional<DType> half) {
   const Device device(DeviceType::cuda);
   nn::Sequential net = make_model(model, 10);
   net.to(device);
@@ -30,8 +35,7 @@ cuda_double::Counts step_counts(const std::string& model, std::optional<DType> h
   optim::GradScaler scaler{{.enabled = half == float16}};
   const Tensor x = randn({2, 3, 32, 32}, {.device = device});
   const Tensor target = zeros({2}, {.dtype = int64, .device = device});
-  for (int step = 0; step < 3; ++step) {
-    cuda_double::reset_counts();
+  const auto step = [&] {
     Tensor loss;
     {
       const Autocast types{half.value_or(bfloat16), {.enabled = half.has_value()}};
@@ -41,8 +45,18 @@ cuda_double::Counts step_counts(const std::string& model, std::optional<DType> h
     scaler.scale(loss).backward();
     scaler.step(sgd);
     scaler.update();
-  }
-  return cuda_double::counts();
+  };
+  const auto last_of = [](int count, const auto& run) {
+    for (int i = 0; i < count; ++i) {
+      cuda_double::reset_counts();
+      run();
+    }
+    return cuda_double::counts();
+  };
+  StepCounts counts{.eager = last_of(3, step), .replayed = {}};
+  CudaGraph graph{step, {.warmup = 0}};
+  counts.replayed = last_of(3, [&] { graph.replay(); });
+  return counts;
 }
 
 }  // namespace
@@ -75,12 +89,19 @@ TEST_CASE("cuda: a step of training takes few launches and waits for nothing", "
         Expected{"resnet20", float16, 104, 65}, Expected{"small", std::nullopt, 24, 11},
         Expected{"small", bfloat16, 30, 11}, Expected{"small", float16, 36, 11}}) {
     CAPTURE(expected.model, expected.half ? name(*expected.half) : "float32");
-    const cuda_double::Counts counts = step_counts(expected.model, expected.half);
-    CHECK(counts.launches == expected.launches);
-    CHECK(counts.calls_of_libraries == expected.calls_of_libraries);
-    CHECK(counts.fills == (expected.half == float16 ? 1 : 0));  // of what says whether all is finite
-    CHECK(counts.synchronisations == 0);
-    CHECK(counts.blocking_copies == 0);
-    CHECK(counts.allocations == 0);
+    const auto [eager, replayed] = step_counts(expected.model, expected.half);
+    CHECK(eager.launches == expected.launches);
+    CHECK(eager.calls_of_libraries == expected.calls_of_libraries);
+    CHECK(eager.fills == (expected.half == float16 ? 1 : 0));  // of what says whether all is finite
+    CHECK(replayed.graph_launches == 1);
+    CHECK(replayed.launches + replayed.calls_of_libraries + replayed.fills == 0);
+    // Of the optimiser's table, and now and then of the scaler's factor.
+    CHECK(replayed.copies >= 1);
+    CHECK(replayed.copies <= (expected.half == float16 ? 2 : 1));
+    for (const cuda_double::Counts& counts : {eager, replayed}) {
+      CHECK(counts.synchronisations == 0);
+      CHECK(counts.blocking_copies == 0);
+      CHECK(counts.allocations == 0);
+    }
   }
 }
