@@ -233,9 +233,13 @@ TEST_CASE("double: memory that runs out once is taken from the cache", "[core][c
 TEST_CASE("double: memory that runs out for good is an OutOfMemoryError", "[core][cuda]") {
   // A stream that nobody else has had: what others left cached is not for it.
   const cuda::StreamGuard own(cuda::Stream({.device = gpu, .priority = -4}));
-  // The first may fit into what a stream keeps for itself.
+  // The others may fit into what a stream keeps for itself.
+  const auto large_work = []() -> Bits {
+    return {{sum(full({int64_t{1} << 24}, 0.5, {.device = gpu})).item<double>()}};
+  };
   int64_t failures = 0;
-  for (const auto work : {training_step, other_work}) {
+  for (const std::function<Bits()>& work :
+       {std::function(training_step), std::function(other_work), std::function<Bits()>(large_work)}) {
     const Bits undisturbed = work();
     const std::vector<int64_t> before = held();
     for (int64_t k = 1;; ++k) {
