@@ -135,7 +135,7 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   const Guard guard(lock());
   if (device_error(current_device()) != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
-  if (forbidden_while_capturing() != cudaSuccess) return CUDNN_STATUS_ALLOC_FAILED;
+  if (forbidden_while_capturing() != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;
   if (fault(&Faults::dnn_handle)) return CUDNN_STATUS_NOT_INITIALIZED;
   *handle = handles().make();
   return CUDNN_STATUS_SUCCESS;

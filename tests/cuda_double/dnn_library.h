@@ -22,7 +22,7 @@ class LibraryDescriptor {
   cudnnStatus_t finalize();
 
  private:
-  cudnnBackendDescriptor_t descriptor_ = nullptr;
+  [[maybe_unused]] cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
 /// Whether NVIDIA's cuDNN takes such a tensor [n, c, h, w]; success where it is not installed.

@@ -80,7 +80,7 @@ TEST_CASE("double: functions wait for indices once, and their backwards never", 
     CAPTURE(name);
     const Tensor x = square();
     Tensor y;
-    CHECK(waits([&] { y = function(x); }) <= 1);
+    CHECK(waits([&, &function = function] { y = function(x); }) <= 1);
     const Tensor dy = ones(y.shape(), {.device = gpu}).set_requires_grad();
     std::vector<Tensor> dx;
     CHECK(waits([&] { dx = grad({y}, {x}, {dy}, {.create_graph = true}); }) == 0);
