@@ -22,7 +22,7 @@ TEST_CASE("cuda: threads multiply and convolve beside one another", "[cuda]") {
   const Tensor x = rand({2, 4, 6, 6}, {.device = gpu}), w = rand({3, 4, 3, 3}, {.device = gpu});
   const auto compute = [&] {
     std::vector<float> values = ops::matmul(a, b).to_vector();
-    for (const std::string& name : {"unfold", "cudnn"}) {
+    for (const std::string name : {"unfold", "cudnn"}) {
       const std::vector<std::string> known = ops::conv_implementations(gpu);
       if (std::find(known.begin(), known.end(), name) == known.end()) continue;
       const std::vector<float> more = ops::conv_forward(x, w, {}, {.implementation = name}).to_vector();
