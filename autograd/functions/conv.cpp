@@ -92,8 +92,8 @@ std::array<Tensor, 3> typed(const Tensor& input, const Tensor& weight, const Ten
                             std::optional<MemoryFormat> asked) {
   std::array<Tensor, 3> operands{input, weight, bias};
   if (const std::optional<DType> half = autocast_dtype()) {
-    if (!asked) asked = ConvPolicy::current().format;
-    autograd::cast_to_half(operands, asked.value_or(conv_format(input.device(), *half, Precision::highest)));
+    const MemoryFormat own = conv_format(input.device(), *half, Precision::highest);
+    autograd::cast_to_half(operands, conv_result_format(asked).value_or(own));
   }
   return operands;
 }

@@ -13,6 +13,10 @@ MemoryFormat conv_format(Device device, DType dtype, Precision precision) {
   return device.is_cpu() || rounded ? MemoryFormat::channels_last : MemoryFormat::contiguous;
 }
 
+std::optional<MemoryFormat> conv_result_format(std::optional<MemoryFormat> asked) {
+  return asked ? asked : ConvPolicy::current().format;
+}
+
 Precision conv_precision(std::optional<Precision> asked) {
   return asked.value_or(ConvPolicy::current().precision.value_or(float32_precision()));
 }

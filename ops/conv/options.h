@@ -109,6 +109,9 @@ class ConvPolicy {
 /// on CUDA for half types and for float32 that tensor cores may round: channels_last. Else contiguous.
 MemoryFormat conv_format(Device device, DType dtype, Precision precision);
 
+/// The format of results of a call whose options say `asked`: that, else the policy's, if it has one.
+std::optional<MemoryFormat> conv_result_format(std::optional<MemoryFormat> asked);
+
 /// The precision of a call whose options say `asked`: that, else the policy's, else float32_precision().
 Precision conv_precision(std::optional<Precision> asked);
 

@@ -162,7 +162,7 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
   problem.device = input.device;
   problem.format = input.format;
   problem.bias = bias != nullptr;
-  problem.result_format = options.format.has_value() ? options.format : ConvPolicy::current().format;
+  problem.result_format = conv_result_format(options.format);
   if (problem.dtype == float32) problem.precision = conv_precision(options.precision);
   check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
   check<ShapeError>(problem.in_channels % options.groups == 0 && problem.out_channels % options.groups == 0,

@@ -89,18 +89,32 @@ TEST_CASE("batch_norm: gradients with a residual, and gradients of gradients", "
       }
 }
 
+namespace {
+
+struct Operands {
+  Tensor x, weight, bias, dy;
+};
+
+Operands operands(DType dtype, const std::string& layout) {
+  const DType parameters = dtype == float64 ? float64 : float32;
+  const Operands made{test::laid_out(test::numbers({3, 6, 5, 7}, dtype), layout),
+                      test::numbers({6}, parameters, 2), test::numbers({6}, parameters, 3),
+                      test::numbers({3, 6, 5, 7}, dtype, 4)};
+  for (const Tensor& t : {made.x, made.weight, made.bias}) t.set_requires_grad();
+  return made;
+}
+
+}  // namespace
+
 TEST_CASE("batch_norm: with a residual it is relu(batch_norm(x) + residual)", "[batch_norm]") {
   manual_seed(8);
   for (const std::string& layout : test::layouts())
     for (const std::string implementation : {"native", "reference"})
       for (const DType dtype : {float64, float32, float16, bfloat16}) {
         CAPTURE(layout, implementation, name(dtype));
-        const Tensor x = test::laid_out(test::numbers({3, 6, 5, 7}, dtype), layout);
-        const DType parameters = dtype == float64 ? float64 : float32;
-        const Tensor weight = test::numbers({6}, parameters, 2), bias = test::numbers({6}, parameters, 3);
+        const auto [x, weight, bias, dy] = operands(dtype, layout);
         const Tensor residual = test::numbers(x.shape(), dtype, 5);
-        const Tensor dy = test::numbers(x.shape(), dtype, 4);
-        for (const Tensor& t : {x, weight, bias, residual}) t.set_requires_grad();
+        residual.set_requires_grad();
         const Tensor wanted =
             relu(batch_norm(x, weight, bias, {}, {}, {.training = true, .implementation = implementation}) +
                  residual);
@@ -201,11 +215,7 @@ TEST_CASE("batch_norm: with relu it is relu(batch_norm(x)), gradients and all", 
     for (const std::string implementation : {"native", "reference"})
       for (const DType dtype : {float64, float32, float16, bfloat16}) {
         CAPTURE(layout, implementation, name(dtype));
-        const Tensor x = test::laid_out(test::numbers({3, 6, 5, 7}, dtype), layout);
-        const DType parameters = dtype == float64 ? float64 : float32;
-        const Tensor weight = test::numbers({6}, parameters, 2), bias = test::numbers({6}, parameters, 3);
-        const Tensor dy = test::numbers(x.shape(), dtype, 4);
-        for (const Tensor& t : {x, weight, bias}) t.set_requires_grad();
+        const auto [x, weight, bias, dy] = operands(dtype, layout);
         const BatchNormOptions apart{.training = true, .implementation = implementation};
         BatchNormOptions together = apart;
         together.relu = true;
