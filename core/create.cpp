@@ -157,7 +157,7 @@ Tensor from_span(std::span<const T> values, Sizes shape, Device device) {
   const int64_t n = count(shape);
   check<ShapeError>(n == static_cast<int64_t>(values.size()), "from_span: shape {} needs {} values, got {}",
                     shape, n, values.size());
-  Tensor result = empty(std::move(shape), {.dtype = dtype_of<T>()});
+  Tensor result = empty(std::move(shape), {.dtype = dtype_of<T>(), .device = Device()});
   if (n > 0) std::memcpy(result.raw(), values.data(), values.size_bytes());
   return ops::to_device(result, device);
 }
@@ -173,7 +173,7 @@ template Tensor from_span(std::span<const double>, Sizes, Device);
 
 Tensor from_vector(const std::vector<bool>& values, Sizes shape, Device device) {
   const std::vector<uint8_t> bytes(values.begin(), values.end());
-  return ops::to_device(ops::cast(from_vector(bytes, std::move(shape)), boolean), device);
+  return ops::to_device(ops::cast(from_vector(bytes, std::move(shape), Device()), boolean), device);
 }
 
 Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> owner, Strides strides) {

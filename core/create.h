@@ -18,7 +18,7 @@ namespace pleat {
 /// What a new tensor is like.
 struct TensorOptions {
   DType dtype = float32;
-  Device device = {};
+  Device device = default_device();
   MemoryFormat format = MemoryFormat::contiguous;
 };
 
@@ -113,16 +113,16 @@ Tensor eye(Integer rows, Integer columns, T option) {
 /// A copy of `values`, row-major.
 /// Throws ShapeError when shape and number of values disagree.
 template <Element T>
-Tensor from_span(std::span<const T> values, Sizes shape, Device device = {});
+Tensor from_span(std::span<const T> values, Sizes shape, Device device = default_device());
 template <Element T>
-Tensor from_vector(const std::vector<T>& values, Sizes shape, Device device = {}) {
+Tensor from_vector(const std::vector<T>& values, Sizes shape, Device device = default_device()) {
   return from_span(std::span<const T>(values), std::move(shape), device);
 }
 template <Element T>
 Tensor from_vector(const std::vector<T>& values) {
   return from_vector(values, values.size());
 }
-Tensor from_vector(const std::vector<bool>& values, Sizes shape, Device device = {});
+Tensor from_vector(const std::vector<bool>& values, Sizes shape, Device device = default_device());
 /// A tensor over memory of somebody else, who keeps it alive while `owner` lives (or for ever when null).
 /// Strides in elements; empty means row-major.
 Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> owner = nullptr,

@@ -23,4 +23,9 @@ std::string name(const Device& device) {
   return device.is_cpu() ? std::string("cpu") : fmt::format("cuda:{}", device.index);
 }
 
+Device default_device() {
+  const Device* device = Scoped<Device>::innermost();
+  return device != nullptr ? *device : Device();
+}
+
 }  // namespace pleat

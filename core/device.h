@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include "pleat/core/scope.h"
+
 namespace pleat {
 
 enum class DeviceType : unsigned char { cpu, cuda };
@@ -27,5 +29,21 @@ struct Device {
 
 /// "cpu", "cuda:0".
 std::string name(const Device& device);
+
+/// The device of new tensors for which none is named: the CPU, unless a DefaultDevice is in force.
+Device default_device();
+
+/// While one exists, tensors that this thread makes are on `device` unless another is named: `zeros({2, 3})`,
+/// `randn({4})`, the parameters of a module. What files and data sets hold is read into the CPU's memory.
+///
+///   const DefaultDevice on_gpu("cuda");
+///   nn::Linear layer{{.in_features = 8, .out_features = 2}};  // its weight is on the GPU
+class DefaultDevice {
+ public:
+  explicit DefaultDevice(Device device) : device_(device) {}
+
+ private:
+  Scoped<Device> device_;
+};
 
 }  // namespace pleat

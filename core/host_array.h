@@ -21,7 +21,8 @@ class HostArray {
 
   HostArray(std::span<const T> values, Device device) {
     const Shape bytes = {static_cast<int64_t>(values.size_bytes())};
-    const Tensor host = device.is_cuda() ? cuda::empty_pinned(bytes, uint8) : empty(bytes, {.dtype = uint8});
+    const Tensor host = device.is_cuda() ? cuda::empty_pinned(bytes, uint8)
+                                         : empty(bytes, {.dtype = uint8, .device = Device()});
     if (!values.empty()) std::memcpy(host.raw(), values.data(), values.size_bytes());
     bytes_ = ops::to_device(host, device, {.non_blocking = true});
   }

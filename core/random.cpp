@@ -117,13 +117,13 @@ Tensor randint(Integer low, Integer high, Sizes shape, Device device, Generator&
 }
 
 Tensor randint(Integer low, Integer high, Sizes shape, Generator& generator) {
-  return randint(low, high, std::move(shape), Device(), generator);
+  return randint(low, high, std::move(shape), default_device(), generator);
 }
 
 Tensor randperm(Integer n, Device device, Generator& generator) {
   const RecordOp range("randperm");
   check<ValueError>(n >= 0, "randperm: n must not be negative, got {}", n);
-  const Tensor result = empty({n}, {.dtype = int64});
+  const Tensor result = empty({n}, {.dtype = int64, .device = Device()});
   int64_t* const order = result.data<int64_t>();
   std::iota(order, order + n, int64_t{0});
   const RandomDraw random = next_draw("randperm", generator, Device());
@@ -134,7 +134,7 @@ Tensor randperm(Integer n, Device device, Generator& generator) {
   return ops::to_device(result, device);
 }
 
-Tensor randperm(Integer n, Generator& generator) { return randperm(n, Device(), generator); }
+Tensor randperm(Integer n, Generator& generator) { return randperm(n, default_device(), generator); }
 
 Tensor bernoulli(Real p, Sizes shape, Device device, Generator& generator) {
   const RecordOp range("bernoulli");

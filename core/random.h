@@ -55,7 +55,8 @@ Tensor randint(Integer low, Integer high, Sizes shape, Device device,
 Tensor randperm(Integer n, Generator& generator = default_generator());
 Tensor randperm(Integer n, Device device, Generator& generator = default_generator());
 /// True with probability `p`: bool. Throws ValueError unless 0 <= p <= 1.
-Tensor bernoulli(Real p, Sizes shape, Device device = {}, Generator& generator = default_generator());
+Tensor bernoulli(Real p, Sizes shape, Device device = default_device(),
+                 Generator& generator = default_generator());
 
 /// In place. Elements are numbered in row-major order of the shape, whatever the strides.
 void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generator = default_generator());

@@ -93,8 +93,8 @@ CifarDataset read(const fs::path& folder, const std::vector<fs::path>& paths, co
     total += records;
   }
   return reading(files.front()->name(), [&]() -> CifarDataset {
-    const Tensor images = empty({total, 3, 32, 32}, {.dtype = uint8});
-    const Tensor labels = empty({total}, {.dtype = int64});
+    const Tensor images = empty({total, 3, 32, 32}, {.dtype = uint8, .device = Device()});
+    const Tensor labels = empty({total}, {.dtype = int64, .device = Device()});
     int64_t done = 0;
     for (const auto& file : files) {
       read_records(*file, layout, images.data<uint8_t>() + done * image_bytes, labels.data<int64_t>() + done);

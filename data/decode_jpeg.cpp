@@ -187,7 +187,7 @@ Tensor decode_jpeg(const InputFile& file, std::span<const std::byte> bytes) {
 
   demand(decoder.start());
   if (!decoder.complete()) file.fail_at(decoder.position(), "JPEG: a component has no scan");
-  const Tensor image = empty({channels, height, width}, {.dtype = uint8});
+  const Tensor image = empty({channels, height, width}, {.dtype = uint8, .device = Device()});
   auto* out = image.data<uint8_t>();
   const int64_t plane = width * height;
   std::vector<JSAMPLE> row(static_cast<std::size_t>(width * samples));

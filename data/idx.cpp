@@ -58,7 +58,7 @@ Tensor read_array(io::ByteSource& source) {
   if (!fits || elements * static_cast<int64_t>(type.size) > source.remaining_at_most())
     source.fail(fmt::format("sizes {} promise more than the file holds", shape));
   source.check_memory(elements * size_of(type.dtype), fmt::format("an array of sizes {}", shape));
-  const Tensor x = empty(shape, {.dtype = type.dtype});
+  const Tensor x = empty(shape, {.dtype = type.dtype, .device = Device()});
   io::read_elements(source, type, x.raw(), static_cast<std::size_t>(elements));
   source.expect_end();
   return x;

@@ -40,7 +40,7 @@ class PnmReader {
           height, channels, left));
     }
     check_picture_memory(file_, width, height, channels);
-    const Tensor image = empty({channels, height, width}, {.dtype = uint8});
+    const Tensor image = empty({channels, height, width}, {.dtype = uint8, .device = Device()});
     auto* out = image.data<uint8_t>();
     const int64_t plane = width * height;
     for (int64_t pixel = 0; pixel < plane; ++pixel) {

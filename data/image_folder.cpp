@@ -38,7 +38,7 @@ void check_size(const char* what, const PictureSize& size) {
 Tensor with_channels(const Tensor& image, int64_t to) {
   const int64_t from = image.size(0), plane = image.size(1) * image.size(2);
   if (from == to) return image;
-  const Tensor result = empty({to, image.size(1), image.size(2)}, {.dtype = uint8});
+  const Tensor result = empty({to, image.size(1), image.size(2)}, {.dtype = uint8, .device = Device()});
   const auto* in = image.data<uint8_t>();
   auto* out = result.data<uint8_t>();
   if (from == 1) {
@@ -173,8 +173,8 @@ Tensor ImageFolder::load(const Sample& sample) const {
 Batch ImageFolder::get(std::span<const int64_t> indices) const {
   for (const int64_t index : indices) sample(index);
   const auto count = static_cast<int64_t>(indices.size());
-  Batch batch{empty({count, options_.channels, height_, width_}, {.dtype = uint8}),
-              empty({count}, {.dtype = int64})};
+  Batch batch{empty({count, options_.channels, height_, width_}, {.dtype = uint8, .device = Device()}),
+              empty({count}, {.dtype = int64, .device = Device()})};
   auto* pixels = batch.inputs.data<uint8_t>();
   auto* label = batch.targets.data<int64_t>();
   for (const int64_t index : indices) {

@@ -156,7 +156,7 @@ Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes) {
                                                  channels, decoder.row_bytes()));
   }
 
-  const Tensor image = empty({channels, height, width}, {.dtype = uint8});
+  const Tensor image = empty({channels, height, width}, {.dtype = uint8, .device = Device()});
   auto* out = image.data<uint8_t>();
   const std::size_t rows_at_once = decoder.interlaced() ? static_cast<std::size_t>(height) : 1;
   std::vector<png_byte> samples(row_bytes * rows_at_once);

@@ -89,11 +89,11 @@ Tensor resize_bilinear(const Tensor& image, int64_t height, int64_t width) {
   const int64_t channels = image.size(0), old_height = image.size(1), old_width = image.size(2);
   Tensor wide = image;
   if (width != old_width) {
-    wide = empty({channels, old_height, width}, {.dtype = uint8});
+    wide = empty({channels, old_height, width}, {.dtype = uint8, .device = Device()});
     along_rows(image.data<uint8_t>(), channels * old_height, old_width, wide.data<uint8_t>(), width);
   }
   if (height == old_height) return wide;
-  const Tensor result = empty({channels, height, width}, {.dtype = uint8});
+  const Tensor result = empty({channels, height, width}, {.dtype = uint8, .device = Device()});
   for (int64_t c = 0; c < channels; ++c)
     along_columns(wide.data<uint8_t>() + c * old_height * width, old_height, width,
                   result.data<uint8_t>() + c * height * width, height);
@@ -102,7 +102,7 @@ Tensor resize_bilinear(const Tensor& image, int64_t height, int64_t width) {
 
 Tensor crop_picture(const Tensor& image, int64_t top, int64_t left, int64_t height, int64_t width) {
   const int64_t channels = image.size(0), old_height = image.size(1), old_width = image.size(2);
-  const Tensor result = empty({channels, height, width}, {.dtype = uint8});
+  const Tensor result = empty({channels, height, width}, {.dtype = uint8, .device = Device()});
   auto* out = result.data<uint8_t>();
   for (int64_t c = 0; c < channels; ++c) {
     const uint8_t* in = image.data<uint8_t>() + (c * old_height + top) * old_width + left;

@@ -283,7 +283,7 @@ Tensor allocate(const ByteSource& source, const Header& header, const StoredType
   const int copies = header.fortran_order && header.shape.size() > 1 ? 2 : 1;
   source.check_memory(elements * size_of(format.dtype) * copies,
                       fmt::format("an array of shape {}", header.shape));
-  return empty(shape, {.dtype = format.dtype});
+  return empty(shape, {.dtype = format.dtype, .device = Device()});
 }
 
 std::string descr_of(DType dtype) {

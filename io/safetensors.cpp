@@ -38,7 +38,7 @@ void read_float_codes(FileSource& source, const SafetensorsType& type, std::span
 }
 
 Tensor read_tensor(FileSource& source, const SafetensorsEntry& entry) {
-  const Tensor tensor = empty(entry.result_shape(), {.dtype = entry.type->dtype()});
+  const Tensor tensor = empty(entry.result_shape(), {.dtype = entry.type->dtype(), .device = Device()});
   const auto count = static_cast<std::size_t>(tensor.numel());
   if (entry.type->as == SafetensorsType::As::float_code) {
     read_float_codes(source, *entry.type, {tensor.data<float>(), count});

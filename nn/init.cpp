@@ -108,7 +108,7 @@ const Tensor& trunc_normal_(const Tensor& x, TruncNormalOptions o, Generator& ge
   const double side = mirror ? -1 : 1;
   const double low = std::clamp(side * ((mirror ? o.high : o.low) - o.mean) / o.std, -38.0, 38.0);
   const double high = std::clamp(side * ((mirror ? o.low : o.high) - o.mean) / o.std, -38.0, 38.0);
-  const Tensor drawn = empty(x.shape(), {.dtype = float64});
+  const Tensor drawn = empty(x.shape(), {.dtype = float64, .device = Device()});
   fill_uniform_(drawn, normal_below(low), normal_below(high), generator);
   double* values = drawn.data<double>();
   parallel_for(0, drawn.numel(), 4096, [&](int64_t first, int64_t last) {
@@ -152,7 +152,7 @@ const Tensor& orthogonal_(const Tensor& weight, Real gain, Generator& generator)
   check_finite("orthogonal_", "gain", gain);
   check<ShapeError>(weight.rank() >= 2, "orthogonal_: needs a weight [out, in, ...], got {}",
                     weight.describe());
-  const Tensor normal = empty(weight.shape(), {.dtype = float64});
+  const Tensor normal = empty(weight.shape(), {.dtype = float64, .device = Device()});
   fill_normal_(normal, 0, 1, generator);
   if (normal.numel() == 0) return weight;
   const int64_t rows = weight.size(0);

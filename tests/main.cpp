@@ -28,6 +28,9 @@ int main(int argc, char** argv) {
   // The same tests again on the way that operations take on CUDA, as functors over the CPU's threads.
   std::optional<pleat::ForceGrid> grid;
   if (std::getenv("PLEAT_TEST_GRID") != nullptr) grid.emplace();
+  // The same tests again with tensors on another device, unless they name one.
+  std::optional<pleat::DefaultDevice> device;
+  if (const char* const name = std::getenv("PLEAT_TEST_DEVICE")) device.emplace(name);
   if (Catch::Session().run(argc, argv) != 0) return 1;
   return skipped ? 77 : 0;
 }

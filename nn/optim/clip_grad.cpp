@@ -43,7 +43,7 @@ Tensor clip_on_devices(const std::vector<std::vector<Tensor>>& groups, const Cli
     norms.push_back(ops::joint_norm(norm_op, grads, options.norm_type, options.max_norm));
   std::vector<double> values;
   for (const Tensor& pair : norms) values.push_back(pair.to_vector<double>()[0]);
-  const Tensor all = from_vector(values);
+  const Tensor all = from_vector(values, values.size(), Device());
   const Tensor pair = ops::joint_norm(norm_op, {all}, options.norm_type, options.max_norm);
   const std::vector<double> total = pair.to_vector<double>();
   if (options.error_if_nonfinite) check_finite(total[0]);

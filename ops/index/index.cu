@@ -174,7 +174,7 @@ Tensor places_on_grid(const char* op, const Tensor& flags) {
   const bool* const set = flags.data<bool>();
   for (int64_t i = 0; i < n; ++i)
     if (set[i]) places.push_back(i);
-  return from_vector(places);
+  return from_vector(places, places.size(), Device());
 }
 
 void coordinates_on_grid(const char* op, const Tensor& places, const Shape& shape, const Tensor& y) {

@@ -209,7 +209,7 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
     one_hot_on_grid(indices, classes, y);
     return y;
   }
-  const Tensor y = zeros(shape, {.dtype = dtype});
+  const Tensor y = zeros(shape, {.dtype = dtype, .device = Device()});
   dispatch(dtype, [&]<class T>(Type<T>) {
     const T one = Number(1).to<T>();
     for (int64_t i = 0; i < indices.numel(); ++i) y.data<T>()[i * classes + indices.data<int64_t>()[i]] = one;
@@ -224,7 +224,7 @@ Tensor flat_nonzero(const Tensor& x) {
   const bool* const set = flags.data<bool>();
   for (int64_t i = 0; i < flags.numel(); ++i)
     if (set[i]) places.push_back(i);
-  return from_vector(places);
+  return from_vector(places, places.size(), Device());
 }
 
 Tensor nonzero(const Tensor& x) {

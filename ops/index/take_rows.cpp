@@ -13,7 +13,7 @@ namespace pleat::ops {
 namespace {
 
 Tensor on_device(std::span<const int64_t> indices, Device device) {
-  if (device.is_cpu()) return from_span(indices, {static_cast<int64_t>(indices.size())});
+  if (device.is_cpu()) return from_span(indices, {static_cast<int64_t>(indices.size())}, Device());
   const Tensor host = cuda::empty_pinned({static_cast<int64_t>(indices.size())}, int64);
   if (!indices.empty()) std::memcpy(host.raw(), indices.data(), indices.size_bytes());
   return to_device(host, device, {.non_blocking = true});

@@ -90,7 +90,7 @@ class Native final : public BatchNormImplementation {
     const GradientSums sums = channel_gradient_sums(problem.view, false, dy, x, numbers.shift, open);
     const std::vector<double> weight = per_channel(t.weight, problem.view.channels, 1);
     const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
-    const Tensor dbiases = empty({problem.view.channels}, {.dtype = float64});
+    const Tensor dbiases = empty({problem.view.channels}, {.dtype = float64, .device = Device()});
     const Tensor dweights = empty_like(dbiases);
     for (std::size_t c = 0; c < channels; ++c) {
       const double cut = static_cast<double>(numbers.shift[c]) - mean[c];

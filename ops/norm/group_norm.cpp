@@ -197,7 +197,7 @@ GroupNormGrads backward_on_cpu(const Tensor& dy, const Tensor& x, const Tensor& 
   const Groups of = groups_of(x, options);
   const Tensor gradient = laid_out_as(cast(dy, of.dense.dtype()), of.dense);
   const Tensor dx = need_input ? empty_like(of.dense) : Tensor();
-  const Tensor dweight = zeros({x.size(1)}, {.dtype = float64});
+  const Tensor dweight = zeros({x.size(1)}, {.dtype = float64, .device = Device()});
   const Tensor dbias = zeros_like(dweight);
   if (x.numel() > 0) {
     const auto run = [&]<class T>(Type<T>) {

@@ -106,7 +106,7 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) 
   return dispatch_read_floating(a.dtype(), [&]<class T>(Type<T>) {
     const Tensor factors = to_format(cast(a, dtype_of<T>()), MemoryFormat::contiguous);
     const Tensor terms = to_format(cast(b, dtype_of<T>()), MemoryFormat::contiguous);
-    const Tensor out = empty(a.shape(), {.dtype = dtype_of<T>()});
+    const Tensor out = empty(a.shape(), {.dtype = dtype_of<T>(), .device = Device()});
     const T* const p = factors.data<T>();
     const T* const q = terms.data<T>();
     T* const y = out.data<T>();

@@ -230,7 +230,7 @@ Tensor apply_linear_map(const char* op, const LinearMap& map, const Tensor& x,
     return y;
   }
   const Tensor dense = to_format(cast(x, compute_dtype(x.dtype())), format);
-  const Tensor y = empty(shape, {.dtype = dense.dtype(), .format = format});
+  const Tensor y = empty(shape, {.dtype = dense.dtype(), .device = Device(), .format = format});
   if (y.numel() == 0) return cast(y, x.dtype());
   if (dense.dtype() == float64)
     run_native<double>(map, dense, y, format);

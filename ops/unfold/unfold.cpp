@@ -86,7 +86,7 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
     return columns;
   }
   const Tensor source = plain(x);
-  const Tensor columns = empty(shape, {.dtype = source.dtype()});
+  const Tensor columns = empty(shape, {.dtype = source.dtype(), .device = Device()});
   by_type(source.dtype(), [&]<class T>(Type<T>) {
     parallel_for(0, planes * p.taps(), std::max<int64_t>(1, 16384 / windows),
                  [&](int64_t begin, int64_t end) {
@@ -120,7 +120,7 @@ Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions
     return result;
   }
   const Tensor source = plain(columns);
-  const Tensor result = empty(image, {.dtype = source.dtype()});
+  const Tensor result = empty(image, {.dtype = source.dtype(), .device = Device()});
   const int64_t windows = p.output_pixels();
   by_type(source.dtype(), [&]<class T>(Type<T>) {
     parallel_for(0, image[0] * image[1], 1, [&](int64_t begin, int64_t end) {

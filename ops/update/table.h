@@ -145,7 +145,8 @@ class Table {
     const std::size_t strides_at = rounded(bytes(rows_));
     const std::size_t first_at = strides_at + rounded(bytes(strides_));
     const Shape size = {static_cast<int64_t>(first_at + bytes(first_))};
-    const Tensor host = device.is_cuda() ? cuda::empty_pinned(size, uint8) : empty(size, {.dtype = uint8});
+    const Tensor host = device.is_cuda() ? cuda::empty_pinned(size, uint8)
+                                         : empty(size, {.dtype = uint8, .device = Device()});
     write(host.raw(), rows_);
     write(host.raw() + strides_at, strides_);
     write(host.raw() + first_at, first_);
