@@ -1,5 +1,7 @@
+// Host and device.
 #include "pleat/autograd/autocast.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -9,13 +11,23 @@
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
-#include "pleat/core/create.h"
-#include "pleat/core/elementwise.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat {
 namespace {
+
+/// to = from: casts of many tensors.
+struct CopyTo {
+  static constexpr std::size_t operands = 2;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& to, T from) const {
+    to = from;
+  }
+};
 
 bool is_cast(const Tensor& x) { return x.defined() && is_floating(x.dtype()) && x.dtype() != float64; }
 bool is_parameter(const Tensor& x) { return x.is_leaf() && x.requires_grad(); }
@@ -88,7 +100,7 @@ std::optional<MemoryFormat> format_of_images(const Tensor& x, std::optional<Memo
 /// One launch for all on a GPU.
 std::vector<Tensor> cast_together(const std::vector<Cast>& casts) {
   std::vector<Tensor> to(casts.size());
-  std::vector<ops::Update<ops::CopyTo>> updates;
+  std::vector<ops::Update<CopyTo>> updates;
   for (std::size_t i = 0; i < casts.size(); ++i) {
     const auto& [from, dtype, format] = casts[i];
     if (!from.defined()) continue;

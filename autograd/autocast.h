@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "pleat/core/scope.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/scope.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Mixed precision: parameters and losses in float32, products in a half type. docs/mixed_precision.md says
 /// what each function does.

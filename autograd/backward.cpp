@@ -13,11 +13,11 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/unlisted.h"
-#include "pleat/core/capture.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/device/capture.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat {
@@ -273,7 +273,7 @@ class Walk {
 
   static void accumulate(Slot& leaf, Tensor gradient) {
     Capture* const capture = Capture::current();
-    if (capture != nullptr && leaf.grad.defined() && !capture->has_gradient(leaf.grad))
+    if (capture != nullptr && leaf.grad.defined() && !capture->has_gradient(leaf.grad.impl()))
       capture->refuse(
           "backward",
           "it adds to gradients from before the graph; call zero_grad() in the captured function");
@@ -286,7 +286,7 @@ class Walk {
       const bool sole_owner = gradient.is_sole_owner() && gradient.is_dense();
       leaf.grad = sole_owner ? gradient.detach() : ops::copy(gradient);
     }
-    if (capture != nullptr) capture->add_gradient(leaf.grad);
+    if (capture != nullptr) capture->add_gradient(leaf.grad.impl());
   }
 
   BackwardOptions options_;

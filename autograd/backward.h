@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "pleat/autograd/tape.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat {
 

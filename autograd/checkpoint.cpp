@@ -4,10 +4,10 @@
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/random.h"
-#include "pleat/core/scope.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/scope.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 
 namespace pleat {
 namespace {

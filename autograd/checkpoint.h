@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pleat/autograd/tape.h"
-#include "pleat/core/scope.h"
+#include "pleat/core/base/scope.h"
 
 namespace pleat::autograd {
 

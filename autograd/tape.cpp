@@ -6,9 +6,9 @@
 #include "pleat/autograd/functions/strided_part.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
 
 namespace pleat {
 namespace autograd {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// How a function becomes differentiable: compute the result with raw operations, then record it with the
 /// closure that turns the result's gradient into the inputs' gradients. The closure is written with

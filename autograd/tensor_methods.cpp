@@ -3,11 +3,11 @@
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/node.h"
-#include "pleat/core/format.h"
-#include "pleat/core/tensor.h"
-#include "pleat/core/undefined.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/tensor.h"
+#include "pleat/core/tensor/undefined.h"
 
-/// The methods of Tensor that speak to the tape; core/tensor.h declares them.
+/// The methods of Tensor that speak to the tape; core/tensor/tensor.h declares them.
 
 namespace pleat {
 

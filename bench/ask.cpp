@@ -11,9 +11,9 @@
 #include "pleat/bench/ask/patches.h"
 #include "pleat/bench/ask/unfold_speed.h"
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/examples/common/options.h"
 
 namespace pleat::bench {

@@ -10,9 +10,9 @@
 #include "pleat/bench/ceilings.h"
 #include "pleat/bench/parse.h"
 #include "pleat/bench/relative_error.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/profile/timer.h"
 

@@ -7,8 +7,8 @@
 #include "pleat/bench/options.h"
 #include "pleat/bench/record.h"
 #include "pleat/bench/table.h"
-#include "pleat/core/precision.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace CLI {
 class App;

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "pleat/bench/fma_peak.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/random.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/profile/measurement.h"
 

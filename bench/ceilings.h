@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/device.h"
-#include "pleat/core/dtype.h"
-#include "pleat/core/precision.h"
+#include "pleat/core/base/device.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/dtype.h"
 
 namespace pleat::bench {
 

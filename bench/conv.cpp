@@ -18,9 +18,9 @@
 #include "pleat/bench/plot/plot.h"
 #include "pleat/bench/relative_error.h"
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/conv/tune_race.h"
+#include "pleat/ops/conv/tune/tune_race.h"
 #include "pleat/profile/timer.h"
 
 namespace pleat::bench {

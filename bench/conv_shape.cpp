@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "pleat/bench/usage_error.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/input_file.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/input_file.h"
+#include "pleat/core/tensor/create.h"
 
 namespace pleat::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "pleat/core/cuda.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/parallel/parallel.h"
 
 namespace pleat::bench {
 

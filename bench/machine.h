@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "pleat/core/device.h"
+#include "pleat/core/base/device.h"
 
 namespace pleat::bench {
 

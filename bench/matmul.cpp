@@ -8,7 +8,7 @@
 #include "pleat/bench/parse.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::bench {

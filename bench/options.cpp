@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "pleat/core/parallel.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/examples/common/device.h"
 #include "pleat/examples/common/options.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "pleat/bench/usage_error.h"
-#include "pleat/core/device.h"
+#include "pleat/core/base/device.h"
 #include "pleat/profile/timer.h"
 
 namespace CLI {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "pleat/bench/usage_error.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
 
 namespace pleat::bench {

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "pleat/core/dtype.h"
-#include "pleat/core/precision.h"
-#include "pleat/core/shape.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/dtype.h"
+#include "pleat/core/tensor/shape.h"
 
 /// Values of options, from text and back. What reads throws UsageError, naming the option.
 

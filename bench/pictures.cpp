@@ -6,7 +6,7 @@
 #include "pleat/bench/machine.h"
 #include "pleat/bench/plot/plot.h"
 #include "pleat/bench/usage_error.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/profile/measurement.h"
 
 namespace pleat::bench {

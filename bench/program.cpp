@@ -12,9 +12,9 @@
 #include "pleat/bench/machine.h"
 #include "pleat/bench/results_file.h"
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/atomic_file.h"
-#include "pleat/core/format.h"
-#include "pleat/core/threads_scope.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/atomic_file.h"
+#include "pleat/core/parallel/threads_scope.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/profile/compare.h"
 

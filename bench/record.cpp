@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "pleat/core/format.h"
-#include "pleat/core/json_input.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/json_input.h"
 #include "pleat/io/csv.h"
 
 namespace pleat::bench {

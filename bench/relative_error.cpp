@@ -5,10 +5,10 @@
 #include <limits>
 #include <vector>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
 
 namespace pleat::bench {
 

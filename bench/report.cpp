@@ -5,7 +5,7 @@
 #include <ostream>
 #include <utility>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::bench {
 

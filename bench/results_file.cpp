@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/core/atomic_file.h"
-#include "pleat/core/format.h"
-#include "pleat/core/input_file.h"
-#include "pleat/core/json_input.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/atomic_file.h"
+#include "pleat/core/files/input_file.h"
+#include "pleat/core/files/json_input.h"
 
 namespace pleat::bench {
 namespace {

@@ -12,9 +12,9 @@
 #include <time.h>
 
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/random.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/profile/timer.h"

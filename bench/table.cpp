@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "pleat/core/bytes.h"
+#include "pleat/core/base/bytes.h"
 #include "pleat/profile/compare.h"
 
 namespace pleat::bench {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/device.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/device.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::bench {
 

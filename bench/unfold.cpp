@@ -8,8 +8,8 @@
 #include "pleat/bench/parse.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/checked_math.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
 
 namespace pleat::bench {

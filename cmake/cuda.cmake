@@ -122,17 +122,18 @@ else()
 endif()
 
 # A file's name says where it belongs:
-#   *.cu            always: nvcc compiles it; for the double the C++ compiler, which then finds the door to kernels open;
-#                   without CUDA the C++ compiler, too (its functors then run on threads)
+#   *.cu            with CUDA: nvcc compiles it, or for the double the C++ compiler
 #   *_cuda.cpp      with CUDA;     *_no_cuda.cpp   without;  *_double.cpp   with the double
 #   *cudnn*.cpp     with cuDNN;    *_no_cudnn.cpp  without; likewise cupti and nvtx
 #   *_jpeg.cpp      with libjpeg;  *_no_jpeg.cpp   without
+# A .cpp file whose first line is "// Host and device." has functors for CPU and GPU: with CUDA nvcc compiles it, too.
 # To be called in the folder whose target has the files: CMake keeps a source's language by folder.
 function(pleat_device_sources out)
   set(chosen "")
   foreach(file IN LISTS ARGN)
     get_filename_component(name ${file} NAME)
     set(wanted ON)
+    set(kernels OFF)
     if(name MATCHES "_no_(cudnn|cupti|nvtx|jpeg)\\.cpp$")
       string(TOUPPER ${CMAKE_MATCH_1} part)
       if(PLEAT_WITH_${part})
@@ -149,15 +150,21 @@ function(pleat_device_sources out)
       set(wanted OFF)
     elseif(name MATCHES "_cuda\\.cpp$")
       set(wanted ${PLEAT_WITH_CUDA})
-    elseif(name MATCHES "\\.cu$" AND PLEAT_CUDA STREQUAL "DOUBLE")
+    elseif(name MATCHES "\\.cu$")
+      set(wanted ${PLEAT_WITH_CUDA})
+      set(kernels ON)
+    elseif(name MATCHES "\\.cpp$")
+      file(STRINGS ${file} first LIMIT_COUNT 1)
+      if(first STREQUAL "// Host and device.")
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+        set(kernels ${PLEAT_WITH_CUDA})
+      endif()
+    endif()
+    if(wanted AND kernels AND PLEAT_CUDA STREQUAL "DOUBLE")
       set_source_files_properties(${file} PROPERTIES LANGUAGE CXX COMPILE_DEFINITIONS PLEAT_CUDA_DOUBLE
         COMPILE_OPTIONS -O1)
-    elseif(name MATCHES "\\.cu$" AND NOT PLEAT_WITH_CUDA)
-      set_source_files_properties(${file} PROPERTIES LANGUAGE CXX)
-      # Only tests run these on the CPU, except for those of a reference: compiling them fast is worth more.
-      if(NOT name STREQUAL "reference.cu")
-        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -O0)
-      endif()
+    elseif(wanted AND kernels)
+      set_source_files_properties(${file} PROPERTIES LANGUAGE CUDA)
     endif()
     if(wanted)
       list(APPEND chosen ${file})
@@ -178,6 +185,11 @@ function(pleat_cuda_options target)
   if(PLEAT_WERROR)
     list(APPEND flags --Werror=all-warnings)
     list(APPEND host_flags -Werror)
+  endif()
+  # What CMakeLists.txt says to the C++ compiler holds for the CPU's half of these files, too.
+  list(APPEND host_flags -fno-math-errno -fno-trapping-math)
+  if(PLEAT_NATIVE)
+    list(APPEND host_flags ${PLEAT_NATIVE_FLAGS})
   endif()
   list(JOIN host_flags "," host_flags)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flags};-Xcompiler=${host_flags}>")

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/input_file.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/input_file.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/io/looks_like.h"
 
 namespace pleat::data {

@@ -1,9 +1,9 @@
 #include "pleat/data/dataset.h"
 
-#include "pleat/core/alias.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/tensor/alias.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/index/index.h"
 
 namespace pleat::data {

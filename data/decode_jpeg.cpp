@@ -11,8 +11,8 @@
 #include <jerror.h>
 // clang-format on
 
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/data/jpeg.h"
 #include "pleat/data/picture_memory.h"
 

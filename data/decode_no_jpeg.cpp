@@ -1,4 +1,4 @@
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/data/jpeg.h"
 
 namespace pleat::data {

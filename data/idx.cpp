@@ -4,9 +4,9 @@
 #include <array>
 #include <memory>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/io/byte_source.h"
 #include "pleat/io/elements.h"
 #include "pleat/io/looks_like.h"

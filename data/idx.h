@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "pleat/core/read_options.h"
+#include "pleat/core/files/read_options.h"
 #include "pleat/data/dataset.h"
 
 namespace pleat::data {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/data/jpeg.h"
 #include "pleat/data/picture_memory.h"
 #include "pleat/data/png.h"

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "pleat/core/read_options.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/files/read_options.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::data {
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/data/image.h"
 #include "pleat/data/resize.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/read_options.h"
+#include "pleat/core/files/read_options.h"
 #include "pleat/data/dataset.h"
 
 namespace pleat::data {

@@ -9,13 +9,13 @@
 #include <system_error>
 #include <thread>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/pinned_memory.h"
-#include "pleat/core/random.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/pinned_memory.h"
 
 namespace pleat::data {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pleat/core/input_file.h"
+#include "pleat/core/files/input_file.h"
 
 namespace pleat::data {
 

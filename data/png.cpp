@@ -10,8 +10,8 @@
 
 #include <png.h>
 
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/data/picture_memory.h"
 
 namespace pleat::data {

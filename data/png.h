@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "pleat/core/input_file.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/files/input_file.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::data {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 
 namespace pleat::data {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <utility>
 
-#include "pleat/core/atomic_file.h"
-#include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/philox.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/atomic_file.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/philox.h"
 
 namespace pleat::data {
 namespace {

@@ -5,10 +5,10 @@
 #include <span>
 #include <utility>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/philox.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/random/philox.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/image/image.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/shape/view.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "pleat/core/argument.h"
+#include "pleat/core/base/argument.h"
 #include "pleat/data/dataset.h"
 
 /// Changes to batches on their way from a data set to a network. Each random transform draws from numbers

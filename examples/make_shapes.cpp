@@ -12,7 +12,7 @@
 #include "options.h"
 #include "program.h"
 #include <CLI/CLI.hpp>
-#include <pleat/core/atomic_file.h>
+#include <pleat/core/files/atomic_file.h>
 #include <pleat/data/synthetic_shapes.h>
 
 namespace {

@@ -6,7 +6,7 @@
 
 #include <zlib.h>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::io {
 

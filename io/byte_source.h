@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "pleat/core/input_file.h"
+#include "pleat/core/files/input_file.h"
 
 /// Files that somebody else wrote, read with suspicion: every read says what it reads, and an error names the
 /// file, the offset and the cause.

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "pleat/core/atomic_file.h"
+#include "pleat/core/files/atomic_file.h"
 
 namespace pleat::io {
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::io {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstddef>
 
-#include "pleat/core/dtype.h"
+#include "pleat/core/tensor/dtype.h"
 #include "pleat/io/byte_source.h"
 
 static_assert(std::endian::native == std::endian::little,

@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "pleat/core/atomic_file.h"
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/atomic_file.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/io/elements.h"
 #include "pleat/io/looks_like.h"
 #include "pleat/io/npy_stream.h"

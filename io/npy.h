@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "pleat/core/read_options.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/files/read_options.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// NumPy's format for one array: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 

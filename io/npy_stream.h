@@ -1,7 +1,7 @@
 // Private header: not installed.
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/io/byte_source.h"
 
 namespace pleat::io {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/io/npy_stream.h"
 #include "pleat/io/zip.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/read_options.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/files/read_options.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::io {
 

@@ -8,11 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/core/atomic_file.h"
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/atomic_file.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/io/safetensors_header.h"
 
 namespace pleat::io {

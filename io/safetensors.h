@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "pleat/core/read_options.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/files/read_options.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// The safetensors format: https://huggingface.co/docs/safetensors. Names and raw elements, and nothing that
 /// is executed.

@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/format.h"
-#include "pleat/core/json_input.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/json_input.h"
 #include "pleat/io/looks_like.h"
 
 namespace pleat::io {

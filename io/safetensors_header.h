@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pleat/core/shape.h"
+#include "pleat/core/tensor/shape.h"
 #include "pleat/io/byte_source.h"
 #include "pleat/io/elements.h"
 

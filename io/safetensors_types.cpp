@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/io/safetensors_header.h"
 
 namespace pleat::io {

@@ -7,7 +7,7 @@
 
 #include <zlib.h>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/io/looks_like.h"
 
 namespace pleat::io {

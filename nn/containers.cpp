@@ -4,7 +4,7 @@
 #include <typeinfo>
 
 #include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/record_forward.h"

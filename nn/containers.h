@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/required.h"
+#include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
 
 namespace pleat::nn {

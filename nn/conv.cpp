@@ -7,8 +7,8 @@
 
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/pad.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/options_text.h"
 #include "pleat/ops/conv/problem.h"

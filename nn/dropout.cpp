@@ -1,7 +1,7 @@
 #include "pleat/nn/dropout.h"
 
 #include "pleat/autograd/functions/dropout.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/nn/option_checks.h"
 
 namespace pleat::nn {

@@ -1,9 +1,9 @@
 #include "pleat/nn/embedding.h"
 
 #include "pleat/autograd/functions/index.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
 
 namespace pleat::nn {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "pleat/autograd/functions/shape.h"
-#include "pleat/core/required.h"
+#include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
 
 namespace pleat::nn {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "pleat/core/scope.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/scope.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Modules that compute what follows them in their own pass over memory. Sequential does so with a ReLU
 /// behind a module that can take it in, and Residual with its addition and its activation where the last

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "pleat/core/random.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Starting values for parameters. All change the tensor in place, off the tape, and return it; all throw
 /// DTypeError unless it is floating. The same seed gives the same values for any memory format and number of

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "pleat/autograd/functions/matmul.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
 
 namespace pleat::nn {

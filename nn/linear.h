@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "pleat/core/required.h"
+#include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
 #include "pleat/ops/matmul/matmul.h"
 

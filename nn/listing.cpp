@@ -10,7 +10,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/unlisted.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::nn::detail {
 namespace {

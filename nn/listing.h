@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pleat/autograd/grad_mode.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/nn/module.h"
 #include "pleat/nn/record_forward.h"
 

@@ -12,7 +12,7 @@
 #include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/functions/softmax.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/nn/option_checks.h"
 
 namespace pleat {

@@ -11,9 +11,9 @@
 #include <cxxabi.h>
 
 #include "pleat/autograd/node.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
-#include "pleat/core/precision.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/listing.h"
 #include "pleat/ops/conv/options.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/moved_from.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/moved_from.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/nn/state_dict.h"
 
 /// Modules: functions with parameters. A module is an ordinary class with ordinary members, which it lists

@@ -4,9 +4,9 @@
 #include <typeinfo>
 
 #include "pleat/autograd/functions/norm.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/option_checks.h"
 

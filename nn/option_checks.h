@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 /// What an option must hold, by one text for each rule: ValueError "SGD: lr must be at least 0 and finite,
 /// got -1". A NaN is in no range.

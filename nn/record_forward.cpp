@@ -4,8 +4,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "pleat/core/error.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/nn/listing.h"
 #include "pleat/nn/module.h"
 

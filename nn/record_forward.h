@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::nn {
 

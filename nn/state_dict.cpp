@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/compare.h"
 
 namespace pleat::nn {

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "pleat/autograd/grad_mode.h"
-#include "pleat/core/checked_math.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/linear.h"
 

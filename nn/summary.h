@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/nn/module.h"
 
 namespace pleat::nn {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::nn {
 

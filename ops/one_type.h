@@ -1,7 +1,7 @@
 // Private header: not installed.
 #pragma once
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::ops {
 

@@ -10,9 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/core/atomic_file.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/files/atomic_file.h"
 
 namespace pleat::profile {
 namespace {

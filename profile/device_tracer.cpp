@@ -6,8 +6,9 @@
 #include <thread>
 #include <unordered_map>
 
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/profile/recorder.h"
 
 namespace pleat::profile {

@@ -9,9 +9,9 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/profile/device_tracer.h"
 #include "pleat/profile/recorder.h"
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/device.h"
-#include "pleat/core/dtype.h"
-#include "pleat/core/record_function.h"
-#include "pleat/core/shape.h"
+#include "pleat/core/base/device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/dtype.h"
+#include "pleat/core/tensor/shape.h"
 
 /// What a profile consists of. All times are nanoseconds of a steady clock, counted from the profile's start.
 
@@ -28,7 +28,7 @@ struct TensorInfo {
   bool operator==(const TensorInfo&) const = default;
 };
 
-/// A range that ran (core/record_function.h). A range lies wholly within its parent.
+/// A range that ran (core/base/record_function.h). A range lies wholly within its parent.
 struct Event {
   std::string name = {};  ///< of a node of the tape: its forward's with "_backward"
   RangeKind kind = RangeKind::user;

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/profile/profile.h"
 
 namespace pleat::profile {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
 
 namespace pleat::profile {
 

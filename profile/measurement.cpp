@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::benchmark {
 

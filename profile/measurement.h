@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/device.h"
+#include "pleat/core/base/device.h"
 
 namespace pleat::benchmark {
 

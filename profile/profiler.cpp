@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/device/cuda.h"
 #include "pleat/profile/assemble.h"
 #include "pleat/profile/recorder.h"
 

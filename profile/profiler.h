@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/profile/profile.h"
 
 /// Where the time of a program goes.
@@ -18,7 +18,8 @@
 ///   profiler.profile().export_chrome_trace("trace.json");
 ///
 /// Every op, forward and backward, every module, optimiser step and RecordFunction of every thread is
-/// recorded (core/record_function.h). On a GPU, kernels and copies are tied to the ranges that launched them.
+/// recorded (core/base/record_function.h). On a GPU, kernels and copies are tied to the ranges that launched
+/// them.
 
 namespace pleat::profile {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "pleat/core/error.h"
-#include "pleat/core/format.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::profile {
 namespace {

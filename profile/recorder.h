@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/profile/device_tracer.h"
 #include "pleat/profile/event.h"
 

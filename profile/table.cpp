@@ -5,7 +5,7 @@
 #include <numeric>
 #include <ostream>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/profile/key_averages.h"
 
 namespace pleat::profile {

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <utility>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/threads_scope.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/parallel/threads_scope.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/profile/cache_size.h"
 
 namespace pleat::benchmark {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/device.h"
+#include "pleat/core/base/device.h"
 #include "pleat/profile/measurement.h"
 
 /// Timing that cannot be done wrong: the Timer waits for the device by itself, calls once before it measures,

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/tests/fixture.h"
 
 namespace pleat::test {

@@ -2,8 +2,8 @@
 
 #include <fstream>
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 
 namespace pleat::test {
 

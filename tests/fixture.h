@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 // Recorded PyTorch traces, as tests/fixtures/README.md describes them.
 namespace pleat::test {

@@ -1,6 +1,6 @@
 #include "pleat/tests/fixture.h"
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "pleat/core/cuda.h"
+#include "pleat/core/device/cuda.h"
 #include "pleat/tests/skip.h"
 
 namespace pleat_test {
@@ -17,6 +17,13 @@ inline bool lacks_gpus(int needed = 1) {
   else
     skip("needs " + std::to_string(needed) + " GPUs, found " + std::to_string(found));
   return true;
+}
+
+/// What `f()` gives where new tensors are on that device.
+template <class F>
+auto on_device(pleat::Device device, const F& f) {
+  const pleat::DefaultDevice guard(device);
+  return f();
 }
 
 }  // namespace pleat_test

@@ -2,6 +2,7 @@
 #   cmake -DROOT=<source tree> -P include_rule.cmake
 # Prints each breach as "file:line: what must hold, what it got" and fails when there is one. The rules:
 #   - a folder includes only itself and the folders that the table below allows it;
+#   - inside core/ and inside a family of ops/ the same holds for their own folders (second table);
 #   - files of the library name Pleat's headers as "pleat/folder/...";
 #   - every header has #pragma once;
 #   - a public header includes only Pleat's public headers and the standard library. A header is private (not installed)
@@ -28,7 +29,25 @@ set(folders ${library} bench examples tests)
 # The one header outside the folders.
 set(allowed_pleat.h ${library})
 
-# Folders that know of no tape, and the methods of Tensor that speak to it: what they need is in core/copy.h. A number's
+# The folders inside core/, from the ground up; what else is there stands on none of them. Tensors and kernels need each
+# other: a copy is a kernel, a kernel reads tensors.
+set(floor_core_base "")
+set(floor_core_files base)
+set(floor_core_parallel base)
+set(floor_core_device base)
+set(floor_core_memory base device)
+set(floor_core_tensor base parallel device memory kernels)
+set(floor_core_kernels base parallel device memory tensor)
+set(floor_core_random base parallel device tensor kernels)
+set(floor_core_graph base device memory tensor kernels random)
+# The folders inside a family of ops/: what they share lies beside them, and chooses between them.
+foreach(family conv norm)
+  foreach(folder cpu cuda tune)
+    set(floor_${family}_${folder} "")
+  endforeach()
+endforeach()
+
+# Folders that know of no tape, and the methods of Tensor that speak to it: what they need is in core/tensor/copy.h. A number's
 # `to<T>` is no such method, nor are functions of these names.
 set(below_the_tape core ops io data profile)
 set(tape_method "[.>](detach|clone|contiguous|to|grad|set_grad|requires_grad|set_requires_grad|is_leaf|retain_grad|register_hook) ?\\(|[.>]backward\\( *\\)")
@@ -50,6 +69,28 @@ function(is_private header out)
         set(${out} TRUE PARENT_SCOPE)
       endif()
     endforeach()
+  endif()
+endfunction()
+
+# Of the folders inside a folder: `path` is what the file `where` includes.
+function(check_floor where path)
+  if(NOT where MATCHES "^(core|ops/([a-z_]+))/([a-z_]+)/[^/]+$")
+    return()
+  endif()
+  set(house ${CMAKE_MATCH_1})
+  set(name core)
+  if(CMAKE_MATCH_2)
+    set(name ${CMAKE_MATCH_2})
+  endif()
+  set(own ${CMAKE_MATCH_3})
+  if(NOT path MATCHES "^${house}/([a-z_]+)/[^/]+$" OR CMAKE_MATCH_1 STREQUAL own)
+    return()
+  endif()
+  if(NOT DEFINED floor_${name}_${own})
+    breach(${where} "the table of ${house}/ does not know ${own}")
+  elseif(NOT CMAKE_MATCH_1 IN_LIST floor_${name}_${own})
+    list(JOIN floor_${name}_${own} ", " may)
+    breach(${where} "${house}/${own}/ may include, of ${house}/'s folders, only [${may}] besides itself, got ${path}")
   endif()
 endfunction()
 
@@ -81,6 +122,7 @@ function(check_include where folder kind bracket name)
     list(JOIN allowed_${folder} ", " may)
     breach(${where} "${folder}/ may include, besides itself, only [${may}], got ${name}")
   endif()
+  check_floor(${where} "${path}")
   if(kind STREQUAL "public" OR folder STREQUAL "examples")
     is_private(${path} private)
     if(private)
@@ -125,8 +167,8 @@ function(check_file file)
     if(folder IN_LIST below_the_tape)
       # Neither comments nor texts call anything.
       string(REGEX REPLACE "\"[^\"]*\"|//.*" "" code "${line}")
-      if(code MATCHES "${tape_method}" AND NOT file STREQUAL "core/tensor.h")
-        breach("${file}:${number}" "${folder}/ knows of no tape, but calls ${CMAKE_MATCH_1}(), see core/copy.h")
+      if(code MATCHES "${tape_method}" AND NOT file STREQUAL "core/tensor/tensor.h")
+        breach("${file}:${number}" "${folder}/ knows of no tape, but calls ${CMAKE_MATCH_1}(), see core/tensor/copy.h")
       endif()
     endif()
     if(line MATCHES "${include_line}")

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/random.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::test {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "pleat/core/grid.h"
+#include "pleat/core/base/device.h"
 #include "pleat/tests/skip.h"
 
 #if __has_include(<catch2/catch_session.hpp>)
@@ -25,9 +25,6 @@ void pleat_test::skip(const std::string& reason) {
 // CTest runs each test case in a process of its own and takes 77 for "skipped". Catch's exit code is a number
 // of failures, which could be 77 too.
 int main(int argc, char** argv) {
-  // The same tests again on the way that operations take on CUDA, as functors over the CPU's threads.
-  std::optional<pleat::ForceGrid> grid;
-  if (std::getenv("PLEAT_TEST_GRID") != nullptr) grid.emplace();
   // The same tests again with tensors on another device, unless they name one.
   std::optional<pleat::DefaultDevice> device;
   if (const char* const name = std::getenv("PLEAT_TEST_DEVICE")) device.emplace(name);

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::test {
 

@@ -9,7 +9,7 @@
 #include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 /// Backward takes the raw function that does it in one pass, unless it is itself recorded (a graph of
 /// gradients is wanted): then the same formula is written with differentiable functions. The piecewise linear

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/elementwise/activation.h"
 
 /// Differentiable activation functions. Formulas, types and errors are those of ops/elementwise/activation.h;

@@ -2,9 +2,9 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat {

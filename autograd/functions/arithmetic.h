@@ -1,9 +1,10 @@
 #pragma once
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
-/// Differentiable arithmetic. Shapes broadcast, types are promoted (core/dtype.h); a plain number is weak.
+/// Differentiable arithmetic. Shapes broadcast, types are promoted (core/tensor/dtype.h); a plain number is
+/// weak.
 
 namespace pleat {
 

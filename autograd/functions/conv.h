@@ -2,7 +2,7 @@
 
 #include <concepts>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
 
 namespace pleat {

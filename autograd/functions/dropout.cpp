@@ -1,7 +1,7 @@
 #include "pleat/autograd/functions/dropout.h"
 
 #include "pleat/autograd/tape.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/ops/elementwise/dropout.h"
 
 namespace pleat {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Differentiable joining and splitting; see ops/shape/join.h for what each does.
 

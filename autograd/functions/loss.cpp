@@ -11,7 +11,7 @@
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 
 namespace pleat {
 namespace {

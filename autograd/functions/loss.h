@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/loss/class_loss.h"
 #include "pleat/ops/loss/pointwise_loss.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/elementwise/math.h"
 
 /// Differentiable mathematical functions. Types, special values and errors are those of

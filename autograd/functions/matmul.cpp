@@ -5,8 +5,8 @@
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/format.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/matmul/einsum_with.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
 

@@ -13,7 +13,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat {
 namespace {

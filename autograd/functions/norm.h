@@ -1,7 +1,7 @@
 #pragma once
 
-#include "pleat/core/required.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/required.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/norm/batch_norm.h"
 #include "pleat/ops/norm/group_norm.h"
 

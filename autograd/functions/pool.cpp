@@ -5,8 +5,8 @@
 #include "pleat/autograd/functions/linear_map.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/pool/problem.h"
 
 namespace pleat {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/pool/pool.h"
 
 /// Differentiable pooling. `max_pool`, `avg_pool` and their like take x [N, C, spatial...] of 1 to 3 spatial

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Differentiable copies in another order; see ops/shape/rearrange.h for what each does.
 

@@ -14,9 +14,9 @@
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/reduce/shares.h"
 
 namespace pleat {

@@ -3,7 +3,7 @@
 #include <concepts>
 #include <utility>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/reduce/reduce.h"
 
 /// Differentiable reductions over any dimensions (none named: all). With `keepdim` a reduced dimension stays

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Differentiable scans along one dimension, forwards or, where `reverse`, backwards; see ops/reduce/scan.h.
 

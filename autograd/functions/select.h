@@ -1,7 +1,7 @@
 #pragma once
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Differentiable choices between elements; what they throw and which types they give stands in
 /// ops/elementwise/select.h.

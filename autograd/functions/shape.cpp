@@ -4,9 +4,9 @@
 
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/view.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Differentiable softmax along one dimension; see ops/softmax/softmax.h.
 

@@ -1,10 +1,10 @@
 #include "pleat/autograd/functions/strided_part.h"
 
 #include "pleat/autograd/tape.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/elementwise.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/shape/view.h"
 

@@ -1,7 +1,7 @@
 // Private header: not installed.
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// What in-place functions on views are differentiated with: the elements that a view shows of a whole
 /// tensor, read, put back and left out, whatever chain of views it came from. Each is linear, and one of the

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "pleat/bench/table.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/profile/compare.h"
 
 namespace pleat::bench::ask {

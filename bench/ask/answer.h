@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "pleat/bench/ask/words.h"
-#include "pleat/core/device.h"
+#include "pleat/core/base/device.h"
 #include "pleat/profile/timer.h"
 
 /// What the command `pleat-bench ask` gives for a question, and how it is shown.

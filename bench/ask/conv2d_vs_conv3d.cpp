@@ -11,7 +11,7 @@
 #include "pleat/bench/ask/picture.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/relative_error.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/pleat.h"
 

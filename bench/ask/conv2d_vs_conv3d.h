@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "pleat/bench/ask/answer.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/options.h"
 
@@ -18,9 +18,9 @@ Tensor frames_of(const Tensor& videos);
 
 /// One pass of a three-dimensional convolution exactly as it is stated, in three dimensions, by a named
 /// implementation. A call of conv3d solves the simplest problem with the same elements instead
-/// (ops/conv/reduce.h). Operands are as ops::conv_forward and its kin take them: `a` is x, or dy in backward
-/// passes; `b` is w in forward and backward_input, x in backward_weight; `shape` is that of the result.
-/// Throws ValueError when the implementation cannot do it.
+/// (ops/conv/simplify.h). Operands are as ops::conv_forward and its kin take them: `a` is x, or dy in
+/// backward passes; `b` is w in forward and backward_input, x in backward_weight; `shape` is that of the
+/// result. Throws ValueError when the implementation cannot do it.
 Tensor unreduced_pass(ops::ConvPass pass, const std::string& implementation, const Tensor& a, const Tensor& b,
                       const Shape& shape, const ConvOptions& options);
 

@@ -9,7 +9,7 @@
 #include "pleat/bench/ask/picture.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/relative_error.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench::ask::faster_convolution {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "pleat/bench/ask/answer.h"
-#include "pleat/core/precision.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// "Is a convolution with TF32 faster, and is one made of unfold and a matrix product?"
 

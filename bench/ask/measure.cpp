@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/memory/allocator.h"
 #include "pleat/ops/conv/conv.h"
 
 namespace pleat::bench::ask {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pleat/bench/ask/answer.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// What all questions measure with.
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pleat/bench/ask/answer.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// "Convolution in groups, but not grouped convolution": one filter bank [K, C, 3, 3] over each of B x N
 /// small patches, x [B, N, C, H, W]. Three ways to write it, all with padding 1, all with the result [B, N,

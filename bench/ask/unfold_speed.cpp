@@ -9,7 +9,7 @@
 #include "pleat/bench/ask/measure.h"
 #include "pleat/bench/ask/picture.h"
 #include "pleat/bench/machine.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench::ask::unfold_speed {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pleat/bench/ask/answer.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// "Speed up F.unfold and F.fold": what a convolution costs that is written as unfold, product and fold.
 

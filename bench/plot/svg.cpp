@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "pleat/core/atomic_file.h"
+#include "pleat/core/files/atomic_file.h"
 
 namespace pleat::bench::plot {
 namespace {

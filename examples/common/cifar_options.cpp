@@ -5,7 +5,7 @@
 #include "cifar_models.h"
 #include "options.h"
 #include "program.h"
-#include <pleat/core/parallel.h>
+#include <pleat/core/parallel/parallel.h>
 
 namespace {
 

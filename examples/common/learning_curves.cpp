@@ -6,7 +6,7 @@
 #include <limits>
 #include <sstream>
 
-#include <pleat/core/atomic_file.h>
+#include <pleat/core/files/atomic_file.h>
 
 namespace {
 

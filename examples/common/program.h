@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include <pleat/core/error.h>
+#include <pleat/core/base/error.h>
 
 namespace CLI {
 class App;

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include <fcntl.h>
-#include <pleat/core/atomic_file.h>
-#include <pleat/core/error.h>
+#include <pleat/core/base/error.h>
+#include <pleat/core/files/atomic_file.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,19 +1,53 @@
+// Host and device.
 #include "pleat/nn/optim/clip_grad.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string>
 
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/gradients.h"
+#include "pleat/ops/elementwise/math_functors.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/ops/update/joint_norm.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
 namespace {
+
+struct ScaleBy {
+  static constexpr std::size_t operands = 1;
+  double factor;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& x) const {
+    x *= T(factor);
+  }
+};
+
+/// By a factor that is where the elements are.
+struct ScaleByOf {
+  static constexpr std::size_t operands = 1;
+  const double* factor;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& x) const {
+    x *= T(*factor);
+  }
+};
+
+struct ClampTo {
+  static constexpr std::size_t operands = 1;
+  ops::Clamp clamp;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& x) const {
+    x = clamp(x);
+  }
+};
 
 constexpr const char* norm_op = "clip_grad_norm_";
 
@@ -32,7 +66,7 @@ Tensor clip_on_device(const std::vector<Tensor>& grads, const ClipGradNormOption
   const Tensor pair = ops::joint_norm(norm_op, grads, options.norm_type, options.max_norm);
   const Tensor norm = ops::select(pair, 0, 0);
   if (options.error_if_nonfinite) check_finite(norm.item());
-  change_all(norm_op, ops::ScaleByOf{pair.data<double>() + 1}, grads);
+  change_all(norm_op, ScaleByOf{pair.data<double>() + 1}, grads);
   return norm;
 }
 
@@ -47,7 +81,7 @@ Tensor clip_on_devices(const std::vector<std::vector<Tensor>>& groups, const Cli
   const Tensor pair = ops::joint_norm(norm_op, {all}, options.norm_type, options.max_norm);
   const std::vector<double> total = pair.to_vector<double>();
   if (options.error_if_nonfinite) check_finite(total[0]);
-  for (const std::vector<Tensor>& grads : groups) change_all(norm_op, ops::ScaleBy{total[1]}, grads);
+  for (const std::vector<Tensor>& grads : groups) change_all(norm_op, ScaleBy{total[1]}, grads);
   return ops::select(pair, 0, 0);
 }
 
@@ -68,7 +102,7 @@ void clip_grad_value_(const std::vector<Tensor>& params, ClipGradValueOptions op
   check<ValueError>(limit >= 0, "clip_grad_value_: clip_value must be at least 0, got {}", limit);
   const std::vector<Tensor> grads = gradients_of(params);
   if (grads.empty()) fail_without_gradients("clip_grad_value_", params);
-  change_all("clip_grad_value_", ops::ClampTo{{ops::Bounds(-limit, limit)}}, grads);
+  change_all("clip_grad_value_", ClampTo{{ops::Bounds(-limit, limit)}}, grads);
 }
 
 }  // namespace pleat::optim

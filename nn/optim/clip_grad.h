@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "pleat/core/required.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/required.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Gradients kept in bounds, between backward and an optimiser's step. Parameters without a gradient are
 /// passed over; a gradient that several have counts once. Both throw ValueError, with the reason, when no

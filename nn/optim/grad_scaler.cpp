@@ -1,16 +1,20 @@
+// Host and device.
 #include "pleat/nn/optim/grad_scaler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
 #include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/core/capture.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/device/capture.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/graph/host_tables.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/gradients.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/loss_scale.h"
@@ -18,6 +22,28 @@
 
 namespace pleat::optim {
 namespace {
+
+/// Scales by a factor that is where the elements are, and sets a flag where there is an infinity or a NaN.
+struct Unscale {
+  static constexpr std::size_t operands = 1;
+  const double* factor;
+  int32_t* found;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& x) const {
+    if (!(x - x == 0)) mark();
+    x *= T(*factor);
+  }
+
+ private:
+  PLEAT_HOST_DEVICE void mark() const {
+#if PLEAT_DEVICE_CODE
+    *found = 1;  // whoever else writes writes the same
+#else
+    std::atomic_ref(*found).store(1, std::memory_order_relaxed);
+#endif
+  }
+};
 
 void check_options(const GradScalerOptions& o) {
   check_positive("GradScaler", "init_scale", o.init_scale);
@@ -138,12 +164,12 @@ void GradScaler::unscale_(Optimizer& optimizer) {
     state_->bring_to(grads[0].device());
   std::vector<Tensor> found;
   std::vector<Tensor> scales;
-  std::vector<ops::Update<ops::Unscale>> updates;
+  std::vector<ops::Update<Unscale>> updates;
   for (const std::vector<Tensor>& group : by_device(grads)) {
     const Device device = group[0].device();
     found.push_back(zeros({1}, {.dtype = int32, .device = device}));
     scales.push_back(ops::to_device(state_->scale, device));
-    const ops::Unscale unscale{ops::inverse_loss_factor(scales.back()), found.back().data<int32_t>()};
+    const Unscale unscale{ops::inverse_loss_factor(scales.back()), found.back().data<int32_t>()};
     for (const Tensor& grad : group) updates.push_back({unscale, {grad}});
   }
   ops::update("GradScaler", updates);

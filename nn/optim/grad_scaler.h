@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/moved_from.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/moved_from.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/state_dict.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <set>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::optim {
 

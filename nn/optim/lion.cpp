@@ -1,9 +1,29 @@
+// Host and device.
 #include "pleat/nn/optim/lion.h"
+
+#include <cstddef>
 
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
+namespace {
+
+struct LionStep {
+  static constexpr std::size_t operands = 3;
+  double sign, lr, beta1, beta2, decay;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& p, T dp, T& m) const {
+    const T g = T(sign) * dp;
+    const T c = T(beta1) * m + T(1 - beta1) * g;
+    const T direction = T(c > 0) - T(c < 0);
+    p -= T(lr) * (direction + T(decay) * p);
+    m = T(beta2) * m + T(1 - beta2) * g;
+  }
+};
+
+}  // namespace
 
 Lion::Lion(std::vector<Tensor> params, LionOptions options) : Lion({{std::move(params), options}}) {}
 
@@ -17,7 +37,7 @@ void Lion::check_options_of_group(const LionOptions& o) const {
 }
 
 void Lion::update(std::span<const Turn> turns) {
-  std::vector<ops::Update<ops::LionStep>> steps;
+  std::vector<ops::Update<LionStep>> steps;
   for (const auto& [entry, grad, count] : turns) {
     const LionOptions& o = options(entry.group);
     steps.push_back({{.sign = o.maximize ? -1.0 : 1.0,

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::optim {
 namespace {

@@ -1,9 +1,11 @@
+// Host and device.
 #include "pleat/nn/optim/muon.h"
 
 #include <algorithm>
+#include <cstddef>
 
-#include "pleat/core/capture.h"
-#include "pleat/core/create.h"
+#include "pleat/core/device/capture.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/matmul.h"
@@ -12,6 +14,29 @@
 
 namespace pleat::optim {
 namespace {
+
+/// Brings Muon's momentum b up to date and writes the direction u that is to be made orthogonal.
+struct MuonMomentum {
+  static constexpr std::size_t operands = 3;
+  double sign, momentum, g_share, b_share;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& b, T dp, T& u) const {
+    const T g = T(sign) * dp;
+    b = T(momentum) * b + g;
+    u = T(g_share) * g + T(b_share) * b;
+  }
+};
+
+struct MuonStep {
+  static constexpr std::size_t operands = 2;
+  double keep, rate;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& p, T u) const {
+    p = T(keep) * p - T(rate) * u;
+  }
+};
 
 /// A wide matrix with the singular vectors of `matrix` [rows, columns], rows <= columns, and singular values
 /// near 1.
@@ -62,7 +87,7 @@ void Muon::update_one(const Turn& turn) const {
   const MuonOptions& o = options(entry.group);
   const Tensor& param = entry.param;
   if (param.numel() == 0)  // a step of nothing counts
-    return ops::update<ops::MuonStep>(name(), {{{}, {param, grad}, count}});
+    return ops::update<MuonStep>(name(), {{{}, {param, grad}, count}});
   const Shape& shape = param.shape();
   const int64_t rows = shape[0];
   const int64_t columns = param.numel() / rows;
@@ -79,16 +104,16 @@ void Muon::update_one(const Turn& turn) const {
     }
     return matrix.as_strided(shape, strides, 0);
   };
-  const ops::MuonMomentum momentum{.sign = o.maximize ? -1.0 : 1.0,
-                                   .momentum = o.momentum,
-                                   .g_share = o.nesterov ? 1.0 : 0.0,
-                                   .b_share = o.nesterov ? o.momentum : 1.0};
-  ops::update<ops::MuonMomentum>(
-      name(), {{momentum, {state_of(entry, 0), grad, as_param(wide)}, {.found = count.found}}});
+  const MuonMomentum momentum{.sign = o.maximize ? -1.0 : 1.0,
+                              .momentum = o.momentum,
+                              .g_share = o.nesterov ? 1.0 : 0.0,
+                              .b_share = o.nesterov ? o.momentum : 1.0};
+  ops::update<MuonMomentum>(name(),
+                            {{momentum, {state_of(entry, 0), grad, as_param(wide)}, {.found = count.found}}});
 
   const double stretch = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
-  const ops::MuonStep step{.keep = 1 - o.lr * o.weight_decay, .rate = o.lr * stretch};
-  ops::update<ops::MuonStep>(name(), {{step, {param, as_param(newton_schulz(wide, o.ns_steps))}, count}});
+  const MuonStep step{.keep = 1 - o.lr * o.weight_decay, .rate = o.lr * stretch};
+  ops::update<MuonStep>(name(), {{step, {param, as_param(newton_schulz(wide, o.ns_steps))}, count}});
 }
 
 }  // namespace pleat::optim

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <set>
 
-#include "pleat/core/capture.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/elementwise.h"
-#include "pleat/core/format.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/device/capture.h"
+#include "pleat/core/graph/host_tables.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/elementwise.h"
 #include "pleat/nn/listing.h"
 #include "pleat/nn/optim/gradients.h"
 #include "pleat/ops/elementwise/compare.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/required.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/required.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/nn/state_dict.h"
 #include "pleat/ops/update/step_count.h"
 

@@ -1,10 +1,56 @@
+// Host and device.
 #include "pleat/nn/optim/rmsprop.h"
+
+#include <cmath>
+#include <cstddef>
 
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
 namespace {
+
+struct RmspropRule {
+  double sign, alpha, decay, eps;
+
+  /// The direction, with the running averages brought up to date: of the square, and of the gradient where
+  /// the variance is to be centred.
+  template <class T, class... Average>
+  PLEAT_HOST_DEVICE T direction(T p, T dp, T& s, Average&... a) const {
+    const T g = T(sign) * dp + T(decay) * p;
+    s = T(alpha) * s + T(1 - alpha) * g * g;
+    T variance = s;
+    // Rounding may make a variance of almost 0 negative.
+    ((a = T(alpha) * a + T(1 - alpha) * g, variance = s - a * a, variance = variance > 0 ? variance : T(0)),
+     ...);
+    return g / (std::sqrt(variance) + T(eps));
+  }
+};
+
+template <bool centered>
+struct RmspropStep {
+  static constexpr std::size_t operands = centered ? 4 : 3;
+  RmspropRule rule;
+  double lr;
+
+  template <class T, class... Average>
+  PLEAT_HOST_DEVICE void operator()(T& p, T dp, T& s, Average&... a) const {
+    p -= T(lr) * rule.direction(p, dp, s, a...);
+  }
+};
+
+template <bool centered>
+struct RmspropMomentumStep {
+  static constexpr std::size_t operands = centered ? 5 : 4;
+  RmspropRule rule;
+  double lr, momentum;
+
+  template <class T, class... Average>
+  PLEAT_HOST_DEVICE void operator()(T& p, T dp, T& s, T& b, Average&... a) const {
+    b = T(momentum) * b + rule.direction(p, dp, s, a...);
+    p -= T(lr) * b;
+  }
+};
 enum State : std::size_t { square_avg, grad_avg, momentum_buffer };
 }  // namespace
 
@@ -31,13 +77,13 @@ bool RMSprop::needs_state(std::size_t group, std::size_t state) const {
 }
 
 void RMSprop::update(std::span<const Turn> turns) {
-  std::vector<ops::Update<ops::RmspropStep<false>>> plain;
-  std::vector<ops::Update<ops::RmspropStep<true>>> centered;
-  std::vector<ops::Update<ops::RmspropMomentumStep<false>>> with_momentum;
-  std::vector<ops::Update<ops::RmspropMomentumStep<true>>> centered_with_momentum;
+  std::vector<ops::Update<RmspropStep<false>>> plain;
+  std::vector<ops::Update<RmspropStep<true>>> centered;
+  std::vector<ops::Update<RmspropMomentumStep<false>>> with_momentum;
+  std::vector<ops::Update<RmspropMomentumStep<true>>> centered_with_momentum;
   for (const auto& [entry, grad, count] : turns) {
     const RMSpropOptions& o = options(entry.group);
-    const ops::RmspropRule rule{
+    const RmspropRule rule{
         .sign = o.maximize ? -1.0 : 1.0, .alpha = o.alpha, .decay = o.weight_decay, .eps = o.eps};
     const Tensor& param = entry.param;
     const Tensor s = state_of(entry, square_avg);

@@ -6,9 +6,9 @@
 #include <limits>
 #include <numbers>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
 
 namespace pleat::optim {

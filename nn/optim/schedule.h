@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/required.h"
+#include "pleat/core/base/required.h"
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/state_dict.h"
 
@@ -199,10 +199,10 @@ struct ReduceLROnPlateauOptions {
   double factor = 0.1;
   int64_t patience = 10;  ///< steps without improvement that are borne
   double threshold = 1e-4;
-  bool absolute = false;             ///< an improvement is one by `threshold`, not by that share
-  int64_t cooldown = 0;              ///< steps after a cut in which nothing is counted
-  RealList min_lr = 0;  ///< one for all groups, or one each
-  double eps = 1e-8;                 ///< a smaller change of the rate is not made
+  bool absolute = false;  ///< an improvement is one by `threshold`, not by that share
+  int64_t cooldown = 0;   ///< steps after a cut in which nothing is counted
+  RealList min_lr = 0;    ///< one for all groups, or one each
+  double eps = 1e-8;      ///< a smaller change of the rate is not made
 };
 
 /// Cuts the rates when a metric has stopped to improve. Refers to the optimiser as a Schedule does.

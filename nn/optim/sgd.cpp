@@ -1,9 +1,44 @@
+// Host and device.
 #include "pleat/nn/optim/sgd.h"
+
+#include <cstddef>
 
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
+namespace {
+
+/// p -= rate * g + decay * p.
+struct SgdStep {
+  static constexpr std::size_t operands = 2;
+  double rate, decay;
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& p, T dp) const {
+    p -= T(rate) * dp + T(decay) * p;
+  }
+};
+
+struct SgdMomentumStep {
+  static constexpr std::size_t operands = 3;
+  double sign, lr, momentum, decay;
+  double dampening;
+  double g_share, b_share;  ///< of the direction: with and without Nesterov one formula, without a branch
+  int64_t first;            ///< step with this momentum, in which dampening has no part
+  double fresh = 1;         ///< share of the gradient in the momentum
+
+  PLEAT_HOST_DEVICE void at_step(int64_t step) { fresh = step == first ? 1 : 1 - dampening; }
+
+  template <class T>
+  PLEAT_HOST_DEVICE void operator()(T& p, T dp, T& b) const {
+    const T g = T(sign) * dp + T(decay) * p;
+    b = T(momentum) * b + T(fresh) * g;
+    p -= T(lr) * (T(g_share) * g + T(b_share) * b);
+  }
+};
+
+}  // namespace
 
 SGD::SGD(std::vector<Tensor> params, SGDOptions options) : SGD({{std::move(params), std::move(options)}}) {}
 
@@ -22,8 +57,8 @@ void SGD::check_options_of_group(const SGDOptions& o) const {
 }
 
 void SGD::update(std::span<const Turn> turns) {
-  std::vector<ops::Update<ops::SgdStep>> plain;
-  std::vector<ops::Update<ops::SgdMomentumStep>> with_momentum;
+  std::vector<ops::Update<SgdStep>> plain;
+  std::vector<ops::Update<SgdMomentumStep>> with_momentum;
   for (const auto& [entry, grad, count] : turns) {
     const SGDOptions& o = options(entry.group);
     const double sign = o.maximize ? -1 : 1;

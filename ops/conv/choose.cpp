@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/implementation.h"
 
@@ -36,9 +37,14 @@ const std::vector<const ConvImplementation*>& all_conv_implementations() {
   // On CUDA `direct` computes depthwise convolutions only, which read and write much for each product and
   // gain nothing from cuDNN's matrix products. That it is the faster there is reasoned, not measured on a
   // GPU.
-  static const std::vector<const ConvImplementation*> table = {&grid_direct_conv(), &direct_conv(),
-                                                               &cudnn_conv(),       &grid_unfold_conv(),
-                                                               &unfold_conv(),      &reference_conv()};
+  static const std::vector<const ConvImplementation*> table = [] {
+    std::vector<const ConvImplementation*> list{&direct_conv(), &cudnn_conv(), &unfold_conv(),
+                                                &reference_conv()};
+    if constexpr (with_cuda)
+      list = {&direct_conv_cuda(), &direct_conv(), &cudnn_conv(),
+              &unfold_conv_cuda(), &unfold_conv(), &reference_conv()};
+    return list;
+  }();
   return table;
 }
 

@@ -1,13 +1,13 @@
 #include "pleat/ops/conv/conv.h"
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/precision.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/problem.h"
-#include "pleat/ops/conv/reduce.h"
+#include "pleat/ops/conv/simplify.h"
 #include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::ops {
@@ -61,7 +61,7 @@ ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation&
   ConvProblem solved = problem;
   if (!implementation.takes_half()) solved.dtype = compute_dtype(problem.dtype);
   const ConvLayout layout = implementation.layout(problem);
-  return layout == ConvLayout::strided ? solved : reduce(solved, written_format(problem, layout));
+  return layout == ConvLayout::strided ? solved : simplify(solved, written_format(problem, layout));
 }
 
 bool ConvCall::is_empty() const {

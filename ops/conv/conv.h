@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
 
 /// Raw convolutions of 1, 2 and 3 spatial dimensions, by the rank of the weight. All three passes check all

@@ -30,7 +30,7 @@ inline ConvLayout asked_layout(const ConvProblem& problem) {
 ///
 /// Tensors have five dimensions, [N, C, D, H, W], [K, C/g, T, R, S] and [N, K, P, Q, O], with the sizes of
 /// the problem given beside them. They lie as `layout` says. In rows and planes the problem is reduced
-/// (ops/conv/reduce.h), and its `format` is that of all tensors.
+/// (ops/conv/simplify.h), and its `format` is that of all tensors.
 class ConvImplementation {
  public:
   virtual ~ConvImplementation() = default;
@@ -84,9 +84,9 @@ std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const Conv
 
 const ConvImplementation& reference_conv();
 const ConvImplementation& direct_conv();
-const ConvImplementation& grid_direct_conv();  ///< "direct" on CUDA
+const ConvImplementation& direct_conv_cuda();  ///< "direct" on CUDA
 const ConvImplementation& unfold_conv();
-const ConvImplementation& grid_unfold_conv();  ///< "unfold" on CUDA
+const ConvImplementation& unfold_conv_cuda();  ///< "unfold" on CUDA
 const ConvImplementation& cudnn_conv();
 
 }  // namespace pleat::ops

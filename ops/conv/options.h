@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/precision.h"
-#include "pleat/core/scope.h"
-#include "pleat/core/shape.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/base/scope.h"
+#include "pleat/core/tensor/shape.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat {
 
@@ -57,7 +57,7 @@ struct ConvOptions {
   /// Format of each pass's result; empty: what the ConvPolicy in force says, else what the implementation
   /// writes best. One that can write a format that is asked for does; the result of others is converted.
   std::optional<MemoryFormat> format = {};
-  /// Of float32 on CUDA (core/precision.h); empty: what the ConvPolicy in force says, else
+  /// Of float32 on CUDA (core/base/precision.h); empty: what the ConvPolicy in force says, else
   /// float32_precision().
   std::optional<Precision> precision = {};
 };
@@ -84,8 +84,8 @@ struct ConvPolicyOptions {
   /// not.
   bool deterministic = false;
   /// Times every implementation at the first use of a problem and pass, then takes the fastest
-  /// (ops/conv/tune.h); a named implementation leaves its plans to choose from. With `deterministic` nothing
-  /// is timed at first use, and what tune_conv or a file has found is used.
+  /// (ops/conv/tune/tune.h); a named implementation leaves its plans to choose from. With `deterministic`
+  /// nothing is timed at first use, and what tune_conv or a file has found is used.
   bool benchmark = false;
   /// Bytes that cuDNN may use beside the operands, and that `unfold` on CUDA may unfold at once.
   int64_t workspace_limit = int64_t{1} << 30;

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::ops {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
 
 namespace pleat::ops {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/checked_math.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/ops/conv/problem.h"
 
 /// What implementations share that see a convolution as a matrix of rows: one row an output pixel (or an

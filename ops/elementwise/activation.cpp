@@ -1,3 +1,4 @@
+// Host and device.
 #include "pleat/ops/elementwise/activation.h"
 
 #include <cmath>

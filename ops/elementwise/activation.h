@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw activation functions, element by element, and their backward passes in one pass over memory.
 /// Floating: integers give float32, half types are computed in float32; only relu leaves integers what they

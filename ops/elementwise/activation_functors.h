@@ -3,7 +3,7 @@
 
 #include <numbers>
 
-#include "pleat/core/host_device.h"
+#include "pleat/core/base/host_device.h"
 #include "pleat/ops/elementwise/vector_math.h"
 
 /// The functors of activation.h.

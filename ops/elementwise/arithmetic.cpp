@@ -1,8 +1,9 @@
+// Host and device.
 #include "pleat/ops/elementwise/arithmetic.h"
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/fits.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/fits.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/elementwise/kernels.h"
 

@@ -1,10 +1,11 @@
 #pragma once
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
-/// Raw arithmetic, element by element, broadcasting; operands of different types are promoted (core/dtype.h).
-/// All throw ShapeError when shapes do not broadcast and DeviceError when devices differ.
+/// Raw arithmetic, element by element, broadcasting; operands of different types are promoted
+/// (core/tensor/dtype.h). All throw ShapeError when shapes do not broadcast and DeviceError when devices
+/// differ.
 
 namespace pleat::ops {
 

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "pleat/core/host_device.h"
+#include "pleat/core/base/host_device.h"
 
 /// The functors of arithmetic.h.
 

@@ -1,9 +1,10 @@
+// Host and device.
 #include <algorithm>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/fits.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/fits.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/kernels.h"

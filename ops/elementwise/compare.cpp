@@ -1,16 +1,78 @@
+// Host and device.
 #include "pleat/ops/elementwise/compare.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/fits.h"
-#include "pleat/core/record_function.h"
-#include "pleat/ops/elementwise/compare_functors.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/fits.h"
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
 namespace {
+
+struct Equal {
+  template <class T>
+  PLEAT_HOST_DEVICE bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+
+struct Unequal {
+  template <class T>
+  PLEAT_HOST_DEVICE bool operator()(T a, T b) const {
+    return a != b;
+  }
+};
+
+struct Less {
+  template <class T>
+  PLEAT_HOST_DEVICE bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+
+struct AtMost {
+  template <class T>
+  PLEAT_HOST_DEVICE bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+
+struct IsNan {
+  template <class T>
+  PLEAT_HOST_DEVICE bool operator()(T a) const {
+    return a != a;
+  }
+};
+
+struct IsInfinite {
+  template <class T>
+  PLEAT_HOST_DEVICE bool operator()(T a) const {
+    return std::abs(a) == std::numeric_limits<T>::infinity();
+  }
+};
+
+struct IsFinite {
+  template <class T>
+  PLEAT_HOST_DEVICE bool operator()(T a) const {
+    return std::abs(a) < std::numeric_limits<T>::infinity();
+  }
+};
+
+struct Close {
+  double rtol, atol;
+  bool equal_nan;
+
+  PLEAT_HOST_DEVICE bool operator()(double a, double b) const {
+    const double size = std::abs(b);
+    const bool near = std::abs(a - b) <= atol + rtol * size && size < std::numeric_limits<double>::infinity();
+    return a == b || near || (equal_nan && a != a && b != b);
+  }
+};
 
 void check_place(const char* op, const Tensor& place, const Tensor& other) {
   check<ShapeError>(!place.impl().is_place_among_all || other.numel() == 1,

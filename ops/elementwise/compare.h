@@ -1,12 +1,12 @@
 #pragma once
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw comparisons and tests, element by element, broadcasting; the results are bool.
-/// Tensors are compared in their promoted type (core/dtype.h). A plain number is compared with integers
-/// exactly (uint8 elements are never below -1 nor equal to 255.5), with floating elements after rounding to
-/// their type. NaN is unequal to everything. All throw ShapeError when shapes do not broadcast.
+/// Tensors are compared in their promoted type (core/tensor/dtype.h). A plain number is compared with
+/// integers exactly (uint8 elements are never below -1 nor equal to 255.5), with floating elements after
+/// rounding to their type. NaN is unequal to everything. All throw ShapeError when shapes do not broadcast.
 
 namespace pleat {
 

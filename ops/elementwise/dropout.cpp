@@ -1,12 +1,26 @@
+// Host and device.
 #include "pleat/ops/elementwise/dropout.h"
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/kernels.h"
-#include "pleat/ops/elementwise/select_functors.h"
 
 namespace pleat::ops {
+namespace {
+
+struct MaskedScale {
+  static constexpr std::size_t mask = 1;
+  double scale;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T a, uint8_t stays) const {
+    const T scaled = a * static_cast<T>(scale);
+    return stays != 0 ? scaled : T(0);
+  }
+};
+
+}  // namespace
 
 Tensor dropout_mask(const char* op, Shape shape, double p, MemoryFormat format, Device device,
                     Generator& generator) {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "pleat/core/random.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw parts of dropout: which elements stay, and what becomes of them.
 

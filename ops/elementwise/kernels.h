@@ -3,19 +3,19 @@
 
 #include <array>
 
-#include "pleat/core/elementwise.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/record_function.h"
-#include "pleat/ops/elementwise/grid_map.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/kernels/elementwise_kernel.h"
+#include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/elementwise/map_arrays.h"
+#include "pleat/ops/elementwise/types.h"
 
-/// How an elementwise operation is written: a functor over single elements, in a header of its own that the
-/// CPU and the grid share. On the CPU it is instantiated for the types it computes in and mapped over plain
-/// arrays by a loop that the compiler vectorises (so the functor should choose between values rather than
-/// branch). Every lane and every rest of a vector runs the same arithmetic: the bits of a result do not
-/// depend on where an element lies or on how threads share the work, as they would with Eigen's packet
-/// functions. Half types are computed in float32 (the loop of core/elementwise.h converts), so there are no
+/// How an elementwise operation is written: a functor over single elements, which CPU and GPU share, for
+/// files whose first line is "Host and device". It is instantiated for the types it computes in. On the CPU
+/// it is mapped over plain arrays by a loop that the compiler vectorises (so the functor should choose
+/// between values rather than branch). Every lane and every rest of a vector runs the same arithmetic: the
+/// bits of a result do not depend on where an element lies or on how threads share the work, as they would
+/// with Eigen's packet functions. Half types are computed in float32 (both loops convert), so there are no
 /// kernels for them.
 
 namespace pleat::ops {
@@ -28,18 +28,6 @@ const T* readable(const T* data) {
 }
 inline const uint8_t* readable(const bool* data) { return reinterpret_cast<const uint8_t*>(data); }
 
-template <class Types>
-void check_types(const char* op, DType dtype) {
-  check<DTypeError>(Types::supports(dtype), "{}: needs {}, got {}{}", op, Types::needs, dtype, Types::remedy);
-}
-
-/// Calls `f(Type<T>{})` for the type in which `dtype` is computed: float or double. Others throw DTypeError.
-template <class F>
-decltype(auto) dispatch_floating(const char* op, DType dtype, const F& f) {
-  check_types<Floating>(op, dtype);
-  return Floating::dispatch(dtype, f);
-}
-
 /// out = f(in...) computed in the one of `Types` that fits `dtype`: each input is seen as that type (inputs
 /// that are masks as uint8_t, 0 or 1), and f gives an element of the same type, or a bool where Result is
 /// Truth. Half types are seen as float. Throws DTypeError when `Types` has none for `dtype`, else what
@@ -47,9 +35,11 @@ decltype(auto) dispatch_floating(const char* op, DType dtype, const F& f) {
 template <class Types, class Result = Same, class F, std::size_t N>
 void map_into(const char* op, DType dtype, const Tensor& out, const std::array<Tensor, N>& in, const F& f) {
   check_types<Types>(op, dtype);
-  if (uses_grid(out.device())) return grid_map<Types, Result>(op, dtype, out, in, f);
   Types::dispatch(dtype, [&]<class T>(Type<T>) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
+      if constexpr (with_cuda)
+        if (out.device().is_cuda())
+          return elementwise_kernel<OutputOf<Result, T>, InputOf<F, T, K>...>(op, out, in, f);
       elementwise<OutputOf<Result, T>, InputOf<F, T, K>...>(
           op, out, in, [&f](OutputOf<Result, T>* y, const InputOf<F, T, K>*... p, int64_t n) {
             map_inputs(y, n, f, readable(p)...);
@@ -58,9 +48,6 @@ void map_into(const char* op, DType dtype, const Tensor& out, const std::array<T
     (std::make_index_sequence<N>{});
   });
 }
-
-/// The floating type of a result: `dtype` itself, float32 for integers and bool.
-inline DType floating_result(DType dtype) { return is_floating(dtype) ? dtype : float32; }
 
 /// A new tensor for the result of the inputs, in their memory order.
 inline Tensor unary_result(const Tensor& x, DType dtype) {

@@ -1,11 +1,24 @@
+// Host and device.
 #include "pleat/ops/elementwise/logic.h"
 
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/elementwise/kernels.h"
-#include "pleat/ops/elementwise/logic_functors.h"
 
 namespace pleat::ops {
 namespace {
+
+struct And {
+  PLEAT_HOST_DEVICE bool operator()(uint8_t a, uint8_t b) const { return (a & b) != 0; }
+};
+struct Or {
+  PLEAT_HOST_DEVICE bool operator()(uint8_t a, uint8_t b) const { return (a | b) != 0; }
+};
+struct Xor {
+  PLEAT_HOST_DEVICE bool operator()(uint8_t a, uint8_t b) const { return a != b; }
+};
+struct Not {
+  PLEAT_HOST_DEVICE bool operator()(uint8_t a) const { return a == 0; }
+};
 
 template <class F>
 Tensor logical(const char* op, const Tensor& a, const Tensor& b, const F& f) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw logic, element by element, broadcasting. An element of any type is true when it is not 0 (NaN is
 /// true); the results are bool. All throw ShapeError when shapes do not broadcast.

@@ -1,6 +1,7 @@
+// Host and device.
 #include "pleat/ops/elementwise/math.h"
 
-#include "pleat/core/copy.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/math_functors.h"
 

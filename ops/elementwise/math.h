@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
-/// Raw mathematical functions, element by element, broadcasting. Types (core/dtype.h says how they are
+/// Raw mathematical functions, element by element, broadcasting. Types (core/tensor/dtype.h says how they are
 /// promoted):
 /// - "floating": integers and bool give float32; floating types stay, half types are computed in float32;
 /// - "own type": the promoted type of the operands, so integers stay integers; bool throws DTypeError.

@@ -7,8 +7,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "pleat/core/host_device.h"
-#include "pleat/core/number.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/tensor/number.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/elementwise/vector_math.h"
 

@@ -1,13 +1,22 @@
+// Host and device.
 #include "pleat/ops/elementwise/select.h"
 
-#include "pleat/core/create.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/kernels.h"
-#include "pleat/ops/elementwise/select_functors.h"
 
 namespace pleat::ops {
 namespace {
+
+struct Where {
+  static constexpr std::size_t mask = 0;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(uint8_t condition, T a, T b) const {
+    return condition != 0 ? a : b;
+  }
+};
 
 void check_mask(const char* op, const char* what, const Tensor& mask) {
   check<DTypeError>(mask.dtype() == boolean, "{}: the {} must be bool, got {}; compare it first ({} != 0)",

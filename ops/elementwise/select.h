@@ -1,7 +1,7 @@
 #pragma once
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw choices between elements, broadcasting.
 

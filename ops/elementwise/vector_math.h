@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "pleat/core/host_device.h"
+#include "pleat/core/base/host_device.h"
 
 /// Elementary functions without branches and always inlined, so that a loop over them becomes vector
 /// instructions (a call into the C library does not). Those for float are good to 2 units in the last place

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/alias.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/record_function.h"
-#include "pleat/ops/image/grid_image.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/alias.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/image/image_cuda.h"
 #include "pleat/ops/image/image_functors.h"
 
 namespace pleat::ops {
@@ -92,7 +92,8 @@ Tensor shift_images(const Tensor& images, std::span<const ImageShift> distances,
   const Tensor x = plain(images);
   const Tensor y = empty_like(x);
   with_pixels("shift_images", x, [&]<class T>(Type<T>) {
-    if (uses_grid(x.device())) return grid_shift_images(x, shifts, reflect, y);
+    if constexpr (with_cuda)
+      if (x.device().is_cuda()) return shift_images_cuda(x, shifts, reflect, y);
     for (int64_t i = 0; i < p.images; ++i) {
       const ImageShift& shift = shifts[static_cast<std::size_t>(i)];
       for (int64_t c = 0; c < p.channels; ++c) {
@@ -118,7 +119,8 @@ Tensor erase_boxes(const Tensor& images, std::span<const ImageBox> boxes) {
   const Tensor x = plain(images);
   const Tensor y = empty_like(x);
   with_pixels("erase_boxes", x, [&]<class T>(Type<T>) {
-    if (uses_grid(x.device())) return grid_erase_boxes(x, boxes, y);
+    if constexpr (with_cuda)
+      if (x.device().is_cuda()) return erase_boxes_cuda(x, boxes, y);
     std::copy_n(x.data<T>(), x.numel(), y.data<T>());
     for (int64_t i = 0; i < p.images; ++i)
       for_box_rows(p, i, boxes[static_cast<std::size_t>(i)],
@@ -139,10 +141,11 @@ Tensor mix_images(const Tensor& images, std::span<const ImageMix> mixes) {
   }
   const Tensor x = plain(images);
   const Tensor y = empty_like(x);
-  if (uses_grid(x.device())) {
-    grid_mix_images(x, mixes, y);
-    return y;
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      mix_images_cuda(x, mixes, y);
+      return y;
+    }
   for (int64_t i = 0; i < p.images; ++i) {
     const ImageMix& mix = mixes[static_cast<std::size_t>(i)];
     const float* own = x.data<float>() + i * p.image();
@@ -167,10 +170,11 @@ Tensor adjust_colors(const Tensor& images, std::span<const ImageColors> colors) 
       check<ValueError>(std::isfinite(factor), "adjust_colors: factors must be finite, got {}", factor);
   const Tensor x = plain(images);
   const Tensor y = empty_like(x);
-  if (uses_grid(x.device())) {
-    grid_adjust_colors(x, colors, y);
-    return y;
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      adjust_colors_cuda(x, colors, y);
+      return y;
+    }
   const int64_t n = p.plane();
   for (int64_t i = 0; i < p.images; ++i) {
     const ImageColors& by = colors[static_cast<std::size_t>(i)];
@@ -197,7 +201,8 @@ Tensor scale_channels(const Tensor& images, std::span<const float> scale, std::s
   const Tensor y = empty(x.shape(), {.device = x.device()});
   const int64_t pixels = x.numel() == 0 ? 1 : x.numel() / (x.size(0) * channels);
   with_pixels("scale_channels", x, [&]<class T>(Type<T>) {
-    if (uses_grid(x.device())) return grid_scale_channels(x, scale, shift, pixels, y);
+    if constexpr (with_cuda)
+      if (x.device().is_cuda()) return scale_channels_cuda(x, scale, shift, pixels, y);
     const T* from = x.data<T>();
     float* to = y.data<float>();
     for (int64_t image = 0; image < x.size(0); ++image)

@@ -1,10 +1,10 @@
 #include <type_traits>
 
-#include "pleat/core/fast_divider.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/grid_block.h"
-#include "pleat/core/host_array.h"
-#include "pleat/ops/image/grid_image.h"
+#include "pleat/core/kernels/block.h"
+#include "pleat/core/kernels/fast_divider.h"
+#include "pleat/core/kernels/host_array.h"
+#include "pleat/core/kernels/launch.h"
+#include "pleat/ops/image/image_cuda.h"
 #include "pleat/ops/image/image_functors.h"
 
 namespace pleat::ops {
@@ -89,24 +89,17 @@ struct AdjustedImage {
   const float* x;
   float* y;
 
-  template <class Block>
-  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
+  __device__ void operator()(int64_t b, const Block& block) const {
     const float* from = x + b * 3 * n;
     const Teams all{log_block_threads, true};
-    typename Block::template Own<double> sum;
-    block.each([&](int thread) {
-      double total = 0;
-      for (int64_t k = thread; k < n; k += block_threads) total += grey(from, k);
-      sum[thread] = total;
-    });
+    double sum = 0;
+    for (int64_t k = block.thread(); k < n; k += block_threads) sum += grey(from, k);
     block.combine(sum, all, Plus{});
     block.share(sum, all);
-    block.each([&](int thread) {
-      const auto mean = static_cast<float>(sum[thread] / static_cast<double>(n));
-      for (int64_t k = thread; k < n; k += block_threads)
-        for (int64_t c = 0; c < 3; ++c)
-          y[(b * 3 + c) * n + k] = adjusted(from[c * n + k], grey(from, k), mean, colors[b]);
-    });
+    const auto mean = static_cast<float>(sum / static_cast<double>(n));
+    for (int64_t k = block.thread(); k < n; k += block_threads)
+      for (int64_t c = 0; c < 3; ++c)
+        y[(b * 3 + c) * n + k] = adjusted(from[c * n + k], grey(from, k), mean, colors[b]);
   }
 
  private:
@@ -143,45 +136,45 @@ void with_pixels(DType dtype, const F& f) {
 
 }  // namespace
 
-void grid_shift_images(const Tensor& x, std::span<const ImageShift> shifts, bool reflect, const Tensor& y) {
+void shift_images_cuda(const Tensor& x, std::span<const ImageShift> shifts, bool reflect, const Tensor& y) {
   const HostArray<ImageShift> table(shifts, x.device());
   with_pixels(x.dtype(), [&]<class T>(Type<T>) {
-    grid_for("shift_images", x.device(), x.numel(),
-             ShiftedPixel<T>{Batch(x), table.data(), reflect, x.data<T>(), y.data<T>()});
+    launch_indices("shift_images", x.device(), x.numel(),
+                   ShiftedPixel<T>{Batch(x), table.data(), reflect, x.data<T>(), y.data<T>()});
   });
 }
 
-void grid_erase_boxes(const Tensor& x, std::span<const ImageBox> boxes, const Tensor& y) {
+void erase_boxes_cuda(const Tensor& x, std::span<const ImageBox> boxes, const Tensor& y) {
   const HostArray<ImageBox> table(boxes, x.device());
   with_pixels(x.dtype(), [&]<class T>(Type<T>) {
-    grid_for("erase_boxes", x.device(), x.numel(),
-             ErasedPixel<T>{Batch(x), table.data(), x.data<T>(), y.data<T>()});
+    launch_indices("erase_boxes", x.device(), x.numel(),
+                   ErasedPixel<T>{Batch(x), table.data(), x.data<T>(), y.data<T>()});
   });
 }
 
-void grid_mix_images(const Tensor& x, std::span<const ImageMix> mixes, const Tensor& y) {
+void mix_images_cuda(const Tensor& x, std::span<const ImageMix> mixes, const Tensor& y) {
   const HostArray<ImageMix> table(mixes, x.device());
-  grid_for("mix_images", x.device(), x.numel(),
-           MixedPixel{Batch(x), table.data(), x.data<float>(), y.data<float>()});
+  launch_indices("mix_images", x.device(), x.numel(),
+                 MixedPixel{Batch(x), table.data(), x.data<float>(), y.data<float>()});
 }
 
-void grid_adjust_colors(const Tensor& x, std::span<const ImageColors> colors, const Tensor& y) {
+void adjust_colors_cuda(const Tensor& x, std::span<const ImageColors> colors, const Tensor& y) {
   const HostArray<ImageColors> table(colors, x.device());
   const int64_t pixels = x.size(2) * x.size(3);
   if (pixels == 0) return;
-  grid_blocks("adjust_colors", x.device(), x.size(0),
-              AdjustedImage{pixels, table.data(), x.data<float>(), y.data<float>()});
+  launch_blocks("adjust_colors", x.device(), x.size(0),
+                AdjustedImage{pixels, table.data(), x.data<float>(), y.data<float>()});
 }
 
-void grid_scale_channels(const Tensor& x, std::span<const float> scale, std::span<const float> shift,
+void scale_channels_cuda(const Tensor& x, std::span<const float> scale, std::span<const float> shift,
                          int64_t pixels, const Tensor& y) {
   std::vector<float> factors(scale.begin(), scale.end());
   factors.insert(factors.end(), shift.begin(), shift.end());
   const HostArray<float> table(factors, x.device());
   with_pixels(x.dtype(), [&]<class T>(Type<T>) {
-    grid_for("scale_channels", x.device(), x.numel(),
-             ScaledElement<T>{FastDivider(pixels), FastDivider(x.size(1)), table.data(), x.data<T>(),
-                              y.data<float>()});
+    launch_indices("scale_channels", x.device(), x.numel(),
+                   ScaledElement<T>{FastDivider(pixels), FastDivider(x.size(1)), table.data(), x.data<T>(),
+                                    y.data<float>()});
   });
 }
 

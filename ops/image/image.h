@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// What augmentation does to batches of images [B, C, H, W] of uint8 or float32, given what was drawn for
 /// each image. The results are row-major tensors of their own, on the device of the images: the few numbers

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pleat/core/host_device.h"
+#include "pleat/core/base/host_device.h"
 #include "pleat/ops/image/image.h"
 
 namespace pleat::ops {

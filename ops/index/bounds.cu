@@ -1,19 +1,9 @@
-#include <atomic>
-
-#include "pleat/core/create.h"
-#include "pleat/core/grid.h"
-#include "pleat/ops/index/bounds.h"
+#include "pleat/core/kernels/launch.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/index/index_cuda.h"
 
 namespace pleat::ops {
 namespace {
-
-PLEAT_HOST_DEVICE void set_flag(int32_t* flag) {
-#if PLEAT_DEVICE_CODE
-  *flag = 1;  // whoever else writes writes the same
-#else
-  std::atomic_ref(*flag).store(1, std::memory_order_relaxed);
-#endif
-}
 
 template <class Index>
 struct FindOutside {
@@ -22,8 +12,8 @@ struct FindOutside {
   int32_t* found;  ///< one outside, one below 0
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    if (indices[i] < low || indices[i] >= high) set_flag(found);
-    if (indices[i] < 0) set_flag(found + 1);
+    if (indices[i] < low || indices[i] >= high) *found = 1;  // whoever else writes writes the same
+    if (indices[i] < 0) found[1] = 1;
   }
 };
 
@@ -47,9 +37,11 @@ std::vector<FoundIndices> find_indices(const char* op, const std::vector<IndexRa
     const auto& [indices, low, high] = ranges[static_cast<std::size_t>(k)];
     int32_t* const flags = found.data<int32_t>() + 2 * k;
     if (indices.dtype() == int32)
-      grid_for(op, device, indices.numel(), FindOutside<int32_t>{indices.data<int32_t>(), low, high, flags});
+      launch_indices(op, device, indices.numel(),
+                     FindOutside<int32_t>{indices.data<int32_t>(), low, high, flags});
     else
-      grid_for(op, device, indices.numel(), FindOutside<int64_t>{indices.data<int64_t>(), low, high, flags});
+      launch_indices(op, device, indices.numel(),
+                     FindOutside<int64_t>{indices.data<int64_t>(), low, high, flags});
   }
   const std::vector<int32_t> flags = found.to_vector<int32_t>();
   std::vector<FoundIndices> result;
@@ -60,8 +52,8 @@ std::vector<FoundIndices> find_indices(const char* op, const std::vector<IndexRa
 
 Tensor from_start(const char* op, const Tensor& indices, int64_t size) {
   const Tensor y = empty(indices.shape(), {.dtype = int64, .device = indices.device()});
-  grid_for(op, indices.device(), indices.numel(),
-           FromStart{indices.data<int64_t>(), size, y.data<int64_t>()});
+  launch_indices(op, indices.device(), indices.numel(),
+                 FromStart{indices.data<int64_t>(), size, y.data<int64_t>()});
   return y;
 }
 

@@ -6,9 +6,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include "pleat/core/check_cuda.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
+#include "pleat/core/device/check_cuda.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/tensor/create.h"
 
 namespace pleat::ops {
 

@@ -1,14 +1,14 @@
 #include <array>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/index/index.h"
-#include "pleat/ops/index/index_grid.h"
+#include "pleat/ops/index/index_cuda.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/index/lines.h"
 #include "pleat/ops/shape/view.h"
@@ -37,12 +37,13 @@ void check_source(const char* op, const Tensor& x, const Tensor& index, const Te
 }  // namespace
 
 void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indices, const Tensor& source) {
-  if (uses_grid(y.device())) {
-    const Tensor dense = y.is_dense() ? y : copy(y);
-    scatter_on_grid(dense, along, to_format(indices, MemoryFormat::contiguous), source);
-    y.is_dense() ? y.bump_version() : copy_into(y, dense);
-    return;
-  }
+  if constexpr (with_cuda)
+    if (y.device().is_cuda()) {
+      const Tensor dense = y.is_dense() ? y : copy(y);
+      scatter_cuda(dense, along, to_format(indices, MemoryFormat::contiguous), source);
+      y.is_dense() ? y.bump_version() : copy_into(y, dense);
+      return;
+    }
   const int64_t n = indices.shape()[along];
   const int64_t step = indices.strides()[along];
   const int64_t source_step = source.strides()[along];
@@ -72,10 +73,11 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   check_index_shape("gather", x, along, index);
   const Tensor indices = checked_places("gather", index, static_cast<int64_t>(along), x.shape());
   const Tensor y = empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
-  if (uses_grid(x.device())) {
-    gather_on_grid(x, along, indices, y);
-    return y;
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      gather_cuda(x, along, indices, y);
+      return y;
+    }
   const int64_t n = index.shape()[along];
   const int64_t step = y.strides()[along];
   const int64_t x_step = x.strides()[along];
@@ -101,12 +103,13 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
   const Tensor indices = checked_places("scatter_add", index, static_cast<int64_t>(along), x.shape());
   const DType dtype = compute_dtype(x.dtype());
   const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
-  if (uses_grid(x.device())) {
-    // The grid reads half types and any strides.
-    scatter_add_on_grid(y, along, indices,
-                        compute_dtype(source.dtype()) == dtype ? source : cast(source, dtype));
-    return cast(y, x.dtype());
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      // The grid reads half types and any strides.
+      scatter_add_cuda(y, along, indices,
+                       compute_dtype(source.dtype()) == dtype ? source : cast(source, dtype));
+      return cast(y, x.dtype());
+    }
   const Tensor values = to_format(cast(source, dtype), MemoryFormat::contiguous);
   const int64_t n = index.shape()[along];
   const int64_t step = indices.strides()[along];

@@ -1,27 +1,177 @@
+#include <array>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/dispatch_size.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/host_array.h"
-#include "pleat/core/number.h"
-#include "pleat/ops/elementwise/grid_map.h"
-#include "pleat/ops/index/index_functors.h"
-#include "pleat/ops/index/index_grid.h"
-#include "pleat/ops/index/ordered_lines.h"
-
-#if PLEAT_COMPILES_KERNELS
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
+#include "pleat/core/kernels/dispatch_size.h"
+#include "pleat/core/kernels/host_array.h"
+#include "pleat/core/kernels/launch.h"
+#include "pleat/core/kernels/number_array.h"
+#include "pleat/core/kernels/offsets.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
+#include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/index/cub_call.h"
-#endif
+#include "pleat/ops/index/index_cuda.h"
+#include "pleat/ops/index/ordered_lines.h"
 
 namespace pleat::ops {
 namespace {
+
+/// The index arithmetic of index.h. T is any type of an element's size where elements are only moved.
+/// One element of y a call, which is row-major like the index.
+template <class T>
+struct GatherElement {
+  ElementOffsets<1> x_at;  ///< without the dimension of the index
+  int64_t x_step;
+  const int64_t* index;
+  const T* x;
+  T* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const { y[i] = x[x_at.at(i)[0] + index[i] * x_step]; }
+};
+
+/// Lines along a dimension of index, source and y.
+struct IndexLines {
+  ElementOffsets<3> start;
+  std::array<int64_t, 3> step;
+  int64_t n;
+};
+
+/// One line a call: y gets what the source has for it.
+template <class T>
+struct ScatterLine {
+  IndexLines lines;
+  const int64_t* index;
+  const T* source;
+  T* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t line) const {
+    const auto start = lines.start.at(line);
+    for (int64_t i = 0; i < lines.n; ++i)
+      y[start[2] + index[start[0] + i * lines.step[0]] * lines.step[2]] =
+          source[start[1] + i * lines.step[1]];
+  }
+};
+/// The same with sums, in the order of the line.
+template <class T>
+struct ScatterAddLine {
+  IndexLines lines;
+  const int64_t* index;
+  NumberArray<T> source;
+  T* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t line) const {
+    const auto start = lines.start.at(line);
+    for (int64_t i = 0; i < lines.n; ++i) {
+      T& sum = y[start[2] + index[start[0] + i * lines.step[0]] * lines.step[2]];
+      sum = Plus{}(sum, static_cast<T>(source.load(start[1] + i * lines.step[1])));
+    }
+  }
+};
+
+/// The place in y's memory where element i of the index, row-major, goes.
+struct Destination {
+  ElementOffsets<1> y_at;  ///< without the dimension of the index
+  int64_t y_step;
+  const int64_t* index;
+  int64_t* key;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const { key[i] = y_at.at(i)[0] + index[i] * y_step; }
+};
+
+/// The last of each run of equal sorted keys is written to y[key].
+template <class T>
+struct ScatterRun {
+  const int64_t* key;
+  const int64_t* order;
+  int64_t n;
+  const T* source;
+  T* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    if (i + 1 == n || key[i + 1] != key[i]) y[key[i]] = source[order[i]];
+  }
+};
+
+/// y [outer, rows, inner] gets, for each run of equal sorted keys, the sum of the rows of values
+/// [outer, n, inner] that the order names, in its order. A call is an element of a row of values; the one at
+/// the head of a run does the work.
+template <class T>
+struct AddRun {
+  const int64_t* key;
+  const int64_t* order;
+  int64_t rows;
+  FastDivider n, inner;
+  NumberArray<T> values;
+  NumberArray<T> y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    int64_t j = i;
+    int64_t k = inner.divide(j);
+    const int64_t o = n.divide(k);
+    const int64_t row = key[k];
+    if (k > 0 && key[k - 1] == row) return;
+    const int64_t at = (o * rows + row) * inner.divisor() + j;
+    T sum = y.load(at);
+    for (; k < n.divisor() && key[k] == row; ++k)
+      sum = Plus{}(sum, values.load((o * n.divisor() + order[k]) * inner.divisor() + j));
+    y.store(at, sum);
+  }
+};
+
+/// One element of y [outer, n, inner] from x [outer, rows, inner].
+template <class T>
+struct SelectElement {
+  const int64_t* index;
+  int64_t rows;
+  FastDivider n, inner;
+  const T* x;
+  T* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    int64_t j = i;
+    int64_t k = inner.divide(j);
+    const int64_t o = n.divide(k);
+    y[i] = x[(o * rows + index[k]) * inner.divisor() + j];
+  }
+};
+
+/// One element of y [..., classes].
+template <class T>
+struct OneHotElement {
+  const int64_t* index;
+  FastDivider classes;
+  T one;
+  T* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    int64_t at = i;
+    const int64_t row = classes.divide(at);
+    y[i] = at == index[row] ? one : T(0);
+  }
+};
+
+/// One coordinate of one place, in a shape of `rank` dimensions whose sizes are divided from the last on.
+struct Coordinate {
+  FastDivider rank;
+  const int64_t* size;
+  const int64_t* places;
+  int64_t* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    int64_t wanted = i;
+    int64_t place = places[rank.divide(wanted)];
+    for (int64_t d = rank.divisor() - 1; d > wanted; --d) place /= size[d];
+    y[i] = place % size[wanted];
+  }
+};
 
 /// Lines so short, or so many, that a thread works through each of them.
 bool has_threads_for_lines(int64_t lines, int64_t n) { return n <= 32 || lines >= 16384; }
@@ -41,8 +191,8 @@ Strides with_zero(Strides strides, std::size_t dim) {
   return strides;
 }
 
-Lines lines_along(const char* op, std::size_t dim, const Tensor& indices, const Tensor& source,
-                  const Tensor& y) {
+IndexLines lines_along(const char* op, std::size_t dim, const Tensor& indices, const Tensor& source,
+                       const Tensor& y) {
   return {row_major_offsets<3>(
               op, without(indices.shape(), dim),
               {without(indices.strides(), dim), without(source.strides(), dim), without(y.strides(), dim)}),
@@ -55,7 +205,7 @@ OrderedLines destinations(const char* op, std::size_t dim, const Tensor& indices
   const Tensor keys = empty({indices.numel()}, {.dtype = int64, .device = y.device()});
   const Destination functor{row_major_offsets<1>(op, indices.shape(), {with_zero(y.strides(), dim)}),
                             y.strides()[dim], indices.data<int64_t>(), keys.data<int64_t>()};
-  grid_for(op, y.device(), keys.numel(), functor);
+  launch_indices(op, y.device(), keys.numel(), functor);
   return order_lines(op, keys, 1, keys.numel(), bits_of(y.numel()));
 }
 
@@ -75,21 +225,21 @@ void add_runs(const char* op, const OrderedLines& runs, const Tensor& values, co
                           FastDivider(inner),
                           NumberArray<T>(values),
                           NumberArray<T>(y)};
-  grid_for(op, y.device(), values.numel(), functor);
+  launch_indices(op, y.device(), values.numel(), functor);
 }
 
 }  // namespace
 
-void gather_on_grid(const Tensor& x, std::size_t dim, const Tensor& indices, const Tensor& y) {
+void gather_cuda(const Tensor& x, std::size_t dim, const Tensor& indices, const Tensor& y) {
   dispatch_size(x.dtype(), [&]<class T>(Type<T>) {
     const GatherElement<T> functor{
         row_major_offsets<1>("gather", indices.shape(), {with_zero(x.strides(), dim)}), x.strides()[dim],
         indices.data<int64_t>(), bits<T>(x), bits<T>(y)};
-    grid_for("gather", y.device(), y.numel(), functor);
+    launch_indices("gather", y.device(), y.numel(), functor);
   });
 }
 
-void scatter_on_grid(const Tensor& y, std::size_t dim, const Tensor& indices, const Tensor& source) {
+void scatter_cuda(const Tensor& y, std::size_t dim, const Tensor& indices, const Tensor& source) {
   if (indices.numel() == 0) return;
   const int64_t n = indices.shape()[dim];
   const int64_t lines = indices.numel() / n;
@@ -97,18 +247,18 @@ void scatter_on_grid(const Tensor& y, std::size_t dim, const Tensor& indices, co
     return dispatch_size(y.dtype(), [&]<class T>(Type<T>) {
       const ScatterLine<T> functor{lines_along("scatter", dim, indices, source, y), indices.data<int64_t>(),
                                    bits<T>(source), bits<T>(y)};
-      grid_for("scatter", y.device(), lines, functor);
+      launch_indices("scatter", y.device(), lines, functor);
     });
   const OrderedLines runs = destinations("scatter", dim, indices, y);
   const Tensor values = to_format(source, MemoryFormat::contiguous);
   dispatch_size(y.dtype(), [&]<class T>(Type<T>) {
     const ScatterRun<T> functor{runs.keys.data<int64_t>(), runs.order.data<int64_t>(), indices.numel(),
                                 bits<T>(values), bits<T>(y)};
-    grid_for("scatter", y.device(), indices.numel(), functor);
+    launch_indices("scatter", y.device(), indices.numel(), functor);
   });
 }
 
-void scatter_add_on_grid(const Tensor& y, std::size_t dim, const Tensor& indices, const Tensor& source) {
+void scatter_add_cuda(const Tensor& y, std::size_t dim, const Tensor& indices, const Tensor& source) {
   if (indices.numel() == 0) return;
   const int64_t n = indices.shape()[dim];
   const int64_t lines = indices.numel() / n;
@@ -116,31 +266,30 @@ void scatter_add_on_grid(const Tensor& y, std::size_t dim, const Tensor& indices
     if (has_threads_for_lines(lines, n)) {
       const ScatterAddLine<T> functor{lines_along("scatter_add", dim, indices, source, y),
                                       indices.data<int64_t>(), NumberArray<T>(source), bits<T>(y)};
-      return grid_for("scatter_add", y.device(), lines, functor);
+      return launch_indices("scatter_add", y.device(), lines, functor);
     }
     add_runs<T>("scatter_add", destinations("scatter_add", dim, indices, y),
                 to_format(source, MemoryFormat::contiguous), y, y.numel(), 1);
   });
 }
 
-void index_select_on_grid(const Tensor& x, const Tensor& indices, const Tensor& y, int64_t rows,
-                          int64_t inner) {
+void index_select_cuda(const Tensor& x, const Tensor& indices, const Tensor& y, int64_t rows, int64_t inner) {
   dispatch_size(x.dtype(), [&]<class T>(Type<T>) {
     const SelectElement<T> functor{indices.data<int64_t>(), rows,       FastDivider(indices.numel()),
                                    FastDivider(inner),      bits<T>(x), bits<T>(y)};
-    grid_for("index_select", y.device(), y.numel(), functor);
+    launch_indices("index_select", y.device(), y.numel(), functor);
   });
 }
 
-void index_add_on_grid(const Tensor& y, const Tensor& indices, const Tensor& values, int64_t rows,
-                       int64_t inner) {
+void index_add_cuda(const Tensor& y, const Tensor& indices, const Tensor& values, int64_t rows,
+                    int64_t inner) {
   if (values.numel() == 0) return;
   const OrderedLines runs = order_lines("index_add", indices, 1, indices.numel(), bits_of(rows));
   Numbers::dispatch(y.dtype(),
                     [&]<class T>(Type<T>) { add_runs<T>("index_add", runs, values, y, rows, inner); });
 }
 
-void one_hot_on_grid(const Tensor& indices, int64_t classes, const Tensor& y) {
+void one_hot_cuda(const Tensor& indices, int64_t classes, const Tensor& y) {
   uint64_t one = 0;
   dispatch(y.dtype(), [&]<class T>(Type<T>) {
     const T value = Number(1).to<T>();
@@ -149,39 +298,29 @@ void one_hot_on_grid(const Tensor& indices, int64_t classes, const Tensor& y) {
   dispatch_size(y.dtype(), [&]<class T>(Type<T>) {
     T pattern;
     std::memcpy(&pattern, &one, sizeof(T));
-    grid_for("one_hot", y.device(), y.numel(),
-             OneHotElement<T>{indices.data<int64_t>(), FastDivider(classes), pattern, bits<T>(y)});
+    launch_indices("one_hot", y.device(), y.numel(),
+                   OneHotElement<T>{indices.data<int64_t>(), FastDivider(classes), pattern, bits<T>(y)});
   });
 }
 
-Tensor places_on_grid(const char* op, const Tensor& flags) {
+Tensor places_cuda(const char* op, const Tensor& flags) {
   const int64_t n = flags.numel();
-#if PLEAT_COMPILES_KERNELS
-  if (flags.device().is_cuda()) {
-    const Tensor places = empty({n}, {.dtype = int64, .device = flags.device()});
-    const Tensor found = zeros({1}, {.dtype = int64, .device = flags.device()});
-    if (n > 0)
-      cub_call(op, flags.device(), [&](void* memory, std::size_t& bytes, cudaStream_t stream) {
-        return cub::DeviceSelect::Flagged(memory, bytes, thrust::counting_iterator<int64_t>(0),
-                                          flags.data<bool>(), places.data<int64_t>(), found.data<int64_t>(),
-                                          n, stream);
-      });
-    return copy(places.as_strided({found.item<int64_t>()}, {1}, 0));
-  }
-#endif
-  (void)op;
-  std::vector<int64_t> places;
-  const bool* const set = flags.data<bool>();
-  for (int64_t i = 0; i < n; ++i)
-    if (set[i]) places.push_back(i);
-  return from_vector(places, places.size(), Device());
+  const Tensor places = empty({n}, {.dtype = int64, .device = flags.device()});
+  const Tensor found = zeros({1}, {.dtype = int64, .device = flags.device()});
+  if (n > 0)
+    cub_call(op, flags.device(), [&](void* memory, std::size_t& bytes, cudaStream_t stream) {
+      return cub::DeviceSelect::Flagged(memory, bytes, thrust::counting_iterator<int64_t>(0),
+                                        flags.data<bool>(), places.data<int64_t>(), found.data<int64_t>(), n,
+                                        stream);
+    });
+  return copy(places.as_strided({found.item<int64_t>()}, {1}, 0));
 }
 
-void coordinates_on_grid(const char* op, const Tensor& places, const Shape& shape, const Tensor& y) {
+void coordinates_cuda(const char* op, const Tensor& places, const Shape& shape, const Tensor& y) {
   const HostArray<int64_t> sizes(shape, y.device());
-  grid_for(op, y.device(), y.numel(),
-           Coordinate{FastDivider(static_cast<int64_t>(shape.size())), sizes.data(), places.data<int64_t>(),
-                      y.data<int64_t>()});
+  launch_indices(op, y.device(), y.numel(),
+                 Coordinate{FastDivider(static_cast<int64_t>(shape.size())), sizes.data(),
+                            places.data<int64_t>(), y.data<int64_t>()});
 }
 
 }  // namespace pleat::ops

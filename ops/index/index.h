@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Elements found by their indices. Indices are of any integer type; each is checked before anything is
 /// written: IndexError names the first one outside its range. Floating or bool indices throw DTypeError.

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/select.h"
-#include "pleat/ops/index/bounds.h"
+#include "pleat/ops/index/index_cuda.h"
 
 namespace pleat::ops {
 
@@ -22,8 +22,10 @@ Tensor integer_indices(const char* op, const Tensor& index) {
 
 namespace {
 
-/// Whether all of them lie in [low, high), of a tensor on the CPU.
-bool within(const Tensor& indices, int64_t low, int64_t high) {
+/// Whether all of them lie in [low, high).
+bool within(const char* op, const Tensor& indices, int64_t low, int64_t high) {
+  if constexpr (with_cuda)
+    if (indices.device().is_cuda()) return all_within(op, indices, low, high);
   const int64_t* const values = indices.data<int64_t>();
   const int64_t n = indices.numel();
   // As unsigned numbers those below `low` are large. The plain loop over all is faster than one that stops.
@@ -55,27 +57,26 @@ bool within(const Tensor& indices, int64_t low, int64_t high) {
 
 Tensor checked_indices(const char* op, const Tensor& index, int64_t dim, const Shape& shape) {
   const Tensor result = integer_indices(op, index);
-  const bool grid = uses_grid(result.device());
-  if (grid && IndicesAreChecked::current() != nullptr) return result;
+  const bool is_known = result.device().is_cuda() && IndicesAreChecked::current() != nullptr;
   const int64_t size = shape[static_cast<std::size_t>(dim)];
-  if (!(grid ? all_within(op, result, 0, size) : within(result, 0, size)))
-    fail_index(op, result, 0, dim, shape);
+  if (!is_known && !within(op, result, 0, size)) fail_index(op, result, 0, dim, shape);
   return result;
 }
 
 Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Shape& shape) {
   const Tensor result = integer_indices(op, index);
   const int64_t size = shape[static_cast<std::size_t>(dim)];
-  if (uses_grid(result.device())) {
-    using Sign = IndicesAreChecked::Sign;
-    if (const Sign* const sign = IndicesAreChecked::current())
-      return *sign == Sign::any ? from_start(op, result, size) : result;
-    const FoundIndices found = find_indices(op, {{result, -size, size}})[0];
-    if (found.outside) fail_index(op, result, -size, dim, shape);
-    return found.negative ? from_start(op, result, size) : result;
-  }
-  if (within(result, 0, size)) return result;
-  if (!within(result, -size, size)) fail_index(op, result, -size, dim, shape);
+  if constexpr (with_cuda)
+    if (result.device().is_cuda()) {
+      using Sign = IndicesAreChecked::Sign;
+      if (const Sign* const sign = IndicesAreChecked::current())
+        return *sign == Sign::any ? from_start(op, result, size) : result;
+      const FoundIndices found = find_indices(op, {{result, -size, size}})[0];
+      if (found.outside) fail_index(op, result, -size, dim, shape);
+      return found.negative ? from_start(op, result, size) : result;
+    }
+  if (within(op, result, 0, size)) return result;
+  if (!within(op, result, -size, size)) fail_index(op, result, -size, dim, shape);
   return where(less(result, 0), add(result, number_like(size, result)), result);
 }
 
@@ -85,7 +86,7 @@ std::vector<Tensor> checked_places(const char* op, const std::vector<Tensor>& in
                        "{}: all indices must be on one device, got {} and {}", op, indices[0].device(),
                        index.device());
   std::vector<Tensor> results;
-  if (!uses_grid(indices[0].device()) || IndicesAreChecked::current() != nullptr) {
+  if (indices[0].device().is_cpu() || IndicesAreChecked::current() != nullptr) {
     for (const Tensor& index : indices)
       results.push_back(checked_places(op, index, static_cast<int64_t>(results.size()), shape));
     return results;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "pleat/core/scope.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/scope.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::ops {
 

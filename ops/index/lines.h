@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdint>
 
-#include "pleat/core/parallel.h"
-#include "pleat/core/shape.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/shape.h"
 
 namespace pleat::ops {
 

@@ -1,17 +1,11 @@
-#include <algorithm>
-#include <vector>
-
-#include "pleat/core/create.h"
-#include "pleat/core/fast_divider.h"
-#include "pleat/core/grid.h"
-#include "pleat/ops/index/ordered_lines.h"
-
-#if PLEAT_COMPILES_KERNELS
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_segmented_sort.cuh>
 
+#include "pleat/core/kernels/fast_divider.h"
+#include "pleat/core/kernels/launch.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/index/cub_call.h"
-#endif
+#include "pleat/ops/index/ordered_lines.h"
 
 namespace pleat::ops {
 namespace {
@@ -32,7 +26,6 @@ const Key* keys_of(const Tensor& t) {
   return reinterpret_cast<const Key*>(t.raw());
 }
 
-#if PLEAT_COMPILES_KERNELS
 template <class Key>
 void sort_on_device(const char* op, const Tensor& keys, const Tensor& places, const OrderedLines& result,
                     int64_t lines, int64_t n, int bits) {
@@ -51,22 +44,6 @@ void sort_on_device(const char* op, const Tensor& keys, const Tensor& places, co
                                                      lines * n, lines, start, start + 1, stream);
   });
 }
-#endif
-
-template <class Key>
-void sort_on_threads(const Tensor& keys, const OrderedLines& result, int64_t lines, int64_t n) {
-  for_each_index(
-      lines,
-      [&](int64_t line) {
-        const Key* const from = keys_of<Key>(keys) + line * n;
-        int64_t* const order = result.order.data<int64_t>() + line * n;
-        for (int64_t i = 0; i < n; ++i) order[i] = i;
-        std::stable_sort(order, order + n, [from](int64_t a, int64_t b) { return from[a] < from[b]; });
-        auto* const sorted = reinterpret_cast<Key*>(result.keys.raw()) + line * n;
-        for (int64_t i = 0; i < n; ++i) sorted[i] = from[order[i]];
-      },
-      1);
-}
 
 }  // namespace
 
@@ -75,22 +52,12 @@ OrderedLines order_lines(const char* op, const Tensor& keys, int64_t lines, int6
   const OrderedLines result{empty(keys.shape(), {.dtype = keys.dtype(), .device = device}),
                             empty(keys.shape(), {.dtype = int64, .device = device})};
   if (keys.numel() == 0) return result;
-  const auto run = [&]<class Key>(Type<Key>) {
-#if PLEAT_COMPILES_KERNELS
-    if (device.is_cuda()) {
-      const Tensor places = empty(keys.shape(), {.dtype = int64, .device = device});
-      grid_for(op, device, keys.numel(), PlaceInLine{FastDivider(n), places.data<int64_t>()});
-      return sort_on_device<Key>(op, keys, places, result, lines, n, bits);
-    }
-#endif
-    (void)op;
-    (void)bits;
-    sort_on_threads<Key>(keys, result, lines, n);
-  };
+  const Tensor places = empty(keys.shape(), {.dtype = int64, .device = device});
+  launch_indices(op, device, keys.numel(), PlaceInLine{FastDivider(n), places.data<int64_t>()});
   if (keys.dtype() == int32)
-    run(Type<uint32_t>{});
+    sort_on_device<uint32_t>(op, keys, places, result, lines, n, bits);
   else
-    run(Type<uint64_t>{});
+    sort_on_device<uint64_t>(op, keys, places, result, lines, n, bits);
   return result;
 }
 

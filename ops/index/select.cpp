@@ -2,17 +2,17 @@
 #include <numeric>
 #include <optional>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/host_memory.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/memory/host_memory.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/index/index.h"
-#include "pleat/ops/index/index_grid.h"
+#include "pleat/ops/index/index_cuda.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/join.h"
@@ -94,10 +94,11 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device()});
   const int64_t m = indices.numel();
   const int64_t inner = around.inner;
-  if (uses_grid(x.device())) {
-    index_select_on_grid(from, indices, y, n, inner);
-    return around.back(y);
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      index_select_cuda(from, indices, y, n, inner);
+      return around.back(y);
+    }
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
     const T* const in = from.data<T>();
     T* const out = y.data<T>();
@@ -135,12 +136,13 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   const int64_t n = x.shape()[along];
   const int64_t m = indices.numel();
   const int64_t inner = around.inner;
-  if (uses_grid(x.device())) {
-    // The grid reads half types as they are.
-    const bool reads = compute_dtype(source.dtype()) == dtype;
-    index_add_on_grid(y, indices, around.rows_of(reads ? source : cast(source, dtype)), n, inner);
-    return around.back(cast(y, x.dtype()));
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      // The grid reads half types as they are.
+      const bool reads = compute_dtype(source.dtype()) == dtype;
+      index_add_cuda(y, indices, around.rows_of(reads ? source : cast(source, dtype)), n, inner);
+      return around.back(cast(y, x.dtype()));
+    }
   if (y.numel() == 0) return around.back(cast(y, x.dtype()));
   const Tensor values = around.rows_of(cast(source, dtype));
   const Buckets buckets(indices, n);
@@ -204,11 +206,12 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
   const bool checked = options.check_index || index.device().is_cpu();
   const Tensor indices =
       checked ? checked_indices("one_hot", index, index.rank(), shape) : integer_indices("one_hot", index);
-  if (uses_grid(index.device())) {
-    const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});
-    one_hot_on_grid(indices, classes, y);
-    return y;
-  }
+  if constexpr (with_cuda)
+    if (index.device().is_cuda()) {
+      const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});
+      one_hot_cuda(indices, classes, y);
+      return y;
+    }
   const Tensor y = zeros(shape, {.dtype = dtype, .device = Device()});
   dispatch(dtype, [&]<class T>(Type<T>) {
     const T one = Number(1).to<T>();
@@ -219,7 +222,8 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
 
 Tensor flat_nonzero(const Tensor& x) {
   const Tensor flags = to_format(cast(x, boolean), MemoryFormat::contiguous);
-  if (uses_grid(x.device())) return places_on_grid("nonzero", flags);
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) return places_cuda("nonzero", flags);
   std::vector<int64_t> places;
   const bool* const set = flags.data<bool>();
   for (int64_t i = 0; i < flags.numel(); ++i)
@@ -231,10 +235,11 @@ Tensor nonzero(const Tensor& x) {
   const RecordOp range("nonzero", x);
   const Tensor places = flat_nonzero(x);
   const Tensor y = empty({places.numel(), x.rank()}, {.dtype = int64, .device = x.device()});
-  if (uses_grid(x.device())) {
-    coordinates_on_grid("nonzero", places, x.shape(), y);
-    return y;
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      coordinates_cuda("nonzero", places, x.shape(), y);
+      return y;
+    }
   for (int64_t i = 0; i < places.numel(); ++i) {
     int64_t rest = places.data<int64_t>()[i];
     for (int64_t d = x.rank(); d-- > 0;) {

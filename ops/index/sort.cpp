@@ -5,15 +5,15 @@
 #include <numeric>
 #include <vector>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/create.h"
-#include "pleat/core/elementwise.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/host_memory.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/memory/host_memory.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/elementwise.h"
+#include "pleat/ops/index/index_cuda.h"
 #include "pleat/ops/index/lines.h"
-#include "pleat/ops/index/sort_grid.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -38,7 +38,8 @@ bool less(K a, K b) {
 /// Sorts lines of x into `values` and `indices`, the first k elements of each.
 void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descending, const Tensor& values,
                 const Tensor& indices) {
-  if (uses_grid(x.device())) return sort_lines_on_grid(op, x, dim, descending, values, indices);
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) return sort_lines_cuda(op, x, dim, descending, values, indices);
   const int64_t n = x.shape()[dim];
   const int64_t k = values.shape()[dim];
   const int64_t x_step = x.strides()[dim];

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/reduce/reduce.h"
 
 /// Order along one dimension. A NaN counts as larger than all numbers; equal elements keep their order, so

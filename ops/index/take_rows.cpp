@@ -1,13 +1,13 @@
 #include <cstring>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/pinned_memory.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/pinned_memory.h"
 #include "pleat/ops/index/index.h"
-#include "pleat/ops/index/index_grid.h"
+#include "pleat/ops/index/index_cuda.h"
 
 namespace pleat::ops {
 namespace {
@@ -34,10 +34,11 @@ Tensor take_rows(const Tensor& x, std::span<const int64_t> indices) {
   const Tensor to = empty(shape, {.dtype = from.dtype(), .device = from.device()});
   if (to.numel() == 0) return to;
   const int64_t inner = from.numel() / rows;
-  if (uses_grid(from.device())) {
-    index_select_on_grid(from, on_device(indices, from.device()), to, rows, inner);
-    return to;
-  }
+  if constexpr (with_cuda)
+    if (from.device().is_cuda()) {
+      index_select_cuda(from, on_device(indices, from.device()), to, rows, inner);
+      return to;
+    }
   const auto bytes = static_cast<std::size_t>(inner * size_of(from.dtype()));
   std::byte* out = to.raw();
   for (const int64_t index : indices) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 #include "pleat/ops/interpolate/map.h"
 
 namespace pleat::ops {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat {
 

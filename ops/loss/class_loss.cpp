@@ -3,18 +3,19 @@
 #include <algorithm>
 #include <array>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/kernels.h"
+#include "pleat/ops/elementwise/map_arrays.h"
+#include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
+#include "pleat/ops/loss/class_loss_cuda.h"
 #include "pleat/ops/loss/class_problem.h"
-#include "pleat/ops/loss/grid_class_loss.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 
@@ -71,7 +72,7 @@ CrossEntropy with_mean(const CrossEntropy& each, const Tensor& logits, const Ten
           cast(weights, float64)};
 }
 
-bool uses_grid(const ClassProblem& problem) { return pleat::uses_grid(problem.logits().device()); }
+bool is_on_gpu(const ClassProblem& problem) { return problem.logits().device().is_cuda(); }
 
 }  // namespace
 
@@ -80,23 +81,25 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, c
   const RecordOp range("cross_entropy", logits, target, weight);
   const ClassProblem problem("cross_entropy", logits, target, weight, options, Classes::check);
   const ClassView& view = problem.view();
-  if (options.mean && (!uses_grid(problem) || problem.targets() == 0)) {
+  if (options.mean && (!is_on_gpu(problem) || problem.targets() == 0)) {
     ClassLossOptions each = options;
     each.mean = false;
     return with_mean(cross_entropy_forward(logits, target, weight, each), logits, target, weight, options);
   }
-  if (options.mean) {
-    const TensorOptions one{.dtype = problem.logits().dtype(), .device = logits.device()};
-    const CrossEntropy y{empty({}, one), for_targets(problem),
-                         empty({}, {.dtype = float64, .device = logits.device()})};
-    grid_cross_entropy(y.losses, y.logsumexp, problem.logits(), view, y.weight_sum);
-    return {cast(y.losses, logits.dtype()), y.logsumexp, y.weight_sum};
-  }
-  if (uses_grid(problem)) {
-    const CrossEntropy y{for_targets(problem), for_targets(problem), {}};
-    grid_cross_entropy(y.losses, y.logsumexp, problem.logits(), view);
-    return {cast(y.losses, logits.dtype()), y.logsumexp, {}};
-  }
+  if constexpr (with_cuda)
+    if (options.mean) {
+      const TensorOptions one{.dtype = problem.logits().dtype(), .device = logits.device()};
+      const CrossEntropy y{empty({}, one), for_targets(problem),
+                           empty({}, {.dtype = float64, .device = logits.device()})};
+      cross_entropy_cuda(y.losses, y.logsumexp, problem.logits(), view, y.weight_sum);
+      return {cast(y.losses, logits.dtype()), y.logsumexp, y.weight_sum};
+    }
+  if constexpr (with_cuda)
+    if (is_on_gpu(problem)) {
+      const CrossEntropy y{for_targets(problem), for_targets(problem), {}};
+      cross_entropy_cuda(y.losses, y.logsumexp, problem.logits(), view);
+      return {cast(y.losses, logits.dtype()), y.logsumexp, {}};
+    }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor normaliser =
         to_format(logsumexp(problem.logits(), problem.class_dim()), MemoryFormat::contiguous);
@@ -132,7 +135,7 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
                     problem.target_shape());
   check<ShapeError>(!options.mean || (weight_sum.defined() && weight_sum.shape().empty()),
                     "cross_entropy_backward: a mean needs its weight_sum");
-  if (options.mean && !uses_grid(problem)) {
+  if (options.mean && !is_on_gpu(problem)) {
     ClassLossOptions each = options;
     each.mean = false;
     const Tensor share = divide(dlosses, cast(weight_sum, dlosses.dtype()));
@@ -143,15 +146,16 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
   const Tensor gradient = plain_gradient("cross_entropy_backward", dlosses, problem, options.mean);
   const Tensor normaliser = to_format(cast(logsumexp, problem.logits().dtype()), MemoryFormat::contiguous);
   const Tensor dx = empty_like(problem.logits());
-  if (uses_grid(problem)) {
-    grid_class_gradient("cross_entropy_backward", dx,
-                        {.factors = gradient,
-                         .weight_sum = options.mean ? weight_sum : Tensor(),
-                         .logits = problem.logits(),
-                         .logsumexp = normaliser},
-                        view);
-    return cast(dx, logits.dtype());
-  }
+  if constexpr (with_cuda)
+    if (is_on_gpu(problem)) {
+      class_gradient_cuda("cross_entropy_backward", dx,
+                          {.factors = gradient,
+                           .weight_sum = options.mean ? weight_sum : Tensor(),
+                           .logits = problem.logits(),
+                           .logsumexp = normaliser},
+                          view);
+      return cast(dx, logits.dtype());
+    }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const T* const x = problem.logits().data<T>();
     const T* const g = gradient.data<T>();
@@ -205,10 +209,11 @@ Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const 
                              Classes::check);
   const ClassView& view = problem.view();
   const Tensor losses = for_targets(problem);
-  if (uses_grid(problem)) {
-    grid_nll(losses, problem.logits(), view);
-    return cast(losses, log_probabilities.dtype());
-  }
+  if constexpr (with_cuda)
+    if (is_on_gpu(problem)) {
+      nll_cuda(losses, problem.logits(), view);
+      return cast(losses, log_probabilities.dtype());
+    }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const T* const x = problem.logits().data<T>();
     T* const y = losses.data<T>();
@@ -227,11 +232,12 @@ Tensor nll_backward(const Tensor& dlosses, const Tensor& log_probabilities, cons
   const ClassProblem problem("nll_backward", log_probabilities, target, weight,
                              {.ignore_index = ignore_index});
   const Tensor gradient = plain_gradient("nll_backward", dlosses, problem);
-  if (uses_grid(problem)) {
-    const Tensor dx = empty_like(problem.logits());
-    grid_class_gradient("nll_backward", dx, {.factors = gradient}, problem.view());
-    return cast(dx, log_probabilities.dtype());
-  }
+  if constexpr (with_cuda)
+    if (is_on_gpu(problem)) {
+      const Tensor dx = empty_like(problem.logits());
+      class_gradient_cuda("nll_backward", dx, {.factors = gradient}, problem.view());
+      return cast(dx, log_probabilities.dtype());
+    }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor dx = zeros_like(problem.logits());
     const T* const g = gradient.data<T>();
@@ -246,11 +252,12 @@ Tensor class_shares(const Tensor& logits, const Tensor& target, const Tensor& we
                     ClassLossOptions options) {
   const RecordOp range("class_shares", logits, target, weight);
   const ClassProblem problem("class_shares", logits, target, weight, options);
-  if (uses_grid(problem)) {
-    const Tensor shares = empty_like(problem.logits());
-    grid_class_gradient("class_shares", shares, {.common_factor = -1}, problem.view());
-    return cast(shares, logits.dtype());
-  }
+  if constexpr (with_cuda)
+    if (is_on_gpu(problem)) {
+      const Tensor shares = empty_like(problem.logits());
+      class_gradient_cuda("class_shares", shares, {.common_factor = -1}, problem.view());
+      return cast(shares, logits.dtype());
+    }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor shares = zeros_like(problem.logits());
     T* const to = shares.data<T>();
@@ -265,10 +272,11 @@ Tensor target_weights(const Tensor& logits, const Tensor& target, const Tensor& 
   const ClassProblem problem("target_weights", logits, target, weight, {.ignore_index = ignore_index});
   const ClassView& view = problem.view();
   const Tensor weights = for_targets(problem);
-  if (uses_grid(problem)) {
-    grid_target_weights(weights, view);
-    return weights;
-  }
+  if constexpr (with_cuda)
+    if (is_on_gpu(problem)) {
+      target_weights_cuda(weights, view);
+      return weights;
+    }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     T* const to = weights.data<T>();
     for (int64_t i = 0; i < problem.targets(); ++i) {

@@ -4,16 +4,13 @@
 #include <cstddef>
 #include <limits>
 
-#include "pleat/core/create.h"
-#include "pleat/core/grid_block.h"
-#include "pleat/ops/elementwise/grid_map.h"
+#include "pleat/core/kernels/block.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
-#include "pleat/ops/loss/grid_class_loss.h"
-#include "pleat/ops/reduce/fold.h"
-#include "pleat/ops/reduce/grid_exponentials.h"
-#include "pleat/ops/reduce/grid_lines.h"
-#include "pleat/ops/reduce/grid_reduce_instances.h"
-#include "pleat/ops/reduce/logsumexp_functors.h"
+#include "pleat/ops/loss/class_loss_cuda.h"
+#include "pleat/ops/reduce/reduce_kernel.h"
+#include "pleat/ops/reduce/team_lines.h"
 
 namespace pleat::ops {
 namespace {
@@ -28,12 +25,11 @@ struct FirstOutside {
   int64_t classes;
   int64_t ignore_index;
 
-  PLEAT_HOST_DEVICE State empty() const { return std::numeric_limits<int64_t>::max(); }
-  PLEAT_HOST_DEVICE void merge(State& into, const State& other) const { into = other < into ? other : into; }
-  PLEAT_HOST_DEVICE Running begin() const { return empty(); }
+  __device__ State empty() const { return std::numeric_limits<int64_t>::max(); }
+  __device__ void merge(State& into, const State& other) const { into = other < into ? other : into; }
+  __device__ Running begin() const { return empty(); }
   template <std::size_t n>
-  PLEAT_HOST_DEVICE void add(Running& first, const std::array<int64_t, n>& x, int64_t index,
-                             int64_t step) const {
+  __device__ void add(Running& first, const std::array<int64_t, n>& x, int64_t index, int64_t step) const {
     PLEAT_UNROLL
     for (std::size_t i = 0; i < n; ++i) {
       const bool outside = x[i] != ignore_index && (x[i] < 0 || x[i] >= classes);
@@ -41,14 +37,14 @@ struct FirstOutside {
       if (outside && number < first) first = number;
     }
   }
-  PLEAT_HOST_DEVICE State state(const Running& first) const { return first; }
+  __device__ State state(const Running& first) const { return first; }
 };
 
 /// Of some targets: what a mean loss is made of.
 struct LossSums {
   double losses = 0, weights = 0;
 
-  PLEAT_HOST_DEVICE void merge(const LossSums& other) {
+  __device__ void merge(const LossSums& other) {
     losses += other.losses;
     weights += other.weights;
   }
@@ -59,7 +55,7 @@ struct LossSums {
 /// found.
 template <class T>
 struct CrossEntropyLines {
-  GridLines lines;
+  TeamLines lines;
   ClassView view;
   const T* x;
   T* losses;
@@ -68,67 +64,49 @@ struct CrossEntropyLines {
   unsigned* counter = nullptr;
   double* weight_sum = nullptr;
 
-  template <class Block>
-  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
-    typename Block::template Own<T> largest;
-    typename Block::template Own<double> sum;
+  __device__ void operator()(int64_t b, const Block& block) const {
+    T largest;
+    double sum;
     line_exponentials(lines, b, block, largest, sum, [this](int64_t i) { return x[i]; });
-    block.each([&](int thread) {
-      largest[thread] = static_cast<T>(static_cast<double>(largest[thread]) + std::log(sum[thread]));
-      sum[thread] = 0;
-    });
-
+    const T log_sum = static_cast<T>(static_cast<double>(largest) + std::log(sum));
+    double shares = 0;
     const double common = view.common_share();
     if (common > 0) {
-      block.each([&](int thread) {
-        double total = 0;
-        lines.for_own(b, thread,
-                      [&](int64_t i, int64_t c) { total += common * surprise(largest[thread], i, c); });
-        sum[thread] = total;
-      });
-      block.combine(sum, lines.teams, AddNumber{});
+      lines.for_own(b, block, [&](int64_t i, int64_t c) { shares += common * surprise(log_sum, i, c); });
+      block.combine(shares, lines.teams, AddNumber{});
     }
-    typename Block::template Own<LossSums> found;
-    block.each([&](int thread) {
-      found[thread] = LossSums{};
-      const int64_t i = lines.line_of(b, thread);
-      if (lines.teams.lane_of(thread) != 0 || i >= lines.count) return;
-      logsumexp[i] = largest[thread];
+    LossSums found;
+    const int64_t i = lines.line_of(b, block);
+    if (lines.teams.lane_of(block.thread()) == 0 && i < lines.count) {
+      logsumexp[i] = log_sum;
       const int64_t own = view.class_of(i);
       const int64_t at = lines.first_of(i) + own * lines.inner.divisor();
-      const double loss = own < 0 ? 0 : view.own_share() * surprise(largest[thread], at, own) + sum[thread];
+      const double loss = own < 0 ? 0 : view.own_share() * surprise(log_sum, at, own) + shares;
       if (sums == nullptr)
         losses[i] = static_cast<T>(loss);
       else
-        found[thread] = {loss, own < 0 ? 0 : view.weight(own)};
-    });
+        found = {loss, own < 0 ? 0 : view.weight(own)};
+    }
     if (sums != nullptr) add_up(b, block, found);
   }
 
  private:
-  template <class Block, class Own>
-  PLEAT_HOST_DEVICE void add_up(int64_t b, Block& block, Own& found) const {
+  __device__ void add_up(int64_t b, const Block& block, LossSums& found) const {
     const Teams all{log_block_threads, true};
     const auto merge = [](LossSums& into, const LossSums& other) { into.merge(other); };
     block.combine(found, all, merge);
-    block.each([&](int thread) {
-      if (thread == 0) sums[b] = found[thread];
-    });
+    if (block.thread() == 0) sums[b] = found;
     const int64_t blocks = lines.blocks();
     if (!block.last_of(counter, blocks)) return;
-    block.each([&](int thread) {
-      found[thread] = LossSums{};
-      for (int64_t i = thread; i < blocks; i += block_threads) found[thread].merge(sums[i]);
-    });
+    found = {};
+    for (int64_t i = block.thread(); i < blocks; i += block_threads) found.merge(sums[i]);
     block.combine(found, all, merge);
-    block.each([&](int thread) {
-      if (thread != 0) return;
-      *losses = static_cast<T>(found[thread].losses / found[thread].weights);
-      *weight_sum = found[thread].weights;
-    });
+    if (block.thread() != 0) return;
+    *losses = static_cast<T>(found.losses / found.weights);
+    *weight_sum = found.weights;
   }
 
-  PLEAT_HOST_DEVICE double surprise(T log_sum, int64_t i, int64_t c) const {
+  __device__ double surprise(T log_sum, int64_t i, int64_t c) const {
     return view.weight(c) * (static_cast<double>(log_sum) - static_cast<double>(x[i]));
   }
 };
@@ -145,7 +123,7 @@ struct ClassGradients {
   const T* logsumexp;
   T* dx;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t at) const {
+  __device__ void operator()(int64_t at) const {
     int64_t within = at;
     int64_t c = view.inner.divide(within);
     const int64_t i = classes.divide(c) * view.inner.divisor() + within;
@@ -153,7 +131,7 @@ struct ClassGradients {
   }
 
  private:
-  PLEAT_HOST_DEVICE T gradient(int64_t at, int64_t i, int64_t c) const {
+  __device__ T gradient(int64_t at, int64_t i, int64_t c) const {
     const int64_t own = view.class_of(i);
     if (own < 0) return 0;
     const double factor = factors == nullptr      ? common_factor
@@ -177,7 +155,7 @@ struct NegativeLogLikelihoods {
   const T* x;
   T* losses;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+  __device__ void operator()(int64_t i) const {
     const int64_t own = view.class_of(i);
     losses[i] = own < 0
                     ? T(0)
@@ -190,7 +168,7 @@ struct TargetWeights {
   ClassView view;
   T* weights;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+  __device__ void operator()(int64_t i) const {
     const int64_t own = view.class_of(i);
     weights[i] = own < 0 ? T(0) : static_cast<T>(view.weight(own));
   }
@@ -203,54 +181,54 @@ const T* data_or_null(const Tensor& t) {
 
 }  // namespace
 
-int64_t grid_first_outside(const char* op, const Tensor& indices, const ClassView& view) {
+int64_t first_outside_cuda(const char* op, const Tensor& indices, const ClassView& view) {
   const reduction::Plan plan = reduction::make_plan(op, indices, {}, false);
   const Tensor first = reduction::empty_result(plan, int64);
-  reduction::grid_reduce(op, FirstOutside{view.classes, view.ignore_index}, AsIs<int64_t>{}, plan, indices,
-                         {first, {}});
+  reduction::reduce_kernel(op, FirstOutside{view.classes, view.ignore_index}, AsIs<int64_t>{}, plan, indices,
+                           {first, {}});
   return std::min(first.item<int64_t>(), view.targets);
 }
 
-void grid_cross_entropy(const Tensor& losses, const Tensor& logsumexp, const Tensor& logits,
+void cross_entropy_cuda(const Tensor& losses, const Tensor& logsumexp, const Tensor& logits,
                         const ClassView& view, const Tensor& weight_sum) {
   Lines lines;
   lines.inner = view.inner.divisor();
   lines.outer = view.targets / lines.inner;
   lines.size = view.classes;
-  const GridLines grid(lines);
+  const TeamLines teams(lines);
   Floating::dispatch(logits.dtype(), [&]<class T>(Type<T>) {
-    CrossEntropyLines<T> all{grid, view, logits.data<T>(), losses.data<T>(), logsumexp.data<T>()};
-    if (!weight_sum.defined()) return grid_blocks("cross_entropy", logits.device(), grid.blocks(), all);
-    const Tensor sums = empty({2 * grid.blocks()}, {.dtype = float64, .device = logits.device()});
-    const BlockCounters counters(logits.device(), 1);
+    CrossEntropyLines<T> all{teams, view, logits.data<T>(), losses.data<T>(), logsumexp.data<T>()};
+    if (!weight_sum.defined()) return launch_blocks("cross_entropy", logits.device(), teams.blocks(), all);
+    const Tensor sums = empty({2 * teams.blocks()}, {.dtype = float64, .device = logits.device()});
     all.sums = reinterpret_cast<LossSums*>(sums.data<double>());
-    all.counter = counters.data();
+    all.counter = block_counters(logits.device());
     all.weight_sum = weight_sum.data<double>();
-    grid_blocks("cross_entropy", logits.device(), grid.blocks(), all);
+    launch_blocks("cross_entropy", logits.device(), teams.blocks(), all);
   });
 }
 
-void grid_class_gradient(const char* op, const Tensor& dx, const ClassGradient& gradient,
+void class_gradient_cuda(const char* op, const Tensor& dx, const ClassGradient& gradient,
                          const ClassView& view) {
   Floating::dispatch(dx.dtype(), [&]<class T>(Type<T>) {
-    grid_for(op, dx.device(), dx.numel(),
-             ClassGradients<T>{view, FastDivider(view.classes), data_or_null<T>(gradient.factors),
-                               data_or_null<double>(gradient.weight_sum), gradient.common_factor,
-                               data_or_null<T>(gradient.logits), data_or_null<T>(gradient.logsumexp),
-                               dx.data<T>()});
+    launch_indices(op, dx.device(), dx.numel(),
+                   ClassGradients<T>{view, FastDivider(view.classes), data_or_null<T>(gradient.factors),
+                                     data_or_null<double>(gradient.weight_sum), gradient.common_factor,
+                                     data_or_null<T>(gradient.logits), data_or_null<T>(gradient.logsumexp),
+                                     dx.data<T>()});
   });
 }
 
-void grid_nll(const Tensor& losses, const Tensor& x, const ClassView& view) {
+void nll_cuda(const Tensor& losses, const Tensor& x, const ClassView& view) {
   Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
-    grid_for("nll_loss", x.device(), view.targets,
-             NegativeLogLikelihoods<T>{view, x.data<T>(), losses.data<T>()});
+    launch_indices("nll_loss", x.device(), view.targets,
+                   NegativeLogLikelihoods<T>{view, x.data<T>(), losses.data<T>()});
   });
 }
 
-void grid_target_weights(const Tensor& weights, const ClassView& view) {
+void target_weights_cuda(const Tensor& weights, const ClassView& view) {
   Floating::dispatch(weights.dtype(), [&]<class T>(Type<T>) {
-    grid_for("target_weights", weights.device(), view.targets, TargetWeights<T>{view, weights.data<T>()});
+    launch_indices("target_weights", weights.device(), view.targets,
+                   TargetWeights<T>{view, weights.data<T>()});
   });
 }
 

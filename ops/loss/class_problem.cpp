@@ -1,9 +1,9 @@
 #include "pleat/ops/loss/class_problem.h"
 
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/ops/loss/grid_class_loss.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/ops/loss/class_loss_cuda.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 
@@ -57,14 +57,18 @@ ClassProblem::ClassProblem(const char* op, const Tensor& logits, const Tensor& t
   view_.inner = FastDivider(inner);
 }
 
-void ClassProblem::check_classes(const char* op, const Tensor& logits) const {
+/// The first target whose class lies outside and is not the one to ignore, or the number of targets.
+int64_t ClassProblem::first_outside(const char* op) const {
+  if constexpr (with_cuda)
+    if (target_.device().is_cuda()) return first_outside_cuda(op, target_, view_);
   int64_t first = 0;
-  if (uses_grid(target_.device()))
-    first = grid_first_outside(op, target_, view_);
-  else
-    while (first < view_.targets &&
-           (view_.class_of(first) >= 0 || view_.indices[first] == view_.ignore_index))
-      ++first;
+  while (first < view_.targets && (view_.class_of(first) >= 0 || view_.indices[first] == view_.ignore_index))
+    ++first;
+  return first;
+}
+
+void ClassProblem::check_classes(const char* op, const Tensor& logits) const {
+  const int64_t first = first_outside(op);
   if (first == view_.targets) return;
   const auto outside = reshape(target_, {view_.targets});
   fail<IndexError>(

@@ -30,6 +30,7 @@ class ClassProblem {
   const ClassView& view() const { return view_; }
 
  private:
+  int64_t first_outside(const char* op) const;
   void check_classes(const char* op, const Tensor& logits) const;
 
   int64_t class_dim_ = 0;

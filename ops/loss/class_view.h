@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "pleat/core/fast_divider.h"
-#include "pleat/core/host_device.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/kernels/fast_divider.h"
 
 namespace pleat::ops {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw losses of an input and a target of one shape, one number for each element. Types are promoted;
 /// integers count as float32. All throw ShapeError unless the shapes are equal: a [N, 1] beside a [N] is more

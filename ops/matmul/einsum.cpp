@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/format.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/einsum_with.h"
 #include "pleat/ops/matmul/matmul.h"

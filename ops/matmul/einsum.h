@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/matmul/matmul.h"
 
 namespace pleat::ops {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::ops {
 

@@ -10,9 +10,9 @@
 
 #include <Eigen/Core>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/checked_math.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/parallel/parallel.h"
 
 namespace pleat::ops {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "pleat/core/dtype.h"
+#include "pleat/core/tensor/dtype.h"
 
 /// The matrix product under everything: C = op(A) op(B) on row-major matrices with leading dimensions.
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "pleat/core/parallel.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/ops/matmul/gemm.h"
 
 namespace pleat::ops {

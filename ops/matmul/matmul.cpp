@@ -4,13 +4,13 @@
 #include <optional>
 #include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/matmul/device_gemm.h"
+#include "pleat/ops/matmul/batched_gemm.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/shape/view.h"
@@ -23,7 +23,8 @@ namespace {
 template <class F>
 decltype(auto) dispatch_product(const char* op, DType dtype, Device device, F&& f) {
   check<DTypeError>(dtype != boolean, "{}: needs numbers, got bool; convert it with to(int64)", op);
-  if (is_half(dtype) && uses_grid(device)) return dtype == float16 ? f(Type<Half>{}) : f(Type<BFloat16>{});
+  if constexpr (with_cuda)
+    if (is_half(dtype) && device.is_cuda()) return dtype == float16 ? f(Type<Half>{}) : f(Type<BFloat16>{});
   if (dtype == float64) return f(Type<double>{});
   if (is_floating(dtype)) return f(Type<float>{});
   return f(Type<int64_t>{});
@@ -91,7 +92,7 @@ std::optional<int64_t> matrix_step(const Tensor& x, std::size_t first, std::size
 Tensor without_overlap(const Tensor& x) {
   const Layout layout = *find_layout(x);
   const bool overlaps = layout.leading < x.size(layout.transposed ? -2 : -1);
-  return uses_grid(x.device()) && overlaps ? to_format(x, MemoryFormat::contiguous) : x;
+  return x.device().is_cuda() && overlaps ? to_format(x, MemoryFormat::contiguous) : x;
 }
 
 /// The type in which products of T are summed.
@@ -182,9 +183,11 @@ void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, co
       .c_step = m * n};
   join_terms(products.first);
   // cuBLAS adds nothing up but along k, and a launch for each term is too much where terms are many.
-  if (uses_grid(out.device()) && dtype_of<T>() != int64 && products.first.terms > batch)
+  if (out.device().is_cuda() && dtype_of<T>() != int64 && products.first.terms > batch)
     return add_up_slices<T, Out>(op, out, a, b, alpha, accumulate);
-  device_gemm(op, out.device(), products);
+  if constexpr (with_cuda)
+    if (out.device().is_cuda()) return cublas_gemm(op, out.device(), products);
+  if constexpr (!is_half(dtype_of<T>())) batched_gemm(products);
 }
 
 /// multiply_batches with the terms copied beside one another, as many at a time as fit a GPU's second-level

@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "pleat/core/number.h"
-#include "pleat/core/precision.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw matrix products. Operands are of one type, else DTypeError: nothing is promoted. Half types are summed
 /// in float32, integers modulo their size. bool throws DTypeError. Operands are read as they lie, transposed
@@ -16,8 +16,8 @@
 namespace pleat {
 
 struct MatmulOptions {
-  /// Of float32 on CUDA (core/precision.h); empty: what the scope or the process says at the call. It holds
-  /// for the backward passes, too.
+  /// Of float32 on CUDA (core/base/precision.h); empty: what the scope or the process says at the call. It
+  /// holds for the backward passes, too.
   std::optional<Precision> precision = {};
 };
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "pleat/core/scope.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/scope.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat {
 

@@ -1,7 +1,8 @@
-#include <array>
 #include <utility>
+#include <vector>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
 #include "pleat/ops/norm/implementation.h"
 
 namespace pleat {
@@ -27,8 +28,12 @@ const std::string& policy_wish(BatchNormPass pass) {
 }  // namespace
 
 std::span<const BatchNormImplementation* const> batch_norm_implementations() {
-  static const std::array<const BatchNormImplementation*, 4> all{
-      &grid_native_batch_norm(), &cpu_native_batch_norm(), &cudnn_batch_norm(), &reference_batch_norm()};
+  static const std::vector<const BatchNormImplementation*> all = [] {
+    std::vector<const BatchNormImplementation*> list{&native_batch_norm(), &cudnn_batch_norm(),
+                                                     &reference_batch_norm()};
+    if constexpr (with_cuda) list.insert(list.begin(), &native_batch_norm_cuda());
+    return list;
+  }();
   return all;
 }
 

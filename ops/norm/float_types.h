@@ -1,8 +1,8 @@
 // Private header: not installed.
 #pragma once
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/norm/implementation.h"
 
 namespace pleat::ops {

@@ -2,16 +2,16 @@
 
 #include <cmath>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/record_function.h"
-#include "pleat/ops/norm/channel_kernels.h"
-#include "pleat/ops/norm/grid_group_norm.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/norm/cpu/channel_kernels.h"
+#include "pleat/ops/norm/cpu/row_kernels.h"
+#include "pleat/ops/norm/cuda/group_norm_cuda.h"
 #include "pleat/ops/norm/per_channel.h"
 #include "pleat/ops/norm/problem.h"
-#include "pleat/ops/norm/row_kernels.h"
 #include "pleat/ops/norm/running_statistics.h"
 
 namespace pleat::ops {
@@ -213,8 +213,8 @@ GroupNormGrads backward_on_cpu(const Tensor& dy, const Tensor& x, const Tensor& 
   return {need_input ? cast(dx, x.dtype()) : dx, cast(dweight, parameters), cast(dbias, parameters)};
 }
 
-GroupNormResult forward_on_grid(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                const GroupNormOptions& options, const char* op) {
+GroupNormResult forward_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                             const GroupNormOptions& options, const char* op) {
   const Tensor dense = channel_dense(x);
   const TensorOptions statistics{.dtype = float64, .device = x.device()};
   const Shape shape{x.size(0), options.num_groups};
@@ -222,15 +222,15 @@ GroupNormResult forward_on_grid(const Tensor& x, const Tensor& weight, const Ten
     return {empty_like(dense), zeros(shape, statistics), zeros(shape, statistics), zeros(shape, statistics)};
   const GroupNormResult result{empty_like(dense), empty(shape, statistics), empty(shape, statistics),
                                empty(shape, statistics)};
-  grid_group_norm(
+  group_norm_cuda(
       {op, channel_view(dense), options.num_groups, dense, weight, bias, result.mean, result.rstd},
       options.eps, result.variance, result.y);
   return result;
 }
 
-GroupNormGrads backward_on_grid(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                                const Tensor& rstd, const GroupNormOptions& options, bool need_input,
-                                const char* op) {
+GroupNormGrads backward_cuda(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                             const Tensor& rstd, const GroupNormOptions& options, bool need_input,
+                             const char* op) {
   const Tensor dense = channel_dense(x);
   const TensorOptions parameters{.dtype = weight.defined() ? weight.dtype() : compute_dtype(x.dtype()),
                                  .device = x.device()};
@@ -240,7 +240,7 @@ GroupNormGrads backward_on_grid(const Tensor& dy, const Tensor& x, const Tensor&
                              is_empty ? zeros(shape, parameters) : empty(shape, parameters),
                              is_empty ? zeros(shape, parameters) : empty(shape, parameters)};
   if (!is_empty)
-    grid_group_norm_backward({op, channel_view(dense), options.num_groups, dense, weight, {}, mean, rstd},
+    group_norm_backward_cuda({op, channel_view(dense), options.num_groups, dense, weight, {}, mean, rstd},
                              laid_out_as(dy, dense), grads.x, grads.weight, grads.bias);
   return grads;
 }
@@ -251,8 +251,9 @@ GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const 
                                    const GroupNormOptions& options, const char* op) {
   const RecordOp range(op, x, weight, bias);
   check_arguments(op, x, weight, bias, options);
-  return uses_grid(x.device()) ? forward_on_grid(x, weight, bias, options, op)
-                               : forward_on_cpu(x, weight, bias, options);
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) return forward_cuda(x, weight, bias, options, op);
+  return forward_on_cpu(x, weight, bias, options);
 }
 
 GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
@@ -274,8 +275,9 @@ GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tens
                        x.device(), saved);
     check<DTypeError>(saved.dtype() == float64, "{}: saved statistics must be float64, got {}", op, saved);
   }
-  return uses_grid(x.device()) ? backward_on_grid(dy, x, weight, mean, rstd, options, need_input, op)
-                               : backward_on_cpu(dy, x, weight, mean, rstd, options, need_input);
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) return backward_cuda(dy, x, weight, mean, rstd, options, need_input, op);
+  return backward_on_cpu(dy, x, weight, mean, rstd, options, need_input);
 }
 
 GroupNormResult instance_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -56,8 +56,8 @@ class BatchNormImplementation {
   virtual bool opens_by_result() const { return false; }
 };
 
-const BatchNormImplementation& cpu_native_batch_norm();
-const BatchNormImplementation& grid_native_batch_norm();  ///< "native" on CUDA
+const BatchNormImplementation& native_batch_norm();
+const BatchNormImplementation& native_batch_norm_cuda();  ///< "native" on CUDA
 const BatchNormImplementation& cudnn_batch_norm();        ///< batch_norm_cudnn.cpp, batch_norm_no_cudnn.cpp
 const BatchNormImplementation& reference_batch_norm();
 

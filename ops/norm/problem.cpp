@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
 
 namespace pleat::ops {
 namespace {

@@ -1,24 +1,74 @@
+// Host and device.
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <span>
 #include <type_traits>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/record_function.h"
-#include "pleat/ops/index/bounds.h"
-#include "pleat/ops/pool/max_pool_grid.h"
-#include "pleat/ops/pool/max_pool_types.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/kernels/for_each_index.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/index/index_cuda.h"
+#include "pleat/ops/pool/max_pool_functors.h"
 #include "pleat/ops/pool/pool.h"
 #include "pleat/ops/pool/problem.h"
 
 namespace pleat::ops {
 namespace {
+
+/// Fills a result that is dense in `format`, from x of any strides.
+void max_pool_by_index(const char* op, const WindowRules& windows, const Tensor& x,
+                       const MaxPoolResult& result, MemoryFormat format) {
+  dispatch_types(x.dtype(), result.indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
+    const MaxPoolForward<T, Index> functor{
+        windows,           PixelOrder(result.values, format), image_steps(x),
+        NumberArray<T>(x), NumberArray<T>(result.values),     result.indices.data<Index>()};
+    for_each_index(op, x.device(), result.values.numel(), functor);
+  });
+}
+
+/// Fills dx, dense in `format`, from dy and indices of any strides.
+void max_pool_backward_by_index(const char* op, const WindowRules& windows, const Tensor& dy,
+                                const Tensor& indices, const Tensor& dx, MemoryFormat format) {
+  dispatch_types(dy.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
+    const MaxPoolBackward<T, Index> functor{windows,
+                                            PixelOrder(dx, format),
+                                            image_steps(dy),
+                                            image_steps(indices),
+                                            NumberArray<T>(dy),
+                                            indices.data<Index>(),
+                                            NumberArray<T>(dx)};
+    for_each_index(op, dx.device(), dx.numel(), functor);
+  });
+}
+
+/// The same without knowing the windows: a thread works through a whole plane. All tensors are dense in
+/// `format`, float32 or float64, and the indices inside the planes.
+void scatter_by_plane(const char* op, const Tensor& dy, const Tensor& indices, const Tensor& dx,
+                      MemoryFormat format) {
+  const bool last = format == MemoryFormat::channels_last;
+  dispatch_types(dy.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
+    const MaxPoolScatterPlane<T, Index> functor{
+        {plane_steps(dx, last), plane_steps(dy, last), dy.data<T>(), indices.data<Index>(), dx.data<T>()}};
+    for_each_index(op, dx.device(), dx.size(0) * dx.size(1), functor);
+  });
+}
+
+/// Its adjoint: y gets what the indices name in x.
+void gather_by_index(const char* op, const Tensor& x, const Tensor& indices, const Tensor& y,
+                     MemoryFormat format) {
+  dispatch_types(x.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
+    const MaxPoolGather<T, Index> functor{plane_steps(x, format == MemoryFormat::channels_last),
+                                          PixelOrder(y, format), x.data<T>(), indices.data<Index>(),
+                                          y.data<T>()};
+    for_each_index(op, y.device(), y.numel(), functor);
+  });
+}
 
 constexpr int64_t grain_elements = 16384;
 
@@ -156,12 +206,12 @@ MaxPoolResult pool(const char* op, const Tensor& x, const WindowRules& rules, bo
   const MemoryFormat format = x.memory_format();
   const int64_t plane = rules[0].inputs * rules[1].inputs * rules[2].inputs;
   const DType index = plane <= std::numeric_limits<int32_t>::max() ? int32 : int64;
-  const bool grid = reference || uses_grid(x.device());
-  const DType dtype = grid ? x.dtype() : compute_dtype(x.dtype());
+  const bool by_index = reference || x.device().is_cuda();
+  const DType dtype = by_index ? x.dtype() : compute_dtype(x.dtype());
   const MaxPoolResult result{empty(shape, {.dtype = dtype, .device = x.device(), .format = format}),
                              empty(shape, {.dtype = index, .device = x.device(), .format = format})};
-  if (grid) {
-    max_pool_on_grid(op, rules, x, result, format);
+  if (by_index) {
+    max_pool_by_index(op, rules, x, result, format);
     return result;
   }
   if (result.values.numel() == 0) return {cast(result.values, x.dtype()), result.indices};
@@ -194,7 +244,8 @@ void check_indices(const char* op, const Tensor& values, const char* what, const
 }
 
 void check_range(const char* op, const Tensor& given, int64_t pixels) {
-  if (uses_grid(given.device()) && all_within(op, given, -1, pixels)) return;
+  if constexpr (with_cuda)
+    if (given.device().is_cuda() && all_within(op, given, -1, pixels)) return;
   const Tensor indices = to_device(given, Device());
   const auto find = [&]<class Index>(Type<Index>) {
     const Index* index = indices.data<Index>();
@@ -257,8 +308,8 @@ Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Sizes& i
   if (dx.numel() == 0) return cast(dx, dy.dtype());
   const PlaneSteps in = plane_steps(dx, last);
   check_range(op, places, in.pixels);
-  if (uses_grid(dy.device()))
-    max_pool_scatter_on_grid(op, gradient, places, dx, format);
+  if (dy.device().is_cuda())
+    scatter_by_plane(op, gradient, places, dx, format);
   else
     dispatch_types(gradient.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
       for_planes(dx.size(0), in, last,
@@ -271,10 +322,10 @@ Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Sizes& i
 Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const WindowRules& windows,
                          const Shape& input_shape, MemoryFormat format, const char* op) {
   const RecordOp range(op, "_backward", dy, indices);
-  if (!uses_grid(dy.device())) return max_pool_backward(dy, indices, input_shape, format, op);
+  if (dy.device().is_cpu()) return max_pool_backward(dy, indices, input_shape, format, op);
   check_gradient(op, dy, indices, input_shape);
   const Tensor dx = empty(input_shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
-  max_pool_backward_on_grid(op, windows, dy, indices, dx, format);
+  max_pool_backward_by_index(op, windows, dy, indices, dx, format);
   return dx;
 }
 
@@ -287,15 +338,8 @@ Tensor max_pool_gather(const Tensor& x, const Tensor& indices, const char* op) {
   const Tensor from = to_format(cast(x, compute_dtype(x.dtype())), format);
   const Tensor y = empty(indices.shape(), {.dtype = from.dtype(), .device = x.device(), .format = format});
   if (y.numel() == 0) return cast(y, x.dtype());
-  const PlaneSteps in = plane_steps(from, last);
-  check_range(op, places, in.pixels);
-  if (uses_grid(x.device()))
-    max_pool_gather_on_grid(op, from, places, y, format);
-  else
-    dispatch_types(from.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-      for_each_index(y.numel(), MaxPoolGather<T, Index>{in, PixelOrder(y, format), from.data<T>(),
-                                                        places.data<Index>(), y.data<T>()});
-    });
+  check_range(op, places, plane_steps(from, last).pixels);
+  gather_by_index(op, from, places, y, format);
   return cast(y, x.dtype());
 }
 

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "pleat/core/number_array.h"
+#include "pleat/core/kernels/number_array.h"
+#include "pleat/core/tensor/shape.h"
 #include "pleat/ops/pool/window_rule.h"
 #include "pleat/ops/spatial/pixel_order.h"
 
@@ -147,5 +148,30 @@ struct MaxPoolGather {
     y[i] = indices[i] >= 0 ? x[in.at(pixel.image, pixel.channel, indices[i])] : T(0);
   }
 };
+
+/// Calls `f` with the types in which values (float or double) and indices (int32 or int64) are computed.
+template <class F>
+void dispatch_types(DType values, DType indices, const F& f) {
+  const auto with_values = [&]<class T>(Type<T> type) {
+    if (indices == int32)
+      f(type, Type<int32_t>{});
+    else
+      f(type, Type<int64_t>{});
+  };
+  if (values == float64)
+    with_values(Type<double>{});
+  else
+    with_values(Type<float>{});
+}
+
+/// Steps of a dense tensor [N, C, spatial...]; `channels_last` says how it lies, which a plane of one pixel
+/// does not.
+inline PlaneSteps plane_steps(const Tensor& t, bool channels_last) {
+  const int64_t channels = t.size(1);
+  int64_t pixels = 1;
+  for (int64_t d = 2; d < t.rank(); ++d) pixels *= t.size(d);
+  if (channels_last) return {channels, pixels, channels * pixels, 1, channels};
+  return {channels, pixels, channels * pixels, pixels, 1};
+}
 
 }  // namespace pleat::ops

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "pleat/core/required.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/required.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
 
 namespace pleat {

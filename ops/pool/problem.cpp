@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
 #include "pleat/ops/conv/problem.h"
 
 namespace pleat::ops {
@@ -74,7 +74,8 @@ std::vector<Dimension> dimensions(const char* op, const Tensor& x, const PerDim&
   return result;
 }
 
-/// One output has no step to the next, one place of a window none either: what was asked for may be any number.
+/// One output has no step to the next, one place of a window none either: what was asked for may be any
+/// number.
 WindowRule rule_of(const Dimension& dim) {
   return {.inputs = dim.input,
           .outputs = dim.output,

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "pleat/core/host_device.h"
+#include "pleat/core/base/host_device.h"
 
 namespace pleat::ops {
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/convert.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/convert.h"
 #include "pleat/ops/reduce/plan.h"
 
 /// One walk under every reduction. An operation says how a block of plain elements becomes a state and how

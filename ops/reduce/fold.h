@@ -9,7 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "pleat/core/host_device.h"
+#include "pleat/core/base/host_device.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/reduce/engine.h"
 

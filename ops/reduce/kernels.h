@@ -4,13 +4,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/reduce/engine.h"
 #include "pleat/ops/reduce/fold.h"
-#include "pleat/ops/reduce/grid_reduce.h"
+#include "pleat/ops/reduce/reduce_kernel.h"
 
 /// What the files of ops/reduce share: the choice of the type to compute in, and the way from states to
 /// results on either device.
@@ -32,33 +32,22 @@ decltype(auto) dispatch_read_floating(DType dtype, F&& f) {
   return f(Type<double>{});
 }
 
-/// result = finish(state), converted to `dtype`; on the CPU.
+/// result = finish(state), converted to `dtype`.
 template <class Operation, class Finish>
-Tensor walk_to(const Operation& operation, const Plan& plan, const Tensor& x, DType dtype,
-               const Finish& finish) {
+Tensor reduce_to(const char* op, const Operation& operation, const Plan& plan, const Tensor& x, DType dtype,
+                 const Finish& finish) {
   using State = typename Operation::State;
   using Out = std::decay_t<decltype(finish(std::declval<const State&>()))>;
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      const Tensor result = empty_result(plan, dtype);
+      reduce_kernel(op, operation, finish, plan, x, {result, {}});
+      return result;
+    }
   const Tensor result = empty_result(plan, dtype_of<Out>());
   Out* const out = result.data<Out>();
   reduce(operation, plan, x, [&](int64_t at, const State& state) { out[at] = finish(state); });
   return cast(result, dtype);
-}
-
-/// The same over the grid of x's device. Some .cu file has to make it (grid_reduce_instances.h).
-template <class Operation, class Finish>
-Tensor grid_reduce_to(const char* op, const Operation& operation, const Plan& plan, const Tensor& x,
-                      DType dtype, const Finish& finish) {
-  const Tensor result = empty_result(plan, dtype);
-  grid_reduce(op, operation, finish, plan, x, {result, {}});
-  return result;
-}
-
-/// The one of the two that x's device takes.
-template <class Operation, class Finish>
-Tensor reduce_to(const char* op, const Operation& operation, const Plan& plan, const Tensor& x, DType dtype,
-                 const Finish& finish) {
-  if (uses_grid(x.device())) return grid_reduce_to(op, operation, plan, x, dtype, finish);
-  return walk_to(operation, plan, x, dtype, finish);
 }
 
 /// Two results, where `finish` gives a Two.
@@ -70,11 +59,12 @@ Two<Tensor, Tensor> reduce_to_two(const char* op, const Operation& operation, co
   using Values = std::decay_t<decltype(finish(std::declval<const State&>()))>;
   using A = decltype(Values::first);
   using B = decltype(Values::second);
-  if (uses_grid(x.device())) {
-    const Two<Tensor, Tensor> results{empty_result(plan, first_type), empty_result(plan, second_type)};
-    grid_reduce(op, operation, finish, plan, x, {results.first, results.second});
-    return results;
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      const Two<Tensor, Tensor> results{empty_result(plan, first_type), empty_result(plan, second_type)};
+      reduce_kernel(op, operation, finish, plan, x, {results.first, results.second});
+      return results;
+    }
   const Two<Tensor, Tensor> results{empty_result(plan, dtype_of<A>()), empty_result(plan, dtype_of<B>())};
   A* const a = results.first.data<A>();
   B* const b = results.second.data<B>();

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::ops {
 

@@ -1,6 +1,6 @@
-#include "pleat/core/record_function.h"
+// Host and device.
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/reduce/logic_functors.h"
 #include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::ops {
@@ -9,15 +9,25 @@ using namespace reduction;
 
 namespace {
 
+/// Whether any or all elements are not 0.
+template <class T, bool is_any>
+struct LogicStep {
+  using In = T;
+  using State = uint8_t;
+  PLEAT_HOST_DEVICE State start() const { return is_any ? 0 : 1; }
+  PLEAT_HOST_DEVICE State step(State known, T x) const { return join(known, static_cast<State>(x != T(0))); }
+  PLEAT_HOST_DEVICE State join(State a, State b) const { return static_cast<State>(is_any ? a | b : a & b); }
+};
+
 template <bool is_any>
 Tensor logic(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
   const RecordOp range(op, x);
   const Plan plan = make_plan(op, x, dims, keepdim);
-  if (uses_grid(x.device()))  // whose loads turn any type into bool
-    return grid_reduce_to(op, Fold<LogicStep<bool, is_any>>{}, plan, x, boolean, AsIs<bool>{});
   const auto run = [&]<class T>(Type<T>) {
-    return walk_to(Fold<LogicStep<T, is_any>>{}, plan, x, boolean, AsIs<bool>{});
+    return reduce_to(op, Fold<LogicStep<T, is_any>>{}, plan, x, boolean, AsIs<bool>{});
   };
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) return run(Type<bool>{});  // the loads turn any type into bool
   if (x.dtype() == boolean || x.dtype() == uint8) return run(Type<uint8_t>{});
   return dispatch_read(x.dtype(), run);
 }

@@ -1,4 +1,5 @@
-#include "pleat/core/record_function.h"
+// Host and device.
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
 #include "pleat/ops/reduce/reduce.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pleat/core/host_device.h"
+#include "pleat/core/base/host_device.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/reduce/fold.h"

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 
 namespace pleat::ops::reduction {
 namespace {

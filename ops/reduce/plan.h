@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// The geometry of a reduction: which elements make which result, in the order in which they lie in memory.
 

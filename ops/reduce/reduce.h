@@ -3,7 +3,7 @@
 #include <concepts>
 #include <optional>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw reductions over any dimensions (none named: all). With `keepdim` a reduced dimension stays with
 /// size 1.

@@ -1,17 +1,19 @@
+// Host and device.
 #include "pleat/ops/reduce/scan.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/create.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
-#include "pleat/ops/reduce/grid_scan.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/lines.h"
+#include "pleat/ops/reduce/scan_kernel.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -51,15 +53,22 @@ void walk_lines(const Lines& lines, bool reverse, const First& first, const Next
 }
 
 template <class Step>
-Tensor running(const char* op, RunningKind kind, const Tensor& x, int64_t dim, bool reverse, Step step) {
+Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, Step step) {
   const RecordOp range(op, x);
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
-  if (uses_grid(x.device())) {
-    const Tensor in = dense(x);
-    const Tensor out = empty_as(std::array{in}, in.shape(), dtype);
-    grid_running(op, kind, out, in, Lines(op, in, dim), reverse);
-    return out;
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      const Tensor in = dense(x);
+      const Tensor out = empty_as(std::array{in}, in.shape(), dtype);
+      const auto run = [&]<class T>(Type<T>) {
+        using Scan = scans::Running<T, Step>;
+        scans::scan_lines<Scan>(op, x.device(), Lines(op, in, dim), reverse,
+                                scans::ElementSource<T, typename Scan::State>{in.raw(), in.dtype()},
+                                scans::ResultSink<T>{out.raw(), out.dtype()});
+      };
+      is_floating(x.dtype()) ? run(Type<double>{}) : run(Type<int64_t>{});
+      return out;
+    }
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
     const Tensor in = dense(cast(x, dtype_of<T>()));
     const Tensor out = empty_like(in);
@@ -83,11 +92,11 @@ Tensor running(const char* op, RunningKind kind, const Tensor& x, int64_t dim, b
 }  // namespace
 
 Tensor cumsum(const Tensor& x, Integer dim, Flag reverse) {
-  return running("cumsum", RunningKind::sum, x, dim, reverse, Plus{});
+  return running("cumsum", x, dim, reverse, Plus{});
 }
 
 Tensor cumprod(const Tensor& x, Integer dim, Flag reverse) {
-  return running("cumprod", RunningKind::product, x, dim, reverse, Times{});
+  return running("cumprod", x, dim, reverse, Times{});
 }
 
 Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) {
@@ -97,12 +106,18 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) 
                     "linear_scan: a and b must have one floating type, got {} and {}", a, b);
   check<DeviceError>(a.device() == b.device(), "linear_scan: a and b must be on one device, got {} and {}", a,
                      b);
-  if (uses_grid(a.device())) {
-    const Tensor out = empty(a.shape(), {.dtype = a.dtype(), .device = a.device()});
-    grid_linear_scan("linear_scan", out, to_format(a, MemoryFormat::contiguous),
-                     to_format(b, MemoryFormat::contiguous), Lines("linear_scan", out, dim), reverse);
-    return out;
-  }
+  if constexpr (with_cuda)
+    if (a.device().is_cuda()) {
+      const Tensor out = empty(a.shape(), {.dtype = a.dtype(), .device = a.device()});
+      const Tensor factors = to_format(a, MemoryFormat::contiguous);
+      const Tensor terms = to_format(b, MemoryFormat::contiguous);
+      const Lines lines("linear_scan", out, dim);
+      scans::scan_lines<scans::Recurrence>(
+          "linear_scan", out.device(), lines, reverse,
+          scans::PairSource{factors.raw(), terms.raw(), a.dtype(), reverse ? lines.inner : 0, a.numel()},
+          scans::ResultSink<double>{out.raw(), out.dtype()});
+      return out;
+    }
   return dispatch_read_floating(a.dtype(), [&]<class T>(Type<T>) {
     const Tensor factors = to_format(cast(a, dtype_of<T>()), MemoryFormat::contiguous);
     const Tensor terms = to_format(cast(b, dtype_of<T>()), MemoryFormat::contiguous);

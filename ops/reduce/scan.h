@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw scans: running results along one dimension, accumulated in float64 for floating types. Where
 /// `reverse`, they run from the last element to the first. All throw IndexError for a dimension out of range.

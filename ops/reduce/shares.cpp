@@ -1,16 +1,27 @@
+// Host and device.
 #include "pleat/ops/reduce/shares.h"
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/elementwise/compare_functors.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
+namespace {
+
+/// 1 where both are equal or both NaN, else 0.
+struct SameElement {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T a, T b) const {
+    return T((a == b) | ((a != a) & (b != b)));
+  }
+};
+
+}  // namespace
 
 Tensor shares_of_equals(const Tensor& x, const Tensor& y, const Dims& dims) {
   const RecordOp range("shares_of_equals", x, y);

@@ -1,7 +1,7 @@
 // Private header: not installed.
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Which elements a maximum came from: the weights by which gradients of extremes are handed out.
 

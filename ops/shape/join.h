@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Tensors put together and taken apart. Dimensions may be negative, counting from the end.
 

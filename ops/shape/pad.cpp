@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <numeric>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/fits.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/host_memory.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/record_function.h"
-#include "pleat/ops/shape/pad_functors.h"
-#include "pleat/ops/shape/pad_grid.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/memory/host_memory.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/fits.h"
+#include "pleat/ops/shape/pad_places.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -193,10 +192,11 @@ Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
     return pad(to_format(cut(x, each), like.format), part_of(widths, true), options);
   const Tensor y = empty(shape, like);
   if (y.numel() == 0) return y;
-  if (uses_grid(x.device())) {
-    pad_on_grid(y, x, each, options.mode);
-    return y;
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      pad_cuda(y, x, each, options.mode);
+      return y;
+    }
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
     Walk(y, x, each, options.mode).go(y.data<T>(), x.data<T>(), [](T& padded, const T& plain) {
       padded = plain;
@@ -226,12 +226,13 @@ Tensor pad_backward(const Tensor& dy, const Sizes& shape, const IntegerList& wid
   }
   if (dy.numel() == 0)
     return zeros(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = dy.memory_format()});
-  if (uses_grid(dy.device())) {
-    const Tensor dx =
-        empty(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = dy.memory_format()});
-    pad_backward_on_grid(dx, dy, each, mode);
-    return dx;
-  }
+  if constexpr (with_cuda)
+    if (dy.device().is_cuda()) {
+      const Tensor dx =
+          empty(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = dy.memory_format()});
+      pad_backward_cuda(dx, dy, each, mode);
+      return dx;
+    }
   const Tensor wide = cast(dy, compute_dtype(dy.dtype()));
   const Tensor dx =
       zeros(shape, {.dtype = wide.dtype(), .device = dy.device(), .format = dy.memory_format()});

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "pleat/core/number.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
 // Options are in namespace pleat: found through their namespace, the raw functions would rival the
 // differentiable ones.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Elements in another order, or several times; always copies. Dimensions may be negative, counting from the
 /// end.

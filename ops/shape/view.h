@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Views: other shapes and strides over the same storage, without copies (`reshape` copies where no strides
 /// fit). Dimensions may be negative, counting from the end.

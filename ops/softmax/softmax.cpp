@@ -4,16 +4,18 @@
 #include <array>
 #include <cmath>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/create.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/record_function.h"
-#include "pleat/ops/elementwise/kernels.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/map_arrays.h"
+#include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/lines.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
-#include "pleat/ops/softmax/grid_softmax.h"
+#include "pleat/ops/softmax/softmax_cuda.h"
 
 namespace pleat::ops {
 namespace {
@@ -94,12 +96,13 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
 Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm) {
   const RecordOp range(op, given);
   const DType dtype = floating_result(given.dtype());
-  if (uses_grid(given.device())) {
-    const Tensor x = dense(cast(given, dtype));
-    const Tensor y = empty_like(x);
-    grid_softmax(op, y, x, Lines(op, x, dim), logarithm);
-    return y;
-  }
+  if constexpr (with_cuda)
+    if (given.device().is_cuda()) {
+      const Tensor x = dense(cast(given, dtype));
+      const Tensor y = empty_like(x);
+      softmax_cuda(op, y, x, Lines(op, x, dim), logarithm);
+      return y;
+    }
   return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
     const Tensor x = dense(cast(given, dtype_of<T>()));
     const Tensor y = empty_like(x);
@@ -170,12 +173,13 @@ Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, i
                      "{}: gradient and result must be on one device, got {} and {}", op, given_dy, given_y);
   const DType dtype = promote(given_dy.dtype(), given_y.dtype());
   check_types<Floating>(op, dtype);
-  if (uses_grid(given_y.device())) {
-    const Tensor y = dense(cast(given_y, dtype));
-    const Tensor dx = empty_like(y);
-    grid_softmax_backward(op, dx, laid_out_as(y, given_dy), y, Lines(op, y, dim), logarithm);
-    return dx;
-  }
+  if constexpr (with_cuda)
+    if (given_y.device().is_cuda()) {
+      const Tensor y = dense(cast(given_y, dtype));
+      const Tensor dx = empty_like(y);
+      softmax_backward_cuda(op, dx, laid_out_as(y, given_dy), y, Lines(op, y, dim), logarithm);
+      return dx;
+    }
   return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
     const Tensor y = dense(cast(given_y, dtype_of<T>()));
     const Tensor dy = laid_out_as(y, given_dy);

@@ -1,14 +1,11 @@
 #include <cmath>
 #include <type_traits>
 
-#include "pleat/core/convert.h"
-#include "pleat/core/grid_block.h"
+#include "pleat/core/kernels/block.h"
+#include "pleat/core/tensor/convert.h"
 #include "pleat/ops/elementwise/vector_math.h"
-#include "pleat/ops/reduce/fold.h"
-#include "pleat/ops/reduce/grid_exponentials.h"
-#include "pleat/ops/reduce/grid_lines.h"
-#include "pleat/ops/reduce/logsumexp_functors.h"
-#include "pleat/ops/softmax/grid_softmax.h"
+#include "pleat/ops/reduce/team_lines.h"
+#include "pleat/ops/softmax/softmax_cuda.h"
 
 /// A team of threads takes one line and reads it as often as there are steps; what it reads again lies in the
 /// cache. Half types are computed in float32, sums are taken in float64.
@@ -20,26 +17,22 @@ using reduction::exponent_shift;
 
 template <class T, class Stored>
 struct SoftmaxLines {
-  GridLines lines;
+  TeamLines lines;
   bool logarithm;
   const Stored* x;
   Stored* y;
 
-  PLEAT_HOST_DEVICE T at(int64_t i) const { return convert<T>(x[i]); }
+  __device__ T at(int64_t i) const { return convert<T>(x[i]); }
 
-  template <class Block>
-  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
-    typename Block::template Own<T> largest;
-    typename Block::template Own<double> sum;
+  __device__ void operator()(int64_t b, const Block& block) const {
+    T largest;
+    double sum;
     line_exponentials(lines, b, block, largest, sum, [this](int64_t i) { return at(i); });
-
-    block.each([&](int thread) {
-      const T from = exponent_shift(largest[thread]);
-      const T last = static_cast<T>(logarithm ? std::log(sum[thread]) : 1 / sum[thread]);
-      lines.for_own(b, thread, [&](int64_t i) {
-        const T less = at(i) - from;
-        y[i] = convert<Stored>(logarithm ? less - last : vmath::exp(less) * last);
-      });
+    const T from = exponent_shift(largest);
+    const T last = static_cast<T>(logarithm ? std::log(sum) : 1 / sum);
+    lines.for_own(b, block, [&](int64_t i) {
+      const T less = at(i) - from;
+      y[i] = convert<Stored>(logarithm ? less - last : vmath::exp(less) * last);
     });
   }
 };
@@ -47,32 +40,25 @@ struct SoftmaxLines {
 /// dx = y (dy - sum of dy y), or dx = dy - exp(y) sum of dy.
 template <class T, class Stored>
 struct SoftmaxBackwardLines {
-  GridLines lines;
+  TeamLines lines;
   bool logarithm;
   const Stored* dy;
   const Stored* y;
   Stored* dx;
 
-  template <class Block>
-  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
-    typename Block::template Own<double> sum;
-    block.each([&](int thread) {
-      double total = 0;
-      lines.for_own(b, thread, [&](int64_t i) {
-        const auto g = static_cast<double>(convert<T>(dy[i]));
-        total += logarithm ? g : g * static_cast<double>(convert<T>(y[i]));
-      });
-      sum[thread] = total;
+  __device__ void operator()(int64_t b, const Block& block) const {
+    double sum = 0;
+    lines.for_own(b, block, [&](int64_t i) {
+      const auto g = static_cast<double>(convert<T>(dy[i]));
+      sum += logarithm ? g : g * static_cast<double>(convert<T>(y[i]));
     });
     block.combine(sum, lines.teams, AddNumber{});
     block.share(sum, lines.teams);
-    block.each([&](int thread) {
-      const T total = static_cast<T>(sum[thread]);
-      lines.for_own(b, thread, [&](int64_t i) {
-        const T g = convert<T>(dy[i]);
-        const T out = convert<T>(y[i]);
-        dx[i] = convert<Stored>(logarithm ? g - vmath::exp(out) * total : out * (g - total));
-      });
+    const T total = static_cast<T>(sum);
+    lines.for_own(b, block, [&](int64_t i) {
+      const T g = convert<T>(dy[i]);
+      const T out = convert<T>(y[i]);
+      dx[i] = convert<Stored>(logarithm ? g - vmath::exp(out) * total : out * (g - total));
     });
   }
 };
@@ -88,21 +74,21 @@ void dispatch_stored(DType dtype, const F& f) {
 
 }  // namespace
 
-void grid_softmax(const char* op, const Tensor& y, const Tensor& x, const Lines& lines, bool logarithm) {
-  const GridLines grid(lines);
+void softmax_cuda(const char* op, const Tensor& y, const Tensor& x, const Lines& lines, bool logarithm) {
+  const TeamLines teams(lines);
   dispatch_stored(x.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    grid_blocks(op, x.device(), grid.blocks(),
-                SoftmaxLines<T, Stored>{grid, logarithm, x.data<Stored>(), y.data<Stored>()});
+    launch_blocks(op, x.device(), teams.blocks(),
+                  SoftmaxLines<T, Stored>{teams, logarithm, x.data<Stored>(), y.data<Stored>()});
   });
 }
 
-void grid_softmax_backward(const char* op, const Tensor& dx, const Tensor& dy, const Tensor& y,
+void softmax_backward_cuda(const char* op, const Tensor& dx, const Tensor& dy, const Tensor& y,
                            const Lines& lines, bool logarithm) {
-  const GridLines grid(lines);
+  const TeamLines teams(lines);
   dispatch_stored(y.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    grid_blocks(op, y.device(), grid.blocks(),
-                SoftmaxBackwardLines<T, Stored>{grid, logarithm, dy.data<Stored>(), y.data<Stored>(),
-                                                dx.data<Stored>()});
+    launch_blocks(op, y.device(), teams.blocks(),
+                  SoftmaxBackwardLines<T, Stored>{teams, logarithm, dy.data<Stored>(), y.data<Stored>(),
+                                                  dx.data<Stored>()});
   });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Raw softmax and its derivative, along any dimension, for any strides; the largest element is taken off
 /// first, so that nothing overflows. Sums are taken in float64. Integers and bool count as float32. All throw

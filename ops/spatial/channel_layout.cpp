@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/elementwise.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {

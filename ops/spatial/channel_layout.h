@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Tensors [N, C, spatial...] of any number of spatial dimensions in one of two layouts without gaps:
 /// row-major, or with the channels densest.

@@ -1,18 +1,19 @@
+// Host and device.
 #include "pleat/ops/spatial/linear_map.h"
 
 #include <algorithm>
 
 #include <Eigen/Core>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/host_memory.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/record_function.h"
-#include "pleat/ops/spatial/linear_map_grid.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/memory/host_memory.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/types.h"
+#include "pleat/ops/spatial/linear_map_by_index.h"
 
 namespace pleat::ops {
 namespace {
@@ -224,9 +225,12 @@ Tensor apply_linear_map(const char* op, const LinearMap& map, const Tensor& x,
     shape.push_back(map.dims[d].outputs());
   }
   const MemoryFormat format = options.format.value_or(x.memory_format());
-  if (reference || uses_grid(x.device())) {
+  if (reference || x.device().is_cuda()) {
     const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device(), .format = format});
-    apply_on_grid(op, map, x, y, format, reference);
+    Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
+      reference ? apply_by_index<T, double>(op, map, x, y, format)
+                : apply_by_index<T, T>(op, map, x, y, format);
+    });
     return y;
   }
   const Tensor dense = to_format(cast(x, compute_dtype(x.dtype())), format);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Linear maps over the spatial dimensions of a tensor [N, C, spatial...] that work on each dimension by
 /// itself: average pooling, interpolation, and the adjoints of both, which are maps of the same kind.

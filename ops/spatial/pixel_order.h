@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pleat/core/fast_divider.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/kernels/fast_divider.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Images of up to three spatial dimensions, element by element, for functors that are called with an index.
 

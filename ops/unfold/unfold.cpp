@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/format.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/problem.h"
-#include "pleat/ops/unfold/unfold_grid.h"
+#include "pleat/ops/unfold/unfold_cuda.h"
 
 namespace pleat::ops {
 namespace {
@@ -80,11 +80,12 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
   const int64_t planes = checked_multiply(x.size(0), x.size(1), "unfold");
   const int64_t windows = p.output_pixels();
   const Shape shape{x.size(0), checked_multiply(x.size(1), p.taps(), "unfold"), windows};
-  if (uses_grid(x.device())) {
-    const Tensor columns = empty(shape, {.dtype = x.dtype(), .device = x.device()});
-    unfold_on_grid(p, x, columns);
-    return columns;
-  }
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      const Tensor columns = empty(shape, {.dtype = x.dtype(), .device = x.device()});
+      unfold_cuda(p, x, columns);
+      return columns;
+    }
   const Tensor source = plain(x);
   const Tensor columns = empty(shape, {.dtype = source.dtype(), .device = Device()});
   by_type(source.dtype(), [&]<class T>(Type<T>) {
@@ -114,11 +115,12 @@ Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions
                     to_string(output_size), p.output_pixels(), p.taps(), p.taps(), p.output_pixels(),
                     columns.describe());
   image[1] = columns.size(1) / p.taps();
-  if (uses_grid(columns.device())) {
-    const Tensor result = empty(image, {.dtype = columns.dtype(), .device = columns.device()});
-    fold_on_grid(p, columns, result);
-    return result;
-  }
+  if constexpr (with_cuda)
+    if (columns.device().is_cuda()) {
+      const Tensor result = empty(image, {.dtype = columns.dtype(), .device = columns.device()});
+      fold_cuda(p, columns, result);
+      return result;
+    }
   const Tensor source = plain(columns);
   const Tensor result = empty(image, {.dtype = source.dtype(), .device = Device()});
   const int64_t windows = p.output_pixels();

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "pleat/core/required.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/required.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
 
 namespace pleat {

@@ -3,10 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "pleat/core/checked_math.h"
-#include "pleat/core/create.h"
-#include "pleat/core/grid_block.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/kernels/block.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/update/joint_norm.h"
 #include "pleat/ops/update/table.h"
 
@@ -50,35 +49,27 @@ struct Powers {
   Power power;
   double* results;  ///< of each block
 
-  template <class Block>
-  PLEAT_HOST_DEVICE void operator()(int64_t b, Block& block) const {
+  __device__ void operator()(int64_t b, const Block& block) const {
     const int64_t k = table.row_of(b);
     const Row<Nothing>& row = table.rows[k];
     const int64_t begin = (b - table.first[k]) * block_elements;
     const int64_t end = begin + block_elements < row.n ? begin + block_elements : row.n;
-    typename Block::template Own<double> total;
-    block.each([&](int thread) {
-      double sum = 0;
-      for (int64_t i = begin + thread * row_width; i < end; i += block_threads * row_width) {
-        T lanes[row_width] = {};
-        if (row.by_vectors && i + row_width <= end) {
-          load_vector(lanes, row.base[0], i / row_width, row.dtype[0]);
-        } else {
-          PLEAT_UNROLL
-          for (int64_t j = 0; j < row_width; ++j)
-            if (i + j < end) lanes[j] = load_as<T>(row.base[0], table.places(row, i + j)[0], row.dtype[0]);
-        }
+    double total = 0;
+    for (int64_t i = begin + block.thread() * row_width; i < end; i += block_threads * row_width) {
+      T lanes[row_width] = {};
+      if (row.by_vectors && i + row_width <= end) {
+        load_vector(lanes, row.base[0], i / row_width, row.dtype[0]);
+      } else {
         PLEAT_UNROLL
         for (int64_t j = 0; j < row_width; ++j)
-          if (i + j < end) power(sum, power.of(static_cast<double>(lanes[j])));
+          if (i + j < end) lanes[j] = load_as<T>(row.base[0], table.places(row, i + j)[0], row.dtype[0]);
       }
-      total[thread] = sum;
-    });
-    const Teams all{log_block_threads, true};
-    block.combine(total, all, power);
-    block.each([&](int thread) {
-      if (thread == 0) results[b] = total[thread];
-    });
+      PLEAT_UNROLL
+      for (int64_t j = 0; j < row_width; ++j)
+        if (i + j < end) power(total, power.of(static_cast<double>(lanes[j])));
+    }
+    block.combine(total, Teams{log_block_threads, true}, power);
+    if (block.thread() == 0) results[b] = total;
   }
 };
 
@@ -90,23 +81,14 @@ struct NormAndFactor {
   double max_norm;
   double* out;
 
-  template <class Block>
-  PLEAT_HOST_DEVICE void operator()(int64_t, Block& block) const {
-    typename Block::template Own<double> total;
-    block.each([&](int thread) {
-      double sum = 0;
-      for (int64_t i = thread; i < count; i += block_threads) power(sum, results[i]);
-      total[thread] = sum;
-    });
-    const Teams all{log_block_threads, true};
-    block.combine(total, all, power);
-    block.each([&](int thread) {
-      if (thread != 0) return;
-      const double norm = power.root(total[thread]);
-      const double factor = max_norm / (norm + 1e-6);
-      out[0] = norm;
-      out[1] = norm - norm == 0 && factor < 1 ? factor : 1;
-    });
+  __device__ void operator()(int64_t, const Block& block) const {
+    double total = 0;
+    for (int64_t i = block.thread(); i < count; i += block_threads) power(total, results[i]);
+    block.combine(total, Teams{log_block_threads, true}, power);
+    if (block.thread() != 0) return;
+    const double norm = power.root(total);
+    out[0] = norm;
+    out[1] = clip_factor(norm, max_norm);
   }
 };
 
@@ -125,7 +107,7 @@ void add_powers(const char* op, const std::vector<Tensor>& tensors, Power power,
   }
   const Device device = tensors[0].device();
   table.launch(op, device, [&](const Rows<Nothing>& rows, int64_t blocks) {
-    grid_blocks(op, device, blocks, Powers<T>{rows, power, results});
+    launch_blocks(op, device, blocks, Powers<T>{rows, power, results});
   });
 }
 
@@ -137,8 +119,7 @@ int64_t blocks_of(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-Tensor joint_norm(const char* op, const std::vector<Tensor>& tensors, double p, double max_norm) {
-  const RecordOp range("joint_norm", tensors);
+Tensor joint_norm_cuda(const char* op, const std::vector<Tensor>& tensors, double p, double max_norm) {
   std::vector<Tensor> doubles, others;
   for (const Tensor& tensor : tensors) (tensor.dtype() == float64 ? doubles : others).push_back(tensor);
   const Device device = tensors[0].device();
@@ -149,8 +130,8 @@ Tensor joint_norm(const char* op, const std::vector<Tensor>& tensors, double p, 
   const Power power{p};
   if (!others.empty()) add_powers<float>(op, others, power, results.data<double>());
   if (!doubles.empty()) add_powers<double>(op, doubles, power, results.data<double>() + other_blocks);
-  grid_blocks(op, device, 1,
-              NormAndFactor{power, results.data<double>(), blocks, max_norm, out.data<double>()});
+  launch_blocks(op, device, 1,
+                NormAndFactor{power, results.data<double>(), blocks, max_norm, out.data<double>()});
   return out;
 }
 

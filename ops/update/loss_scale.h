@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 namespace pleat::ops {
 

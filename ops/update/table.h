@@ -8,13 +8,13 @@
 #include <type_traits>
 #include <vector>
 
-#include "pleat/core/capture.h"
-#include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/grid_elementwise.h"
-#include "pleat/core/pinned_memory.h"
-#include "pleat/ops/update/grid_update.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/graph/host_tables.h"
+#include "pleat/core/kernels/elementwise_kernel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/pinned_memory.h"
+#include "pleat/ops/update/update_operands.h"
 
 /// Many tensors in one launch: a table of functors, tensors and sizes goes to the device, and each thread or
 /// block finds its row.
@@ -70,7 +70,7 @@ template <class F>
 struct Rows {
   Row<F>* rows;
   const int64_t* first;  ///< share of each row
-  const GridOffsets<F::operands>* strides;
+  const ElementOffsets<F::operands>* strides;
   int64_t count;  ///< rows
 
   PLEAT_HOST_DEVICE int64_t row_of(int64_t share) const {
@@ -122,12 +122,8 @@ class Table {
       if (!loop.is_dense(k)) row.strides = static_cast<int64_t>(strides_.size());
     }
     if (row.strides >= 0) {
-      if (loop.dims.size() > max_grid_dims)
-        throw ShapeError(std::string(op) + ": on " + name(update.tensors[0].device()) + " at most " +
-                         std::to_string(max_grid_dims) + " dimensions that cannot be joined, got " +
-                         std::to_string(loop.dims.size()));
       row.by_vectors = false;
-      strides_.emplace_back(loop);
+      strides_.emplace_back(op, loop);
     }
     first_.push_back(shares_);
     rows_.push_back(row);
@@ -138,15 +134,14 @@ class Table {
   bool counts() const { return counts_; }
 
   /// Calls `run` with the table on the device and the number of shares; not at all when there are none, or
-  /// when a CUDA graph has the kernel already (core/capture.h).
+  /// when a CUDA graph has the kernel already (core/device/capture.h).
   template <class Run>
   void launch(const char* op, Device device, const Run& run) const {
     if (shares_ == 0) return;
     const std::size_t strides_at = rounded(bytes(rows_));
     const std::size_t first_at = strides_at + rounded(bytes(strides_));
     const Shape size = {static_cast<int64_t>(first_at + bytes(first_))};
-    const Tensor host = device.is_cuda() ? cuda::empty_pinned(size, uint8)
-                                         : empty(size, {.dtype = uint8, .device = Device()});
+    const Tensor host = cuda::empty_pinned(size, uint8);
     write(host.raw(), rows_);
     write(host.raw() + strides_at, strides_);
     write(host.raw() + first_at, first_);
@@ -156,7 +151,7 @@ class Table {
     if (part != nullptr && part->replays()) return;
     run(Rows<F>{reinterpret_cast<Row<F>*>(table.raw()),
                 reinterpret_cast<const int64_t*>(table.raw() + first_at),
-                reinterpret_cast<const GridOffsets<operands>*>(table.raw() + strides_at),
+                reinterpret_cast<const ElementOffsets<operands>*>(table.raw() + strides_at),
                 static_cast<int64_t>(rows_.size())},
         shares_);
   }
@@ -175,7 +170,7 @@ class Table {
 
   std::vector<Row<F>> rows_;
   std::vector<int64_t> first_;
-  std::vector<GridOffsets<operands>> strides_;
+  std::vector<ElementOffsets<operands>> strides_;
   int64_t share_;
   int64_t shares_ = 0;
   bool counts_ = false;

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/capture.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/device/capture.h"
 #include "pleat/ops/elementwise/kernels.h"
-#include "pleat/ops/update/grid_update.h"
-#include "pleat/ops/update/update_functors.h"
+#include "pleat/ops/update/update_kernel.h"
+#include "pleat/ops/update/update_operands.h"
 
 /// Many tensors changed in place by one formula: the step of an optimiser.
 
@@ -53,24 +53,25 @@ void update_on_cpu(const char* op, const Update<F>& update) {
 
 /// Makes each update that is not left out (step_count.h): calls its functor for each element of its tensors,
 /// with T = float (double where the first tensor is float64). On the CPU that is one pass over memory for
-/// each update, on a grid one launch for all of them, and one before it where functors go by the number of a
+/// each update, on a GPU one launch for all of them, and one before it where functors go by the number of a
 /// step that only the device knows. Tensors of one update have one shape, any strides and floating types;
-/// those that are changed share memory with no other. Throws DTypeError unless the first tensors are
-/// floating, else what make_elementwise_loop does.
+/// those that are changed share memory with no other. For files whose first line is "Host and device". Throws
+/// DTypeError unless the first tensors are floating, else what make_elementwise_loop does.
 template <class F>
 void update(const std::string& op, const std::vector<Update<F>>& updates) {
   const RecordOp range(op.c_str(), ".update");
-  std::vector<const Update<F>*> on_grid;
+  std::vector<const Update<F>*> on_gpu;
   for (const Update<F>& one : updates) {
     check_types<Floating>(op.c_str(), one.tensors[0].dtype());
-    if (uses_grid(one.tensors[0].device()))
-      on_grid.push_back(&one);
+    if (one.tensors[0].device().is_cuda())
+      on_gpu.push_back(&one);
     else if (const Capture* capture = Capture::current())
       capture->refuse(op.c_str(), "it changes tensors on the CPU");
     else
       detail::update_on_cpu(op.c_str(), one);
   }
-  if (!on_grid.empty()) update_on_grid(op.c_str(), std::move(on_grid));
+  if constexpr (with_cuda)
+    if (!on_gpu.empty()) update_kernel(op.c_str(), std::move(on_gpu));
 }
 
 }  // namespace pleat::ops

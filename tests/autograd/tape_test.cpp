@@ -7,9 +7,9 @@
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/gradcheck.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -1,6 +1,6 @@
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/bench/ask/batchnorm_after_unfold.h"
-#include "pleat/core/random.h"
+#include "pleat/core/random/random.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"

@@ -1,5 +1,5 @@
 #include "pleat/bench/ask/conv2d_vs_conv3d.h"
-#include "pleat/core/random.h"
+#include "pleat/core/random/random.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"

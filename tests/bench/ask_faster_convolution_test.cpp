@@ -3,7 +3,7 @@
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/unfold.h"
 #include "pleat/bench/ask/faster_convolution.h"
-#include "pleat/core/random.h"
+#include "pleat/core/random/random.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"

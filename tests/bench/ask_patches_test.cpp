@@ -1,5 +1,5 @@
 #include "pleat/bench/ask/patches.h"
-#include "pleat/core/random.h"
+#include "pleat/core/random/random.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"

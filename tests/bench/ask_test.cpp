@@ -4,8 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pleat/bench/program.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/grid.h"
+#include "pleat/core/device/cuda.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/skip.h"
 #include "pleat/tests/temporary_directory.h"
@@ -50,8 +49,6 @@ TEST_CASE("pleat-bench ask says what there is when a question or a device is unk
 }
 
 TEST_CASE("pleat-bench ask gives a table, a picture and a conclusion to each question", "[ask]") {
-  if (pleat::uses_grid(pleat::Device()))
-    return pleat_test::skip("a grid over a CPU's threads is too slow to be asked about time");
   const TemporaryDirectory folder;
   const std::string name = GENERATE(from_range(names));
   CAPTURE(name);

@@ -2,7 +2,7 @@
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/bench/ask/unfold_speed.h"
-#include "pleat/core/random.h"
+#include "pleat/core/random/random.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"

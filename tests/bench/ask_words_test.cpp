@@ -4,7 +4,7 @@
 #include "pleat/bench/ask/answer.h"
 #include "pleat/bench/ask/picture.h"
 #include "pleat/bench/ask/words.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/tests/catch.h"
 

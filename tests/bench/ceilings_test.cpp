@@ -4,7 +4,7 @@
 #include <string>
 
 #include "pleat/bench/fma_peak.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -7,7 +7,7 @@
 
 #include "pleat/bench/program.h"
 #include "pleat/bench/training_step.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/examples/common/cifar_models.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"

@@ -11,7 +11,7 @@
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/program.h"
 #include "pleat/bench/usage_error.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 #include "pleat/tests/temporary_directory.h"

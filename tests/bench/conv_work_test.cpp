@@ -4,7 +4,7 @@
 
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/relative_error.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/tests/catch.h"
 

@@ -4,7 +4,7 @@
 
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/results_file.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 

@@ -11,7 +11,7 @@
 
 #include "pleat/bench/plot/scale.h"
 #include "pleat/bench/plot/svg.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 

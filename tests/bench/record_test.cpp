@@ -6,7 +6,7 @@
 
 #include "pleat/bench/results_file.h"
 #include "pleat/bench/table.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -1,4 +1,4 @@
-#include "pleat/core/allocator.h"
+#include "pleat/core/memory/allocator.h"
 
 #include <atomic>
 #include <cmath>
@@ -10,10 +10,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "pleat/core/address_sanitizer.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/memory/address_sanitizer.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

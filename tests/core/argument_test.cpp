@@ -1,14 +1,14 @@
-#include "pleat/core/argument.h"
+#include "pleat/core/base/argument.h"
 
 #include <array>
 #include <limits>
 #include <span>
 #include <type_traits>
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
-#include "pleat/core/required.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/base/required.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/options.h"
 #include "pleat/ops/interpolate/interpolate.h"
 #include "pleat/tests/catch.h"

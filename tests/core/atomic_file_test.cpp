@@ -1,4 +1,4 @@
-#include "pleat/core/atomic_file.h"
+#include "pleat/core/files/atomic_file.h"
 
 #include <atomic>
 #include <string>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 

@@ -1,9 +1,9 @@
-#include "pleat/core/block_cache.h"
+#include "pleat/core/memory/block_cache.h"
 
 #include <thread>
 #include <vector>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/core/fake_memory.h"
 

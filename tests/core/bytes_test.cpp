@@ -1,4 +1,4 @@
-#include "pleat/core/bytes.h"
+#include "pleat/core/base/bytes.h"
 
 #include "pleat/tests/catch.h"
 

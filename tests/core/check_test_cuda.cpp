@@ -1,8 +1,8 @@
 #include <cublas_v2.h>
 
-#include "pleat/core/check_cuda.h"
-#include "pleat/core/cuda_handles.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/device/check_cuda.h"
+#include "pleat/core/kernels/cuda_handles.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

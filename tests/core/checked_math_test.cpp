@@ -1,8 +1,8 @@
-#include "pleat/core/checked_math.h"
+#include "pleat/core/base/checked_math.h"
 
 #include <limits>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -1,12 +1,12 @@
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 
 #include <array>
 #include <cmath>
 #include <limits>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/error.h"
-#include "pleat/core/half.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/half.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "pleat/core/cuda_graph.h"
+#include "pleat/core/graph/cuda_graph.h"
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/cuda_double/double.h"

@@ -1,11 +1,11 @@
-#include "pleat/core/cuda.h"
+#include "pleat/core/device/cuda.h"
 
 #include <thread>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/pinned_memory.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/pinned_memory.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 

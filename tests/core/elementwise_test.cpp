@@ -1,13 +1,13 @@
-#include "pleat/core/elementwise.h"
+#include "pleat/core/tensor/elementwise.h"
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "pleat/core/block_cache.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/memory/block_cache.h"
 #include "pleat/tests/catch.h"
 
 namespace pleat::test {

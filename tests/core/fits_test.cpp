@@ -1,4 +1,4 @@
-#include "pleat/core/fits.h"
+#include "pleat/core/tensor/fits.h"
 
 #include <array>
 #include <cmath>
@@ -13,9 +13,9 @@
 #include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/select.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -161,7 +161,8 @@ TEST_CASE("floating elements become integers in one way on every device", "[core
   CHECK(halves.to(uint8).to_vector<int64_t>() == std::vector<int64_t>{0, 255, 0, 255, 0});
   CHECK(halves.to(int32).to_vector<int64_t>() == std::vector<int64_t>{0, top, -top - 1, 300, -2});
   // Integers wrap around.
-  CHECK(tensor({int64_t{300}, int64_t{-1}, most}).to(uint8).to_vector<int64_t>() == std::vector<int64_t>{44, 255, 255});
+  CHECK(tensor({int64_t{300}, int64_t{-1}, most}).to(uint8).to_vector<int64_t>() ==
+        std::vector<int64_t>{44, 255, 255});
   Tensor into = zeros({1}, {.dtype = int32});
   ops::copy_into(into, tensor({not_a_number}));
   CHECK(into.item<int64_t>() == 0);

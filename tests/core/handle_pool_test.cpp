@@ -1,4 +1,4 @@
-#include "pleat/core/handle_pool.h"
+#include "pleat/core/kernels/handle_pool.h"
 
 #include <thread>
 

@@ -1,10 +1,10 @@
 #include <cublas_v2.h>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/check_cuda.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/cuda_handles.h"
+#include "pleat/core/device/check_cuda.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/kernels/cuda_handles.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 

@@ -1,12 +1,12 @@
-#include "pleat/core/host_memory.h"
+#include "pleat/core/memory/host_memory.h"
 
 #include <fstream>
 #include <string>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 

@@ -1,4 +1,4 @@
-#include "pleat/core/parallel.h"
+#include "pleat/core/parallel/parallel.h"
 
 #include <atomic>
 #include <limits>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -1,4 +1,4 @@
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,7 +9,7 @@
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/optim/sgd.h"

@@ -1,9 +1,9 @@
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -1,4 +1,4 @@
-#include "pleat/core/transpose.h"
+#include "pleat/core/tensor/transpose.h"
 
 #include <numeric>
 #include <vector>

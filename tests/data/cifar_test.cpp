@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/data/synthetic_shapes.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"

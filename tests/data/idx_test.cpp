@@ -5,8 +5,8 @@
 
 #include <zlib.h>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/memory/allocator.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/file_fixture.h"
 #include "pleat/tests/temporary_directory.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/data/image.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/damage.h"

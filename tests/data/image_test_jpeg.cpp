@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/memory/allocator.h"
 #include "pleat/data/image.h"
 #include "pleat/data/image_folder.h"
 #include "pleat/tests/catch.h"

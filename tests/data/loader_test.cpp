@@ -13,11 +13,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/error.h"
-#include "pleat/core/pinned_memory.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/pinned_memory.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/skip.h"

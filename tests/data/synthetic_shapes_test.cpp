@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 

@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
@@ -158,7 +158,8 @@ TEST_CASE("bad transforms are refused", "[data]") {
   CHECK_THROWS_AS(transformed(mixup(1, 2), zeros({2, 1, 2, 2}), tensor({0, 2})), IndexError);
 }
 
-TEST_CASE("transforms give over a grid what they give on the CPU", "[data]") {
+TEST_CASE("transforms give on a GPU what they give on the CPU", "[data][device]") {
+  if (pleat_test::lacks_gpus()) return;
   const Tensor bytes = randint(0, 256, {16, 3, 9, 8}).to(uint8);
   const Tensor floats = rand({16, 3, 9, 8});
   const Tensor labels = randint(0, 4, {16});
@@ -181,10 +182,9 @@ TEST_CASE("transforms give over a grid what they give on the CPU", "[data]") {
       {"cutmix", cutmix(1.0, 4), floats, 1e-6}};
   for (const Case& one : cases) {
     CAPTURE(one.name);
-    const Batch plain = transformed(one.transform, one.images, labels);
-    const ForceGrid grid;
-    const Batch again = transformed(one.transform, one.images, labels);
-    CHECK(test::relative_error(again.inputs, plain.inputs) <= one.tolerance);
-    CHECK(test::relative_error(again.targets, plain.targets) <= one.tolerance);
+    const Batch plain = transformed(one.transform, one.images.to("cpu"), labels.to("cpu"));
+    const Batch again = transformed(one.transform, one.images.to("cuda"), labels.to("cuda"));
+    CHECK(test::relative_error(again.inputs.to("cpu"), plain.inputs) <= one.tolerance);
+    CHECK(test::relative_error(again.targets.to("cpu"), plain.targets) <= one.tolerance);
   }
 }

@@ -2,9 +2,10 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/gradcheck.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/device/cuda.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
@@ -79,19 +80,19 @@ void compare(const Tensors& inputs, const Function& f, const AgreeOptions& optio
     return outcome(f, there, options.differentiable);
   };
   const Outcome wanted = on(Device());
-  const OtherDevice other(gpu);
-  CAPTURE(other.name());
-  const Outcome got = on(other.device());
+  const Device other(DeviceType::cuda, gpu);
+  CAPTURE(name(other));
+  const Outcome got = on(other);
   // The words name the tensors' device.
   std::string words = got.error;
-  const std::string device = name(other.device());
+  const std::string device = name(other);
   for (std::size_t at = 0; device != "cpu" && (at = words.find(device)) != std::string::npos;)
     words.replace(at, device.size(), "cpu");
   CHECK(words == wanted.error);
   REQUIRE(got.outputs.size() == wanted.outputs.size());
   for (std::size_t i = 0; i < got.outputs.size(); ++i) {
     CAPTURE(i);
-    CHECK(got.outputs[i].device() == other.device());
+    CHECK(got.outputs[i].device() == other);
     check_same(got.outputs[i], wanted.outputs[i], options.slack);
   }
   REQUIRE(got.gradients.size() == wanted.gradients.size());
@@ -102,10 +103,10 @@ void compare(const Tensors& inputs, const Function& f, const AgreeOptions& optio
 }
 
 void check_by_differences(const Tensors& inputs, const Function& f) {
-  const OtherDevice other;
-  CAPTURE(other.name());
+  const Device other(DeviceType::cuda);
+  CAPTURE(name(other));
   Tensors there;
-  for (const Tensor& x : inputs) there.push_back(prepared(x, float64, other.device(), "contiguous"));
+  for (const Tensor& x : inputs) there.push_back(prepared(x, float64, other, "contiguous"));
   Tensors tracked = there;
   for (Tensor& x : tracked)
     if (x.defined() && is_floating(x.dtype())) x = x.detach().set_requires_grad();
@@ -124,14 +125,8 @@ Tensor filled(const Shape& shape, uint64_t seed, const std::function<void(const 
 
 }  // namespace
 
-OtherDevice::OtherDevice(int gpu) {
-  if (cuda::device_count() > 0)
-    device_ = Device(DeviceType::cuda, gpu);
-  else
-    grid_.emplace();
-}
-
 void agrees(const Tensors& inputs, const Function& f, AgreeOptions options) {
+  if (pleat_test::lacks_gpus()) return;
   for (const DType dtype : {float64, float32, float16, bfloat16})
     compare(inputs, f, options, dtype, "contiguous");
   for (const std::string& layout : layouts())

@@ -6,31 +6,16 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/random.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/pool/pool.h"
 #include "pleat/ops/reduce/reduce.h"
 
-/// The same computation on the CPU and on another device: a GPU where there is one, else the CPU over a grid
-/// (core/grid.h), which shows all but the GPU itself.
+/// The same computation on the CPU and on a GPU.
 
 namespace pleat::test {
-
-/// While one lives, what is computed on `device()` is computed on the other device; `gpu`: which of several.
-class OtherDevice {
- public:
-  explicit OtherDevice(int gpu = 0);
-  Device device() const { return device_; }
-  /// For messages.
-  std::string name() const { return grid_ ? "cpu over a grid" : pleat::name(device_); }
-
- private:
-  Device device_;
-  std::optional<ForceGrid> grid_;
-};
 
 using Tensors = std::vector<Tensor>;
 
@@ -61,7 +46,8 @@ struct AgreeOptions {
 /// Checks that `f` gives the same on both devices, for inputs of each floating type and, in float32, of each
 /// layout: the values, and the gradients of all floating inputs; in float64 also that the gradients of the
 /// other device are those that differences give. Where the CPU throws, the other must throw the same words.
-/// A second GPU, where there is one, does it in float32 while the first is the thread's current one.
+/// A second GPU, where there is one, does it in float32 while the first is the thread's current one. Without
+/// a GPU the test is skipped.
 ///
 /// Each device is a few roundings off the exact value (sums are of some hundred elements at most and
 /// accumulated in float32 or wider), so that two differ, as vectors, by less than 1e-12 in float64 and 1e-5

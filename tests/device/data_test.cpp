@@ -2,7 +2,7 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/copy.h"
-#include "pleat/core/copy.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/loader.h"
 #include "pleat/data/transforms.h"
@@ -20,10 +20,10 @@
 #include "pleat/ops/index/index.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
-using test::OtherDevice;
 
 namespace {
 
@@ -31,9 +31,9 @@ namespace {
 template <class F>
 double difference(const F& f, const Tensor& x) {
   const Tensor wanted = f(x);
-  const OtherDevice other;
-  const Tensor got = f(ops::to_device(x, other.device()));
-  CHECK(got.device() == other.device());
+  const Device other(DeviceType::cuda);
+  const Tensor got = f(ops::to_device(x, other));
+  CHECK(got.device() == other);
   CHECK(got.dtype() == wanted.dtype());
   return test::relative_error(ops::to_device(got, Device()), wanted);
 }
@@ -71,6 +71,7 @@ TEST_CASE("device: images are changed alike", "[device]") {
 
 TEST_CASE("device: a loader gives the same batches of a data set there, and of one that is copied",
           "[device]") {
+  if (pleat_test::lacks_gpus()) return;
   manual_seed(6);
   const data::TensorDataset here(randint(0, 256, {50, 3, 8, 8}).to(uint8), randint(0, 10, {50}));
   data::LoaderOptions options{
@@ -83,16 +84,16 @@ TEST_CASE("device: a loader gives the same batches of a data set there, and of o
   data::DataLoader on_cpu(here, options);
   for (const data::Batch& batch : on_cpu) wanted.push_back(batch);
 
-  const OtherDevice other;
-  CHECK(here.fits(other.device()));
-  CHECK(here.fits(other.device(), 0) == other.device().is_cpu());
-  const data::TensorDataset there = here.to(other.device());
-  options.device = other.device();
+  const Device other(DeviceType::cuda);
+  CHECK(here.fits(other));
+  CHECK(here.fits(other, 0) == other.is_cpu());
+  const data::TensorDataset there = here.to(other);
+  options.device = other;
   for (const data::TensorDataset& set : {there, here}) {
     data::DataLoader loader(set, options);
     std::size_t i = 0;
     for (const data::Batch& batch : loader) {
-      CHECK(batch.inputs.device() == other.device());
+      CHECK(batch.inputs.device() == other);
       CHECK((batch.inputs.to_vector() == wanted.at(i).inputs.to_vector()));
       CHECK((batch.targets.to_vector<int64_t>() == wanted.at(i).targets.to_vector<int64_t>()));
       ++i;
@@ -102,6 +103,7 @@ TEST_CASE("device: a loader gives the same batches of a data set there, and of o
 }
 
 TEST_CASE("device: a step in mixed precision agrees with float32 on the CPU", "[device][amp]") {
+  if (pleat_test::lacks_gpus()) return;
   /// The change of all parameters by one step.
   const auto changes = [](Device device, std::optional<DType> half) {
     manual_seed(8);
@@ -137,10 +139,10 @@ TEST_CASE("device: a step in mixed precision agrees with float32 on the CPU", "[
     return all;
   };
   const std::vector<double> wanted = changes(Device(), {});
-  const OtherDevice other;
-  CHECK(test::relative_error(changes(other.device(), {}), wanted) < 1e-4);
+  const Device other(DeviceType::cuda);
+  CHECK(test::relative_error(changes(other, {}), wanted) < 1e-4);
   // A few roundings forward and backward, of which each can be half a unit of 2^-10 or 2^-7, and cancellation
   // in batch norm's backward.
-  CHECK(test::relative_error(changes(other.device(), float16), wanted) < 0.01);
-  CHECK(test::relative_error(changes(other.device(), bfloat16), wanted) < 0.08);
+  CHECK(test::relative_error(changes(other, float16), wanted) < 0.01);
+  CHECK(test::relative_error(changes(other, bfloat16), wanted) < 0.08);
 }

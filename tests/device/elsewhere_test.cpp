@@ -6,7 +6,7 @@
 #include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/matmul.h"
 #include "pleat/autograd/functions/norm.h"
-#include "pleat/core/cuda.h"
+#include "pleat/core/device/cuda.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/ops/image/image.h"
 #include "pleat/ops/index/index.h"

@@ -1,5 +1,5 @@
-// What happens when CUDA fails: the exception that core/error.h promises, no memory and no handle lost, and
-// the same bits afterwards. Only the double of CUDA fails when it is told to.
+// What happens when CUDA fails: the exception that core/base/error.h promises, no memory and no handle lost,
+// and the same bits afterwards. Only the double of CUDA fails when it is told to.
 
 #include <cstdlib>
 #include <filesystem>
@@ -18,13 +18,13 @@
 #include "pleat/autograd/functions/matmul.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
-#include "pleat/core/allocator.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/error.h"
-#include "pleat/core/pinned_memory.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/pinned_memory.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/loader.h"
 #include "pleat/nn/activation.h"

@@ -7,9 +7,10 @@
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/autograd/functions/pool.h"
 #include "pleat/autograd/functions/unfold.h"
-#include "pleat/ops/conv/tune.h"
+#include "pleat/ops/conv/tune/tune.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
+#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 using namespace pleat::test;
@@ -65,6 +66,7 @@ TEST_CASE("device: conv_transpose3d", "[device]") {
   });
 }
 TEST_CASE("device: a tuned convolution", "[device]") {
+  if (pleat_test::lacks_gpus()) return;
   const Shape input{2, 5, 9, 7};  // of no other test
   const Tensors x{normal(input), normal({4, 5, 3, 3}, 2), normal({4}, 3)};
   const auto on = [&](Device device) {
@@ -73,8 +75,8 @@ TEST_CASE("device: a tuned convolution", "[device]") {
     return there;
   };
   {
-    const OtherDevice other;
-    const Tensors there = on(other.device());
+    const Device other(DeviceType::cuda);
+    const Tensors there = on(other);
     const auto timings =
         ops::tune_conv(there[0], there[1], there[2], {.padding = 1}, {.warmups = 1, .samples = 2});
     REQUIRE(timings.size() >= 3);  // of each pass

@@ -11,13 +11,13 @@
 #include <unistd.h>
 #endif
 
-#include "pleat/core/address_sanitizer.h"
-#include "pleat/core/allocator.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/memory/address_sanitizer.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"

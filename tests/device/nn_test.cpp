@@ -26,6 +26,7 @@
 #include "pleat/ops/elementwise/dropout.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
 #include "pleat/tests/temporary_directory.h"
 
@@ -73,9 +74,9 @@ void module_agrees(const M& module, const Tensor& x) {
     here.train(training);
     there.train(training);
     const nn::StateDict wanted = step(here, x);
-    const OtherDevice other;
-    there.to(other.device());
-    check_agrees(step(there, ops::to_device(x, other.device())), wanted, float32_tolerance);
+    const Device other(DeviceType::cuda);
+    there.to(other);
+    check_agrees(step(there, ops::to_device(x, other)), wanted, float32_tolerance);
   }
 }
 
@@ -121,8 +122,8 @@ nn::StateDict trained(const MakeOptimizer& make, Device device) {
 
 void optimizer_agrees(const MakeOptimizer& make, double tolerance = 1e-11) {
   const nn::StateDict wanted = trained(make, Device());
-  const OtherDevice other;
-  check_agrees(trained(make, other.device()), wanted, tolerance);
+  const Device other(DeviceType::cuda);
+  check_agrees(trained(make, other), wanted, tolerance);
 }
 
 }  // namespace
@@ -196,6 +197,7 @@ TEST_CASE("device: a multi-optimiser", "[device]") {
   });
 }
 TEST_CASE("device: clipping gradients", "[device]") {
+  if (pleat_test::lacks_gpus()) return;
   const auto clipped = [](Device device) {
     Tensors parameters;
     for (const DType dtype : {float32, float64, float32, bfloat16}) {
@@ -208,18 +210,19 @@ TEST_CASE("device: clipping gradients", "[device]") {
     return result;
   };
   const nn::StateDict wanted = clipped(Device());
-  const OtherDevice other;
-  check_agrees(clipped(other.device()), wanted, float32_tolerance);
+  const Device other(DeviceType::cuda);
+  check_agrees(clipped(other), wanted, float32_tolerance);
 }
 
 TEST_CASE("device: a state saved on one device is loaded on the other", "[device]") {
+  if (pleat_test::lacks_gpus()) return;
   const pleat_test::TemporaryDirectory directory;
   manual_seed(1);
   nn::Sequential here = small_network();
   step(here, image());  // running statistics of their own
-  const OtherDevice other;
+  const Device other(DeviceType::cuda);
   nn::Sequential there = small_network();
-  there.to(other.device());
+  there.to(other);
   const auto check_same_state = [](const nn::Module& a, const nn::Module& b) {
     for (const auto& [name, tensor] : a.state_dict()) {
       CAPTURE(name);
@@ -228,15 +231,16 @@ TEST_CASE("device: a state saved on one device is loaded on the other", "[device
   };
   there.load_state_dict(here.state_dict());
   check_same_state(here, there);
-  for (const Tensor& parameter : there.parameters()) CHECK(parameter.device() == other.device());
+  for (const Tensor& parameter : there.parameters()) CHECK(parameter.device() == other);
 
-  step(there, ops::to_device(image(), other.device()));
+  step(there, ops::to_device(image(), other));
   io::write_safetensors(directory / "there.safetensors", there.state_dict());
   here.load_state_dict(io::read_safetensors(directory / "there.safetensors").tensors);
   check_same_state(there, here);
   for (const Tensor& parameter : here.parameters()) CHECK(parameter.device().is_cpu());
 }
 TEST_CASE("device: an optimiser's state goes on with on the other device", "[device]") {
+  if (pleat_test::lacks_gpus()) return;
   // Three steps here and two there are five steps anywhere.
   const auto parameter = [](Device device) {
     return ops::to_device(normal({6, 5}), device).set_requires_grad();
@@ -256,8 +260,8 @@ TEST_CASE("device: an optimiser's state goes on with on the other device", "[dev
   optim::Adam three({first}, options);
   steps(three, first, 3);
 
-  const OtherDevice other;
-  const Tensor second = ops::to_device(ops::copy(first.detach()), other.device()).set_requires_grad();
+  const Device other(DeviceType::cuda);
+  const Tensor second = ops::to_device(ops::copy(first.detach()), other).set_requires_grad();
   optim::Adam two({second}, options);
   two.load_state_dict(three.state_dict());
   steps(two, second, 2);
@@ -265,6 +269,7 @@ TEST_CASE("device: an optimiser's state goes on with on the other device", "[dev
 }
 
 TEST_CASE("device: random numbers have the same bits", "[device]") {
+  if (pleat_test::lacks_gpus()) return;
   const auto draw = [](Device device) {
     Generator g(11);
     std::vector<std::vector<double>> all;
@@ -288,8 +293,8 @@ TEST_CASE("device: random numbers have the same bits", "[device]") {
     return all;
   };
   const auto wanted = draw(Device());
-  const OtherDevice other;
-  CHECK(draw(other.device()) == wanted);
+  const Device other(DeviceType::cuda);
+  CHECK(draw(other) == wanted);
 }
 
 TEST_CASE("device: creation", "[device]") {

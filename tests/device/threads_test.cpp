@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "pleat/core/create.h"
-#include "pleat/core/random.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/tests/catch.h"

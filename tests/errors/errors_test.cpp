@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/errors/mistakes.h"
 #include "pleat/tests/temporary_directory.h"

@@ -6,7 +6,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/reduce.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/data/cifar.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/idx.h"
@@ -112,7 +112,8 @@ void write(const char* path, const std::string& bytes) { std::ofstream(path, std
 
 MistakeSection file_mistakes() {
   write("page.safetensors", "<!DOCTYPE html><html><body>Not found</body></html>");
-  write("model.pt", std::string("PK\x03\x04") + std::string(26, '\0') + "archive/data.pkl" + std::string(100, 'x'));
+  write("model.pt",
+        std::string("PK\x03\x04") + std::string(26, '\0') + "archive/data.pkl" + std::string(100, 'x'));
   write("empty.npy", "");
   write("notes.npy", "hello, this is no array at all, but a text of some length");
   write("data_batch_1.bin", std::string(100, 'x'));

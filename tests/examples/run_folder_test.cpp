@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 

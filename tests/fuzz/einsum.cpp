@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pleat/core/copy.h"
+#include "pleat/core/tensor/copy.h"
 
 namespace pleat::fuzz {
 

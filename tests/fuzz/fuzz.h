@@ -10,10 +10,10 @@
 #include <string_view>
 #include <typeinfo>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/error.h"
-#include "pleat/core/read_options.h"
-#include "pleat/core/tensor.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/files/read_options.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// What every target uses: it gives a reader bytes, and anything but a result or an error of Pleat ends the
 /// process, by which libFuzzer, or driver.cpp, notices.

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "pleat/autograd/functions/conv.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/init.h"
 #include "pleat/ops/norm/batch_norm.h"

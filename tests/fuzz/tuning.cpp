@@ -1,5 +1,5 @@
 // Files of convolution timings. What is read can be written, and reads back the same.
-#include "pleat/ops/conv/tune_cache.h"
+#include "pleat/ops/conv/tune/tune_cache.h"
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;

@@ -1,19 +1,19 @@
-#include "pleat/core/input_file.h"
+#include "pleat/core/files/input_file.h"
 
 #include <functional>
 #include <string>
 
 #include <sys/stat.h>
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/data/cifar.h"
 #include "pleat/data/idx.h"
 #include "pleat/data/image.h"
 #include "pleat/io/npy.h"
 #include "pleat/io/npz.h"
 #include "pleat/io/safetensors.h"
-#include "pleat/ops/conv/tune.h"
+#include "pleat/ops/conv/tune/tune.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/data/idx.h"
 #include "pleat/data/image.h"
 #include "pleat/io/npy.h"

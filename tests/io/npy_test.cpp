@@ -7,11 +7,11 @@
 
 #include <zlib.h>
 
-#include "pleat/core/allocator.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/io/npz.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/damage.h"

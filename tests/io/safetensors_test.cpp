@@ -5,9 +5,9 @@
 #include <limits>
 #include <string>
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/damage.h"
 #include "pleat/tests/file_fixture.h"

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 
 /// Calls with integers from all over int64. Whatever they are, a call gives a result or a pleat::Error: no
 /// other exception, no crash, no more memory than small tensors take, no long run.

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "pleat/autograd/functions/activation.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/tests/catch.h"
 

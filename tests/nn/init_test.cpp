@@ -4,9 +4,9 @@
 #include <cmath>
 #include <set>
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
 

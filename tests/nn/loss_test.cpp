@@ -6,11 +6,11 @@
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/autograd/gradcheck.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/loss/class_loss.h"
 #include "pleat/ops/shape/view.h"
@@ -278,7 +278,8 @@ TEST_CASE("bad arguments of losses are explained") {
   CHECK_THROWS_WITH(bce_with_logits(x, x, {.weight = ones({2})}), Contains("bce_with_logits"));
   CHECK_THROWS_WITH(bce_with_logits(x, x, {.pos_weight = ones({4, 2, 3})}),
                     Contains("does not broadcast to the input"));
-  CHECK_THROWS_WITH(smooth_l1_loss(x, x, {.beta = -1}), Contains("beta must be at least 0 and finite, got -1"));
+  CHECK_THROWS_WITH(smooth_l1_loss(x, x, {.beta = -1}),
+                    Contains("beta must be at least 0 and finite, got -1"));
   CHECK_THROWS_WITH(huber_loss(x, x, {.delta = 0}), Contains("delta must be above 0 and finite, got 0"));
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "pleat/autograd/functions/activation.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/dropout.h"

@@ -6,7 +6,7 @@
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/containers.h"
 #include "pleat/profile/profiler.h"
 #include "pleat/tests/catch.h"

@@ -1,7 +1,7 @@
 #include "pleat/nn/summary.h"
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"

@@ -6,13 +6,13 @@
 #include <tuple>
 #include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
-#include "pleat/ops/norm/grid_batch_norm.h"
+#include "pleat/ops/norm/cuda/batch_norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"

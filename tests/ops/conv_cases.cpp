@@ -3,7 +3,7 @@
 #include <array>
 #include <random>
 
-#include "pleat/core/shape.h"
+#include "pleat/core/tensor/shape.h"
 
 namespace pleat::test {
 namespace {

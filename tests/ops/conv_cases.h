@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/tensor.h"
+#include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
 
 namespace pleat::test {

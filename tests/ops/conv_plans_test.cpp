@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv.h"
-#include "pleat/ops/conv/tune.h"
+#include "pleat/ops/conv/tune/tune.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 

@@ -1,5 +1,5 @@
-#include "pleat/core/create.h"
-#include "pleat/core/precision.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/tests/catch.h"
 

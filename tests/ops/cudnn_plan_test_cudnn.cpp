@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "pleat/core/cuda_handles.h"
-#include "pleat/core/error.h"
-#include "pleat/ops/conv/cudnn_plan.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/kernels/cuda_handles.h"
+#include "pleat/ops/conv/cuda/cudnn_plan.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/skip.h"
 

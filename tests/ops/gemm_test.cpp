@@ -3,10 +3,12 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/parallel.h"
-#include "pleat/core/random.h"
-#include "pleat/ops/matmul/device_gemm.h"
+#include "pleat/core/base/host_device.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/ops/matmul/batched_gemm.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
@@ -202,11 +204,11 @@ void check_half(double rounding) {
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
       for (const bool accumulate : {false, true}) {
-        const Tensor a =
-            randn({batch, transpose_a ? k : m, transpose_a ? m : k}, {.dtype = dtype_of<T>()}, generator);
-        const Tensor b =
-            randn({transpose_b ? n : k, transpose_b ? k : n}, {.dtype = dtype_of<T>()}, generator);
-        const Tensor c = randn({batch, m, n}, {.dtype = dtype_of<Out>()}, generator);
+        const Tensor a = randn({batch, transpose_a ? k : m, transpose_a ? m : k},
+                               {.dtype = dtype_of<T>(), .device = "cuda"}, generator);
+        const Tensor b = randn({transpose_b ? n : k, transpose_b ? k : n},
+                               {.dtype = dtype_of<T>(), .device = "cuda"}, generator);
+        const Tensor c = randn({batch, m, n}, {.dtype = dtype_of<Out>(), .device = "cuda"}, generator);
         const auto as = a.to_vector<double>();
         const auto bs = b.to_vector<double>();
         std::vector<double> expected = c.to_vector<double>();
@@ -220,29 +222,31 @@ void check_half(double rounding) {
                    bs[static_cast<std::size_t>(transpose_b ? column * k + l : l * n + column)];
           expected[static_cast<std::size_t>(i)] = sum;
         }
-        ops::device_gemm("test", Device(),
-                         ops::GemmBatch<T, Out>{.first = {.m = m,
-                                                          .n = n,
-                                                          .k = k,
-                                                          .a = a.data<T>(),
-                                                          .lda = transpose_a ? m : k,
-                                                          .transpose_a = transpose_a,
-                                                          .b = b.data<T>(),
-                                                          .ldb = transpose_b ? k : n,
-                                                          .transpose_b = transpose_b,
-                                                          .c = c.data<Out>(),
-                                                          .ldc = n,
-                                                          .accumulate = accumulate},
-                                                .batch = batch,
-                                                .a_step = m * k,
-                                                .c_step = m * n});
+        if constexpr (with_cuda)
+          ops::cublas_gemm("test", DeviceType::cuda,
+                           ops::GemmBatch<T, Out>{.first = {.m = m,
+                                                            .n = n,
+                                                            .k = k,
+                                                            .a = a.data<T>(),
+                                                            .lda = transpose_a ? m : k,
+                                                            .transpose_a = transpose_a,
+                                                            .b = b.data<T>(),
+                                                            .ldb = transpose_b ? k : n,
+                                                            .transpose_b = transpose_b,
+                                                            .c = c.data<Out>(),
+                                                            .ldc = n,
+                                                            .accumulate = accumulate},
+                                                  .batch = batch,
+                                                  .a_step = m * k,
+                                                  .c_step = m * n});
         CHECK(test::relative_error(c.to_vector<double>(), expected) < rounding + 1e-6);
       }
 }
 
 }  // namespace
 
-TEST_CASE("products of half types are added up in float32 and rounded once", "[gemm]") {
+TEST_CASE("products of half types are added up in float32 and rounded once", "[gemm][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
   check_half<Half, Half>(0x1p-11);
   check_half<Half, float>(0);
   check_half<BFloat16, BFloat16>(0x1p-8);

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"

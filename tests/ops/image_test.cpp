@@ -2,13 +2,13 @@
 
 #include <vector>
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
@@ -25,12 +25,11 @@ std::vector<Tensor> batches() {
           zeros({0, channels, height, width})};
 }
 
-/// What `f` gives on the CPU, checked to be what it gives over a grid, to the bit.
+/// What `f(x)` gives, checked to be what it gives on a GPU where there is one, to the bit.
 template <class F>
-std::vector<double> on_both(const F& f) {
-  const std::vector<double> plain = f().template to_vector<double>();
-  const ForceGrid grid;
-  CHECK((f().template to_vector<double>() == plain));
+std::vector<double> on_both(const Tensor& x, const F& f) {
+  const std::vector<double> plain = f(x).template to_vector<double>();
+  if (cuda::is_available()) CHECK((f(x.to("cuda")).template to_vector<double>() == plain));
   return plain;
 }
 
@@ -49,7 +48,7 @@ std::size_t place(int64_t n, int64_t c, int64_t h, int64_t w) {
 
 }  // namespace
 
-TEST_CASE("images are moved, then mirrored", "[image]") {
+TEST_CASE("images are moved, then mirrored", "[image][device]") {
   const std::vector<ops::ImageShift> shifts = {{},
                                                {.down = 2, .right = -3},
                                                {.down = -4, .right = 6, .mirror_columns = true},
@@ -60,7 +59,7 @@ TEST_CASE("images are moved, then mirrored", "[image]") {
     for (const bool reflect : {false, true}) {
       CAPTURE(x.describe(), reflect);
       const std::span all = std::span(shifts).first(static_cast<std::size_t>(x.size(0)));
-      const auto y = on_both([&] { return ops::shift_images(x, all, reflect); });
+      const auto y = on_both(x, [&](const Tensor& t) { return ops::shift_images(t, all, reflect); });
       const auto from = x.to_vector<double>();
       const auto source = [&](int64_t i, int64_t size) {
         if (i >= 0 && i < size) return i;
@@ -77,18 +76,19 @@ TEST_CASE("images are moved, then mirrored", "[image]") {
   // Without reflection an image may leave altogether.
   const Tensor one = ones({1, 1, 2, 2});
   for (const int64_t far : {2, -2, 1000})
-    CHECK((on_both([&] { return ops::shift_images(one, std::vector<ops::ImageShift>{{.down = far}}); }) ==
-           std::vector<double>(4, 0)));
+    CHECK((on_both(one, [&](const Tensor& t) {
+             return ops::shift_images(t, std::vector<ops::ImageShift>{{.down = far}});
+           }) == std::vector<double>(4, 0)));
   CHECK_THROWS_AS(ops::shift_images(one, std::vector<ops::ImageShift>{{.down = 2}}, true), ShapeError);
 }
 
-TEST_CASE("boxes are erased, images are mixed", "[image]") {
+TEST_CASE("boxes are erased, images are mixed", "[image][device]") {
   const std::vector<ops::ImageBox> boxes = {
       {}, {0, 0, height, width}, {1, 2, 3, 5}, {-3, -3, 2, 2}, {3, 4, 100, 100}, {3, 4, 1, 2}};
   for (const Tensor& x : batches()) {
     CAPTURE(x.describe());
     const std::span all = std::span(boxes).first(static_cast<std::size_t>(x.size(0)));
-    const auto erased = on_both([&] { return ops::erase_boxes(x, all); });
+    const auto erased = on_both(x, [&](const Tensor& t) { return ops::erase_boxes(t, all); });
     const auto from = x.to_vector<double>();
     const auto inside = [&](int64_t n, int64_t h, int64_t w) {
       const ops::ImageBox& b = boxes[static_cast<std::size_t>(n)];
@@ -105,10 +105,8 @@ TEST_CASE("boxes are erased, images are mixed", "[image]") {
                        .share = 0.125F * static_cast<float>(n),
                        .box = boxes[static_cast<std::size_t>(n)]});
     const auto mixed = ops::mix_images(x, mixes).to_vector<double>();
-    {
-      const ForceGrid grid;
-      CHECK(test::relative_error(ops::mix_images(x, mixes), mixed) < 1e-7);
-    }
+    if (cuda::is_available())
+      CHECK(test::relative_error(ops::mix_images(x.to("cuda"), mixes).to("cpu"), mixed) < 1e-7);
     for_pixels(x, [&](int64_t n, int64_t h, int64_t w, std::size_t at) {
       const ops::ImageMix& mix = mixes[static_cast<std::size_t>(n)];
       const double other = from[at + static_cast<std::size_t>((mix.partner - n) * channels * height * width)];
@@ -119,7 +117,7 @@ TEST_CASE("boxes are erased, images are mixed", "[image]") {
   }
 }
 
-TEST_CASE("channels are scaled", "[image]") {
+TEST_CASE("channels are scaled", "[image][device]") {
   const std::vector<float> scale = {0.5F, 2, -1};
   const std::vector<float> shift = {1, 0, 0.25F};
   for (const Tensor& x : batches()) {
@@ -127,10 +125,8 @@ TEST_CASE("channels are scaled", "[image]") {
     const Tensor y = ops::scale_channels(x, scale, shift);
     CHECK(y.dtype() == float32);
     const auto values = y.to_vector<double>();
-    {
-      const ForceGrid grid;
-      CHECK(test::relative_error(ops::scale_channels(x, scale, shift), values) < 1e-7);
-    }
+    if (cuda::is_available())
+      CHECK(test::relative_error(ops::scale_channels(x.to("cuda"), scale, shift).to("cpu"), values) < 1e-7);
     const auto from = x.to_vector<double>();
     for (std::size_t i = 0; i < from.size(); ++i) {
       const std::size_t c = i / static_cast<std::size_t>(height * width) % 3;
@@ -139,7 +135,7 @@ TEST_CASE("channels are scaled", "[image]") {
   }
 }
 
-TEST_CASE("colours are adjusted about the image's mean grey", "[image]") {
+TEST_CASE("colours are adjusted about the image's mean grey", "[image][device]") {
   const Tensor x = rand({2, 3, 20, 21});
   const std::vector<ops::ImageColors> same = {{}, {}};
   CHECK(test::relative_error(ops::adjust_colors(x, same), x) < 1e-6);
@@ -153,15 +149,15 @@ TEST_CASE("colours are adjusted about the image's mean grey", "[image]") {
   for (std::size_t k = 0; k < n; ++k)
     grey += 0.299 * from[3 * n + k] + 0.587 * from[4 * n + k] + 0.114 * from[5 * n + k];
   for (std::size_t k = 3 * n; k < 6 * n; ++k) REQUIRE(y[k] == Approx(grey / n).epsilon(1e-5));
-  const ForceGrid grid;
-  CHECK(test::relative_error(ops::adjust_colors(x, colors), y) < 1e-6);
+  if (cuda::is_available())
+    CHECK(test::relative_error(ops::adjust_colors(x.to("cuda"), colors).to("cpu"), y) < 1e-6);
 }
 
 TEST_CASE("rows are taken by indices of the host", "[index]") {
   for (const Tensor& x :
        {arange(0, 24).to(float32), ops::reshape(arange(24), {6, 4}), zeros({5, 0}), rand({4, 3, 2, 2})}) {
     const std::vector<int64_t> indices = {3, 0, 3, x.size(0) - 1};
-    on_both([&] { return ops::take_rows(x, indices); });
+    on_both(x, [&](const Tensor& t) { return ops::take_rows(t, indices); });
     CHECK((ops::take_rows(x, indices).to_vector() ==
            ops::index_select(x, 0, from_vector(indices)).to_vector()));
   }
@@ -172,7 +168,7 @@ TEST_CASE("rows are taken by indices of the host", "[index]") {
   CHECK_THROWS_AS(ops::take_rows(scalar(1.0), std::vector<int64_t>{0}), ShapeError);
 }
 
-TEST_CASE("functions of images refuse what they do not take", "[image]") {
+TEST_CASE("functions of images refuse what they do not take", "[image][device]") {
   const std::vector<ops::ImageShift> two(2);
   CHECK_THROWS_WITH(ops::shift_images(zeros({2, 3, 4}), two),
                     Catch::Contains("shift_images: needs images [B, C, H, W]"));

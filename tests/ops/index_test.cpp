@@ -1,15 +1,15 @@
 #include "pleat/ops/index/index.h"
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
+#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -178,7 +178,9 @@ TEST_CASE("sums by index have the same bits for any number of threads", "[index]
   }
 }
 
-TEST_CASE("indices over a grid: the same bits, on lines of their own and sorted", "[index]") {
+TEST_CASE("indices on a GPU: the CPU's bits, on lines of their own and sorted", "[index][device]") {
+  if (pleat_test::lacks_gpus()) return;
+  const DefaultDevice cpu{Device()};
   // Long and few lines along a dimension are sorted, short or many ones have a thread each.
   for (const Shape& shape : {Shape{300, 2}, Shape{2, 300}, Shape{9, 20}, Shape{40, 17000}, Shape{300}})
     for (const DType dtype : {float64, float32, bfloat16, int32}) {
@@ -197,20 +199,21 @@ TEST_CASE("indices over a grid: the same bits, on lines of their own and sorted"
       const Tensor index = randint(0, 7, shape);
       const Tensor row_index = randint(0, 7, {shape[static_cast<std::size_t>(dim)]});
       const Tensor source = random(shape);
-      const auto all = [&] {
+      const auto all = [&](Device device) {
+        const auto there = [device](const Tensor& t) { return ops::to_device(t, device); };
+        const Tensor at = there(index), row_at = there(row_index), from = there(source);
         std::vector<std::vector<double>> results;
-        for (const Tensor& x : {plain, turned}) {
+        for (const Tensor& here : {plain, turned}) {
+          const Tensor x = there(here);
           for (const Tensor& t :
-               {ops::scatter_add(x, dim, index, source), ops::scatter(x, dim, index, source),
-                ops::scatter(x, dim, index, 3), ops::index_add(x, dim, row_index, source),
-                ops::gather(x, dim, index), ops::index_select(x, dim, row_index), ops::nonzero(x)})
+               {ops::scatter_add(x, dim, at, from), ops::scatter(x, dim, at, from),
+                ops::scatter(x, dim, at, 3), ops::index_add(x, dim, row_at, from), ops::gather(x, dim, at),
+                ops::index_select(x, dim, row_at), ops::nonzero(x)})
             results.push_back(t.to_vector<double>());
         }
         return results;
       };
-      const auto expected = all();
-      const ForceGrid grid;
-      CHECK((all() == expected));
+      CHECK((all("cuda") == all("cpu")));
     }
 }
 

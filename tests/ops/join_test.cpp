@@ -1,8 +1,8 @@
 #include "pleat/ops/shape/join.h"
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 

@@ -3,14 +3,14 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/gradcheck.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/layouts.h"
 
 using namespace pleat;
@@ -114,7 +114,9 @@ TEST_CASE("negative and positive widths together", "[pad]") {
   }
 }
 
-TEST_CASE("padding over a grid gives the same bits", "[pad]") {
+TEST_CASE("padding on a GPU gives the CPU's bits", "[pad][device]") {
+  if (pleat_test::lacks_gpus()) return;
+  const DefaultDevice cpu{Device()};
   using enum PadMode;
   struct Case {
     Shape shape;
@@ -136,13 +138,15 @@ TEST_CASE("padding over a grid gives the same bits", "[pad]") {
           const Tensor y = ops::pad(x, c.widths, {.mode = mode});
           const Tensor dy = test::laid_out(test::numbers(y.shape(), dtype, 2), layout);
           const Tensor dx = ops::pad_backward(dy, c.shape, c.widths, mode);
-          const ForceGrid grid;
-          const Tensor grid_y = ops::pad(x, c.widths, {.mode = mode});
-          const Tensor grid_dx = ops::pad_backward(dy, c.shape, c.widths, mode);
-          CHECK(grid_y.strides() == y.strides());
-          CHECK(grid_y.to_vector<double>() == y.to_vector<double>());
-          CHECK(grid_dx.strides() == dx.strides());
-          CHECK(grid_dx.to_vector<double>() == dx.to_vector<double>());
+          const auto there = [&](const Tensor& t) {
+            return test::laid_out(ops::to_device(t, "cuda"), layout);
+          };
+          const Tensor gpu_y = ops::pad(there(x), c.widths, {.mode = mode});
+          const Tensor gpu_dx = ops::pad_backward(there(dy), c.shape, c.widths, mode);
+          CHECK(gpu_y.strides() == y.strides());
+          CHECK(gpu_y.to_vector<double>() == y.to_vector<double>());
+          CHECK(gpu_dx.strides() == dx.strides());
+          CHECK(gpu_dx.to_vector<double>() == dx.to_vector<double>());
         }
 }
 

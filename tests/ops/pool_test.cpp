@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/pool/problem.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
@@ -122,7 +122,8 @@ TEST_CASE("max_pool: values and places by the definition, in every layout and im
           }
 }
 
-TEST_CASE("max_pool: gathering from windows and scattering by indices give the same bits", "[pool]") {
+TEST_CASE("max_pool: gathering from windows and scattering by indices give the same bits", "[pool][device]") {
+  if (pleat_test::lacks_gpus()) return;
   const auto compare = [](const Tensor& x, const ops::MaxPoolResult& pooled,
                           const ops::WindowRules& windows) {
     for (const std::string& layout : test::layouts()) {
@@ -130,8 +131,9 @@ TEST_CASE("max_pool: gathering from windows and scattering by indices give the s
       const Tensor indices = laid_out(pooled.indices, layout);
       for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last}) {
         const Tensor scattered = ops::max_pool_backward(dy, indices, x.shape(), format);
-        const ForceGrid grid;
-        const Tensor gathered = ops::max_pool_backward(dy, indices, windows, x.shape(), format, "max_pool");
+        const Tensor gathered =
+            ops::max_pool_backward(ops::to_device(dy, "cuda"), ops::to_device(indices, "cuda"), windows,
+                                   x.shape(), format, "max_pool");
         CHECK(gathered.is_contiguous(format));
         CHECK(gathered.to_vector<double>() == scattered.to_vector<double>());
       }

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/grid.h"
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 

@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/profile/random_tree.h"
 #include "pleat/tests/temporary_directory.h"

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

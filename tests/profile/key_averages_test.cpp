@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/profile/profiler.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/profile/random_tree.h"

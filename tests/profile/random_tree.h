@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "pleat/core/record_function.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/profile/assemble.h"
 #include "pleat/profile/recorder.h"
 

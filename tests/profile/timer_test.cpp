@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -184,7 +184,8 @@ TEST_CASE("a timer says what is wrong with its options", "[profile]") {
   CHECK_THROWS_WITH(Timer({.min_blocks = 0}), "timer: min_blocks must be at least 1, got 0");
   CHECK_THROWS_WITH(Timer({.threads = -2}), "timer: threads must be at least 1 (or 0: as set), got -2");
   CHECK_THROWS_WITH(Timer().measure(Subject{}), "timer: there is nothing to run, the function is empty");
-  CHECK_THROWS_WITH(Timer().measure_in_turns({Subject{}}), "timer: there is nothing to run, the function is empty");
+  CHECK_THROWS_WITH(Timer().measure_in_turns({Subject{}}),
+                    "timer: there is nothing to run, the function is empty");
 }
 
 TEST_CASE("the clock of the CPU moves and empties caches", "[profile]") {

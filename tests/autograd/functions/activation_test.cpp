@@ -2,7 +2,7 @@
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/math.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
 #include "pleat/tests/autograd/functions/unary_cases.h"
 #include "pleat/tests/catch.h"
 

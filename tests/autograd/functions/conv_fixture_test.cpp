@@ -4,7 +4,7 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/conv.h"
-#include "pleat/core/create.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
 

@@ -4,8 +4,8 @@
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/gradcheck.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/autograd/functions/unary_cases.h"
 #include "pleat/tests/catch.h"
 

@@ -6,8 +6,8 @@
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
-#include "pleat/core/create.h"
-#include "pleat/core/random.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

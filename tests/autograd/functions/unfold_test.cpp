@@ -4,11 +4,11 @@
 #include "pleat/autograd/functions/matmul.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/grid.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/layouts.h"
 
 using namespace pleat;
@@ -45,7 +45,9 @@ TEST_CASE("unfold lists windows, fold adds them up", "[unfold]") {
         std::vector<float>{0, 2, 2, 6, 16, 10, 6, 14, 8});
 }
 
-TEST_CASE("unfold and fold give the same bits over a grid, for any strides", "[unfold]") {
+TEST_CASE("unfold and fold give the CPU's bits on a GPU, for any strides", "[unfold][device]") {
+  if (pleat_test::lacks_gpus()) return;
+  const DefaultDevice cpu{Device()};
   for (const WindowCase& c : window_cases())
     for (const DType dtype : {float64, float32, float16})
       for (const std::string& layout : test::layouts()) {
@@ -54,9 +56,11 @@ TEST_CASE("unfold and fold give the same bits over a grid, for any strides", "[u
         const Tensor columns = ops::unfold(x, c.options);
         const Tensor wide = transpose(ops::copy(transpose(columns, 1, 2)), 1, 2);
         const Tensor folded = ops::fold(wide, spatial(c.image), c.options);
-        const ForceGrid grid;
-        CHECK(ops::unfold(x, c.options).to_vector<double>() == columns.to_vector<double>());
-        CHECK(ops::fold(wide, spatial(c.image), c.options).to_vector<double>() == folded.to_vector<double>());
+        const Tensor x_there = test::laid_out(ops::to_device(x, "cuda"), layout);
+        const Tensor wide_there = transpose(ops::to_device(transpose(wide, 1, 2), "cuda"), 1, 2);
+        CHECK(ops::unfold(x_there, c.options).to_vector<double>() == columns.to_vector<double>());
+        CHECK(ops::fold(wide_there, spatial(c.image), c.options).to_vector<double>() ==
+              folded.to_vector<double>());
       }
 }
 

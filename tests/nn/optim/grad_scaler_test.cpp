@@ -10,8 +10,8 @@
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "pleat/autograd/functions/reduce.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/optim/adam.h"

@@ -1,8 +1,8 @@
 #include "pleat/nn/optim/multi_optimizer.h"
 
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/muon.h"
 #include "pleat/nn/optim/schedule.h"

@@ -5,11 +5,11 @@
 #include <limits>
 #include <memory>
 
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/lion.h"
@@ -343,8 +343,7 @@ TEST_CASE("an optimiser state that makes no sense is refused, and changes nothin
   wrong.emplace_back("param.0.max_exp_avg_sq", tensor({-1.0, 1.0}));
   for (const double lr : {-1.0, nan, double(INFINITY)}) wrong.emplace_back("group.0.lr", scalar(lr, float64));
   wrong.emplace_back("group.0.lr", scalar(1, int64));
-  for (const double beta : {-0.5, 1.0, 9.0, nan})
-    wrong.emplace_back("group.0.beta1", scalar(beta, float64));
+  for (const double beta : {-0.5, 1.0, 9.0, nan}) wrong.emplace_back("group.0.beta1", scalar(beta, float64));
   check_all(adam, wrong);
 
   optim::SGD sgd{{p}, {.lr = 0.1, .momentum = 0.9}};

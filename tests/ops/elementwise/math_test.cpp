@@ -5,11 +5,11 @@
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
-#include "pleat/core/parallel.h"
-#include "pleat/core/random.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
@@ -275,7 +275,8 @@ TEST_CASE("gelu's left tail is small, not exact") {
 }
 
 TEST_CASE("softplus explains a bad beta") {
-  CHECK_THROWS_WITH(ops::softplus(ones({2}), {.beta = 0}), Contains("softplus: beta must be above 0 and finite, got 0"));
+  CHECK_THROWS_WITH(ops::softplus(ones({2}), {.beta = 0}),
+                    Contains("softplus: beta must be above 0 and finite, got 0"));
   CHECK_THROWS_AS(ops::softplus_backward(ones({2}), ones({2}), {.beta = -1}), ValueError);
 }
 

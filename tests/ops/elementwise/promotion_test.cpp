@@ -4,8 +4,8 @@
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/select.h"
-#include "pleat/core/create.h"
-#include "pleat/core/error.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 
 /// The tables of docs/types.md, entry by entry.

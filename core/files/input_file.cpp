@@ -1,0 +1,131 @@
+#include "pleat/core/files/input_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pleat/core/base/bytes.h"
+#include "pleat/core/base/format.h"
+
+namespace pleat {
+namespace {
+
+constexpr std::int64_t least_default_limit = std::int64_t{256} << 20;
+constexpr std::int64_t default_ratio = 100;
+
+std::int64_t limit_for(const std::string& name, std::int64_t size, std::int64_t wanted) {
+  check<ValueError>(wanted >= 0, "{}: memory_limit must be a number of bytes, or 0 for the default, got {}",
+                    name, wanted);
+  if (wanted > 0) return wanted;
+  if (size > std::numeric_limits<std::int64_t>::max() / default_ratio) return size;
+  return std::max(least_default_limit, size * default_ratio);
+}
+
+// What is no regular file, and what to do about it.
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder; name a file in it";
+  if (S_ISFIFO(mode)) return "a pipe; write what comes out of it into a file first";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device; copy what it holds into a file first";
+  if (S_ISSOCK(mode)) return "a socket; write what comes out of it into a file first";
+  return "none";
+}
+
+}  // namespace
+
+InputFile::InputFile(std::string_view op, const std::filesystem::path& path, ReadOptions options)
+    : name_(fmt::format("{}: '{}'", op, path.c_str())) {
+  // A path with a zero byte would open the file before that byte.
+  check<FileError>(path.native().find('\0') == std::string::npos, "{}: cannot open: no path has a zero byte",
+                   name_);
+  // Without O_NONBLOCK opening a pipe waits for somebody to write into it.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor_ < 0) {
+    const int reason = errno;
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+      fail<FileError>("{}: is not a regular file, but {}", name_, kind_of(status.st_mode));
+    fail<FileError>("{}: cannot open: {}", name_, std::strerror(reason));
+  }
+  try {
+    struct stat status {};
+    if (::fstat(descriptor_, &status) != 0)
+      fail<FileError>("{}: cannot open: {}", name_, std::strerror(errno));
+    check<FileError>(S_ISREG(status.st_mode), "{}: is not a regular file, but {}", name_,
+                     kind_of(status.st_mode));
+    size_ = status.st_size;
+    memory_limit_ = limit_for(name_, size_, options.memory_limit);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read_at(std::int64_t offset, std::span<std::byte> buffer, std::string_view what) const {
+  const auto size = static_cast<std::int64_t>(buffer.size());
+  if (offset < 0 || offset > size_ || size > size_ - offset) {
+    fail_at(offset, fmt::format("truncated: {} needs {} bytes, but the file has {}", what, size, size_));
+  }
+  std::size_t done = 0;
+  while (done < buffer.size()) {
+    const ssize_t some =
+        ::pread(descriptor_, buffer.data() + done, buffer.size() - done, offset + static_cast<off_t>(done));
+    if (some < 0 && errno == EINTR) continue;
+    if (some < 0) fail_at(offset, fmt::format("cannot read {}: {}", what, std::strerror(errno)));
+    if (some == 0) fail_at(offset, fmt::format("the file became shorter while {} was read", what));
+    done += static_cast<std::size_t>(some);
+  }
+}
+
+std::string InputFile::read_text(std::int64_t expansion) const {
+  if (size_ > memory_limit_ / expansion)
+    fail_at(0, above_memory_limit(fmt::format("what a text of {} becomes", text_of_bytes(size_)),
+                                  expansion * std::min(size_, std::int64_t{1} << 50), memory()));
+  std::string text(static_cast<std::size_t>(size_), '\0');
+  read_at(0, std::as_writable_bytes(std::span(text)), "the text");
+  return text;
+}
+
+void InputFile::fail_at(std::int64_t offset, const std::string& cause) const {
+  fail<FileError>("{}, byte {}: {}", name_, offset, cause);
+}
+
+std::string above_memory_limit(std::string_view what, std::int64_t bytes, MemoryBudget memory) {
+  const std::string before =
+      memory.taken > 0 ? fmt::format(", beside the {} taken before it,", text_of_bytes(memory.taken)) : "";
+  return fmt::format(
+      "{} takes {}{} more than the {} that may be taken for this file; if you trust it, raise the limit: "
+      "{{.memory_limit = {}}}",
+      what, text_of_bytes(bytes), before.empty() ? "," : before, text_of_bytes(memory.limit),
+      bytes + memory.taken);
+}
+
+void rethrow_naming(const std::string& name) {
+  const auto named = [&](const std::exception& error) {
+    const std::string_view text = error.what();
+    return text.starts_with(name) ? std::string(text) : fmt::format("{}: {}", name, text);
+  };
+  try {
+    throw;
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(named(error));
+  } catch (const FileError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail<OutOfMemoryError>("{}: no memory is left for what it holds", name);
+  } catch (const std::length_error&) {
+    fail<OutOfMemoryError>("{}: holds more than any memory", name);
+  } catch (const std::exception& error) {
+    throw FileError(named(error));
+  }
+}
+
+}  // namespace pleat

@@ -1,0 +1,145 @@
+// Host and device.
+#include "pleat/core/random/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/device/capture.h"
+#include "pleat/core/kernels/for_each_index.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random_functors.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/fits.h"
+
+namespace pleat {
+namespace {
+
+constexpr int64_t grain = 8192;
+
+RandomDraw next_draw(const char* op, Generator& generator, Device device) {
+  const uint64_t seed = generator.seed();
+  if (Capture* capture = Capture::current()) {
+    if (device.is_cpu())
+      capture->refuse(op, "random numbers made on the CPU would be the same at each replay");
+    const Capture::Draw draw = capture->next_draw(generator);
+    return {seed, draw.number, draw.state};
+  }
+  return {seed, generator.next_draw()};
+}
+
+/// Fills a row-major tensor of the same shape, which is `tensor` itself where possible, with
+/// Element<T>{draw, a, b, elements}.
+template <template <class> class Element>
+void fill_with(const char* op, const Tensor& tensor, double a, double b, Generator& generator) {
+  const bool direct = tensor.is_contiguous() && !is_half(tensor.dtype());
+  const DType type = compute_dtype(tensor.dtype());
+  const Tensor plain = direct ? tensor : empty(tensor.shape(), {.dtype = type, .device = tensor.device()});
+  const RandomDraw random = next_draw(op, generator, tensor.device());
+  const auto fill = [&]<class T>(Type<T>) {
+    for_each_index(op, plain.device(), plain.numel(),
+                   Element<T>{random, static_cast<T>(a), static_cast<T>(b), plain.data<T>()}, grain);
+  };
+  if (type == float64)
+    fill(Type<double>{});
+  else
+    fill(Type<float>{});
+  if (direct)
+    tensor.bump_version();
+  else
+    ops::copy_into(tensor, plain);
+}
+
+void check_floating(const char* op, const Tensor& tensor) {
+  check<DTypeError>(is_floating(tensor.dtype()), "{}: needs a floating type, got {}", op, tensor);
+}
+
+}  // namespace
+
+Generator& default_generator() {
+  thread_local Generator generator(0);
+  return generator;
+}
+
+void manual_seed(uint64_t seed) { default_generator().set_seed(seed); }
+
+void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generator) {
+  const RecordOp range("fill_uniform_", tensor);
+  check_floating("fill_uniform_", tensor);
+  check<ValueError>(std::isfinite(low) && std::isfinite(high - low) && low <= high,
+                    "fill_uniform_: needs low <= high, finite and a finite distance apart, got {} and {}",
+                    low, high);
+  for (const double bound : {low, high}) check_fits("fill_uniform_", bound, tensor.dtype());
+  fill_with<UniformElement>("fill_uniform_", tensor, low, high - low, generator);
+}
+
+void fill_normal_(const Tensor& tensor, Real mean, Real std, Generator& generator) {
+  const RecordOp range("fill_normal_", tensor);
+  check_floating("fill_normal_", tensor);
+  check<ValueError>(std::isfinite(mean) && std::isfinite(std) && std >= 0,
+                    "fill_normal_: needs a finite mean and std >= 0, got {} and {}", mean, std);
+  for (const double value : {mean, std}) check_fits("fill_normal_", value, tensor.dtype());
+  fill_with<NormalElement>("fill_normal_", tensor, mean, std, generator);
+}
+
+Tensor rand(Sizes shape, TensorOptions options, Generator& generator) {
+  const RecordOp range("fill_uniform_");
+  Tensor result = empty(std::move(shape), options);
+  fill_uniform_(result, 0, 1, generator);
+  return result;
+}
+
+Tensor randn(Sizes shape, TensorOptions options, Generator& generator) {
+  const RecordOp range("fill_normal_");
+  Tensor result = empty(std::move(shape), options);
+  fill_normal_(result, 0, 1, generator);
+  return result;
+}
+
+Tensor randint(Integer low, Integer high, Sizes shape, Device device, Generator& generator) {
+  const RecordOp op("randint");
+  check<ValueError>(low < high, "randint: needs low < high, got {} and {}", low, high);
+  Tensor result = empty(std::move(shape), {.dtype = int64, .device = device});
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  for_each_index("randint", device, result.numel(),
+                 IntegerElement{next_draw("randint", generator, device), low, range, result.data<int64_t>()},
+                 grain);
+  return result;
+}
+
+Tensor randint(Integer low, Integer high, Sizes shape, Generator& generator) {
+  return randint(low, high, std::move(shape), default_device(), generator);
+}
+
+Tensor randperm(Integer n, Device device, Generator& generator) {
+  const RecordOp range("randperm");
+  check<ValueError>(n >= 0, "randperm: n must not be negative, got {}", n);
+  const Tensor result = empty({n}, {.dtype = int64, .device = Device()});
+  int64_t* const order = result.data<int64_t>();
+  std::iota(order, order + n, int64_t{0});
+  const RandomDraw random = next_draw("randperm", generator, Device());
+  for (int64_t i = n - 1; i > 0; --i) {  // Fisher-Yates
+    const auto j = static_cast<int64_t>(scale_word(random.word64(i), static_cast<uint64_t>(i + 1)));
+    std::swap(order[i], order[j]);
+  }
+  return ops::to_device(result, device);
+}
+
+Tensor randperm(Integer n, Generator& generator) { return randperm(n, default_device(), generator); }
+
+Tensor bernoulli(Real p, Sizes shape, Device device, Generator& generator) {
+  const RecordOp range("bernoulli");
+  check<ValueError>(p >= 0 && p <= 1, "bernoulli: the probability must be in [0, 1], got {}", p);
+  Tensor result = empty(std::move(shape), {.dtype = boolean, .device = device});
+  const int64_t n = result.numel();
+  const auto limit = static_cast<uint32_t>(std::ceil(p * 0x1p24));
+  for_each_index("bernoulli", device, ceil_div(n, 4),
+                 BernoulliBlock{next_draw("bernoulli", generator, device), limit, n, result.data<bool>()},
+                 grain);
+  return result;
+}
+
+}  // namespace pleat

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/tensor.h"
+
+namespace pleat {
+
+/// A stream of random numbers. Element i of the n-th draw depends on (seed, n, i) alone, by the counter-based
+/// generator Philox 4x32-10 (Salmon et al., SC'11): the same for any number of threads and any device.
+class Generator {
+ public:
+  explicit Generator(uint64_t seed = 0) : seed_(seed) {}
+  void set_seed(uint64_t seed) {
+    seed_ = seed;
+    draws_ = 0;
+  }
+  uint64_t seed() const { return seed_; }
+  /// How many draws were taken: with the seed, the whole state.
+  uint64_t draws() const { return draws_; }
+  void set_draws(uint64_t draws) { draws_ = draws; }
+  /// The number of the next draw; takes it.
+  uint64_t next_draw() { return draws_++; }
+
+ private:
+  uint64_t seed_;
+  uint64_t draws_ = 0;
+};
+
+/// The generator of this thread that functions use when none is given.
+Generator& default_generator();
+/// Restarts it.
+void manual_seed(uint64_t seed);
+
+// What a draw gives does not depend on the device, to the bit.
+
+/// Uniform on [0, 1).
+Tensor rand(Sizes shape, TensorOptions options = {}, Generator& generator = default_generator());
+/// Standard normal (Box-Muller).
+Tensor randn(Sizes shape, TensorOptions options = {}, Generator& generator = default_generator());
+template <TensorOption T>
+Tensor rand(Sizes shape, T option, Generator& generator = default_generator()) {
+  return rand(std::move(shape), tensor_options(option), generator);
+}
+template <TensorOption T>
+Tensor randn(Sizes shape, T option, Generator& generator = default_generator()) {
+  return randn(std::move(shape), tensor_options(option), generator);
+}
+/// Integers in [low, high): int64. Throws ValueError when the range is empty.
+Tensor randint(Integer low, Integer high, Sizes shape, Generator& generator = default_generator());
+Tensor randint(Integer low, Integer high, Sizes shape, Device device,
+               Generator& generator = default_generator());
+/// The numbers 0 ... n-1 in random order: int64. They are shuffled on the CPU, wherever the result is.
+Tensor randperm(Integer n, Generator& generator = default_generator());
+Tensor randperm(Integer n, Device device, Generator& generator = default_generator());
+/// True with probability `p`: bool. Throws ValueError unless 0 <= p <= 1.
+Tensor bernoulli(Real p, Sizes shape, Device device = default_device(),
+                 Generator& generator = default_generator());
+
+/// In place. Elements are numbered in row-major order of the shape, whatever the strides.
+void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generator = default_generator());
+void fill_normal_(const Tensor& tensor, Real mean, Real std, Generator& generator = default_generator());
+
+}  // namespace pleat

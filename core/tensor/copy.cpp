@@ -1,0 +1,181 @@
+// Host and device.
+#include "pleat/core/tensor/copy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/kernels/elementwise_kernel.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/elementwise.h"
+#include "pleat/core/tensor/fits.h"
+#include "pleat/core/tensor/pinned_memory.h"
+#include "pleat/core/tensor/transfer.h"
+#include "pleat/core/tensor/transpose.h"
+
+namespace pleat::ops {
+namespace {
+
+struct Identity {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T value) const {
+    return value;
+  }
+};
+
+template <class T>
+struct Constant {
+  T value;
+  PLEAT_HOST_DEVICE T operator()() const { return value; }
+};
+
+/// Whether `to` and `from` are one tensor [N, C, ...] in the two memory formats, then done here.
+bool copied_between_formats(const Tensor& to, const Tensor& from) {
+  const int64_t rank = to.rank();
+  if (rank < 3 || rank > 5 || to.dtype() != from.dtype() || to.shape() != from.shape()) return false;
+  const bool to_last = to.is_contiguous(MemoryFormat::channels_last) && from.is_contiguous();
+  const bool to_first = to.is_contiguous() && from.is_contiguous(MemoryFormat::channels_last);
+  if (!to_last && !to_first) return false;
+  const int64_t images = to.size(0);
+  const int64_t channels = to.size(1);
+  const int64_t image = channels == 0 ? 0 : to.numel() / std::max<int64_t>(images, 1);
+  const int64_t pixels = channels == 0 ? 0 : image / channels;
+  // Pieces of an image, so that one image alone is work for many threads.
+  constexpr int64_t wanted = 32768;  // elements of a piece
+  const int64_t stretch = (wanted / std::max<int64_t>(channels, 1) / 64 + 1) * 64;
+  const int64_t pieces = ceil_div(pixels, stretch);
+  dispatch(to.dtype(), [&]<class T>(Type<T>) {
+    parallel_for(
+        0, images * pieces, std::max<int64_t>(1, wanted / std::max<int64_t>(image, 1)),
+        [&](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) {
+            const int64_t pixel = i % pieces * stretch;
+            const int64_t count = std::min(stretch, pixels - pixel);
+            T* out = to.data<T>() + i / pieces * image;
+            const T* in = from.data<T>() + i / pieces * image;
+            if (to_last)
+              transpose_matrix(out + pixel * channels, channels, in + pixel, pixels, channels, count);
+            else
+              transpose_matrix(out + pixel, pixels, in + pixel * channels, channels, count, channels);
+          }
+        });
+  });
+  to.bump_version();
+  return true;
+}
+
+/// Whether both have the same elements in the same places of dense memory, so that a copy is one of bytes.
+bool lie_alike(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape() || !a.is_dense() || !b.is_dense()) return false;
+  for (std::size_t d = 0; d < a.shape().size(); ++d)
+    if (a.shape()[d] > 1 && a.strides()[d] != b.strides()[d]) return false;
+  return true;
+}
+
+/// Whether it takes no kernel to copy to, from or on a GPU, then done here.
+bool copied_by_transfer(const Tensor& to, const Tensor& from) {
+  const bool across = to.device() != from.device();
+  if (!across && (to.device().is_cpu() || to.impl().storage->bytes.get() == from.impl().storage->bytes.get()))
+    return false;
+  if (lie_alike(to, from))
+    cuda::transfer(to, from, false);
+  else if (across)
+    copy_into(to, to_device(from, to.device()));
+  else
+    return false;
+  return true;
+}
+
+/// Whether all bytes of the value are the same and it takes no kernel to set them on a GPU, then done here.
+bool filled_by_bytes(const Tensor& x, const Number& value) {
+  if (x.device().is_cpu() || !x.is_dense()) return false;
+  return dispatch(x.dtype(), [&]<class T>(Type<T>) {
+    const T element = value.to<T>();
+    std::array<unsigned char, sizeof(T)> bytes;
+    std::memcpy(bytes.data(), &element, sizeof(T));
+    if (std::any_of(bytes.begin(), bytes.end(), [&](unsigned char byte) { return byte != bytes[0]; }))
+      return false;
+    cuda::set_bytes(x, bytes[0]);
+    return true;
+  });
+}
+
+void copy_elements(const Tensor& to, const Tensor& from) {
+  if (copied_by_transfer(to, from)) return;
+  if constexpr (with_cuda)
+    if (to.device().is_cuda())
+      return dispatch(to.dtype(),
+                      [&]<class T>(Type<T>) { elementwise_kernel<T, T>("copy", to, {from}, Identity{}); });
+  if (to.impl().storage->bytes.get() != from.impl().storage->bytes.get() && copied_between_formats(to, from))
+    return;
+  dispatch(to.dtype(), [&]<class T>(Type<T>) {
+    elementwise<T, T>("copy", to, {from}, [](T* out, const T* in, int64_t n) {
+      if (out != in) std::copy_n(in, n, out);
+    });
+  });
+}
+
+}  // namespace
+
+void copy_into(const Tensor& to, const Tensor& from) {
+  const RecordOp range("copy", to, from);
+  copy_elements(to, from);
+}
+
+Tensor copy(const Tensor& x) {
+  const RecordOp range("copy", x);
+  const Tensor result = empty_like(x);
+  copy_elements(result, x);
+  return result;
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  const RecordOp range("to", x);
+  const std::array inputs = {x};
+  const Tensor result = empty_as(inputs, x.shape(), dtype);
+  copy_elements(result, x);
+  return result;
+}
+
+Tensor cast(const Tensor& x, DType dtype, MemoryFormat format) {
+  if (x.dtype() == dtype && x.is_contiguous(format)) return x;
+  const RecordOp range("to", x);
+  const Tensor result = empty(x.shape(), {.dtype = dtype, .device = x.device(), .format = format});
+  copy_elements(result, x);
+  return result;
+}
+
+Tensor to_format(const Tensor& x, MemoryFormat format) { return cast(x, x.dtype(), format); }
+
+Tensor to_device(const Tensor& x, Device device, TransferOptions options) {
+  if (x.device() == device) return x;
+  const RecordOp range("to", x);
+  if (device.is_cuda()) cuda::check_device("to", device);
+  const Tensor from = x.is_dense() ? x : copy(x);
+  const bool pinned = device.is_cpu() && options.non_blocking;
+  Tensor result = pinned ? cuda::empty_pinned(x.shape(), x.dtype())
+                         : empty(x.shape(), {.dtype = x.dtype(), .device = device});
+  if (!from.is_contiguous()) result = result.as_strided(from.shape(), from.strides(), 0);
+  cuda::transfer(result, from, options.non_blocking);
+  return result;
+}
+
+void fill(const Tensor& x, const Scalar& value) {
+  const RecordOp range("fill", x);
+  check_fits("fill", value, x.dtype());
+  if (filled_by_bytes(x, value)) return;
+  dispatch(x.dtype(), [&]<class T>(Type<T>) {
+    const T element = value.to<T>();
+    if constexpr (with_cuda)
+      if (x.device().is_cuda()) return elementwise_kernel<T>("fill", x, {}, Constant<T>{element});
+    elementwise<T>("fill", x, {}, [element](T* out, int64_t n) { std::fill_n(out, n, element); });
+  });
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,346 @@
+#include "pleat/core/tensor/elementwise.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "pleat/core/base/format.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/convert.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+
+namespace pleat {
+namespace {
+
+/// Elements gathered at a time: all buffers of a loop stay in the first-level cache.
+constexpr int64_t chunk_elements = 512;
+/// Elements worth waking another thread for.
+constexpr int64_t grain_elements = 32768;
+/// Inner runs at least this long are handed on one by one, without gathering what is dense in them; shorter
+/// ones are collected into chunks of many.
+constexpr int64_t long_run = 128;
+
+std::vector<LoopDim> joined_dims(std::span<const Operand> operands) {
+  const Shape& shape = operands[0].tensor.shape();
+  const auto rank = shape.size();
+  std::vector<LoopDim> dims(rank);
+  for (std::size_t d = 0; d < rank; ++d) {
+    dims[d].size = shape[d];
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      const Tensor& t = operands[k].tensor;
+      const auto own = t.shape().size();
+      const bool has = d + own >= rank;
+      const std::size_t at = has ? d + own - rank : 0;
+      dims[d].step[k] = has && t.shape()[at] != 1 ? t.strides()[at] : 0;
+    }
+  }
+  std::erase_if(dims, [](const LoopDim& dim) { return dim.size == 1; });
+  // Walk the first operand (the one written) as it lies in memory; the order of dimensions means nothing
+  // here.
+  std::reverse(dims.begin(), dims.end());
+  std::stable_sort(dims.begin(), dims.end(), [](const LoopDim& a, const LoopDim& b) {
+    return std::abs(a.step[0]) < std::abs(b.step[0]);
+  });
+  std::vector<LoopDim> joined;
+  if (dims.empty()) {
+    joined.push_back({1, {}});
+    joined[0].step.fill(1);
+  }
+  for (const LoopDim& dim : dims) {
+    const auto joins = [&](const LoopDim& inner) {
+      for (std::size_t k = 0; k < operands.size(); ++k)
+        if (dim.step[k] != inner.step[k] * inner.size) return false;
+      return true;
+    };
+    if (!joined.empty() && joins(joined.back()))
+      joined.back().size *= dim.size;
+    else
+      joined.push_back(dim);
+  }
+  return joined;
+}
+
+/// A place in the loop, counted from the innermost dimension.
+class Position {
+ public:
+  Position(const ElementwiseLoop& loop, int64_t linear) : loop_(&loop), index_(loop.dims.size()) {
+    for (std::size_t d = 0; d < index_.size(); ++d) {
+      index_[d] = linear % loop.dims[d].size;
+      linear /= loop.dims[d].size;
+      for (std::size_t k = 0; k < loop.operands.size(); ++k) at_[k] += index_[d] * loop.dims[d].step[k];
+    }
+  }
+
+  /// Elements left in the innermost run.
+  int64_t run_left() const { return loop_->dims[0].size - index_[0]; }
+  int64_t at(std::size_t operand) const { return at_[operand]; }
+
+  /// Moves on by `n` elements, not beyond the end of the loop.
+  void advance(int64_t n) {
+    const auto& dims = loop_->dims;
+    index_[0] += n;
+    for (std::size_t k = 0; k < loop_->operands.size(); ++k) at_[k] += n * dims[0].step[k];
+    for (std::size_t d = 0; d + 1 < dims.size() && index_[d] >= dims[d].size; ++d) {
+      const int64_t carry = index_[d] / dims[d].size;
+      index_[d] -= carry * dims[d].size;
+      index_[d + 1] += carry;
+      for (std::size_t k = 0; k < loop_->operands.size(); ++k)
+        at_[k] += carry * (dims[d + 1].step[k] - dims[d].size * dims[d].step[k]);
+    }
+  }
+
+ private:
+  const ElementwiseLoop* loop_;
+  std::vector<int64_t> index_;
+  std::array<int64_t, max_operands> at_{};
+};
+
+/// What is common to all pieces of a loop.
+struct Runner {
+  const ElementwiseLoop& loop;
+  std::span<const Operand> operands = loop.operands;
+  ElementwiseKernel kernel;
+  const void* context;
+  /// Whether the inner runs are long enough to be handed on one by one.
+  bool by_runs;
+  bool all_direct = true;
+  struct Lane {
+    ConvertRun load = nullptr;
+    ConvertRun store = nullptr;
+    std::byte* base = nullptr;
+    int64_t bytes = 0;     ///< of an element in the tensor
+    int64_t as_bytes = 0;  ///< of an element in the kernel
+    bool direct = false;   ///< the kernel sees the tensor's own memory
+    bool repeats = false;
+  };
+  std::array<Lane, max_operands> lanes{};
+
+  Runner(const ElementwiseLoop& loop_, ElementwiseKernel kernel_, const void* context_)
+      : loop(loop_),
+        kernel(kernel_),
+        context(context_),
+        by_runs(loop.dims[0].size >= long_run || loop.dims.size() == 1) {
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      const Operand& operand = operands[k];
+      const DType dtype = operand.tensor.dtype();
+      Lane& a = lanes[k];
+      a.base = operand.tensor.raw();
+      a.bytes = size_of(dtype);
+      a.as_bytes = size_of(operand.as);
+      a.direct = operand.as == dtype && (loop.is_dense(k) || (by_runs && loop.dims[0].step[k] == 1));
+      a.repeats = loop.repeats(k);
+      all_direct = all_direct && a.direct;
+      if (a.direct) continue;
+      if (operand.access != Access::write) a.load = find_convert_run(operand.as, dtype);
+      if (operand.access != Access::read) a.store = find_convert_run(dtype, operand.as);
+    }
+  }
+
+  std::byte* address(const Position& position, std::size_t k) const {
+    return lanes[k].base + position.at(k) * lanes[k].bytes;
+  }
+
+  /// Calls `copy(place in the tensor, step, elements done, elements)` for the inner runs of n elements of
+  /// operand k.
+  template <class Copy>
+  void walk(Position& position, std::size_t k, int64_t n, const Copy& copy) const {
+    const int64_t step = loop.dims[0].step[k];
+    for (int64_t done = 0; done < n;) {
+      const int64_t run = std::min(n - done, position.run_left());
+      copy(address(position, k), step, done, run);
+      done += run;
+      if (done < n) position.advance(run);
+    }
+  }
+
+  void gather(std::byte* buffer, Position& position, std::size_t k, int64_t n) const {
+    const Lane& a = lanes[k];
+    const int64_t period = loop.dims[0].size;
+    int64_t filled = a.repeats ? std::min(n, period) : n;
+    walk(position, k, filled, [&](std::byte* own, int64_t step, int64_t done, int64_t run) {
+      a.load(buffer + done * a.as_bytes, 1, own, step, run);
+    });
+    while (filled < n) {
+      const int64_t more = std::min(filled, n - filled);
+      std::memcpy(buffer + filled * a.as_bytes, buffer, static_cast<std::size_t>(more * a.as_bytes));
+      filled += more;
+    }
+  }
+
+  void scatter(const std::byte* buffer, Position& position, std::size_t k, int64_t n) const {
+    const Lane& a = lanes[k];
+    walk(position, k, n, [&](std::byte* own, int64_t step, int64_t done, int64_t run) {
+      a.store(own, step, buffer + done * a.as_bytes, 1, run);
+    });
+  }
+
+  /// Elements handed to the kernel at once. Chunks of whole runs begin at the same place of a run, so that
+  /// what repeats is gathered only once.
+  int64_t chunk(const Position& position, int64_t left) const {
+    int64_t n = left;
+    if (!all_direct)
+      n = std::min(n, by_runs ? chunk_elements : chunk_elements / loop.dims[0].size * loop.dims[0].size);
+    return by_runs ? std::min(n, position.run_left()) : n;
+  }
+
+  void run(int64_t first, int64_t last) const {
+    alignas(64) std::byte buffer[max_operands][chunk_elements * 8];
+    std::array<std::byte*, max_operands> arrays{};
+    // Where the elements that lie in a buffer came from, and how many they are: often the next ones are the
+    // same.
+    std::array<const std::byte*, max_operands> gathered{};
+    std::array<int64_t, max_operands> gathered_elements{};
+    Position position(loop, first);
+    Position walker = position;
+    while (first < last) {
+      const int64_t n = chunk(position, last - first);
+      for (std::size_t k = 0; k < operands.size(); ++k) {
+        const Lane& a = lanes[k];
+        arrays[k] = a.direct ? address(position, k) : buffer[k];
+        if (a.load == nullptr) continue;
+        const bool lasting = operands[k].access == Access::read && (by_runs || a.repeats);
+        if (lasting && gathered[k] == address(position, k) && gathered_elements[k] >= n) continue;
+        walker = position;
+        gather(buffer[k], walker, k, n);
+        gathered[k] = address(position, k);
+        gathered_elements[k] = n;
+      }
+      kernel(context, arrays.data(), n);
+      for (std::size_t k = 0; k < operands.size(); ++k)
+        if (lanes[k].store != nullptr) {
+          walker = position;
+          scatter(buffer[k], walker, k, n);
+        }
+      first += n;
+      if (first < last) position.advance(n);
+    }
+  }
+};
+
+bool same_layout(const Tensor& a, const Tensor& b) {
+  return a.raw() == b.raw() && a.shape() == b.shape() && a.strides() == b.strides() && a.dtype() == b.dtype();
+}
+
+/// The bytes from a tensor's first element to its last; strides are not negative.
+std::pair<const std::byte*, const std::byte*> byte_range(const Tensor& t) {
+  int64_t last = 0;
+  for (std::size_t d = 0; d < t.shape().size(); ++d) last += (t.shape()[d] - 1) * t.strides()[d];
+  return {t.raw(), t.raw() + (last + 1) * size_of(t.dtype())};
+}
+
+bool share_bytes(const Tensor& a, const Tensor& b) {
+  if (a.impl().storage->bytes.get() != b.impl().storage->bytes.get()) return false;
+  const auto [a_first, a_end] = byte_range(a);
+  const auto [b_first, b_end] = byte_range(b);
+  return a_first < b_end && b_first < a_end;
+}
+
+/// Whether elements would be overwritten before they are read: written ones must be read in the same order.
+bool is_overwritten(const Operand& operand, std::span<const Operand> operands) {
+  if (operand.access != Access::read) return false;
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& written) {
+    return written.access != Access::read && share_bytes(operand.tensor, written.tensor) &&
+           !same_layout(operand.tensor, written.tensor);
+  });
+}
+
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  for (std::size_t i = 1; i <= from.size(); ++i)
+    if (from[from.size() - i] != to[to.size() - i] && from[from.size() - i] != 1) return false;
+  return true;
+}
+
+void check_operands(const char* op, std::span<const Operand> operands) {
+  check<ValueError>(operands.size() <= max_operands, "{}: at most {} operands", op, max_operands);
+  const Tensor& first = operands[0].tensor;
+  for (const Operand& operand : operands) {
+    const Tensor& t = operand.tensor;
+    check<DeviceError>(t.device() == first.device(), "{}: all tensors must be on one device, got {} and {}",
+                       op, first.device(), t.device());
+    if (operand.access == Access::read) {
+      check<ShapeError>(broadcasts_to(t.shape(), first.shape()), "{}: {} does not broadcast to {}", op,
+                        t.shape(), first.shape());
+    } else {
+      check<ShapeError>(t.shape() == first.shape(), "{}: the result has shape {}, needs {}", op, t.shape(),
+                        first.shape());
+      check<ShapeError>(
+          t.is_contiguous() || !may_overlap(t),
+          "{}: cannot write to {}, whose elements share memory (it was expanded); clone() it first", op, t);
+    }
+  }
+}
+
+}  // namespace
+
+bool may_overlap(const Tensor& t) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (std::size_t d = 0; d < t.shape().size(); ++d)
+    if (t.shape()[d] > 1) dims.emplace_back(std::abs(t.strides()[d]), t.shape()[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+bool ElementwiseLoop::is_dense(std::size_t operand) const {
+  int64_t next = 1;
+  for (const LoopDim& dim : dims) {
+    if (dim.step[operand] != next) return false;
+    next *= dim.size;
+  }
+  return true;
+}
+
+bool ElementwiseLoop::repeats(std::size_t operand) const {
+  for (std::size_t d = 1; d < dims.size(); ++d)
+    if (dims[d].step[operand] != 0) return false;
+  return true;
+}
+
+ElementwiseLoop make_elementwise_loop(const char* op, std::span<const Operand> operands) {
+  check_operands(op, operands);
+  ElementwiseLoop loop;
+  loop.operands = operands;
+  if (loop.numel() == 0) return loop;
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    if (is_overwritten(operands[k], operands)) {
+      if (loop.own.empty()) loop.own.assign(operands.begin(), operands.end());
+      loop.own[k].tensor = ops::copy(operands[k].tensor);
+    }
+  if (!loop.own.empty()) loop.operands = loop.own;
+  loop.dims = joined_dims(loop.operands);
+  return loop;
+}
+
+void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
+                      const void* context) {
+  const ElementwiseLoop loop = make_elementwise_loop(op, operands);
+  check<DeviceError>(operands[0].tensor.device().is_cpu(), "{}: runs on the CPU only, got a tensor on {}", op,
+                     operands[0].tensor.device());
+  if (loop.numel() == 0) return;
+  const Runner runner(loop, kernel, context);
+  parallel_for(0, loop.numel(), grain_elements,
+               [&](int64_t first, int64_t last) { runner.run(first, last); });
+  for (const Operand& operand : operands)
+    if (operand.access != Access::read) operand.tensor.bump_version();
+}
+
+Tensor empty_as(std::span<const Tensor> inputs, const Shape& shape, DType dtype) {
+  const Device device = inputs.empty() ? Device() : inputs[0].device();
+  for (const Tensor& input : inputs) {
+    if (input.shape() != shape || !input.is_dense()) continue;
+    Tensor out = empty(shape, {.dtype = dtype, .device = device});
+    return input.is_contiguous() ? out : out.as_strided(shape, input.strides(), 0);
+  }
+  return empty(shape, {.dtype = dtype, .device = device});
+}
+
+}  // namespace pleat

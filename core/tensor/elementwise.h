@@ -1,0 +1,98 @@
+// Private header: not installed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "pleat/core/tensor/tensor.h"
+
+/// The one loop under every elementwise operation: operands of any strides and types, broadcast to the shape
+/// of the first, are handed to a kernel as plain arrays. A kernel therefore sees neither strides nor casts,
+/// only `n` elements of the type it computes in.
+
+namespace pleat {
+
+enum class Access : unsigned char { read, write, read_write };
+
+struct Operand {
+  Tensor tensor;
+  DType as;  ///< the type the kernel sees
+  Access access = Access::read;
+};
+
+using ElementwiseKernel = void (*)(const void* context, std::byte* const* arrays, int64_t n);
+
+inline constexpr std::size_t max_operands = 6;
+
+/// One dimension of a loop: its size, and the step of each operand in elements.
+struct LoopDim {
+  int64_t size;
+  std::array<int64_t, max_operands> step;
+};
+
+/// A loop over all elements, checked: dimensions from the innermost outwards, as few as the strides allow.
+struct ElementwiseLoop {
+  std::span<const Operand> operands;  ///< those that would be overwritten before they are read are copies
+  std::vector<LoopDim> dims;
+  std::vector<Operand> own;  ///< behind `operands` when there are copies
+
+  ElementwiseLoop() = default;
+  ElementwiseLoop(ElementwiseLoop&&) = default;
+  ElementwiseLoop& operator=(ElementwiseLoop&&) = default;
+
+  int64_t numel() const { return operands[0].tensor.numel(); }
+  /// Whether an operand's elements follow one another over the whole loop.
+  bool is_dense(std::size_t operand) const;
+  /// Whether every inner run of an operand is the same one, as of a bias in channels_last.
+  bool repeats(std::size_t operand) const;
+};
+
+/// Whether two elements may lie in one place, as in an expanded tensor: no, where sorted by stride each
+/// dimension steps over all of the ones inside it.
+bool may_overlap(const Tensor& tensor);
+
+/// The first operand's shape is that of the loop; written operands must have it, and no two elements of one
+/// in the same place; the others must broadcast to it. Throws ShapeError otherwise, DeviceError when devices
+/// differ. The loop refers to `operands`.
+ElementwiseLoop make_elementwise_loop(const char* op, std::span<const Operand> operands);
+
+/// Runs `kernel` over all elements on the CPU, in parallel. arrays[i] are n elements of operands[i].as.
+/// Throws what make_elementwise_loop does, and DeviceError when the operands are not on the CPU.
+void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
+                      const void* context);
+
+namespace detail {
+
+template <class Out, class... In, std::size_t... I, class F>
+void call_kernel(const F& f, std::byte* const* arrays, int64_t n, std::index_sequence<I...>) {
+  f(reinterpret_cast<Out*>(arrays[0]), reinterpret_cast<const In*>(arrays[I + 1])..., n);
+}
+}  // namespace detail
+
+/// out[i] = f(in[i] ...): `f(Out* out, const In* in..., int64_t n)` is called on pieces.
+template <class Out, class... In, class F>
+void elementwise(const char* op, const Tensor& out,
+                 const std::type_identity_t<std::array<Tensor, sizeof...(In)>>& in, const F& f) {
+  std::array<Operand, sizeof...(In) + 1> operands;
+  operands[0] = {out, dtype_of<Out>(), Access::write};
+  std::size_t i = 0;
+  ((operands[i + 1] = {in[i], dtype_of<In>(), Access::read}, ++i), ...);
+  elementwise_loop(
+      op, operands,
+      [](const void* context, std::byte* const* arrays, int64_t n) {
+        detail::call_kernel<Out, In...>(*static_cast<const F*>(context), arrays, n,
+                                        std::index_sequence_for<In...>{});
+      },
+      &f);
+}
+
+/// A new tensor of `shape` that lies in memory as the inputs do: in the order of dimensions of the first
+/// dense input that has this shape, else row-major.
+Tensor empty_as(std::span<const Tensor> inputs, const Shape& shape, DType dtype);
+
+}  // namespace pleat

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pleat/core/base/argument.h"
+
+namespace pleat {
+
+/// Sizes of the dimensions; empty for a tensor of rank 0.
+using Shape = std::vector<int64_t>;
+/// Distances in elements between neighbours along each dimension. 0 where a dimension is expanded.
+using Strides = std::vector<int64_t>;
+
+/// How the dimensions of a tensor [N, C, spatial...] lie in memory. It says nothing about their meaning:
+/// the shape is [N, C, ...] in both.
+enum class MemoryFormat : unsigned char {
+  contiguous,    ///< last dimension densest
+  channels_last  ///< C densest: NLC, NHWC, NDHWC for 1, 2, 3 spatial dimensions
+};
+
+/// "contiguous", "channels_last".
+std::string name(MemoryFormat format);
+
+/// "[2, 3, 4]".
+std::string to_string(const Shape& shape);
+
+/// Number of elements: the product of the sizes, 1 for rank 0. Throws ShapeError on a negative size or
+/// overflow.
+int64_t count(std::span<const int64_t> shape);
+
+/// Strides of a dense tensor of this shape. `channels_last` needs 3 to 5 dimensions, else ShapeError.
+Strides dense_strides(const Shape& shape, MemoryFormat format = MemoryFormat::contiguous);
+
+/// The shape that both broadcast to: aligned at the last dimension, a size of 1 stretches. Throws ShapeError
+/// naming `op`.
+Shape broadcast(const Shape& a, const Shape& b, const char* op);
+
+/// `dim` in [-rank, rank) as an index in [0, rank); a rank of 0 counts as 1. Throws IndexError naming `op`.
+int64_t normalize_dim(int64_t dim, int64_t rank, const char* op);
+
+/// A list of dimensions as an argument: `1`, `{0, 2}`, a vector; empty: all. Negative ones count from the
+/// end.
+class Dims : public IntegerList {
+ public:
+  using IntegerList::IntegerList;
+};
+
+/// The sizes of a shape as an argument: `{2, 3}`, `8`, a vector.
+class Sizes : public IntegerList {
+ public:
+  using IntegerList::IntegerList;
+};
+
+/// One number for all spatial dimensions, or one number each: `.stride = 2`, `.stride = {2, 1}`.
+class PerDim : public IntegerList {
+ public:
+  using IntegerList::IntegerList;
+
+  /// One value for each of `dims` dimensions. Throws ShapeError "op: what needs 1 or dims values, got n".
+  std::vector<int64_t> expand(int64_t dims, const char* op, const char* what) const;
+};
+
+}  // namespace pleat

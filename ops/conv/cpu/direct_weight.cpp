@@ -1,0 +1,474 @@
+#include "pleat/ops/conv/cpu/direct_weight.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/ops/conv/cpu/depthwise.h"
+#include "pleat/ops/conv/cpu/gather.h"
+#include "pleat/ops/conv/cpu/register_tile.h"
+#include "pleat/ops/conv/cpu/window_pieces.h"
+
+/// dw [K, taps C] is dy [pixels, K], transposed, times the windows of x [pixels, taps C]. The products of
+/// some hundred pixels are summed in registers, in tiles of up to 8 rows by two vectors, before they are
+/// added to sums in memory. A task has a block of dw, and a share of the pixels where there are few blocks;
+/// piece by piece it copies its channels of x and dy into panels that are dense in the order in which tiles
+/// read them: what a panel's tiles share stays in the first-level cache, the rest of the piece in the second.
+/// (Goto, van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.)
+
+namespace pleat::ops {
+namespace {
+
+constexpr int most_rows = 8;
+/// Pixels that a tile sums in registers, at most: of more, a panel would not stay in the first-level cache.
+constexpr int64_t most_pixels = 256;
+/// About how many products an element of a panel is copied for: as many as the caches allow, or down to as
+/// many as hide the copy where that gives more threads work.
+constexpr int64_t most_depth = 512;
+constexpr int64_t least_depth = 128;
+/// Tasks wanted for many threads, and pixels that are worth sums of their own.
+constexpr int64_t most_tasks = 16;
+constexpr int64_t chunk_pixels = 512;
+/// Bytes of a pixel of dy up to which it is read where it lies. Longer ones share too few sets of a cache.
+constexpr int64_t most_pixel_bytes = 1024;
+/// Elements between blocks of a panel, so that they do not begin in the same set.
+constexpr int64_t block_gap = 16;
+
+/// What the vectors of a tile of dw run along: the elements of the windows, or the filters.
+enum class Along : unsigned char { windows, filters };
+
+template <class T>
+constexpr int64_t tile_width = 2 * lanes<T>;
+/// Filters of dy that lie side by side in a panel.
+template <class T, Along along>
+constexpr int64_t filter_block = along == Along::windows ? most_rows : tile_width<T>;
+
+/// How a problem is cut, by the problem alone.
+template <class T>
+struct WeightPlan {
+  Along along;
+  int64_t source_block;  ///< channels of x that lie side by side in a panel
+  int64_t channels;      ///< of x, in a task
+  int64_t filters;       ///< in a task
+  int64_t channel_blocks;
+  int64_t filter_blocks;
+  WindowPieces pieces;
+  int64_t chunks;
+
+  explicit WeightPlan(const ConvProblem& p) : WeightPlan(p, windows_of(p), most_depth) {
+    for (int64_t depth = most_depth / 2; tasks() < most_tasks && depth >= least_depth; depth /= 2)
+      *this = WeightPlan(p, windows_of(p), depth);
+  }
+
+  int64_t tasks() const { return channel_blocks * filter_blocks * chunks; }
+  int64_t source_block_elements() const { return pieces.pixels_of_piece() * source_block + block_gap; }
+  /// With a vector's reach beyond the last window.
+  int64_t source_elements() const {
+    return ceil_div(channels, source_block) * source_block_elements() + tile_width<T>;
+  }
+  int64_t filter_block_width() const {
+    return along == Along::windows ? filter_block<T, Along::windows> : filter_block<T, Along::filters>;
+  }
+  int64_t filter_block_elements() const {
+    return std::min(pieces.windows_of_piece(), most_pixels) * filter_block_width() + block_gap;
+  }
+  int64_t filter_elements() const {
+    return ceil_div(filters, filter_block_width()) * filter_block_elements();
+  }
+  /// A row of sums: dw's own when vectors lie along windows.
+  int64_t leading(const ConvProblem& p) const {
+    return along == Along::windows ? p.depth() : round_up(p.out_channels, lanes<T>);
+  }
+  /// Elements of one chunk's sums.
+  int64_t sums(const ConvProblem& p) const {
+    return leading(p) * (along == Along::windows ? p.out_channels : p.depth());
+  }
+  bool sums_are_result() const { return along == Along::windows && chunks == 1; }
+
+ private:
+  /// The pixels of a 1x1 convolution are one line.
+  static Gather windows_of(const ConvProblem& p) {
+    if (!is_pointwise(p)) return forward_gather(p);
+    ConvProblem line = p;
+    line.batch = 1;
+    line.input = line.output = {1, 1, p.batch * p.output_pixels()};
+    return forward_gather(line);
+  }
+  static bool taps_join(const ConvProblem& p) { return p.in_channels < tile_width<T> && p.dilation[2] == 1; }
+  /// Lanes are idle beyond the last element of a run of windows, or beyond the last filter; few filters, few
+  /// channels are the cases.
+  static Along better(const ConvProblem& p) {
+    const int64_t joined = taps_join(p) ? p.kernel[2] : 1;
+    const int64_t windows = p.taps() / joined * round_up(joined * p.in_channels, lanes<T>) * p.out_channels;
+    const int64_t filters = p.depth() * round_up(p.out_channels, lanes<T>);
+    return windows <= filters ? Along::windows : Along::filters;
+  }
+  static int64_t equal_blocks(int64_t size, int64_t wanted, int64_t multiple) {
+    return std::min(size, round_up(ceil_div(size, ceil_div(size, wanted)), multiple));
+  }
+
+  WeightPlan(const ConvProblem& p, const Gather& gather, int64_t depth)
+      : along(better(p)),
+        source_block(p.in_channels < tile_width<T> ? p.in_channels
+                     : along == Along::windows     ? tile_width<T>
+                                                   : most_rows),
+        channels(equal_blocks(p.in_channels, std::max(depth / p.taps(), tile_width<T>), tile_width<T>)),
+        filters(equal_blocks(p.out_channels, std::max(depth / p.taps(), 2 * tile_width<T>), tile_width<T>)),
+        channel_blocks(ceil_div(p.in_channels, channels)),
+        filter_blocks(ceil_div(p.out_channels, filters)),
+        pieces(gather, std::min(band_elements / channels,
+                                std::max(p.batch * p.input_pixels() / most_tasks, chunk_pixels))),
+        chunks(std::clamp<int64_t>(
+            std::min(ceil_div(most_tasks, channel_blocks * filter_blocks), pieces.windows() / chunk_pixels),
+            1, pieces.count())) {}
+};
+
+/// Where a tile is added to: `rows` of `leading` elements.
+template <class T>
+struct TileSums {
+  T* sums;
+  int64_t leading;
+  int64_t width;    ///< elements of a row, at most the tile's
+  bool accumulate;  ///< else overwritten
+};
+
+/// sums[row][lane] += the products of x and dy over `count` windows: a tile's rows are filters of dy, its
+/// lanes elements of a window, or the other way round. `step` is from one pixel of dy to the next.
+template <class T, Along along, int rows, int vectors>
+void sum_outer(const T* x, const int64_t* bases, const T* dy, int64_t step, int64_t count,
+               const TileSums<T>& to) {
+  using V = Vector<T>;
+  constexpr int64_t width = vectors * lanes<T>;
+  if (to.accumulate)
+    for (int i = 0; i < rows; ++i)
+      for (int v = 0; v < vectors; ++v) __builtin_prefetch(to.sums + i * to.leading + v * lanes<T>, 1);
+  V total[rows][vectors] = {};
+  for (int64_t p = 0; p < count; ++p, dy += step) {
+    const T* window = x + bases[p];
+    const T* across = along == Along::windows ? window : dy;
+    const T* down = along == Along::windows ? dy : window;
+    V a[vectors];
+    for (int v = 0; v < vectors; ++v) a[v] = *reinterpret_cast<const V*>(across + v * lanes<T>);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+      const V element = down[i] - V{};  // in every lane
+      for (int v = 0; v < vectors; ++v) total[i][v] += element * a[v];
+    }
+  }
+  for (int i = 0; i < rows; ++i) {
+    T* sums = to.sums + i * to.leading;
+    if (to.width == width) {
+      for (int v = 0; v < vectors; ++v) {
+        V& sum = *reinterpret_cast<V*>(sums + v * lanes<T>);
+        sum = to.accumulate ? sum + total[i][v] : total[i][v];
+      }
+    } else {
+      alignas(64) T part[width];
+      std::memcpy(part, total[i], sizeof part);
+      for (int64_t k = 0; k < to.width; ++k) sums[k] = to.accumulate ? sums[k] + part[k] : part[k];
+    }
+  }
+}
+
+template <class T>
+using SumOuter = void (*)(const T*, const int64_t*, const T*, int64_t, int64_t, const TileSums<T>&);
+
+/// sum_outer for 1 ... 8 rows.
+template <class T, Along along, int vectors>
+constexpr std::array<SumOuter<T>, most_rows> sum_outer_of = []<int... i>(std::integer_sequence<int, i...>) {
+  return std::array<SumOuter<T>, most_rows>{sum_outer<T, along, i + 1, vectors>...};
+}
+(std::make_integer_sequence<int, most_rows>());
+
+/// A stretch of a window that lies side by side: `offset` in the buffer, `column` in a filter's weights.
+struct WindowRun {
+  int64_t offset;
+  int64_t length;
+  int64_t column;
+};
+
+/// Memory that will be copied after the tiles that are being summed: each brings some of it nearer.
+template <class T>
+class ReadAhead {
+ public:
+  ReadAhead() = default;
+  /// `rows` of `width` elements, `pitch` apart, in so many steps.
+  ReadAhead(const T* at, int64_t width, int64_t pitch, int64_t rows, int64_t steps)
+      : at_(at),
+        width_(width),
+        pitch_(pitch),
+        rows_(rows),
+        vectors_(ceil_div(ceil_div(width, lanes<T>) * rows, steps)) {}
+
+  void step() {
+    for (int64_t i = 0; i < vectors_ && rows_ > 0; ++i) {
+      __builtin_prefetch(at_ + column_, 0, 2);  // to the second-level cache
+      column_ += lanes<T>;
+      if (column_ < width_) continue;
+      column_ = 0;
+      at_ += pitch_;
+      --rows_;
+    }
+  }
+
+ private:
+  const T* at_ = nullptr;
+  int64_t width_ = 0;
+  int64_t pitch_ = 0;
+  int64_t rows_ = 0;
+  int64_t vectors_ = 0;  ///< of a step
+  int64_t column_ = 0;
+};
+
+template <class T>
+class WeightTask {
+ public:
+  WeightTask(const WeightPlan<T>& plan, const ConvProblem& p, const T* dy, const T* x, T* sums, int64_t task)
+      : plan_(plan), p_(p), dy_(dy), x_(x), x_end_(x) {
+    chunk_ = task % plan.chunks;
+    first_channel_ = task / plan.chunks % plan.channel_blocks * plan.channels;
+    first_filter_ = task / plan.chunks / plan.channel_blocks * plan.filters;
+    channels_ = std::min(plan.channels, p.in_channels - first_channel_);
+    filters_ = std::min(plan.filters, p.out_channels - first_filter_);
+    sums_ = sums + chunk_ * plan.sums(p);
+    list_runs();
+  }
+
+  void run() {
+    const auto source = scratch<T>(plan_.source_elements());
+    const auto dy_copy = scratch<T>(plan_.filter_elements());
+    source_ = elements_of<T>(source);
+    dy_copy_ = elements_of<T>(dy_copy);
+    const int64_t pieces = plan_.pieces.count();
+    const int64_t begin = pieces * chunk_ / plan_.chunks;
+    for (int64_t piece = begin; piece < pieces * (chunk_ + 1) / plan_.chunks; ++piece) {
+      fill_source(piece);
+      const auto windows = static_cast<int64_t>(rows_.size());
+      const int64_t parts = ceil_div(windows, most_pixels);
+      if (x_is_read_on_) x_ahead_ = {x_end_, channels_, p_.in_channels, windows, parts * tiles_};
+      for (int64_t part = 0; part < parts; ++part) {
+        const int64_t first = windows * part / parts;
+        const int64_t count = windows * (part + 1) / parts - first;
+        const bool accumulate = piece != begin || part != 0;
+        if (plan_.along == Along::windows) {
+          take_gradients<Along::windows>(first, count);
+          sum_along_windows(first, count, accumulate);
+        } else {
+          take_gradients<Along::filters>(first, count);
+          sum_along_filters(first, count, accumulate);
+        }
+      }
+    }
+  }
+
+ private:
+  void list_runs() {
+    const std::vector<int64_t> taps = plan_.pieces.taps();
+    const int64_t block = plan_.source_block;
+    const auto count = static_cast<int64_t>(taps.size());
+    const int64_t joined = block == p_.in_channels ? plan_.pieces.neighbouring_taps() : 1;
+    for (int64_t c = 0; c < channels_; c += block)
+      for (int64_t tap = 0; tap < count; tap += joined)
+        runs_.push_back(
+            {c / block * plan_.source_block_elements() + taps[static_cast<std::size_t>(tap)] * block,
+             joined * std::min(block, channels_ - c), tap * p_.in_channels + first_channel_ + c});
+    tiles_ = 0;
+    for (const WindowRun& run : runs_)
+      tiles_ += plan_.along == Along::windows
+                    ? ceil_div(run.length, tile_width<T>) * ceil_div(filters_, most_rows)
+                    : ceil_div(run.length, most_rows) * ceil_div(filters_, tile_width<T>);
+  }
+
+  /// Copies `block` elements, or what is left of them before `end`: a constant size needs no call. Those
+  /// beyond the last channel are their neighbours in memory, and meet idle lanes.
+  template <int64_t block>
+  static void copy_block(const T* from, const T* end, T* to) {
+    if (end - from >= block)
+      std::memcpy(to, from, block * sizeof(T));
+    else
+      std::copy(from, end, to);
+  }
+
+  template <int64_t block>
+  void fill_blocks(int64_t to, int64_t from, int64_t count, int64_t stride) {
+    const T* end = x_ + p_.batch * p_.input_pixels() * p_.in_channels;
+    const int64_t between = plan_.source_block_elements();
+    for (int64_t i = 0; i < count; ++i) {
+      const T* pixel = x_ + (from + i * stride) * p_.in_channels + first_channel_;
+      T* out = source_ + (to + i) * block;
+      for (int64_t c = 0; c < channels_; c += block, out += between) copy_block<block>(pixel + c, end, out);
+    }
+  }
+
+  void fill_source(int64_t piece) {
+    const int64_t block = plan_.source_block;
+    const int64_t channels = p_.in_channels;
+    const auto copy = [&](int64_t to, int64_t from, int64_t count, int64_t stride) {
+      x_end_ = x_ + (from + count * stride) * channels + first_channel_;
+      x_is_read_on_ = stride == 1;
+      if (block == channels && stride == 1)
+        std::copy_n(x_ + from * channels, count * channels, source_ + to * channels);
+      else if (block == tile_width<T>)
+        fill_blocks<tile_width<T>>(to, from, count, stride);
+      else if (block == most_rows)
+        fill_blocks<most_rows>(to, from, count, stride);
+      else
+        for (int64_t i = 0; i < count; ++i)
+          std::copy_n(x_ + (from + i * stride) * channels, channels, source_ + (to + i) * channels);
+    };
+    const auto clear = [&](int64_t to, int64_t count) {
+      for (int64_t c = 0; c < channels_; c += block)
+        std::fill_n(source_ + c / block * plan_.source_block_elements() + to * block, count * block, T(0));
+    };
+    plan_.pieces.visit(piece, copy, clear, bases_, rows_);
+    for (int64_t& base : bases_) base *= block;
+  }
+
+  /// dy of some windows where it lies, else copied.
+  template <Along along>
+  void take_gradients(int64_t first, int64_t count) {
+    constexpr int64_t block = filter_block<T, along>;
+    const int64_t* rows = rows_.data() + first;
+    const T* dy = dy_ + first_filter_;
+    dy_ahead_ = {dy + (rows[count - 1] + 1) * p_.out_channels, filters_, p_.out_channels, count, tiles_};
+    const bool dense = rows[count - 1] - rows[0] == count - 1;
+    const bool whole = along == Along::windows || filters_ % lanes<T> == 0;  // no vector reads beyond
+    if (dense && whole && p_.out_channels * static_cast<int64_t>(sizeof(T)) <= most_pixel_bytes) {
+      gradients_ = {dy + rows[0] * p_.out_channels, p_.out_channels, block};
+      return;
+    }
+    gradients_ = {dy_copy_, block, plan_.filter_block_elements()};
+    const T* end = dy_ + p_.batch * p_.output_pixels() * p_.out_channels;
+    for (int64_t i = 0; i < count; ++i) {
+      const T* pixel = dy + rows[i] * p_.out_channels;
+      T* out = dy_copy_ + i * block;
+      for (int64_t k = 0; k < filters_; k += block, out += gradients_.between)
+        copy_block<block>(pixel + k, end, out);
+    }
+  }
+
+  void sum_along_windows(int64_t first, int64_t count, bool accumulate) {
+    const int64_t leading = plan_.leading(p_);
+    const int64_t* bases = bases_.data() + first;
+    for (const WindowRun& run : runs_)
+      for (int64_t c = 0; c < run.length; c += tile_width<T>) {
+        const int64_t width = std::min(tile_width<T>, run.length - c);
+        const auto& kernels =
+            width > lanes<T> ? sum_outer_of<T, Along::windows, 2> : sum_outer_of<T, Along::windows, 1>;
+        T* sums = sums_ + first_filter_ * leading + run.column + c;
+        const T* dy = gradients_.data;
+        for (int64_t k = 0; k < filters_; k += most_rows, dy += gradients_.between) {
+          const int64_t rows = std::min<int64_t>(most_rows, filters_ - k);
+          x_ahead_.step();
+          dy_ahead_.step();
+          kernels[static_cast<std::size_t>(rows - 1)](source_ + run.offset + c, bases, dy, gradients_.step,
+                                                      count,
+                                                      {sums + k * leading, leading, width, accumulate});
+        }
+      }
+  }
+
+  void sum_along_filters(int64_t first, int64_t count, bool accumulate) {
+    const int64_t leading = plan_.leading(p_);
+    const int64_t* bases = bases_.data() + first;
+    const T* dy = gradients_.data;
+    for (int64_t k = 0; k < filters_; k += tile_width<T>, dy += gradients_.between) {
+      const int64_t width = round_up(std::min(tile_width<T>, filters_ - k), lanes<T>);
+      const auto& kernels =
+          width > lanes<T> ? sum_outer_of<T, Along::filters, 2> : sum_outer_of<T, Along::filters, 1>;
+      for (const WindowRun& run : runs_) {
+        const int64_t tiles = ceil_div(run.length, most_rows);
+        for (int64_t tile = 0; tile < tiles; ++tile) {
+          const int64_t c = run.length * tile / tiles;
+          const int64_t rows = run.length * (tile + 1) / tiles - c;
+          T* sums = sums_ + (run.column + c) * leading + first_filter_ + k;
+          x_ahead_.step();
+          dy_ahead_.step();
+          kernels[static_cast<std::size_t>(rows - 1)](source_ + run.offset + c, bases, dy, gradients_.step,
+                                                      count, {sums, leading, width, accumulate});
+        }
+      }
+    }
+  }
+
+  const WeightPlan<T>& plan_;
+  const ConvProblem& p_;
+  const T* dy_;
+  const T* x_;
+  T* sums_;
+  int64_t chunk_;
+  int64_t first_channel_, channels_;
+  int64_t first_filter_, filters_;
+  std::vector<WindowRun> runs_;
+  int64_t tiles_;              ///< of a part of a piece
+  T* source_ = nullptr;        ///< [block][pixel][source_block]
+  T* dy_copy_ = nullptr;       ///< [block][window][filter_block]
+  const T* x_end_;             ///< after the last pixel copied
+  bool x_is_read_on_ = false;  ///< the next pixels are those behind it
+  /// Of a part's windows: the first, and from a window and from a block to the next.
+  struct {
+    const T* data;
+    int64_t step;
+    int64_t between;
+  } gradients_{};
+  ReadAhead<T> x_ahead_, dy_ahead_;
+  std::vector<int64_t> bases_, rows_;
+};
+
+/// dw [K, depth] from chunks of sums [depth, padded K], added in their order.
+template <class T>
+void sum_transposed(const T* sums, int64_t chunks, int64_t depth, int64_t channels, int64_t leading, T* dw) {
+  parallel_for(0, channels, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      for (int64_t i = 0; i < depth; ++i) {
+        T total = sums[i * leading + k];
+        for (int64_t c = 1; c < chunks; ++c) total += sums[(c * depth + i) * leading + k];
+        dw[k * depth + i] = total;
+      }
+  });
+}
+
+template <class T>
+void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
+  const WeightPlan<T> plan(p);
+  const int64_t size = plan.sums(p);
+  const auto partials = plan.sums_are_result() ? nullptr : scratch<T>(plan.chunks * size);
+  T* sums = plan.sums_are_result() ? dw : elements_of<T>(partials);
+  parallel_chunks(plan.tasks(), [&](int64_t task) { WeightTask<T>(plan, p, dy, x, sums, task).run(); });
+  if (plan.along == Along::filters)
+    sum_transposed(sums, plan.chunks, p.depth(), p.out_channels, plan.leading(p), dw);
+  else if (!plan.sums_are_result())
+    sum_partials(sums, plan.chunks, size, dw);
+}
+
+template <class T>
+void depthwise_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw) {
+  const auto sums = scratch<T>(p.taps() * p.out_channels);
+  depthwise_weight_gradient(forward_gather(p), dy, x, elements_of<T>(sums));
+  sum_transposed(elements_of<T>(sums), 1, p.taps(), p.out_channels, p.out_channels, dw);
+}
+
+}  // namespace
+
+template <class T>
+void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw) {
+  const auto compute = is_depthwise(p) ? depthwise_backward_weight<T> : multiply_transposed<T>;
+  compute(p, dy, x, dw);
+}
+
+template void direct_backward_weight(const ConvProblem&, const float*, const float*, float*);
+template void direct_backward_weight(const ConvProblem&, const double*, const double*, double*);
+
+int64_t direct_weight_workspace(const ConvProblem& p) {
+  int64_t elements = 0;
+  by_type(p, [&]<class T>(Type<T>) {
+    const WeightPlan<T> plan(p);
+    elements = num_threads() * (plan.source_elements() + plan.filter_elements());
+    if (!plan.sums_are_result()) elements += plan.chunks * plan.sums(p);
+  });
+  return elements * size_of(compute_dtype(p.dtype));
+}
+
+}  // namespace pleat::ops

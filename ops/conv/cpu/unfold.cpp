@@ -1,0 +1,272 @@
+#include <cstring>
+
+#include "pleat/core/base/format.h"
+#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/matmul/gemm.h"
+
+/// Unfold + GEMM in rows: a tile of output pixels is unfolded into U [rows, taps * C/g], small enough for the
+/// second level cache, and multiplied with the weights [K, taps * C/g]. The batch is part of the rows, the
+/// result is channels-last without a transpose, and no matrix of the whole batch exists. (Chellapilla et al.
+/// 2006; the tiling is that of oneDNN's gemm convolution.)
+
+namespace pleat::ops {
+namespace {
+
+/// Bytes of one tile's matrices: half of a usual second-level cache.
+constexpr int64_t tile_bytes = 512 << 10;
+
+int64_t rows_of_tile(int64_t depth, int64_t channels, int64_t element) {
+  return std::clamp<int64_t>(tile_bytes / ((depth + channels) * element) / 16 * 16, 64, 512);
+}
+
+/// Calls `visit(tap, count, pixel)` for each run of taps of one window row that lie beside each other in
+/// memory, with the first one's input pixel, or -1 for taps in the padding. With dilation or channel groups
+/// runs are single taps.
+template <class Visit>
+void for_each_run(const ConvProblem& p, const Pixel& out, bool joined, const Visit& visit) {
+  const int64_t w0 = out.w * p.stride[2] - p.padding_low[2];
+  const int64_t kernel_w = p.kernel[2];
+  int64_t tap = 0;
+  for (int64_t t = 0; t < p.kernel[0]; ++t) {
+    const int64_t d = out.d * p.stride[0] - p.padding_low[0] + t * p.dilation[0];
+    for (int64_t r = 0; r < p.kernel[1]; ++r, tap += kernel_w) {
+      const int64_t h = out.h * p.stride[1] - p.padding_low[1] + r * p.dilation[1];
+      if (d < 0 || d >= p.input[0] || h < 0 || h >= p.input[1]) {
+        visit(tap, kernel_w, int64_t{-1});
+        continue;
+      }
+      const int64_t line = ((out.n * p.input[0] + d) * p.input[1] + h) * p.input[2];
+      if (joined) {
+        const int64_t first = std::clamp<int64_t>(-w0, 0, kernel_w);
+        const int64_t last = std::clamp<int64_t>(p.input[2] - w0, first, kernel_w);
+        if (first > 0) visit(tap, first, int64_t{-1});
+        if (last > first) visit(tap + first, last - first, line + w0 + first);
+        if (last < kernel_w) visit(tap + last, kernel_w - last, int64_t{-1});
+      } else {
+        for (int64_t s = 0; s < kernel_w; ++s) {
+          const int64_t w = w0 + s * p.dilation[2];
+          visit(tap + s, int64_t{1}, w >= 0 && w < p.input[2] ? line + w : -1);
+        }
+      }
+    }
+  }
+}
+
+bool taps_join(const ConvProblem& p) { return p.groups == 1 && p.dilation[2] == 1; }
+
+/// Fills U [rows, taps, C/g] for the channels of one group.
+template <class T>
+void unfold_rows(const ConvProblem& p, const T* x, int64_t group, int64_t first_row, int64_t rows, T* u) {
+  const int64_t channels = p.group_in();
+  const bool joined = taps_join(p);
+  const T* source = x + group * channels;
+  Pixel pixel(first_row, p.output);
+  for (int64_t row = 0; row < rows; ++row, u += p.depth(), pixel.advance(p.output))
+    for_each_run(p, pixel, joined, [&](int64_t tap, int64_t count, int64_t at) {
+      T* to = u + tap * channels;
+      const int64_t n = count * channels;
+      if (at < 0)
+        std::fill_n(to, n, T(0));
+      else
+        std::memcpy(to, source + at * p.in_channels, static_cast<std::size_t>(n) * sizeof(T));
+    });
+}
+
+/// Adds U [rows, taps, C/g] back to the input pixels it came from.
+template <class T>
+void fold_rows(const ConvProblem& p, const T* u, int64_t group, int64_t first_row, int64_t rows, T* dx) {
+  const int64_t channels = p.group_in();
+  const bool joined = taps_join(p);
+  T* target = dx + group * channels;
+  Pixel pixel(first_row, p.output);
+  for (int64_t row = 0; row < rows; ++row, u += p.depth(), pixel.advance(p.output))
+    for_each_run(p, pixel, joined, [&](int64_t tap, int64_t count, int64_t at) {
+      if (at < 0) return;
+      const T* from = u + tap * channels;
+      T* to = target + at * p.in_channels;
+      for (int64_t i = 0; i < count * channels; ++i) to[i] += from[i];
+    });
+}
+
+template <class T>
+void add_bias(const T* bias, int64_t channels, int64_t rows, T* y) {
+  for (int64_t row = 0; row < rows; ++row, y += channels)
+    for (int64_t k = 0; k < channels; ++k) y[k] += bias[k];
+}
+
+/// The weights of one group as the right-hand matrix of the product.
+template <class T>
+struct WeightMatrix {
+  const T* data;
+  int64_t group_size;  ///< elements of a group
+  int64_t leading;
+  bool transposed;  ///< stored [K, depth], else [depth, K]
+};
+
+/// y [rows, K] = U(x) * weights (+ bias).
+template <class T>
+void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& w, const T* bias, T* y) {
+  const bool plain = is_pointwise(p);
+  const int64_t depth = p.depth();
+  const RowTiles tiles(p.batch * p.output_pixels(), rows_of_tile(depth, p.out_channels, sizeof(T)));
+  parallel_chunks(tiles.tiles, [&](int64_t t) {
+    const int64_t first = tiles.first(t);
+    const int64_t rows = tiles.size(t);
+    const auto memory = plain ? nullptr : scratch<T>(rows * depth);
+    T* out = y + first * p.out_channels;
+    for (int64_t g = 0; g < p.groups; ++g) {
+      Gemm<T> product{.m = rows, .n = p.group_out(), .k = depth};
+      if (plain) {
+        product.a = x + first * p.in_channels + g * depth;
+        product.lda = p.in_channels;
+      } else {
+        unfold_rows(p, x, g, first, rows, elements_of<T>(memory));
+        product.a = elements_of<T>(memory);
+        product.lda = depth;
+      }
+      product.b = w.data + g * w.group_size;
+      product.ldb = w.leading;
+      product.transpose_b = w.transposed;
+      product.c = out + g * p.group_out();
+      product.ldc = p.out_channels;
+      gemm_serial(product);
+    }
+    if (bias != nullptr) add_bias(bias, p.out_channels, rows, out);
+  });
+}
+
+/// w [K, taps, C/g] as [g, taps turned round, K/g, C/g]: rows of C/g elements move, nothing is transposed.
+template <class T>
+std::shared_ptr<std::byte> rotated_weights(const ConvProblem& p, const T* w) {
+  const int64_t taps = p.taps();
+  const int64_t channels = p.group_in();
+  auto memory = scratch<T>(p.out_channels * p.depth());
+  T* out = elements_of<T>(memory);
+  for (int64_t g = 0; g < p.groups; ++g)
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t k = 0; k < p.group_out(); ++k, out += channels)
+        std::copy_n(w + ((g * p.group_out() + k) * taps + (taps - 1 - tap)) * channels, channels, out);
+  return memory;
+}
+
+/// dx = fold(dy * w), an image at a time, so that no two threads add to one pixel.
+template <class T>
+void fold_products(const ConvProblem& p, const T* dy, const T* w, T* dx) {
+  const int64_t depth = p.depth();
+  const int64_t image_in = p.input_pixels() * p.in_channels;
+  const RowTiles tiles(p.output_pixels(), rows_of_tile(depth, p.out_channels, sizeof(T)));
+  parallel_chunks(p.batch, [&](int64_t n) {
+    const auto memory = scratch<T>(std::min(tiles.tile, tiles.rows) * depth);
+    std::fill_n(dx + n * image_in, image_in, T(0));
+    for (int64_t t = 0; t < tiles.tiles; ++t) {
+      const int64_t first = n * p.output_pixels() + tiles.first(t);
+      for (int64_t g = 0; g < p.groups; ++g) {
+        gemm_serial(Gemm<T>{.m = tiles.size(t),
+                            .n = depth,
+                            .k = p.group_out(),
+                            .a = dy + first * p.out_channels + g * p.group_out(),
+                            .lda = p.out_channels,
+                            .b = w + g * p.group_out() * depth,
+                            .ldb = depth,
+                            .c = elements_of<T>(memory),
+                            .ldc = depth});
+        fold_rows(p, elements_of<T>(memory), g, first, tiles.size(t), dx);
+      }
+    }
+  });
+}
+
+/// dw [K, depth] = dy^T * U(x), summed over chunks of tiles.
+template <class T>
+void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
+  const bool plain = is_pointwise(p);
+  const int64_t depth = p.depth();
+  const int64_t size = p.out_channels * depth;
+  const RowTiles tiles(p.batch * p.output_pixels(), rows_of_tile(depth, p.out_channels, sizeof(T)));
+  const int64_t chunks = chunks_for(tiles.tiles, size * static_cast<int64_t>(sizeof(T)));
+  const auto partials = scratch<T>(chunks * size);
+  parallel_chunks(chunks, [&](int64_t chunk) {
+    T* sum = elements_of<T>(partials) + chunk * size;
+    const auto memory = plain ? nullptr : scratch<T>(tiles.tile * depth);
+    const int64_t begin = tiles.tiles * chunk / chunks;
+    const int64_t end = tiles.tiles * (chunk + 1) / chunks;
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = tiles.first(t);
+      for (int64_t g = 0; g < p.groups; ++g) {
+        Gemm<T> product{.m = p.group_out(), .n = depth, .k = tiles.size(t)};
+        product.a = dy + first * p.out_channels + g * p.group_out();
+        product.lda = p.out_channels;
+        product.transpose_a = true;
+        if (plain) {
+          product.b = x + first * p.in_channels + g * depth;
+          product.ldb = p.in_channels;
+        } else {
+          unfold_rows(p, x, g, first, tiles.size(t), elements_of<T>(memory));
+          product.b = elements_of<T>(memory);
+          product.ldb = depth;
+        }
+        product.c = sum + g * p.group_out() * depth;
+        product.ldc = depth;
+        product.accumulate = t != begin;
+        gemm_serial(product);
+      }
+    }
+  });
+  sum_partials(elements_of<T>(partials), chunks, size, dw);
+}
+
+class UnfoldConv : public ConvImplementation {
+ public:
+  std::string_view name() const override { return "unfold"; }
+  bool runs_on(Device device) const override { return device.is_cpu(); }
+  std::string unsupported(const ConvProblem& problem, ConvPass) const override {
+    return problem.device.is_cpu() ? std::string() : std::string("it runs on the CPU");
+  }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
+
+  int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
+    const int64_t element = size_of(compute_dtype(p.dtype));
+    const int64_t depth = p.depth();
+    const int64_t tile = is_pointwise(p) ? 0 : rows_of_tile(depth, p.out_channels, element) * depth * element;
+    const int64_t weights = p.out_channels * depth * element;
+    const int64_t tiles =
+        RowTiles(p.batch * p.output_pixels(), rows_of_tile(depth, p.out_channels, element)).tiles;
+    int64_t shared = 0;
+    if (pass == ConvPass::backward_input) shared = weights;
+    if (pass == ConvPass::backward_weight) shared = chunks_for(tiles, weights) * weights;
+    return num_threads() * tile + shared;
+  }
+
+  void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+               const Tensor& y) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      const WeightMatrix<T> weights{w.data<T>(), p.group_out() * p.depth(), p.depth(), true};
+      multiply_unfolded(p, x.data<T>(), weights, bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
+    });
+  }
+
+  void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
+                      const Tensor& dx) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      if (p.stride != Spatial{1, 1, 1}) return fold_products(p, dy.data<T>(), w.data<T>(), dx.data<T>());
+      const auto rotated = rotated_weights(p, w.data<T>());
+      const WeightMatrix<T> weights{elements_of<T>(rotated), p.group_out() * p.depth(), p.group_in(), false};
+      multiply_unfolded<T>(transposed_problem(p), dy.data<T>(), weights, nullptr, dx.data<T>());
+    });
+  }
+
+  void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
+                       const Tensor& dw) const override {
+    by_type(p, [&]<class T>(Type<T>) { multiply_transposed(p, dy.data<T>(), x.data<T>(), dw.data<T>()); });
+  }
+};
+
+}  // namespace
+
+const ConvImplementation& unfold_conv() {
+  static const UnfoldConv implementation;
+  return implementation;
+}
+
+}  // namespace pleat::ops

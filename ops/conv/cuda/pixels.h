@@ -1,0 +1,141 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "pleat/core/base/format.h"
+#include "pleat/core/kernels/fast_divider.h"
+#include "pleat/ops/conv/problem.h"
+
+/// Where the threads of a launch are in a convolution.
+
+namespace pleat::ops {
+
+/// Splits a row into its pixel [n, d, h, w].
+struct PixelOf {
+  FastDivider d, h, w;
+
+  explicit PixelOf(const Spatial& sizes) : d(sizes[0]), h(sizes[1]), w(sizes[2]) {}
+
+  struct Place {
+    int64_t n, d, h, w;
+  };
+  PLEAT_HOST_DEVICE Place operator()(int64_t row) const {
+    Place place{};
+    int64_t rest = row;
+    row = w.divide(rest);
+    place.w = rest;
+    rest = row;
+    row = h.divide(rest);
+    place.h = rest;
+    place.n = d.divide(row);
+    place.d = row;
+    return place;
+  }
+};
+
+/// The number from 0 to m - 1 by which a is 1 modulo m; a and m have no common divisor. Euclid's algorithm.
+inline int64_t inverse_modulo(int64_t a, int64_t m) {
+  int64_t rest = m, next = a % m;
+  int64_t result = 0, factor = 1;
+  while (next != 0) {
+    const int64_t quotient = rest / next;
+    rest = std::exchange(next, rest - quotient * next);
+    result = std::exchange(factor, result - quotient * factor);
+  }
+  return result < 0 ? result + m : result;
+}
+
+/// Where a window's taps lie in the input: what ConvProblem says, as far as kernels need it.
+struct Window {
+  int64_t input[3], output[3], kernel[3], stride[3], padding[3], dilation[3];
+  /// Of stride and dilation: their greatest common divisor; stride / divisor; and the number by which
+  /// dilation / divisor is 1 modulo that.
+  int64_t divisor[3], tap_step[3], inverse[3];
+
+  explicit Window(const ConvProblem& p) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      input[i] = p.input[i];
+      output[i] = p.output[i];
+      kernel[i] = p.kernel[i];
+      // One output has no step to the next, one tap none either: what was asked for may be any number.
+      stride[i] = p.output[i] == 1 ? 1 : p.stride[i];
+      padding[i] = p.padding_low[i];
+      dilation[i] = p.kernel[i] == 1 ? 1 : p.dilation[i];
+      divisor[i] = std::gcd(stride[i], dilation[i]);
+      tap_step[i] = stride[i] / divisor[i];
+      check<ValueError>(tap_step[i] < int64_t{1} << 32, "conv: a stride of {} is too large here; at most {}",
+                        stride[i], (int64_t{1} << 32) - 1);
+      inverse[i] = inverse_modulo(dilation[i] / divisor[i], tap_step[i]);
+    }
+  }
+
+  /// The input index that tap `tap` of output `o` reads in dimension `dim`, or -1 in the padding.
+  PLEAT_HOST_DEVICE int64_t input_of(int dim, int64_t o, int64_t tap) const {
+    const int64_t i = o * stride[dim] - padding[dim] + tap * dilation[dim];
+    return i >= 0 && i < input[dim] ? i : -1;
+  }
+  /// The first of the taps that read input `i` in dimension `dim`: t * dilation = i + padding modulo the
+  /// stride. The others follow every `tap_step`. The kernel's size, or more, where there is none.
+  PLEAT_HOST_DEVICE int64_t first_tap(int dim, int64_t i) const {
+    const int64_t shifted = i + padding[dim];
+    if (tap_step[dim] == 1 && divisor[dim] == 1) return 0;
+    if (shifted % divisor[dim] != 0) return kernel[dim];
+    // Both factors lie below 2^32.
+    const auto product =
+        static_cast<uint64_t>(shifted / divisor[dim] % tap_step[dim]) * static_cast<uint64_t>(inverse[dim]);
+    return static_cast<int64_t>(product % static_cast<uint64_t>(tap_step[dim]));
+  }
+  /// The output whose tap `tap`, one that `first_tap` leads to, reads input `i`, or -1 when there is none.
+  PLEAT_HOST_DEVICE int64_t output_of(int dim, int64_t i, int64_t tap) const {
+    const int64_t shifted = i + padding[dim] - tap * dilation[dim];
+    if (shifted < 0) return -1;
+    const int64_t o = stride[dim] == 1 ? shifted : shifted / stride[dim];
+    return o < output[dim] ? o : -1;
+  }
+
+  /// Calls f(tap, input pixel of the image) for the taps of output [d, h, w] that are not in the padding.
+  template <class F>
+  PLEAT_HOST_DEVICE void for_each_tap(int64_t d, int64_t h, int64_t w, const F& f) const {
+    for (int64_t t = 0; t < kernel[0]; ++t) {
+      const int64_t from_d = input_of(0, d, t);
+      if (from_d < 0) continue;
+      for (int64_t r = 0; r < kernel[1]; ++r) {
+        const int64_t from_h = input_of(1, h, r);
+        if (from_h < 0) continue;
+        for (int64_t s = 0; s < kernel[2]; ++s) {
+          const int64_t from_w = input_of(2, w, s);
+          if (from_w >= 0) f((t * kernel[1] + r) * kernel[2] + s, input_pixel(0, from_d, from_h, from_w));
+        }
+      }
+    }
+  }
+  /// Calls f(tap, output pixel of the image) for the taps that read input [d, h, w].
+  template <class F>
+  PLEAT_HOST_DEVICE void for_each_reader(int64_t d, int64_t h, int64_t w, const F& f) const {
+    const int64_t first_s = first_tap(2, w);
+    for (int64_t t = first_tap(0, d); t < kernel[0]; t += tap_step[0]) {
+      const int64_t of_d = output_of(0, d, t);
+      if (of_d < 0) continue;
+      for (int64_t r = first_tap(1, h); r < kernel[1]; r += tap_step[1]) {
+        const int64_t of_h = output_of(1, h, r);
+        if (of_h < 0) continue;
+        for (int64_t s = first_s; s < kernel[2]; s += tap_step[2]) {
+          const int64_t of_w = output_of(2, w, s);
+          if (of_w >= 0) f((t * kernel[1] + r) * kernel[2] + s, output_pixel(0, of_d, of_h, of_w));
+        }
+      }
+    }
+  }
+
+  PLEAT_HOST_DEVICE int64_t input_pixel(int64_t n, int64_t d, int64_t h, int64_t w) const {
+    return ((n * input[0] + d) * input[1] + h) * input[2] + w;
+  }
+  PLEAT_HOST_DEVICE int64_t output_pixel(int64_t n, int64_t d, int64_t h, int64_t w) const {
+    return ((n * output[0] + d) * output[1] + h) * output[2] + w;
+  }
+};
+
+}  // namespace pleat::ops

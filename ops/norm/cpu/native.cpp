@@ -1,0 +1,121 @@
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/norm/cpu/channel_kernels.h"
+#include "pleat/ops/norm/float_types.h"
+#include "pleat/ops/norm/implementation.h"
+#include "pleat/ops/norm/per_channel.h"
+#include "pleat/ops/norm/running_statistics.h"
+
+namespace pleat::ops {
+namespace {
+
+/// Forward: one reading for the statistics, tile by tile, and one for the result. Backward: one reading of dy
+/// and x for the two sums of each channel, and one for dx.
+class Native final : public BatchNormImplementation {
+ public:
+  std::string_view name() const override { return "native"; }
+
+  std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
+    return problem.device.is_cpu() ? "" : "it runs on the CPU";
+  }
+
+  void forward(const BatchNormProblem& problem, const BatchNormForward& t) const override {
+    by_float_type(problem, t,
+                  [&]<class T>(Type<T>, const BatchNormForward& own) { run_forward<T>(problem, own); });
+  }
+
+  void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {
+    by_float_type(problem, t,
+                  [&]<class T>(Type<T>, const BatchNormBackward& own) { run_backward<T>(problem, own); });
+  }
+
+ private:
+  template <class T>
+  static void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
+    const T* x = t.x.data<T>();
+    double* mean = t.mean.data<double>();
+    double* variance = t.variance.data<double>();
+    double* rstd = t.rstd.data<double>();
+    const auto channels = static_cast<std::size_t>(problem.view.channels);
+    if (problem.training) {
+      const Moments moments = channel_moments(problem.view, false, x);
+      const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
+      for (std::size_t c = 0; c < channels; ++c) {
+        mean[c] = moments.mean[c];
+        variance[c] = moments.m2[c] / n;
+        rstd[c] = 1 / std::sqrt(variance[c] + problem.eps);
+      }
+    }
+    channel_affine(problem.view, false, x, affine<T>(problem, t.mean, t.rstd, t.weight, t.bias), problem.relu,
+                   t.y.data<T>(), t.residual.defined() ? t.residual.data<T>() : nullptr);
+    if (problem.training && t.running.defined()) update_running(t.running, t.mean, t.variance);
+  }
+
+  template <class T>
+  static Affine<T> affine(const BatchNormProblem& problem, const Tensor& mean, const Tensor& rstd,
+                          const Tensor& weight, const Tensor& bias) {
+    const std::vector<double> factor = per_channel(weight, problem.view.channels, 1);
+    const std::vector<double> offset = per_channel(bias, problem.view.channels, 0);
+    Affine<T> numbers(factor.size());
+    for (std::size_t c = 0; c < factor.size(); ++c) {
+      const double exact = mean.data<double>()[c];
+      const double scale = factor[c] * rstd.data<double>()[c];
+      numbers.shift[c] = static_cast<T>(exact);
+      numbers.scale[c] = static_cast<T>(scale);
+      // The part of the mean that its rounding cuts off.
+      numbers.bias[c] = static_cast<T>(offset[c] + (static_cast<double>(numbers.shift[c]) - exact) * scale);
+    }
+    return numbers;
+  }
+
+  /// With h = (x - mean) rstd and n values in a channel:
+  ///   dbias = sum dy,  dweight = sum dy h,  dx = weight rstd (dy - (dbias + h dweight) / n)  in training.
+  template <class T>
+  static void run_backward(const BatchNormProblem& problem, const BatchNormBackward& t) {
+    const auto channels = static_cast<std::size_t>(problem.view.channels);
+    const double* mean = t.mean.data<double>();
+    const double* rstd = t.rstd.data<double>();
+    InputGradient<T> numbers(channels);
+    for (std::size_t c = 0; c < channels; ++c) numbers.shift[c] = static_cast<T>(mean[c]);
+    const T* dy = t.dy.data<T>();
+    const T* x = t.x.data<T>();
+    std::optional<Affine<T>> relu;
+    if (problem.relu) relu = affine<T>(problem, t.mean, t.rstd, t.weight, t.bias);
+    const Affine<T>* open = relu ? &*relu : nullptr;
+    const GradientSums sums = channel_gradient_sums(problem.view, false, dy, x, numbers.shift, open);
+    const std::vector<double> weight = per_channel(t.weight, problem.view.channels, 1);
+    const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
+    const Tensor dbiases = empty({problem.view.channels}, {.dtype = float64, .device = Device()});
+    const Tensor dweights = empty_like(dbiases);
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double cut = static_cast<double>(numbers.shift[c]) - mean[c];
+      const double dbias = sums.dy[c];
+      const double dweight = (sums.dy_x[c] + cut * dbias) * rstd[c];
+      dbiases.data<double>()[c] = dbias;
+      dweights.data<double>()[c] = dweight;
+      const double scale = weight[c] * rstd[c];
+      numbers.scale[c] = static_cast<T>(scale);
+      if (!problem.training) continue;
+      const double slope = scale * rstd[c] * dweight / n;
+      numbers.slope[c] = static_cast<T>(slope);
+      numbers.offset[c] = static_cast<T>(scale * dbias / n + slope * cut);
+    }
+    copy_into(t.dbias, dbiases);
+    copy_into(t.dweight, dweights);
+    if (t.dx.defined()) channel_input_gradient(problem.view, false, dy, x, numbers, t.dx.data<T>(), open);
+  }
+};
+
+}  // namespace
+
+const BatchNormImplementation& native_batch_norm() {
+  static const Native native;
+  return native;
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,221 @@
+#include <cmath>
+
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/norm/cuda/group_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_functors.h"
+#include "pleat/ops/norm/cuda/row_functors.h"
+#include "pleat/ops/norm/cuda/sweep.h"
+
+/// Group normalisation on a GPU. Forward reads x for the statistics and again for the result; backward reads
+/// dy and x for the sums of each channel of each image, from which follow those of groups and of channels,
+/// and again for dx. Where images are single pixels (as layer norm has them) a channel of an image is one
+/// element: there sums of groups and of channels are gathered apart.
+
+namespace pleat::ops {
+namespace {
+
+/// A view with what the sweeps of it need.
+struct Groups {
+  ChannelView view;
+  int64_t groups;    ///< of an image
+  int64_t channels;  ///< of a group
+  bool rows;         ///< a group is a row of single elements
+
+  explicit Groups(const GroupNormCall& call)
+      : view(call.view),
+        groups(call.groups),
+        channels(call.view.channels / call.groups),
+        rows(call.view.pixels == 1) {}
+
+  Device device;
+  int64_t count() const { return view.images * groups; }
+  int64_t length() const { return channels * view.pixels; }
+  bool down() const { return view.channels_last && !rows; }
+  /// What is normalised alike and in one go: rows, or channels of images.
+  int64_t run() const { return rows ? length() : view.channels_last ? view.channels : view.pixels; }
+  Sweep sweep(std::size_t width) const {
+    if (rows) return Sweep::along(count(), 1, length(), width);
+    if (view.channels_last) return Sweep::down(view.images, view.pixels, view.channels, width);
+    return Sweep::along(view.images * view.channels, 1, view.pixels, width);
+  }
+};
+
+Statistics statistics_of(const GroupNormCall& call, int64_t joined) {
+  return {call.mean.data<double>(), call.rstd.data<double>(),        {call.weight, 1},
+          {call.bias, 0},           FastDivider(call.view.channels), FastDivider(joined)};
+}
+
+/// Of each channel of each image: sum of dy, and of dy (x - mean) rstd.
+template <class T>
+struct FinishGradients {
+  Statistics of;
+  GradientState* sums;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i, const GradientState& state) const {
+    const int64_t s = of.statistic(i);
+    const double cut = static_cast<double>(static_cast<T>(of.mean[s])) - of.mean[s];
+    sums[i] = {state.dy, (state.dy_x + cut * state.dy) * of.rstd[s]};
+  }
+};
+
+/// What channel `number` of a group adds to the group's sums.
+struct WeightedSums {
+  Statistics of;
+  const GradientState* sums;
+
+  PLEAT_HOST_DEVICE GradientState operator()(int64_t group, int64_t number) const {
+    const int64_t i = group * of.joined.divisor() + number;
+    const double weight = of.weight[of.channel(i)];
+    return {weight * sums[i].dy, weight * sums[i].dy_x};
+  }
+};
+struct StoreSums {
+  GradientState* to;
+  PLEAT_HOST_DEVICE void operator()(int64_t group, const GradientState& state) const { to[group] = state; }
+};
+
+/// What image `number` adds to a channel's sums.
+struct ImageSums {
+  int64_t channels;
+  const GradientState* sums;
+  PLEAT_HOST_DEVICE GradientState operator()(int64_t channel, int64_t number) const {
+    return sums[number * channels + channel];
+  }
+};
+struct StoreParameters {
+  std::byte* dweight;
+  std::byte* dbias;
+  DType dtype;
+
+  StoreParameters(const Tensor& weight, const Tensor& bias)
+      : dweight(weight.raw()), dbias(bias.raw()), dtype(weight.dtype()) {}
+  PLEAT_HOST_DEVICE void operator()(int64_t channel, const GradientState& state) const {
+    store_as<double>(dbias, channel, dtype, state.dy);
+    store_as<double>(dweight, channel, dtype, state.dy_x);
+  }
+};
+
+/// Calls `f(width, across)`, both integral constants.
+template <class S, class F>
+void by_format(const Groups& groups, std::initializer_list<const S*> data, const F& f) {
+  by_width<S>(groups.run(), data, [&](auto width) {
+    if (groups.down())
+      f(width, std::true_type{});
+    else
+      f(width, std::false_type{});
+  });
+}
+
+/// Memory for sums of `count` groups.
+class Sums {
+ public:
+  Sums(int64_t count, Device device) : memory_(empty({2 * count}, {.dtype = float64, .device = device})) {}
+  GradientState* data() const { return reinterpret_cast<GradientState*>(memory_.data<double>()); }
+
+ private:
+  Tensor memory_;
+};
+
+template <class T, class S>
+void find_moments(const GroupNormCall& call, const Groups& groups, const FinishMoments& finish) {
+  const S* const x = call.x.data<S>();
+  if (groups.down())
+    return by_width<S>(groups.view.channels, {x}, [&](auto width) {
+      sweep_sums<true>(call.op, call.x.device(), groups.sweep(width), groups.channels,
+                       MomentSums<T, S, width>{x}, finish);
+    });
+  // The channels of a group lie next to each other: one long run.
+  by_width<S>(groups.length(), {x}, [&](auto width) {
+    sweep_sums<false>(call.op, call.x.device(), Sweep::along(groups.count(), 1, groups.length(), width), 1,
+                      MomentSums<T, S, width>{x}, finish);
+  });
+}
+
+template <class T, class S>
+void forward(const GroupNormCall& call, double eps, const Tensor& variance, const Tensor& result) {
+  const Groups groups(call);
+  const Device device = call.x.device();
+  find_moments<T, S>(call, groups,
+                     {eps, call.mean.data<double>(), variance.data<double>(), call.rstd.data<double>()});
+  const S* const x = call.x.data<S>();
+  S* const y = result.data<S>();
+  by_format<S>(groups, {x, y}, [&](auto width, auto across) {
+    if (groups.rows)
+      sweep_map<false>(
+          call.op, device, groups.sweep(width),
+          ApplyRow<T, S, width>{x, RowStatistics(statistics_of(call, 1), groups.channels, width), y});
+    else
+      sweep_map<across>(call.op, device, groups.sweep(width),
+                        ApplyAffine<T, S, width>{x, statistics_of(call, groups.channels), false, y});
+  });
+}
+
+/// Sums of channels of images, then of groups and of channels.
+template <class T, class S>
+void backward(const GroupNormCall& call, const Tensor& gradient, const Tensor& result, const Tensor& dweight,
+              const Tensor& dbias) {
+  const Groups groups(call);
+  const ChannelView& view = groups.view;
+  const Device device = call.x.device();
+  const S* const x = call.x.data<S>();
+  const S* const dy = gradient.data<S>();
+  S* const dx = result.defined() ? result.data<S>() : nullptr;
+  const Statistics of = statistics_of(call, groups.channels);
+  const Sums each(view.images * view.channels, device);
+  const Sums of_groups(groups.count(), device);
+  by_format<S>(groups, {dy, x, dx}, [&](auto width, auto across) {
+    sweep_sums<across>(call.op, device, groups.sweep(width), 1, GradientSums<T, S, width>{dy, x, of, false},
+                       FinishGradients<T>{of, each.data()});
+    merge_states<GradientState>(call.op, device, view.channels, view.images,
+                                ImageSums{view.channels, each.data()}, StoreParameters(dweight, dbias));
+    if (dx == nullptr) return;
+    merge_states<GradientState>(call.op, device, groups.count(), groups.channels,
+                                WeightedSums{of, each.data()}, StoreSums{of_groups.data()});
+    sweep_map<across>(call.op, device, groups.sweep(width),
+                      ApplyGradient<T, S, width>{dy, x, of, of_groups.data(),
+                                                 static_cast<double>(groups.length()), false, dx});
+  });
+}
+
+/// The same where a channel of an image is a single element.
+template <class T, class S>
+void backward_rows(const GroupNormCall& call, const Tensor& gradient, const Tensor& result,
+                   const Tensor& dweight, const Tensor& dbias) {
+  const Groups groups(call);
+  const ChannelView& view = groups.view;
+  const Device device = call.x.device();
+  const S* const x = call.x.data<S>();
+  const S* const dy = gradient.data<S>();
+  S* const dx = result.defined() ? result.data<S>() : nullptr;
+  const Statistics of = statistics_of(call, 1);
+  const Sums of_groups(groups.count(), device);
+  by_width<S>(groups.length(), {dy, x, dx}, [&](auto width) {
+    const RowStatistics rows(of, groups.channels, width);
+    sweep_sums<true>(call.op, device, Sweep::down(1, view.images, view.channels, width), 1,
+                     ColumnSums<T, S, width>{dy, x, rows}, StoreParameters(dweight, dbias));
+    if (dx == nullptr) return;
+    sweep_sums<false>(call.op, device, groups.sweep(width), 1, RowSums<T, S, width>{dy, x, rows},
+                      FinishGradients<T>{of, of_groups.data()});
+    sweep_map<false>(call.op, device, groups.sweep(width),
+                     ApplyRowGradient<T, S, width>{dy, x, rows, of_groups.data(), dx});
+  });
+}
+
+}  // namespace
+
+void group_norm_cuda(const GroupNormCall& call, double eps, const Tensor& variance, const Tensor& y) {
+  by_stored_type(call.x.dtype(),
+                 [&]<class T, class S>(Type<T>, Type<S>) { forward<T, S>(call, eps, variance, y); });
+}
+
+void group_norm_backward_cuda(const GroupNormCall& call, const Tensor& dy, const Tensor& dx,
+                              const Tensor& dweight, const Tensor& dbias) {
+  by_stored_type(call.x.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
+    if (call.view.pixels == 1)
+      backward_rows<T, S>(call, dy, dx, dweight, dbias);
+    else
+      backward<T, S>(call, dy, dx, dweight, dbias);
+  });
+}
+
+}  // namespace pleat::ops
