@@ -120,7 +120,7 @@ TEST_CASE("a policy around backward alone says nothing to calls from outside", "
         }) == usual);
 }
 
-TEST_CASE("a backward pass can be asked for apart, by the call and by the policy", "[scopes][conv]") {
+TEST_CASE("a backward pass can be asked for apart, by the call and by the policy", "[scopes][conv][cpu]") {
   const Net net;
   Tensor y;
   {

@@ -89,7 +89,7 @@ TEST_CASE("misuse of the tape is explained") {
   CHECK_THROWS_AS(arange(3).set_requires_grad(), DTypeError);
 }
 
-TEST_CASE("a saved tensor changed in place is an error that names the op") {
+TEST_CASE("a saved tensor changed in place is an error that names the op", "[cpu]") {
   const Tensor x = leaf(ones({2}));
   const Tensor w = ones({2});
   const Tensor y = sum(x * w);
@@ -145,7 +145,7 @@ TEST_CASE("gradients of functions nobody needs are not computed") {
   CHECK(calls == 0);
 }
 
-TEST_CASE("anomaly mode names the function that first gave a NaN") {
+TEST_CASE("anomaly mode names the function that first gave a NaN", "[cpu]") {
   const DetectAnomaly guard;
   const Tensor zero = zeros({2, 2});
   CHECK_THROWS_WITH(zero / zero, Contains("anomaly: divide gave nan in [2, 2] float32 cpu at [0, 0]"));

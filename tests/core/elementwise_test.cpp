@@ -127,7 +127,7 @@ void check_against_indices(Layouts& layouts, const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("the elementwise loop takes operands of any layout, type and broadcast shape") {
+TEST_CASE("the elementwise loop takes operands of any layout, type and broadcast shape", "[cpu]") {
   Layouts layouts(7);
   for (int round = 0; round < 400; ++round) {
     const auto rank = static_cast<std::size_t>(layouts.pick({0, 1, 2, 3, 4, 5}));
@@ -140,7 +140,7 @@ TEST_CASE("the elementwise loop takes operands of any layout, type and broadcast
   }
 }
 
-TEST_CASE("threads share the elementwise loop at any element") {
+TEST_CASE("threads share the elementwise loop at any element", "[cpu]") {
   const int threads = num_threads();
   set_num_threads(3);
   Layouts layouts(11);
@@ -149,7 +149,7 @@ TEST_CASE("threads share the elementwise loop at any element") {
   set_num_threads(threads);
 }
 
-TEST_CASE("operands that overlap the written one are read before") {
+TEST_CASE("operands that overlap the written one are read before", "[cpu]") {
   const Tensor x = arange(0, 6, 1, {.dtype = float32});
   const Tensor matrix = x.as_strided({2, 2}, {2, 1}, 0);
   const Tensor transposed = x.as_strided({2, 2}, {1, 2}, 0);
@@ -169,7 +169,7 @@ TEST_CASE("operands that overlap the written one are read before") {
   CHECK(grid.to_vector() == std::vector<float>{6, 15, 2, 5});
 }
 
-TEST_CASE("the elementwise loop refuses what it cannot do") {
+TEST_CASE("the elementwise loop refuses what it cannot do", "[cpu]") {
   const Tensor x = ones({3});
   CHECK_THROWS_WITH(add_twice<float>(x, ones({2}), ones({3})),
                     Contains("probe: [2] does not broadcast to [3]"));

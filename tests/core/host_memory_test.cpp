@@ -50,7 +50,7 @@ TEST_CASE("the host's memory is what the machine and its control groups allow", 
   }
 }
 
-TEST_CASE("what the machine does not have is refused before it is touched", "[core][limits]") {
+TEST_CASE("what the machine does not have is refused before it is touched", "[core][limits][cpu]") {
   CHECK(host_memory() > 0);
   const AllocatorStatistics before = allocator_statistics();
   CHECK_THROWS_AS(zeros({int64_t{1} << 40}), OutOfMemoryError);
@@ -69,7 +69,7 @@ TEST_CASE("what the machine does not have is refused before it is touched", "[co
                     Contains("avg_pool: tables of 2.0 MiB cannot be had"));
 }
 
-TEST_CASE("memory that is kept for reuse makes room for what needs it", "[core][limits]") {
+TEST_CASE("memory that is kept for reuse makes room for what needs it", "[core][limits][cpu]") {
   empty_cache();
   const HostMemoryScope machine(allocator_statistics().allocated + (int64_t{3} << 20));
   { const Tensor once = zeros({1 << 19}); }

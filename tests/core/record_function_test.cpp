@@ -119,7 +119,8 @@ TEST_CASE("a range that began before somebody listened is not heard of", "[core]
   CHECK(listener->take_lines().empty());
 }
 
-TEST_CASE("the tape, modules, optimisers and the allocator announce themselves", "[core][record_function]") {
+TEST_CASE("the tape, modules, optimisers and the allocator announce themselves",
+          "[core][record_function][cpu]") {
   nn::Sequential net(nn::Linear{{.in_features = 3, .out_features = 2}});
   optim::SGD sgd{net.parameters(), {.lr = 0.1}};
   const Tensor x = ones({4, 3});

@@ -61,7 +61,7 @@ TEST_CASE("memory formats change places by tiles of every size") {
       }
 }
 
-TEST_CASE("a tensor prints as people know it") {
+TEST_CASE("a tensor prints as people know it", "[cpu]") {
   CHECK(to_string(tensor({{1, -20}, {3, 4}})) == "[[  1, -20],\n [  3,   4]]");
   CHECK(to_string(tensor({1.0, 0.5})) == "[1.0000, 0.5000]");
   CHECK(to_string(zeros({40, 40})) ==

@@ -250,7 +250,8 @@ TEST_CASE("a transform that draws from the default generator gives the same for 
   CHECK(different.size() == expected.size());
 }
 
-TEST_CASE("threads that cannot be started are an error, and those that were are joined", "[data][loader]") {
+TEST_CASE("threads that cannot be started are an error, and those that were are joined",
+          "[data][loader][cpu]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return pleat_test::skip("a sanitizer needs the address space itself");
 #endif
@@ -308,7 +309,7 @@ TEST_CASE("bad loaders and data sets are refused", "[data][loader]") {
   CHECK_THROWS_WITH(dataset.get(outside), "dataset: sample 4 of 4 asked for");
 }
 
-TEST_CASE("a data set of tensors says whether it fits, and moves", "[data][loader]") {
+TEST_CASE("a data set of tensors says whether it fits, and moves", "[data][loader][cpu]") {
   const TensorDataset dataset = numbers(5);
   CHECK(dataset.device() == Device());
   CHECK(dataset.fits(Device()));

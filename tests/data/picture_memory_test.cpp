@@ -62,7 +62,7 @@ std::string message_of(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("PNG: no chunk takes the memory that its length promises", "[data]") {
+TEST_CASE("PNG: no chunk takes the memory that its length promises", "[data][cpu]") {
   const TemporaryDirectory folder;
   const auto path = folder / "x.png";
   for (const char* kind : {"tEXt", "zTXt", "iTXt", "iCCP", "eXIf", "PLTE", "sPLT", "abCd", "IDAT"}) {
@@ -76,7 +76,7 @@ TEST_CASE("PNG: no chunk takes the memory that its length promises", "[data]") {
   }
 }
 
-TEST_CASE("PNG: what is said beside the pixels is skipped", "[data]") {
+TEST_CASE("PNG: what is said beside the pixels is skipped", "[data][cpu]") {
   const TemporaryDirectory folder;
   const auto path = folder / "x.png";
   // A profile of 50 MB in 50 KB.

@@ -64,7 +64,7 @@ TEST_CASE("the bad step is repeated with the same random numbers and parameters"
   CHECK(net.weight.to_vector() == before);
 }
 
-TEST_CASE("bad data and bad parameters are named", "[examples]") {
+TEST_CASE("bad data and bad parameters are named", "[examples][cpu]") {
   nn::Linear net{{.in_features = 3, .out_features = 2}};
   const float infinity = std::numeric_limits<float>::infinity();
   const auto loss_of = [&](const data::Batch& batch) {

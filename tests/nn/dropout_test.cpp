@@ -24,7 +24,7 @@ TEST_CASE("Dropout drops in training only", "[nn]") {
   CHECK(dropout.options_text() == "p=0.25");
 }
 
-TEST_CASE("Dropout1d, 2d and 3d drop whole channels of images of their rank", "[nn]") {
+TEST_CASE("Dropout1d, 2d and 3d drop whole channels of images of their rank", "[nn][cpu]") {
   manual_seed(2);
   nn::Dropout2d dropout;
   const auto y = dropout(ones({8, 16, 2, 3})).to_vector();

@@ -177,7 +177,7 @@ TEST_CASE("modules print their options", "[nn]") {
   CHECK(nn::BatchNorm2d{{.num_features = 8, .relu = true}}.options_text() == "8, relu=true");
 }
 
-TEST_CASE("layer, group and instance norm hold and use their parameters", "[nn]") {
+TEST_CASE("layer, group and instance norm hold and use their parameters", "[nn][cpu]") {
   manual_seed(4);
   const Tensor x = randn({3, 6, 5});
   nn::LayerNorm layer{{.normalized_shape = {6, 5}}};

@@ -146,7 +146,7 @@ TEST_CASE("plain tensors of a module in a checkpoint are on the tape") {
   CHECK(later.parameters().size() == 1);
 }
 
-TEST_CASE("requires_grad_(false) holds") {
+TEST_CASE("requires_grad_(false) holds", "[cpu]") {
   nn::Sequential net{small(), Scaled{}};
   net.requires_grad_(false);
   const auto frozen = [](nn::Module& module) {

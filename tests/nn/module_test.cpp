@@ -136,7 +136,7 @@ TEST_CASE("a state can be loaded into another module") {
   CHECK(floats(handle) == std::vector<float>{1.5, 2.5});
 }
 
-TEST_CASE("a module state that does not fit is refused with all problems, and changes nothing") {
+TEST_CASE("a module state that does not fit is refused with all problems, and changes nothing", "[cpu]") {
   Net net;
   nn::StateDict state = nn::clone(net.state_dict());
   state["first.weight"] = tensor({7.0, 8.0});
@@ -186,7 +186,7 @@ TEST_CASE("a state of other kinds of numbers is refused") {
   CHECK(floats(affine.weight) == std::vector<float>{2, 3});
 }
 
-TEST_CASE("to converts parameters, buffers and gradients, and keeps handles") {
+TEST_CASE("to converts parameters, buffers and gradients, and keeps handles", "[cpu]") {
   Net net;
   const std::vector<Tensor> before = net.parameters();
   sum(net(ones({2}))).backward();
@@ -226,7 +226,7 @@ TEST_CASE("a copy shares tensors, a clone does not") {
   CHECK_FALSE(twin.training());
 }
 
-TEST_CASE("members with names that cannot be are refused") {
+TEST_CASE("members with names that cannot be are refused", "[cpu]") {
   struct Bad : nn::Module {
     Affine a, b;
     std::string name;

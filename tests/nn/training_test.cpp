@@ -48,7 +48,7 @@ Bars make_bars(int64_t batches, uint64_t seed) {
   Generator generator(seed);
   Bars bars;
   for (int64_t b = 0; b < batches; ++b) {
-    const Tensor images = empty({batch_size, 1, side, side});
+    const Tensor images = empty({batch_size, 1, side, side}, "cpu");
     fill_normal_(images, 0, 0.3, generator);
     const auto choice = [&](int64_t n) {
       return randint(0, n, {batch_size}, generator).to_vector<int64_t>();
@@ -65,7 +65,7 @@ Bars make_bars(int64_t batches, uint64_t seed) {
         image[row * side + columns[i] + dx * k] += signs[i] == 0 ? 1.5F : -1.5F;
       }
     }
-    bars.images.push_back(images);
+    bars.images.push_back(images.to(default_device()));
     bars.labels.push_back(from_vector(labels));
   }
   return bars;

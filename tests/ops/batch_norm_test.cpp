@@ -12,6 +12,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/norm/cuda/batch_norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/view.h"
@@ -126,7 +127,8 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
                           training ? nullptr : &mean_before, training ? nullptr : &var_before, options.eps,
                           relu, adds ? &added : nullptr);
             const ops::BatchNormResult got = ops::batch_norm_forward(x, weight, bias, mean, var, options);
-            const double tolerated = tolerance(dtype);
+            // cuDNN rounds on the way, too.
+            const double tolerated = tolerance(dtype) * (implementation->name() == "cudnn" ? 2 : 1);
             CHECK(relative_error(got.y, wanted.y) < tolerated);
             CHECK(got.y.dtype() == dtype);
             if (layout != "gaps") CHECK(got.y.strides() == x.strides());
@@ -186,9 +188,8 @@ TEST_CASE("batch_norm: a mean of 10,000 costs float32 no more than the input's o
   for (const std::string layout : {"contiguous", "channels_last"}) {
     CAPTURE(layout);
     const Tensor noise = numbers({4, 3, 60, 60}, float64, 7);
-    Tensor far = noise;
-    far = ops::copy(noise);
-    for (int64_t i = 0; i < far.numel(); ++i) far.data<double>()[i] += 1e4;
+    const Tensor far = ops::copy(noise);
+    ops::add_into(far, far, scalar(1e4, float64));
     const Tensor x = laid_out(ops::cast(far, float32), layout);
     const Tensor dy = laid_out(numbers({4, 3, 60, 60}, float32, 8), layout);
     const Numbers one(3, 1.0), zero(3, 0.0);
@@ -297,7 +298,7 @@ TEST_CASE("batch_norm: running statistics follow momentum, or average all batche
   }
 }
 
-TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_norm]") {
+TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_norm][cpu]") {
   const Tensor x = ones({2, 3, 4, 4});
   const Tensor mean = full({3}, 7), var = full({3}, 8);
   const BatchNormOptions training{.training = true};

@@ -102,7 +102,7 @@ double relative_error(const std::vector<double>& a, const std::vector<double>& b
   return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
 }
 
-ops::ConvProblem problem_of(const ConvCase& c, Device device = {}, DType dtype = float64) {
+ops::ConvProblem problem_of(const ConvCase& c, Device device = default_device(), DType dtype = float64) {
   const Tensor like = empty({}, {.dtype = dtype, .device = device});
   return ops::make_conv_problem("conv", static_cast<int>(c.input.size()) - 2, {"input", c.input, like},
                                 {"weight", c.weight, like}, c.options);
@@ -117,7 +117,8 @@ bool can_compute(const ops::ConvImplementation& implementation, const ops::ConvP
 }
 
 /// Those that can compute a case.
-std::vector<std::string> implementations_for(const ConvCase& c, Device device = {}, DType dtype = float64) {
+std::vector<std::string> implementations_for(const ConvCase& c, Device device = default_device(),
+                                             DType dtype = float64) {
   std::vector<std::string> names;
   for (const ops::ConvImplementation* implementation : ops::all_conv_implementations())
     if (can_compute(*implementation, problem_of(c, device, dtype)) &&
@@ -434,7 +435,7 @@ TEST_CASE("an empty batch may be asked for its workspace", "[conv]") {
         CHECK(one->workspace_bytes(ops::solved_problem(p, *one), pass) >= 0);
 }
 
-TEST_CASE("direct convolution uses the memory that it announces", "[conv]") {
+TEST_CASE("direct convolution uses the memory that it announces", "[conv][cpu]") {
   const ThreadsScope one_thread(1);
   for (const ConvCase& c : conv_cases())
     for (const ops::ConvPass pass : {ops::ConvPass::forward, ops::ConvPass::backward_input})
@@ -477,7 +478,7 @@ TEST_CASE("convolution problems reduce to simpler ones", "[conv]") {
   CHECK(merged.input == ops::Spatial{1, 6, 20});
 }
 
-TEST_CASE("bad convolutions are refused with an explanation", "[conv]") {
+TEST_CASE("bad convolutions are refused with an explanation", "[conv][cpu]") {
   const Tensor x = zeros({8, 3, 32, 32});
   const Tensor w = zeros({16, 3, 3, 3});
   const auto conv = [&](const Tensor& a, const Tensor& b, const ConvOptions& options) {
@@ -523,7 +524,7 @@ TEST_CASE("bad convolutions are refused with an explanation", "[conv]") {
           "needs groups = 1, or as many groups as input and output channels; these can: unfold, reference"));
 }
 
-TEST_CASE("a policy sets the implementation for a scope", "[conv]") {
+TEST_CASE("a policy sets the implementation for a scope", "[conv][cpu]") {
   const Tensor x = zeros({1, 2, 4, 4});
   const Tensor w = zeros({3, 2, 3, 3});
   const auto format = [&] { return ops::conv_forward(x, w, {}, {}).memory_format(); };

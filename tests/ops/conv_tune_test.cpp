@@ -164,7 +164,7 @@ TEST_CASE("a candidate that fails is left out with its reason", "[conv][tune]") 
                   DeviceLostError);
 }
 
-TEST_CASE("candidates are all that support a call, the reference only alone", "[conv][tune]") {
+TEST_CASE("candidates are all that support a call, the reference only alone", "[conv][tune][cpu]") {
   const Example example;
   const auto names = [&](const std::string& wanted) {
     std::vector<std::string> result;
@@ -181,7 +181,7 @@ TEST_CASE("candidates are all that support a call, the reference only alone", "[
   CHECK(names("fft").empty());
 }
 
-TEST_CASE("tune_conv times each pass apart and changes nothing", "[conv][tune]") {
+TEST_CASE("tune_conv times each pass apart and changes nothing", "[conv][tune][cpu]") {
   const FreshTuner fresh;
   const Example example;
   const Tensor bias = ones({4});
@@ -214,7 +214,7 @@ TEST_CASE("tune_conv times each pass apart and changes nothing", "[conv][tune]")
   CHECK_THROWS_AS(tune_conv(zeros({2, 4, 6, 5}), example.w), ShapeError);
 }
 
-TEST_CASE("a policy with benchmark uses the winner that is known", "[conv][tune]") {
+TEST_CASE("a policy with benchmark uses the winner that is known", "[conv][tune][cpu]") {
   const FreshTuner fresh;
   const pleat_test::TemporaryDirectory directory;
   const Example example;
@@ -254,7 +254,7 @@ TEST_CASE("a named implementation restricts the contest to its plans", "[conv][t
                     Contains("\"unfold\" has no plans to choose from, got \"unfold:7\""));
 }
 
-TEST_CASE("results that depend on different things are kept apart", "[conv][tune]") {
+TEST_CASE("results that depend on different things are kept apart", "[conv][tune][cpu]") {
   const FreshTuner fresh;
   const Example example;
   const ConvPolicy policy{{.benchmark = true}};
@@ -376,7 +376,8 @@ TEST_CASE("what is known is bounded; the longest unused goes first", "[conv][tun
   CHECK_THROWS_WITH(ConvTuner::set_limit(0), Contains("needs at least 1"));
 }
 
-TEST_CASE("what is known survives a file; entries of other machines stay and do not match", "[conv][tune]") {
+TEST_CASE("what is known survives a file; entries of other machines stay and do not match",
+          "[conv][tune][cpu]") {
   const FreshTuner fresh;
   const pleat_test::TemporaryDirectory directory;
   const auto path = directory / "tuned.json";

@@ -292,7 +292,7 @@ TEST_CASE("logsumexp stands large and infinite numbers") {
 TEST_CASE("a NaN wins every choice, the first one its index") {
   for (const int64_t n : {5, 40, 3000, 70000}) {
     const Tensor x = arange(0, n, 1, {.dtype = float32});
-    x.data<float>()[n / 2] = x.data<float>()[n - 1] = static_cast<float>(nan_value);
+    for (const int64_t place : {n / 2, n - 1}) ops::fill(ops::select(x, 0, place), nan_value);
     CHECK(std::isnan(ops::max(x).item()));
     CHECK(std::isnan(ops::min(x).item()));
     CHECK(ops::argmax(x).item<int64_t>() == n / 2);
@@ -316,7 +316,7 @@ TEST_CASE("sums of ten million float32 stay exact") {
   CHECK(std::abs(ops::sum(wide).item<double>() / 100000.0 - 1) < 1e-14);
 }
 
-TEST_CASE("reductions of nothing") {
+TEST_CASE("reductions of nothing", "[cpu]") {
   const Tensor nothing = zeros({0, 3});
   CHECK(ops::sum(nothing).item() == 0);
   CHECK(ops::sum(nothing, 0).to_vector() == std::vector<float>{0, 0, 0});
@@ -338,7 +338,7 @@ TEST_CASE("reductions of nothing") {
   CHECK_THROWS_WITH(ops::argmin(nothing), Contains("argmin: needs at least one element"));
 }
 
-TEST_CASE("bad dimensions of a reduction are explained") {
+TEST_CASE("bad dimensions of a reduction are explained", "[cpu]") {
   const Tensor x = zeros({2, 3});
   CHECK_THROWS_AS(ops::sum(x, 2), IndexError);
   CHECK_THROWS_WITH(ops::sum(x, 2), Contains("sum"));

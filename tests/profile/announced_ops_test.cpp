@@ -142,7 +142,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-TEST_CASE("ops announce themselves once, and their nodes know them", "[profile]") {
+TEST_CASE("ops announce themselves once, and their nodes know them", "[profile][cpu]") {
   for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last})
     for (const Case& c : cases()) {
       CAPTURE(c.name);
@@ -180,7 +180,7 @@ TEST_CASE("ops announce themselves once, and their nodes know them", "[profile]"
     }
 }
 
-TEST_CASE("convolutions and products say what ran, and how much there was to do", "[profile]") {
+TEST_CASE("convolutions and products say what ran, and how much there was to do", "[profile][cpu]") {
   const Tensor x = randn({4, 6, 8, 8}).to(MemoryFormat::channels_last).set_requires_grad();
   const Tensor w = randn({10, 3, 3, 3}).set_requires_grad();
   const Tensor m = randn({5, 8, 8}).set_requires_grad();
@@ -216,14 +216,14 @@ TEST_CASE("convolutions and products say what ran, and how much there was to do"
   CHECK(the_only(norms, "batch_norm_backward").implementation == "reference");
 }
 
-TEST_CASE("the memory of a result is its op's", "[profile]") {
+TEST_CASE("the memory of a result is its op's", "[profile][cpu]") {
   const Tensor x = zeros({1 << 18});
   Tensor y;
   const Profile profile = profile_of([&] { y = relu(x); }, {.with_memory = true});
   CHECK(the_only(profile, "relu").self_cpu_memory >= 1 << 20);
 }
 
-TEST_CASE("a training step is made of steps, modules, ops, nodes and the optimiser", "[profile]") {
+TEST_CASE("a training step is made of steps, modules, ops, nodes and the optimiser", "[profile][cpu]") {
   struct Images : data::Dataset {
     int64_t size() const override { return 8; }
     data::Batch get(std::span<const int64_t> indices) const override {

@@ -65,7 +65,7 @@ Tensor twice(const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("a profiler records the ranges of its time, nested as they ran", "[profile]") {
+TEST_CASE("a profiler records the ranges of its time, nested as they ran", "[profile][cpu]") {
   const Tensor x = zeros({2, 3, 4}, {.format = MemoryFormat::channels_last});
   const RecordFunction early("early");
   Profiler profiler{{.activities = Activities::cpu}};
@@ -179,7 +179,7 @@ TEST_CASE("modules are ranges with their paths, and ops belong to them, forward 
   }
 }
 
-TEST_CASE("memory is counted where it is taken and given back", "[profile]") {
+TEST_CASE("memory is counted where it is taken and given back", "[profile][cpu]") {
   Tensor kept;
   Profiler profiler{{.activities = Activities::cpu, .with_memory = true}};
   {

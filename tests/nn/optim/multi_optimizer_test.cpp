@@ -2,6 +2,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/muon.h"
@@ -107,10 +108,8 @@ TEST_CASE("training with several optimisers goes on from a saved state to the bi
   const nn::StateDict state = one.state_dict();
   CHECK(state.contains("0.param.0.momentum_buffer"));
   CHECK(state.contains("1.group.0.lr"));
-  const std::vector<float> matrix = first.matrix.to_vector();
-  const std::vector<float> vector = first.vector.to_vector();
-  std::copy(matrix.begin(), matrix.end(), second.matrix.data<float>());
-  std::copy(vector.begin(), vector.end(), second.vector.data<float>());
+  ops::copy_into(second.matrix, first.matrix);
+  ops::copy_into(second.vector, first.vector);
   optim::MultiOptimizer other = both_of(second);
   other.set_lr(9);
   other.load_state_dict(state);

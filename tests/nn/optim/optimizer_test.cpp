@@ -274,7 +274,7 @@ TEST_CASE("options that make no sense are refused, at the start and later") {
   CHECK(p[0].to_vector() == std::vector<float>{1, 1});
 }
 
-TEST_CASE("parameters that cannot be trained are refused") {
+TEST_CASE("parameters that cannot be trained are refused", "[cpu]") {
   const Tensor p = ones({2}).set_requires_grad();
   CHECK_THROWS_WITH((optim::SGD{Params{}, {.lr = 1}}), Contains("SGD: got no parameters"));
   CHECK_THROWS_WITH((optim::SGD{{p, Tensor()}, {.lr = 1}}), "SGD: parameter 1 is undefined");
