@@ -10,7 +10,7 @@ namespace pleat::ops {
 namespace {
 
 struct MaskedScale {
-  static constexpr std::size_t mask = 1;
+  [[maybe_unused]] static constexpr std::size_t mask = 1;
   double scale;
 
   template <class T>

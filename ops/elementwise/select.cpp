@@ -10,7 +10,7 @@ namespace pleat::ops {
 namespace {
 
 struct Where {
-  static constexpr std::size_t mask = 0;
+  [[maybe_unused]] static constexpr std::size_t mask = 0;
 
   template <class T>
   PLEAT_HOST_DEVICE T operator()(uint8_t condition, T a, T b) const {
