@@ -7,10 +7,9 @@
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
-namespace {
 
 struct MaskedScale {
-  [[maybe_unused]] static constexpr std::size_t mask = 1;
+  static constexpr std::size_t mask = 1;
   double scale;
 
   template <class T>
@@ -19,8 +18,6 @@ struct MaskedScale {
     return stays != 0 ? scaled : T(0);
   }
 };
-
-}  // namespace
 
 Tensor dropout_mask(const char* op, Shape shape, double p, MemoryFormat format, Device device,
                     Generator& generator) {

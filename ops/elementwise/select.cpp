@@ -7,16 +7,17 @@
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
-namespace {
 
 struct Where {
-  [[maybe_unused]] static constexpr std::size_t mask = 0;
+  static constexpr std::size_t mask = 0;
 
   template <class T>
   PLEAT_HOST_DEVICE T operator()(uint8_t condition, T a, T b) const {
     return condition != 0 ? a : b;
   }
 };
+
+namespace {
 
 void check_mask(const char* op, const char* what, const Tensor& mask) {
   check<DTypeError>(mask.dtype() == boolean, "{}: the {} must be bool, got {}; compare it first ({} != 0)",
