@@ -84,7 +84,9 @@ double power_sum(const char* op, const Tensor& x, double p) {
   const Plan plan = make_plan(op, x, {}, false);
   return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {
     const auto run = [&](const auto& operation) {
-      return reduce_to(op, operation, plan, x, float64, AsIs<double>{}).template item<double>();
+      double sum = 0;
+      reduce(operation, plan, x, [&](int64_t, const auto& state) { sum = static_cast<double>(state); });
+      return sum;
     };
     if (p == std::numeric_limits<double>::infinity()) return run(Fold<MagnitudeStep<T, true>>{});
     if (p == 2) return run(Fold<PowerStep<T, Second>>{});
