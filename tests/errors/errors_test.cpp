@@ -57,7 +57,7 @@ std::string page() {
 
 }  // namespace
 
-TEST_CASE("docs/errors.md is what Pleat says", "[cpu]") {
+TEST_CASE("docs/errors.md is what Pleat says") {
   const std::string now = page();
   if (const char* path = std::getenv("PLEAT_WRITE_ERRORS")) {
     std::ofstream(path) << now;

@@ -114,8 +114,7 @@ MistakeSection module_mistakes() {
               MISTAKE(nn::Linear({.in_features = 0, .out_features = 2})),
               MISTAKE(nn::Conv2d({.in_channels = 3, .out_channels = 16, .kernel_size = 0})),
               MISTAKE(nn::Conv2d({.in_channels = 3, .out_channels = 16, .kernel_size = 3, .groups = 2})),
-              MISTAKE(nn::Conv2d(
-                  {.in_channels = 3, .out_channels = 16, .kernel_size = 3, .padding_mode = "mirror"})),
+              MISTAKE(nn::Conv2d({.in_channels = 3, .out_channels = 16, .kernel_size = 3, .padding_mode = "mirror"})),
               MISTAKE(nn::Conv2d net{{.in_channels = 1, .out_channels = 2, .kernel_size = 3}}; net(image)),
               MISTAKE(nn::BatchNorm2d norm{{.num_features = 4}}; norm(image)),
               MISTAKE(nn::BatchNorm2d norm{{.num_features = 3}}; norm(x)),

@@ -9,8 +9,8 @@
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
-#include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/random/random.h"
 #include "pleat/tests/errors/mistakes.h"
 
 using namespace pleat;

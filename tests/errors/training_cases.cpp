@@ -112,8 +112,7 @@ void write(const char* path, const std::string& bytes) { std::ofstream(path, std
 
 MistakeSection file_mistakes() {
   write("page.safetensors", "<!DOCTYPE html><html><body>Not found</body></html>");
-  write("model.pt",
-        std::string("PK\x03\x04") + std::string(26, '\0') + "archive/data.pkl" + std::string(100, 'x'));
+  write("model.pt", std::string("PK\x03\x04") + std::string(26, '\0') + "archive/data.pkl" + std::string(100, 'x'));
   write("empty.npy", "");
   write("notes.npy", "hello, this is no array at all, but a text of some length");
   write("data_batch_1.bin", std::string(100, 'x'));

@@ -11,9 +11,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/norm/cuda/batch_norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
@@ -202,31 +200,6 @@ TEST_CASE("batch_norm: a mean of 10,000 costs float32 no more than the input's o
     CHECK(relative_error(grads.x, wanted.dx) < 1e-6);
     CHECK(relative_error(grads.weight, wanted.dweight) < 1e-4);
   }
-}
-
-TEST_CASE("batch_norm: the relu's gradient can be had by itself", "[batch_norm]") {
-  for (const std::string layout : {"contiguous", "channels_last"})
-    for (const DType dtype : {float64, float32, float16, bfloat16})
-      for (const Shape& shape : {Shape{3, 8, 4, 4}, Shape{2, 5, 3, 3}}) {
-        CAPTURE(layout, name(dtype), shape);
-        const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
-        const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
-        const Tensor weight = numbers({shape[1]}, dtype, 3), bias = numbers({shape[1]}, dtype, 4);
-        const BatchNormOptions options{.training = true, .relu = true};
-        const auto got = ops::batch_norm_forward(x, weight, bias, {}, {}, options);
-        const auto problem = ops::batch_norm_problem("batch_norm", x, weight, bias, {}, {}, options);
-        const Tensor open = ops::open_gradient(problem, {.dy = dy,
-                                                         .x = x,
-                                                         .weight = weight,
-                                                         .bias = bias,
-                                                         .mean = got.mean,
-                                                         .rstd = got.rstd,
-                                                         .dx = {},
-                                                         .dweight = {},
-                                                         .dbias = {}});
-        CHECK(open.to_vector() == ops::relu_backward(dy, got.y).to_vector());
-        CHECK(open.strides() == x.strides());
-      }
 }
 
 TEST_CASE("batch_norm: the same bits for any number of threads", "[batch_norm]") {
