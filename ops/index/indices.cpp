@@ -86,22 +86,24 @@ std::vector<Tensor> checked_places(const char* op, const std::vector<Tensor>& in
                        "{}: all indices must be on one device, got {} and {}", op, indices[0].device(),
                        index.device());
   std::vector<Tensor> results;
-  if (indices[0].device().is_cpu() || IndicesAreChecked::current() != nullptr) {
-    for (const Tensor& index : indices)
-      results.push_back(checked_places(op, index, static_cast<int64_t>(results.size()), shape));
-    return results;
-  }
-  std::vector<IndexRange> ranges;
-  for (const Tensor& index : indices) {
-    const int64_t size = shape[ranges.size()];
-    ranges.push_back({integer_indices(op, index), -size, size});
-  }
-  const std::vector<FoundIndices> found = find_indices(op, ranges);
-  for (std::size_t d = 0; d < ranges.size(); ++d) {
-    const auto& [index, low, size] = ranges[d];
-    if (found[d].outside) fail_index(op, index, low, static_cast<int64_t>(d), shape);
-    results.push_back(found[d].negative ? from_start(op, index, size) : index);
-  }
+  if constexpr (with_cuda)
+    if (indices[0].device().is_cuda() && IndicesAreChecked::current() == nullptr) {
+      // One look at all of them: the host waits once.
+      std::vector<IndexRange> ranges;
+      for (const Tensor& index : indices) {
+        const int64_t size = shape[ranges.size()];
+        ranges.push_back({integer_indices(op, index), -size, size});
+      }
+      const std::vector<FoundIndices> found = find_indices(op, ranges);
+      for (std::size_t d = 0; d < ranges.size(); ++d) {
+        const auto& [index, low, size] = ranges[d];
+        if (found[d].outside) fail_index(op, index, low, static_cast<int64_t>(d), shape);
+        results.push_back(found[d].negative ? from_start(op, index, size) : index);
+      }
+      return results;
+    }
+  for (const Tensor& index : indices)
+    results.push_back(checked_places(op, index, static_cast<int64_t>(results.size()), shape));
   return results;
 }
 
