@@ -213,38 +213,6 @@ GroupNormGrads backward_on_cpu(const Tensor& dy, const Tensor& x, const Tensor& 
   return {need_input ? cast(dx, x.dtype()) : dx, cast(dweight, parameters), cast(dbias, parameters)};
 }
 
-GroupNormResult forward_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                             const GroupNormOptions& options, const char* op) {
-  const Tensor dense = channel_dense(x);
-  const TensorOptions statistics{.dtype = float64, .device = x.device()};
-  const Shape shape{x.size(0), options.num_groups};
-  if (x.numel() == 0)
-    return {empty_like(dense), zeros(shape, statistics), zeros(shape, statistics), zeros(shape, statistics)};
-  const GroupNormResult result{empty_like(dense), empty(shape, statistics), empty(shape, statistics),
-                               empty(shape, statistics)};
-  group_norm_cuda(
-      {op, channel_view(dense), options.num_groups, dense, weight, bias, result.mean, result.rstd},
-      options.eps, result.variance, result.y);
-  return result;
-}
-
-GroupNormGrads backward_cuda(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                             const Tensor& rstd, const GroupNormOptions& options, bool need_input,
-                             const char* op) {
-  const Tensor dense = channel_dense(x);
-  const TensorOptions parameters{.dtype = weight.defined() ? weight.dtype() : compute_dtype(x.dtype()),
-                                 .device = x.device()};
-  const Shape shape{x.size(1)};
-  const bool is_empty = x.numel() == 0;
-  const GroupNormGrads grads{need_input ? empty_like(dense) : Tensor(),
-                             is_empty ? zeros(shape, parameters) : empty(shape, parameters),
-                             is_empty ? zeros(shape, parameters) : empty(shape, parameters)};
-  if (!is_empty)
-    group_norm_backward_cuda({op, channel_view(dense), options.num_groups, dense, weight, {}, mean, rstd},
-                             laid_out_as(dy, dense), grads.x, grads.weight, grads.bias);
-  return grads;
-}
-
 }  // namespace
 
 GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -252,7 +220,7 @@ GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const 
   const RecordOp range(op, x, weight, bias);
   check_arguments(op, x, weight, bias, options);
   if constexpr (with_cuda)
-    if (x.device().is_cuda()) return forward_cuda(x, weight, bias, options, op);
+    if (x.device().is_cuda()) return group_norm_forward_cuda(x, weight, bias, options, op);
   return forward_on_cpu(x, weight, bias, options);
 }
 
@@ -276,7 +244,8 @@ GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tens
     check<DTypeError>(saved.dtype() == float64, "{}: saved statistics must be float64, got {}", op, saved);
   }
   if constexpr (with_cuda)
-    if (x.device().is_cuda()) return backward_cuda(dy, x, weight, mean, rstd, options, need_input, op);
+    if (x.device().is_cuda())
+      return group_norm_backward_cuda(dy, x, weight, mean, rstd, options, need_input, op);
   return backward_on_cpu(dy, x, weight, mean, rstd, options, need_input);
 }
 

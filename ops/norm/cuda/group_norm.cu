@@ -5,6 +5,7 @@
 #include "pleat/ops/norm/cuda/norm_functors.h"
 #include "pleat/ops/norm/cuda/row_functors.h"
 #include "pleat/ops/norm/cuda/sweep.h"
+#include "pleat/ops/spatial/channel_layout.h"
 
 /// Group normalisation on a GPU. Forward reads x for the statistics and again for the result; backward reads
 /// dy and x for the sums of each channel of each image, from which follow those of groups and of channels,
@@ -13,6 +14,17 @@
 
 namespace pleat::ops {
 namespace {
+
+/// Group normalisation on the GPU. x, dy, y and dx lie as `view` says and are of one
+/// floating type; weight and bias [C] may be undefined; mean, variance and rstd are [N, groups] float64,
+/// dense.
+struct GroupNormCall {
+  const char* op;
+  ChannelView view;
+  int64_t groups;  ///< of an image
+  Tensor x, weight, bias;
+  Tensor mean, rstd;
+};
 
 /// A view with what the sweeps of it need.
 struct Groups {
@@ -201,21 +213,54 @@ void backward_rows(const GroupNormCall& call, const Tensor& gradient, const Tens
   });
 }
 
-}  // namespace
-
-void group_norm_cuda(const GroupNormCall& call, double eps, const Tensor& variance, const Tensor& y) {
+/// Writes mean, variance, rstd and y.
+void run_forward(const GroupNormCall& call, double eps, const Tensor& variance, const Tensor& y) {
   by_stored_type(call.x.dtype(),
                  [&]<class T, class S>(Type<T>, Type<S>) { forward<T, S>(call, eps, variance, y); });
 }
 
-void group_norm_backward_cuda(const GroupNormCall& call, const Tensor& dy, const Tensor& dx,
-                              const Tensor& dweight, const Tensor& dbias) {
+/// Writes dx, unless it is undefined, and dweight and dbias [C], dense.
+void run_backward(const GroupNormCall& call, const Tensor& dy, const Tensor& dx, const Tensor& dweight,
+                  const Tensor& dbias) {
   by_stored_type(call.x.dtype(), [&]<class T, class S>(Type<T>, Type<S>) {
     if (call.view.pixels == 1)
       backward_rows<T, S>(call, dy, dx, dweight, dbias);
     else
       backward<T, S>(call, dy, dx, dweight, dbias);
   });
+}
+
+}  // namespace
+
+GroupNormResult group_norm_forward_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                        const GroupNormOptions& options, const char* op) {
+  const Tensor dense = channel_dense(x);
+  const TensorOptions statistics{.dtype = float64, .device = x.device()};
+  const Shape shape{x.size(0), options.num_groups};
+  if (x.numel() == 0)
+    return {empty_like(dense), zeros(shape, statistics), zeros(shape, statistics), zeros(shape, statistics)};
+  const GroupNormResult result{empty_like(dense), empty(shape, statistics), empty(shape, statistics),
+                               empty(shape, statistics)};
+  run_forward({op, channel_view(dense), options.num_groups, dense, weight, bias, result.mean, result.rstd},
+              options.eps, result.variance, result.y);
+  return result;
+}
+
+GroupNormGrads group_norm_backward_cuda(const Tensor& dy, const Tensor& x, const Tensor& weight,
+                                        const Tensor& mean, const Tensor& rstd,
+                                        const GroupNormOptions& options, bool need_input, const char* op) {
+  const Tensor dense = channel_dense(x);
+  const TensorOptions parameters{.dtype = weight.defined() ? weight.dtype() : compute_dtype(x.dtype()),
+                                 .device = x.device()};
+  const Shape shape{x.size(1)};
+  const bool is_empty = x.numel() == 0;
+  const GroupNormGrads grads{need_input ? empty_like(dense) : Tensor(),
+                             is_empty ? zeros(shape, parameters) : empty(shape, parameters),
+                             is_empty ? zeros(shape, parameters) : empty(shape, parameters)};
+  if (!is_empty)
+    run_backward({op, channel_view(dense), options.num_groups, dense, weight, {}, mean, rstd},
+                 laid_out_as(dy, dense), grads.x, grads.weight, grads.bias);
+  return grads;
 }
 
 }  // namespace pleat::ops
