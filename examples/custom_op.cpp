@@ -1,4 +1,4 @@
-// A differentiable function and a module of one's own, neither with a macro nor with a registration.
+// A new differentiable function and a new module, without macros or registration.
 #include <iostream>
 
 #include "program.h"
