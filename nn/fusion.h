@@ -7,13 +7,13 @@
 /// to the module before it, and Residual passes its addition and its activation to the last module
 /// of the body, where that module can compute them; so far BatchNorm can. Results are the same but
 /// for rounding (a sum in a half type is rounded once instead of twice). Names and modules are the
-/// same, too. In a profile the module whose work another has done shows with nothing in it. Nothing
-/// is fused
+/// same, too. In a profile the module whose work another has done shows with nothing in it.
+///
+/// Nothing is fused
 ///
 /// - while a ForwardObserver observes the thread's calls: it gets every module's result;
 /// - for a class derived from one of these: its forward may compute something else;
-/// - where sizes, types or devices of the summands differ: the addition broadcasts, promotes or
-/// throws.
+/// - where sizes, types or devices of the summands differ: the addition handles or refuses them.
 
 namespace pleat::nn {
 
