@@ -59,8 +59,8 @@ struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;
 };
 
-/// Reads length and header; the source then stands at the data. Throws FileError for everything that the
-/// format forbids.
+/// Reads length and header; the data are the next bytes of the source. Throws FileError for
+/// everything that the format forbids.
 SafetensorsHeader read_safetensors_header(const InputFile& file, FileSource& source);
 
 }  // namespace pleat::io

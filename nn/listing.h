@@ -47,7 +47,8 @@ class Listing {
   /// Throws ValueError when a running module in evaluation mode calls this one, which is in training mode,
   /// and no running module lists it.
   static void check_mode(const Module& module);
-  /// Throws ValueError when a forward in `module` has called something with tensors that nobody lists.
+  /// Throws ValueError when a forward in `module` has called a module with tensors that no module
+  /// lists.
   static void check_complete(const Module& module);
   static bool any_unlisted();
   /// Throws ValueError when backward gave a gradient to a parameter that neither a module lists nor
