@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Checks a change of a few files in a minute or two: scripts/check.sh [COMMIT]
-# The change is what differs from COMMIT (default: HEAD), new files included. Checks its format and the rules that
-# sources keep (include rule and the like), builds pleat_tests, and runs the test files that belong to the change. Those
-# are the ones whose name begins with the name of a changed file or of one of its folders (ops/conv/gather.cpp:
-# conv_test, conv_tune_test, ...), else all of the mirrored folder (core/copy.cpp: tests/core/).
+# The change is all since the last commit, or since the branch left COMMIT ("main"), new files included. Checks its
+# format and the rules that sources keep (include rule and the like), builds pleat_tests, and runs the test files that
+# belong to the change. Those are the ones whose name begins with the name of a changed file or of one of its folders
+# (ops/conv/gather.cpp: conv_test, conv_tune_test, ...), else all of the mirrored folder (core/copy.cpp: tests/core/).
 # PLEAT_PRESET chooses a preset other than release. scripts/test.sh runs all tests.
 set -euo pipefail
 # shellcheck source=common.sh
@@ -33,9 +33,8 @@ tests_of() {
   [[ $folder == tests ]] || grep "^$folder/" <<<"$test_files"
 }
 
-commit=${1:-HEAD}
-git rev-parse --quiet --verify "$commit^{commit}" >/dev/null || fail "COMMIT must be a commit, got '$commit'"
-mapfile -t files < <(git diff --name-only --diff-filter=d "$commit" && git ls-files --others --exclude-standard)
+base=$(git merge-base HEAD "${1:-HEAD}") || fail "COMMIT must be a commit of this repository, got '${1:-HEAD}'"
+mapfile -t files < <(git diff --name-only --diff-filter=d "$base" && git ls-files --others --exclude-standard)
 mapfile -t sources < <(printf '%s\n' "${files[@]}" | grep -E '\.(h|cpp|cu)$')
 mapfile -t shell < <(printf '%s\n' "${files[@]}" | grep -E '\.sh$|^\.ci/')
 say "${#files[@]} changed files, ${#sources[@]} of C++ or CUDA"
