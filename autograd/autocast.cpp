@@ -108,7 +108,7 @@ std::vector<Tensor> cast_together(const std::vector<Cast>& casts) {
                    : empty_as({&from, 1}, from.shape(), dtype);
     updates.push_back({{}, {to[i], from}});
   }
-  ops::update("to", updates);
+  ops::update("cast", updates);
   return to;
 }
 
@@ -120,15 +120,15 @@ std::vector<Tensor> cast_leaves(const std::vector<Cast>& leaves) {
     own.push_back({{}, leaf.dtype(), format_of_images(leaf, leaf.memory_format())});
     inputs.push_back(leaf);
   }
-  std::vector<Tensor> casts = record(
-      "to", cast_together(leaves), {Derivative{inputs, [own](const Grads& dys, const Needs& needs) -> Grads {
-                                                 if (grad_enabled())
-                                                   return dys;  // the tape converts them, one by one
-                                                 std::vector<Cast> wanted = own;
-                                                 for (std::size_t i = 0; i < wanted.size(); ++i)
-                                                   if (needs[i]) wanted[i].from = dys[i];
-                                                 return cast_together(wanted);
-                                               }}});
+  std::vector<Tensor> casts =
+      record("cast", cast_together(leaves),
+             {Derivative{inputs, [own](const Grads& dys, const Needs& needs) -> Grads {
+                           if (grad_enabled()) return dys;  // the tape converts them, one by one
+                           std::vector<Cast> wanted = own;
+                           for (std::size_t i = 0; i < wanted.size(); ++i)
+                             if (needs[i]) wanted[i].from = dys[i];
+                           return cast_together(wanted);
+                         }}});
   if (!casts[0].is_leaf()) {
     // A leaf that a backward does not reach gets no gradient.
     casts[0].impl().slot->node->takes_what_arrives = casts.size() > 1;

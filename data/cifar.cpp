@@ -59,7 +59,7 @@ void read_records(const InputFile& file, const Layout& layout, uint8_t* images, 
   }
 }
 
-// Names that do not fit the classes, or none, are left away.
+// Names are left out when they do not match the classes.
 std::vector<std::string> read_names(const fs::path& path, const Layout& layout) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
@@ -104,7 +104,7 @@ CifarDataset read(const fs::path& folder, const std::vector<fs::path>& paths, co
   });
 }
 
-// data_batch_10.bin comes after data_batch_9.bin: what is no number counts as above all of them.
+// data_batch_10.bin comes after data_batch_9.bin: a name without a number comes last.
 uint64_t number_of(const std::string& name) {
   const std::string digits =
       name.substr(batch_prefix.size(), name.size() - batch_prefix.size() - batch_suffix.size());

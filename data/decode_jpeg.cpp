@@ -128,7 +128,7 @@ class Decoder {
     }
   }
 
-  // A hostile file repeats scans of a large picture for minutes; a usual one has ten.
+  // A malicious file can repeat scans of a large picture for minutes; a usual one has ten.
   static void on_progress(j_common_ptr info) {
     constexpr int most_scans = 100;
     auto* self = reinterpret_cast<j_decompress_ptr>(info);
@@ -173,8 +173,8 @@ Tensor decode_jpeg(const InputFile& file, std::span<const std::byte> bytes) {
   demand(decoder.read_header(file.memory().left()));
   const int64_t width = decoder.width(), height = decoder.height(), samples = decoder.samples();
   const int64_t channels = std::min<int64_t>(samples, 3);
-  // A block takes a bit at least, and pixels are as many as blocks have: a header that promises more is
-  // refused before memory is taken for it.
+  // A block takes a bit at least, and a block has a fixed number of pixels: a header that promises
+  // more is refused before memory is allocated.
   if (decoder.huffman() && decoder.blocks() > 8.0 * static_cast<double>(file.size())) {
     file.fail_at(decoder.position(), fmt::format("JPEG: {} x {} pixels cannot come from a file of {} bytes",
                                                  width, height, file.size()));

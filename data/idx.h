@@ -7,11 +7,12 @@
 
 namespace pleat::data {
 
-/// Reads an idx file (LeCun's MNIST page), plain or gzipped, whatever its name: two zero bytes, a type code,
-/// the rank, a big-endian 32-bit size for each dimension, then the elements, big-endian. Type codes 0x08
-/// (uint8), 0x09 (int8, read as int32), 0x0B (int16, read as int32), 0x0C (int32), 0x0D (float32) and 0x0E
-/// (float64) are known. Throws FileError naming file, offset and cause: not an idx file, another type code,
-/// fewer or more elements than its sizes say, more memory than `options` allow.
+/// Reads an idx file (LeCun's MNIST page), plain or gzipped, with any name: two zero bytes, a type
+/// code, the rank, a big-endian 32-bit size for each dimension, then the elements, big-endian. Type
+/// codes 0x08 (uint8), 0x09 (int8, read as int32), 0x0B (int16, read as int32), 0x0C (int32), 0x0D
+/// (float32) and 0x0E (float64) are known. Throws FileError naming file, offset and cause: not an
+/// idx file, another type code, fewer or more elements than its sizes say, more memory than
+/// `options` allow.
 Tensor read_idx(const std::filesystem::path& path, ReadOptions options = {});
 
 /// MNIST and sets in its format: images [N, 1, H, W] uint8 and labels [N] int64 from

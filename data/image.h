@@ -10,12 +10,12 @@ namespace pleat::data {
 /// Reads a picture as [C, H, W] uint8, with one channel for grey pictures and three (red, green, blue) for
 /// all others.
 ///
-/// PNG of every kind, JPEG (where Pleat was built with libjpeg-turbo) and PGM/PPM (P2, P3, P5, P6), told
-/// apart by their content. Samples of other depths are scaled to 0-255, palettes are looked up, transparency
-/// is dropped, CMYK becomes colours as Pillow makes them. A JPEG is shown as its pixels lie: like
-/// torchvision's folders, and unlike a viewer, this does not turn it as its EXIF data say. Throws FileError
-/// naming file, offset and cause: none of these formats, damaged, too short, with bytes left over (but for a
-/// JPEG, which cameras write so), or larger than `options` allow.
+/// PNG of every kind, JPEG (where Pleat was built with libjpeg-turbo) and PGM/PPM (P2, P3, P5, P6),
+/// told apart by their content. Samples of other depths are scaled to 0-255, palettes are looked
+/// up, transparency is dropped, CMYK becomes colours as Pillow makes them. The EXIF orientation of
+/// a JPEG is ignored, as in torchvision's folders. Throws FileError naming file, offset and cause:
+/// none of these formats, damaged, too short, with bytes left over (allowed in a JPEG, since
+/// cameras append some), or larger than `options` allow.
 Tensor read_image(const std::filesystem::path& path, ReadOptions options = {});
 
 }  // namespace pleat::data

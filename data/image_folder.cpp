@@ -111,7 +111,7 @@ std::vector<fs::path> ImageFolder::pictures_in(const fs::path& folder) {
     std::error_code vanished;
     const fs::path& path = entry->path();
     if (entry->is_directory(vanished)) {
-      // What a link leads to is not walked, since it may lead back here.
+      // Links are not followed, since one may lead back here.
       if (entry->is_symlink(vanished)) skipped_.push_back({path, "it is a link to a folder"});
       continue;
     }
@@ -150,7 +150,7 @@ Tensor ImageFolder::load(const Sample& sample) const {
       height = resize.height() * image.size(1) / short_side;
       width = resize.height() * image.size(2) / short_side;
     }
-    // A line of pixels, a million times as long as wide, must not become a huge picture.
+    // A picture of one line of pixels must not become a huge one.
     constexpr int64_t most = int64_t{1} << 28;
     check<FileError>(height <= most / width,
                      "ImageFolder: '{}' of {} x {} pixels would become {} x {}; give resize height and width",

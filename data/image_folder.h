@@ -21,7 +21,7 @@ class PictureSize {
       : height_(static_cast<int64_t>(height)), width_(static_cast<int64_t>(width)), given_(true) {}
 
   bool given() const { return given_; }
-  /// One side, not two: then both functions below give it.
+  /// Whether it is one side; then both functions below return it.
   bool is_side() const { return is_side_; }
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }
@@ -35,34 +35,35 @@ class PictureSize {
 
 struct ImageFolderOptions {
   int64_t channels = 3;  ///< 1: colours become their luma (Rec. 601); 3: grey becomes three equal channels
-  /// One side: the shorter one of each picture becomes this long, the other in proportion. Two: height and
-  /// width of all. Bilinear with antialias, as torchvision's Resize does it with pictures of Pillow.
+  /// One side: the shorter one of each picture becomes this long, the other in proportion. Two:
+  /// height and width of all. Bilinear with antialias, as torchvision's Resize of Pillow pictures.
   PictureSize resize = {};
   /// The middle of each picture, after resizing: one side for a square. As torchvision's CenterCrop, but a
   /// picture that is smaller is an error.
   PictureSize crop = {};
-  /// Files whose names end so, in any case, are samples; all others are skipped.
+  /// Files whose names end in one of these, in upper or lower case, are samples; all others are
+  /// skipped.
   std::vector<std::string> extensions = {".png", ".jpg", ".jpeg", ".ppm", ".pgm"};
   /// Bytes that one picture may take; see ReadOptions.
   int64_t memory_limit = 0;
 };
 
-/// Pictures in a folder for each class: `root/cat/1.png`, `root/dog/a.jpg`. Only the names are read at first,
-/// a picture whenever it is asked for.
+/// Pictures in a folder for each class: `root/cat/1.png`, `root/dog/a.jpg`. Only the names are read
+/// at first; a picture is read at each request.
 ///
 /// Classes are numbered by name, samples are ordered by class and path, both byte by byte as torchvision's
 /// ImageFolder orders them: 10.png comes before 9.png. Files in folders of a class's folder count too.
 class ImageFolder : public Dataset {
  public:
-  /// A file that is no sample, and why.
+  /// A file that is no sample, and the reason.
   struct Skipped {
     std::filesystem::path path;
     std::string reason;  ///< "its name ends in none of .png .jpg", "it is hidden", "it lies in no class"
   };
 
-  /// Throws ValueError for options that make no sense; FileError when `root` cannot be read, has no folder,
-  /// or a class has no picture, or as read_image does for the first picture. Unless `resize` or `crop` give
-  /// all pictures one size, they must have that of the first.
+  /// Throws ValueError for invalid options; FileError when `root` cannot be read, has no folder, or
+  /// a class has no picture, or as read_image does for the first picture. Unless `resize` or `crop`
+  /// give all pictures one size, they must have that of the first.
   explicit ImageFolder(const std::filesystem::path& root, ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
@@ -72,9 +73,9 @@ class ImageFolder : public Dataset {
   Batch get(std::span<const int64_t> indices) const override;
 
   const std::vector<std::string>& class_names() const { return class_names_; }
-  /// Where a sample comes from. Throws IndexError.
+  /// The file of a sample. Throws IndexError.
   const std::filesystem::path& path(int64_t index) const { return sample(index).path; }
-  /// What lies in the folder and is no sample, in the order of its paths.
+  /// The files in the folder that are no samples, in the order of their paths.
   const std::vector<Skipped>& skipped() const { return skipped_; }
 
  private:

@@ -44,7 +44,8 @@ uint64_t mixed(uint64_t x) {
   return x ^ x >> 31;
 }
 
-/// While it lives, this thread's default generator gives numbers that depend on (seed, epoch, batch) alone.
+/// In its scope, this thread's default generator gives numbers that depend on (seed, epoch, batch)
+/// alone.
 class BatchRandom {
  public:
   BatchRandom(uint64_t seed, int64_t epoch, int64_t batch) : before_(default_generator()) {
@@ -69,8 +70,8 @@ void check_samples(const char* what, const Tensor& tensor, std::size_t wanted) {
 
 }  // namespace
 
-/// One epoch under way. Workers take batch numbers in turn, at most so many ahead of the consumer, and lay
-/// what they made, or what was thrown, into the place of that number.
+/// One running epoch. Workers take the next batch number, up to a bound ahead of the consumer, and
+/// store the batch, or the exception, in the slot of that number.
 class DataLoader::Run {
  public:
   Run(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, int64_t epoch, int64_t batches)
@@ -86,14 +87,14 @@ class DataLoader::Run {
       for (int64_t i = 0; i < workers; ++i)
         workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
     } catch (const std::system_error& error) {
-      // Those that were started end with `workers_`.
+      // The workers that were started end with `workers_`.
       fail<Error>("DataLoader: worker {} of {} cannot be started: {}; take fewer workers",
                   workers_.size() + 1, workers, error.what());
     }
   }
 
   ~Run() {
-    // All at once, not each when it is waited for.
+    // All at once, not one by one as they are joined.
     for (std::jthread& worker : workers_) worker.request_stop();
   }
 
@@ -104,7 +105,7 @@ class DataLoader::Run {
   bool next(Batch& batch) {
     const RecordFunction range("DataLoader.next");
     if (consumed_ == batches_) return false;
-    // What a worker made is taken once; after an exception the batch is made here.
+    // A worker's result is taken once; after an exception the batch is made here.
     if (workers_.empty() || std::exchange(tried_, true))
       batch = make(consumed_);
     else
@@ -127,8 +128,8 @@ class DataLoader::Run {
 
   Result& place_of(int64_t number) { return made_[static_cast<std::size_t>(number) % made_.size()]; }
 
-  /// From the CPU to a GPU in a stream of its own, so that the copy goes on while the GPU works on batches
-  /// before it.
+  /// Copies from the CPU to a GPU in a stream of its own, so that the copy overlaps with the GPU's
+  /// work on earlier batches.
   Tensor on_device(const Tensor& t) {
     if (t.device().is_cuda() || options_.device.is_cpu()) return ops::to_device(t, options_.device);
     if (!copies_) copies_.emplace(cuda::StreamOptions{.device = options_.device});
@@ -145,7 +146,7 @@ class DataLoader::Run {
     return result;
   }
 
-  /// The batch of the loop's turn, from a worker.
+  /// The loop's next batch, from a worker.
   Batch take() {
     std::unique_lock lock(mutex_);
     Result& place = place_of(consumed_);
@@ -223,7 +224,7 @@ class DataLoader::Run {
       made_;  ///< batch n is in place n modulo their number, which is how far workers are ahead
   int64_t taken_ = 0;
   int64_t consumed_ = 0;
-  bool tried_ = false;  ///< the batch of the loop's turn was taken already, and something was thrown
+  bool tried_ = false;                 ///< the loop's next batch was taken already and threw
   std::vector<std::jthread> workers_;  // last: they end before what they use
 };
 

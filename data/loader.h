@@ -22,29 +22,29 @@ struct LoaderOptions {
   int workers = 1;         ///< threads that make batches ahead, up to 1024; 0 makes them in the loop itself
   int64_t prefetch = 2;    ///< batches ahead for each worker, up to 1024
   std::vector<Transform> transforms = {};
-  /// Where batches are wanted. Those of a data set that is there already never leave it; others are copied
-  /// through pinned memory, while the host goes on.
+  /// The device of batches. A data set on it is read there; batches of others are copied through
+  /// pinned memory, and the host does not wait.
   Device device = {};
 };
 
-/// Batches of a data set, epoch after epoch: `for (const Batch& batch : loader) ...`. Each loop is the next
-/// epoch, in another order when shuffled. Order and contents depend on (seed, epoch) and not on the number of
-/// workers, nor on the device: a data set or transform that draws from `default_generator` draws the same
-/// numbers wherever it runs. Batches of a data set on a GPU are made by the loop itself, in its stream:
-/// that only queues work, which is no work for a worker.
+/// Batches of a data set, epoch after epoch: `for (const Batch& batch : loader) ...`. Each loop is
+/// the next epoch, in another order when shuffled. Order and contents depend on (seed, epoch), not
+/// on the number of workers or the device: a data set or transform that draws from
+/// `default_generator` draws the same numbers in every thread. The loop itself makes batches of a
+/// data set on a GPU, in its own stream, since that only queues work.
 ///
-/// An exception of data set or transform is thrown to the loop, at its batch; who advances the iterator once
-/// more tries that batch once more. Leaving the loop early stops the workers. Loader, iterators and batches
-/// may outlive each other and whatever the loader was made of.
+/// An exception of a data set or transform is thrown in the loop, at its batch; to advance the
+/// iterator again tries that batch again. Leaving the loop early stops the workers. Loader,
+/// iterators and batches may outlive each other and whatever the loader was made of.
 class DataLoader {
  public:
-  /// Keeps a copy of the data set (or the data set itself when it is moved in): that of a TensorDataset
-  /// shares its tensors. Throws ValueError for options that make no sense, and for a data set of another type
-  /// than it is passed as, of which only a part would be copied.
+  /// Keeps a copy of the data set (or the data set itself when it is moved in): that of a
+  /// TensorDataset shares its tensors. Throws ValueError for invalid options, and for a data set of
+  /// a derived class of D, of which only a part would be copied.
   template <class D>
   requires std::derived_from<std::remove_cvref_t<D>, Dataset> DataLoader(D&& dataset, LoaderOptions options)
       : DataLoader(kept(std::forward<D>(dataset)), std::move(options)) {}
-  /// Shares the data set: for one that cannot be copied, or that is changed between epochs.
+  /// Shares the data set, for one that cannot be copied or that changes between epochs.
   DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
 
   /// Batches of an epoch.
@@ -54,12 +54,12 @@ class DataLoader {
   void set_epoch(int64_t epoch) { epoch_ = epoch; }
 
   class Run;
-  /// Goes over the batches of one epoch, once.
+  /// Iterates over the batches of one epoch, once.
   class Iterator {
    public:
     explicit Iterator(std::shared_ptr<Run> run);
     const Batch& operator*() const& { return batch_; }
-    /// Of an iterator that is about to go: `const Batch& first = *loader.begin()` stays.
+    /// For a temporary iterator: `const Batch& first = *loader.begin()` stays valid.
     Batch operator*() && { return std::move(batch_); }
     const Batch* operator->() const { return &batch_; }
     Iterator& operator++();

@@ -17,7 +17,8 @@
 namespace pleat::data {
 namespace {
 
-// Bytes that libpng holds of rows for each of their pixels: three rows of up to 8 bytes, and one here.
+// Bytes of row buffers for each pixel of a row: three rows of up to 8 bytes in libpng, and one
+// here.
 constexpr int64_t row_buffers = 32;
 
 // libpng reports errors by longjmp, which must not pass over anything with a destructor: each function that
@@ -33,8 +34,8 @@ class Decoder {
     }
     png_set_read_fn(png_, this, on_read);
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-    // What is said of a picture beside its pixels (texts, profiles, times) is skipped, and no chunk can be
-    // longer than the file: libpng would take the memory that a chunk's length promises.
+    // Chunks beside the pixels (texts, profiles, times) are skipped, and no chunk can be longer
+    // than the file, since libpng would allocate the length that a chunk promises.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_chunk_malloc_max(png_, std::max<png_alloc_size_t>(bytes.size(), 1));
   }
@@ -139,8 +140,8 @@ Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes) {
   };
   demand(decoder.read_header());
   const int64_t width = decoder.width(), height = decoder.height();
-  // Deflate packs at most 1032 bytes into one: a header that promises more is refused before memory is taken
-  // for it. In a double no product overflows.
+  // Deflate packs at most 1032 bytes into one: a header that promises more is refused before memory
+  // is allocated for it. In a double no product overflows.
   if (static_cast<double>(width) * static_cast<double>(height) * static_cast<double>(decoder.bits_a_pixel()) >
       8.0 * 1032 * static_cast<double>(file.size())) {
     file.fail_at(decoder.position(), fmt::format("PNG: {} x {} pixels cannot come from a file of {} bytes",

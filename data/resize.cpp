@@ -12,9 +12,9 @@ namespace {
 // Weights are whole numbers of 2^-22: the sum of 255 times weights that add up to one stays below 2^31.
 constexpr int precision = 22;
 
-/// For each new pixel of a line the old ones that it is made of.
+/// The old pixels, with weights, of each new pixel of a line.
 struct Filter {
-  int64_t taps = 0;              ///< most of them
+  int64_t taps = 0;              ///< maximum of `count`
   std::vector<int64_t> first;    ///< old pixel
   std::vector<int64_t> count;    ///< of old pixels
   std::vector<int32_t> weights;  ///< taps for each new pixel

@@ -23,7 +23,7 @@ constexpr int kEighths = 8;
 
 consteval int fixed(double value) { return static_cast<int>(value * kOne + (value < 0 ? -0.5 : 0.5)); }
 
-// What the numbers of a stream are for; part of the counter, so that no number is used twice.
+// The purpose of random numbers; part of the counter, so that no number is used twice.
 enum class Purpose : std::uint32_t { label, image };
 
 // The random numbers of one image: word n is a function of seed, split, purpose, index and n alone.
@@ -110,10 +110,9 @@ struct Placement {
   int xx, xy, yx, yy;
 };
 
-// A rotation by an angle that is nearly uniform, without sine and cosine: with t in [-tan(pi/8), tan(pi/8)]
-// the point
-// ((1 - t^2)/(1 + t^2), 2t/(1 + t^2)) runs over the quarter of the unit circle around (1, 0), with a density
-// between 1 and 1.17; a random number of quarter turns does the rest.
+// A rotation by an angle that is nearly uniform, without sine and cosine: with t in [-tan(pi/8),
+// tan(pi/8)] the point ((1 - t^2)/(1 + t^2), 2t/(1 + t^2)) runs over the quarter of the unit circle
+// around (1, 0), with a density between 1 and 1.17; a random number of quarter turns follows.
 std::pair<int, int> random_direction(Random& random) {
   constexpr std::int64_t one = 1 << 16;
   const std::int64_t t = random.in(-27146, 27146);  // tan(pi/8) * 2^16

@@ -16,7 +16,7 @@
 namespace pleat::data {
 namespace {
 
-/// Of a distance or a size: more than any image has.
+/// An upper bound of distances and sizes, larger than any image.
 constexpr int64_t most_pixels = int64_t{1} << 30;
 
 void check_images(const char* op, const Tensor& x) {
@@ -77,8 +77,8 @@ void mix(Batch& batch, const Tensor& targets, const std::vector<ops::ImageMix>& 
   batch = {ops::mix_images(batch.inputs, images), ops::reshape(mixed, targets.shape())};
 }
 
-/// The logarithm of a Gamma(alpha) by Marsaglia and Tsang's method (ACM TOMS 26, 2000), raised to alpha >= 1
-/// by Gamma(a) = Gamma(a + 1) U^(1/a): of a small alpha the number itself would be 0.
+/// The logarithm of a Gamma(alpha) by Marsaglia and Tsang's method (ACM TOMS 26, 2000), raised to
+/// alpha >= 1 by Gamma(a) = Gamma(a + 1) U^(1/a): for a small alpha the number itself would be 0.
 double log_gamma_draw(double alpha, const SampleRandom& random, int64_t i, int64_t& draw) {
   const double raise = alpha < 1 ? std::log(random.uniform(i, draw++) + 1e-300) / std::max(alpha, 1e-300) : 0;
   const double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3;
@@ -159,7 +159,7 @@ Transform to_float() {
       batch.inputs = ops::cast(x, float32);
       return;
     }
-    // All elements as those of one channel.
+    // Treats all elements as one channel.
     const Tensor y =
         ops::scale_channels(ops::reshape(x, {1, 1, x.numel()}), std::vector{1.0F / 255}, std::vector{0.0F});
     batch.inputs = ops::reshape(y, x.shape());

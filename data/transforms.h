@@ -8,10 +8,10 @@
 #include "pleat/core/base/argument.h"
 #include "pleat/data/dataset.h"
 
-/// Changes to batches on their way from a data set to a network. Each random transform draws from numbers
-/// that depend on (seed, epoch, sample, position in the list) alone, so a batch is the same whoever makes it.
-/// The numbers are drawn on the host; images are changed where they are (ops/image/), on a GPU in one launch
-/// for each transform.
+/// Changes to batches on their way from a data set to a network. Each random transform draws from
+/// numbers that depend on (seed, epoch, sample, position in the list) alone, so a batch is the same
+/// in every thread. The numbers are drawn on the host. Images are changed on their device
+/// (ops/image/), on a GPU in one launch for each transform.
 
 namespace pleat::data {
 
@@ -36,7 +36,7 @@ class SampleRandom {
 
 using Transform = std::function<void(Batch&, const SampleRandom&)>;
 
-/// One after the other.
+/// Applies one transform after the other.
 void apply(std::span<const Transform> transforms, Batch& batch, uint64_t seed, int64_t epoch,
            std::span<const int64_t> indices);
 
@@ -46,8 +46,8 @@ Transform normalize(RealList mean, RealList std);
 /// The same without mean and std.
 Transform to_float();
 
-/// Moves each image [C, H, W] by up to `padding` pixels in both directions; what comes in is 0 (or
-/// reflected).
+/// Moves each image [C, H, W] by up to `padding` pixels in both directions; the new pixels are 0
+/// (or reflected).
 struct RandomCropOptions {
   int64_t padding = 4;
   bool reflect = false;
@@ -68,11 +68,12 @@ struct ColorJitterOptions {
 };
 Transform color_jitter(ColorJitterOptions options);
 
-/// Mixes each sample with another of its batch, x = l x + (1 - l) x', with l from Beta(alpha, alpha), and the
-/// targets alike, which become probabilities [B, classes] float32. (Zhang et al., arXiv:1710.09412.)
+/// Mixes each sample with another of its batch, x = l x + (1 - l) x', with l from Beta(alpha,
+/// alpha). The targets are mixed in the same way and become probabilities [B, classes] float32.
+/// (Zhang et al., arXiv:1710.09412.)
 struct MixOptions {
-  /// Whether labels on a GPU are checked, for which the host waits at each batch. A label that is no class
-  /// otherwise counts as none of them.
+  /// Whether labels on a GPU are checked, for which the host waits at each batch. Without the
+  /// check, a label that is no class has probability 0 for all classes.
   bool check_target = true;
 };
 Transform mixup(Real alpha, Integer classes, MixOptions options = {});

@@ -1,4 +1,4 @@
-// A differentiable function and a module of one's own, neither with a macro nor with a registration.
+// A new differentiable function and a new module, without macros or registration.
 #include <iostream>
 
 #include "program.h"
@@ -8,9 +8,9 @@ using namespace pleat;
 
 /// Swish with a slope: y = x * sigmoid(b x). (Ramachandran et al., arXiv:1710.05941.)
 ///
-/// A function is computed with raw operations (pleat::ops knows no tape) and recorded with one closure for
-/// each input. Closures use differentiable functions, so that gradients of gradients work, and keep tensors
-/// by `saved`, which notices when somebody changes them in between.
+/// A function is computed with raw operations (pleat::ops knows no tape) and recorded with one
+/// closure for each input. Closures use differentiable functions, so that gradients of gradients
+/// work, and keep tensors by `saved`, which throws when they are changed in between.
 Tensor swish(const Tensor& x, const Tensor& b) {
   const Tensor y = ops::multiply(x, ops::sigmoid(ops::multiply(b, x)));
   return record("swish", y,

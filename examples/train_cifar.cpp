@@ -33,7 +33,7 @@ Precision precision_of(const std::string& name) {
 constexpr int64_t profiled_after = 3;  ///< steps, of which the first two are not even recorded
 constexpr int64_t profiled_steps = 3;
 
-/// What cannot be done with so many training images.
+/// Checks options against the number of training images.
 void check_images(const CifarSettings& s, int64_t images) {
   if (s.batch_size > images)
     throw UsageError("--batch-size " + std::to_string(s.batch_size) + ": there are " +
@@ -69,8 +69,9 @@ std::vector<data::Transform> training_transforms(const CifarSettings& s) {
   return transforms;
 }
 
-/// Muon for the filters. The linear layer, the only other matrix of these networks, gives the classes, and
-/// Muon is meant for what lies before it; so that, the biases and the norms are AdamW's.
+/// Muon for the filters. The linear layer, the only other matrix of these networks, gives the
+/// classes, and Muon is meant for what lies before it; so AdamW trains it, the biases and the
+/// norms.
 std::unique_ptr<optim::Optimizer> make_muon(const CifarSettings& s, const std::vector<Tensor>& parameters) {
   const double lr = s.chosen_lr(), weight_decay = s.chosen_weight_decay();
   std::vector<Tensor> filters, others;
@@ -121,7 +122,7 @@ optim::Schedule make_schedule(const CifarSettings& s, int64_t steps, optim::Opti
   return {optimizer, rates};
 }
 
-/// Records the fourth to the sixth step, when what happens only once is over.
+/// Records the fourth to the sixth step, after all work that happens only once.
 profile::ProfilerOptions profiler_options(const fs::path& trace) {
   return {
       .schedule =
@@ -149,7 +150,7 @@ class Step {
       return batch.inputs.shape() == static_.inputs.shape() &&
              batch.targets.shape() == static_.targets.shape();
     };
-    if (!static_.inputs.defined()) {  // the first: what happens only once happens now
+    if (!static_.inputs.defined()) {  // the first step, with all work that happens only once
       static_ = {batch.inputs.clone(), batch.targets.clone()};
       train(batch, unwatched);
     } else if (same_shapes()) {
@@ -199,7 +200,7 @@ class Step {
   optim::GradScaler& scaler_;
   LossWatch watch_;
   Tensor loss_, logits_;
-  data::Batch static_;  ///< where the graph finds its batch
+  data::Batch static_;  ///< the batch that the graph reads
   std::optional<CudaGraph> graph_;
   Tensor loss_of_graph_, logits_of_graph_;
 };
@@ -241,8 +242,8 @@ void draw(const fs::path& file, const CifarSettings& s, const std::vector<EpochR
                         {train_loss, test_loss}, {train_accuracy, test_accuracy});
 }
 
-/// What a run leaves in its folder, epoch by epoch. The weights are those of the best epoch: the one with the
-/// highest test accuracy, or of several the one with the lowest test loss.
+/// Writes the results of a run to its folder, epoch by epoch. The weights are those of the best
+/// epoch: the one with the highest test accuracy, or of several the one with the lowest test loss.
 class Results {
  public:
   Results(const CifarSettings& s) : settings_(s), folder_(s.output, {s.metrics, s.weights, s.curves}) {
@@ -298,7 +299,7 @@ void train(const CifarSettings& s) {
     print_text("--precision changes nothing on the CPU: products of float32 are float32 there");
   if (s.threads > 0) set_num_threads(s.threads);
   manual_seed(s.seed);
-  // What cannot be is said before anything is written.
+  // Options are checked before anything is written.
   if (s.data.empty()) check_images(s, data::SyntheticShapesOptions{}.train);
   std::optional<data::TensorDataset> train_images;
   if (!s.data.empty()) {

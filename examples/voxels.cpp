@@ -20,7 +20,7 @@ struct Settings {
   int64_t epochs = 6;
   int64_t batch_size = 32;
   double lr = 2e-3;
-  int64_t size = 0;  ///< 0: 32, or for data the largest that it can be shrunk to below that
+  int64_t size = 0;  ///< 0: 32, or for data the largest size up to that that it can be shrunk to
   uint64_t seed = 1;
   int threads = 0;
 };
@@ -136,7 +136,7 @@ data::Transform normalization(const data::TensorDataset& volumes) {
   return data::normalize({mean(some).item<float>()}, {std::max(stddev(some).item<float>(), 1e-3F)});
 }
 
-/// The share of the class that most volumes have: what an answer without a look at them would reach.
+/// The share of the most frequent class: the accuracy of a constant answer.
 double largest_share(const data::TensorDataset& volumes, int64_t classes) {
   const Tensor counts = sum(one_hot(volumes.targets(), classes), 0);
   return max(counts).item() / static_cast<double>(volumes.size());

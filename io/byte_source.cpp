@@ -66,7 +66,7 @@ struct InflateSource::State {
   z_stream stream{};
   bool ended = false;  // a deflate stream or gzip member is complete
 
-  // Makes sure that there is input, unless the source is at its end.
+  // Reads more input when there is none; false at the end of the source.
   bool fill() {
     if (stream.avail_in == 0) {
       stream.avail_in = static_cast<uInt>(compressed->read(input));
@@ -125,7 +125,7 @@ void InflateSource::expect_end() {
 }
 
 std::int64_t InflateSource::remaining_at_most() const {
-  // Deflate cannot do better than 258 bytes in two bits (zlib's technical notes: "1032:1").
+  // Deflate packs at most 258 bytes into two bits (zlib's technical notes: "1032:1").
   constexpr std::int64_t best_ratio = 1032;
   const std::int64_t left = state_->compressed->remaining_at_most() + state_->stream.avail_in;
   constexpr std::int64_t pending = 1 << 16;  // already in zlib's window

@@ -10,12 +10,12 @@
 
 #include "pleat/core/files/input_file.h"
 
-/// Files that somebody else wrote, read with suspicion: every read says what it reads, and an error names the
-/// file, the offset and the cause.
+/// Checked reading of files: every read names what it reads, and an error names the file, the
+/// offset and the cause.
 
 namespace pleat::io {
 
-/// Bytes in order.
+/// A sequence of bytes.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -28,8 +28,8 @@ class ByteSource {
   void read_exactly(std::span<std::byte> buffer, std::string_view what);
   /// Throws FileError unless all bytes were read (and are intact, where a checksum tells).
   virtual void expect_end();
-  /// No more than this many bytes are left: what a header that promises more is refused by, before memory is
-  /// taken for it.
+  /// An upper bound of the bytes left. A header that promises more is refused before memory is
+  /// allocated for it.
   virtual std::int64_t remaining_at_most() const = 0;
 
   /// Throws FileError, with the remedy, when `bytes` of memory for `what` are above the limit.
@@ -38,7 +38,7 @@ class ByteSource {
 
   /// Bytes read so far.
   std::int64_t position() const { return position_; }
-  /// Whose bytes these are, as errors name it: "read_npy: 'x.npy'".
+  /// The origin of the bytes, as errors name it: "read_npy: 'x.npy'".
   const std::string& name() const { return name_; }
   /// Throws FileError "<name>, byte <position>: <cause>".
   [[noreturn]] void fail(const std::string& cause) const { fail_at(position_, cause); }
@@ -55,7 +55,7 @@ class ByteSource {
   std::int64_t position_ = 0;
 };
 
-/// The bytes [begin, begin + size) of a file, which must outlive this.
+/// The bytes [begin, begin + size) of a file, which must outlive the source.
 class FileSource final : public ByteSource {
  public:
   explicit FileSource(const InputFile& file) : FileSource(file, 0, file.size()) {}
@@ -70,7 +70,7 @@ class FileSource final : public ByteSource {
   std::int64_t size_;
 };
 
-/// What a compressed source decompresses to.
+/// The decompressed bytes of a compressed source.
 class InflateSource final : public ByteSource {
  public:
   enum class Format {

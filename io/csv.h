@@ -10,15 +10,16 @@
 
 namespace pleat::io {
 
-/// Writes a table as comma-separated values (RFC 4180), a line at a time, so that what an interrupted program
-/// had to say is there.
+/// Writes a table as comma-separated values (RFC 4180), a line at a time, so that the lines of an
+/// interrupted program are there.
 class CsvWriter {
  public:
-  /// Floating numbers are written with as many digits as tell them apart; text is quoted where it must be.
+  /// Floating numbers are written with as many digits as distinguish them; text is quoted where
+  /// necessary.
   using Value = std::variant<std::int64_t, double, std::string>;
 
-  /// Replaces the file by one with the line of names; a pipe or a device is written to as it is (AtomicFile).
-  /// Throws ValueError without columns, FileError when the file cannot be written.
+  /// Replaces the file by one with the line of names. A pipe or a device is written to directly
+  /// (AtomicFile). Throws ValueError without columns, FileError when the file cannot be written.
   CsvWriter(const std::filesystem::path& path, std::vector<std::string> columns);
 
   /// Writes a line. Throws ValueError unless there is a value for each column, FileError when it cannot be

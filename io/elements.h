@@ -12,7 +12,8 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace pleat::io {
 
-/// How elements lie in a file, and what they become: types that no tensor has are widened.
+/// The type of elements in a file, and the tensor's type, which is wider where tensors do not have
+/// the file's type.
 struct StoredType {
   char kind;             ///< b, u, i or f as in NumPy's type strings
   std::size_t size = 0;  ///< bytes of an element in the file
@@ -20,8 +21,8 @@ struct StoredType {
   DType dtype = float32;
 };
 
-/// Reads `count` elements to where a tensor of type.dtype has them. Any byte but 0 is true. Throws FileError
-/// when they are truncated, or for a uint64 above the range of int64.
+/// Reads `count` elements as elements of type.dtype. Any byte but 0 is true. Throws FileError when
+/// they are truncated, or for a uint64 above the range of int64.
 void read_elements(ByteSource& source, const StoredType& type, std::byte* to, std::size_t count);
 
 }  // namespace pleat::io

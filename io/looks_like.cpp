@@ -64,7 +64,7 @@ std::string told(const char* what, const char* remedy) {
 }
 
 std::string of_zip(std::string_view text) {
-  // The first entry's name stands in the first bytes.
+  // The name of the first entry is in the first bytes.
   if (contains(text, "/data.pkl") || contains(text, "/.format_version") || contains(text, ".pkl"))
     return std::string("; it looks like a PyTorch checkpoint (a zip with a pickle), ") + pickle_remedy;
   if (contains(text, ".npy")) return told("a .npz archive", "io::read_npz reads it");
@@ -72,7 +72,8 @@ std::string of_zip(std::string_view text) {
 }
 
 bool is_pickle(std::string_view text) {
-  // Protocol 2 and newer say so; older ones are text that begins with an opcode, and are not told apart.
+  // Protocol 2 and newer begin with their number. Older ones are text that begins with an opcode,
+  // which is not recognised.
   return text.size() >= 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
 }
 

@@ -140,7 +140,7 @@ class HeaderParser {
     std::int64_t value = 0;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-    // Python takes no number that begins with 0.
+    // Python does not accept a number that begins with 0.
     const bool octal = end - begin > 1 && *begin == '0';
     if (error != std::errc{} || value < 0 || octal) fail("'shape' must be a tuple of sizes within [0, 2^63)");
     at_ += static_cast<std::size_t>(end - begin);
@@ -180,7 +180,7 @@ Header read_header(ByteSource& source) {
   return HeaderParser(source, offset, text).parse();
 }
 
-// Types by the names that NumPy has for them.
+// Types by NumPy's names.
 struct TypeName {
   std::string_view name;
   std::string_view code;  // kind and bytes
@@ -217,7 +217,7 @@ std::optional<StoredType> parse_descr(std::string_view descr) {
   const bool ordered = !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
   std::string_view code = descr.substr(ordered ? 1 : 0);
   for (const TypeName& type : type_names) {
-    // A byte order stands before letters, not before words.
+    // A byte order is followed by a code, not by a name.
     if (code == type.name && (!ordered || code.size() == 1)) {
       code = type.code;
       break;
@@ -231,7 +231,7 @@ std::optional<StoredType> parse_descr(std::string_view descr) {
   return std::nullopt;
 }
 
-// What to do about an array that no tensor can hold.
+// The remedy for an array that no tensor can hold.
 std::string_view remedy_for(std::string_view descr) {
   const std::size_t kind = descr.find_first_not_of("<>|=");
   switch (kind == std::string_view::npos ? '\0' : descr[kind]) {
@@ -260,13 +260,13 @@ std::string_view remedy_for(std::string_view descr) {
   }
 }
 
-// Of the file: `Fortran` order means that the first dimension is the densest, which is row-major with the
-// dimensions reversed.
+// A tensor for the file's elements. In Fortran order the first dimension is the densest, which is
+// row-major with the dimensions reversed.
 Tensor allocate(const ByteSource& source, const Header& header, const StoredType& format) {
   Shape shape = header.shape;
   if (header.fortran_order) std::reverse(shape.begin(), shape.end());
   try {
-    // As if nothing were empty, so that no stride of the tensor overflows either.
+    // With sizes of 0 counted as 1, so that no stride of the tensor overflows.
     Shape filled = shape;
     for (std::int64_t& size : filled) size = std::max<std::int64_t>(size, 1);
     checked_multiply(count(filled), 16, "bytes");
@@ -279,7 +279,7 @@ Tensor allocate(const ByteSource& source, const Header& header, const StoredType
     source.fail(fmt::format("truncated: an array of shape {} needs {} bytes, but at most {} are left",
                             header.shape, bytes, source.remaining_at_most()));
   }
-  // What Fortran wrote is copied into row-major order.
+  // Fortran order is copied into row-major order.
   const int copies = header.fortran_order && header.shape.size() > 1 ? 2 : 1;
   source.check_memory(elements * size_of(format.dtype) * copies,
                       fmt::format("an array of shape {}", header.shape));

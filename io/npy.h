@@ -11,10 +11,10 @@ namespace pleat::io {
 
 /// Reads an array as a row-major tensor.
 ///
-/// The element types bool, uint8, int32, int64, float16, float32 and float64 stay as they are; int8, int16
-/// and uint16 become int32, uint32 and uint64 become int64. Either byte order and Fortran order are
-/// understood. Types that no tensor holds (complex, strings, structures, Python objects) are refused; nothing
-/// is ever unpickled.
+/// The element types bool, uint8, int32, int64, float16, float32 and float64 are kept; int8, int16
+/// and uint16 become int32, uint32 and uint64 become int64. Both byte orders and Fortran order are
+/// read. Types that no tensor holds (complex, strings, structures, Python objects) throw FileError;
+/// nothing is ever unpickled.
 ///
 /// Throws FileError, naming file, offset and cause, when the file cannot be read, is not a .npy file of
 /// version 1.0, 2.0 or 3.0, ends too early, has bytes left over, holds a uint64 above the range of int64, or

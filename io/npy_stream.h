@@ -6,7 +6,7 @@
 
 namespace pleat::io {
 
-/// What read_npy reads, from any source; reads it to its end.
+/// read_npy for any source; reads it to its end.
 Tensor read_npy(ByteSource& source);
 
 }  // namespace pleat::io

@@ -15,8 +15,8 @@ namespace pleat::io {
 /// NumPy's archive of named arrays, as `numpy.savez` and `numpy.savez_compressed` write it: a zip file of
 /// .npy files.
 ///
-/// Only the directory is read at first, so that one array of a large archive can be had without the others.
-/// Copies refer to the same open file; reading from several threads is safe.
+/// Only the directory is read at first, so that one array of a large archive can be read without
+/// the others. Copies refer to the same open file; reading from several threads is safe.
 class NpzReader {
  public:
   /// `options` hold for each array. Throws FileError, naming file, offset and cause, when it is not a zip
@@ -26,9 +26,8 @@ class NpzReader {
   /// Names of the arrays (without ".npy"), in the order of the archive.
   const std::vector<std::string>& names() const;
   bool contains(const std::string& name) const;
-  /// Reads an array as read_npy does, and verifies its checksum.
-  /// Throws ValueError, with the names there are, if there is none of this name; FileError when it is
-  /// damaged.
+  /// Reads an array as read_npy does, and verifies its checksum. Throws ValueError with the names
+  /// in the archive when there is no such name, FileError when the array is damaged.
   Tensor read(const std::string& name) const;
 
  private:
@@ -39,7 +38,7 @@ class NpzReader {
   std::shared_ptr<const State> state_;
 };
 
-/// All arrays of an archive, for which together `options` hold. Throws as NpzReader does.
+/// All arrays of an archive; the limit in `options` is for all together. Throws as NpzReader does.
 std::map<std::string, Tensor> read_npz(const std::filesystem::path& path, ReadOptions options = {});
 
 }  // namespace pleat::io

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 // --- reading
 
-// Codes of 8 or 4 bits, the low ones of a byte first, as the numbers that they stand for.
+// Codes of 8 or 4 bits, the low ones of a byte first, as numbers.
 void read_float_codes(FileSource& source, const SafetensorsType& type, std::span<float> out) {
   const std::size_t codes_a_byte = 8 / static_cast<std::size_t>(type.bits);
   const unsigned mask = (1U << type.bits) - 1;

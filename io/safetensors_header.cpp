@@ -24,8 +24,8 @@ template <class... Args>
   file.fail_at(length_bytes, "header: " + fmt::format(message, std::forward<Args>(args)...));
 }
 
-// Takes the header apart while it is parsed, so that neither its size nor what is ignored in it takes memory.
-// The functions are those that nlohmann-json calls.
+// Handles the events of nlohmann-json's parser, so that neither the size of the header nor its
+// ignored parts take memory.
 class HeaderEvents {
  public:
   HeaderEvents(const InputFile& file, SafetensorsHeader& header) : file_(file), header_(header) {}
@@ -157,7 +157,7 @@ class HeaderEvents {
                 printable(entry().name), text);
   }
 
-  // A value where it may not be, or one that is ignored.
+  // A value that is not allowed here, or that is ignored.
   bool scalar(const std::string& text) {
     if (ignored_ > 0) return true;
     switch (place_) {
@@ -184,7 +184,7 @@ class HeaderEvents {
     return true;
   }
 
-  // A list or an object where it may not be, or one that is ignored.
+  // A list or an object that is not allowed here, or that is ignored.
   void container(const std::string& what) {
     const bool unknown =
         place_ == Place::entry && key_ != "dtype" && key_ != "shape" && key_ != "data_offsets";
@@ -216,8 +216,8 @@ class HeaderEvents {
   void check_size() {
     const SafetensorsEntry& e = entry();
     try {
-      // As if nothing were empty, so that no stride of the tensor overflows either. No element takes more
-      // than 64 bits, here or there.
+      // With sizes of 0 counted as 1, so that no stride of the tensor overflows. No element takes
+      // more than 64 bits, in the file or in memory.
       Shape filled = e.shape;
       for (std::int64_t& size : filled) size = std::max<std::int64_t>(size, 1);
       checked_multiply(count(filled), 64, "bits");
@@ -239,7 +239,7 @@ class HeaderEvents {
   SafetensorsHeader& header_;
   Place place_ = Place::outside;
   int depth_ = 0;
-  int ignored_ = 0;  // how deep inside something that is ignored
+  int ignored_ = 0;  // depth inside an ignored value
   std::string key_;
   unsigned seen_ = 0;  // bits of the fields that the entry has
   int offsets_ = 0;
@@ -265,13 +265,13 @@ std::string read_text(const InputFile& file, FileSource& source) {
   if (length > static_cast<std::uint64_t>(source.remaining_at_most()))
     fail_header(file, "truncated: the header needs {} bytes, but the file has {}{}", length, file.size(),
                 hint);
-  // What it says is larger in memory than as text: an entry of the metadata twelve times.
+  // The header is larger in memory than as text: an entry of the metadata twelve times.
   constexpr std::int64_t expansion = 16;
   source.check_memory(static_cast<std::int64_t>(length) * expansion, "what the header says");
   std::string text(length, '\0');
   source.read_exactly(std::as_writable_bytes(std::span(text)), "the header");
   if (!text.starts_with('{')) fail_header(file, "must start with '{{', got {}{}", printable(text), hint);
-  // To the parser a zero byte is the end of the text.
+  // The parser takes a zero byte as the end of the text.
   const std::size_t zero = text.find('\0');
   if (zero != std::string::npos)
     file.fail_at(static_cast<std::int64_t>(length_bytes + zero),
@@ -289,7 +289,7 @@ void check_names(const InputFile& file, const std::vector<SafetensorsEntry>& ent
   if (twice != names.end()) fail_header(file, "has the key {} twice", printable(**twice));
 }
 
-// Tensors fill the data without overlap or hole.
+// Checks that tensors fill the data without overlap or hole.
 void check_places(const InputFile& file, const FileSource& source, std::vector<SafetensorsEntry>& entries) {
   std::sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);

@@ -20,10 +20,10 @@ inline constexpr const char* safetensors_metadata = "__metadata__";
 /// An element type of the format.
 struct SafetensorsType {
   enum class As {
-    stored,      ///< as `stored` says
+    stored,      ///< elements as in `stored`
     float_code,  ///< codes of `bits` bits, low ones first in a byte, whose values are `values[code]`
     complex,     ///< pairs of float32
-    bytes        ///< what nobody here can take apart
+    bytes        ///< kept as bytes
   };
   std::string_view name;
   int bits;  ///< of an element
@@ -31,7 +31,7 @@ struct SafetensorsType {
   StoredType stored;              ///< of `stored`
   const float* values = nullptr;  ///< of `float_code`
 
-  /// What tensors of this type become.
+  /// The type of the tensor that is read.
   DType dtype() const;
   /// "F8_E4M3 to float32"; empty where nothing changes.
   std::string conversion() const;
@@ -48,19 +48,19 @@ struct SafetensorsEntry {
   std::uint64_t end = 0;
 
   std::int64_t elements() const { return count(shape); }
-  /// Of the tensor that it becomes.
+  /// The shape of the tensor that is read.
   Shape result_shape() const;
   std::int64_t result_bytes() const;
 };
 
 struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
-  /// In the order of their places, which follow each other to the end of the file.
+  /// In the order of their bytes, which fill the rest of the file.
   std::vector<SafetensorsEntry> entries;
 };
 
-/// Reads length and header; the source then stands at the data. Throws FileError for everything that the
-/// format forbids.
+/// Reads length and header; the data are the next bytes of the source. Throws FileError for
+/// everything that the format forbids.
 SafetensorsHeader read_safetensors_header(const InputFile& file, FileSource& source);
 
 }  // namespace pleat::io

@@ -11,7 +11,7 @@ namespace {
 
 using As = SafetensorsType::As;
 
-// Which codes of a small floating type are no finite numbers.
+// The codes of a small floating type that are not finite numbers.
 enum class Special {
   none,       // all are finite (F4)
   ieee,       // the largest exponent: infinities and NaN
@@ -73,7 +73,7 @@ const std::array types = {
     small_float("F8_E5M2", 8, e5m2.data()), small_float("F8_E8M0", 8, e8m0.data()),
     small_float("F8_E4M3FNUZ", 8, e4m3fnuz.data()), small_float("F8_E5M2FNUZ", 8, e5m2fnuz.data()),
     small_float("F4", 4, e2m1.data()), SafetensorsType{"C64", 64, As::complex, {'f', 4, false, float32}},
-    // How six bits are packed into bytes is left open by the format.
+    // The format does not define how six bits are packed into bytes.
     SafetensorsType{"F6_E2M3", 6, As::bytes, {'u', 1, false, uint8}},
     SafetensorsType{"F6_E3M2", 6, As::bytes, {'u', 1, false, uint8}}};
 

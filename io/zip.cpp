@@ -124,7 +124,7 @@ Directory find_directory(const InputFile& file) {
   return directory;
 }
 
-// Replaces what the central header leaves to the zip64 field (APPNOTE 4.5.3).
+// Replaces the values that the central header leaves to the zip64 field (APPNOTE 4.5.3).
 void read_zip64_field(const InputFile& file, std::int64_t at, std::span<const std::byte> extra,
                       std::uint64_t& size, std::uint64_t& compressed_size, std::uint64_t& offset) {
   while (extra.size() >= 4) {
@@ -144,8 +144,8 @@ void read_zip64_field(const InputFile& file, std::int64_t at, std::span<const st
   }
 }
 
-// Sets where each entry must end. An archive whose entries share bytes (a bomb, or a damaged one) is told by
-// an entry that begins before the one ahead of it can end.
+// Sets where each entry must end. In an archive whose entries share bytes (a bomb, or a damaged
+// file) an entry begins before the previous one can end.
 void find_ends(const InputFile& file, const Directory& directory, std::vector<ZipEntry>& entries) {
   std::vector<ZipEntry*> by_place;
   by_place.reserve(entries.size());

@@ -23,13 +23,13 @@ struct ZipEntry {
   std::int64_t end_offset = 0;     ///< where the next entry, or the directory, begins
 };
 
-/// The entries of the central directory, in its order. Zip64 is understood; archives of several disks, and
-/// entries that share bytes, are refused. Throws FileError.
+/// The entries of the central directory, in its order. Reads Zip64. Throws FileError, also for
+/// archives of several disks and entries that share bytes.
 std::vector<ZipEntry> read_zip_directory(const InputFile& file);
 
-/// The content of an entry, of at most `entry.size` bytes; expect_end() verifies size and CRC. `memory` is
-/// what may be taken for what is read. `file` must outlive the source. Throws FileError for an encrypted
-/// entry or an unknown method.
+/// The content of an entry, of at most `entry.size` bytes; expect_end() verifies size and CRC.
+/// `memory` bounds the memory for its content. `file` must outlive the source. Throws FileError for
+/// an encrypted entry or an unknown method.
 std::unique_ptr<ByteSource> open_zip_entry(const InputFile& file, const ZipEntry& entry, MemoryBudget memory);
 
 }  // namespace pleat::io

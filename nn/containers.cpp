@@ -14,7 +14,7 @@ namespace {
 
 bool is_relu(const Module& module) { return typeid(module) == typeid(ReLU); }
 
-/// A call whose work the module before has done.
+/// Records a call whose work the module before it has done.
 void show_done(const Module& module, const Tensor& x) { const RecordForward range(module, x); }
 
 }  // namespace

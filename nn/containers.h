@@ -14,7 +14,7 @@
 
 namespace pleat::nn {
 
-/// What stands where a module is wanted: a module, or a function `Tensor(const Tensor&)`.
+/// What can be used as a module: a module, or a function `Tensor(const Tensor&)`.
 template <class F>
 concept ModuleOrFunction =
     std::derived_from<std::remove_cvref_t<F>, Module> || std::is_invocable_r_v<Tensor, F&, const Tensor&>;
@@ -31,13 +31,13 @@ class Lambda : public Module {
   std::function<Tensor(const Tensor&)> function_;
 };
 
-/// y = x: stands where a module is wanted and nothing is to be done.
+/// y = x: a module that does nothing.
 struct Identity : Module {
   Tensor forward(const Tensor& x) override { return x; }
   std::string type_name() const override { return "Identity"; }
 };
 
-/// A module of any class, by value; or none. A copy of it has a copy of the module.
+/// Holds a module of any class by value, or none. A copy holds a copy of the module.
 class AnyModule {
  public:
   AnyModule() = default;
@@ -56,9 +56,10 @@ class AnyModule {
   AnyModule& operator=(const AnyModule& other) { return *this = AnyModule(other); }
   AnyModule& operator=(AnyModule&&) = default;
 
-  /// Whether there is a module. Throws Error when it was moved away: that is not the same as none.
+  /// Whether it holds a module. Throws Error when the module was moved away, which is not the same
+  /// as none.
   bool defined() const;
-  /// Throws Error when there is none.
+  /// The module. Throws Error when there is none.
   Module& get() const;
   Tensor operator()(const Tensor& x) const { return get()(x); }
 
@@ -67,7 +68,7 @@ class AnyModule {
   std::unique_ptr<Module> (*copy_)(const Module&) = nullptr;  ///< stays when the module is moved away
 };
 
-/// Modules in order, by the names "0", "1" ... or their own. What to do with them is their owner's affair:
+/// Modules in order, by the names "0", "1" ... or their own. The owner calls them:
 ///
 ///   for (nn::Module& layer : layers) x = x + layer(x);
 ///
@@ -93,7 +94,8 @@ class ModuleList : public Module {
   void members(Members& m) override;
   std::string type_name() const override { return "ModuleList"; }
 
-  /// Appends a module under its number, or a name. Throws ValueError when the name is taken or not a name.
+  /// Appends a module, by the name of its number or by its own. Throws ValueError when the name is
+  /// taken or not a name.
   ModuleList& add(AnyModule module);
   ModuleList& add(std::string name, AnyModule module);
 
@@ -103,9 +105,9 @@ class ModuleList : public Module {
   }
   /// Negative indices count from the end. Throws IndexError.
   Module& operator[](int64_t index) const;
-  /// Throws ValueError when there is none of this name.
+  /// The module of this name. Throws ValueError when there is none.
   Module& operator[](const std::string& name) const;
-  /// The module as what it is. Throws ValueError when it is something else.
+  /// The module as its own class M. Throws ValueError when it has another class.
   template <std::derived_from<Module> M>
   M& get(int64_t index) const {
     Module& module = (*this)[index];
@@ -141,13 +143,13 @@ class ModuleList : public Module {
   std::vector<Named> modules_;
 };
 
-/// One module after the other:
+/// Calls one module after the other:
 ///
 ///   nn::Sequential net{nn::Linear{{.in_features = 2, .out_features = 16}}, nn::ReLU{}, my_function};
 ///   nn::Sequential net{{"conv", nn::Conv2d{{...}}}, {"act", nn::ReLU{}}};
 ///   net.add(nn::Linear{{...}});
 ///
-/// A ReLU behind a BatchNorm is computed with it, see nn/fusion.h.
+/// A ReLU after a BatchNorm is computed in its pass over memory, see nn/fusion.h.
 class Sequential : public ModuleList {
  public:
   using ModuleList::ModuleList;
@@ -165,9 +167,10 @@ struct ResidualOptions {
   AnyModule activation = {};  ///< applied to the sum; none when absent
 };
 
-/// y = activation(body(x) + shortcut(x)): He et al., "Deep residual learning for image recognition" (2016).
-/// The shortcut is computed first. Where the body ends in a BatchNorm, the addition and a ReLU are computed
-/// with it, see nn/fusion.h. Throws ShapeError when body and shortcut give different shapes.
+/// y = activation(body(x) + shortcut(x)): He et al., "Deep residual learning for image recognition"
+/// (2016). The shortcut is computed first. Where the body ends in a BatchNorm, the addition and a
+/// ReLU are computed in its pass over memory, see nn/fusion.h. Throws ShapeError when body and
+/// shortcut give different shapes.
 class Residual : public Module {
  public:
   explicit Residual(ResidualOptions options)

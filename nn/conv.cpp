@@ -16,7 +16,7 @@
 namespace pleat::nn {
 namespace {
 
-/// Checks what can be checked without an input, and makes the weight [first, second, kernel...].
+/// Checks the options that need no input, and makes the weight [first, second, kernel...].
 template <class Options>
 Tensor make_weight(const std::string& module, int dims, const Options& o, int64_t first, int64_t second) {
   const char* op = module.c_str();
@@ -116,7 +116,7 @@ Tensor Conv<dims>::forward(const Tensor& x) {
       return conv3d(input, weight, bias, o);
   };
   const PadMode mode = pad_mode(type_name(), padding_mode);
-  // An input of another rank is left to the convolution to refuse.
+  // For an input of another rank the convolution throws.
   if (mode == PadMode::constant || (x.rank() != dims + 1 && x.rank() != dims + 2))
     return convolve(x, options);
   pleat::ConvOptions unpadded = options;

@@ -10,12 +10,13 @@ namespace pleat::nn {
 struct EmbeddingModuleOptions {
   Required<int64_t> num_embeddings;
   Required<int64_t> embedding_dim;
-  std::optional<int64_t> padding_idx = {};  ///< a row that starts as 0 and stays; may count from the end
+  std::optional<int64_t> padding_idx =
+      {};  ///< a row that starts as 0 and gets no gradient; may count from the end
 };
 
 /// Rows of weight [num_embeddings, embedding_dim] for integer indices of any shape: [...] -> [...,
-/// embedding_dim]. The weight starts standard normal. Throws ValueError for options that make no sense;
-/// forward throws IndexError.
+/// embedding_dim]. The weight starts standard normal. Throws ValueError for invalid options;
+/// forward throws IndexError for an index outside of the weight.
 class Embedding : public Module {
  public:
   explicit Embedding(EmbeddingModuleOptions options);

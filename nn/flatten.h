@@ -11,7 +11,7 @@ struct FlattenOptions {
   int64_t last = -1;
 };
 
-/// Dimensions `first` to `last` made one: [N, C, H, W] to [N, C * H * W].
+/// Joins dimensions `first` to `last` into one: [N, C, H, W] to [N, C * H * W].
 class Flatten : public Module {
  public:
   explicit Flatten(FlattenOptions options_ = {}) : options(options_) {}
@@ -26,7 +26,7 @@ struct UnflattenOptions {
   Required<Sizes> sizes;
 };
 
-/// Dimension `dim` made several; one size may be -1.
+/// Splits dimension `dim` into several; one size may be -1.
 class Unflatten : public Module {
  public:
   explicit Unflatten(UnflattenOptions options_) : options(std::move(options_)) {}

@@ -3,15 +3,17 @@
 #include "pleat/core/base/scope.h"
 #include "pleat/core/tensor/tensor.h"
 
-/// Modules that compute what follows them in their own pass over memory. Sequential does so with a ReLU
-/// behind a module that can take it in, and Residual with its addition and its activation where the last
-/// module of the body can; so far BatchNorm can. Results are the same but for rounding (a sum in a half type
-/// is rounded once instead of twice), and so are names, modules and what a profiler shows: a module whose
-/// work another has done shows with nothing in it. Nothing is fused
+/// Modules that compute what follows them in their own pass over memory. Sequential passes a ReLU
+/// to the module before it, and Residual passes its addition and its activation to the last module
+/// of the body, where that module can compute them; so far BatchNorm can. Results are the same but
+/// for rounding (a sum in a half type is rounded once instead of twice). Names and modules are the
+/// same, too. In a profile the module whose work another has done shows with nothing in it.
 ///
-/// - while a ForwardObserver sees the thread's calls: it is given every module's result;
-/// - for a class derived from one of these: its forward may be another;
-/// - where sizes, types or devices of what is added differ: the addition itself knows best what to do.
+/// Nothing is fused
+///
+/// - while a ForwardObserver observes the thread's calls: it gets every module's result;
+/// - for a class derived from one of these: its forward may compute something else;
+/// - where sizes, types or devices of the summands differ: the addition handles or refuses them.
 
 namespace pleat::nn {
 
@@ -30,8 +32,9 @@ class FusionPolicy {
   Scoped<FusionPolicyOptions> scope_;
 };
 
-/// What follows a module: y = relu(forward(x) + addend). Who can do that at once overrides
-/// Module::forward_with and says that it is done; who called does what is not.
+/// The computation after a module: y = relu(forward(x) + addend). A module that can compute it in
+/// its own pass overrides Module::forward_with and marks here what it has computed; the caller
+/// computes the rest.
 struct Epilogue {
   Tensor addend = {};  ///< or undefined
   bool relu = false;

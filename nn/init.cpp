@@ -21,7 +21,7 @@ void check_floating(const char* op, const Tensor& x) {
   check<DTypeError>(is_floating(x.dtype()), "{}: needs a floating tensor, got {}", op, x.describe());
 }
 
-/// The fan that keeps the variance, as Kaiming's mode says it.
+/// The fan that Kaiming's mode names.
 int64_t fan_of(const char* op, const Tensor& weight, const std::string& mode) {
   check<ValueError>(mode == "fan_in" || mode == "fan_out", "{}: mode must be 'fan_in' or 'fan_out', got '{}'",
                     op, mode);

@@ -13,14 +13,14 @@
 
 namespace pleat::nn::init {
 
-/// What the standard deviation of activations is to be multiplied with to keep it through a nonlinearity:
-/// "linear" (and "conv1d" ... "conv_transpose3d"), "sigmoid" 1; "tanh" 5/3; "relu" sqrt(2);
-/// "leaky_relu" sqrt(2 / (1 + param^2)), param = 0.01 unless given; "selu" 3/4. Throws ValueError for other
+/// The factor that keeps the standard deviation of activations through a nonlinearity: "linear"
+/// (and "conv1d" ... "conv_transpose3d"), "sigmoid" 1; "tanh" 5/3; "relu" sqrt(2); "leaky_relu"
+/// sqrt(2 / (1 + param^2)), param = 0.01 unless given; "selu" 3/4. Throws ValueError for other
 /// names.
 double calculate_gain(const std::string& nonlinearity, std::optional<double> param = {});
 
-/// How many inputs one output sees, and how many outputs one input reaches, of a weight [out, in, kernel...].
-/// Throws ShapeError below rank 2.
+/// Of a weight [out, in, kernel...]: the number of inputs of one output, and of outputs that one
+/// input is used for. Throws ShapeError below rank 2.
 struct Fans {
   int64_t in;
   int64_t out;
@@ -31,7 +31,7 @@ const Tensor& uniform_(const Tensor& x, Real low = 0, Real high = 1,
                        Generator& generator = default_generator());
 const Tensor& normal_(const Tensor& x, Real mean = 0, Real std = 1,
                       Generator& generator = default_generator());
-/// Normal numbers given that they lie in [low, high].
+/// The normal distribution restricted to [low, high].
 struct TruncNormalOptions {
   double mean = 0;
   double std = 1;

@@ -35,7 +35,7 @@ struct Stranger {
   std::string caller_type = {}, type = {}, text = {};
   std::vector<Part> parts = {};
 
-  /// Buffers count where there are no parameters to tell who has listed them.
+  /// A module without parameters is judged by its buffers.
   bool open() const {
     const bool parameters = std::ranges::any_of(parts, [](const Part& part) { return !part.buffer; });
     return std::ranges::any_of(parts,
@@ -66,14 +66,14 @@ void each_tensor(Module& module, const std::string& path, const OnTensor& on_ten
   }
 }
 
-/// What is listed is to be trained, unless somebody said otherwise.
+/// A listed tensor requires a gradient unless set_requires_grad was called for it.
 void become_parameter(const Tensor& tensor) {
   if (!is_floating(tensor.dtype()) || !tensor.is_leaf()) return;
   if (autograd::is_undecided(tensor)) tensor.set_requires_grad();
   autograd::slot_of(tensor).parameter = true;
 }
 
-/// A name that the member may have: its type's, in small letters.
+/// A possible name of the member: its type in small letters.
 std::string name_for(const std::string& type) {
   std::string name;
   for (const char letter : type.substr(0, type.find('<')))
@@ -213,7 +213,7 @@ void Listing::check_mode(const Module& module) {
     evaluating = evaluating->caller_;
   }
   if (evaluating == nullptr) return;
-  // What it lists was told so by somebody who wanted that.
+  // Its own train() or eval() reached what it lists.
   for (const RecordForward* around = evaluating; around != nullptr; around = around->caller_)
     if (lists(around->module_, module)) return;
   const std::string type = called->type_name();

@@ -10,46 +10,49 @@
 #include "pleat/nn/module.h"
 #include "pleat/nn/record_forward.h"
 
-/// Who lists what. A module that runs outermost marks, at each call, itself and all it lists, modules and
-/// parameters; so do parameters(), state_dict() and their kin. What a forward calls without such a mark is
-/// noted here, with its tensors, until somebody lists it or it is gone.
+/// Finds modules and parameters that no members() lists. At each call the outermost module marks
+/// itself and all that it lists, modules and parameters; so do parameters(), state_dict() and the
+/// like. A module that a forward calls without such a mark is kept here, with its tensors, until
+/// something lists it or it is destroyed.
 
 namespace pleat::nn::detail {
 
 class Listing {
  public:
-  /// A call begins: the outermost marks, the others are looked up.
+  /// Called where a forward begins: the outermost module marks, the others are looked up.
   static void begin(const RecordForward& call) {
     const bool listed = is_set(const_cast<Module&>(call.module_).listed_);
-    // Off the tape what was marked once will do.
+    // Off the tape one mark is enough.
     if (!listed || (call.caller_ == nullptr && grad_enabled())) look(call);
   }
 
-  /// Throws Error.
+  /// Throws Error when it was moved from.
   static void check_not_moved_from(const Module& module) {
     if (module.moved_from_) [[unlikely]]
       fail_moved_from(module);
   }
 
-  /// Marks what is listed. A parameter of which nobody said otherwise requires a gradient from now on.
+  /// Marks a module or tensor as listed. A parameter requires a gradient from now on, unless
+  /// set_requires_grad was called for it.
   static void take(Module& module);
   static void take(const Tensor& tensor, bool buffer);
-  /// An optimiser has it.
+  /// Marks a parameter that an optimiser has.
   static void hold(const Tensor& parameter);
-  /// Of a copy whose tensors are new.
+  /// Removes the mark of a module that is a copy with new tensors.
   static void forget(Module& module) { module.listed_ = false; }
 
-  /// What Members does in a walk that only marks.
+  /// Handles one member in a walk that only marks.
   static void mark(Members& members, Tensor* tensor, bool buffer, Module* module);
 
   /// Throws ValueError when a running module in evaluation mode calls this one, which is in training mode,
   /// and no running module lists it.
   static void check_mode(const Module& module);
-  /// Throws ValueError when a forward in `module` has called something with tensors that nobody lists.
+  /// Throws ValueError when a forward in `module` has called a module with tensors that no module
+  /// lists.
   static void check_complete(const Module& module);
   static bool any_unlisted();
-  /// Throws ValueError when backward gave a gradient to a parameter that neither a module lists nor an
-  /// optimiser has. `held` are those of the optimiser.
+  /// Throws ValueError when backward gave a gradient to a parameter that neither a module lists nor
+  /// an optimiser has. `held` are the parameters of the optimiser.
   static void check_gradients(const std::string& optimizer, const std::vector<Tensor>& held);
 
  private:

@@ -34,7 +34,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
   return sum(losses) / static_cast<double>(losses.rank() == 0 ? 1 : losses.size(0));
 }
 
-/// The mean of class losses divides by what the targets weigh.
+/// The mean of class losses divides by the sum of the targets' weights.
 Tensor reduced_by_weight(const Tensor& losses, const Tensor& logits, const Tensor& target,
                          const Tensor& weight, int64_t ignore_index, Reduction reduction) {
   if (reduction != Reduction::mean) return reduced(losses, reduction);

@@ -4,14 +4,14 @@
 
 /// Losses: how far an input is from its target, differentiable.
 ///
-/// They throw ShapeError for shapes that do not fit, DTypeError for types they do not take, ValueError for
-/// options that make no sense.
+/// They throw ShapeError for shapes that do not fit, DTypeError for types they do not take,
+/// ValueError for invalid options.
 
 namespace pleat {
 
-/// What becomes of the losses of single elements or targets.
+/// How the losses of single elements or targets are reduced.
 enum class Reduction {
-  none,       ///< they are the result
+  none,       ///< not reduced: one for each element or target
   mean,       ///< their mean; that of class losses is weighted
   sum,        ///< their sum
   batch_mean  ///< their sum divided by the size of the first dimension
@@ -19,11 +19,11 @@ enum class Reduction {
 
 struct CrossEntropyOptions {
   Tensor weight = {};           ///< [C], of each class; 1 when undefined
-  int64_t ignore_index = -100;  ///< targets with this index count for nothing
+  int64_t ignore_index = -100;  ///< targets with this index are ignored
   double label_smoothing = 0;   ///< this share of each target is spread evenly over all classes
   Reduction reduction = Reduction::mean;
-  /// Whether the host waits for a GPU to know that all class indices are right. False is for those that were
-  /// checked before, as a data set's reader does: a wrong one then counts for nothing there.
+  /// Whether class indices on a GPU are checked, for which the host waits. False is for indices
+  /// that were checked before, for example by a data set's reader. A wrong index is then ignored.
   bool check_target = true;
 };
 /// -log softmax(logits)[target] for logits [N, C, d1, ...] and class indices [N, d1, ...] of any integer

@@ -64,7 +64,7 @@ bool is_path(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.back() != '.' && name.find("..") == std::string::npos;
 }
 
-/// Listing changes nothing, so a const module may be asked.
+/// members() changes nothing, so the module may be const.
 std::vector<Members::Item> items_of(const Module& module) {
   Listing::check_not_moved_from(module);
   Members members;
@@ -93,7 +93,7 @@ void walk(Module& module, const std::string& path, const OnTensor& on_tensor, co
   }
 }
 
-/// From now on the module's owner knows of all that is inside.
+/// Marks everything inside as listed.
 void take_all(const Module& module) {
   walk(
       const_cast<Module&>(module), "",
@@ -117,7 +117,7 @@ NamedTensors distinct_tensors(const Module& module, bool buffers) {
 
 bool holds_images(const Tensor& x) { return x.rank() >= 3 && x.rank() <= 5; }
 
-/// Gives every tensor of the module the elements that `convert` makes of it. All conversions come before any
+/// Replaces every tensor of the module by `convert` of it. All conversions are made before any
 /// change.
 template <class Convert>
 void convert_tensors(const Module& module, const Convert& convert) {

@@ -24,12 +24,13 @@
 ///     void members(nn::Members& m) override { m("conv", conv); m("fc", fc); }
 ///   };
 ///
-/// What members() leaves out is neither trained nor saved, and eval() does not reach it. That is found out
-/// where the module runs: an optimiser's step() throws ValueError when backward gave a gradient to a
-/// parameter that nobody lists, state_dict() when forward called a module that would not be saved, and
-/// training() of a module that is asked for its mode where eval() has passed it by. A module that another one
-/// calls without listing it (a loss network, a discriminator) is in order once its own parameters(),
-/// requires_grad_(), state_dict() or load_state_dict() was called.
+/// A member that members() leaves out is neither trained nor saved, and eval() does not change it.
+/// Such a member is an error once the module has run. An optimiser's step() throws ValueError when
+/// backward gave a gradient to a parameter that no module lists. state_dict() throws it when a
+/// forward called a module that would not be saved. training() throws it in a module that eval()
+/// has not reached. A module may call another without listing it (a loss network, a discriminator)
+/// once the other's own parameters(), requires_grad_(), state_dict() or load_state_dict() was
+/// called.
 
 namespace pleat::nn {
 
@@ -52,7 +53,7 @@ concept ListOfMembers = !std::derived_from<R, Module> && requires(R & each) {
 };
 }  // namespace detail
 
-/// What a module is made of, by name: filled by Module::members.
+/// The parameters, buffers and children of a module by name; filled by Module::members.
 class Members {
  public:
   struct Item {
@@ -62,7 +63,7 @@ class Members {
     Module* module;  ///< of a child
   };
 
-  /// A tensor to train. An undefined one (a layer without bias) is left out.
+  /// A parameter. An undefined one (a layer without bias) is left out.
   void operator()(std::string_view name, Tensor& parameter) { add(name, &parameter, false, nullptr); }
   /// A tensor that is saved and moved with the module, but not trained.
   void buffer(std::string_view name, Tensor& buffer) { add(name, &buffer, true, nullptr); }
@@ -70,7 +71,7 @@ class Members {
   void operator()(std::string_view name, Module& child) { add(name, nullptr, false, &child); }
   /// A module that may be absent.
   void operator()(std::string_view name, AnyModule& child);
-  /// Any of these behind a std::unique_ptr, std::shared_ptr or std::optional; or absent.
+  /// Any of these in a std::unique_ptr, std::shared_ptr or std::optional; may be absent.
   template <detail::Owner P>
   void operator()(std::string_view name, P& owner) {
     if (owner) (*this)(name, *owner);
@@ -90,7 +91,7 @@ class Members {
   std::string numbered(std::string_view name, std::size_t i) const;
 
   std::vector<Item> items_;
-  /// Marks what is listed instead of keeping it: no names, no allocations. See nn/listing.h.
+  /// Marks members instead of storing them: no names, no allocations. See nn/listing.h.
   bool only_marks_ = false;
 };
 
@@ -99,18 +100,19 @@ using NamedModules = std::vector<std::pair<std::string, Module*>>;
 
 /// A function of a tensor, with parameters, buffers and modules inside it.
 ///
-/// Names of what is inside are paths: "layer1.0.conv.weight". A tensor in two places is one parameter with
-/// two names. Modules are values. A copy refers to the same tensors, as a copy of a Tensor does;
-/// clone(module) has its own. One that was moved from throws Error when it is called or walked.
+/// Names of parameters, buffers and modules inside are paths: "layer1.0.conv.weight". A tensor in
+/// two places is one parameter with two names. Modules are values. A copy refers to the same
+/// tensors, as a copy of a Tensor does; clone(module) has its own. A module that was moved from
+/// throws Error when it is called or its members are listed.
 class Module {
  public:
   virtual ~Module() = default;
 
-  /// The function. A module of several inputs declares its own forward beside this one, which then throws
-  /// Error (nn/record_forward.h shows how).
+  /// The function. A module of several inputs declares a forward of its own (see
+  /// nn/record_forward.h). This one then throws Error.
   virtual Tensor forward(const Tensor& x);
-  /// forward(x), or that with what follows it where the module has a way to compute both at once; see
-  /// nn/fusion.h. A class whose forward may be overridden asks first whether it is.
+  /// forward(x), and the computation after it where the module can compute both in one pass; see
+  /// nn/fusion.h. A class whose forward may be overridden checks first that it is not.
   virtual Tensor forward_with(const Tensor& x, Epilogue& after);
   /// Lists parameters, buffers and children.
   virtual void members(Members& m);
@@ -119,14 +121,14 @@ class Module {
   /// The options as they are printed: "3, 16, kernel_size=3".
   virtual std::string options_text() const { return {}; }
 
-  /// Calls forward, under the eyes of every ForwardObserver of this thread.
+  /// Calls forward and tells every ForwardObserver of this thread.
   Tensor operator()(const Tensor& x);
   /// The same with forward_with.
   Tensor operator()(const Tensor& x, Epilogue& after);
 
-  /// Whether dropout drops and batch norm takes its batch's statistics. True at the start. Throws ValueError
-  /// when it is true, but a module that runs, and in whose forward this is asked, is in evaluation mode and
-  /// does not list this one: eval() has passed it by.
+  /// Training mode, in which dropout drops and batch norm uses the batch's statistics. True at the
+  /// start. Throws ValueError when it is true, but a module whose forward calls this one is in
+  /// evaluation mode and does not list it, so that eval() has not reached it.
   bool training() const {
     if (training_) check_mode();
     return training_;
@@ -135,10 +137,11 @@ class Module {
   void train(Flag training = true);
   void eval() { train(false); }
 
-  /// Everything trained, each tensor once. Parameters require gradients from birth in the layers of Pleat and
-  /// through nn::parameter; any other floating tensor that is listed does so from its module's first call, or
-  /// from here on, unless set_requires_grad said something else. All that walk the members throw ValueError
-  /// when a name is empty, has an empty part, or is used twice.
+  /// The tensors that members() lists as parameters, frozen ones, too; each once. Those of Pleat's
+  /// layers and of nn::parameter require gradients from the start. Any other floating leaf does so
+  /// after its module's first call on the tape, or after this call, unless set_requires_grad was
+  /// called for it. Like all functions that read the names of members, it throws ValueError when a
+  /// name is empty, has an empty part, or is used twice in a module.
   std::vector<Tensor> parameters() const;
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
@@ -149,27 +152,28 @@ class Module {
   /// Calls `f` for all modules inside, innermost first, and for this one.
   void apply(const std::function<void(Module&)>& f);
 
-  /// Forgets the gradients.
+  /// Makes the gradients of all parameters undefined.
   void zero_grad();
   void requires_grad_(Flag requires_grad);
 
-  /// Converts floating parameters, buffers and gradients. Handles (an optimiser's, for instance) stay valid.
-  /// Throws DTypeError unless floating.
+  /// Converts floating parameters, buffers and gradients. Handles of them, such as an optimiser's,
+  /// stay valid. Throws DTypeError unless floating.
   void to(DType dtype);
-  /// Floating tensors of 3 to 5 dimensions come to lie as convolutions read them there (ops/conv/options.h,
-  /// conv_format).
+  /// Moves parameters, buffers and gradients to a device. Floating tensors of 3 to 5 dimensions get
+  /// the memory format that convolutions read there (conv_format in ops/conv/options.h).
   void to(Device device);
-  /// Reorders those of 3 to 5 dimensions.
+  /// Changes the memory format of tensors of 3 to 5 dimensions.
   void to(MemoryFormat format);
 
-  /// Parameters and buffers by name. They share memory with the module: clone(state) keeps them as they are
-  /// now. Throws ValueError when a forward in here has called a module with tensors that nobody lists.
+  /// Parameters and buffers by name. They share memory with the module; clone(state) has copies.
+  /// Throws ValueError when a forward in this module has called a module with tensors that no
+  /// module lists.
   StateDict state_dict() const;
   /// Copies values from a state; see copy_state for the errors.
   LoadReport load_state_dict(const StateDict& state, LoadOptions options = {});
 
  protected:
-  /// Throws Error. Calls and walks do it, too.
+  /// Throws Error when the module was moved from.
   void check_not_moved_from() const;
 
   Module() = default;
@@ -183,11 +187,11 @@ class Module {
   void check_mode() const;
 
   bool training_ = true;
-  bool listed_ = false;  ///< by a module that was called or walked, which may be this one
+  bool listed_ = false;  ///< by a module that was called or whose members were read; may be this one
   MovedFrom moved_from_;
 };
 
-/// Sees the calls of modules in this thread while it lives: what summaries and profilers are made of.
+/// Is told of the calls of modules in this thread while it exists. nn/summary.h uses it.
 class ForwardObserver {
  public:
   ForwardObserver();
@@ -200,9 +204,9 @@ class ForwardObserver {
   virtual void leave(Module& module, const Tensor& input, const Tensor& output) = 0;
 };
 
-/// Marks a tensor as to be trained: `Tensor weight = nn::parameter(randn({3, 4}));`. Returns it; of one that
-/// a function computed on the tape, its elements off the tape. It requires a gradient, and is to be listed in
-/// members() or given to an optimiser. Throws DTypeError unless floating.
+/// Makes a tensor a parameter: `Tensor weight = nn::parameter(randn({3, 4}));`. Returns it, or, if
+/// a function computed it on the tape, its elements off the tape. It requires a gradient and must
+/// be listed in members() or given to an optimiser. Throws DTypeError unless floating.
 Tensor parameter(const Tensor& tensor);
 
 namespace detail {
@@ -210,7 +214,7 @@ namespace detail {
 void own_tensors(Module& module);
 }  // namespace detail
 
-/// A copy with tensors of its own, without gradients.
+/// A copy with its own tensors, without gradients.
 template <std::derived_from<Module> M>
 M clone(const M& module) {
   M copy = module;
@@ -218,7 +222,7 @@ M clone(const M& module) {
   return copy;
 }
 
-/// A tree, as people know it:
+/// A tree of modules with their options:
 ///
 ///   Sequential(
 ///     (0): Linear(2, 16)

@@ -50,8 +50,8 @@ struct LayerNormModuleOptions {
   bool bias = true;                ///< with a weight
 };
 
-/// Normalises the last dimensions of x; see autograd/functions/norm.h. weight starts as 1, bias as 0, both of
-/// the normalised shape. Throws ValueError for options that make no sense.
+/// Normalises the last dimensions of x; see autograd/functions/norm.h. weight starts as 1, bias as
+/// 0, both of the normalised shape. Throws ValueError for invalid options.
 class LayerNorm : public Module {
  public:
   explicit LayerNorm(LayerNormModuleOptions options);
@@ -90,7 +90,7 @@ struct InstanceNormModuleOptions {
   double eps = 1e-5;
   double momentum = 0.1;
   bool affine = false;
-  bool track_running_stats = false;  ///< and normalise by them in evaluation
+  bool track_running_stats = false;  ///< and use them in evaluation
 };
 
 /// Normalises each channel of each image [N, C, spatial...] with `dims` spatial dimensions; see

@@ -7,8 +7,8 @@
 
 #include "pleat/core/base/format.h"
 
-/// What an option must hold, by one text for each rule: ValueError "SGD: lr must be at least 0 and finite,
-/// got -1". A NaN is in no range.
+/// Checks of options, with one message for each rule: ValueError "SGD: lr must be at least 0 and
+/// finite, got -1". A NaN is in no range.
 
 namespace pleat {
 

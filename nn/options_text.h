@@ -5,7 +5,7 @@
 
 #include "pleat/ops/conv/options.h"
 
-/// Options as modules print them.
+/// Texts of options, as modules print them.
 
 namespace pleat::nn {
 

@@ -11,7 +11,8 @@
 
 namespace pleat::nn {
 
-/// What is kept of a call while somebody listens. The outermost one knows the names of all modules inside.
+/// The data of a call while an observer is set. The outermost call has the names of all modules
+/// inside.
 class RecordForward::Call {
  public:
   Call(const Module& module, std::span<const Tensor* const> inputs) {
@@ -38,11 +39,11 @@ class RecordForward::Call {
 
   void learn_names(const Module& outermost) {
     try {
-      // Listing changes nothing, so a const module may be asked.
+      // members() changes nothing, so the module may be const.
       for (const auto& [path, module] : const_cast<Module&>(outermost).named_modules())
         own_names_.emplace(module, Name{module->type_name(), path});
     } catch (const ValueError&) {
-      // Members with bad names. Whether a call works must not depend on who watches it.
+      // Members with bad names: a call must not fail only because it is observed.
     }
   }
 

@@ -15,9 +15,9 @@ namespace detail {
 class Listing;
 }
 
-/// A module's forward, as a profiler shows it: by its class, its path in the outermost module that is
-/// running, and the tensors it is given. Module::operator() has one; a forward of several inputs or of other
-/// types, which is called by its name, begins with its own:
+/// The range of a module's forward in a profile, with its class, its path in the outermost module
+/// that is running, and its input tensors. Module::operator() makes one. A forward of several
+/// inputs or of other types is called by its name and begins with its own:
 ///
 ///   struct Attention : nn::Module {
 ///     using Module::forward;
@@ -25,8 +25,8 @@ class Listing;
 ///       const nn::RecordForward range(*this, query, key);
 ///       ...
 ///
-/// It also makes what the module lists require gradients, as calling the module does, and throws Error for a
-/// module that was moved from.
+/// It also makes the parameters that the module lists require gradients, as a call of the module
+/// does. Throws Error for a module that was moved from.
 class RecordForward {
  public:
   template <std::same_as<Tensor>... Tensors>
@@ -45,7 +45,7 @@ class RecordForward {
   static constinit thread_local const RecordForward* running_;  ///< the innermost of this thread
 
   const Module& module_;
-  const RecordForward* caller_;  ///< what runs around it
+  const RecordForward* caller_;  ///< the call around it
   std::unique_ptr<Call> call_;
 };
 

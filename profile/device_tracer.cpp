@@ -14,8 +14,8 @@
 namespace pleat::profile {
 namespace {
 
-/// Where CUPTI cannot be had: the time between two events around an op, less that of the ops in it. It has
-/// the gaps between the kernels of an op, too.
+/// For use without CUPTI: the time between two events around an op, less that of the ops in it. It
+/// includes the gaps between the kernels of an op.
 class EventTracer final : public DeviceTracer {
  public:
   void enter(uint64_t range, const RangeStart& start) noexcept override {

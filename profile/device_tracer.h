@@ -10,8 +10,8 @@
 
 namespace pleat::profile {
 
-/// What was seen of the GPUs, in times of the steady clock. Activities and ranges are joined by numbers:
-/// a launch has a correlation, and links say in which range it happened.
+/// The activities of GPUs, in times of the steady clock. Numbers join them with ranges: a launch
+/// has a correlation, and a link names the range of a correlation.
 struct DeviceTrace {
   struct Link {
     uint64_t correlation;
@@ -22,16 +22,16 @@ struct DeviceTrace {
   std::vector<std::string> warnings;
 };
 
-/// Watches GPUs from its making to `finish`. `enter` and `leave` come from the threads of the ranges, which
-/// nest.
+/// Records GPU activities from its construction to `finish`. The threads of the ranges call `enter`
+/// and `leave`, nested.
 class DeviceTracer {
  public:
   virtual ~DeviceTracer() = default;
   virtual void enter(uint64_t range, const RangeStart& start) noexcept = 0;
   virtual void leave(uint64_t range) noexcept = 0;
-  /// Forgets what was seen so far.
+  /// Drops all activities so far.
   virtual void discard() = 0;
-  /// Waits for the GPUs and gives what was seen.
+  /// Waits for the GPUs and returns the activities.
   virtual DeviceTrace finish() = 0;
 };
 
@@ -42,7 +42,8 @@ std::unique_ptr<DeviceTracer> make_cupti_tracer(std::string& obstacle);
 /// By a pair of events around each op in the current stream of its first tensor on a GPU.
 std::unique_ptr<DeviceTracer> make_event_tracer();
 
-/// The better of the two that can be had; a warning says why it is not the first. Null where there is no GPU.
+/// CUPTI's tracer if possible, else the one with events and a warning with the reason. Null where
+/// there is no GPU.
 std::unique_ptr<DeviceTracer> make_device_tracer(std::vector<std::string>& warnings);
 
 /// Ranges for NVIDIA's tools (Nsight Systems); nothing in a build without CUDA. A pop belongs to the push of

@@ -18,7 +18,7 @@
 namespace pleat::profile {
 namespace {
 
-/// libcupti, loaded when somebody profiles: a program need not have it to start.
+/// libcupti, loaded when a profiler starts: a program can run without it.
 struct Cupti {
   decltype(&cuptiActivityEnable) enable = nullptr;
   decltype(&cuptiActivityDisable) disable = nullptr;
@@ -75,7 +75,7 @@ struct Cupti {
   }
 };
 
-/// What CUPTI's callbacks, which get nothing to tell them apart, write to. Never destroyed: buffers may come
+/// The records from CUPTI's callbacks, which get no user pointer. Never destroyed: buffers may come
 /// back late.
 struct Received {
   std::mutex mutex;

@@ -11,14 +11,15 @@
 #include "pleat/core/tensor/dtype.h"
 #include "pleat/core/tensor/shape.h"
 
-/// What a profile consists of. All times are nanoseconds of a steady clock, counted from the profile's start.
+/// The parts of a profile. All times are nanoseconds of a steady clock, counted from the profile's
+/// start.
 
 namespace pleat::profile {
 
 /// The index of nothing.
 inline constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-/// A tensor as a range was given it. Of an undefined one (no bias) only `defined` says anything.
+/// An input tensor of a range. For an undefined one (no bias) only `defined` is set.
 struct TensorInfo {
   bool defined = false;
   Shape shape = {};
@@ -36,7 +37,7 @@ struct Event {
   int thread = 0;  ///< 0: the one that profiled
   int64_t start = 0;
   int64_t end = 0;
-  bool cut = false;  ///< it had not ended when recording did
+  bool cut = false;  ///< it had not ended when the recording ended
   std::size_t parent = none;
   std::vector<std::size_t> children = {};
 
@@ -49,14 +50,14 @@ struct Event {
   uint64_t sequence = 0;  ///< the tape's number of the op's node; 0 when it was not recorded
   std::size_t forward = none;  ///< of a node: the op that recorded it
 
-  std::vector<std::size_t> activities = {};  ///< what was launched by it and by no range inside
-  int64_t self_cpu_memory = 0;               ///< bytes taken less given back by it and by no range inside
+  std::vector<std::size_t> activities = {};  ///< launched by it, not by a range inside
+  int64_t self_cpu_memory = 0;  ///< bytes allocated less bytes freed by it, not by a range inside
   int64_t self_cuda_memory = 0;
 
   int64_t duration() const { return end - start; }
 };
 
-/// Something that a GPU did.
+/// A kernel, copy or fill of a GPU, or an op that events timed.
 struct DeviceActivity {
   enum class Kind : unsigned char { kernel, memcpy, memset, measured };
   Kind kind = Kind::kernel;  ///< `measured`: the time of an op between two events in its stream
@@ -76,7 +77,7 @@ struct DeviceActivity {
   int64_t duration() const { return end - start; }
 };
 
-/// Memory taken (bytes > 0) or given back (bytes < 0).
+/// Memory allocated (bytes > 0) or freed (bytes < 0).
 struct MemoryChange {
   int64_t time = 0;
   int64_t bytes = 0;

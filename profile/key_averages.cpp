@@ -20,7 +20,7 @@ std::string shapes_text(const Event& event) {
   return text;
 }
 
-/// Of images, whose dimensions can lie in either order; of other tensors there is nothing to say.
+/// Formats of inputs with 3 to 5 dimensions; other tensors have none.
 std::vector<std::string> formats(const Event& event) {
   std::vector<std::string> all;
   for (const TensorInfo& input : event.inputs) {
@@ -59,7 +59,7 @@ struct Totals {
   int64_t cuda = 0, cpu_memory = 0, cuda_memory = 0;
 };
 
-/// Children stand behind their parents, so one pass from the back is enough.
+/// Children come after their parents, so one pass from the end is enough.
 std::vector<Totals> totals_of(const Profile& profile) {
   std::vector<Totals> totals(profile.events.size());
   for (std::size_t i = profile.events.size(); i-- > 0;) {
@@ -77,7 +77,7 @@ std::vector<Totals> totals_of(const Profile& profile) {
   return totals;
 }
 
-/// What GPUs did outside of any range still took its time.
+/// A row for GPU activities outside of any range.
 void add_row_of_strays(const Profile& profile, KeyAverages& averages) {
   KeyAverage row{.name = "(outside of any range)", .kind = RangeKind::user};
   for (const DeviceActivity& activity : profile.activities) {

@@ -10,7 +10,7 @@
 
 namespace pleat::profile {
 
-/// What beside the name makes two ranges different rows. Can be joined: GroupBy::shape | GroupBy::module.
+/// What separates rows beside the name. Can be combined: GroupBy::shape | GroupBy::module.
 enum class GroupBy : unsigned { name = 0, shape = 1, module = 2, implementation = 4, format = 8 };
 constexpr GroupBy operator|(GroupBy a, GroupBy b) {
   return static_cast<GroupBy>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -23,7 +23,7 @@ struct KeyAveragesOptions {
   GroupBy group_by = GroupBy::name;
 };
 
-/// What a table is sorted by, the largest first (names: from A to Z).
+/// The key that a table is sorted by, the largest first (names: from A to Z).
 enum class SortBy : unsigned char {
   automatic,  ///< self_cuda where a GPU was busy, else self_cpu
   name,
@@ -48,8 +48,8 @@ struct TableOptions {
 
 /// One row: all ranges of a key. Times are nanoseconds, memory is bytes.
 ///
-/// `self` is without the ranges inside, whatever they are, so that the sum over all rows is the whole. The
-/// others are with them; a range inside another of the same row is counted once.
+/// `self` excludes all ranges inside, so that the sum over all rows is the whole. The others
+/// include them; a range inside another of the same row is counted once.
 struct KeyAverage {
   std::string name = {};  ///< steps of a training: "ProfilerStep*"
   RangeKind kind = RangeKind::user;
@@ -57,18 +57,18 @@ struct KeyAverage {
   std::string module = {};          ///< where grouped by module
   std::string implementation = {};  ///< those that ran, separated by commas
   std::string format = {};          ///< memory formats of inputs with 3 to 5 dimensions, separated by commas
-  std::string kernel = {};          ///< of those launched by it itself, the one that took longest in all
+  std::string kernel = {};          ///< of those that it launched itself, the one with the longest total time
   int64_t calls = 0;
   int64_t cpu = 0, self_cpu = 0;
   int64_t cuda = 0, self_cuda = 0;
   int64_t cpu_memory = 0, self_cpu_memory = 0;
   int64_t cuda_memory = 0, self_cuda_memory = 0;
-  double flops = 0;  ///< as the ranges stated it themselves
+  double flops = 0;  ///< as the ranges report it
 };
 
-/// A table of rows that adds up: the self times of all rows are the totals.
+/// All rows; their self times add up to the totals.
 struct KeyAverages {
-  std::vector<KeyAverage> rows;  ///< in the order in which they were met first
+  std::vector<KeyAverage> rows;  ///< in the order of their first ranges
   int64_t cpu = 0;               ///< of all threads
   int64_t cuda = 0;              ///< of all GPUs
   bool with_cuda = false, with_memory = false, with_flops = false, with_shapes = false, with_modules = false;
@@ -78,7 +78,7 @@ struct KeyAverages {
   /// name), the first.
   const KeyAverage& at(const std::string& name) const;
 
-  /// As text: the columns that PyTorch's users know, with implementation and memory format. Percentages of
+  /// A text table with PyTorch's columns, and with implementation and memory format. Percentages of
   /// self times add up to 100 over all rows.
   std::string table(TableOptions options = {}) const;
 };

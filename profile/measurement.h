@@ -9,10 +9,10 @@
 
 namespace pleat::benchmark {
 
-/// What a Timer found out. All times are seconds.
+/// The result of a Timer. All times are seconds.
 struct Measurement {
-  /// What was measured; Compare makes a table of each `label`, a row of each `sub_label` and a column of each
-  /// `description`.
+  /// The subject; Compare makes a table of each `label`, a row of each `sub_label` and a column of
+  /// each `description`.
   std::string label;
   std::string sub_label;
   std::string description;
@@ -28,7 +28,7 @@ struct Measurement {
   /// `times`.
   std::vector<double> wall_times;
   double first_call = 0;  ///< the first run of all, which allocates, loads and chooses; by the steady clock
-  double tuning = 0;      ///< what `Subject::tune` took before that; 0 without
+  double tuning = 0;      ///< the time of `Subject::tune` before that; 0 without
 
   /// Timed runs: blocks times block size.
   int64_t runs() const { return static_cast<int64_t>(times.size()) * block_size; }
@@ -43,11 +43,12 @@ struct Measurement {
   double mean() const;
   /// (upper - lower quartile) / median.
   double spread() const;
-  /// Whether the quartiles are further apart than a tenth of the median: something else was going on.
+  /// Whether the quartiles are further apart than a tenth of the median, so that other work may
+  /// have disturbed the runs.
   bool has_wide_spread() const { return spread() > 0.1; }
-  /// How many digits of the median mean something, 1 to 4: as many as the 90 % confidence interval of the
-  /// mean of the blocks between the quartiles leaves standing (1.645 standard deviations / sqrt(n), at least
-  /// 25 ns).
+  /// The number of significant digits of the median, 1 to 4, from the 90 % confidence interval of
+  /// the mean of the blocks between the quartiles (1.645 standard deviations / sqrt(n), at least 25
+  /// ns).
   int significant_digits() const;
   /// Several lines for people: median, quartiles, runs, threads, first call, a warning when the spread is
   /// wide.

@@ -42,7 +42,7 @@ Profiler::Profiler(ProfilerOptions options) : options_(std::move(options)) {
 Profiler::~Profiler() {
   try {
     stop();
-  } catch (...) {  // there is nobody to tell
+  } catch (...) {  // a destructor cannot report it
   }
 }
 

@@ -9,7 +9,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/profile/profile.h"
 
-/// Where the time of a program goes.
+/// Records where the time of a program goes.
 ///
 ///   profile::Profiler profiler{{.with_flops = true}};
 ///   train_some_steps();
@@ -17,9 +17,9 @@
 ///   std::cout << profiler.profile().key_averages().table({.row_limit = 10});
 ///   profiler.profile().export_chrome_trace("trace.json");
 ///
-/// Every op, forward and backward, every module, optimiser step and RecordFunction of every thread is
-/// recorded (core/base/record_function.h). On a GPU, kernels and copies are tied to the ranges that launched
-/// them.
+/// Every op, forward and backward, every module, optimiser step and RecordFunction of every thread
+/// is recorded (core/base/record_function.h). On a GPU, kernels and copies belong to the ranges that
+/// launched them.
 
 namespace pleat::profile {
 
@@ -29,18 +29,18 @@ enum class Activities : unsigned char {
   cpu_and_cuda  ///< without a GPU: a warning in the profile
 };
 
-/// Which steps of a loop are recorded: after `skip_first`, again and again `wait` steps not, `warmup` steps
-/// recorded and thrown away (so that what happens only once is over), `active` steps kept. All non-negative,
-/// `active` positive.
+/// Which steps of a loop are recorded: after `skip_first` steps, repeatedly `wait` steps not
+/// recorded, `warmup` steps recorded and dropped (they may contain work that happens only once),
+/// `active` steps kept. All are non-negative, `active` is positive.
 struct Schedule {
   int64_t wait = 0;
   int64_t warmup = 0;
   int64_t active = 1;
-  int64_t repeat = 0;  ///< how often; 0: until the end
+  int64_t repeat = 0;  ///< number of repetitions; 0: until the end
   int64_t skip_first = 0;
 
   enum class Phase : unsigned char { off, warmup, record, record_and_save };
-  /// Of a step, counted from 0.
+  /// The phase of a step, counted from 0.
   Phase phase(int64_t step) const;
 };
 
@@ -48,32 +48,32 @@ struct ProfilerOptions {
   Activities activities = Activities::automatic;
   std::optional<Schedule> schedule = {};  ///< none: everything between construction and `stop`
   bool record_shapes = true;              ///< shapes, types and memory formats of inputs
-  bool with_memory = false;               ///< memory that tensors take and give back
-  bool with_flops = false;                ///< a column of operations, of convolutions and matrix products
+  bool with_memory = false;               ///< memory that tensors allocate and free
+  bool with_flops = false;                ///< operations of convolutions and matrix products
   bool with_modules = true;               ///< ranges of modules
-  bool nvtx = false;                      ///< all ranges as NVTX ranges, too, for Nsight Systems
+  bool nvtx = false;                      ///< also makes all ranges NVTX ranges, for Nsight Systems
   std::function<void(const Profile&)> on_trace_ready = {};  ///< called with each profile
 };
 
-/// Records from its construction to `stop`, or as its schedule says. One at a time in a process.
+/// Records from its construction to `stop`, or by its schedule. Only one at a time in a process.
 class Profiler {
  public:
-  /// Throws ValueError when the schedule makes no sense, Error when another Profiler is recording.
+  /// Throws ValueError for an invalid schedule, Error when another Profiler is recording.
   explicit Profiler(ProfilerOptions options = {});
-  /// Stops. What on_trace_ready throws is lost then; call `stop` to have it.
+  /// Stops. An exception of on_trace_ready is lost here; call `stop` to get it.
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  /// Says that a step of the loop ends and the next begins; to be called by the thread that runs the loop, at
-  /// the end of its body. With a schedule, steps are ranges of their own ("ProfilerStep#7").
+  /// Ends a step of the loop and begins the next. Call it in the thread that runs the loop, at the
+  /// end of its body. With a schedule, steps are ranges of their own ("ProfilerStep#7").
   void step();
   /// Ends the recording. A part of the schedule's active steps is kept as it is.
   void stop();
 
-  /// The last one that was completed. Throws Error when there is none yet.
+  /// The last completed profile. Throws Error when there is none yet.
   const Profile& profile() const;
-  /// Whether there is one.
+  /// Whether there is a completed profile.
   bool has_profile() const { return profile_.has_value(); }
 
  private:

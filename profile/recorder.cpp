@@ -12,7 +12,7 @@
 namespace pleat::profile {
 namespace {
 
-/// Of a token: the range is part of the one around it, and its end means nothing.
+/// Bit of a token: the range is part of the one around it, and its end is ignored.
 constexpr uint64_t joined = uint64_t{1} << 63;
 
 /// Ids of different threads differ.
@@ -31,7 +31,7 @@ std::vector<TensorInfo> describe(std::span<const Tensor* const> tensors) {
 
 namespace {
 
-/// Grows without moving what is in it, which would be most of the cost of a range.
+/// Grows without moving its elements, which would be most of the cost of a range.
 class EventList {
  public:
   Event& operator[](std::size_t i) { return blocks_[i / block_size][i % block_size]; }
@@ -52,7 +52,7 @@ class EventList {
     size_ = 0;
   }
 
-  /// All of it, and leaves nothing.
+  /// Returns all events and leaves the list empty.
   std::vector<Event> take() {
     std::vector<Event> events;
     events.reserve(size_);

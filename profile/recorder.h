@@ -25,7 +25,8 @@ struct RecorderOptions {
   bool nvtx = false;
 };
 
-/// What a thread wrote down. Parents are indices into `events`, which are in the order in which they began.
+/// The log of a thread. Parents are indices into `events`, which are in the order of their
+/// beginning.
 struct ThreadLog {
   std::vector<Event> events;  ///< end is -1 for those that were open when recording ended
   std::vector<MemoryChange> memory;
@@ -39,15 +40,14 @@ struct Recording {
   std::vector<std::string> warnings;
 };
 
-/// Writes down what ranges announce, each thread in a log of its own. There is one, which lives as long as
-/// the process.
+/// Records all ranges, with a log for each thread. The process has one, which is never destroyed.
 class Recorder final : public RangeObserver {
  public:
   static Recorder& instance();
 
   /// Throws Error when it is recording already.
   void start(RecorderOptions options, std::unique_ptr<DeviceTracer> tracer);
-  /// Forgets what was recorded and goes on. Ranges that are open now are not part of it.
+  /// Drops the recording so far and continues. Ranges that are open now are not part of it.
   void restart();
   Recording stop();
 

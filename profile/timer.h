@@ -10,15 +10,15 @@
 #include "pleat/core/base/device.h"
 #include "pleat/profile/measurement.h"
 
-/// Timing that cannot be done wrong: the Timer waits for the device by itself, calls once before it measures,
-/// and repeats until the clock's own cost and granularity do not matter.
+/// Times functions. The Timer waits for the device, calls once before it measures, and repeats
+/// until the clock's own cost and granularity do not matter.
 ///
 ///   benchmark::Timer timer{{.device = x.device()}};
 ///   std::cout << timer.measure([&] { conv2d(x, w); });
 
 namespace pleat::benchmark {
 
-/// What a Timer reads. Tests give it one of their own.
+/// The clock of a Timer. Tests use one of their own.
 class Clock {
  public:
   /// Seconds between `start` and `stop`.
@@ -30,9 +30,9 @@ class Clock {
   virtual ~Clock() = default;
   /// Waits for the device, then begins to count.
   virtual void start() = 0;
-  /// Waits for the device and says what passed since `start`.
+  /// Waits for the device and returns the time since `start`.
   virtual Elapsed stop() = 0;
-  /// Drives what ran before out of the last cache.
+  /// Evicts the data of earlier runs from the last-level cache.
   virtual void empty_caches() = 0;
 };
 
@@ -40,7 +40,7 @@ class Clock {
 /// stream. Throws DeviceError when there is no such device.
 std::shared_ptr<Clock> device_clock(Device device);
 
-/// What is to be timed.
+/// A function to time.
 struct Subject {
   std::function<void()> run;
   /// Work that has to be done once before the first run and is no part of it: a search for the fastest
@@ -68,17 +68,18 @@ struct TimerOptions {
 /// is up. The median over blocks is what counts.
 class Timer {
  public:
-  /// Throws ValueError for times, blocks or threads that make no sense, DeviceError when there is no such
+  /// Throws ValueError for invalid times, blocks or threads, DeviceError when there is no such
   /// device.
   explicit Timer(TimerOptions options = {});
 
-  /// Throws ValueError when the subject has nothing to run, and what it throws itself.
+  /// Throws ValueError when the subject has no function, and the exceptions of the function.
   Measurement measure(const Subject& subject) const;
   Measurement measure(std::function<void()> run) const;
 
-  /// Times several subjects in turns, block by block, in alternating order, so that what disturbs the machine
-  /// disturbs all alike and their ratios can be trusted. A block takes at least a twentieth of
-  /// `min_run_time`. A subject that has had its time and blocks leaves. Throws as `measure`.
+  /// Times several subjects in turns, block by block, in alternating order, so that other work on
+  /// the machine disturbs all alike and their ratios are valid. A block takes at least a twentieth
+  /// of `min_run_time`. A subject with enough time and blocks is not run again. Throws as
+  /// `measure`.
   std::vector<Measurement> measure_in_turns(const std::vector<Subject>& subjects) const;
 
  private:

@@ -108,7 +108,7 @@ thin_status() {
 build_preset() {
   local preset=$1 werror=OFF options=()
   shift
-  local build=(cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@")
+  local command=(cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@")
   [[ $preset != release ]] || options+=("-DPLEAT_CUDA=${PLEAT_CUDA:-AUTO}")
   [[ ${CI:-} == true ]] && werror=ON
   find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
@@ -118,8 +118,8 @@ build_preset() {
   say "build $preset $*"
   # A terminal gets Ninja's own status line, a file a few lines.
   if [[ -t 1 ]]; then
-    (cd "$root" && "${build[@]}")
+    (cd "$root" && "${command[@]}")
   else
-    (cd "$root" && NINJA_STATUS='[%f/%t] ' "${build[@]}") | thin_status
+    (cd "$root" && NINJA_STATUS='[%f/%t] ' "${command[@]}") | thin_status
   fi
 }

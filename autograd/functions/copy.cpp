@@ -10,17 +10,18 @@ namespace pleat {
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
-  return record("to", ops::cast(x, dtype), {grad_of(x, [](const Tensor& dy) { return dy; })});
+  return record("cast", ops::cast(x, dtype), {grad_of(x, [](const Tensor& dy) { return dy; })});
 }
 
 Tensor cast(const Tensor& x, DType dtype, MemoryFormat format) {
   if (x.dtype() == dtype && x.is_contiguous(format)) return x;
-  return record("to", ops::cast(x, dtype, format), {grad_of(x, [](const Tensor& dy) { return dy; })});
+  return record(x.dtype() == dtype ? "to_format" : "cast", ops::cast(x, dtype, format),
+                {grad_of(x, [](const Tensor& dy) { return dy; })});
 }
 
 Tensor to_device(const Tensor& x, Device device) {
   if (x.device() == device) return x;
-  return record("to", ops::to_device(x, device),
+  return record("to_device", ops::to_device(x, device),
                 {grad_of(x, [from = x.device()](const Tensor& dy) { return dy.to(from); })});
 }
 

@@ -101,7 +101,7 @@ Tensor copy(const Tensor& x) {
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
-  const RecordOp range("to", x);
+  const RecordOp range("cast", x);
   const std::array inputs = {x};
   const Tensor result = empty_as(inputs, x.shape(), dtype);
   copy_elements(result, x);
@@ -110,7 +110,7 @@ Tensor cast(const Tensor& x, DType dtype) {
 
 Tensor cast(const Tensor& x, DType dtype, MemoryFormat format) {
   if (x.dtype() == dtype && x.is_contiguous(format)) return x;
-  const RecordOp range("to", x);
+  const RecordOp range(x.dtype() == dtype ? "to_format" : "cast", x);
   const Tensor result = empty(x.shape(), {.dtype = dtype, .device = x.device(), .format = format});
   copy_elements(result, x);
   return result;
@@ -120,7 +120,7 @@ Tensor to_format(const Tensor& x, MemoryFormat format) { return cast(x, x.dtype(
 
 Tensor to_device(const Tensor& x, Device device, TransferOptions options) {
   if (x.device() == device) return x;
-  const RecordOp range("to", x);
+  const RecordOp range("to_device", x);
   if (device.is_cuda()) cuda::check_device("to", device);
   const Tensor from = x.is_dense() ? x : copy(x);
   const bool pinned = device.is_cpu() && options.non_blocking;

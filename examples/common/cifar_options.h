@@ -9,7 +9,7 @@ namespace CLI {
 class App;
 }
 
-/// What train_cifar can be told.
+/// The options of train_cifar.
 struct CifarSettings {
   std::string data;  ///< empty: a synthetic set
   std::string model = "small";
@@ -28,7 +28,7 @@ struct CifarSettings {
   std::string device = "auto";
   std::string precision = "highest";
   std::string amp = "off";
-  std::string conv_implementation;  ///< empty: what is chosen without it
+  std::string conv_implementation;  ///< empty: the default choice
   std::string output = "runs/cifar";
   std::string profile;  ///< empty: none
   bool summary = false;
@@ -47,5 +47,5 @@ struct CifarSettings {
 
 void add_cifar_options(CLI::App& app, CifarSettings& settings);
 
-/// Options that mean nothing together. Throws UsageError.
+/// Throws UsageError for options that exclude each other.
 void check_together(const CifarSettings& settings);

@@ -4,10 +4,10 @@
 #include "terminal.h"
 #include <pleat/pleat.h>
 
-/// What training a classifier takes beside its loop.
+/// Parts of the training of a classifier.
 
-/// Mean loss and share of right answers over the samples seen. They are summed where the tensors are: a GPU
-/// is waited for only by who asks.
+/// Mean loss and share of right answers over the samples seen. They are summed on the tensors'
+/// device; only reading them waits for a GPU.
 class ClassificationScore {
  public:
   /// `logits` [B, classes] with targets [B], or with probabilities [B, classes], of which the largest counts.
@@ -16,7 +16,7 @@ class ClassificationScore {
   double accuracy() const;
   int64_t samples() const { return samples_; }
 
-  /// The score as it is now, to be read once a GPU has worked it out.
+  /// The present score, which can be read once a GPU has computed it.
   struct Reading {
     Readback loss, right;  ///< sums over the samples
     int64_t samples;
@@ -34,9 +34,9 @@ class ClassificationScore {
   int64_t samples_ = 0;
 };
 
-/// The score of a network on all batches of a loader, which gives them on the network's device; in evaluation
-/// mode and without recording. Throws NotFiniteError when the loss is not finite after this epoch, and says
-/// which function gave that first.
+/// The score of a network on all batches of a loader, which must give them on the network's device;
+/// in evaluation mode and off the tape. Throws NotFiniteError when the loss is not finite after
+/// this epoch; the message names the function that gave it first.
 ClassificationScore evaluate(pleat::nn::Module& net, pleat::data::DataLoader& loader, int64_t epoch);
 
 /// The figures of an epoch.

@@ -79,7 +79,7 @@ void LossWatch::add(const StepPlace& place, const Tensor& loss) {
 }
 
 void LossWatch::finish() {
-  if (!added_.empty()) added_.back().loss.value();  // those before it have then arrived, too
+  if (!added_.empty()) added_.back().loss.value();  // earlier ones have then arrived, too
   while (!added_.empty()) check_first();
 }
 

@@ -7,35 +7,35 @@
 #include "readback.h"
 #include <pleat/pleat.h>
 
-/// A training whose numbers run away says so, and says where it began.
+/// Finds the first NaN or infinity of a training.
 
-/// Where a training is.
+/// A step of a training.
 struct StepPlace {
   int64_t epoch;  ///< from 1
   int64_t step;   ///< of the epoch, from 1
   double lr;
 };
 
-/// What `compute` returns, which is the loss of a step before its backward pass, if it is finite. Else throws
-/// NotFiniteError with the place, and with the first function that gave a NaN or an infinity: the step is
-/// computed once more under DetectAnomaly, with the same random numbers. The parameters are still those of
-/// the step's start, since no optimiser has seen this loss; running statistics are not, but nothing reads
-/// them in training. Waits for a GPU, whose backward pass can then be queued at once.
+/// Returns `compute()`, the loss of a step before its backward pass, if it is finite. Else throws
+/// NotFiniteError with the place, and with the first function that gave a NaN or an infinity: the
+/// step is computed once more under DetectAnomaly, with the same random numbers. The parameters are
+/// still those of the step's start, since no optimiser has used this loss; running statistics have
+/// changed, but nothing reads them in training. Waits for a GPU.
 pleat::Tensor finite_loss(const StepPlace& place, const pleat::data::Batch& batch,
                           const pleat::nn::Module& net, const std::function<pleat::Tensor()>& compute);
 
-/// Sees to it that the losses of an epoch are finite, without waiting for a GPU: its losses are looked at
-/// when they have arrived, some steps later, when the step cannot be computed once more.
+/// Checks that the losses of an epoch are finite without waiting for a GPU: a GPU's loss is checked
+/// when it has arrived, some steps later. The step cannot be computed again then.
 class LossWatch {
  public:
   explicit LossWatch(const pleat::nn::Module& net) : net_(net) {}
 
-  /// What `compute` returns: on the CPU by `finite_loss`.
+  /// Returns `compute()`; on the CPU through `finite_loss`.
   pleat::Tensor compute(const StepPlace& place, const pleat::data::Batch& batch,
                         const std::function<pleat::Tensor()>& compute);
-  /// Looks at a loss once it has arrived. Throws NotFiniteError for one that came before.
+  /// Adds a loss, which is checked once it has arrived. Throws NotFiniteError for an earlier one.
   void add(const StepPlace& place, const pleat::Tensor& loss);
-  /// Waits for all that were added. Throws NotFiniteError.
+  /// Waits for all losses that were added. Throws NotFiniteError.
   void finish();
 
  private:

@@ -9,15 +9,13 @@
 
 #include <CLI/CLI.hpp>
 
-/// Values of options, read strictly: the whole text must be a number, and it must be in its range. What
-/// CLI11 reads by itself takes 99999999999999999999 for 2^64 - 1, 010 for 8, and NaN for a number in any
-/// range.
+/// Strict values of options: the whole text must be a number in the range. CLI11 by itself reads
+/// 99999999999999999999 as 2^64 - 1 and 010 as 8, and accepts NaN in any range.
 
-/// More than anybody waits for; so many times the steps of an epoch can still be counted.
+/// A bound of epochs, low enough to count all steps.
 inline constexpr int64_t most_epochs = 1'000'000;
 
-/// The number that a text is, in digits with nothing before or after it; none for others, NaN and infinity
-/// among them.
+/// The number that a text consists of; none for other texts, also for NaN and infinity.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text);
 extern template std::optional<int64_t> parse_number(std::string_view);
@@ -37,10 +35,10 @@ CLI::Validator positive_number(double most = std::numeric_limits<double>::max())
 CLI::Validator fraction_below_one();
 
 // For Option::check.
-/// A name of a file or folder: not "", which would mean something else than it says.
+/// A name of a file or folder, which must not be "".
 CLI::Validator not_empty();
 
-/// Whether two names lead to one file; not so for a device, which takes one output after the other.
+/// Whether two names are the same regular file; false for a device, which can take several outputs.
 bool same_file(const std::string& a, const std::string& b);
 
 /// The parts of a text between its commas, empty ones too.

@@ -5,20 +5,20 @@
 #include <string>
 #include <vector>
 
-/// Shows how far an epoch is: a bar that is drawn over and over on a terminal, as wide as that is at the
-/// moment; nothing at all in a file.
+/// Shows the progress of an epoch as a bar on a terminal, as wide as the terminal at the moment.
+/// Prints nothing to a file.
 class ProgressBar {
  public:
-  /// `total` steps; `label` stands before the bar.
+  /// `total` steps; `label` is printed before the bar.
   ProgressBar(std::string label, int64_t total);
-  /// Takes the bar away.
+  /// Removes the bar.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// Whether `update` would draw now: who finds notes costly need not make them otherwise.
+  /// Whether `update` would draw now; a caller can skip costly notes otherwise.
   bool is_due(int64_t done) const;
-  /// `done` steps are behind; the notes stand after the bar, as many as fit, then the time left.
+  /// Draws the bar for `done` steps, then as many notes as fit, then the time left.
   void update(int64_t done, const std::vector<std::string>& notes);
   double seconds() const;
 

@@ -4,11 +4,10 @@
 
 #include <pleat/pleat.h>
 
-/// A number that a GPU works out, read when it is there: the host waits for nothing. On the CPU it is there
-/// at once.
+/// A number that a GPU computes, copied to the host without a wait. On the CPU it is there at once.
 class Readback {
  public:
-  /// Of a tensor of one element.
+  /// Starts the copy of a tensor of one element.
   explicit Readback(const pleat::Tensor& number);
 
   bool is_ready() const { return !done_ || done_->is_done(); }

@@ -31,11 +31,11 @@ RunFolder::Lock::Lock(const fs::path& folder) : file_(folder / ".lock") {
     descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0)
       throw pleat::FileError("cannot write '" + file_.string() + "': " + std::strerror(errno));
-    // A file system that knows no locks has none to take.
+    // A file system without locks reports another error.
     const bool taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat open {
     }, named{};
-    // The run before may have removed the file while this one opened it.
+    // An earlier run may have removed the file while this one opened it.
     const bool same = ::fstat(descriptor_, &open) == 0 && ::stat(file_.c_str(), &named) == 0 &&
                       open.st_dev == named.st_dev && open.st_ino == named.st_ino;
     if (same && !taken) return;
@@ -56,7 +56,7 @@ RunFolder::RunFolder(const fs::path& folder, const std::vector<std::string>& res
   std::error_code error;
   for (const std::string& name : results) {
     pleat::AtomicFile::check_writable("results", folder_ / name);
-    // What leads to a pipe or a device holds no results.
+    // A pipe or a device holds no results.
     if (fs::is_regular_file(folder_ / name, error)) earlier_.push_back(name);
   }
   while (std::any_of(results.begin(), results.end(),

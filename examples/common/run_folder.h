@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-/// The folder that a run leaves its results in. It is the run's alone while it lives, and an earlier run's
-/// results are kept.
+/// The folder for the results of a run. A lock keeps other runs out, and results of an earlier run
+/// are kept.
 class RunFolder {
  public:
   /// Makes the folder and takes its lock, which ends with the process. `results` are the files to come.
@@ -15,7 +15,8 @@ class RunFolder {
 
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
-  /// Where `make_room` will move an earlier run's results, in words; "" where there are none.
+  /// A sentence that says where `make_room` will move an earlier run's results; "" where there are
+  /// none.
   std::string notice() const;
   /// Before the first result is written: metrics.csv of an earlier run becomes metrics.1.csv, and so on with
   /// one number for all files. Until then a run that fails leaves everything as it was.
@@ -39,6 +40,6 @@ class RunFolder {
 
   std::filesystem::path folder_;
   Lock lock_;
-  std::vector<std::string> earlier_;  ///< results that are there
+  std::vector<std::string> earlier_;  ///< results of an earlier run
   int number_ = 1;
 };

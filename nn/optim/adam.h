@@ -30,8 +30,8 @@ struct AdamWOptions {
 ///   m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
 ///   p -= lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps)
 ///
-/// With amsgrad, v in the last line is the largest so far (Reddi et al., "On the convergence of Adam and
-/// beyond", 2018).
+/// With amsgrad, v in the last line is the largest v so far (Reddi et al., "On the convergence of
+/// Adam and beyond", 2018).
 class Adam : public OptimizerWith<AdamOptions> {
  public:
   explicit Adam(std::vector<Tensor> params, AdamOptions options = {});

@@ -70,7 +70,7 @@ Tensor clip_on_device(const std::vector<Tensor>& grads, const ClipGradNormOption
   return norm;
 }
 
-/// The norms of the devices' gradients come together on the host.
+/// The host combines the norms of the devices' gradients.
 Tensor clip_on_devices(const std::vector<std::vector<Tensor>>& groups, const ClipGradNormOptions& options) {
   std::vector<Tensor> norms;
   for (const std::vector<Tensor>& grads : groups)

@@ -5,9 +5,9 @@
 #include "pleat/core/base/required.h"
 #include "pleat/core/tensor/tensor.h"
 
-/// Gradients kept in bounds, between backward and an optimiser's step. Parameters without a gradient are
-/// passed over; a gradient that several have counts once. Both throw ValueError, with the reason, when no
-/// parameter has one.
+/// Limits gradients, between backward and an optimiser's step. Parameters without a gradient are
+/// skipped; a gradient that several share counts once. Both throw ValueError, with the reason, when
+/// no parameter has a gradient.
 
 namespace pleat::optim {
 
@@ -17,12 +17,13 @@ struct ClipGradNormOptions {
   bool error_if_nonfinite = false;  ///< the host then waits for the norm
 };
 
-/// Multiplies all gradients by max_norm / (norm + 1e-6) where their norm, as one vector, is larger (Pascanu,
-/// Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013). Returns the norm
-/// before: float64 of rank 0, where the gradients are. When it is NaN or infinite, gradients stay as they
-/// are, or NumericError is thrown. Three launches for all gradients of a GPU, for which the host waits only
-/// where norms are to be checked or gradients lie on several devices; a fixed order of summation. Throws
-/// ValueError unless max_norm >= 0 and norm_type > 0.
+/// Multiplies all gradients by max_norm / (norm + 1e-6) where their norm, as one vector, is larger
+/// (Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013).
+/// Returns the norm before: float64 of rank 0, on the device of the gradients. When it is NaN or
+/// infinite, gradients are unchanged, or NumericError is thrown. On a GPU it takes three launches
+/// for all gradients; the host waits only where the norm is checked or gradients are on several
+/// devices. The order of summation is fixed. Throws ValueError unless max_norm >= 0 and norm_type >
+/// 0.
 Tensor clip_grad_norm_(const std::vector<Tensor>& params, ClipGradNormOptions options);
 
 struct ClipGradValueOptions {

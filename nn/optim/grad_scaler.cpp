@@ -76,11 +76,11 @@ StepMade::operator bool() const {
   return found_.item<int32_t>() == 0;
 }
 
-/// What changes, wherever it lies.
+/// The factor and its copies.
 struct GradScaler::State {
   Tensor scale;                     ///< a LossScale
   Tensor seen;                      ///< a copy of it on the CPU, which may be under way
-  std::optional<cuda::Event> done;  ///< behind the copy
+  std::optional<cuda::Event> done;  ///< recorded after the copy
 
   void bring_to(Device device) {
     if (scale.device() == device) return;
@@ -97,8 +97,8 @@ struct GradScaler::State {
     return ops::read_loss_scale(scale);
   }
 
-  /// Throws NumericError when it is known that no factor is small enough. Looks at what has arrived of an
-  /// earlier update rather than wait for this one.
+  /// Throws NumericError when no factor is small enough. Reads the copy of an earlier update that
+  /// has arrived rather than wait for this one.
   void watch() {
     if (scale.device().is_cpu()) return check_not_stuck(ops::loss_scale_of(scale));
     if (seen.defined()) {
@@ -141,7 +141,7 @@ Tensor GradScaler::scale(const Tensor& loss) const {
   if (!options_.enabled) return loss;
   state_->bring_to(loss.device());
   const DType dtype = compute_dtype(loss.dtype());
-  // A copy of the factor: what is on the tape keeps the one that it was multiplied by.
+  // A copy of the factor: the tape keeps the value that the loss was multiplied by.
   return (is_half(loss.dtype()) ? loss.to(float32) : loss) * ops::loss_factor(state_->scale, dtype);
 }
 
@@ -173,7 +173,7 @@ void GradScaler::unscale_(Optimizer& optimizer) {
     for (const Tensor& grad : group) updates.push_back({unscale, {grad}});
   }
   ops::update("GradScaler", updates);
-  // What is found on one device keeps all from their step.
+  // A flag on one device makes all devices skip the step.
   const std::vector<Tensor> found_there = found;
   if (found.size() > 1)
     for (Tensor& flag : found) flag = any_found(found_there, flag.device());

@@ -8,10 +8,11 @@
 
 namespace pleat::optim {
 
-/// The gradients that parameters have, each once: what several parameters share must not be changed twice.
+/// The gradients of parameters, each once: one that several parameters share must not be changed
+/// twice.
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& params);
 
-/// Throws ValueError that says why none of them has a gradient.
+/// Throws ValueError with the reason why none of them has a gradient.
 [[noreturn]] void fail_without_gradients(const std::string& op, const std::vector<Tensor>& params);
 
 /// The tensors of each device, in order.

@@ -9,7 +9,8 @@
 namespace pleat::optim {
 namespace {
 
-/// The parts' number with which a name begins, and the rest of the name; `count` when it begins otherwise.
+/// The number of the part that a name begins with, and the rest of the name; `count` when it begins
+/// with none.
 std::pair<std::size_t, std::string> split_key(const std::string& key, std::size_t count) {
   for (std::size_t part = 0; part < count; ++part) {
     const std::string prefix = fmt::format("{}.", part);

@@ -10,14 +10,14 @@
 
 namespace pleat::optim {
 
-/// Several optimisers as one, for networks of which not all parameters are trained alike: one step(), one
-/// Schedule, one state dictionary.
+/// Several optimisers as one, with one step(), one Schedule and one state dictionary, for networks
+/// whose parameters are trained in different ways.
 ///
 ///   optim::MultiOptimizer both{optim::Muon{matrices, {.lr = 0.02}}, optim::AdamW{others, {.lr = 1e-3}}};
 ///   optim::Schedule schedule{both, optim::CosineAnnealingLR{.steps = 1000}};
 ///
-/// Its groups are those of the first part, then those of the second ... The state dictionary has the parts'
-/// entries behind their numbers: "0.param.0.step", "1.group.0.lr".
+/// Its groups are those of the first part, then those of the second ... The state dictionary has
+/// the parts' entries after their numbers: "0.param.0.step", "1.group.0.lr".
 class MultiOptimizer : public Optimizer {
  public:
   /// Takes the optimisers over. Throws ValueError when two have the same parameter.
@@ -28,7 +28,7 @@ class MultiOptimizer : public Optimizer {
   }
 
   std::size_t num_parts() const { return parts_.size(); }
-  /// To reach the options of one. Throws IndexError when there is none of this number.
+  /// One of the optimisers, for its options. Throws IndexError when there is none of this number.
   Optimizer& part(std::size_t index);
   const Optimizer& part(std::size_t index) const;
 
@@ -53,7 +53,7 @@ class MultiOptimizer : public Optimizer {
     Optimizer& part;
     std::size_t group;  ///< within the part
   };
-  /// Throws IndexError for a group that there is not.
+  /// Throws IndexError when there is no such group.
   Place find(std::size_t group) const;
   void check_disjoint() const;
   /// A state's entries of each part, by the part's own names.

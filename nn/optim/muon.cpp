@@ -86,14 +86,14 @@ void Muon::update_one(const Turn& turn) const {
   const auto& [entry, grad, count] = turn;
   const MuonOptions& o = options(entry.group);
   const Tensor& param = entry.param;
-  if (param.numel() == 0)  // a step of nothing counts
+  if (param.numel() == 0)  // counts as a step
     return ops::update<MuonStep>(name(), {{{}, {param, grad}, count}});
   const Shape& shape = param.shape();
   const int64_t rows = shape[0];
   const int64_t columns = param.numel() / rows;
   const bool tall = rows > columns;
 
-  // The update lies as a wide matrix: row-major, or for a tall one as its transpose.
+  // The update is stored as a wide matrix: row-major, or a tall one transposed.
   const Tensor wide = empty({std::min(rows, columns), std::max(rows, columns)},
                             {.dtype = compute_dtype(param.dtype()), .device = param.device()});
   const auto as_param = [&](const Tensor& matrix) {

@@ -19,10 +19,10 @@ struct MuonOptions {
 ///   b = momentum * b + g;  u = nesterov ? g + momentum * b : b
 ///   p -= lr * (weight_decay * p + sqrt(max(1, rows / columns)) * o)
 ///
-/// where o is u as the matrix [out, the rest], its singular values pushed towards 1 by the Newton-Schulz
-/// iteration X = u / |u|, X <- 3.4445 X - 4.775 (X X^T) X + 2.0315 (X X^T)^2 X. Takes matrices and filters:
-/// throws ValueError for parameters of lower rank; biases, norms and usually the first and the last layer are
-/// for AdamW.
+/// where o is u as the matrix [out, other dimensions], its singular values pushed towards 1 by the
+/// Newton-Schulz iteration X = u / |u|, X <- 3.4445 X - 4.775 (X X^T) X + 2.0315 (X X^T)^2 X. For
+/// matrices and filters: throws ValueError for parameters of lower rank. Train biases, norms and
+/// usually the first and the last layer by AdamW.
 class Muon : public OptimizerWith<MuonOptions> {
  public:
   explicit Muon(std::vector<Tensor> params, MuonOptions options = {});

@@ -31,7 +31,7 @@ Tensor new_state(const Tensor& param) {
   return empty_as({&param, 1}, param.shape(), compute_dtype(param.dtype()));
 }
 
-/// What is wrong with the elements of a state; empty for nothing.
+/// The problem of the elements of a state; empty for none.
 std::string wrong_elements(const Tensor& state, bool of_squares) {
   if (state.numel() == 0) return {};
   if (!ops::all(ops::isfinite(state)).item<bool>()) return "must be finite";
@@ -108,7 +108,7 @@ void Optimizer::step_unless(const std::vector<Tensor>& found) {
       check<Error>(params.size() == gradients.size(),
                    "{}: it has {} parameters, and had {} when the CUDA graph was captured; capture it again",
                    optimizer.name_, params.size(), gradients.size());
-      // Others may have come since; the graph writes to these.
+      // The parameters may have other gradients by now; the graph writes to these.
       for (std::size_t i = 0; i < params.size(); ++i) params[i].set_grad(gradients[i]);
       optimizer.update_parameters(found);
     });
@@ -183,7 +183,7 @@ void ParameterwiseOptimizer::update_parameters(const std::vector<Tensor>& found)
   }
   if (turns.empty()) return;
   if (lack_state) refuse_first_step();
-  // A new state notes how many updates were made before.
+  // A new state stores the number of updates before it.
   if (found.empty() || lack_state) know_steps();
   for (Turn& turn : turns) {
     turn.count.before = turn.entry.step;
@@ -194,7 +194,8 @@ void ParameterwiseOptimizer::update_parameters(const std::vector<Tensor>& found)
     check<Error>(flag != found.end(), "{}: nobody looked at the gradients on {}", name(), device);
     turn.count.found = flag->data<int32_t>();
   }
-  // A step that fails is none, and a moment of zeros that it leaves would count for one that was averaged.
+  // A step that fails does not count, and moments of zeros that it left would be taken for
+  // averages.
   std::vector<bool> had_state;
   for (const Turn& turn : turns)
     for (const Tensor& state : turn.entry.state) had_state.push_back(state.defined());
@@ -207,7 +208,7 @@ void ParameterwiseOptimizer::update_parameters(const std::vector<Tensor>& found)
         if (!*had++) state = {};
     throw;
   }
-  // What is captured is not done yet.
+  // A captured update has not run yet.
   const HostTables* const tables = HostTables::current();
   if (found.empty() && (tables == nullptr || tables->replays()))
     for (const Turn& turn : turns) ++turn.entry.step;
@@ -281,7 +282,7 @@ nn::StateDict ParameterwiseOptimizer::state_dict() const {
     const Entry& entry = entries_[i];
     state[param_key(i, "step")] = scalar(made[i], int64);
     for (std::size_t k = 0; k < states_.size(); ++k)
-      // What no update has changed yet is as good as not there.
+      // A state that no update has changed counts as missing.
       if (entry.state[k].defined() && made[i] != entry.before[k])
         state[param_key(i, states_[k].name)] = ops::copy(entry.state[k]);
   }

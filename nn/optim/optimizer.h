@@ -28,37 +28,39 @@ struct ParamGroup {
   Options options;
 };
 
-/// What all optimisers have. Parameters are changed in place, off the tape; those without a gradient stay as
-/// they are. An optimiser shares its parameters with their module, which may be moved or gone. It can be
-/// moved, and what refers to it (a Schedule) follows; one that was moved from throws Error.
+/// The base of all optimisers. Parameters are changed in place, off the tape; those without a
+/// gradient are unchanged. An optimiser shares the parameters with their module, which may be moved
+/// or destroyed. An optimiser can be moved, and a Schedule that refers to it follows. One that was
+/// moved from throws Error.
 class Optimizer {
  public:
   virtual ~Optimizer();
 
-  /// One update. Throws ValueError when an option of a group makes no sense, when no parameter has a
-  /// gradient, or when backward gave a gradient to a parameter that neither a module lists nor an optimiser
-  /// has (nn/module.h); then nothing was changed.
+  /// One update. Throws ValueError, before anything is changed, when an option of a group is
+  /// invalid, when no parameter has a gradient, or when backward gave a gradient to a parameter
+  /// that neither a module lists nor an optimiser has (nn/module.h).
   void step();
-  /// Forgets the gradients of all parameters.
+  /// Makes the gradients of all parameters undefined.
   void zero_grad();
 
   virtual std::vector<Tensor> parameters() const = 0;
   virtual std::size_t num_groups() const = 0;
 
-  /// The learning rate of a group; set for one or for all. Schedules do it. Setting throws ValueError for
-  /// what makes no sense. All that take a group throw IndexError for one that there is not.
+  /// The learning rate of a group. It can be set for one group or for all, as schedules do; an
+  /// invalid rate throws ValueError. All functions of a group throw IndexError when there is no
+  /// such group.
   virtual double lr(std::size_t group = 0) const = 0;
   virtual void set_lr(std::size_t group, double lr) = 0;
   void set_lr(double lr);
-  /// The momentum of a group, which is the first beta where there are betas; none where the optimiser knows
+  /// The momentum of a group, or its first beta where there are betas; none where the optimiser has
   /// neither.
   virtual std::optional<double> momentum(std::size_t group = 0) const = 0;
   virtual void set_momentum(std::size_t group, double momentum) = 0;
 
-  /// All that a training must keep to go on the same, to the bit. Copies, not views.
+  /// All state that training needs to continue with the same bits. Copies, not views.
   virtual nn::StateDict state_dict() const = 0;
-  /// Throws ValueError with all problems when the state is not one of this optimiser with these parameters;
-  /// then nothing was changed.
+  /// Throws ValueError with all problems, before anything is changed, when the state is not one of
+  /// this optimiser with these parameters.
   void load_state_dict(const nn::StateDict& state);
 
  protected:
@@ -67,41 +69,43 @@ class Optimizer {
   Optimizer& operator=(Optimizer&& other) noexcept;
 
   const std::string& name() const { return name_; }
-  /// Throws Error.
+  /// Throws Error when the optimiser was moved from.
   void check_not_moved_from() const;
   /// Throws IndexError, naming the group, unless there is one.
   void check_group_exists(std::size_t group, std::size_t groups) const;
 
-  // Checking and doing are apart, so that a MultiOptimizer can check all its parts before any does something.
+  // Checks and changes are separate, so that a MultiOptimizer can check all its parts before it
+  // changes any.
   friend class MultiOptimizer;
-  /// Throws ValueError when an option of any group makes no sense.
+  /// Throws ValueError when an option of any group is invalid.
   virtual void check_options() const = 0;
   virtual bool has_gradient() const = 0;
-  /// `found`, unless empty: an int32 on each device with gradients. Where it is not 0 the update is left out,
-  /// and not counted.
+  /// `found`, unless empty: an int32 on each device with gradients. Where it is not 0 the update is
+  /// skipped and not counted.
   virtual void update_parameters(const std::vector<Tensor>& found) = 0;
-  /// What is wrong with a state, a line for each problem, beginning with "\n  "; empty for none.
+  /// The problems of a state, one line each, beginning with "\n  "; empty for none.
   virtual std::string state_problems(const nn::StateDict& state) const = 0;
-  /// Takes a state without problems.
+  /// Loads a state without problems.
   virtual void take_state(const nn::StateDict& state) = 0;
 
  private:
   friend class OptimizerRef;
   friend class GradScaler;
-  /// A step that the devices leave out where `found` is not 0, without the host's knowing.
+  /// A step that the devices skip where `found` is not 0; the host does not know.
   void step_unless(const std::vector<Tensor>& found);
 
   std::string name_;
-  std::shared_ptr<Optimizer*> place_;  ///< where it lies, null when it is gone; none when it was moved from
+  std::shared_ptr<Optimizer*>
+      place_;  ///< its address, null when it was destroyed; no pointer when it was moved from
 };
 
-/// Refers to an optimiser wherever it is moved.
+/// A reference to an optimiser that follows when it is moved.
 class OptimizerRef {
  public:
   OptimizerRef(Optimizer& optimizer);
-  /// Throws Error, which begins with `user`, when the optimiser is gone.
+  /// Throws Error, which begins with `user`, when the optimiser was destroyed.
   Optimizer& get(const char* user) const;
-  /// Of the optimiser, not of the place.
+  /// Compares the optimisers, not their addresses.
   auto operator<=>(const OptimizerRef&) const = default;
 
  private:
@@ -118,17 +122,17 @@ class ParameterwiseOptimizer : public Optimizer {
   nn::StateDict state_dict() const override;
 
  protected:
-  /// A parameter with what the optimiser knows of it.
+  /// A parameter with its state.
   struct Entry {
     Tensor param;
     std::size_t group;
     /// In the order of the state names; undefined until the first update that needs it.
     std::vector<Tensor> state;
-    std::vector<int64_t> before;  ///< updates made before there was the state; -1: it was loaded
-    int64_t step = 0;             ///< updates made that the host knows of
+    std::vector<int64_t> before;  ///< updates made before the state existed; -1: it was loaded
+    int64_t step = 0;             ///< updates that the host has counted
   };
 
-  /// A tensor that is kept for each parameter.
+  /// A state tensor of each parameter.
   struct State {
     State(const char* name_, bool of_squares_ = false) : name(name_), of_squares(of_squares_) {}
     std::string name;
@@ -138,8 +142,8 @@ class ParameterwiseOptimizer : public Optimizer {
   ParameterwiseOptimizer(std::string name, std::vector<State> states)
       : Optimizer(std::move(name)), states_(std::move(states)) {}
 
-  /// Checks and appends. Throws ValueError when there are none or one is known already, undefined, or no
-  /// leaf.
+  /// Checks and appends. Throws ValueError when there are none, or when one is a duplicate,
+  /// undefined, or no leaf.
   void add_parameters(const std::vector<Tensor>& params);
 
   void check_options() const override;
@@ -148,13 +152,13 @@ class ParameterwiseOptimizer : public Optimizer {
   std::string state_problems(const nn::StateDict& state) const override;
   void take_state(const nn::StateDict& state) override;
 
-  /// Throws ValueError when the options of the group make no sense.
+  /// Throws ValueError when the options of the group are invalid.
   virtual void check_group(std::size_t group) const = 0;
-  /// The same with a rate and a momentum in the place of its own.
+  /// The same with another rate and momentum.
   virtual void check_group(std::size_t group, double lr, std::optional<double> momentum) const = 0;
-  /// Sets them, unchecked.
+  /// Sets rate and momentum without a check.
   virtual void put_group(std::size_t group, double lr, std::optional<double> momentum) = 0;
-  /// How a state names what `momentum` is here, so that no beta is taken for a momentum.
+  /// The name of `momentum` in a state, so that a beta is not loaded as a momentum.
   virtual const char* momentum_name() const = 0;
   virtual void check_parameter(const Tensor& param) const;
   /// A parameter that has a gradient.
@@ -163,29 +167,30 @@ class ParameterwiseOptimizer : public Optimizer {
     Tensor grad;
     ops::StepCount count;
   };
-  /// One update of each of these parameters, all at once, so that a GPU can do it in one launch. Counts the
-  /// step or leaves it out as `count` says.
+  /// One update of all these parameters together, which a GPU can do in one launch. Counts the
+  /// step, or skips it, as `count` says.
   virtual void update(std::span<const Turn> turns) = 0;
   /// Whether an update under the group's options uses this state.
   virtual bool needs_state(std::size_t group, std::size_t state) const = 0;
 
-  /// A state of the entry, made of `value` when it was not there.
+  /// A state of the entry, filled with `value` when it did not exist.
   Tensor& state_of(Entry& entry, std::size_t state, double value = 0) const;
 
  private:
   bool lacks_state(const Entry& entry) const;
-  /// Throws Error in a CUDA graph, which would make the state again and again.
+  /// Throws Error in a CUDA graph, whose replays would make the state again.
   void refuse_first_step() const;
-  /// What a device counts of updates.
+  /// The count of updates on a device.
   int64_t* made_on(Device device, std::size_t entry);
-  /// Updates made of each parameter; waits for devices that count them.
+  /// The number of updates of each parameter; waits for devices that count them.
   std::vector<int64_t> steps() const;
-  /// Has the host know them.
+  /// Copies the counts of the devices to the host.
   void know_steps();
 
   std::vector<State> states_;
   std::vector<Entry> entries_;
-  /// On each device that counts: int64, one for each entry, updates made beside those that the host knows of.
+  /// On each device that counts: int64, one for each entry, updates beside those that the host has
+  /// counted.
   std::vector<Tensor> made_;
   std::size_t groups_ = 0;
 };
@@ -196,7 +201,7 @@ class OptimizerWith : public ParameterwiseOptimizer {
  public:
   using Group = ParamGroup<Options>;
 
-  /// The options of a group, to read and to change; checked at the next step.
+  /// The options of a group, to read and to change; the next step checks them.
   Options& options(std::size_t group = 0) {
     check_group_exists(group, options_.size());
     return options_[group];
@@ -234,7 +239,7 @@ class OptimizerWith : public ParameterwiseOptimizer {
  protected:
   using ParameterwiseOptimizer::ParameterwiseOptimizer;
 
-  /// Throws ValueError when they make no sense.
+  /// Throws ValueError when they are invalid.
   virtual void check_options_of_group(const Options& options) const = 0;
 
   void check_group(std::size_t group) const override { check_options_of_group(options(group)); }

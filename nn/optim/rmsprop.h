@@ -6,7 +6,7 @@ namespace pleat::optim {
 
 struct RMSpropOptions {
   double lr = 1e-2;
-  double alpha = 0.99;  ///< how much of the running average stays
+  double alpha = 0.99;  ///< weight of the old running average
   double eps = 1e-8;
   double weight_decay = 0;
   double momentum = 0;

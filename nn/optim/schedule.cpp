@@ -165,7 +165,7 @@ void LambdaLR::check() const { pleat::check<ValueError>(bool(function), "LambdaL
 
 namespace {
 
-/// Which rate is in force, and how many steps it has made.
+/// The rate that applies, and the number of its steps.
 std::pair<std::size_t, int64_t> place_in_sequence(const std::vector<int64_t>& milestones, int64_t step) {
   const auto next = std::upper_bound(milestones.begin(), milestones.end(), step);
   const auto index = static_cast<std::size_t>(next - milestones.begin());

@@ -14,15 +14,15 @@
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/state_dict.h"
 
-/// Learning rates as functions of the step. A rate is a small value with the name that people know; a
-/// Schedule applies one to an optimiser:
+/// Learning rates as functions of the step. A rate is a small value; a Schedule applies one to an
+/// optimiser:
 ///
 ///   optim::Schedule schedule{sgd, optim::OneCycleLR{.max_lr = 0.2, .total_steps = epochs * loader.size()}};
 ///   ... sgd.step(); schedule.step();
 ///
-/// What a step is, an iteration or an epoch, is decided by where step() is called. Formulas are PyTorch's.
-/// Rates throw ValueError for options that make no sense (counts below 1, anything negative or not finite),
-/// when they are given to a Schedule or called.
+/// A step is an iteration or an epoch, whichever calls step(). Formulas are PyTorch's. Rates throw
+/// ValueError for invalid options (counts below 1, anything negative or not finite) when they are
+/// given to a Schedule or called.
 
 namespace pleat::optim {
 
@@ -34,7 +34,7 @@ struct StepLR {
   void check() const;
 };
 
-/// The same at each milestone; one named twice counts twice.
+/// The same at each milestone; a milestone that is listed twice counts twice.
 struct MultiStepLR {
   Required<IntegerList> milestones;
   double gamma = 0.1;
@@ -58,7 +58,7 @@ struct CosineAnnealingLR {
   void check() const;
 };
 
-/// The same that starts again: after `first` steps, then after `mult` times as many each time.
+/// The same with restarts: after `first` steps, then each time after `mult` times as many.
 struct CosineAnnealingWarmRestarts {
   Required<int64_t> first;
   int64_t mult = 1;
@@ -93,9 +93,9 @@ struct PolynomialLR {
   void check() const;
 };
 
-/// Up to `max_lr` in the share `pct_start` of the steps, then down to next to nothing, the momentum the other
-/// way. (Smith and Topin, arXiv:1708.07120.) Ignores the base rate. After `total_steps` it stays where it
-/// ended.
+/// Up to `max_lr` in the share `pct_start` of the steps, then down to almost 0; the momentum goes
+/// the other way. (Smith and Topin, arXiv:1708.07120.) Ignores the base rate. After `total_steps`
+/// the rate stays constant.
 struct OneCycleLR {
   Required<double> max_lr;
   Required<int64_t> total_steps;
@@ -106,7 +106,7 @@ struct OneCycleLR {
   double max_momentum = 0.95;
   double div_factor = 25;         ///< the first rate is max_lr / div_factor
   double final_div_factor = 1e4;  ///< the last one is the first / final_div_factor
-  bool three_phase = false;       ///< down as long as up, then to the end
+  bool three_phase = false;  ///< three phases: up, down to the first rate in as many steps, then to the last
   double operator()(int64_t step, double base_lr) const;
   std::optional<double> momentum(int64_t step) const;
   void check() const;
@@ -119,10 +119,10 @@ struct LambdaLR {
   void check() const;
 };
 
-/// Any of them, or a function `double(int64_t step, double base_lr)` of one's own.
+/// Any of these rates, or a function `double(int64_t step, double base_lr)`.
 class Rate {
  public:
-  /// Throws ValueError when the rate's options make no sense.
+  /// Throws ValueError when the rate's options are invalid.
   template <class R>
   requires(!std::same_as<std::remove_cvref_t<R>, Rate> && std::is_invocable_r_v<double, R, int64_t, double>)
       Rate(R rate) {
@@ -153,7 +153,7 @@ struct SequentialLR {
   void check() const;
 };
 
-/// All together: the product of their factors; the momentum of the last one that has any.
+/// All rates together: the product of their factors; the momentum of the last rate that has one.
 struct ChainedLR {
   std::vector<Rate> rates;
   double operator()(int64_t step, double base_lr) const;
@@ -164,9 +164,9 @@ struct ChainedLR {
 /// A linear warm-up from `start_factor` in `steps` steps, then `after`.
 SequentialLR warm_up(int64_t steps, Rate after, double start_factor = 0.01);
 
-/// Sets an optimiser's rates, which it has from construction on, and again at each step(). The base rate of a
-/// group is what it had when the schedule was made. Refers to the optimiser, and follows it when it is moved;
-/// throws Error when it is gone.
+/// Sets an optimiser's rates at construction and at each step(). The base rate of a group is its
+/// rate before the construction. Refers to the optimiser, and follows it when it is moved; throws
+/// Error when it was destroyed.
 class Schedule {
  public:
   /// Throws ValueError when the rate sets a momentum and the optimiser has none.
@@ -174,9 +174,9 @@ class Schedule {
   /// One for each group. Throws ValueError for another number.
   Schedule(Optimizer& optimizer, std::vector<Rate> rates);
 
-  /// Throws ValueError when a rate is none that the optimiser takes; then nothing was changed.
+  /// Throws ValueError, before anything is changed, when the optimiser does not accept a rate.
   void step();
-  /// How many steps were made; setting it goes on from there, as after loading a checkpoint.
+  /// The number of steps made. It can be set, for example after loading a checkpoint.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps);
 
@@ -197,21 +197,21 @@ class Schedule {
 struct ReduceLROnPlateauOptions {
   bool maximize = false;  ///< the metric should rise
   double factor = 0.1;
-  int64_t patience = 10;  ///< steps without improvement that are borne
+  int64_t patience = 10;  ///< steps without improvement before a cut
   double threshold = 1e-4;
-  bool absolute = false;  ///< an improvement is one by `threshold`, not by that share
-  int64_t cooldown = 0;   ///< steps after a cut in which nothing is counted
+  bool absolute = false;  ///< `threshold` is an absolute difference, not a share
+  int64_t cooldown = 0;   ///< steps after a cut that are not counted
   RealList min_lr = 0;    ///< one for all groups, or one each
-  double eps = 1e-8;      ///< a smaller change of the rate is not made
+  double eps = 1e-8;      ///< smaller changes of the rate are not made
 };
 
-/// Cuts the rates when a metric has stopped to improve. Refers to the optimiser as a Schedule does.
+/// Cuts the rates when a metric has stopped improving. Refers to the optimiser as a Schedule does.
 class ReduceLROnPlateau {
  public:
   using Options = ReduceLROnPlateauOptions;
   explicit ReduceLROnPlateau(Optimizer& optimizer, Options options = {});
 
-  /// Tells the metric of the last epoch. A NaN is no improvement.
+  /// Takes the metric of the last epoch. A NaN is no improvement.
   void step(double metric);
   double best() const { return best_; }
 

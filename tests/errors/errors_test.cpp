@@ -41,10 +41,9 @@ std::string page() {
   const pleat_test::TemporaryDirectory folder;
   const WorkIn there(folder.path());
   std::string text =
-      "# Errors\n\nWhat people write by mistake, and what Pleat answers. Every row is run by "
-      "`tests/errors/errors_test.cpp`,\nwhich compares the messages with this page. All are exceptions "
-      "derived from "
-      "`pleat::Error`; an operation that\nthrows has changed none of its arguments.\n";
+      "# Errors\n\nCommon mistakes, and the messages of Pleat's exceptions. "
+      "`tests/errors/errors_test.cpp` runs every\nexample and compares the message with this page. All "
+      "exceptions derive from `pleat::Error`. An\noperation that throws has changed none of its arguments.\n";
   for (const MistakeSection& section :
        {tensor_mistakes(), function_mistakes(), convolution_mistakes(), tape_mistakes(), module_mistakes(),
         loss_mistakes(), optimizer_mistakes(), data_mistakes(), file_mistakes()}) {

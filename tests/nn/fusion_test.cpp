@@ -35,7 +35,7 @@ std::vector<std::string> ranges(nn::Module& module, const Tensor& x) {
   std::vector<std::string> names;
   for (const profile::Event& event : profiler.profile().events)
     // Casts of parameters depend on the device.
-    if ((event.kind == RangeKind::module || event.kind == RangeKind::op) && event.name != "to")
+    if ((event.kind == RangeKind::module || event.kind == RangeKind::op) && event.name != "cast")
       names.push_back(event.name);
   return names;
 }

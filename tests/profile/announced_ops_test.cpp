@@ -5,6 +5,7 @@
 
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 using namespace pleat::profile;
@@ -136,7 +137,11 @@ std::vector<Case> cases() {
       {"layer_norm", [](const Tensor& x) { return layer_norm(x, {}, {}, {.normalized_shape = Shape{5}}); }},
       {"cross_entropy", [classes](const Tensor& x) { return cross_entropy(x, classes); }},
       {"mse_loss", [](const Tensor& x) { return mse_loss(x, zeros_like(x)); }},
-      {"to", [](const Tensor& x) { return x.to(float64); }},
+      {"cast", [](const Tensor& x) { return x.to(float64); }},
+      {"to_format",
+       [](const Tensor& x) {
+         return x.to(x.is_contiguous() ? MemoryFormat::channels_last : MemoryFormat::contiguous);
+       }},
       {"clone", [](const Tensor& x) { return x.clone(); }}};
 }
 
@@ -178,6 +183,14 @@ TEST_CASE("ops announce themselves once, and their nodes know them", "[profile][
       }
       CHECK(nodes >= 1);
     }
+}
+
+TEST_CASE("cuda: a copy between devices, a cast and a change of format have three names", "[profile][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  const Tensor x = randn({4, 3, 6, 5});
+  const Profile profile =
+      profile_of([&] { x.to(Device(DeviceType::cuda)).to(float64).to(MemoryFormat::channels_last); });
+  for (const char* name : {"to_device", "cast", "to_format"}) CHECK(the_only(profile, name).parent == none);
 }
 
 TEST_CASE("convolutions and products say what ran, and how much there was to do", "[profile][cpu]") {
