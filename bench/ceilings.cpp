@@ -1,18 +1,16 @@
 #include "pleat/bench/ceilings.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "pleat/bench/fma_peak.h"
 #include "pleat/core/copy.h"
@@ -21,7 +19,8 @@
 #include "pleat/core/parallel.h"
 #include "pleat/core/random.h"
 #include "pleat/ops/matmul/matmul.h"
-#include "pleat/profile/measurement.h"
+#include "pleat/profile/cache_size.h"
+#include "pleat/profile/timer.h"
 
 namespace pleat::bench {
 namespace {
@@ -30,21 +29,14 @@ constexpr int64_t kib = 1024, mib = 1024 * kib;
 
 /// The best rate of several runs [per second]. `work` returns how much it did.
 double best_rate(Device device, int runs, const std::function<double()>& work) {
+  const auto clock = benchmark::device_clock(device);
   double best = 0;
-  for (int i = 0; i < runs + 1; ++i) {
-    double amount = 0, seconds = 0;
-    if (device.is_cuda()) {
-      const cuda::Event start({.device = device, .timing = true}), end({.device = device, .timing = true});
-      start.record();
-      amount = work();
-      end.record();
-      seconds = 1e-3 * cuda::elapsed_ms(start, end);
-    } else {
-      const auto start = std::chrono::steady_clock::now();
-      amount = work();
-      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    }
-    if (i > 0 && seconds > 0) best = std::max(best, amount / seconds);  // the first warms up
+  (void)work();  // warms up
+  for (int i = 0; i < runs; ++i) {
+    clock->start();
+    const double amount = work();
+    const benchmark::Clock::Elapsed elapsed = clock->stop();
+    best = std::max(best, amount / elapsed.device.value_or(elapsed.wall));
   }
   return best;
 }
@@ -99,11 +91,11 @@ double copy_rate(int64_t bytes, int times, int runs) {
 Ceilings measure_cpu() {
   Ceilings result{.device = {}, .threads = num_threads()};
   result.peaks = {fma_peak<float>("float32"), fma_peak<double>("float64")};
-  const int64_t cache = last_level_cache();
+  const int64_t cache = benchmark::last_cache_bytes();
   const int64_t large = std::clamp(4 * cache, 64 * mib, 512 * mib);
   result.bandwidths.push_back({"copy", copy_rate(large, 1, 7), fmt::format("memcpy of {} MiB", large / mib)});
   if (cache > 0) {
-    // Both arrays fill a half of the cache, and each thread walks its own piece again and again.
+    // Both arrays fill a half of the cache, and each thread copies its own piece again and again.
     const int64_t small = cache / 4;
     const int times = static_cast<int>(std::clamp<int64_t>(64 * mib / small, 2, 64));
     result.bandwidths.push_back({"last-level cache", copy_rate(small, times, 15),
@@ -125,21 +117,23 @@ Ceiling gemm_peak(const char* name, Device device, DType dtype, Precision precis
 
 Ceilings measure_cuda(Device device) {
   Ceilings result{.device = device, .threads = num_threads()};
-  result.peaks = {gemm_peak("GEMM float32", device, DType::float32, Precision::highest, 8192),
-                  gemm_peak("GEMM TF32", device, DType::float32, Precision::high, 8192),
-                  gemm_peak("GEMM float32 as bfloat16", device, DType::float32, Precision::medium, 8192),
-                  gemm_peak("GEMM float16", device, DType::float16, Precision::highest, 8192),
-                  gemm_peak("GEMM bfloat16", device, DType::bfloat16, Precision::highest, 8192),
-                  gemm_peak("GEMM float64", device, DType::float64, Precision::highest, 4096)};
+  for (const auto& [name, dtype, precision, size] :
+       std::vector<std::tuple<const char*, DType, Precision, int64_t>>{
+           {"GEMM float32", float32, Precision::highest, 8192},
+           {"GEMM TF32", float32, Precision::high, 8192},
+           {"GEMM float32 as bfloat16", float32, Precision::medium, 8192},
+           {"GEMM float16", float16, Precision::highest, 8192},
+           {"GEMM bfloat16", bfloat16, Precision::highest, 8192},
+           {"GEMM float64", float64, Precision::highest, 4096}})
+    result.peaks.push_back(gemm_peak(name, device, dtype, precision, size));
   const int64_t bytes = std::clamp(cuda::memory_info(device).free / 8, 64 * mib, 1024 * mib) / 4 * 4;
   const Tensor from = ones({bytes / 4}, {.device = device}), to = ones({bytes / 4}, {.device = device});
-  result.bandwidths.push_back({"copy",
-                               1e-9 * best_rate(device, 15,
-                                                [&] {
-                                                  ops::copy_into(to, from);
-                                                  return 2.0 * static_cast<double>(bytes);
-                                                }),
-                               fmt::format("copy of {} MiB on the device", bytes / mib)});
+  const double rate = best_rate(device, 15, [&] {
+    ops::copy_into(to, from);
+    return 2.0 * static_cast<double>(bytes);
+  });
+  result.bandwidths.push_back(
+      {"copy", 1e-9 * rate, fmt::format("copy of {} MiB on the device", bytes / mib)});
   return result;
 }
 
@@ -159,21 +153,6 @@ std::optional<double> Ceilings::peak(DType dtype, Precision precision) const {
   for (const Ceiling& ceiling : peaks)
     if (ceiling.name == wanted) return ceiling.value;
   return {};
-}
-
-int64_t last_level_cache() {
-  // What one core's caches are: sysconf counts those of all sockets on some machines.
-  int64_t largest = 0;
-  for (int index = 0; index < 8; ++index) {
-    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
-    int64_t size = 0;
-    char unit = 0;
-    if (file >> size >> unit) largest = std::max(largest, size * (unit == 'M' ? mib : unit == 'K' ? kib : 1));
-  }
-  if (largest > 0) return largest;
-  for (const int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
-    if (const long size = sysconf(level); size > 0) return size;
-  return 0;
 }
 
 const Ceilings& ceilings(Device device) {

@@ -42,7 +42,4 @@ const Ceilings& ceilings(Device device);
 /// "measured ceilings: FMA float32 92.1 GFLOP/s, copy 11.3 GB/s".
 std::string ceilings_text(const Ceilings& ceilings);
 
-/// The size of the CPU's last-level cache in bytes, as far as the system tells; 0 when it does not.
-int64_t last_level_cache();
-
 }  // namespace pleat::bench

@@ -1,8 +1,5 @@
 // pleat-bench ceilings: what the machine does at best.
-#include <CLI/CLI.hpp>
-
 #include "pleat/bench/ceilings.h"
-#include "pleat/bench/pictures.h"
 #include "pleat/bench/subcommand.h"
 
 namespace pleat::bench {
@@ -10,11 +7,9 @@ namespace {
 
 class CeilingsCommand : public Subcommand {
  public:
-  std::string name() const override { return "ceilings"; }
-  std::string summary() const override {
-    return "what the machine does at best: multiply-adds, matrix products on CUDA, copies";
-  }
-  void add_options(CLI::App&) override {}
+  CeilingsCommand()
+      : Subcommand("ceilings",
+                   "what the machine does at best: multiply-adds, matrix products on CUDA, copies") {}
   bool is_timed() const override { return false; }
 
   void run(const CommonOptions& common, Report& report) override {
@@ -22,17 +17,18 @@ class CeilingsCommand : public Subcommand {
         {.columns = {label_column("ceiling", "problem"), value_column("GFLOP/s", "gflops", 1, 4),
                      value_column("GB/s", "gbytes", 1, 4), detail_column("measured by", "how")}});
     const Device device = common.chosen_device();
-    const Ceilings& found = ceilings(device);
     std::vector<Record> records;
-    const auto add = [&](const Ceiling& ceiling, const char* value) {
-      Record record{.subcommand = name(),
-                    .labels = {{"problem", ceiling.name}, {"device", pleat::name(device)}}};
-      record.set_value(value, ceiling.value);
-      record.set_detail("how", ceiling.how);
-      records.push_back(std::move(record));
+    const auto add = [&](const std::vector<Ceiling>& list, const char* value) {
+      for (const Ceiling& ceiling : list) {
+        Record& record = records.emplace_back(
+            Record{.subcommand = name(),
+                   .labels = {{"problem", ceiling.name}, {"device", pleat::name(device)}},
+                   .details = {{"how", ceiling.how}}});
+        record.set_value(value, ceiling.value);
+      }
     };
-    for (const Ceiling& peak : found.peaks) add(peak, "gflops");
-    for (const Ceiling& bandwidth : found.bandwidths) add(bandwidth, "gbytes");
+    add(ceilings(device).peaks, "gflops");
+    add(ceilings(device).bandwidths, "gbytes");
     report.add(records);
   }
 };

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/bench/record.h"
 #include "pleat/bench/table.h"
 
 namespace pleat::bench {
@@ -16,7 +15,7 @@ void put(std::ostream& out, const std::string& text);
 /// Takes records as they are found, shows them at once, and keeps them for the files.
 class Report {
  public:
-  /// `out` may be null: nothing is shown. `opening` is said before whatever comes first.
+  /// `out` may be null: nothing is shown. `opening` is shown before whatever comes first.
   explicit Report(std::ostream* out = nullptr, bool color = false, std::string opening = {})
       : out_(out), color_(color), opening_(std::move(opening)) {}
 

@@ -23,4 +23,8 @@ Results results_from_text(const std::string& text, const std::string& where);
 void write_results(const std::filesystem::path& path, const Results& results);
 Results read_results(const std::filesystem::path& path);
 
+/// Everything as a table for spreadsheets: a column for each name that occurs, empty where a record has none.
+/// Throws FileError when the file cannot be written.
+void write_csv(const std::string& path, const std::vector<Record>& records);
+
 }  // namespace pleat::bench

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 #include <time.h>
 
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/create.h"
 #include "pleat/core/cuda.h"
+#include "pleat/core/format.h"
 #include "pleat/core/random.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/ops/matmul/matmul.h"
@@ -31,8 +30,7 @@ double stopwatch_now() {
 
 class Selftest : public Subcommand {
  public:
-  std::string name() const override { return "selftest"; }
-  std::string summary() const override { return "check the timer against a stopwatch of its own"; }
+  Selftest() : Subcommand("selftest", "check the timer against a stopwatch of its own") {}
   void add_options(CLI::App& app) override {
     app.add_option("--size", size_, "of the matrices that are multiplied")
         ->transform(whole_number(16, 16384))

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "pleat/core/bytes.h"
-#include "pleat/profile/compare.h"
+#include "pleat/core/format.h"
+#include "pleat/core/text_table.h"
 
 namespace pleat::bench {
 namespace {
@@ -18,23 +16,6 @@ constexpr const char* bold = "\x1b[1m";
 constexpr const char* green = "\x1b[1;32m";
 constexpr const char* dim = "\x1b[2m";
 constexpr const char* plain = "\x1b[0m";
-
-std::string padded(const std::string& text, std::size_t width, bool left) {
-  const std::size_t own = benchmark::display_width(text);
-  const std::string gap(own < width ? width - own : 0, ' ');
-  return left ? text + gap : gap + text;
-}
-
-std::string without_end(std::string text) {
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-
-/// Numbers above a thousand stand whole: rounding them to three digits would only look odd.
-std::string number_text(double number, int digits) {
-  return std::abs(number) >= 1000 ? fmt::format("{:.0f}", number)
-                                  : benchmark::format_significant(number, digits);
-}
 
 template <class Text>
 Column value_column_as(std::string title, std::string name, Text text) {
@@ -64,8 +45,12 @@ Column detail_column(std::string title, std::string name) {
 }
 
 Column value_column(std::string title, std::string name, double scale, int digits) {
-  return value_column_as(std::move(title), std::move(name),
-                         [scale, digits](double value) { return number_text(value * scale, digits); });
+  return value_column_as(std::move(title), std::move(name), [scale, digits](double value) {
+    const double number = value * scale;
+    // Numbers above a thousand are whole: rounding them to three digits would only look odd.
+    return std::abs(number) >= 1000 ? fmt::format("{:.0f}", number)
+                                    : benchmark::format_significant(number, digits);
+  });
 }
 
 Column percent_column(std::string title, std::string name) {
@@ -107,87 +92,58 @@ Column first_call_column() {
                         [](const Time& time) { return benchmark::format_time(time.first_call, 3); });
 }
 
-std::vector<bool> winners(const std::vector<Record>& records, const std::vector<std::string>& race) {
-  struct Field {
-    int starters = 0;
-    double best = std::numeric_limits<double>::infinity();
-  };
-  std::map<std::string, Field> fields;
-  const auto field_of = [&](const Record& record) {
-    std::string name;
-    for (const std::string& label : race) name += record.label(label) + '\n';
-    return name;
-  };
-  for (const Record& record : records) {
-    if (!record.time.has_value()) continue;
-    Field& field = fields[field_of(record)];
-    ++field.starters;
-    field.best = std::min(field.best, record.time->median);
-  }
+std::vector<Column> joined(std::vector<Column> columns, const std::vector<Column>& more) {
+  columns.insert(columns.end(), more.begin(), more.end());
+  return columns;
+}
+
+std::vector<bool> fastest(const std::vector<Record>& records, const std::vector<std::string>& competing) {
+  std::map<std::string, std::vector<double>> times;  // of those that compute the same
+  for (const Record& record : records)
+    if (record.time.has_value()) times[label_text(record, competing, "\n")].push_back(record.time->median);
   std::vector<bool> marks;
   for (const Record& record : records) {
-    const Field field = fields[field_of(record)];
-    marks.push_back(!race.empty() && record.time.has_value() && field.starters > 1 &&
-                    record.time->median <= 1.01 * field.best);
+    const std::vector<double>& same = times[label_text(record, competing, "\n")];
+    marks.push_back(!competing.empty() && record.time.has_value() && same.size() > 1 &&
+                    record.time->median <= 1.01 * *std::min_element(same.begin(), same.end()));
   }
   return marks;
 }
 
-std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& is_text) {
-  std::vector<std::size_t> widths(is_text.size());
-  for (const auto& line : lines)
-    for (std::size_t c = 0; c < line.size(); ++c)
-      widths[c] = std::max(widths[c], benchmark::display_width(line[c]));
-  std::string text;
-  for (const auto& line : lines) {
-    std::string row;
-    for (std::size_t c = 0; c < line.size(); ++c) row += "  " + padded(line[c], widths[c], is_text[c]);
-    text += without_end(row) + '\n';
-  }
-  return text;
-}
-
 std::string table(const std::vector<Record>& records, const Layout& layout, bool color) {
-  const std::vector<bool> marks = winners(records, layout.race);
-  std::vector<std::vector<std::string>> lines(records.size() + 1);
-  std::vector<bool> is_text;
+  const std::vector<bool> marks = fastest(records, layout.competing);
+  std::vector<TextTable::Column> columns;
+  std::vector<std::vector<std::string>> lines(records.size() + 1);  // titles first
   for (const Column& column : layout.columns) {
     std::vector<std::string> cells;
     for (const Record& record : records) cells.push_back(column.cell(record));
     if (std::all_of(cells.begin(), cells.end(), [](const std::string& cell) { return cell.empty(); }))
       continue;
+    columns.push_back({.left = column.is_text});
     lines[0].push_back(column.title);
     for (std::size_t r = 0; r < records.size(); ++r) lines[r + 1].push_back(std::move(cells[r]));
-    is_text.push_back(column.is_text);
   }
-  // What is longer than any cell would widen a column for all.
-  lines[0].emplace_back();
-  for (std::size_t r = 0; r < records.size(); ++r)
-    lines[r + 1].push_back(!records[r].failure.empty() ? "not run: " + records[r].failure
-                           : marks[r]                  ? "* fastest"
-                                                       : "");
-  is_text.push_back(true);
+  columns.push_back({.left = true});  // what is longer than any cell comes last
 
-  std::string text;
+  TextTable text(columns, "  ");
   if (!layout.heading.empty() && !records.empty()) {
-    std::string heading;
-    for (const std::string& label : layout.heading)
-      if (const std::string& part = records[0].label(label); !part.empty())
-        heading += (heading.empty() ? "" : "  ") + part;
-    text += (color ? bold + heading + plain : heading) + '\n';
+    const std::string heading = label_text(records[0], layout.heading, "  ");
+    text.add_text(color ? bold + heading + plain : heading);
   }
-  const std::string body = aligned(lines, is_text);
-  std::size_t begin = 0;
-  for (std::size_t l = 0; l < lines.size(); ++l) {
-    const std::size_t end = body.find('\n', begin);
-    const std::string line = body.substr(begin, end - begin);
-    begin = end + 1;
-    const char* paint = !color                                      ? nullptr
-                        : l == 0 || !records[l - 1].failure.empty() ? dim
-                        : marks[l - 1]                              ? green
-                                                                    : nullptr;
-    text += (paint != nullptr ? paint + line + plain : line) + '\n';
+  text.add(lines[0], color ? dim : nullptr);
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    const bool failed = !records[r].failure.empty();
+    lines[r + 1].push_back(failed ? "not run: " + records[r].failure : marks[r] ? "* fastest" : "");
+    text.add(lines[r + 1], !color ? nullptr : failed ? dim : marks[r] ? green : nullptr);
   }
+  return text.text();
+}
+
+std::string label_text(const Record& record, const std::vector<std::string>& labels, const char* between) {
+  std::string text;
+  for (const std::string& label : labels)
+    if (const std::string& part = record.label(label); !part.empty())
+      text += (text.empty() ? "" : between) + part;
   return text;
 }
 

@@ -12,7 +12,7 @@ namespace pleat::bench {
 struct Column {
   std::string title;
   std::function<std::string(const Record&)> cell;  ///< "" where there is nothing to say
-  bool is_text = false;                            ///< stands left; numbers stand right
+  bool is_text = false;                            ///< aligned left; numbers are aligned right
 };
 
 Column label_column(std::string title, std::string name);
@@ -25,29 +25,32 @@ Column percent_column(std::string title, std::string name);
 Column bytes_column(std::string title, std::string name);
 /// An error: "2.1e-07".
 Column exponent_column(std::string title, std::string name);
-/// The median, marked with * where it is the best of its race and with ~ where the spread is wide.
+/// The median, marked with ~ where the spread is wide.
 Column median_column();
 /// "1.20 to 1.31 ms".
 Column quartiles_column();
 Column runs_column();
 Column first_call_column();
 
+std::vector<Column> joined(std::vector<Column> columns, const std::vector<Column>& more);
+
 /// How a subcommand's records are shown.
 struct Layout {
-  std::vector<std::string> heading = {};  ///< labels that are the line above a block, in this order
-  std::vector<Column> columns = {};       ///< a column without a cell that says something is left out
-  std::vector<std::string> race = {};     ///< records with these labels alike compete, the fastest is marked;
-                                          ///< none: nobody competes
+  std::vector<std::string> heading = {};    ///< labels that are the line above a block, in this order
+  std::vector<Column> columns = {};         ///< one without a cell that says something is left out
+  std::vector<std::string> competing = {};  ///< of records with these labels alike, which compute the same,
+                                            ///< the fastest is marked; none: nothing is marked
 };
 
-/// Marks who is the fastest of each race (within 1 %, where there is more than one): an entry for each
-/// record.
-std::vector<bool> winners(const std::vector<Record>& records, const std::vector<std::string>& race);
+/// Marks which are the fastest of those that compute the same (within 1 %, where there is more than one): an
+/// entry for each record.
+std::vector<bool> fastest(const std::vector<Record>& records, const std::vector<std::string>& competing);
 
 /// The table of a block of records: heading, titles, a line each; records that failed say why.
 std::string table(const std::vector<Record>& records, const Layout& layout, bool color);
 
-/// Lines of cells, aligned; the first is the titles. Columns whose flag is set stand left.
-std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<bool>& is_text);
+/// Of these labels, the texts that are there, joined.
+std::string label_text(const Record& record, const std::vector<std::string>& labels,
+                       const char* between = ", ");
 
 }  // namespace pleat::bench

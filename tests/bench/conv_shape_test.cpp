@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "pleat/bench/usage_error.h"
+#include "pleat/bench/options.h"
 #include "pleat/core/create.h"
 #include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
