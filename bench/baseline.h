@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/bench/results_file.h"
+#include "pleat/bench/record.h"
 
 namespace pleat::bench {
 

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "pleat/bench/ceilings.h"
+#include "pleat/bench/machine.h"
 #include "pleat/core/checked_math.h"
 #include "pleat/core/copy.h"
 #include "pleat/core/format.h"
@@ -187,33 +187,25 @@ std::vector<OperandKind> OperandOptions::kinds(Device device) const {
   return all;
 }
 
-void add_dtype_option(CLI::App& app, OperandOptions& options) {
+void add_operand_options(CLI::App& app, OperandOptions& options, With with) {
+  const bool of_conv = with == With::conv_format_and_precision;
   add_list(app, "--dtype", options.dtypes, "types of the operands, separated by commas",
            {"float64", "float32", "bfloat16", "float16"});
-}
-
-void add_format_option(CLI::App& app, OperandOptions& options) {
-  add_list(app, "--format", options.formats, "memory formats of the operands, separated by commas",
-           {"contiguous", "channels_last"});
-}
-
-void add_conv_format_option(CLI::App& app, OperandOptions& options) {
-  options.formats = {"auto"};
-  add_list(
-      app, "--format", options.formats,
-      "memory formats of images, on CUDA of what convolutions give, too, separated by commas; auto: what "
-      "Pleat chooses",
-      {"auto", "contiguous", "channels_last"});
-}
-
-void add_precision_option(CLI::App& app, OperandOptions& options) {
-  app.add_option("--precision", options.precision,
-                 "of float32 on CUDA: highest is true float32, high TF32 inside, medium bfloat16 inside")
-      ->check(CLI::IsMember({"highest", "high", "medium"}))
-      ->capture_default_str();
-}
-
-void add_check_option(CLI::App& app, OperandOptions& options) {
+  if (of_conv) options.formats = {"auto"};
+  if (of_conv)
+    add_list(
+        app, "--format", options.formats,
+        "memory formats of images, on CUDA of what convolutions give, too, separated by commas; auto: what "
+        "Pleat chooses",
+        {"auto", "contiguous", "channels_last"});
+  else if (with == With::format)
+    add_list(app, "--format", options.formats, "memory formats of the operands, separated by commas",
+             {"contiguous", "channels_last"});
+  if (of_conv || with == With::precision)
+    app.add_option("--precision", options.precision,
+                   "of float32 on CUDA: highest is true float32, high TF32 inside, medium bfloat16 inside")
+        ->check(CLI::IsMember({"highest", "high", "medium"}))
+        ->capture_default_str();
   app.add_flag("--check", options.check, "the error against float64, beside the time");
 }
 

@@ -68,12 +68,11 @@ struct OperandOptions {
   std::vector<OperandKind> kinds(Device device) const;
 };
 
-void add_dtype_option(CLI::App& app, OperandOptions& options);
-void add_format_option(CLI::App& app, OperandOptions& options);
-/// The same for programs of convolutions, which choose a format themselves where none is named ("auto").
-void add_conv_format_option(CLI::App& app, OperandOptions& options);
-void add_precision_option(CLI::App& app, OperandOptions& options);
-void add_check_option(CLI::App& app, OperandOptions& options);
+/// Adds --dtype and --check, and those that are wanted: --format; --format for programs of convolutions, which
+/// choose one themselves where none is named ("auto"); --precision.
+enum class With : unsigned char { format, precision, conv_format_and_precision };
+void add_operand_options(CLI::App& app, OperandOptions& options, With with);
+
 /// A case with the labels problem, `labels`, dtype, format and device.
 Case make_case(const std::string& subcommand, const std::string& problem, const Record::Texts& labels,
                const OperandKind& kind);

@@ -22,6 +22,7 @@ the processor spent on either side. A ratio is one of the medians over the round
 Exit status: 0 all was compared, 1 something failed, 2 wrong options, 3 PyTorch cannot be used here.
 """
 import argparse
+import collections
 import csv
 import datetime
 import json
@@ -170,7 +171,8 @@ def unfold_work(words, which, device):
 
 
 def step_work(words, which, device):
-    net, images = MODELS[words["model"]]().to(device), random_numbers((words["batch"], 3, 32, 32), device, words["format"])
+    net, images = MODELS[words["model"]]().to(device), random_numbers((words["batch"], 3, 32, 32), device,
+                                                                      words["format"])
     if words["format"] == "channels_last":
         net = net.to(memory_format=torch.channels_last)
     labels = torch.randint(10, (words["batch"],), device=device)
@@ -266,8 +268,8 @@ def gflop(conv):
 
 
 def read_shapes(path, batch=math.inf):
-    """Names and convolutions of a file with the columns name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw,
-    od,oh,ow, in which dilation counts from 1; batches no larger than `batch`. Raises OSError, and ValueError for a row
+    """Names and convolutions of a file with the columns name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,
+    dw,od,oh,ow, in which dilation counts from 1; batches no larger than `batch`. Raises OSError, and ValueError for a row
     that is no convolution."""
     convs = []
     with open(path, newline="") as file:
@@ -292,7 +294,8 @@ def read_shapes(path, batch=math.inf):
 def conv_problems(args):
     batch = QUICK_BATCH if args.quick else 128
     convs = [(f"{c}->{k} {size}x{size} {r}x{r}/{s}",
-              convolution([batch, c, size, size], [k, c, r, r], [s, s], [r // 2, r // 2])) for c, k, size, r, s in RESNET18]
+              convolution([batch, c, size, size], [k, c, r, r], [s, s], [r // 2, r // 2]))
+             for c, k, size, r, s in RESNET18]
     if args.shapes:
         convs = read_shapes(args.shapes, batch if args.quick else math.inf)
     for name, conv in convs:
@@ -368,6 +371,14 @@ def compare(problem, sides, rounds):
     return result | {"ratio": result["torch"]["median_ms"] / result["pleat"]["median_ms"]}
 
 
+def print_result(result):
+    line = f"  {result['name']:36.36} {result['pass']:15} {result['format']:13}"
+    for side in () if "error" in result else (result["pleat"], result["torch"]):
+        spread = (side["upper_quartile_ms"] - side["lower_quartile_ms"]) / side["median_ms"]
+        line += f" {side['median_ms']:10.3f} ±{spread:5.0%}"
+    print(line + (f" failed: {result['error']}" if "error" in result else f" {result['ratio']:7.2f}"), flush=True)
+
+
 def compare_all(args, pleat):
     """The results, and how many problems were left when the time was up."""
     sides = (pleat, Torch(args.device, args.clock))
@@ -386,33 +397,19 @@ def compare_all(args, pleat):
     return results, 0
 
 
-def print_result(result):
-    head = f"  {result['name']:36.36} {result['pass']:15} {result['format']:13}"
-    if "error" in result:
-        print(f"{head} failed: {result['error']}", flush=True)
-        return
-
-    def spread(side):
-        return f"{(side['upper_quartile_ms'] - side['lower_quartile_ms']) / side['median_ms']:5.0%}"
-    pleat, other = result["pleat"], result["torch"]
-    print(f"{head} {pleat['median_ms']:10.3f} ±{spread(pleat)} {other['median_ms']:10.3f} ±{spread(other)}"
-          f" {result['ratio']:7.2f}", flush=True)
-
-
 def summarise(results):
     """A row for each group, pass and format, then two for each section, a format each."""
-    sets = {}
-    for result in results:
-        if "ratio" in result:
-            for key in ((result["section"], result["group"], result["pass"], result["format"]),
-                        (result["section"], "all", "all", result["format"])):
-                sets.setdefault(key, []).append(result)
+    sets = collections.defaultdict(list)
+    for r in results:
+        if "ratio" in r:
+            sets[r["section"], r["group"], r["pass"], r["format"]].append(r)
+            sets[r["section"], "all", "all", r["format"]].append(r)
     summary = []
     # `all` of a section after its groups.
     for key, members in sorted(sets.items(), key=lambda item: (SECTIONS.index(item[0][0]), item[0][1] == "all")):
         worst = min(members, key=lambda member: member["ratio"])
         summary.append(dict(zip(("section", "group", "pass", "format"), key), problems=len(members),
-                            geometric_mean=math.exp(statistics.fmean(math.log(m["ratio"]) for m in members)),
+                            geometric_mean=statistics.geometric_mean(m["ratio"] for m in members),
                             worst=worst["ratio"], worst_name=worst["name"], worst_pass=worst["pass"],
                             at_least_as_fast=sum(m["ratio"] >= 1 for m in members)))
     return summary
@@ -438,15 +435,12 @@ def processors():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def processor():
+def lines_of(path):
     try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
+        with open(path) as file:
+            return list(file)
     except OSError:
-        pass
-    return platform.processor() or platform.machine()
+        return []
 
 
 def blas():
@@ -454,25 +448,23 @@ def blas():
     times say nothing about PyTorch."""
     if torch.backends.mkl.is_available():
         return "MKL"
-    try:
-        with open("/proc/self/maps") as file:
-            paths = {os.path.realpath(line.split()[-1]) for line in file if "blas" in line or "libmkl" in line}
-    except OSError:
-        paths = set()
+    paths = {os.path.realpath(line.split()[-1]) for line in lines_of("/proc/self/maps")
+             if "blas" in line or "libmkl" in line}
     return ", ".join(sorted(paths)) or "inside PyTorch"
 
 
 def conditions(args, pleat):
     """What the times were taken on."""
-    torch_on = f"PyTorch {torch.__version__}"
-    if args.device == "cpu":
-        torch_on += f", BLAS {blas()}"
+    models = [line.split(":", 1)[1].strip() for line in lines_of("/proc/cpuinfo") if line.startswith("model name")]
+    processor = (models or [platform.processor() or platform.machine()])[0]
+    torch_on = f"BLAS {blas()}"
     if args.device == "cuda":
-        torch_on += (f", {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, "
-                     f"cuDNN {torch.backends.cudnn.version()}")
+        torch_on = (f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, "
+                    f"cuDNN {torch.backends.cudnn.version()}")
     return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "machine": f"{processor()}, {processors()} processors, {platform.system()}",
-            "pleat": pleat.ask("versions"), "torch": torch_on, "threads": args.threads, "precision": args.precision,
+            "machine": f"{processor}, {processors()} processors, {platform.system()}",
+            "pleat": pleat.ask("versions"), "torch": f"PyTorch {torch.__version__}, {torch_on}",
+            "threads": args.threads, "precision": args.precision,
             "clock": "device events" if args.device == "cuda" else args.clock, "command": " ".join(sys.argv),
             "rounds": args.rounds, "quick": args.quick, "load_before": os.getloadavg()[0]}
 
@@ -481,9 +473,8 @@ def several(known):
     """A type for argparse: names of `known` with commas, in its order."""
     def parse(text):
         names = text.split(",")
-        for name in names:
-            if name not in known:
-                raise argparse.ArgumentTypeError(f"must be some of {','.join(known)}, got '{name}'")
+        if wrong := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"must be some of {','.join(known)}, got '{wrong[0]}'")
         return [name for name in known if name in names]
     return parse
 
@@ -506,31 +497,29 @@ def writable(path):
 
 
 def options():
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = argparse.ArgumentParser(usage="%(prog)s [OPTIONS], see --help", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", type=several(SECTIONS), default=list(SECTIONS), help="sections, separated by commas")
-    parser.add_argument("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
-    parser.add_argument("--models", type=several(list(MODELS)), default=["small", "resnet20"],
-                        help=f"for step: some of {','.join(MODELS)} (small,resnet20)")
-    parser.add_argument("--batch-size", type=at_least(1, int), help=f"for step (128, with --quick {QUICK_BATCH})")
-    parser.add_argument("--formats", type=several(FORMATS), default=list(FORMATS),
-                        help="memory formats, separated by commas (both)")
-    parser.add_argument("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--threads", type=at_least(1, int), default=processors(),
-                        help="of both sides on the CPU (all processors)")
-    parser.add_argument("--clock", default="wall", choices=("wall", "processor"), help="on the CPU (wall)")
-    parser.add_argument("--precision", default="highest", choices=("highest", "high"),
-                        help="of float32 on a GPU; high: TF32 on both sides")
-    parser.add_argument("--rounds", type=at_least(3, int), help="(7, with --quick 3)")
-    parser.add_argument("--quick", action="store_true",
-                        help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
-    parser.add_argument("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
-                        help="after these no further problem is begun")
-    parser.add_argument("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
-    parser.add_argument("--program", default=os.path.join(here, "build", "release", "bench", "timing_server"),
-                        help="Pleat's side, built from bench/timing_server.cpp (build/release/bench/timing_server)")
+    add = parser.add_argument
+    add("--only", type=several(SECTIONS), default=list(SECTIONS), help="sections, separated by commas")
+    add("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
+    add("--models", type=several(list(MODELS)), default=["small", "resnet20"],
+        help=f"for step: some of {','.join(MODELS)} (small,resnet20)")
+    add("--batch-size", type=at_least(1, int), help=f"for step (128, with --quick {QUICK_BATCH})")
+    add("--formats", type=several(FORMATS), default=list(FORMATS), help="memory formats, separated by commas (both)")
+    add("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
+    add("--device", default="cpu", choices=("cpu", "cuda"))
+    add("--threads", type=at_least(1, int), default=processors(), help="of both sides on the CPU (all processors)")
+    add("--clock", default="wall", choices=("wall", "processor"), help="on the CPU (wall)")
+    add("--precision", default="highest", choices=("highest", "high"), help="of float32 on a GPU; high: TF32 on both")
+    add("--rounds", type=at_least(3, int), help="(7, with --quick 3)")
+    add("--quick", action="store_true",
+        help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
+    add("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
+        help="after these no further problem is begun")
+    add("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
+    add("--program", default=os.path.join(root, "build", "release", "bench", "timing_server"),
+        help="Pleat's side, built from bench/timing_server.cpp (build/release/bench/timing_server)")
     args = parser.parse_args()
     args.rounds = args.rounds or (3 if args.quick else 7)
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
@@ -538,12 +527,11 @@ def options():
         parser.error("--clock processor: needs --device cpu and --threads 1")
     if not os.path.isfile(args.program) or not os.access(args.program, os.X_OK):
         parser.error(f"--program: there is no program {args.program}: build it (target timing_server)")
-    if args.shapes:
-        try:
-            if not read_shapes(args.shapes):
-                parser.error(f"--shapes: {args.shapes} has no rows")
-        except (OSError, ValueError) as error:
-            parser.error(f"--shapes: {error}")
+    try:
+        if args.shapes and not read_shapes(args.shapes):
+            parser.error(f"--shapes: {args.shapes} has no rows")
+    except (OSError, ValueError) as error:
+        parser.error(f"--shapes: {error}")
     return args
 
 

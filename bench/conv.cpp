@@ -1,5 +1,5 @@
 // pleat-bench conv: every implementation of convolutions, timed interleaved.
-#include "pleat/bench/conv.h"
+#include "pleat/ops/conv/conv.h"
 
 #include <algorithm>
 #include <map>
@@ -9,14 +9,13 @@
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/case.h"
-#include "pleat/bench/ceilings.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/conv_work.h"
+#include "pleat/bench/machine.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/core/atomic_file.h"
 #include "pleat/core/format.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/tune_race.h"
 
 namespace pleat::bench {
@@ -57,13 +56,10 @@ class Conv : public Subcommand {
     add_list(app, "--pass", passes_, "forward, backward_input, backward_weight or all");
     add_list(app, "--implementation", implementations_,
              "all (the reference only where there is no other), names, or names with a plan (name:plan)");
-    add_dtype_option(app, operands_);
-    add_precision_option(app, operands_);
-    add_conv_format_option(app, operands_);
+    add_operand_options(app, operands_, With::conv_format_and_precision);
     app.add_flag("--bias", bias_, "add a bias in the forward pass");
     app.add_flag("--tune", tune_,
                  "time the plans of each implementation that has some, and take the fastest");
-    add_check_option(app, operands_);
     app.add_option("--roofline", roofline_,
                    "draw the results under the machine's ceilings into this SVG file")
         ->check(not_empty());

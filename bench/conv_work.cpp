@@ -5,11 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "pleat/core/copy.h"
 #include "pleat/core/format.h"
-#include "pleat/core/random.h"
-#include "pleat/ops/conv/conv.h"
-#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {

@@ -56,4 +56,9 @@ double valid_flops(const ops::ConvProblem& problem);
 /// Bytes that the pass moves at least: input, weight and output once each.
 double least_bytes(const ops::ConvProblem& problem);
 
+/// Times of conv's records as an SVG: a bar for each implementation, grouped by problem and pass; or, where
+/// problems differ in nothing but the batch, a line for each implementation and pass over the batch size.
+/// Throws UsageError when there is no time among them.
+std::string conv_plot(const std::vector<Record>& records);
+
 }  // namespace pleat::bench

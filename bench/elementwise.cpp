@@ -5,12 +5,9 @@
 
 #include "pleat/bench/case.h"
 #include "pleat/bench/pictures.h"
-#include "pleat/core/copy.h"
 #include "pleat/core/format.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/elementwise/activation.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/math.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {
@@ -60,9 +57,7 @@ class Elementwise : public OperationSubcommand {
     choice.emplace_back("all");
     app.add_option("--shape", shapes_, "sizes of the tensors; several may be given")->take_all();
     add_list(app, "--op", ops_, "which functions, separated by commas; all", choice);
-    add_dtype_option(app, operands_);
-    add_format_option(app, operands_);
-    add_check_option(app, operands_);
+    add_operand_options(app, operands_, With::format);
   }
 
   /// Bars for one or two shapes, lines over the number of elements for more.

@@ -6,13 +6,10 @@
 
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/create.h"
-#include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/call.h"
-#include "pleat/ops/conv/implementation.h"
-#include "pleat/ops/norm/implementation.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {

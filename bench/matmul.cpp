@@ -24,9 +24,7 @@ class Matmul : public OperationSubcommand {
     app.add_option("--transpose", transpose_, "which operand lies transposed in memory: none, a, b or both")
         ->check(CLI::IsMember({"none", "a", "b", "both"}))
         ->capture_default_str();
-    add_dtype_option(app, operands_);
-    add_precision_option(app, operands_);
-    add_check_option(app, operands_);
+    add_operand_options(app, operands_, With::precision);
   }
 
   std::string plot(const std::vector<Record>& records) const override {

@@ -1,20 +1,14 @@
 // pleat-bench norm: batch, layer, group and instance normalisation.
-#include "pleat/autograd/functions/norm.h"
-
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "pleat/autograd/backward.h"
-#include "pleat/autograd/grad_mode.h"
 #include "pleat/bench/case.h"
 #include "pleat/bench/pictures.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/create.h"
 #include "pleat/core/format.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/norm/implementation.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {
@@ -86,9 +80,7 @@ class NormCommand : public OperationSubcommand {
         app.add_flag("--eval", evaluate_, "batch norm with running statistics, as in inference");
     const CLI::Option* relu = app.add_flag("--relu", relu_, "batch norm with a relu in the same pass");
     of_layers_ = {{implementation, "batch"}, {groups, "group"}, {eval, "batch"}, {relu, "batch"}};
-    add_dtype_option(app, operands_);
-    add_format_option(app, operands_);
-    add_check_option(app, operands_);
+    add_operand_options(app, operands_, With::format);
   }
 
   std::string plot(const std::vector<Record>& records) const override {

@@ -4,9 +4,9 @@
 
 #include "pleat/bench/machine.h"
 #include "pleat/bench/options.h"
-#include "pleat/bench/roofline.h"
-#include "pleat/bench/table.h"
+#include "pleat/bench/report.h"
 #include "pleat/core/format.h"
+#include "pleat/examples/common/roofline.h"
 
 namespace pleat::bench {
 namespace {
@@ -89,7 +89,7 @@ std::string time_lines(const LinesOptions& options, const std::vector<Record>& r
 
 std::string roofline(const std::string& title, const std::string& note, const std::vector<Record>& records,
                      const std::string& series, const Ceilings& ceilings) {
-  Roofline chart{.title = title, .subtitle = subtitle(records) + "; " + note};
+  chart::Roofline chart{.title = title, .subtitle = subtitle(records) + "; " + note};
   for (const Ceiling& peak : ceilings.peaks) chart.peaks.push_back({peak.name, peak.value});
   for (const Ceiling& bandwidth : ceilings.bandwidths)
     chart.bandwidths.push_back({bandwidth.name, bandwidth.value});
@@ -102,7 +102,7 @@ std::string roofline(const std::string& title, const std::string& note, const st
                             flops / *bytes, 1e-9 * flops / record.time->median});
   }
   check<UsageError>(!chart.points.empty(), "{}: nothing was timed, so there is nothing to draw", title);
-  return svg(chart);
+  return chart::svg(chart);
 }
 
 }  // namespace pleat::bench

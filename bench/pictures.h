@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/bench/ceilings.h"
+#include "pleat/bench/machine.h"
 #include "pleat/bench/record.h"
 #include "pleat/examples/common/chart.h"
 

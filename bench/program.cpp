@@ -10,7 +10,7 @@
 
 #include "pleat/bench/baseline.h"
 #include "pleat/bench/machine.h"
-#include "pleat/bench/results_file.h"
+#include "pleat/bench/record.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/atomic_file.h"
 #include "pleat/core/format.h"

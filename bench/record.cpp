@@ -2,6 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <type_traits>
+
+#include <nlohmann/json.hpp>
+
+#include "pleat/core/atomic_file.h"
+#include "pleat/core/format.h"
+#include "pleat/core/input_file.h"
+#include "pleat/core/json_input.h"
+#include "pleat/io/csv.h"
 
 namespace pleat::bench {
 namespace {
@@ -23,6 +34,67 @@ const std::string& text_of(const Record::Texts& list, const std::string& name) {
   static const std::string none;
   const auto found = find(list, name);
   return found == list.end() ? none : found->second;
+}
+
+using Json = nlohmann::ordered_json;
+
+constexpr int version = 1;
+
+template <class List>
+Json object_of(const List& list) {
+  Json object = Json::object();
+  for (const auto& [name, value] : list) object[name] = value;
+  return object;
+}
+
+template <class List>
+void get_list(const Json& json, const char* key, List& list) {
+  if (!json.contains(key)) return;
+  for (const auto& [name, value] : json.at(key).items())
+    list.emplace_back(name, value.template get<typename List::value_type::second_type>());
+}
+
+Json json_of(const Time& time) {
+  Json json;
+  for_each_member(time, [&](const char* name, const auto& value) { json[name] = value; });
+  return json;
+}
+
+Time time_of(const Json& json) {
+  Time time;
+  for_each_member(time, [&]<class Value>(const char* name, Value& value) {
+    const Json& number = json.at(name);
+    // nlohmann-json would convert any number to a whole one.
+    if constexpr (std::is_integral_v<Value> && !std::is_same_v<Value, bool>)
+      check<ValueError>(
+          number.is_number_unsigned() && number.get<uint64_t>() <= std::numeric_limits<Value>::max(),
+          "{} must be a whole number, got {}", name, number.dump().substr(0, 40));
+    value = number.get<Value>();
+  });
+  for (const double seconds : {time.median, time.lower_quartile, time.upper_quartile})
+    check<ValueError>(seconds >= 0, "a time must be at least 0, got {}", seconds);
+  return time;
+}
+
+Json json_of(const Record& record) {
+  Json json{{"subcommand", record.subcommand}, {"labels", object_of(record.labels)}};
+  if (!record.details.empty()) json["details"] = object_of(record.details);
+  if (record.time.has_value()) json["time"] = json_of(*record.time);
+  if (!record.values.empty()) json["values"] = object_of(record.values);
+  if (!record.failure.empty()) json["failure"] = record.failure;
+  return json;
+}
+
+Record record_of(const Json& json) {
+  Record record;
+  json.at("subcommand").get_to(record.subcommand);
+  (void)json.at("labels");  // must be there
+  get_list(json, "labels", record.labels);
+  get_list(json, "details", record.details);
+  if (json.contains("time")) record.time = time_of(json.at("time"));
+  get_list(json, "values", record.values);
+  record.failure = json.value("failure", "");
+  return record;
 }
 
 }  // namespace
@@ -61,6 +133,82 @@ std::string Record::key() const {
   for (const auto& [name, value] : sorted)
     if (!value.empty()) text += " | " + name + ' ' + value;
   return text;
+}
+
+std::string to_text(const Results& results) {
+  Json records = Json::array();
+  for (const Record& record : results.records) records.push_back(json_of(record));
+  const Json json{{"pleat_bench", version},
+                  {"machine", results.machine},
+                  {"command", results.command},
+                  {"time_unit", "s"},
+                  {"results", std::move(records)}};
+  // Names of files need not be UTF-8.
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+Results results_from_text(const std::string& text, const std::string& where) {
+  check_json_size(text, where);
+  const auto is_none = [&](const std::string& why) {
+    fail<FileError>("{}: is not a result of pleat-bench{}", where, why.empty() ? "" : ": " + why);
+  };
+  try {
+    const Json json = Json::parse(text);
+    if (!json.is_object() || !json.contains("pleat_bench")) is_none("");
+    check<FileError>(json["pleat_bench"] == version, "{}: is of version {}, this pleat-bench reads {}", where,
+                     json["pleat_bench"].dump(), version);
+    Results results;
+    json.at("machine").get_to(results.machine);
+    json.at("command").get_to(results.command);
+    for (const Json& record : json.at("results")) results.records.push_back(record_of(record));
+    return results;
+  } catch (const Json::exception& error) {
+    is_none(json_cause(error));
+  } catch (const ValueError& error) {
+    is_none(error.what());
+  }
+  return {};
+}
+
+void write_results(const std::filesystem::path& path, const Results& results) {
+  write_file("--json", path, to_text(results));
+}
+
+Results read_results(const std::filesystem::path& path) {
+  const InputFile file("--baseline", path);
+  return reading(file.name(), [&] { return results_from_text(file.read_text(json_expansion), file.name()); });
+}
+
+void write_csv(const std::string& path, const std::vector<Record>& records) {
+  using Value = io::CsvWriter::Value;
+  std::vector<std::string> columns{"subcommand"};
+  std::vector<std::map<std::string, Value>> rows;
+  for (const Record& record : records) {
+    std::map<std::string, Value>& row = rows.emplace_back();
+    row["subcommand"] = record.subcommand;
+    const auto put = [&](const std::string& name, Value value) {
+      if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
+      row.insert_or_assign(name, std::move(value));
+    };
+    for (const auto& [name, text] : record.labels) put(name, text);
+    for (const auto& [name, text] : record.details) put(name, text);
+    if (record.time.has_value())
+      for_each_member(*record.time, [&]<class Number>(const char* name, const Number& number) {
+        if constexpr (std::is_floating_point_v<Number>)
+          put(name, number);
+        else
+          put(name, static_cast<int64_t>(number));
+      });
+    for (const auto& [name, number] : record.values) put(name, number);
+    if (!record.failure.empty()) put("failure", record.failure);
+  }
+  io::CsvWriter file(path, columns);
+  for (auto& row : rows) {
+    std::vector<Value> values;
+    for (const std::string& column : columns)
+      values.push_back(row.count(column) > 0 ? row[column] : std::string());
+    file.row(values);
+  }
 }
 
 }  // namespace pleat::bench

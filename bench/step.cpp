@@ -5,16 +5,13 @@
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/case.h"
-#include "pleat/bench/ceilings.h"
+#include "pleat/bench/machine.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/bench/training_step.h"
 #include "pleat/core/format.h"
-#include "pleat/core/parallel.h"
 #include "pleat/examples/common/cifar_models.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/conv/conv.h"
-#include "pleat/profile/profiler.h"
-#include "pleat/profile/timer.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {
@@ -98,11 +95,8 @@ class Step : public Subcommand {
         ->capture_default_str();
     add_list(app, "--implementation", implementations_,
              "of all convolutions, several separated by commas; auto: what Pleat chooses");
-    add_dtype_option(app, operands_);
+    add_operand_options(app, operands_, With::conv_format_and_precision);
     app.get_option("--dtype")->description("types, separated by commas; half types: mixed precision");
-    add_conv_format_option(app, operands_);
-    add_precision_option(app, operands_);
-    add_check_option(app, operands_);
   }
 
   void run(const CommonOptions& common, Report& report) override {

@@ -3,20 +3,11 @@
 #include <iterator>
 #include <optional>
 
-#include "pleat/autograd/autocast.h"
-#include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/bench/case.h"
 #include "pleat/core/checked_math.h"
-#include "pleat/core/copy.h"
-#include "pleat/core/random.h"
-#include "pleat/data/loader.h"
 #include "pleat/examples/common/cifar_models.h"
 #include "pleat/examples/common/classification.h"
-#include "pleat/nn/loss.h"
-#include "pleat/nn/optim/adam.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {

@@ -33,9 +33,7 @@ class Unfold : public OperationSubcommand {
     number("--padding", padding_, 0);
     number("--dilation", dilation_, 1);
     add_list(app, "--pass", passes_, "which of them, separated by commas", {"unfold", "fold"});
-    add_dtype_option(app, operands_);
-    add_format_option(app, operands_);
-    add_check_option(app, operands_);
+    add_operand_options(app, operands_, With::format);
   }
 
   std::string plot(const std::vector<Record>& records) const override {

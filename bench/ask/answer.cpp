@@ -9,6 +9,7 @@
 #include "pleat/core/allocator.h"
 #include "pleat/core/format.h"
 #include "pleat/core/text_table.h"
+#include "pleat/examples/common/terminal.h"
 #include "pleat/ops/conv/conv.h"
 
 namespace pleat::bench::ask {
@@ -90,21 +91,13 @@ std::string bars(const std::string& title, Device device, const Times& times,
   return chart::svg(chart);
 }
 
-std::string wrapped(const std::string& sentence, const std::string& first) {
-  constexpr std::size_t line_length = 100;
-  const std::string indent(display_width(first), ' ');
-  std::istringstream words(sentence);
-  std::string result, line = first;
-  bool begins = true;
-  for (std::string word; words >> word; begins = false) {
-    if (!begins && display_width(line) + 1 + display_width(word) > line_length) {
-      result += line + '\n';
-      line = indent;
-      begins = true;
-    }
-    line += (begins ? "" : " ") + word;
-  }
-  return result + line + '\n';
+std::string indented(const std::string& sentence, const std::string& first) {
+  constexpr int line_length = 100;
+  std::istringstream lines(wrapped(sentence, line_length - static_cast<int>(first.size())));
+  std::string result, begin = first;
+  for (std::string line; std::getline(lines, line); begin = std::string(first.size(), ' '))
+    result += begin + line + '\n';
+  return result;
 }
 
 std::string text(const Table& table) {
@@ -123,11 +116,11 @@ std::string text(const Table& table) {
 
 std::string text(const Answer& answer) {
   std::string result;
-  for (const std::string& line : answer.setup) result += wrapped(line);
+  for (const std::string& line : answer.setup) result += indented(line);
   for (const Table& table : answer.tables) result += '\n' + text(table);
   if (!answer.profile.empty()) result += '\n' + answer.profile;
   result += "\nMedians; ~ where the quartiles are more than a tenth apart.\n\nConclusion\n";
-  for (const std::string& sentence : answer.conclusion) result += wrapped(sentence, "- ");
+  for (const std::string& sentence : answer.conclusion) result += indented(sentence, "- ");
   return result;
 }
 

@@ -95,7 +95,7 @@ std::string text(const Answer& answer);
 /// than there are columns.
 std::string text(const Table& table);
 /// A sentence broken at spaces; the first line begins with `first`, further ones with as many spaces.
-std::string wrapped(const std::string& sentence, const std::string& first = {});
+std::string indented(const std::string& sentence, const std::string& first = {});
 /// "12.3 ms"; with a ~ when the quartiles are more than a tenth of the median apart.
 std::string text(const Time& time);
 

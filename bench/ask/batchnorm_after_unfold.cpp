@@ -146,22 +146,26 @@ Time mean_of(const Times& times, const std::string& problem, const std::vector<W
   return all;
 }
 
+/// [N, C R S, L]
+Tensor columns_of(const Tensor& x, const Tensor& w, int64_t padding) {
+  return unfold(x, {.kernel_size = {w.size(2), w.size(3)}, .padding = padding});
+}
+
+Shape result_shape(const Tensor& x, const Tensor& w, int64_t padding) {
+  return {x.size(0), w.size(0), x.size(2) + 2 * padding - w.size(2) + 1,
+          x.size(3) + 2 * padding - w.size(3) + 1};
+}
+
 }  // namespace
 
 Tensor conv_by_columns(const Tensor& x, const Tensor& w, int64_t padding) {
-  const Tensor columns =
-      unfold(x, {.kernel_size = {w.size(2), w.size(3)}, .padding = padding});  // [N, C R S, L]
-  const Shape output{x.size(0), w.size(0), x.size(2) + 2 * padding - w.size(2) + 1,
-                     x.size(3) + 2 * padding - w.size(3) + 1};
-  return reshape(matmul(flatten(w, 1), columns), output);
+  return reshape(matmul(flatten(w, 1), columns_of(x, w, padding)), result_shape(x, w, padding));
 }
 
 Tensor conv_by_windows(const Tensor& x, const Tensor& w, int64_t padding) {
-  const Tensor columns = unfold(x, {.kernel_size = {w.size(2), w.size(3)}, .padding = padding});
-  const Tensor rows = matmul(transpose(columns, 1, 2), transpose(flatten(w, 1), 0, 1));  // [N, L, K]
-  const Shape output{x.size(0), w.size(0), x.size(2) + 2 * padding - w.size(2) + 1,
-                     x.size(3) + 2 * padding - w.size(3) + 1};
-  return reshape(transpose(rows, 1, 2), output);
+  const Tensor windows = transpose(columns_of(x, w, padding), 1, 2);
+  const Tensor rows = matmul(windows, transpose(flatten(w, 1), 0, 1));  // [N, L, K]
+  return reshape(transpose(rows, 1, 2), result_shape(x, w, padding));
 }
 
 std::vector<std::string> conclude(const Times& times, const std::vector<Way>& ways) {

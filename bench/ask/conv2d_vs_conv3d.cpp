@@ -80,52 +80,38 @@ void time_properly(const AskOptions& options, const Operands& o, Times& times) {
   times.measure(options, all);
 }
 
-/// Reads the clock, runs, reads the clock. Does not wait for a device: the mistake that is shown.
-double host_seconds(const std::function<void()>& run) {
-  const auto start = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
+/// How somebody measures who knows neither of first calls nor that a device works by itself.
 void time_carelessly(const AskOptions& options, const Operands& o, Times& times) {
   const Device device = options.device;
   const auto wait = [&] {
     if (device.is_cuda()) cuda::synchronize(device);
   };
-  const auto conv2d = passes(o.frames, o.frame_filters, o.dy_frames, o.frame_options).backward;
-  const auto conv3d = passes(o.videos, o.video_filters, o.dy_videos, o.video_options).backward;
-  const int repeats = options.quick ? 3 : 9;
-  const auto add = [&](const std::string& how, const auto& measure_both) {
-    std::vector<double> times2, times3;
-    for (int i = 0; i < repeats; ++i) measure_both(times2, times3);
-    times.add({careless, how, "conv2d", time_of(times2)});
-    times.add({careless, how, "conv3d", time_of(times3)});
-  };
-  const auto waited = [&](const std::function<void()>& run) {
-    return host_seconds([&] {
-      run();
+  const std::function<void()> backward[] = {
+      passes(o.frames, o.frame_filters, o.dy_frames, o.frame_options).backward,
+      passes(o.videos, o.video_filters, o.dy_videos, o.video_options).backward};
+  /// Both, conv2d or conv3d first, and what the host's clock says of each.
+  const auto add = [&](const std::string& how, std::size_t first, bool warm, bool waits) {
+    std::vector<double> seconds[2];
+    if (warm) backward[0](), backward[1]();
+    for (int repeat = 0; repeat < (options.quick ? 3 : 9); ++repeat) {
       wait();
-    });
-  };
-  // The first backward of each, as in a program that has just started: no memory is cached.
-  for (const bool conv2d_first : {true, false})
-    add(fmt::format("no warm-up, {} first", conv2d_first ? "conv2d" : "conv3d"),
-        [&](std::vector<double>& times2, std::vector<double>& times3) {
-          wait();
-          empty_cache(device);
-          if (conv2d_first) times2.push_back(waited(conv2d));
-          times3.push_back(waited(conv3d));
-          if (!conv2d_first) times2.push_back(waited(conv2d));
-        });
-  conv2d();
-  conv3d();
-  add(not_waiting, [&](std::vector<double>& times2, std::vector<double>& times3) {
-    wait();  // else the queue of the run before would count, too
-    times2.push_back(host_seconds(conv2d));
+      if (!warm) empty_cache(device);  // as in a program that has just started
+      for (const std::size_t which : {first, 1 - first}) {
+        if (!waits) wait();  // else the queue of the run before would count, too
+        const auto start = std::chrono::steady_clock::now();
+        backward[which]();
+        if (waits) wait();
+        seconds[which].push_back(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      }
+    }
     wait();
-    times3.push_back(host_seconds(conv3d));
-  });
-  wait();
+    times.add({careless, how, "conv2d", time_of(seconds[0])});
+    times.add({careless, how, "conv3d", time_of(seconds[1])});
+  };
+  add("no warm-up, conv2d first", 0, false, true);
+  add("no warm-up, conv3d first", 1, false, true);
+  add(not_waiting, 0, true, false);
 }
 
 /// What the reduction to two dimensions does for a backward.
@@ -144,23 +130,20 @@ std::string reduction_text(const Time& stated, const Time& reduced) {
   return "what the reduction to two dimensions does for it is lost in the noise (ratio " + factor + ")";
 }
 
-double backward_ratio(const Times& times, const std::string& problem, const char* pass2, const char* pass3,
-                      const std::string& way2, const std::string& way3) {
-  return times.at(problem, way3, pass3).median / times.at(problem, way2, pass2).median;
-}
+double ratio_3d_to_2d(const Time& conv2d, const Time& conv3d) { return conv3d.median / conv2d.median; }
 
 std::string careless_sentence(const Times& times, const std::string& how, const std::string& implementation,
                               Device device) {
-  const double claimed = backward_ratio(times, careless, "conv2d", "conv3d", how, how);
-  const double right = backward_ratio(times, implementation, "backward", "backward", "conv2d", "conv3d");
+  const Time& conv2d = times.at(implementation, "conv2d", "backward");
+  const double claimed = ratio_3d_to_2d(times.at(careless, how, "conv2d"), times.at(careless, how, "conv3d"));
+  const double right = ratio_3d_to_2d(conv2d, times.at(implementation, "conv3d", "backward"));
   const std::string claim = fmt::format("{}: conv3d / conv2d seems to be {} and is {}", how,
                                         factor_text(claimed), factor_text(right));
   if (how == not_waiting && device.is_cpu())
     return claim + "; on a CPU a call returns when its result is there, so there is nothing to wait for.";
   if (how == not_waiting)
     return fmt::format("{}; the clock says {} for conv2d where the device works for {}.", claim,
-                       median_text(times.at(careless, how, "conv2d")),
-                       median_text(times.at(implementation, "conv2d", "backward")));
+                       median_text(times.at(careless, how, "conv2d")), median_text(conv2d));
   return claim + (std::max(claimed / right, right / claimed) > 1.1
                       ? ", a wrong answer by order and first calls alone."
                       : ", which is close enough here.");
@@ -241,7 +224,8 @@ Answer ask(const AskOptions& options) {
                       {pass_column(times, careless, "conv2d"),
                        pass_column(times, careless, "conv3d"),
                        {"conv3d / conv2d", [&](const std::string& how) {
-                          return factor_text(backward_ratio(times, careless, "conv2d", "conv3d", how, how));
+                          return factor_text(ratio_3d_to_2d(times.at(careless, how, "conv2d"),
+                                                            times.at(careless, how, "conv3d")));
                         }}})};
   answer.plot = bars("Backward of conv2d, and of the same as conv3d", options.device, times,
                      [](const Cell& cell) -> Place {

@@ -100,9 +100,7 @@ Tensor as_frames(const Tensor& x, const Tensor& filters) {
 }
 
 Tensor by_unfold(const Tensor& x, const Tensor& filters) {
-  const Tensor columns = unfold(flatten(x, 0, 1), {.kernel_size = {3, 3}, .padding = 1});  // [B N, C 9, H W]
-  const Tensor y = matmul(flatten(filters, 1), columns);
-  return reshape(y, {x.size(0), x.size(1), filters.size(0), x.size(3), x.size(4)});
+  return patches_of(batchnorm_after_unfold::conv_by_columns(flatten(x, 0, 1), filters, 1), x);
 }
 
 std::vector<std::string> conclude(const Times& times, const std::vector<Size>& sizes) {

@@ -64,7 +64,7 @@ TEST_CASE("An answer's tables are aligned and its sentences broken at spaces", "
                     "ask: a row of \"title\" needs 2 cells, got 1");
   std::string sentence;
   for (int i = 0; i < 30; ++i) sentence += "word" + std::to_string(i) + ' ';
-  const std::string lines = wrapped(sentence, "- ");
+  const std::string lines = indented(sentence, "- ");
   CHECK(lines.substr(0, 7) == "- word0");
   CHECK(lines.find("\n  word") != std::string::npos);
   std::size_t longest = 0, start = 0;

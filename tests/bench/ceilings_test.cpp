@@ -1,4 +1,4 @@
-#include "pleat/bench/ceilings.h"
+#include "pleat/bench/machine.h"
 
 #include <set>
 #include <string>

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/bench/conv.h"
+#include "pleat/bench/conv_work.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/options.h"
 #include "pleat/bench/pictures.h"

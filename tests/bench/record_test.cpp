@@ -4,8 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/bench/results_file.h"
-#include "pleat/bench/table.h"
+#include "pleat/bench/report.h"
 #include "pleat/core/error.h"
 #include "pleat/tests/catch.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace pleat::bench {
+namespace chart {
 
 /// What the machine does at best: operations or bytes per second.
 struct Roof {
@@ -31,4 +31,4 @@ struct Roofline {
 /// The picture: a whole SVG document.
 std::string svg(const Roofline& chart);
 
-}  // namespace pleat::bench
+}  // namespace chart

@@ -1,4 +1,4 @@
-#include "pleat/bench/roofline.h"
+#include "roofline.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,9 @@
 #include <map>
 #include <utility>
 
-#include <fmt/core.h>
+#include "svg.h"
 
-#include "pleat/examples/common/svg.h"
-
-namespace pleat::bench {
+namespace chart {
 namespace {
 
 using svg::number_text, svg::Point, svg::Rect, svg::Scale, svg::small_size, svg::text_width;
@@ -102,8 +100,8 @@ class Picture {
     if (numbers) label_points(room, true);
     for (const RooflinePoint& point : points_)
       out_.marker(place(point), index_in(series_, point.series),
-                  fmt::format("{}, {}: {} GFLOP/s at {} FLOP/byte", point.name, point.series,
-                              number_text(point.gflops), number_text(point.intensity)));
+                  point.name + ", " + point.series + ": " + number_text(point.gflops) + " GFLOP/s at " +
+                      number_text(point.intensity) + " FLOP/byte");
     return out_.document(page_width, draw_key(end, numbers), chart_.title);
   }
 
@@ -144,14 +142,14 @@ class Picture {
       const double last =
           std::min({x_.high(), y_.high() / roof.value, peak > 0 ? peak / roof.value : x_.high()});
       if (first < last)
-        lines.push_back({fmt::format("{}: {} GB/s", roof.name, number_text(roof.value)),
+        lines.push_back({roof.name + ": " + number_text(roof.value) + " GB/s",
                          {x_(first), y_(roof.value * first)},
                          {x_(last), y_(roof.value * last)}});
     }
     for (const Roof& roof : peaks_) {
       const double first = bandwidth > 0 ? std::max(x_.low(), roof.value / bandwidth) : x_.low();
       if (first < x_.high())
-        lines.push_back({fmt::format("{}: {} GFLOP/s", roof.name, number_text(roof.value)),
+        lines.push_back({roof.name + ": " + number_text(roof.value) + " GFLOP/s",
                          {x_(first), y_(roof.value)},
                          {area.right, y_(roof.value)}});
     }
@@ -225,7 +223,7 @@ class Picture {
   double draw_key(double top, bool numbers) {
     std::vector<std::string> entries;
     for (std::size_t p = 0; numbers && p < problems_.size(); ++p)
-      entries.push_back(fmt::format("{} · {}", p + 1, problems_[p]));
+      entries.push_back(std::to_string(p + 1) + " · " + problems_[p]);
     entries.insert(entries.end(), unlabelled_.begin(), unlabelled_.end());
     if (entries.empty()) return top;
     double widest = 1;
@@ -255,4 +253,4 @@ class Picture {
 
 std::string svg(const Roofline& chart) { return Picture(chart).draw(); }
 
-}  // namespace pleat::bench
+}  // namespace chart

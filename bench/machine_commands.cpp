@@ -1,5 +1,5 @@
-// Whether this machine's times can be trusted: the Timer beside an independent stopwatch, on a sleep and on a
-// matrix product.
+// pleat-bench ceilings: what the machine does at best. pleat-bench selftest: whether its times can be
+// trusted, by the Timer beside an independent stopwatch, on a sleep and on a matrix product.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,16 +10,42 @@
 #include <CLI/CLI.hpp>
 #include <time.h>
 
+#include "pleat/bench/machine.h"
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/cuda.h"
 #include "pleat/core/format.h"
-#include "pleat/core/random.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/profile/timer.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {
+
+class CeilingsCommand : public Subcommand {
+ public:
+  CeilingsCommand()
+      : Subcommand("ceilings",
+                   "what the machine does at best: multiply-adds, matrix products on CUDA, copies") {}
+  bool is_timed() const override { return false; }
+
+  void run(const CommonOptions& common, Report& report) override {
+    report.set_layout(
+        {.columns = {label_column("ceiling", "problem"), value_column("GFLOP/s", "gflops", 1, 4),
+                     value_column("GB/s", "gbytes", 1, 4), detail_column("measured by", "how")}});
+    const Device device = common.chosen_device();
+    std::vector<Record> records;
+    const auto add = [&](const std::vector<Ceiling>& list, const char* value) {
+      for (const Ceiling& ceiling : list) {
+        Record& record = records.emplace_back(
+            Record{.subcommand = name(),
+                   .labels = {{"problem", ceiling.name}, {"device", pleat::name(device)}},
+                   .details = {{"how", ceiling.how}}});
+        record.set_value(value, ceiling.value);
+      }
+    };
+    add(ceilings(device).peaks, "gflops");
+    add(ceilings(device).bandwidths, "gbytes");
+    report.add(records);
+  }
+};
 
 /// Seconds of a clock that the Timer does not use.
 double stopwatch_now() {
@@ -81,6 +107,7 @@ class Selftest : public Subcommand {
 
 }  // namespace
 
+SubcommandPointer make_ceilings() { return std::make_unique<CeilingsCommand>(); }
 SubcommandPointer make_selftest() { return std::make_unique<Selftest>(); }
 
 }  // namespace pleat::bench

@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "pleat/bench/roofline.h"
+#include "pleat/examples/common/roofline.h"
 #include "pleat/examples/common/svg.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
-using chart::Bar, chart::BarChart, chart::LineChart, chart::Point;
-using pleat::bench::Roofline;
+using chart::Bar, chart::BarChart, chart::LineChart, chart::Point, chart::Roofline;
 using svg::escaped, svg::number_text, svg::Rect, svg::Scale, svg::shortened, svg::text_width;
 
 namespace {
@@ -126,7 +125,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 std::string drawn(const BarChart& bars) { return chart::svg(bars); }
 std::string drawn(const LineChart& lines) { return chart::svg(lines); }
-std::string drawn(const Roofline& roofs) { return bench::svg(roofs); }
+std::string drawn(const Roofline& roofs) { return chart::svg(roofs); }
 
 /// What every picture must hold.
 void check_picture(const std::string& picture) {
