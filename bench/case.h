@@ -68,8 +68,8 @@ struct OperandOptions {
   std::vector<OperandKind> kinds(Device device) const;
 };
 
-/// Adds --dtype and --check, and those that are wanted: --format; --format for programs of convolutions, which
-/// choose one themselves where none is named ("auto"); --precision.
+/// Adds --dtype and --check, and those that are wanted: --format; --format for programs of convolutions,
+/// which choose one themselves where none is named ("auto"); --precision.
 enum class With : unsigned char { format, precision, conv_format_and_precision };
 void add_operand_options(CLI::App& app, OperandOptions& options, With with);
 

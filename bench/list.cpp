@@ -18,18 +18,16 @@ using NamedNorm = std::pair<std::string, ops::BatchNormProblem>;
 
 /// One of each kind of convolution, so that whatever an implementation refuses comes up.
 std::vector<NamedProblem> conv_problems() {
-  std::vector<NamedProblem> problems;
-  for (const auto& [name, shape] : std::vector<std::pair<std::string, std::string>>{
-           {"1-D", "n8 c32 k32 w1024 r3 s1 p1"},
-           {"2-D", "n8 c64 k64 hw32 r3 s1 p1"},
-           {"3-D", "n2 c16 k32 dhw16 r3 s1 p1"},
-           {"1x1", "n8 c64 k128 hw28 r1 s1 p0"},
-           {"stride 2", "n8 c64 k128 hw32 r3 s2 p1"},
-           {"dilation 2", "n8 c64 k64 hw32 r3 s1 p2 dil2"},
-           {"padding on one side", "n8 c64 k64 hw32 r2 s1 pl0 ph1"},
-           {"groups", "n8 c64 k64 hw32 r3 s1 p1 g4"},
-           {"depthwise", "n8 c64 k64 hw32 r3 s1 p1 g64"}})
-    problems.push_back({name, parse_conv_shape(shape)});
+  std::vector<NamedProblem> problems{
+      {"1-D", parse_conv_shape("n8 c32 k32 w1024 r3 s1 p1")},
+      {"2-D", parse_conv_shape("n8 c64 k64 hw32 r3 s1 p1")},
+      {"3-D", parse_conv_shape("n2 c16 k32 dhw16 r3 s1 p1")},
+      {"1x1", parse_conv_shape("n8 c64 k128 hw28 r1 s1 p0")},
+      {"stride 2", parse_conv_shape("n8 c64 k128 hw32 r3 s2 p1")},
+      {"dilation 2", parse_conv_shape("n8 c64 k64 hw32 r3 s1 p2 dil2")},
+      {"padding on one side", parse_conv_shape("n8 c64 k64 hw32 r2 s1 pl0 ph1")},
+      {"groups", parse_conv_shape("n8 c64 k64 hw32 r3 s1 p1 g4")},
+      {"depthwise", parse_conv_shape("n8 c64 k64 hw32 r3 s1 p1 g64")}};
   for (const DType dtype : {float64, float16, bfloat16}) {
     problems.push_back({std::string(name(dtype)), problems[1].problem});
     problems.back().problem.dtype = dtype;
@@ -38,6 +36,7 @@ std::vector<NamedProblem> conv_problems() {
 }
 
 std::vector<NamedNorm> norm_problems() {
+  constexpr MemoryFormat last = MemoryFormat::channels_last;
   std::vector<NamedNorm> problems;
   const auto add = [&](const std::string& name, DType dtype, MemoryFormat format, bool training, bool relu) {
     const Tensor x = empty({8, 64, 32, 32}, {.dtype = dtype, .format = format});
@@ -46,12 +45,12 @@ std::vector<NamedNorm> norm_problems() {
     problems.emplace_back(name, ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic,
                                                         {.training = training, .relu = relu}));
   };
-  add("training", float32, MemoryFormat::channels_last, true, false);
-  add("evaluation", float32, MemoryFormat::channels_last, false, false);
+  add("training", float32, last, true, false);
+  add("evaluation", float32, last, false, false);
   add("contiguous", float32, MemoryFormat::contiguous, true, false);
-  add("fused relu", float32, MemoryFormat::channels_last, true, true);
+  add("fused relu", float32, last, true, true);
   for (const DType dtype : {float64, float16, bfloat16})
-    add(std::string(pleat::name(dtype)), dtype, MemoryFormat::channels_last, true, false);
+    add(std::string(name(dtype)), dtype, last, true, false);
   return problems;
 }
 

@@ -137,11 +137,11 @@ Work unfold_work(const Request& request, Device device) {
 }
 
 Work step_work(const Request& request, Device device) {
-  const auto step = std::make_shared<bench::TrainingStep>(
-      bench::TrainingStepOptions{.model = request.text("model"),
-                                 .batch_size = request.numbers("batch", "128")[0],
-                                 .format = request.text("format", "auto"),
-                                 .device = device});
+  bench::TrainingStepOptions options{.model = request.text("model"),
+                                     .format = request.text("format", "auto")};
+  options.batch_size = request.numbers("batch", "128")[0];
+  options.device = device;
+  const auto step = std::make_shared<bench::TrainingStep>(options);
   step->data();
   return [=] {
     step->forward();
@@ -149,14 +149,6 @@ Work step_work(const Request& request, Device device) {
     step->backward();
     step->optimize();
   };
-}
-
-Work work_of(const Request& request, Device device) {
-  if (request.operation == "conv") return conv_work(request, device);
-  if (request.operation == "norm") return norm_work(request, device);
-  if (request.operation == "unfold") return unfold_work(request, device);
-  if (request.operation == "step") return step_work(request, device);
-  throw ValueError("timing_server: there is no operation \"" + request.operation + "\"");
 }
 
 /// Time that the processors spent on this process: other programs take nothing from it.
@@ -178,7 +170,15 @@ std::string answer(const std::string& line, Device device, benchmark::Clock& clo
   if (command == "versions") return bench::describe_machine(device, 0);
   if (command == "prepare") {
     work = {};  // its memory first
-    work = work_of(Request(words), device);
+    const Request request(words);
+    const auto make = request.operation == "conv"     ? conv_work
+                      : request.operation == "norm"   ? norm_work
+                      : request.operation == "unfold" ? unfold_work
+                      : request.operation == "step"   ? step_work
+                                                      : nullptr;
+    if (make == nullptr)
+      throw ValueError("timing_server: there is no operation \"" + request.operation + '"');
+    work = make(request, device);
     return "ready";
   }
   if (command != "time") throw ValueError("timing_server: there is no command \"" + command + "\"");

@@ -115,10 +115,9 @@ Ratio ratio(const Time& a, const Time& b);
 enum class Relation : unsigned char { shorter, level, unclear, longer };
 Relation relate(const Time& a, const Time& b);
 
-/// A comparison as part of a sentence, the longer one first:
-/// "unfold takes 2.3 times as long as direct (4.60 ms against 2.00 ms, quartiles 2.10 to 2.50)",
-/// "unfold and direct are level (4.60 ms and 4.50 ms, ratio 1.02, quartiles 0.95 to 1.10)", or
-/// "unfold and direct cannot be told apart in the noise (...)".
+/// A comparison as part of a sentence, the longer one first: "unfold takes 2.3 times as long as direct (4.60
+/// ms against 2.00 ms, quartiles 2.10 to 2.50)", "unfold and direct are level (...)", or "unfold and direct
+/// cannot be told apart in the noise (...)".
 std::string comparison(const std::string& a, const Time& time_a, const std::string& b, const Time& time_b);
 
 /// With a capital letter, as a sentence begins.

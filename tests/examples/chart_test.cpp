@@ -10,7 +10,6 @@
 #include "pleat/examples/common/svg.h"
 #include "pleat/tests/catch.h"
 
-using namespace pleat;
 using chart::Bar, chart::BarChart, chart::LineChart, chart::Point, chart::Roofline;
 using svg::escaped, svg::number_text, svg::Rect, svg::Scale, svg::shortened, svg::text_width;
 
