@@ -15,22 +15,9 @@ struct Words {
   const char* text;
   const char* color = nullptr;
 };
-
-Words words(Change change) {
-  switch (change) {
-    case Change::same:
-      return {""};
-    case Change::faster:
-      return {"FASTER", "\x1b[1;32m"};
-    case Change::slower:
-      return {"SLOWER", "\x1b[1;31m"};
-    case Change::fresh:
-      return {"new"};
-    case Change::gone:
-      break;
-  }
-  return {"no longer there"};
-}
+/// By Change.
+constexpr Words words[] = {
+    {""}, {"FASTER", "\x1b[1;32m"}, {"SLOWER", "\x1b[1;31m"}, {"new"}, {"no longer there"}};
 
 std::string time_text(const Record* record) {
   return record == nullptr ? "-" : benchmark::format_time(record->time->median);
@@ -85,8 +72,9 @@ std::string comparison(const Results& before, const Results& now, const std::str
     }
     for (const auto& [label, text] : (one.now != nullptr ? one.now : one.before)->labels)
       labels += (labels.empty() ? "" : "  ") + text;
-    table.add({labels, time_text(one.before), time_text(one.now), ratio, words(one.change).text},
-              color ? words(one.change).color : nullptr);
+    const Words& change = words[static_cast<std::size_t>(one.change)];
+    table.add({labels, time_text(one.before), time_text(one.now), ratio, change.text},
+              color ? change.color : nullptr);
   }
   std::string text =
       table.text() + fmt::format("{} faster, {} slower, {} within the noise, {} new, {} no longer there",

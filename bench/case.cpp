@@ -125,25 +125,17 @@ std::vector<Record> measure(const std::vector<Case>& cases, const CommonOptions&
     if (!record.failure.empty()) continue;
     record.time = Time(*own);
     add_rates(record, cases[i], best);
-    if (cases[i].finish) cases[i].finish(record);
     if (check) add_error(record, cases[i], *runner);
+    if (cases[i].finish) cases[i].finish(record);
   }
   return records;
 }
 
-std::vector<Column> measured_columns() {
-  return {median_column(),
-          quartiles_column(),
-          runs_column(),
-          first_call_column(),
-          value_column("GFLOP/s", "gflops"),
-          value_column("valid", "gflops_valid"),
-          percent_column("of peak", "share_of_peak"),
-          value_column("GB/s", "gbytes"),
-          percent_column("of copy", "share_of_copy"),
-          bytes_column("workspace", "workspace_bytes"),
-          exponent_column("error", "error"),
-          detail_column("", "error")};
+std::vector<std::string> measured_columns(std::vector<std::string> labels) {
+  labels.insert(labels.end(),
+                {"median", "quartiles", "runs", "first_call", "gflops", "gflops_valid", "share_of_peak",
+                 "gbytes", "share_of_copy", "workspace_bytes", "error", "bad_error"});
+  return labels;
 }
 
 double relative_error(const Tensor& got, const Tensor& exact) {
@@ -224,15 +216,22 @@ Case make_case(const std::string& subcommand, const std::string& problem, const 
 
 void OperationSubcommand::run(const CommonOptions& common, Report& report) {
   Layout shown = layout();
-  shown.heading = {"problem"};
-  shown.columns = joined(shown.columns, {label_column("type", "dtype"), label_column("format", "format")});
-  shown.columns = joined(shown.columns, measured_columns());
+  if (shown.heading.empty()) {
+    shown.heading = {"problem"};
+    shown.columns.insert(shown.columns.end(), {"dtype", "format"});
+  }
+  shown.columns = measured_columns(shown.columns);
+  std::vector<Record> table;
   bool first = true;
-  list(common, [&](const std::vector<Case>& cases) {
-    if (std::exchange(first, false)) report.set_layout(shown);
+  list(common, [&](const std::vector<Case>& cases, bool ends_table) {
+    if (std::exchange(first, false)) {
+      report.set_layout(shown);
+      begin(common, report);
+    }
     std::vector<Record> records = measure(cases, common, operands_.check);
     filter(records);
-    report.add(records);
+    table.insert(table.end(), records.begin(), records.end());
+    if (ends_table) report.add(std::exchange(table, {}));
   });
 }
 

@@ -40,8 +40,8 @@ struct Case {
 /// gives a record with the reason.
 std::vector<Record> measure(const std::vector<Case>& cases, const CommonOptions& common, bool check);
 
-/// Columns for what `measure` finds; those without a value are left out of tables.
-std::vector<Column> measured_columns();
+/// The columns of these labels, and those for what `measure` finds.
+std::vector<std::string> measured_columns(std::vector<std::string> labels);
 
 /// |got - exact| / |exact| as vectors, in float64, on the CPU; |got| where `exact` is 0. Infinite when a
 /// number is not finite. Throws ShapeError unless shapes are equal.
@@ -85,11 +85,14 @@ class OperationSubcommand : public Subcommand {
   bool has_plot() const override { return true; }
 
  protected:
-  /// Its own columns, and labels by which cases compete: see Layout. Types and formats have columns anyway.
+  /// Its own columns, labels by which cases compete, and the heading: see Layout. Without a heading it is the
+  /// problem, and types and formats get columns.
   virtual Layout layout() const = 0;
-  /// Calls `block` for one list of cases after the other: each is a table, its cases are timed interleaved.
-  /// Throws UsageError before the first.
-  using Block = std::function<void(std::vector<Case>)>;
+  /// Says something above all tables.
+  virtual void begin(const CommonOptions&, Report&) {}
+  /// Calls `block` for one list of cases after the other: the cases of each are timed interleaved; lists up
+  /// to one that `ends_table` are shown together. Throws UsageError before the first.
+  using Block = std::function<void(const std::vector<Case>&, bool ends_table)>;
   virtual void list(const CommonOptions& common, const Block& block) const = 0;
   /// Takes records out of a block that are not to be shown.
   virtual void filter(std::vector<Record>&) const {}

@@ -13,7 +13,6 @@
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/pictures.h"
-#include "pleat/core/atomic_file.h"
 #include "pleat/core/format.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/tune_race.h"
@@ -39,9 +38,9 @@ std::vector<NamedProblem> default_problems(bool quick) {
           {"3-D", parse_conv_shape(quick ? "n1 c16 k32 dhw16 r3 s1 p1" : "n2 c16 k32 dhw32 r3 s1 p1")}};
 }
 
-class Conv : public Subcommand {
+class Conv : public OperationSubcommand {
  public:
-  Conv() : Subcommand("conv", "convolutions by every implementation") {}
+  Conv() : OperationSubcommand("conv", "convolutions by every implementation") {}
 
   void add_options(CLI::App& app) override {
     app.add_option("--shape", shapes_,
@@ -65,7 +64,30 @@ class Conv : public Subcommand {
         ->check(not_empty());
   }
 
-  void run(const CommonOptions& common, Report& report) override {
+  std::vector<OutputFile> files() const override {
+    return {{"--roofline", roofline_, [this](const std::vector<Record>& records) {
+               return roofline("Convolution under the machine's ceilings",
+                               "operations without those on padding; input, weight and output once each",
+                               records, "implementation", *ceilings_);
+             }}};
+  }
+  std::string plot(const std::vector<Record>& records) const override { return conv_plot(records); }
+
+ protected:
+  Layout layout() const override {
+    return {.heading = {"problem", "dtype", "precision", "format", "bias", "name"},
+            .columns = {"pass", "implementation", "plan"},
+            .competing = {"pass"}};
+  }
+
+  void begin(const CommonOptions& common, Report& report) override {
+    ceilings_ = &ceilings(common.chosen_device());
+    report.say(ceilings_text(*ceilings_));
+    if (common.chosen_device().is_cpu() && operands_.precision != "highest")
+      report.say("--precision changes nothing on the CPU: products of float32 are float32 there.");
+  }
+
+  void list(const CommonOptions& common, const Block& block) const override {
     const Device device = common.chosen_device();
     const std::vector<ConvPass> passes = chosen_passes();
     std::vector<std::string> known = ops::conv_implementations(device);
@@ -76,17 +98,6 @@ class Conv : public Subcommand {
     const std::vector<NamedProblem> problems = chosen_problems(common.quick);
     check<UsageError>(!bias_ || std::find(passes.begin(), passes.end(), ConvPass::forward) != passes.end(),
                       "conv: --bias: is added in the forward pass, which --pass leaves out");
-
-    report.set_layout(
-        {.heading = {"problem", "dtype", "precision", "format", "bias", "name"},
-         .columns = joined({label_column("pass", "pass"), label_column("implementation", "implementation"),
-                            detail_column("plan", "plan")},
-                           measured_columns()),
-         .competing = {"pass"}});
-    const Ceilings& best = ceilings(device);
-    report.say(ceilings_text(best));
-    if (device.is_cpu() && precision != Precision::highest)
-      report.say("--precision changes nothing on the CPU: products of float32 are float32 there.");
     for (const NamedProblem& named : problems)
       for (const OperandKind& kind : operands_.kinds(device)) {
         ops::ConvProblem problem = named.problem;
@@ -96,22 +107,10 @@ class Conv : public Subcommand {
         problem.precision = problem.dtype == float32 && device.is_cuda() ? precision : Precision::highest;
         problem.format = kind.format == "auto" ? conv_format(device, problem.dtype, problem.precision)
                                                : parse_format(kind.format);
-        std::vector<Record> block;
         for (const ConvPass pass : passes)
-          for (Record& record : measure_pass(named.name, problem, pass, common))
-            block.push_back(std::move(record));
-        report.add(block);
+          block(cases_of(named.name, problem, pass, common), pass == passes.back());
       }
-    if (!roofline_.empty())
-      write_file("--roofline", roofline_,
-                 roofline("Convolution under the machine's ceilings",
-                          "operations without those on padding; input, weight and output once each",
-                          report.records(), "implementation", best));
   }
-
-  std::vector<OutputFile> files() const override { return {{"--roofline", roofline_}}; }
-  bool has_plot() const override { return true; }
-  std::string plot(const std::vector<Record>& records) const override { return conv_plot(records); }
 
  private:
   std::vector<ConvPass> chosen_passes() const {
@@ -164,15 +163,15 @@ class Conv : public Subcommand {
     return one;
   }
 
-  std::vector<Record> measure_pass(const std::string& problem_name, const ops::ConvProblem& problem,
-                                   ConvPass pass, const CommonOptions& common) const {
+  std::vector<Case> cases_of(const std::string& problem_name, const ops::ConvProblem& problem, ConvPass pass,
+                             const CommonOptions& common) const {
     std::shared_ptr<const ConvWork> work;
     try {
       work = std::make_shared<const ConvWork>(problem, pass);
     } catch (const OutOfMemoryError& error) {
-      Record record = make(problem_name, problem, pass, "all", common).record;
-      record.failure = error.what();
-      return {record};
+      Case one = make(problem_name, problem, pass, "all", common);
+      one.prepare = [error](const std::vector<Tensor>&) -> Compute { throw error; };
+      return {one};
     }
     std::vector<std::string> names;
     for (const std::string& name : implementations_)
@@ -196,24 +195,24 @@ class Conv : public Subcommand {
                            .front()
                            .implementation;
         };
-      one.finish = [work, requested](Record& record) { work->describe(*requested, record); };
+      one.finish = [work, requested](Record& record) {
+        work->describe(*requested, record);
+        if (record.value("error"))
+          record.set_detail("checked_against", work->exact_implementation() + " in float64");
+      };
       one.exact = [work, exact] {
         if (!exact->defined()) *exact = work->exact();
         return std::vector<Tensor>{*exact};
       };
     }
-    std::vector<Record> records = measure(cases, common, operands_.check);
-    for (Record& record : records)
-      if (record.value("error"))
-        record.set_detail("checked_against", work->exact_implementation() + " in float64");
-    return records;
+    return cases;
   }
 
-  std::vector<std::string> shapes_, batches_;
+  std::vector<std::string> batches_;
   std::string file_, match_, roofline_;
   std::vector<std::string> passes_{"all"}, implementations_{"all"};
-  OperandOptions operands_;
   bool bias_ = false, tune_ = false;
+  const Ceilings* ceilings_ = nullptr;
 };
 
 }  // namespace

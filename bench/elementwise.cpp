@@ -77,7 +77,7 @@ class Elementwise : public OperationSubcommand {
   }
 
  protected:
-  Layout layout() const override { return {.columns = {label_column("function", "function")}}; }
+  Layout layout() const override { return {.columns = {"function"}}; }
 
   void list(const CommonOptions& common, const Block& block) const override {
     const bool all = std::find(ops_.begin(), ops_.end(), "all") != ops_.end();
@@ -87,7 +87,7 @@ class Elementwise : public OperationSubcommand {
         if (all || std::find(ops_.begin(), ops_.end(), function.name) != ops_.end())
           for (const OperandKind& kind : operands_.kinds(common.chosen_device()))
             cases.push_back(case_of(function, shape, kind));
-      block(std::move(cases));
+      block(cases, true);
     }
   }
 

@@ -139,10 +139,7 @@ class List : public Subcommand {
     }
     if (shapes_.empty()) problems = conv_problems();
     report.set_layout({.heading = {"op", "implementation", "device"},
-                       .columns = {label_column("case", "case"), label_column("problem", "problem"),
-                                   detail_column("computes", "computes"),
-                                   bytes_column("workspace of forward", "workspace_bytes"),
-                                   detail_column("reason", "reason")}});
+                       .columns = {"case", "problem", "computes", "forward_bytes", "reason"}});
     std::vector<Device> devices{Device()};
     if (cuda::is_built()) devices.emplace_back(DeviceType::cuda);
     if (common.device != "auto") devices = {common.chosen_device()};

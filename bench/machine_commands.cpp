@@ -27,9 +27,7 @@ class CeilingsCommand : public Subcommand {
   bool is_timed() const override { return false; }
 
   void run(const CommonOptions& common, Report& report) override {
-    report.set_layout(
-        {.columns = {label_column("ceiling", "problem"), value_column("GFLOP/s", "gflops", 1, 4),
-                     value_column("GB/s", "gbytes", 1, 4), detail_column("measured by", "how")}});
+    report.set_layout({.columns = {"ceiling", "peak_gflops", "peak_gbytes", "how"}});
     const Device device = common.chosen_device();
     std::vector<Record> records;
     const auto add = [&](const std::vector<Ceiling>& list, const char* value) {
@@ -64,9 +62,7 @@ class Selftest : public Subcommand {
   }
 
   void run(const CommonOptions& common, Report& report) override {
-    report.set_layout({.columns = {label_column("what", "what"), median_column(), quartiles_column(),
-                                   runs_column(), value_column("stopwatch ms", "stopwatch", 1e3, 4),
-                                   value_column("timer/stopwatch", "ratio", 1, 4)}});
+    report.set_layout({.columns = {"what", "median", "quartiles", "runs", "stopwatch", "ratio"}});
     const auto options = common.timer();
     const benchmark::Timer timer(options);
     std::vector<Record> records;

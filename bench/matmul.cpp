@@ -51,7 +51,7 @@ class Matmul : public OperationSubcommand {
       std::vector<Case> cases;
       for (const OperandKind& kind : operands_.kinds(common.chosen_device()))
         cases.push_back(case_of(size[0], size[1], size[2], size[3], kind));
-      block(std::move(cases));
+      block(cases, true);
     }
   }
 

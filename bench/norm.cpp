@@ -89,7 +89,7 @@ class NormCommand : public OperationSubcommand {
 
  protected:
   Layout layout() const override {
-    return {.columns = {label_column("layer", "layer"), label_column("implementation", "implementation")},
+    return {.columns = {"layer", "implementation"},
             .competing = {"problem", "pass", "layer", "dtype", "format"}};
   }
 
@@ -113,7 +113,7 @@ class NormCommand : public OperationSubcommand {
           for (const std::string& name : layer == "batch" ? implementations : std::vector<std::string>{""})
             for (const OperandKind& kind : operands_.kinds(common.chosen_device()))
               cases.push_back(case_of({layer, name, evaluate_, relu_, groups_}, shape, pass, kind));
-        block(std::move(cases));
+        block(cases, true);
       }
   }
 

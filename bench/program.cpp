@@ -51,15 +51,15 @@ void check_options(const Subcommand& subcommand, const CommonOptions& options) {
 /// What cannot be written or compared is said before minutes are spent. Returns the baseline.
 Results check_files(const Subcommand& subcommand, const CommonOptions& options) {
   std::vector<OutputFile> files = subcommand.files();
-  if (options.json != "-") files.emplace_back("--json", options.json);
-  files.emplace_back("--csv", options.csv);
-  files.emplace_back("--plot", options.plot);
-  std::erase_if(files, [](const OutputFile& file) { return file.second.empty(); });
+  if (options.json != "-") files.push_back({"--json", options.json});
+  files.push_back({"--csv", options.csv});
+  files.push_back({"--plot", options.plot});
+  std::erase_if(files, [](const OutputFile& file) { return file.path.empty(); });
   for (auto file = files.begin(); file != files.end(); ++file) {
-    AtomicFile::check_writable(file->first, file->second);
+    AtomicFile::check_writable(file->option, file->path);
     for (auto other = files.begin(); other != file; ++other)
-      check<UsageError>(!same_file(other->second, file->second), "{} and {} are the same file, '{}'",
-                        other->first, file->first, file->second);
+      check<UsageError>(!same_file(other->path, file->path), "{} and {} are the same file, '{}'",
+                        other->option, file->option, file->path);
   }
   if (options.baseline.empty()) return {};
   Results before = read_results(options.baseline);
@@ -88,6 +88,8 @@ int run_subcommand(Subcommand& subcommand, const CommonOptions& options, const s
     write_results(options.json, results);
   if (!options.csv.empty()) write_csv(options.csv, results.records);
   if (!options.plot.empty()) write_file("--plot", options.plot, subcommand.plot(results.records));
+  for (const OutputFile& file : subcommand.files())
+    if (!file.path.empty()) write_file(file.option, file.path, file.content(results.records));
   const auto failed = [](const Record& record) { return !record.failure.empty(); };
   if (results.records.empty() || !std::all_of(results.records.begin(), results.records.end(), failed))
     return exit_fine;

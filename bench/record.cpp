@@ -22,18 +22,18 @@ auto find(List& list, const std::string& name) {
   return std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == name; });
 }
 
-template <class List, class Value>
-void set(List& list, const std::string& name, Value value) {
-  if (const auto found = find(list, name); found != list.end())
-    found->second = std::move(value);
-  else
-    list.emplace_back(name, std::move(value));
-}
-
-const std::string& text_of(const Record::Texts& list, const std::string& name) {
-  static const std::string none;
+/// The value of that name; an empty one where there is none.
+template <class List>
+const auto& value_of(const List& list, const std::string& name) {
+  static const typename List::value_type::second_type none{};
   const auto found = find(list, name);
   return found == list.end() ? none : found->second;
+}
+
+template <class List, class Value>
+void set(List& list, const std::string& name, Value value) {
+  if (find(list, name) == list.end()) list.emplace_back(name, Value());
+  find(list, name)->second = std::move(value);
 }
 
 using Json = nlohmann::ordered_json;
@@ -112,8 +112,8 @@ Time::Time(const benchmark::Measurement& m)
       threads(m.threads),
       cold_cache(m.cold_cache) {}
 
-const std::string& Record::label(const std::string& name) const { return text_of(labels, name); }
-const std::string& Record::detail(const std::string& name) const { return text_of(details, name); }
+const std::string& Record::label(const std::string& name) const { return value_of(labels, name); }
+const std::string& Record::detail(const std::string& name) const { return value_of(details, name); }
 
 std::optional<double> Record::value(const std::string& name) const {
   const auto found = find(values, name);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <ostream>
 #include <utility>
@@ -20,85 +21,87 @@ constexpr const char* green = "\x1b[1;32m";
 constexpr const char* dim = "\x1b[2m";
 constexpr const char* plain = "\x1b[0m";
 
-template <class Text>
-Column value_column_as(std::string title, std::string name, Text text) {
-  return {std::move(title), [name = std::move(name), text](const Record& record) -> std::string {
-            const auto value = record.value(name);
-            return value.has_value() ? text(*value) : "";
-          }};
+using Cell = std::function<std::string(const Record&)>;  ///< "" where there is nothing to say
+
+/// Of a label or a detail.
+Cell text(const std::string& name) {
+  return [name](const Record& record) {
+    return record.label(name).empty() ? record.detail(name) : record.label(name);
+  };
 }
 
 template <class Text>
-Column time_column_as(std::string title, Text text) {
-  return {std::move(title), [text](const Record& record) -> std::string {
-            return record.time.has_value() ? text(*record.time) : "";
-          }};
+Cell value(const char* name, Text text) {
+  return [name, text](const Record& record) -> std::string {
+    const auto number = record.value(name);
+    return number.has_value() ? text(*number) : "";
+  };
+}
+
+template <class Text>
+Cell time(Text text) {
+  return [text](const Record& record) -> std::string {
+    return record.time.has_value() ? text(*record.time) : "";
+  };
+}
+
+template <int digits, int scale = 1>
+std::string significant(double number) {
+  // Numbers above a thousand are whole: rounding them to three digits would only look odd.
+  return std::abs(number * scale) >= 1000 ? fmt::format("{:.0f}", number * scale)
+                                          : benchmark::format_significant(number * scale, digits);
+}
+
+std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.0995 ? 1 : 0); }
+std::string exponential(double error) { return fmt::format("{:.1e}", error); }
+std::string bytes(double number) { return text_of_bytes(static_cast<int64_t>(number)); }
+
+std::string quartiles(const Time& time) {
+  const benchmark::TimeUnit unit = benchmark::time_unit(time.median);
+  return fmt::format("{} to {} {}", benchmark::format_significant(time.lower_quartile / unit.seconds, 4),
+                     benchmark::format_significant(time.upper_quartile / unit.seconds, 4), unit.name);
+}
+
+struct Column {
+  std::string name, title;
+  Cell cell;
+  bool is_text = false;  ///< aligned left; numbers are aligned right
+};
+
+/// A label or a detail is a column under its own name; what else tables can have is listed here.
+Column column(const std::string& name) {
+  static const std::vector<Column> all{
+      {"ceiling", "ceiling", text("problem"), true},
+      {"dtype", "type", text("dtype"), true},
+      {"median", "median", time([](const Time& time) {
+         return benchmark::format_time(time.median) + (time.has_wide_spread() ? " ~" : "  ");
+       })},
+      {"quartiles", "quartiles", time(quartiles)},
+      {"runs", "runs", time([](const Time& time) { return std::to_string(time.runs); })},
+      {"first_call", "first call",
+       time([](const Time& time) { return benchmark::format_time(time.first_call, 3); })},
+      {"share", "share", value("share", percent)},
+      {"gflops", "GFLOP/s", value("gflops", significant<3>)},
+      {"gflops_valid", "valid", value("gflops_valid", significant<3>)},
+      {"share_of_peak", "of peak", value("share_of_peak", percent)},
+      {"gbytes", "GB/s", value("gbytes", significant<3>)},
+      {"share_of_copy", "of copy", value("share_of_copy", percent)},
+      {"peak_gflops", "GFLOP/s", value("gflops", significant<4>)},
+      {"peak_gbytes", "GB/s", value("gbytes", significant<4>)},
+      {"images_per_s", "images/s", value("images_per_s", significant<4>)},
+      {"stopwatch", "stopwatch ms", value("stopwatch", significant<4, 1000>)},
+      {"ratio", "timer/stopwatch", value("ratio", significant<4>)},
+      {"workspace_bytes", "workspace", value("workspace_bytes", bytes)},
+      {"forward_bytes", "workspace of forward", value("workspace_bytes", bytes)},
+      {"error", "error", value("error", exponential)},
+      {"bad_error", "", text("error"), true},
+      {"how", "measured by", text("how"), true}};
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Column& one) { return one.name == name; });
+  return found != all.end() ? *found : Column{name, name, text(name), true};
 }
 
 }  // namespace
-
-Column label_column(std::string title, std::string name) {
-  return {std::move(title), [name = std::move(name)](const Record& record) { return record.label(name); },
-          true};
-}
-
-Column detail_column(std::string title, std::string name) {
-  return {std::move(title), [name = std::move(name)](const Record& record) { return record.detail(name); },
-          true};
-}
-
-Column value_column(std::string title, std::string name, double scale, int digits) {
-  return value_column_as(std::move(title), std::move(name), [scale, digits](double value) {
-    const double number = value * scale;
-    // Numbers above a thousand are whole: rounding them to three digits would only look odd.
-    return std::abs(number) >= 1000 ? fmt::format("{:.0f}", number)
-                                    : benchmark::format_significant(number, digits);
-  });
-}
-
-Column percent_column(std::string title, std::string name) {
-  return value_column_as(std::move(title), std::move(name), [](double value) {
-    return fmt::format("{:.{}f} %", 100 * value, value < 0.0995 ? 1 : 0);
-  });
-}
-
-Column bytes_column(std::string title, std::string name) {
-  return value_column_as(std::move(title), std::move(name),
-                         [](double value) { return text_of_bytes(static_cast<int64_t>(value)); });
-}
-
-Column exponent_column(std::string title, std::string name) {
-  return value_column_as(std::move(title), std::move(name),
-                         [](double value) { return fmt::format("{:.1e}", value); });
-}
-
-Column median_column() {
-  return time_column_as("median", [](const Time& time) {
-    return benchmark::format_time(time.median) + (time.has_wide_spread() ? " ~" : "  ");
-  });
-}
-
-Column quartiles_column() {
-  return time_column_as("quartiles", [](const Time& time) {
-    const benchmark::TimeUnit unit = benchmark::time_unit(time.median);
-    return fmt::format("{} to {} {}", benchmark::format_significant(time.lower_quartile / unit.seconds, 4),
-                       benchmark::format_significant(time.upper_quartile / unit.seconds, 4), unit.name);
-  });
-}
-
-Column runs_column() {
-  return time_column_as("runs", [](const Time& time) { return fmt::format("{}", time.runs); });
-}
-
-Column first_call_column() {
-  return time_column_as("first call",
-                        [](const Time& time) { return benchmark::format_time(time.first_call, 3); });
-}
-
-std::vector<Column> joined(std::vector<Column> columns, const std::vector<Column>& more) {
-  columns.insert(columns.end(), more.begin(), more.end());
-  return columns;
-}
 
 std::vector<bool> fastest(const std::vector<Record>& records, const std::vector<std::string>& competing) {
   std::map<std::string, std::vector<double>> times;  // of those that compute the same
@@ -117,29 +120,30 @@ std::string table(const std::vector<Record>& records, const Layout& layout, bool
   const std::vector<bool> marks = fastest(records, layout.competing);
   std::vector<TextTable::Column> columns;
   std::vector<std::vector<std::string>> lines(records.size() + 1);  // titles first
-  for (const Column& column : layout.columns) {
+  for (const std::string& name : layout.columns) {
+    const auto [key, title, cell, is_text] = column(name);
     std::vector<std::string> cells;
-    for (const Record& record : records) cells.push_back(column.cell(record));
-    if (std::all_of(cells.begin(), cells.end(), [](const std::string& cell) { return cell.empty(); }))
+    for (const Record& record : records) cells.push_back(cell(record));
+    if (std::all_of(cells.begin(), cells.end(), [](const std::string& text) { return text.empty(); }))
       continue;
-    columns.push_back({.left = column.is_text});
-    lines[0].push_back(column.title);
+    columns.push_back({.left = is_text});
+    lines[0].push_back(title);
     for (std::size_t r = 0; r < records.size(); ++r) lines[r + 1].push_back(std::move(cells[r]));
   }
   columns.push_back({.left = true});  // what is longer than any cell comes last
 
-  TextTable text(columns, "  ");
+  TextTable table(columns, "  ");
   if (!layout.heading.empty() && !records.empty()) {
     const std::string heading = label_text(records[0], layout.heading, "  ");
-    text.add_text(color ? bold + heading + plain : heading);
+    table.add_text(color ? bold + heading + plain : heading);
   }
-  text.add(lines[0], color ? dim : nullptr);
+  table.add(lines[0], color ? dim : nullptr);
   for (std::size_t r = 0; r < records.size(); ++r) {
     const bool failed = !records[r].failure.empty();
     lines[r + 1].push_back(failed ? "not run: " + records[r].failure : marks[r] ? "* fastest" : "");
-    text.add(lines[r + 1], !color ? nullptr : failed ? dim : marks[r] ? green : nullptr);
+    table.add(lines[r + 1], !color ? nullptr : failed ? dim : marks[r] ? green : nullptr);
   }
-  return text.text();
+  return table.text();
 }
 
 std::string label_text(const Record& record, const std::vector<std::string>& labels, const char* between) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <iosfwd>
 #include <string>
 #include <utility>
@@ -10,36 +9,10 @@
 
 namespace pleat::bench {
 
-/// A column of a table of records.
-struct Column {
-  std::string title;
-  std::function<std::string(const Record&)> cell;  ///< "" where there is nothing to say
-  bool is_text = false;                            ///< aligned left; numbers are aligned right
-};
-
-Column label_column(std::string title, std::string name);
-Column detail_column(std::string title, std::string name);
-/// The number times `scale`, with this many significant digits; large ones whole.
-Column value_column(std::string title, std::string name, double scale = 1, int digits = 3);
-/// A share as "83 %".
-Column percent_column(std::string title, std::string name);
-/// A number of bytes: "1.5 MiB".
-Column bytes_column(std::string title, std::string name);
-/// An error: "2.1e-07".
-Column exponent_column(std::string title, std::string name);
-/// The median, marked with ~ where the spread is wide.
-Column median_column();
-/// "1.20 to 1.31 ms".
-Column quartiles_column();
-Column runs_column();
-Column first_call_column();
-
-std::vector<Column> joined(std::vector<Column> columns, const std::vector<Column>& more);
-
 /// How a subcommand's records are shown.
 struct Layout {
   std::vector<std::string> heading = {};    ///< labels that are the line above a block, in this order
-  std::vector<Column> columns = {};         ///< one without a cell that says something is left out
+  std::vector<std::string> columns = {};    ///< names: see report.cpp; one that says nothing is left out
   std::vector<std::string> competing = {};  ///< of records with these labels alike, which compute the same,
                                             ///< the fastest is marked; none: nothing is marked
 };

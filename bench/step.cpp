@@ -109,12 +109,9 @@ class Step : public Subcommand {
     for (const std::string& size : batch_sizes_)
       batch_sizes.push_back(parse_count("step: --batch-size", size));
     if (batch_sizes.empty()) batch_sizes = {common.quick ? 16 : 128};
-    report.set_layout(
-        {.heading = {"problem"},
-         .columns = {label_column("part", "part"), median_column(), percent_column("share", "share"),
-                     quartiles_column(), runs_column(), first_call_column(),
-                     value_column("GFLOP/s", "gflops"), percent_column("of peak", "share_of_peak"),
-                     value_column("images/s", "images_per_s", 1, 4), exponent_column("error", "error")}});
+    report.set_layout({.heading = {"problem"},
+                       .columns = {"part", "median", "share", "quartiles", "runs", "first_call", "gflops",
+                                   "share_of_peak", "images_per_s", "error"}});
     for (const std::string& model : models_)
       for (const std::string& implementation : implementations_)
         for (const OperandKind& kind : operands_.kinds(device))

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,7 +11,11 @@
 
 namespace pleat::bench {
 
-using OutputFile = std::pair<std::string, std::string>;
+/// A file that an option of the subcommand names ("": none), and what is written to it.
+struct OutputFile {
+  std::string option, path;
+  std::function<std::string(const std::vector<Record>&)> content = {};
+};
 
 /// One thing that pleat-bench can do. To add one: a file that derives from this, a function below, and its
 /// name in all_subcommands().
@@ -29,7 +34,7 @@ class Subcommand {
   virtual void run(const CommonOptions& common, Report& report) = 0;
   /// Whether it runs things for --seconds, or --quick.
   virtual bool is_timed() const { return true; }
-  /// Options of its own that name files to write, with the files ("": none).
+  /// Those of its own options.
   virtual std::vector<OutputFile> files() const { return {}; }
   /// Whether there is something to draw, as far as the options tell.
   virtual bool has_plot() const { return false; }

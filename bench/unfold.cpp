@@ -63,7 +63,7 @@ class Unfold : public OperationSubcommand {
         std::vector<Case> cases;
         for (const OperandKind& kind : operands.kinds(common.chosen_device()))
           cases.push_back(case_of(image, pass, kind));
-        block(std::move(cases));
+        block(cases, true);
       }
   }
 

@@ -100,8 +100,7 @@ TEST_CASE("a table has a column for each that says something", "[bench]") {
                      .labels = {{"problem", "n1 c2"}, {"pass", "forward"}, {"implementation", "cudnn"}},
                      .failure = "built without CUDA"});
   const Layout layout{.heading = {"problem"},
-                      .columns = {label_column("implementation", "implementation"), median_column(),
-                                  detail_column("plan", "plan"), value_column("GFLOP/s", "gflops")},
+                      .columns = {"implementation", "median", "plan", "gflops"},
                       .competing = {"pass"}};
   CHECK(table(records, layout, false) ==
         "n1 c2\n"
