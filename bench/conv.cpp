@@ -93,7 +93,8 @@ class Conv : public OperationSubcommand {
     std::vector<std::string> known = ops::conv_implementations(device);
     known.emplace_back("all");
     for (const std::string& name : implementations_)
-      check_known(fmt::format("--implementation: on {} there are", device), name, known);
+      check_known(fmt::format("--implementation: on {} there are", device), name.substr(0, name.find(':')),
+                  known);
     const Precision precision = parse_precision(operands_.precision);
     const std::vector<NamedProblem> problems = chosen_problems(common.quick);
     check<UsageError>(!bias_ || std::find(passes.begin(), passes.end(), ConvPass::forward) != passes.end(),

@@ -117,7 +117,7 @@ class NormCommand : public OperationSubcommand {
       }
   }
 
-  /// Who asks for all has those that can.
+  /// Of all implementations, those that can are shown.
   void filter(std::vector<Record>& records) const override {
     const auto failed = [](const Record& record) { return !record.time.has_value(); };
     if (wants_all() && !std::all_of(records.begin(), records.end(), failed)) std::erase_if(records, failed);

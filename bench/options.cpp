@@ -102,9 +102,9 @@ Shape parse_sizes(const std::string& option, const std::string& text) {
   return Shape(sizes);
 }
 
-void check_known(const std::string& option, const std::string& name, const std::vector<std::string>& known) {
-  check<UsageError>(std::find(known.begin(), known.end(), name.substr(0, name.find(':'))) != known.end(),
-                    "{} {}, got \"{}\"", option, fmt::join(known, ", "), name);
+void check_known(const std::string& must, const std::string& name, const std::vector<std::string>& known) {
+  check<UsageError>(std::find(known.begin(), known.end(), name) != known.end(), "{} {}, got \"{}\"", must,
+                    fmt::join(known, ", "), name);
 }
 
 }  // namespace pleat::bench

@@ -50,7 +50,7 @@ std::string text_of_precision(Precision precision);
 int64_t parse_count(const std::string& option, const std::string& text);
 /// "128,64,32,32" or "128x64x32x32": sizes of at least 1.
 Shape parse_sizes(const std::string& option, const std::string& text);
-/// Throws UsageError unless the name is among those that are known; "name:plan" counts as its name.
-void check_known(const std::string& option, const std::string& name, const std::vector<std::string>& known);
+/// Throws UsageError, which `must` begins, unless the name is among those that are known.
+void check_known(const std::string& must, const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace pleat::bench

@@ -1,5 +1,5 @@
 // Pleat's side of bench/compare_torch.py, which lets two processes alternate: reads lines of words from
-// standard input and answers each with one line; what goes wrong with "error: ...".
+// standard input and writes a line for each: what went wrong is "error: ...".
 //   versions                          what it runs on
 //   time N                            runs what was prepared N times: milliseconds of one, on a GPU between
 //                                     events of the device, on the CPU by the clock of --clock
@@ -29,6 +29,7 @@
 #include "pleat/examples/common/program.h"
 
 using namespace pleat;
+using bench::ask::gradient_for;
 
 namespace {
 
@@ -66,11 +67,6 @@ class Request {
  private:
   std::map<std::string, std::string> values_;
 };
-
-/// In the format in which the result came, as training would have it.
-Tensor gradient_for(const Tensor& y) {
-  return ops::to_format(randn(y.shape(), {.device = y.device()}), y.memory_format());
-}
 
 [[noreturn]] void no_such_pass(const Request& request) {
   throw ValueError("timing_server: " + request.operation + " has no pass \"" + request.text("pass") + "\"");

@@ -7,7 +7,9 @@
 #include "pleat/bench/machine.h"
 #include "pleat/bench/pictures.h"
 #include "pleat/core/allocator.h"
+#include "pleat/core/copy.h"
 #include "pleat/core/format.h"
+#include "pleat/core/random.h"
 #include "pleat/core/text_table.h"
 #include "pleat/examples/common/terminal.h"
 #include "pleat/ops/conv/conv.h"
@@ -174,6 +176,10 @@ std::string capitalized(std::string text) {
 
 std::string factor_text(double factor) {
   return fmt::format("{:.{}f}", factor, factor < 1.95 ? 2 : factor < 9.95 ? 1 : 0);
+}
+
+Tensor gradient_for(const Tensor& y) {
+  return ops::to_format(randn(y.shape(), {.device = y.device()}), y.memory_format());
 }
 
 std::vector<std::string> fast_implementations(Device device) {

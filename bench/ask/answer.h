@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pleat/bench/record.h"
-#include "pleat/core/device.h"
+#include "pleat/core/tensor.h"
 #include "pleat/profile/timer.h"
 
 /// What all questions of `pleat-bench ask` share: times in cells, and from them tables, a picture and
@@ -127,6 +127,8 @@ std::string median_text(const Time& time);
 /// "2.3", "1.25", "140": a ratio with as many digits as one reads.
 std::string factor_text(double factor);
 
+/// A random gradient of a result, in the format of the result, as the next layer would give it.
+Tensor gradient_for(const Tensor& y);
 /// Implementations of a convolution that are made for speed: all but the reference, the preferred first.
 std::vector<std::string> fast_implementations(Device device);
 

@@ -59,7 +59,7 @@ std::vector<Way> time_batch(const AskOptions& options, int64_t batch, Times& tim
     const auto compute = [=, f = convolution.compute] { return no_grad([&] { return f(x, w); }); };
     const Tensor y = compute().set_requires_grad();
     const Tensor z = normalize(y, true);
-    const Tensor dz = ops::to_format(randn(z.shape(), {.device = device}), z.memory_format());
+    const Tensor dz = gradient_for(z);
     ways.push_back(convolution.way);
     ways.back().format = y.memory_format();
     const auto add = [&](const char* pass, std::function<void()> run) {
@@ -86,8 +86,7 @@ std::string profile_of(const std::string& implementation, int64_t batch, Device 
                      nn::BatchNorm2d{{.num_features = filters}}};
   net.to(device);
   const Tensor x = randn({batch, channels, side, side}, {.device = device});
-  const Tensor y = net(x);
-  const Tensor dy = ops::to_format(randn(y.shape(), {.device = device}), y.memory_format());
+  const Tensor dy = gradient_for(net(x));
   const auto step = [&] { net(x).backward(dy); };
   step();
   profile::Profiler profiler{{.with_modules = false}};

@@ -14,7 +14,7 @@ const std::vector<std::string> pieces = {"unfold", "product", "fold"};
 const std::string piece_passes[] = {"forward", "backward (between hooks)"};
 
 struct Operands {
-  Tensor x, filters, dy;
+  Tensor x, filters;
 
   Operands(int64_t batch, Device device) {
     manual_seed(1);
@@ -22,7 +22,6 @@ struct Operands {
     filters = (randn({filters_out, channels * kernel * kernel}, {.device = device}) * 0.1)
                   .detach()
                   .set_requires_grad();
-    dy = randn({batch, filters_out, height, height}, {.device = device});
   }
 };
 
@@ -41,7 +40,7 @@ void time_batch(const AskOptions& options, const Operands& o, const std::string&
   for (const std::string& name : names) {
     const std::string way = name.empty() ? by_hand : conv2d_by + name;
     const Tensor y = convolve(o, name);
-    const Tensor dy = ops::to_format(o.dy, y.memory_format());  // as the next layer would give it
+    const Tensor dy = gradient_for(y);
     all.push_back({problem, way, passes[0], [=] { (void)no_grad([&] { return convolve(o, name); }); }});
     all.push_back({problem, way, passes[1], [=] { (void)convolve(o, name); }});
     all.push_back({problem, way, passes[2], [=] {
@@ -62,9 +61,10 @@ void time_pieces(const AskOptions& options, const Operands& o, const std::string
                                (void)fold(product, {height, height}, {.kernel_size = 1});
                              }}});
   }
+  const Tensor dy = randn({o.x.size(0), filters_out, height, height}, {.device = o.x.device()});
   std::map<std::string, std::vector<double>> backward;
   for (int i = 0; i < (options.quick ? 4 : 12); ++i)
-    for (const auto& [piece, seconds] : backward_pieces(o.x, o.filters, kernel, margin, o.dy))
+    for (const auto& [piece, seconds] : backward_pieces(o.x, o.filters, kernel, margin, dy))
       if (i > 0) backward[piece].push_back(seconds);  // the first allocates
   for (const std::string& piece : pieces)
     times.add({problem, piece, piece_passes[1], time_of(backward[piece])});
