@@ -1,15 +1,8 @@
 // pleat-bench ask: questions that people asked, answered by measurements. bench/ask/ has a file for each, to
 // be read by whoever wants to know how it was measured.
-#include <filesystem>
-
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include "pleat/bench/ask/batchnorm_after_unfold.h"
-#include "pleat/bench/ask/conv2d_vs_conv3d.h"
-#include "pleat/bench/ask/faster_convolution.h"
-#include "pleat/bench/ask/patches.h"
-#include "pleat/bench/ask/unfold_speed.h"
+#include "pleat/bench/ask/questions.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/cuda.h"
@@ -20,12 +13,12 @@ namespace pleat::bench {
 namespace {
 
 struct Question {
-  const char* name;
+  std::string name;
   const char* words;
   ask::Answer (*answer)(const ask::AskOptions& options);
 };
 
-constexpr Question questions[] = {
+const Question questions[] = {
     {"batchnorm-after-unfold", "Why does batch norm slow down when Conv2d is executed in unfolded fashion?",
      ask::batchnorm_after_unfold::ask},
     {"unfold-speed", "Can a convolution that is written with unfold and fold be made faster?",
@@ -39,47 +32,37 @@ constexpr Question questions[] = {
 
 class Ask : public Subcommand {
  public:
-  std::string name() const override { return "ask"; }
-  std::string summary() const override { return "answer a question that people asked; alone: list them"; }
+  Ask() : Subcommand("ask", "answer a question that people asked; alone: list them") {}
+
   void add_options(CLI::App& app) override {
     app.add_option("question", question_, "which one")->check(not_empty());
   }
 
   void run(const CommonOptions& common, Report& report) override {
-    if (question_.empty()) {
-      std::string list = "Questions:";
-      for (const Question& question : questions)
-        list += fmt::format("\n  {:<24}{}", question.name, question.words);
-      report.say(list);
-      return;
+    std::string list = "Questions:", names;
+    const Question* chosen = nullptr;
+    for (const Question& question : questions) {
+      list += fmt::format("\n  {:<24}{}", question.name, question.words);
+      names += (names.empty() ? "" : ", ") + question.name;
+      if (question.name == question_) chosen = &question;
     }
-    const Question& question = find();
-    report.say(fmt::format("{}: {}", question.name, question.words));
+    if (question_.empty()) return report.say(list);
+    check<UsageError>(chosen != nullptr, "ask: there is no question \"{}\"; there are {}", question_, names);
+    report.say(fmt::format("{}: {}", chosen->name, chosen->words));
     if (common.threads > 0) set_num_threads(common.threads);
-    for (const Device device : devices(common, report)) answer(question, device, common, report);
+    // The device that was named, else the CPU and a GPU.
+    std::vector<Device> devices{common.device == "auto" ? Device() : common.chosen_device()};
+    if (common.device == "auto" && cuda::is_available())
+      devices.emplace_back(DeviceType::cuda);
+    else if (common.device == "auto")
+      report.say("The part on CUDA is left out: " + cuda::unavailable_reason() + ". The CPU answers.");
+    for (const Device device : devices) answer(*chosen, device, common, report);
   }
 
   bool has_plot() const override { return !question_.empty(); }
   std::string plot(const std::vector<Record>&) const override { return plot_; }
 
  private:
-  const Question& find() const {
-    std::string names;
-    for (const Question& question : questions) {
-      if (question_ == question.name) return question;
-      names += (names.empty() ? "" : ", ") + std::string(question.name);
-    }
-    fail<UsageError>("ask: there is no question \"{}\"; there are {}", question_, names);
-  }
-
-  /// The one that was named, else the CPU and a GPU.
-  static std::vector<Device> devices(const CommonOptions& common, Report& report) {
-    if (common.device != "auto") return {common.chosen_device()};
-    if (cuda::is_available()) return {Device(), Device(DeviceType::cuda)};
-    report.say("The part on CUDA is left out: " + cuda::unavailable_reason() + ". The CPU answers.");
-    return {Device()};
-  }
-
   void answer(const Question& question, Device device, const CommonOptions& common, Report& report) {
     CommonOptions here = common;
     here.device = pleat::name(device);
@@ -89,22 +72,23 @@ class Ask : public Subcommand {
       options.timer.min_blocks = 9;
       if (common.seconds == 0) options.timer.min_run_time = 0.5;
     }
-    const ask::Answer answer = question.answer(options);
+    ask::Answer answer = question.answer(options);
+    if (common.quick) answer.setup.emplace_back("Small sizes (--quick), for a first look.");
     std::string text = ask::text(answer);
     text.pop_back();  // say() ends the line
     report.say(fmt::format("On {}:\n{}", device, text));
+    const auto record = [&](const std::string& what) {
+      return Record{.subcommand = name(),
+                    .labels = {{"question", question.name}, {"what", what}, {"device", pleat::name(device)}}};
+    };
     std::vector<Record> records;
-    for (const ask::Timed& timed : answer.times)
-      records.push_back(
-          {.subcommand = name(),
-           .labels = {{"question", question.name}, {"what", timed.what}, {"device", pleat::name(device)}},
-           .time = timed.time});
-    Record conclusion{
-        .subcommand = name(),
-        .labels = {{"question", question.name}, {"what", "conclusion"}, {"device", pleat::name(device)}}};
+    for (const ask::Cell& cell : answer.times.cells()) {
+      records.push_back(record(cell.name()));
+      records.back().time = cell.time;
+    }
+    records.push_back(record("conclusion"));
     for (std::size_t i = 0; i < answer.conclusion.size(); ++i)
-      conclusion.set_detail(fmt::format("sentence_{}", i + 1), answer.conclusion[i]);
-    records.push_back(std::move(conclusion));
+      records.back().set_detail(fmt::format("sentence_{}", i + 1), answer.conclusion[i]);
     report.keep(records);
     plot_ = answer.plot;  // of a GPU, where there is one: it comes last
   }

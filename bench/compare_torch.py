@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the same problems in Pleat and in PyTorch, in turns, and prints PyTorch's time over Pleat's.
+"""Runs the same problems in Pleat and in PyTorch, interleaved, and prints PyTorch's time over Pleat's.
 
     bench/compare_torch.py [--shapes conv_shapes.csv] [--only step,conv] [--quick] [--json FILE]
 
@@ -22,6 +22,7 @@ the processor spent on either side. A ratio is one of the medians over the round
 Exit status: 0 all was compared, 1 something failed, 2 wrong options, 3 PyTorch cannot be used here.
 """
 import argparse
+import collections
 import csv
 import datetime
 import json
@@ -43,7 +44,6 @@ except ImportError as error:
 
 SECTIONS = ("step", "norm", "unfold", "conv")
 FORMATS = ("contiguous", "channels_last")
-CONV_PASSES = ("forward", "backward_input", "backward_weight")
 # Input channels, output channels, size, kernel, stride of its different layers, for images of 224 x 224.
 RESNET18 = [
     (3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (64, 128, 56, 1, 2), (128, 128, 28, 3, 1),
@@ -55,7 +55,7 @@ QUICK_GFLOP = 20  # of a pass of a convolution
 # At smaller batches PyTorch takes other implementations for some convolutions.
 QUICK_BATCH = 16
 # Idle threads of OpenMP spin for some milliseconds after the work of one side, in the way of the other's.
-SECONDS_BETWEEN_TURNS = 0.01
+SECONDS_BETWEEN = 0.01
 
 
 # --- the two sides: prepare(...), then time(n), the milliseconds of one of n runs
@@ -71,8 +71,7 @@ class Pleat:
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
-            self.process.stdin.write(line + "\n")
-            self.process.stdin.flush()
+            print(line, file=self.process.stdin, flush=True)
         except BrokenPipeError:
             pass  # it has ended: there is no answer either
         reply = self.process.stdout.readline().strip()
@@ -82,47 +81,48 @@ class Pleat:
             raise RuntimeError(reply[len("error: "):])
         return reply
 
-    def close(self):
-        if self.process is not None:
-            self.process.stdin.close()  # what it reads until
-            self.process.wait()
-
-    def prepare(self, line):
-        self.ask("prepare " + line)
+    def prepare(self, problem):
+        self.ask(problem.line())
 
     def time(self, runs):
         return float(self.ask(f"time {runs}"))
 
+    def close(self):
+        if self.process is not None:
+            self.process.stdin.close()  # it reads until there
+            self.process.wait()
+
 
 class Torch:
     def __init__(self, device, clock):
-        self.device = device
+        self.device, self.work = device, None
         self.clock = time.process_time if clock == "processor" else time.perf_counter
-        self.work = None
 
-    def prepare(self, make_work):
+    def prepare(self, problem):
         self.work = None  # its memory first
         if self.device == "cuda":
             torch.cuda.empty_cache()
-        self.work = make_work(self.device)
+        try:
+            self.work = WORKS[problem.section](problem.words, problem.which, self.device)
+        except RuntimeError as error:
+            raise RuntimeError(f"PyTorch: {error}") from error
 
     def time(self, runs):
         if self.device == "cuda":
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize()
             start.record()
-            for _ in range(runs):
-                self.work()
-            end.record()
-            end.synchronize()
-            return start.elapsed_time(end) / runs
-        start = self.clock()
+        begin = self.clock()
         for _ in range(runs):
             self.work()
-        return 1e3 * (self.clock() - start) / runs
+        if self.device != "cuda":
+            return 1e3 * (self.clock() - begin) / runs
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) / runs
 
 
-# --- what PyTorch is given to do: functions of the device that make operands and return the work
+# --- what PyTorch does: of the same words that Pleat's program reads (the head of timing_server.cpp)
 
 
 def random_numbers(shape, device, format="contiguous"):
@@ -141,58 +141,52 @@ def differentiable_work(which, inputs, function):
     return lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True)
 
 
-def torch_conv(conv, which, format):
-    def make(device):
-        x, w = random_numbers(conv.input, device, format), random_numbers(conv.weight, device, format)
-        how = (conv.stride, conv.padding, conv.dilation, False, [0] * conv.dims, conv.groups)
-        forward = lambda: torch.ops.aten.convolution(x, w, None, *how)
-        if which == "forward":
-            return forward
-        dy = torch.randn_like(forward())
-        wanted = [which == "backward_input", which == "backward_weight", False]
-        return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *how, wanted)
-    return make
+def conv_work(words, which, device):
+    x, w = (random_numbers(words[key], device, words["format"]) for key in ("input", "weight"))
+    how = (words["stride"], words["padding"], words["dilation"], False, [0] * (x.dim() - 2), words["groups"])
+    forward = lambda: torch.ops.aten.convolution(x, w, None, *how)
+    if which == "forward":
+        return forward
+    dy = torch.randn_like(forward())
+    wanted = [which == "backward_input", which == "backward_weight", False]
+    return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *how, wanted)
 
 
-def torch_norm(shape, which, format):
-    def make(device):
-        x = random_numbers(shape, device, format).requires_grad_()
-        weight, bias = (torch.full((shape[1],), value, device=device, requires_grad=True) for value in (1.0, 0.0))
-        return differentiable_work(which, (x, weight, bias), lambda: F.batch_norm(x, None, None, weight, bias, True))
-    return make
+def norm_work(words, which, device):
+    x = random_numbers(words["input"], device, words["format"]).requires_grad_()
+    weight, bias = (torch.full((x.shape[1],), value, device=device, requires_grad=True) for value in (1.0, 0.0))
+    return differentiable_work(which, (x, weight, bias), lambda: F.batch_norm(x, None, None, weight, bias, True))
 
 
-def torch_unfold(conv, which):
-    def make(device):
-        x = random_numbers(conv.input, device).requires_grad_()
-        w = random_numbers(conv.weight, device).flatten(1).requires_grad_()
-        kernel, windows = conv.weight[2], dict(padding=conv.padding[0])
-        image = conv.input[2:]
-        result = [size + 2 * conv.padding[0] - kernel + 1 for size in image]
-        if which == "unfold":
-            return torch.no_grad()(lambda: F.unfold(x, kernel, **windows))
-        if which == "fold":
-            columns = F.unfold(x, kernel, **windows).detach()
-            return lambda: F.fold(columns, image, kernel, **windows)
-        return differentiable_work(which, (x, w), lambda: F.fold(w @ F.unfold(x, kernel, **windows), result, 1))
-    return make
+def unfold_work(words, which, device):
+    x = random_numbers(words["input"], device).requires_grad_()
+    w = random_numbers(words["weight"], device).flatten(1).requires_grad_()
+    unfold = lambda: F.unfold(x, words["weight"][2], padding=words["padding"][0])
+    if which == "unfold":
+        return torch.no_grad()(unfold)
+    if which == "fold":
+        columns = unfold().detach()
+        return lambda: F.fold(columns, x.shape[2:], words["weight"][2], padding=words["padding"][0])
+    return differentiable_work(which, (x, w), lambda: F.fold(w @ unfold(), output(words), 1))
 
 
-def torch_step(model, batch, format):
-    def make(device):
-        net, images = MODELS[model]().to(device), random_numbers((batch, 3, 32, 32), device, format)
-        if format == "channels_last":
-            net = net.to(memory_format=torch.channels_last)
-        labels = torch.randint(10, (batch,), device=device)
-        sgd = torch.optim.SGD(net.parameters(), 1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
+def step_work(words, which, device):
+    net, images = MODELS[words["model"]]().to(device), random_numbers((words["batch"], 3, 32, 32), device,
+                                                                      words["format"])
+    if words["format"] == "channels_last":
+        net = net.to(memory_format=torch.channels_last)
+    labels = torch.randint(10, (words["batch"],), device=device)
+    sgd = torch.optim.SGD(net.parameters(), 1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
 
-        def step():
-            loss = F.cross_entropy(net(images), labels)
-            sgd.zero_grad()
-            loss.backward()
-            sgd.step()
-        return step
-    return make
+    def step():
+        loss = F.cross_entropy(net(images), labels)
+        sgd.zero_grad()
+        loss.backward()
+        sgd.step()
+    return step
+
+
+WORKS = {"conv": conv_work, "norm": norm_work, "unfold": unfold_work, "step": step_work}
 
 
 class BasicBlock(nn.Module):
@@ -246,81 +240,74 @@ MODELS = {
 
 
 class Problem:
-    """What is compared: a line for Pleat's program (the head of turns.cpp) and work for PyTorch."""
+    """What is compared: words from which both sides make their operands."""
 
-    def __init__(self, section, group, name, which, format, line, make_torch):
+    def __init__(self, section, group, name, which, format, **words):
         self.section, self.group, self.name, self.which, self.format = section, group, name, which, format
-        self.line, self.make_torch = line, make_torch
+        self.words = words | {"format": format}
+
+    def line(self):
+        text = lambda value: ",".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+        words = " ".join(f"{key}={text(value)}" for key, value in self.words.items())
+        return f"prepare {self.section} pass={self.which} {words}"
 
 
-class Conv:
+def convolution(input, weight, stride, padding, dilation=None, groups=1):
     """Input [N, C, spatial...], weight [K, C / groups, kernel...]."""
-
-    def __init__(self, name, input, weight, stride, padding, dilation=None, groups=1):
-        self.name, self.input, self.weight = name, list(input), list(weight)
-        self.dims = len(self.input) - 2
-        self.stride, self.padding = list(stride), list(padding)
-        self.dilation, self.groups = list(dilation or [1] * self.dims), groups
-
-    def words(self):
-        keys = ("input", "weight", "stride", "padding", "dilation")
-        return " ".join(f"{k}={','.join(map(str, getattr(self, k)))}" for k in keys) + f" groups={self.groups}"
-
-    def output(self):
-        return [(self.input[d + 2] + 2 * self.padding[d] - self.dilation[d] * (self.weight[d + 2] - 1) - 1)
-                // self.stride[d] + 1 for d in range(self.dims)]
-
-    def gflop(self):
-        return 2e-9 * self.input[0] * math.prod(self.output()) * math.prod(self.weight)
+    return dict(input=input, weight=weight, stride=stride, padding=padding,
+                dilation=dilation or [1] * len(stride), groups=groups)
 
 
-def resnet18(batch):
-    return [Conv(f"{c}->{k} {size}x{size} {r}x{r}/{s}", (batch, c, size, size), (k, c, r, r), (s, s), (r // 2,) * 2)
-            for c, k, size, r, s in RESNET18]
+def output(conv):
+    return [(size + 2 * padding - dilation * (taps - 1) - 1) // stride + 1 for size, taps, stride, padding, dilation
+            in zip(conv["input"][2:], conv["weight"][2:], conv["stride"], conv["padding"], conv["dilation"])]
+
+
+def gflop(conv):
+    return 2e-9 * conv["input"][0] * math.prod(output(conv)) * math.prod(conv["weight"])
 
 
 def read_shapes(path, batch=math.inf):
-    """The convolutions of a file with the columns name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw,
-    od,oh,ow, in which dilation counts from 1; batches no larger than `batch`. Raises OSError, and ValueError for a row
+    """Names and convolutions of a file with the columns name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,
+    dw,od,oh,ow, in which dilation counts from 1; batches no larger than `batch`. Raises OSError, and ValueError for a row
     that is no convolution."""
     convs = []
     with open(path, newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 2):
             try:
-                dims = int(row["dims"])
-                sizes = lambda letter: [int(row[letter + axis]) for axis in "dhw"[3 - dims:]]
+                sizes = lambda letter: [int(row[letter + axis]) for axis in "dhw"[3 - int(row["dims"]):]]
                 n, groups, channels, filters = (int(row[key]) for key in ("n", "g", "ic", "oc"))
-                conv = Conv(row["name"], [min(n, batch), channels, *sizes("i")],
-                            [filters, channels // groups, *sizes("k")], sizes("s"), sizes("p"), sizes("d"), groups)
-                wanted = sizes("o")
+                conv = convolution([min(n, batch), channels, *sizes("i")], [filters, channels // groups, *sizes("k")],
+                                   sizes("s"), sizes("p"), sizes("d"), groups)
+                wanted, name = sizes("o"), row["name"]
             except KeyError as error:
                 raise ValueError(f"{path}: the column {error} is missing") from error
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{path}:{number}: not a convolution: {error!r}") from error
             # Where the padding of the two sides differs, the low one for both gives the same output.
-            if conv.output() != wanted:
-                raise ValueError(f"{path}:{number}: {conv.name}: the output would be {conv.output()}, not {wanted}")
-            convs.append(conv)
+            if output(conv) != wanted:
+                raise ValueError(f"{path}:{number}: {name}: the output would be {output(conv)}, not {wanted}")
+            convs.append((name, conv))
     return convs
 
 
 def conv_problems(args):
     batch = QUICK_BATCH if args.quick else 128
-    convs = resnet18(batch)
+    convs = [(f"{c}->{k} {size}x{size} {r}x{r}/{s}",
+              convolution([batch, c, size, size], [k, c, r, r], [s, s], [r // 2, r // 2]))
+             for c, k, size, r, s in RESNET18]
     if args.shapes:
-        convs = read_shapes(args.shapes, batch) if args.quick else read_shapes(args.shapes)
-    if args.quick:
-        convs = [conv for conv in convs if conv.gflop() <= QUICK_GFLOP]
-    how = f"implementation={args.implementation} tuned={int(args.device == 'cuda')}"
-    for conv in convs:
+        convs = read_shapes(args.shapes, batch if args.quick else math.inf)
+    for name, conv in convs:
+        if args.quick and gflop(conv) > QUICK_GFLOP:
+            continue
         # "resnet_50:conv1" is of the group resnet_50.
-        group = conv.name.split(":")[0] if ":" in conv.name else "" if args.shapes else "ResNet-18"
-        for which in CONV_PASSES:
+        group = name.split(":")[0] if ":" in name else "" if args.shapes else "ResNet-18"
+        for which in ("forward", "backward_input", "backward_weight"):
             for format in args.formats:
-                if format == "contiguous" or conv.dims > 1:  # PyTorch has no channels_last with one dimension
-                    yield Problem("conv", group, conv.name, which, format,
-                                  f"conv pass={which} format={format} {how} {conv.words()}",
-                                  torch_conv(conv, which, format))
+                if format == "contiguous" or len(conv["stride"]) > 1:  # PyTorch has no channels_last with one dimension
+                    yield Problem("conv", group, name, which, format, implementation=args.implementation,
+                                  tuned=int(args.device == "cuda"), **conv)
 
 
 def norm_problems(args):
@@ -329,34 +316,30 @@ def norm_problems(args):
             shape = (QUICK_BATCH, *shape[1:])
         for which in ("forward", "backward"):
             for format in args.formats:
-                yield Problem("norm", "batch norm", " x ".join(map(str, shape)), which, format,
-                              f"norm pass={which} format={format} input={','.join(map(str, shape))}",
-                              torch_norm(shape, which, format))
+                yield Problem("norm", "batch norm", " x ".join(map(str, shape)), which, format, input=shape)
 
 
 def unfold_problems(args):
     patches = 2560 if args.quick else 20480
-    conv = Conv(f"{patches} patches of 32 x 4 x 4", (patches, 32, 4, 4), (64, 32, 3, 3), (1, 1), (1, 1))
+    conv = convolution([patches, 32, 4, 4], [64, 32, 3, 3], [1, 1], [1, 1])
     for which in ("unfold", "fold", "forward", "backward"):
-        yield Problem("unfold", "patches", conv.name, which, "contiguous", f"unfold pass={which} {conv.words()}",
-                      torch_unfold(conv, which))
+        yield Problem("unfold", "patches", f"{patches} patches of 32 x 4 x 4", which, "contiguous", **conv)
 
 
 def step_problems(args):
+    batch = args.batch_size or (QUICK_BATCH if args.quick else 128)
     for model in args.models:
-        batch = args.batch_size or (QUICK_BATCH if args.quick else 128)
         for format in args.formats:
-            yield Problem("step", model, f"{model}, batch {batch}", "step", format,
-                          f"step model={model} batch={batch} format={format}", torch_step(model, batch, format))
+            yield Problem("step", model, f"{model}, batch {batch}", "step", format, model=model, batch=batch)
 
 
 PROBLEMS = {"step": step_problems, "norm": norm_problems, "unfold": unfold_problems, "conv": conv_problems}
 
 
-# --- the race
+# --- measuring
 
 
-def rounds_in_turns(sides, rounds):
+def interleaved(sides, rounds):
     """Milliseconds of each side in each round."""
     runs = []
     for side in sides:
@@ -365,63 +348,68 @@ def rounds_in_turns(sides, rounds):
         runs.append(1 if once >= LONG_ENOUGH else min(200, math.ceil(LONG_ENOUGH / max(once, 1e-3))))
     times = [[] for _ in sides]
     for round in range(rounds):
-        order = range(len(sides))
-        for i in order if round % 2 == 0 else reversed(order):
-            time.sleep(SECONDS_BETWEEN_TURNS)
+        for i in range(len(sides))[::1 if round % 2 == 0 else -1]:
+            time.sleep(SECONDS_BETWEEN)
             if runs[i] > 1:
                 sides[i].time(1)  # the other side's operands are out of the caches again
             times[i].append(sides[i].time(runs[i]))
     return times
 
 
-def compare(problem, pleat, peer, rounds):
+def compare(problem, sides, rounds):
     """A result as it stands in the JSON file; with "error" in place of times where a side cannot do it."""
-    result = {key: getattr(problem, key) for key in ("section", "group", "name", "format")}
-    result["pass"] = problem.which
+    result = {key: getattr(problem, key) for key in ("section", "group", "name", "format")} | {"pass": problem.which}
     try:
-        pleat.prepare(problem.line)
-        try:
-            peer.prepare(problem.make_torch)
-        except RuntimeError as error:
-            raise RuntimeError(f"PyTorch: {error}") from error
-        times = rounds_in_turns((pleat, peer), rounds)
+        for side in sides:
+            side.prepare(problem)
+        times = interleaved(sides, rounds)
     except RuntimeError as error:
-        result["error"] = str(error).splitlines()[0]
-        return result
+        return result | {"error": str(error).splitlines()[0]}
     for name, own in zip(("pleat", "torch"), times):
         low, median, high = statistics.quantiles(own, n=4)
         result[name] = {"median_ms": median, "lower_quartile_ms": low, "upper_quartile_ms": high, "rounds_ms": own}
-    result["ratio"] = result["torch"]["median_ms"] / result["pleat"]["median_ms"]
-    return result
+    return result | {"ratio": result["torch"]["median_ms"] / result["pleat"]["median_ms"]}
 
 
 def print_result(result):
-    head = f"  {result['name']:36.36} {result['pass']:15} {result['format']:13}"
-    if "error" in result:
-        print(f"{head} failed: {result['error']}", flush=True)
-        return
+    line = f"  {result['name']:36.36} {result['pass']:15} {result['format']:13}"
+    for side in () if "error" in result else (result["pleat"], result["torch"]):
+        spread = (side["upper_quartile_ms"] - side["lower_quartile_ms"]) / side["median_ms"]
+        line += f" {side['median_ms']:10.3f} ±{spread:5.0%}"
+    print(line + (f" failed: {result['error']}" if "error" in result else f" {result['ratio']:7.2f}"), flush=True)
 
-    def spread(side):
-        return f"{(side['upper_quartile_ms'] - side['lower_quartile_ms']) / side['median_ms']:5.0%}"
-    pleat, other = result["pleat"], result["torch"]
-    print(f"{head} {pleat['median_ms']:10.3f} ±{spread(pleat)} {other['median_ms']:10.3f} ±{spread(other)}"
-          f" {result['ratio']:7.2f}", flush=True)
+
+def compare_all(args, pleat):
+    """The results, and how many problems were left when the time was up."""
+    sides = (pleat, Torch(args.device, args.clock))
+    ends = time.monotonic() + args.limit_seconds
+    problems = [problem for section in args.only for problem in PROBLEMS[section](args)]
+    results, section = [], None
+    for done, problem in enumerate(problems):
+        if time.monotonic() > ends:
+            return results, len(problems) - done
+        if problem.section != section:
+            section = problem.section
+            print(f"{section:39}{'pass':16}{'format':12}{'Pleat ms':>12}{'quart.':>7}{'PyTorch ms':>11}{'quart.':>7}"
+                  f"{'ratio':>8}")
+        results.append(compare(problem, sides, args.rounds))
+        print_result(results[-1])
+    return results, 0
 
 
 def summarise(results):
     """A row for each group, pass and format, then two for each section, a format each."""
-    sets = {}
-    for result in results:
-        if "ratio" in result:
-            for key in ((result["section"], result["group"], result["pass"], result["format"]),
-                        (result["section"], "all", "all", result["format"])):
-                sets.setdefault(key, []).append(result)
+    sets = collections.defaultdict(list)
+    for r in results:
+        if "ratio" in r:
+            sets[r["section"], r["group"], r["pass"], r["format"]].append(r)
+            sets[r["section"], "all", "all", r["format"]].append(r)
     summary = []
     # `all` of a section after its groups.
     for key, members in sorted(sets.items(), key=lambda item: (SECTIONS.index(item[0][0]), item[0][1] == "all")):
         worst = min(members, key=lambda member: member["ratio"])
         summary.append(dict(zip(("section", "group", "pass", "format"), key), problems=len(members),
-                            geometric_mean=math.exp(statistics.fmean(math.log(m["ratio"]) for m in members)),
+                            geometric_mean=statistics.geometric_mean(m["ratio"] for m in members),
                             worst=worst["ratio"], worst_name=worst["name"], worst_pass=worst["pass"],
                             at_least_as_fast=sum(m["ratio"] >= 1 for m in members)))
     return summary
@@ -447,15 +435,12 @@ def processors():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def processor():
+def lines_of(path):
     try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
+        with open(path) as file:
+            return list(file)
     except OSError:
-        pass
-    return platform.processor() or platform.machine()
+        return []
 
 
 def blas():
@@ -463,54 +448,33 @@ def blas():
     times say nothing about PyTorch."""
     if torch.backends.mkl.is_available():
         return "MKL"
-    try:
-        with open("/proc/self/maps") as file:
-            paths = {os.path.realpath(line.split()[-1]) for line in file if "blas" in line or "libmkl" in line}
-    except OSError:
-        paths = set()
+    paths = {os.path.realpath(line.split()[-1]) for line in lines_of("/proc/self/maps")
+             if "blas" in line or "libmkl" in line}
     return ", ".join(sorted(paths)) or "inside PyTorch"
 
 
 def conditions(args, pleat):
     """What the times were taken on."""
-    torch_on = f"PyTorch {torch.__version__}"
-    if args.device == "cpu":
-        torch_on += f", BLAS {blas()}"
+    models = [line.split(":", 1)[1].strip() for line in lines_of("/proc/cpuinfo") if line.startswith("model name")]
+    processor = (models or [platform.processor() or platform.machine()])[0]
+    torch_on = f"BLAS {blas()}"
     if args.device == "cuda":
-        torch_on += (f", {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, "
-                     f"cuDNN {torch.backends.cudnn.version()}")
+        torch_on = (f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, "
+                    f"cuDNN {torch.backends.cudnn.version()}")
     return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "machine": f"{processor()}, {processors()} processors, {platform.system()}",
-            "pleat": pleat.ask("versions"), "torch": torch_on, "threads": args.threads, "precision": args.precision,
+            "machine": f"{processor}, {processors()} processors, {platform.system()}",
+            "pleat": pleat.ask("versions"), "torch": f"PyTorch {torch.__version__}, {torch_on}",
+            "threads": args.threads, "precision": args.precision,
             "clock": "device events" if args.device == "cuda" else args.clock, "command": " ".join(sys.argv),
             "rounds": args.rounds, "quick": args.quick, "load_before": os.getloadavg()[0]}
-
-
-def race_all(args, pleat):
-    """The results, and how many problems were left when the time was up."""
-    peer = Torch(args.device, args.clock)
-    ends = time.monotonic() + args.limit_seconds
-    problems = [problem for section in args.only for problem in PROBLEMS[section](args)]
-    results, section = [], None
-    for done, problem in enumerate(problems):
-        if time.monotonic() > ends:
-            return results, len(problems) - done
-        if problem.section != section:
-            section = problem.section
-            print(f"{section:39}{'pass':16}{'format':12}{'Pleat ms':>12}{'quart.':>7}{'PyTorch ms':>11}{'quart.':>7}"
-                  f"{'ratio':>8}")
-        results.append(compare(problem, pleat, peer, args.rounds))
-        print_result(results[-1])
-    return results, 0
 
 
 def several(known):
     """A type for argparse: names of `known` with commas, in its order."""
     def parse(text):
         names = text.split(",")
-        for name in names:
-            if name not in known:
-                raise argparse.ArgumentTypeError(f"must be some of {','.join(known)}, got '{name}'")
+        if wrong := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"must be some of {','.join(known)}, got '{wrong[0]}'")
         return [name for name in known if name in names]
     return parse
 
@@ -533,44 +497,41 @@ def writable(path):
 
 
 def options():
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = argparse.ArgumentParser(usage="%(prog)s [OPTIONS], see --help", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", type=several(SECTIONS), default=list(SECTIONS), help="sections, separated by commas")
-    parser.add_argument("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
-    parser.add_argument("--models", type=several(list(MODELS)), default=["small", "resnet20"],
-                        help=f"for step: some of {','.join(MODELS)} (small,resnet20)")
-    parser.add_argument("--batch-size", type=at_least(1, int), help=f"for step (128, with --quick {QUICK_BATCH})")
-    parser.add_argument("--formats", type=several(FORMATS), default=list(FORMATS),
-                        help="memory formats, separated by commas (both)")
-    parser.add_argument("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--threads", type=at_least(1, int), default=processors(),
-                        help="of both sides on the CPU (all processors)")
-    parser.add_argument("--clock", default="wall", choices=("wall", "processor"), help="on the CPU (wall)")
-    parser.add_argument("--precision", default="highest", choices=("highest", "high"),
-                        help="of float32 on a GPU; high: TF32 on both sides")
-    parser.add_argument("--rounds", type=at_least(3, int), help="(7, with --quick 3)")
-    parser.add_argument("--quick", action="store_true",
-                        help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
-    parser.add_argument("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
-                        help="after these no further problem is begun")
-    parser.add_argument("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
-    parser.add_argument("--program", default=os.path.join(here, "build", "release", "bench", "turns"),
-                        help="Pleat's side, built from bench/turns.cpp (build/release/bench/turns)")
+    add = parser.add_argument
+    add("--only", type=several(SECTIONS), default=list(SECTIONS), help="sections, separated by commas")
+    add("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
+    add("--models", type=several(list(MODELS)), default=["small", "resnet20"],
+        help=f"for step: some of {','.join(MODELS)} (small,resnet20)")
+    add("--batch-size", type=at_least(1, int), help=f"for step (128, with --quick {QUICK_BATCH})")
+    add("--formats", type=several(FORMATS), default=list(FORMATS), help="memory formats, separated by commas (both)")
+    add("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
+    add("--device", default="cpu", choices=("cpu", "cuda"))
+    add("--threads", type=at_least(1, int), default=processors(), help="of both sides on the CPU (all processors)")
+    add("--clock", default="wall", choices=("wall", "processor"), help="on the CPU (wall)")
+    add("--precision", default="highest", choices=("highest", "high"), help="of float32 on a GPU; high: TF32 on both")
+    add("--rounds", type=at_least(3, int), help="(7, with --quick 3)")
+    add("--quick", action="store_true",
+        help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
+    add("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
+        help="after these no further problem is begun")
+    add("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
+    add("--program", default=os.path.join(root, "build", "release", "bench", "timing_server"),
+        help="Pleat's side, built from bench/timing_server.cpp (build/release/bench/timing_server)")
     args = parser.parse_args()
     args.rounds = args.rounds or (3 if args.quick else 7)
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
         # Threads that wait for others spin, and would be counted.
         parser.error("--clock processor: needs --device cpu and --threads 1")
     if not os.path.isfile(args.program) or not os.access(args.program, os.X_OK):
-        parser.error(f"--program: there is no program {args.program}: build it (target turns)")
-    if args.shapes:
-        try:
-            if not read_shapes(args.shapes):
-                parser.error(f"--shapes: {args.shapes} has no rows")
-        except (OSError, ValueError) as error:
-            parser.error(f"--shapes: {error}")
+        parser.error(f"--program: there is no program {args.program}: build it (target timing_server)")
+    try:
+        if args.shapes and not read_shapes(args.shapes):
+            parser.error(f"--shapes: {args.shapes} has no rows")
+    except (OSError, ValueError) as error:
+        parser.error(f"--shapes: {error}")
     return args
 
 
@@ -593,11 +554,11 @@ def main():
     print(f"{where['date']}, {where['machine']}, load before {where['load_before']:.1f}\n"
           f"Pleat: {where['pleat']}\n{where['torch']}\n"
           f"threads of both: {args.threads}, float32, precision {args.precision}, clock: {where['clock']}, "
-          f"medians of {args.rounds} rounds in turns{quick}\n")
+          f"medians of {args.rounds} interleaved rounds{quick}\n")
     if args.clock == "wall" and args.device == "cpu" and where["load_before"] > 0.5 * processors():
         print("Other work uses this machine: threads that wait for each other wait longest, and ratios are far off. "
               "See --clock processor.\n")
-    results, left = race_all(args, pleat)
+    results, left = compare_all(args, pleat)
     pleat.close()
     where["load_after"] = os.getloadavg()[0]
     summary = summarise(results)

@@ -6,13 +6,12 @@
 #include <optional>
 
 #include "pleat/core/base/format.h"
-#include "pleat/core/random/random.h"
-#include "pleat/core/tensor/copy.h"
-#include "pleat/ops/conv/conv.h"
-#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {
+
+using ops::ConvPass;
 
 /// Float32 whatever the type: converted operands of all types then hold about the same numbers.
 Tensor numbers(const Shape& shape, const ops::ConvProblem& problem, double scale) {
@@ -21,57 +20,44 @@ Tensor numbers(const Shape& shape, const ops::ConvProblem& problem, double scale
                         problem.format);
 }
 
-std::vector<int64_t> last(const ops::Spatial& sizes, int dims) { return {sizes.end() - dims, sizes.end()}; }
-
 }  // namespace
 
-ConvWork::ConvWork(const ops::ConvProblem& problem, ops::ConvPass pass) : asked_(problem), pass_(pass) {
+ConvWork::ConvWork(const ops::ConvProblem& problem, ConvPass pass) : requested_(problem), pass_(pass) {
   const double scale = 1 / std::sqrt(static_cast<double>(problem.depth()));
-  if (pass != ops::ConvPass::backward_input) x_ = numbers(problem.input_shape(), problem, 1);
-  if (pass != ops::ConvPass::backward_weight) w_ = numbers(problem.weight_shape(), problem, scale);
-  if (pass != ops::ConvPass::forward) dy_ = numbers(problem.output_shape(), problem, 1);
-  if (pass == ops::ConvPass::forward && problem.bias)
+  if (pass != ConvPass::backward_input) x_ = numbers(problem.input_shape(), problem, 1);
+  if (pass != ConvPass::backward_weight) w_ = numbers(problem.weight_shape(), problem, scale);
+  if (pass != ConvPass::forward) dy_ = numbers(problem.output_shape(), problem, 1);
+  if (pass == ConvPass::forward && problem.bias)
     bias_ = ops::cast(randn({problem.out_channels}, {.device = problem.device}), problem.dtype);
-  call_ = make_call();
+  call_ = pass == ConvPass::forward ? ops::forward_call(x_, w_, bias_, options({}))
+          : pass == ConvPass::backward_input
+              ? ops::backward_input_call(dy_, w_, problem.input_shape(), options({}))
+              : ops::backward_weight_call(dy_, x_, problem.weight_shape(), options({}));
 }
 
 ConvOptions ConvWork::options(const std::string& implementation) const {
-  const int dims = asked_.spatial_dims;
+  const auto first = static_cast<std::size_t>(3 - requested_.spatial_dims);
+  const auto last = [&](const ops::Spatial& sizes) {
+    return std::vector<int64_t>(sizes.begin() + first, sizes.end());
+  };
   std::vector<std::pair<int64_t, int64_t>> padding;
-  for (auto d = static_cast<std::size_t>(3 - dims); d < 3; ++d)
-    padding.emplace_back(asked_.padding_low[d], asked_.padding_high[d]);
-  return {.stride = last(asked_.stride, dims),
+  for (std::size_t d = first; d < 3; ++d)
+    padding.emplace_back(requested_.padding_low[d], requested_.padding_high[d]);
+  return {.stride = last(requested_.stride),
           .padding = Padding(padding),
-          .dilation = last(asked_.dilation, dims),
-          .groups = asked_.groups,
+          .dilation = last(requested_.dilation),
+          .groups = requested_.groups,
           .implementation = implementation,
           // On CUDA both formats are computed in, by implementations that can.
-          .format = asked_.device.is_cuda() ? std::optional(asked_.format) : std::nullopt,
-          .precision = asked_.precision};
-}
-
-ops::ConvCall ConvWork::make_call() const {
-  switch (pass_) {
-    case ops::ConvPass::forward:
-      return ops::forward_call(x_, w_, bias_, options({}));
-    case ops::ConvPass::backward_input:
-      return ops::backward_input_call(dy_, w_, asked_.input_shape(), options({}));
-    case ops::ConvPass::backward_weight:
-      break;
-  }
-  return ops::backward_weight_call(dy_, x_, asked_.weight_shape(), options({}));
+          .format = requested_.device.is_cuda() ? std::optional(requested_.format) : std::nullopt,
+          .precision = requested_.precision};
 }
 
 Tensor ConvWork::run(const std::string& implementation) const {
-  switch (pass_) {
-    case ops::ConvPass::forward:
-      return ops::conv_forward(x_, w_, bias_, options(implementation));
-    case ops::ConvPass::backward_input:
-      return ops::conv_backward_input(dy_, w_, asked_.input_shape(), options(implementation));
-    case ops::ConvPass::backward_weight:
-      break;
-  }
-  return ops::conv_backward_weight(dy_, x_, asked_.weight_shape(), options(implementation));
+  if (pass_ == ConvPass::forward) return ops::conv_forward(x_, w_, bias_, options(implementation));
+  if (pass_ == ConvPass::backward_input)
+    return ops::conv_backward_input(dy_, w_, requested_.input_shape(), options(implementation));
+  return ops::conv_backward_weight(dy_, x_, requested_.weight_shape(), options(implementation));
 }
 
 std::vector<std::string> ConvWork::supporting() const {
@@ -89,8 +75,7 @@ std::string ConvWork::unsupported(const std::string& implementation) const {
     if (known->name() != base) continue;
     const std::string own = known->unsupported(problem(), pass_);
     if (own.empty()) return {};
-    // One name may stand for several, each for a device: the reason of the one that is for this device
-    // counts.
+    // One name may stand for several, each for a device: the reason of the one for this device counts.
     if (known->runs_on(problem().device)) reason = own;
   }
   return reason;
@@ -102,19 +87,25 @@ std::vector<std::string> ConvWork::plans(const std::string& implementation) cons
   return found->plans(ops::solved_problem(problem(), *found), pass_);
 }
 
-int64_t ConvWork::workspace_bytes(const std::string& implementation) const {
+void ConvWork::describe(const std::string& implementation, Record& record) const {
+  const double valid = valid_flops(problem()), all = record.value("flops").value_or(0);
+  record.set_value("flops_valid", valid);
+  record.set_value("gflops_valid", valid / record.time->median / 1e9);
+  if (const auto share = record.value("share_of_peak"))
+    record.set_value("share_of_peak_valid", *share * valid / all);
   const auto found = ops::find_conv(problem(), pass_, implementation);
   check<ValueError>(found != nullptr, "conv: there is no implementation \"{}\" for this problem",
                     implementation);
-  return found->workspace_bytes(ops::solved_problem(problem(), *found), pass_);
+  const ops::ConvProblem solved = ops::solved_problem(problem(), *found);
+  record.set_value("workspace_bytes", static_cast<double>(found->workspace_bytes(solved, pass_)));
+  if (const std::size_t colon = implementation.find(':'); colon != std::string::npos)
+    record.set_detail("plan", implementation.substr(colon + 1));
+  else if (const std::vector<std::string> plans = found->plans(solved, pass_); !plans.empty())
+    record.set_detail("plan", plans.front());
+  record.set_detail("solved_as", solved.describe());
 }
 
-std::string ConvWork::solved_as(const std::string& implementation) const {
-  const auto found = ops::find_conv(problem(), pass_, implementation);
-  return found == nullptr ? "" : ops::solved_problem(problem(), *found).describe();
-}
-
-std::string ConvWork::double_implementation() const {
+std::string ConvWork::exact_implementation() const {
   constexpr int64_t quick = 2'000'000'000;
   return problem().flops() <= quick ? "reference" : "unfold";
 }
@@ -123,9 +114,9 @@ Tensor ConvWork::exact() const {
   ConvWork in_double = *this;
   for (Tensor* operand : {&in_double.x_, &in_double.w_, &in_double.dy_, &in_double.bias_})
     if (operand->defined()) *operand = ops::cast(ops::to_device(*operand, Device()), float64);
-  in_double.asked_.dtype = float64;
-  in_double.asked_.device = Device();
-  return in_double.run(double_implementation());
+  in_double.requested_.dtype = float64;
+  in_double.requested_.device = Device();
+  return in_double.run(exact_implementation());
 }
 
 double valid_flops(const ops::ConvProblem& p) {

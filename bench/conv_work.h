@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "pleat/bench/record.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/options.h"
@@ -18,7 +18,6 @@ class ConvWork {
   ConvWork(const ops::ConvProblem& problem, ops::ConvPass pass);
 
   const ops::ConvProblem& problem() const { return call_.problem; }
-  ops::ConvPass pass() const { return call_.pass; }
   const ops::ConvCall& call() const { return call_; }
 
   /// The pass as a user calls it, by an implementation ("direct", "cudnn:eng1_k2=3"; empty: Pleat's choice).
@@ -31,22 +30,20 @@ class ConvWork {
   std::string unsupported(const std::string& implementation) const;
   /// Names of its plans, its own choice first.
   std::vector<std::string> plans(const std::string& implementation) const;
-  /// Bytes beside operands and result.
-  int64_t workspace_bytes(const std::string& implementation) const;
-  /// The problem as the implementation solves it: a 1x1 convolution as a matrix product ...
-  std::string solved_as(const std::string& implementation) const;
+  /// Adds to a record: the operations that count (not those on padding) with their rates; workspace_bytes;
+  /// the plan that ran; solved_as, the problem as the implementation solves it.
+  void describe(const std::string& implementation, Record& record) const;
 
-  /// The result in float64, of the same operands, on the CPU; computed by `double_implementation`. Throws
+  /// The result in float64, of the same operands, on the CPU; computed by `exact_implementation`. Throws
   /// OutOfMemoryError.
   Tensor exact() const;
-  /// What computes `exact`: "reference" (the formula) while that takes a second or two, else "unfold".
-  std::string double_implementation() const;
+  /// "reference" (the formula) while that takes a second or two, else "unfold".
+  std::string exact_implementation() const;
 
  private:
   ConvOptions options(const std::string& implementation) const;
-  ops::ConvCall make_call() const;
 
-  ops::ConvProblem asked_;
+  ops::ConvProblem requested_;
   ops::ConvPass pass_;
   Tensor x_, w_, dy_, bias_;
   ops::ConvCall call_;
@@ -58,5 +55,10 @@ double valid_flops(const ops::ConvProblem& problem);
 
 /// Bytes that the pass moves at least: input, weight and output once each.
 double least_bytes(const ops::ConvProblem& problem);
+
+/// Times of conv's records as an SVG: a bar for each implementation, grouped by problem and pass; or, where
+/// problems differ in nothing but the batch, a line for each implementation and pass over the batch size.
+/// Throws UsageError when there is no time among them.
+std::string conv_plot(const std::vector<Record>& records);
 
 }  // namespace pleat::bench

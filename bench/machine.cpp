@@ -1,13 +1,139 @@
 #include "pleat/bench/machine.h"
 
+#include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
+#include <fmt/core.h>
 #include <fmt/format.h>
+#include <time.h>
 
-#include "pleat/core/device/cuda.h"
-#include "pleat/core/parallel/parallel.h"
+#include "pleat/bench/fma_peak.h"
+#include "pleat/pleat.h"
+#include "pleat/profile/cache_size.h"
 
 namespace pleat::bench {
+namespace {
+
+constexpr int64_t kib = 1024, mib = 1024 * kib;
+
+/// The best rate of several runs [per second]. `work` returns how much it did.
+double best_rate(Device device, int runs, const std::function<double()>& work) {
+  const auto clock = benchmark::device_clock(device);
+  double best = 0;
+  (void)work();  // warms up
+  for (int i = 0; i < runs; ++i) {
+    clock->start();
+    const double amount = work();
+    const benchmark::Clock::Elapsed elapsed = clock->stop();
+    best = std::max(best, amount / elapsed.device.value_or(elapsed.wall));
+  }
+  return best;
+}
+
+/// Seconds for which this thread has had a processor.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// By processor time, all threads at work: arithmetic in registers shares nothing but the core with what else
+/// the machine does, so that a busy machine shows the same peak. The median of several runs, since one whose
+/// threads began at different times may have had cores for itself that are shared otherwise.
+template <class T>
+Ceiling fma_peak(const char* type) {
+  constexpr int64_t pieces_each = 4, rounds = 50000;
+  const int threads = num_threads();
+  const int64_t pieces = pieces_each * threads;
+  std::vector<double> rates;
+  for (int run = 0; run < 41; ++run) {
+    std::vector<double> done(static_cast<std::size_t>(pieces)), seconds = done;
+    parallel_chunks(pieces, [&](int64_t piece) {
+      const auto i = static_cast<std::size_t>(piece);
+      const double start = processor_seconds();
+      done[i] = multiply_adds<T>(rounds);
+      seconds[i] = processor_seconds() - start;
+    });
+    rates.push_back(threads * std::accumulate(done.begin(), done.end(), 0.0) /
+                    std::accumulate(seconds.begin(), seconds.end(), 0.0));
+  }
+  return {fmt::format("FMA {}", type), 1e-9 * benchmark::quantile(rates, 0.5),
+          fmt::format("{} multiply-adds in registers, by processor time", multiply_add_instructions())};
+}
+
+/// Copies between two arrays of `bytes` each, `times` times in a run.
+double copy_rate(int64_t bytes, int times, int runs) {
+  const Tensor from = ones({bytes}, {.dtype = DType::uint8}), to = ones({bytes}, {.dtype = DType::uint8});
+  const auto* source = from.data<uint8_t>();
+  auto* target = to.data<uint8_t>();
+  const int64_t pieces = 4 * num_threads();
+  return 1e-9 * best_rate({}, runs, [&] {
+           parallel_chunks(pieces, [&](int64_t piece) {
+             const int64_t first = bytes * piece / pieces, last = bytes * (piece + 1) / pieces;
+             for (int i = 0; i < times; ++i)
+               std::memcpy(target + first, source + first, static_cast<std::size_t>(last - first));
+           });
+           return 2.0 * static_cast<double>(bytes) * times;
+         });
+}
+
+Ceilings measure_cpu() {
+  Ceilings result{.device = {}, .threads = num_threads()};
+  result.peaks = {fma_peak<float>("float32"), fma_peak<double>("float64")};
+  const int64_t cache = benchmark::last_cache_bytes();
+  const int64_t large = std::clamp(4 * cache, 64 * mib, 512 * mib);
+  result.bandwidths.push_back({"copy", copy_rate(large, 1, 7), fmt::format("memcpy of {} MiB", large / mib)});
+  if (cache > 0) {
+    // Both arrays fill a half of the cache, and each thread copies its own piece again and again.
+    const int64_t small = cache / 4;
+    const int times = static_cast<int>(std::clamp<int64_t>(64 * mib / small, 2, 64));
+    result.bandwidths.push_back({"last-level cache", copy_rate(small, times, 15),
+                                 fmt::format("memcpy of {} KiB, again and again", small / kib)});
+  }
+  return result;
+}
+
+Ceiling gemm_peak(const char* name, Device device, DType dtype, Precision precision, int64_t n) {
+  const PrecisionScope scope(precision);
+  const Tensor a = randn({n, n}, {.device = device}).to(dtype),
+               b = randn({n, n}, {.device = device}).to(dtype);
+  const double rate = best_rate(device, 7, [&] {
+    (void)ops::matmul(a, b);
+    return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  });
+  return {name, 1e-9 * rate, fmt::format("matrix product {0}x{0}x{0}", n)};
+}
+
+Ceilings measure_cuda(Device device) {
+  Ceilings result{.device = device, .threads = num_threads()};
+  for (const auto& [name, dtype, precision, size] :
+       std::vector<std::tuple<const char*, DType, Precision, int64_t>>{
+           {"GEMM float32", float32, Precision::highest, 8192},
+           {"GEMM TF32", float32, Precision::high, 8192},
+           {"GEMM float32 as bfloat16", float32, Precision::medium, 8192},
+           {"GEMM float16", float16, Precision::highest, 8192},
+           {"GEMM bfloat16", bfloat16, Precision::highest, 8192},
+           {"GEMM float64", float64, Precision::highest, 4096}})
+    result.peaks.push_back(gemm_peak(name, device, dtype, precision, size));
+  const int64_t bytes = std::clamp(cuda::memory_info(device).free / 8, 64 * mib, 1024 * mib) / 4 * 4;
+  const Tensor from = ones({bytes / 4}, {.device = device}), to = ones({bytes / 4}, {.device = device});
+  const double rate = best_rate(device, 15, [&] {
+    ops::copy_into(to, from);
+    return 2.0 * static_cast<double>(bytes);
+  });
+  result.bandwidths.push_back(
+      {"copy", 1e-9 * rate, fmt::format("copy of {} MiB on the device", bytes / mib)});
+  return result;
+}
+
+}  // namespace
 
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
@@ -25,6 +151,44 @@ std::string describe_machine(Device device, int threads) {
   const cuda::Versions v = cuda::versions();
   return fmt::format("{}: {}, CUDA {}, driver {}, cuBLAS {}, cuDNN {}", name(device),
                      cuda::properties(device).name, v.runtime, v.driver, v.cublas, v.cudnn);
+}
+
+std::optional<double> Ceilings::peak(DType dtype, Precision precision) const {
+  std::string wanted;
+  if (device.is_cpu()) {
+    if (is_floating(dtype)) wanted = dtype == DType::float64 ? "FMA float64" : "FMA float32";
+  } else if (dtype == DType::float32) {
+    wanted = precision == Precision::highest ? "GEMM float32"
+             : precision == Precision::high  ? "GEMM TF32"
+                                             : "GEMM float32 as bfloat16";
+  } else {
+    wanted = "GEMM " + std::string(name(dtype));
+  }
+  for (const Ceiling& ceiling : peaks)
+    if (ceiling.name == wanted) return ceiling.value;
+  return {};
+}
+
+const Ceilings& ceilings(Device device) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, int>, Ceilings> known;
+  const std::scoped_lock lock(mutex);
+  const std::pair key{name(device), num_threads()};
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  return known.emplace(key, device.is_cpu() ? measure_cpu() : measure_cuda(device)).first->second;
+}
+
+std::string ceilings_text(const Ceilings& ceilings) {
+  std::string line = "measured ceilings: ";
+  const auto add = [&](const std::vector<Ceiling>& list, const char* unit) {
+    for (const Ceiling& one : list)
+      line += fmt::format("{}{} {} {}", line.back() == ' ' ? "" : ", ", one.name,
+                          benchmark::format_significant(one.value, 3), unit);
+  };
+  add(ceilings.peaks, "GFLOP/s");
+  add(ceilings.bandwidths, "GB/s");
+  return line;
 }
 
 }  // namespace pleat::bench

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "pleat/bench/usage_error.h"
 #include "pleat/core/base/device.h"
+#include "pleat/core/tensor/dtype.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/shape.h"
+#include "pleat/examples/common/program.h"
 #include "pleat/profile/timer.h"
 
 namespace CLI {
@@ -11,6 +15,9 @@ class App;
 }
 
 namespace pleat::bench {
+
+/// What the user asked for makes no sense: the program says so and exits with status 2.
+using ::UsageError;
 
 /// What every subcommand that measures takes.
 struct CommonOptions {
@@ -29,5 +36,21 @@ struct CommonOptions {
 };
 
 void add_common_options(CLI::App& app, CommonOptions& options);
+
+// Values of options, from text and back. What reads throws UsageError, naming the option.
+
+/// "float32", "float64", "float16", "bfloat16".
+DType parse_dtype(const std::string& text);
+/// "contiguous", "channels_last".
+MemoryFormat parse_format(const std::string& text);
+/// "highest", "high", "medium".
+Precision parse_precision(const std::string& text);
+std::string text_of_precision(Precision precision);
+/// "128": a number from 1 to 2^24.
+int64_t parse_count(const std::string& option, const std::string& text);
+/// "128,64,32,32" or "128x64x32x32": sizes of at least 1.
+Shape parse_sizes(const std::string& option, const std::string& text);
+/// Throws UsageError, which `must` begins, unless the name is among those that are known.
+void check_known(const std::string& must, const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace pleat::bench

@@ -1,11 +1,7 @@
-// What it costs that ops announce themselves: nanoseconds for each range, with nobody listening and with a
-// profiler that listens, and for a whole small op. The median of several rounds, in which the variants take
-// turns.
-#include <algorithm>
-#include <chrono>
+// What it costs that ops announce themselves: the time of a range, with nobody listening and with a profiler
+// that listens, and of a whole small op; interleaved.
 #include <functional>
-#include <string>
-#include <vector>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
@@ -20,71 +16,61 @@ namespace {
 /// Keeps the compiler from leaving out what nobody uses.
 void keep(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
 
-struct Variant {
-  std::string name;
-  std::function<void(int64_t)> run;  ///< so many times
-  bool listening = false;
-  profile::ProfilerOptions options = {};
-  std::vector<double> nanoseconds = {};
-};
-
-double measure(const Variant& variant, int64_t times) {
-  const auto time = [&] {
-    const auto start = std::chrono::steady_clock::now();
-    variant.run(times);
-    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() /
-           static_cast<double>(times);
-  };
-  if (!variant.listening) return time();
-  profile::Profiler profiler(variant.options);
-  return time();
-}
+using Repeated = std::function<void(int64_t times)>;
 
 void run(int64_t times, int rounds) {
   set_num_threads(1);
-  const Tensor x = randn({8, 4, 2, 2});
-  const Tensor w = randn({4, 4, 1, 1});
-  const auto nothing = [&](int64_t n) {
-    for (int64_t i = 0; i < n; ++i) keep(&i);
-  };
-  const auto range = [&](int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      const RecordFunction r("range");
-      keep(&r);
-    }
-  };
-  const auto op = [&](int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      const RecordOp r("op", x, w);
-      r.details([] { return RangeDetails{.implementation = "direct", .flops = 1}; });
-      keep(&r);
-    }
-  };
-  const auto relu = [&](int64_t n) {
-    for (int64_t i = 0; i < n; ++i) keep(&ops::relu(x).impl());
-  };
-  const profile::ProfilerOptions plain{.activities = profile::Activities::cpu, .record_shapes = false};
-  const profile::ProfilerOptions shapes{.activities = profile::Activities::cpu};
-  const profile::ProfilerOptions memory{.activities = profile::Activities::cpu, .with_memory = true};
-  std::vector<Variant> variants{
-      {"an empty loop", nothing},
-      {"RecordFunction, nobody listens", range},
-      {"RecordOp of two tensors, nobody listens", op},
-      {"RecordFunction, profiler", range, true, plain},
-      {"RecordOp, profiler without shapes", op, true, plain},
-      {"RecordOp, profiler with shapes", op, true, shapes},
-      {"relu of 128 elements, nobody listens", relu},
-      {"relu of 128 elements, profiler with shapes", relu, true, shapes},
-      {"relu of 128 elements, profiler with shapes and memory", relu, true, memory}};
-  for (int round = 0; round < rounds; ++round)
-    for (Variant& variant : variants) variant.nanoseconds.push_back(measure(variant, times));
-  for (Variant& variant : variants) {
-    std::sort(variant.nanoseconds.begin(), variant.nanoseconds.end());
-    const auto at = [&](double share) {
-      return variant.nanoseconds[static_cast<std::size_t>(share * static_cast<double>(rounds - 1))];
+  const Tensor x = randn({8, 4, 2, 2}), w = randn({4, 4, 1, 1});
+  const auto repeated = [](const auto& once) -> Repeated {
+    return [once](int64_t n) {
+      for (int64_t i = 0; i < n; ++i) once();
     };
-    print("%-54s %9.2f ns  (quartiles %.2f, %.2f)\n", variant.name.c_str(), at(0.5), at(0.25), at(0.75));
-  }
+  };
+  const Repeated nothing = repeated([] {
+    const int local = 0;
+    keep(&local);
+  });
+  const Repeated range = repeated([] {
+    const RecordFunction r("range");
+    keep(&r);
+  });
+  const Repeated op = repeated([x, w] {
+    const RecordOp r("op", x, w);
+    r.details([] { return RangeDetails{.implementation = "direct", .flops = 1}; });
+    keep(&r);
+  });
+  const Repeated relu = repeated([x] { keep(&ops::relu(x).impl()); });
+  using Options = profile::ProfilerOptions;
+  const Options plain{.activities = profile::Activities::cpu, .record_shapes = false};
+  const Options shapes{.activities = profile::Activities::cpu};
+  const Options memory{.activities = profile::Activities::cpu, .with_memory = true};
+  struct Variant {
+    const char* name;
+    Repeated run;
+    std::optional<Options> listening = {};
+    benchmark::Measurement measured = {};
+  };
+  std::vector<Variant> variants{{"an empty loop", nothing},
+                                {"RecordFunction, nobody listens", range},
+                                {"RecordOp of two tensors, nobody listens", op},
+                                {"RecordFunction, profiler", range, plain},
+                                {"RecordOp, profiler without shapes", op, plain},
+                                {"RecordOp, profiler with shapes", op, shapes},
+                                {"relu of 128 elements, nobody listens", relu},
+                                {"relu of 128 elements, profiler with shapes", relu, shapes},
+                                {"relu of 128 elements, profiler with shapes and memory", relu, memory}};
+  const auto clock = benchmark::device_clock({});
+  for (int round = 0; round < rounds; ++round)
+    for (Variant& variant : variants) {
+      std::optional<profile::Profiler> profiler;
+      if (variant.listening) profiler.emplace(*variant.listening);
+      clock->start();
+      variant.run(times);
+      variant.measured.times.push_back(clock->stop().wall / static_cast<double>(times));
+    }
+  for (const Variant& variant : variants)
+    print("%-54s %9.2f ns  (quartiles %.2f, %.2f)\n", variant.name, 1e9 * variant.measured.median(),
+          1e9 * variant.measured.lower_quartile(), 1e9 * variant.measured.upper_quartile());
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "pleat/bench/baseline.h"
 #include "pleat/bench/machine.h"
-#include "pleat/bench/results_file.h"
+#include "pleat/bench/record.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/atomic_file.h"
@@ -51,15 +51,15 @@ void check_options(const Subcommand& subcommand, const CommonOptions& options) {
 /// What cannot be written or compared is said before minutes are spent. Returns the baseline.
 Results check_files(const Subcommand& subcommand, const CommonOptions& options) {
   std::vector<OutputFile> files = subcommand.files();
-  if (options.json != "-") files.emplace_back("--json", options.json);
-  files.emplace_back("--csv", options.csv);
-  files.emplace_back("--plot", options.plot);
-  std::erase_if(files, [](const OutputFile& file) { return file.second.empty(); });
+  if (options.json != "-") files.push_back({"--json", options.json});
+  files.push_back({"--csv", options.csv});
+  files.push_back({"--plot", options.plot});
+  std::erase_if(files, [](const OutputFile& file) { return file.path.empty(); });
   for (auto file = files.begin(); file != files.end(); ++file) {
-    AtomicFile::check_writable(file->first, file->second);
+    AtomicFile::check_writable(file->option, file->path);
     for (auto other = files.begin(); other != file; ++other)
-      check<UsageError>(!same_file(other->second, file->second), "{} and {} are the same file, '{}'",
-                        other->first, file->first, file->second);
+      check<UsageError>(!same_file(other->path, file->path), "{} and {} are the same file, '{}'",
+                        other->option, file->option, file->path);
   }
   if (options.baseline.empty()) return {};
   Results before = read_results(options.baseline);
@@ -88,31 +88,27 @@ int run_subcommand(Subcommand& subcommand, const CommonOptions& options, const s
     write_results(options.json, results);
   if (!options.csv.empty()) write_csv(options.csv, results.records);
   if (!options.plot.empty()) write_file("--plot", options.plot, subcommand.plot(results.records));
+  for (const OutputFile& file : subcommand.files())
+    if (!file.path.empty()) write_file(file.option, file.path, file.content(results.records));
   const auto failed = [](const Record& record) { return !record.failure.empty(); };
   if (results.records.empty() || !std::all_of(results.records.begin(), results.records.end(), failed))
-    return 0;
+    return exit_fine;
   const std::string& why = results.records.front().failure;
   err << "pleat-bench: " << subcommand.name()
       << ": nothing could be measured: " << why.substr(0, why.find('\n')) << '\n';
-  return 1;
+  return exit_failed;
+}
+
+/// In the order of the help.
+std::vector<SubcommandPointer> all_subcommands() {
+  std::vector<SubcommandPointer> all;
+  for (const auto make : {make_conv, make_list, make_norm, make_unfold, make_elementwise, make_matmul,
+                          make_step, make_ceilings, make_ask, make_selftest})
+    all.push_back(make());
+  return all;
 }
 
 }  // namespace
-
-std::vector<SubcommandPointer> all_subcommands() {
-  std::vector<SubcommandPointer> all;
-  all.push_back(make_conv());
-  all.push_back(make_list());
-  all.push_back(make_norm());
-  all.push_back(make_unfold());
-  all.push_back(make_elementwise());
-  all.push_back(make_matmul());
-  all.push_back(make_step());
-  all.push_back(make_ceilings());
-  all.push_back(make_ask());
-  all.push_back(make_selftest());
-  return all;
-}
 
 int run_program(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
   CLI::App app{"Times what Pleat computes: docs/benchmarks.md says how to read it.", "pleat-bench"};
@@ -126,14 +122,14 @@ int run_program(const std::vector<std::string>& arguments, std::ostream& out, st
     subcommand->add_options(*apps.back());
     add_common_options(*apps.back(), options);
   }
+  const bool named = !arguments.empty() && arguments[0].rfind('-', 0) != 0;
   // CLI11 would only say that one is required.
-  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
-      std::none_of(apps.begin(), apps.end(),
-                   [&](CLI::App* one) { return one->get_name() == arguments[0]; })) {
+  if (named && std::none_of(apps.begin(), apps.end(),
+                            [&](CLI::App* one) { return one->get_name() == arguments[0]; })) {
     err << "pleat-bench: there is no subcommand \"" << arguments[0] << "\"; there are:";
     for (const CLI::App* one : apps) err << ' ' << one->get_name();
     err << '\n';
-    return 2;
+    return exit_wrong_use;
   }
   try {
     // CLI11 takes them from the end.
@@ -146,24 +142,20 @@ int run_program(const std::vector<std::string>& arguments, std::ostream& out, st
       err << "pleat-bench: cannot write to standard output\n";
       return exit_failed;
     }
-    const bool named = !arguments.empty() && arguments[0].rfind('-', 0) != 0;
     err << "pleat-bench: " << error.what() << " (see pleat-bench " << (named ? arguments[0] + " " : "")
         << "--help)\n";
-    return 2;
+    return exit_wrong_use;
   }
   try {
     std::string command = "pleat-bench";
     for (const std::string& argument : arguments) command += ' ' + quoted(argument);
     for (std::size_t i = 0; i < apps.size(); ++i)
       if (apps[i]->parsed()) return run_subcommand(*subcommands[i], options, command, out, err);
-    return 0;
-  } catch (const UsageError& error) {
-    err << "pleat-bench: " << error.what() << '\n';
-    return 2;
   } catch (const std::exception& error) {
     err << "pleat-bench: " << error.what() << '\n';
-    return 1;
+    return dynamic_cast<const UsageError*>(&error) != nullptr ? exit_wrong_use : exit_failed;
   }
+  return exit_fine;
 }
 
 }  // namespace pleat::bench

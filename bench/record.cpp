@@ -4,38 +4,41 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <type_traits>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "pleat/core/files/atomic_file.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/files/input_file.h"
 #include "pleat/core/files/json_input.h"
 #include "pleat/io/csv.h"
 
 namespace pleat::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 template <class List>
 auto find(List& list, const std::string& name) {
   return std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == name; });
 }
 
-template <class List, class Value>
-void set(List& list, const std::string& name, Value value) {
-  const auto found = find(list, name);
-  if (found == list.end())
-    list.emplace_back(name, std::move(value));
-  else
-    found->second = std::move(value);
-}
-
-const std::string& text_of(const Record::Texts& list, const std::string& name) {
-  static const std::string none;
+/// The value of that name; an empty one where there is none.
+template <class List>
+const auto& value_of(const List& list, const std::string& name) {
+  static const typename List::value_type::second_type none{};
   const auto found = find(list, name);
   return found == list.end() ? none : found->second;
 }
+
+template <class List, class Value>
+void set(List& list, const std::string& name, Value value) {
+  if (find(list, name) == list.end()) list.emplace_back(name, Value());
+  find(list, name)->second = std::move(value);
+}
+
+using Json = nlohmann::ordered_json;
+
+constexpr int version = 1;
 
 template <class List>
 Json object_of(const List& list) {
@@ -45,53 +48,53 @@ Json object_of(const List& list) {
 }
 
 template <class List>
-List list_of(const Json& object) {
-  List list;
-  for (const auto& [name, value] : object.items())
+void get_list(const Json& json, const char* key, List& list) {
+  if (!json.contains(key)) return;
+  for (const auto& [name, value] : json.at(key).items())
     list.emplace_back(name, value.template get<typename List::value_type::second_type>());
-  return list;
 }
 
 Json json_of(const Time& time) {
-  return {{"median", time.median},
-          {"lower_quartile", time.lower_quartile},
-          {"upper_quartile", time.upper_quartile},
-          {"mean", time.mean},
-          {"wall_median", time.wall_median},
-          {"first_call", time.first_call},
-          {"tuning", time.tuning},
-          {"blocks", time.blocks},
-          {"runs", time.runs},
-          {"threads", time.threads},
-          {"cold_cache", time.cold_cache}};
-}
-
-// A whole number that its member can hold; nlohmann-json would convert any number.
-template <class Whole>
-void get_whole(const Json& json, const char* name, Whole& value) {
-  const Json& number = json.at(name);
-  const bool whole =
-      number.is_number_unsigned() && number.get<uint64_t>() <= std::numeric_limits<Whole>::max();
-  check<ValueError>(whole, "{} must be a whole number, got {}", name, number.dump().substr(0, 40));
-  value = number.get<Whole>();
+  Json json;
+  for_each_member(time, [&](const char* name, const auto& value) { json[name] = value; });
+  return json;
 }
 
 Time time_of(const Json& json) {
   Time time;
-  json.at("median").get_to(time.median);
-  json.at("lower_quartile").get_to(time.lower_quartile);
-  json.at("upper_quartile").get_to(time.upper_quartile);
-  json.at("mean").get_to(time.mean);
-  json.at("wall_median").get_to(time.wall_median);
-  json.at("first_call").get_to(time.first_call);
-  json.at("tuning").get_to(time.tuning);
-  get_whole(json, "blocks", time.blocks);
-  get_whole(json, "runs", time.runs);
-  get_whole(json, "threads", time.threads);
-  json.at("cold_cache").get_to(time.cold_cache);
+  for_each_member(time, [&]<class Value>(const char* name, Value& value) {
+    const Json& number = json.at(name);
+    // nlohmann-json would convert any number to a whole one.
+    if constexpr (std::is_integral_v<Value> && !std::is_same_v<Value, bool>)
+      check<ValueError>(
+          number.is_number_unsigned() && number.get<uint64_t>() <= std::numeric_limits<Value>::max(),
+          "{} must be a whole number, got {}", name, number.dump().substr(0, 40));
+    value = number.get<Value>();
+  });
   for (const double seconds : {time.median, time.lower_quartile, time.upper_quartile})
     check<ValueError>(seconds >= 0, "a time must be at least 0, got {}", seconds);
   return time;
+}
+
+Json json_of(const Record& record) {
+  Json json{{"subcommand", record.subcommand}, {"labels", object_of(record.labels)}};
+  if (!record.details.empty()) json["details"] = object_of(record.details);
+  if (record.time.has_value()) json["time"] = json_of(*record.time);
+  if (!record.values.empty()) json["values"] = object_of(record.values);
+  if (!record.failure.empty()) json["failure"] = record.failure;
+  return json;
+}
+
+Record record_of(const Json& json) {
+  Record record;
+  json.at("subcommand").get_to(record.subcommand);
+  (void)json.at("labels");  // must be there
+  get_list(json, "labels", record.labels);
+  get_list(json, "details", record.details);
+  if (json.contains("time")) record.time = time_of(json.at("time"));
+  get_list(json, "values", record.values);
+  record.failure = json.value("failure", "");
+  return record;
 }
 
 }  // namespace
@@ -109,13 +112,12 @@ Time::Time(const benchmark::Measurement& m)
       threads(m.threads),
       cold_cache(m.cold_cache) {}
 
-const std::string& Record::label(const std::string& name) const { return text_of(labels, name); }
-const std::string& Record::detail(const std::string& name) const { return text_of(details, name); }
+const std::string& Record::label(const std::string& name) const { return value_of(labels, name); }
+const std::string& Record::detail(const std::string& name) const { return value_of(details, name); }
 
 std::optional<double> Record::value(const std::string& name) const {
   const auto found = find(values, name);
-  if (found == values.end()) return std::nullopt;
-  return found->second;
+  return found == values.end() ? std::nullopt : std::optional(found->second);
 }
 
 void Record::set_label(const std::string& name, std::string text) { set(labels, name, std::move(text)); }
@@ -125,67 +127,86 @@ void Record::set_value(const std::string& name, double number) {
 }
 
 std::string Record::key() const {
+  Texts sorted = labels;
+  std::sort(sorted.begin(), sorted.end());
   std::string text = subcommand;
-  for (const auto& [name, value] : labels) text += fmt::format(" | {} {}", name, value);
+  for (const auto& [name, value] : sorted)
+    if (!value.empty()) text += " | " + name + ' ' + value;
   return text;
 }
 
-Json to_json(const Record& record) {
-  Json json{{"subcommand", record.subcommand}, {"labels", object_of(record.labels)}};
-  if (!record.details.empty()) json["details"] = object_of(record.details);
-  if (record.time.has_value()) json["time"] = json_of(*record.time);
-  if (!record.values.empty()) json["values"] = object_of(record.values);
-  if (!record.failure.empty()) json["failure"] = record.failure;
-  return json;
+std::string to_text(const Results& results) {
+  Json records = Json::array();
+  for (const Record& record : results.records) records.push_back(json_of(record));
+  const Json json{{"pleat_bench", version},
+                  {"machine", results.machine},
+                  {"command", results.command},
+                  {"time_unit", "s"},
+                  {"results", std::move(records)}};
+  // Names of files need not be UTF-8.
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-Record record_from_json(const Json& json, const std::string& where) {
+Results results_from_text(const std::string& text, const std::string& where) {
+  check_json_size(text, where);
+  const auto is_none = [&](const std::string& why) {
+    fail<FileError>("{}: is not a result of pleat-bench{}", where, why.empty() ? "" : ": " + why);
+  };
   try {
-    Record record;
-    json.at("subcommand").get_to(record.subcommand);
-    record.labels = list_of<Record::Texts>(json.at("labels"));
-    if (json.contains("details")) record.details = list_of<Record::Texts>(json.at("details"));
-    if (json.contains("time")) record.time = time_of(json.at("time"));
-    if (json.contains("values")) record.values = list_of<Record::Numbers>(json.at("values"));
-    record.failure = json.value("failure", "");
-    return record;
+    const Json json = Json::parse(text);
+    if (!json.is_object() || !json.contains("pleat_bench")) is_none("");
+    check<FileError>(json["pleat_bench"] == version, "{}: is of version {}, this pleat-bench reads {}", where,
+                     json["pleat_bench"].dump(), version);
+    Results results;
+    json.at("machine").get_to(results.machine);
+    json.at("command").get_to(results.command);
+    for (const Json& record : json.at("results")) results.records.push_back(record_of(record));
+    return results;
   } catch (const Json::exception& error) {
-    fail<FileError>("{}: is not a result of pleat-bench: {}", where, json_cause(error));
+    is_none(json_cause(error));
   } catch (const ValueError& error) {
-    fail<FileError>("{}: is not a result of pleat-bench: {}", where, error.what());
+    is_none(error.what());
   }
+  return {};
+}
+
+void write_results(const std::filesystem::path& path, const Results& results) {
+  write_file("--json", path, to_text(results));
+}
+
+Results read_results(const std::filesystem::path& path) {
+  const InputFile file("--baseline", path);
+  return reading(file.name(), [&] { return results_from_text(file.read_text(json_expansion), file.name()); });
 }
 
 void write_csv(const std::string& path, const std::vector<Record>& records) {
-  using Row = std::map<std::string, io::CsvWriter::Value>;
+  using Value = io::CsvWriter::Value;
   std::vector<std::string> columns{"subcommand"};
-  std::vector<Row> rows;
+  std::vector<std::map<std::string, Value>> rows;
   for (const Record& record : records) {
-    Row row{{"subcommand", record.subcommand}};
-    const auto put = [&](const std::string& name, io::CsvWriter::Value value) {
+    std::map<std::string, Value>& row = rows.emplace_back();
+    row["subcommand"] = record.subcommand;
+    const auto put = [&](const std::string& name, Value value) {
       if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
       row.insert_or_assign(name, std::move(value));
     };
     for (const auto& [name, text] : record.labels) put(name, text);
     for (const auto& [name, text] : record.details) put(name, text);
-    const Json time = record.time.has_value() ? json_of(*record.time) : Json::object();
-    for (const auto& [name, number] : time.items()) {
-      if (number.is_number_float())
-        put(name, number.get<double>());
-      else
-        put(name, number.is_boolean() ? int64_t{number.get<bool>()} : number.get<int64_t>());
-    }
+    if (record.time.has_value())
+      for_each_member(*record.time, [&]<class Number>(const char* name, const Number& number) {
+        if constexpr (std::is_floating_point_v<Number>)
+          put(name, number);
+        else
+          put(name, static_cast<int64_t>(number));
+      });
     for (const auto& [name, number] : record.values) put(name, number);
     if (!record.failure.empty()) put("failure", record.failure);
-    rows.push_back(std::move(row));
   }
   io::CsvWriter file(path, columns);
-  for (const Row& row : rows) {
-    std::vector<io::CsvWriter::Value> values;
-    for (const std::string& column : columns) {
-      const auto found = row.find(column);
-      values.push_back(found == row.end() ? io::CsvWriter::Value(std::string()) : found->second);
-    }
+  for (auto& row : rows) {
+    std::vector<Value> values;
+    for (const std::string& column : columns)
+      values.push_back(row.count(column) > 0 ? row[column] : std::string());
     file.row(values);
   }
 }

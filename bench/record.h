@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "pleat/profile/measurement.h"
 
@@ -30,10 +29,25 @@ struct Time {
   explicit Time(const benchmark::Measurement& measurement);
   bool operator==(const Time&) const = default;
 
-  double interquartile_range() const { return upper_quartile - lower_quartile; }
   /// As Measurement::has_wide_spread: the quartiles are further apart than a tenth of the median.
-  bool has_wide_spread() const { return interquartile_range() > 0.1 * median; }
+  bool has_wide_spread() const { return upper_quartile - lower_quartile > 0.1 * median; }
 };
+
+/// Calls visit(name, member) for each member of a Time, in the order of files.
+template <class T, class Visit>
+void for_each_member(T& time, const Visit& visit) {
+  visit("median", time.median);
+  visit("lower_quartile", time.lower_quartile);
+  visit("upper_quartile", time.upper_quartile);
+  visit("mean", time.mean);
+  visit("wall_median", time.wall_median);
+  visit("first_call", time.first_call);
+  visit("tuning", time.tuning);
+  visit("blocks", time.blocks);
+  visit("runs", time.runs);
+  visit("threads", time.threads);
+  visit("cold_cache", time.cold_cache);
+}
 
 /// One line of a result: what was measured, what was found. Names are words with _, in the order in which
 /// they were set.
@@ -58,13 +72,24 @@ struct Record {
   void set_label(const std::string& name, std::string text);
   void set_detail(const std::string& name, std::string text);
   void set_value(const std::string& name, double number);
-  /// The subcommand and all labels in one line: equal for records that measured the same.
+  /// The subcommand and all labels, in any order, as a line: equal for records that measured the same.
   std::string key() const;
 };
 
-nlohmann::ordered_json to_json(const Record& record);
-/// Throws FileError naming `where` when it is not what to_json makes.
-Record record_from_json(const nlohmann::ordered_json& json, const std::string& where);
+/// What --json writes.
+struct Results {
+  std::string machine;  ///< describe_machine
+  std::string command;  ///< the command line, as it can be given again
+  std::vector<Record> records;
+};
+
+std::string to_text(const Results& results);
+/// Throws FileError, naming `where`, for what is no result of pleat-bench.
+Results results_from_text(const std::string& text, const std::string& where);
+
+/// The file is replaced as a whole or not at all. Throws FileError.
+void write_results(const std::filesystem::path& path, const Results& results);
+Results read_results(const std::filesystem::path& path);
 
 /// Everything as a table for spreadsheets: a column for each name that occurs, empty where a record has none.
 /// Throws FileError when the file cannot be written.

@@ -6,9 +6,27 @@
 #include <vector>
 
 #include "pleat/bench/record.h"
-#include "pleat/bench/table.h"
 
 namespace pleat::bench {
+
+/// How a subcommand's records are shown.
+struct Layout {
+  std::vector<std::string> heading = {};    ///< labels that are the line above a block, in this order
+  std::vector<std::string> columns = {};    ///< names: see report.cpp; one that says nothing is left out
+  std::vector<std::string> competing = {};  ///< of records with these labels alike, which compute the same,
+                                            ///< the fastest is marked; none: nothing is marked
+};
+
+/// Marks which are the fastest of those that compute the same (within 1 %, where there is more than one): an
+/// entry for each record.
+std::vector<bool> fastest(const std::vector<Record>& records, const std::vector<std::string>& competing);
+
+/// The table of a block of records: heading, titles, a line each; records that failed say why.
+std::string table(const std::vector<Record>& records, const Layout& layout, bool color);
+
+/// Of these labels, the texts that are there, joined.
+std::string label_text(const Record& record, const std::vector<std::string>& labels,
+                       const char* between = ", ");
 
 /// Writes at once: a run over many problems takes minutes. Throws FileError when `out` takes nothing.
 void put(std::ostream& out, const std::string& text);
@@ -16,7 +34,7 @@ void put(std::ostream& out, const std::string& text);
 /// Takes records as they are found, shows them at once, and keeps them for the files.
 class Report {
  public:
-  /// `out` may be null: nothing is shown. `opening` is said before whatever comes first.
+  /// `out` may be null: nothing is shown. `opening` is shown before whatever comes first.
   explicit Report(std::ostream* out = nullptr, bool color = false, std::string opening = {})
       : out_(out), color_(color), opening_(std::move(opening)) {}
 

@@ -1,38 +1,28 @@
 // pleat-bench step: a training step of a network, part by part.
 #include <algorithm>
-#include <array>
 #include <functional>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include "pleat/bench/candidate.h"
-#include "pleat/bench/ceilings.h"
-#include "pleat/bench/parse.h"
+#include "pleat/bench/case.h"
+#include "pleat/bench/machine.h"
 #include "pleat/bench/pictures.h"
-#include "pleat/bench/subcommand.h"
 #include "pleat/bench/training_step.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/parallel/parallel.h"
 #include "pleat/examples/common/cifar_models.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/conv/conv.h"
-#include "pleat/profile/profiler.h"
-#include "pleat/profile/timer.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {
 
+/// A part of a step, or all of it, on its way to a record.
 struct Part {
-  const char* name;
-  void (TrainingStep::*run)();
+  std::string name;
+  std::function<void()> run;
+  double flops = 0;
+  benchmark::Measurement measured = {};
 };
-constexpr std::array<Part, 5> parts{{{"data", &TrainingStep::data},
-                                     {"forward", &TrainingStep::forward},
-                                     {"loss", &TrainingStep::loss},
-                                     {"backward", &TrainingStep::backward},
-                                     {"optimiser", &TrainingStep::optimize}}};
-constexpr const char* whole_name = "step";
 
 /// Operations that the ranges inside of `work` state: those of convolutions and matrix products.
 double flops_of(const std::function<void()>& work) {
@@ -44,63 +34,55 @@ double flops_of(const std::function<void()>& work) {
   return flops;
 }
 
-/// The times of a step in one go and in parts, taken in turns: between parts the device is waited for, which
-/// costs what it would have done meanwhile.
-struct StepTimes {
-  benchmark::Measurement whole;
-  std::array<benchmark::Measurement, parts.size()> split;
-};
-
-StepTimes time_step(TrainingStep& step, const benchmark::TimerOptions& options) {
-  const auto clock = options.clock ? options.clock : benchmark::device_clock(options.device);
-  StepTimes times;
-  const auto take = [&](benchmark::Measurement& measurement, const auto& work, bool first) {
+/// Times the parts of a step, and behind them the step in one go, interleaved: between parts the device is
+/// waited for, which costs what it would have done meanwhile.
+std::vector<Part> time_step(TrainingStep& step, const benchmark::TimerOptions& options) {
+  std::vector<Part> parts{{"data", [&] { step.data(); }},
+                          {"forward", [&] { step.forward(); }},
+                          {"loss", [&] { step.loss(); }},
+                          {"backward", [&] { step.backward(); }},
+                          {"optimiser", [&] { step.optimize(); }}};
+  Part whole{"step", [parts] {
+               for (const Part& part : parts) part.run();
+             }};
+  const auto clock = benchmark::device_clock(options.device);
+  const auto time = [&](Part& part, bool first) {
     if (options.cold_cache) clock->empty_caches();
     clock->start();
-    work();
+    part.run();
     const benchmark::Clock::Elapsed elapsed = clock->stop();
+    benchmark::Measurement& measured = part.measured;
     if (first) {
-      measurement.device = options.device;
-      measurement.threads = options.threads > 0 ? options.threads : num_threads();
-      measurement.cold_cache = options.cold_cache;
-      measurement.first_call = elapsed.wall;
-      return elapsed.wall;
+      measured.device = options.device;
+      measured.threads = options.threads > 0 ? options.threads : num_threads();
+      measured.cold_cache = options.cold_cache;
+      measured.first_call = elapsed.wall;
+    } else {
+      measured.wall_times.push_back(elapsed.wall);
+      measured.times.push_back(elapsed.device.value_or(elapsed.wall));
     }
-    measurement.wall_times.push_back(elapsed.wall);
-    measurement.times.push_back(elapsed.device.value_or(elapsed.wall));
     return elapsed.wall;
-  };
-  const auto whole = [&](bool first) {
-    return take(
-        times.whole,
-        [&] {
-          for (const Part& part : parts) (step.*part.run)();
-        },
-        first);
   };
   const auto split = [&](bool first) {
     double seconds = 0;
-    for (std::size_t p = 0; p < parts.size(); ++p)
-      seconds += take(
-          times.split[p], [&] { (step.*parts[p].run)(); }, first);
+    for (Part& part : parts) seconds += time(part, first);
     return seconds;
   };
   // The first step of all is told by parts; a second one warms up what the first has left behind.
-  const double first = split(true);
-  (void)whole(true);
-  times.whole.first_call = first;
+  const double first_call = split(true);
+  (void)time(whole, true);
+  whole.measured.first_call = first_call;
   double total = 0;
   for (int64_t round = 0; round < options.min_blocks || total < 2 * options.min_run_time; ++round)
-    total += round % 2 == 0 ? whole(false) + split(false) : split(false) + whole(false);
-  return times;
+    total += round % 2 == 0 ? time(whole, false) + split(false) : split(false) + time(whole, false);
+  for (Part& part : parts) whole.flops += part.flops = flops_of(part.run);
+  parts.push_back(whole);
+  return parts;
 }
 
 class Step : public Subcommand {
  public:
-  std::string name() const override { return "step"; }
-  std::string summary() const override {
-    return "a training step of a network: data, forward, loss, backward, optimiser";
-  }
+  Step() : Subcommand("step", "a training step of a network: data, forward, loss, backward, optimiser") {}
 
   void add_options(CLI::App& app) override {
     add_list(app, "--model", models_, "networks, separated by commas", model_names());
@@ -113,85 +95,66 @@ class Step : public Subcommand {
         ->capture_default_str();
     add_list(app, "--implementation", implementations_,
              "of all convolutions, several separated by commas; auto: what Pleat chooses");
-    add_dtype_option(app, operands_);
+    add_operand_options(app, operands_, With::conv_format_and_precision);
     app.get_option("--dtype")->description("types, separated by commas; half types: mixed precision");
-    add_conv_format_option(app, operands_);
-    add_precision_option(app, operands_);
-    add_check_option(app, operands_);
   }
 
   void run(const CommonOptions& common, Report& report) override {
-    check_implementations(common.chosen_device());
+    const Device device = common.chosen_device();
+    for (const std::string& name : implementations_)
+      if (name != "auto")
+        check_known("step: --implementation: must be auto or one of", name,
+                    ops::conv_implementations(device));
     std::vector<int64_t> batch_sizes;
     for (const std::string& size : batch_sizes_)
       batch_sizes.push_back(parse_count("step: --batch-size", size));
     if (batch_sizes.empty()) batch_sizes = {common.quick ? 16 : 128};
-    report.set_layout(
-        {.heading = {"problem"},
-         .columns = {label_column("part", "part"), median_column(), percent_column("share", "share"),
-                     quartiles_column(), runs_column(), first_call_column(),
-                     value_column("GFLOP/s", "gflops"), percent_column("of peak", "share_of_peak"),
-                     value_column("images/s", "images_per_s", 1, 4), exponent_column("error", "error")},
-         .race = {}});
+    report.set_layout({.heading = {"problem"},
+                       .columns = {"part", "median", "share", "quartiles", "runs", "first_call", "gflops",
+                                   "share_of_peak", "images_per_s", "error"}});
     for (const std::string& model : models_)
       for (const std::string& implementation : implementations_)
-        for (const std::string& dtype : operands_.dtypes)
-          for (const std::string& format : operands_.formats)
-            for (const int64_t batch_size : batch_sizes)
-              report.add(records({.model = model,
-                                  .batch_size = batch_size,
-                                  .optimizer = optimizer_,
-                                  .dtype = dtype,
-                                  .format = format,
-                                  .workers = workers_,
-                                  .device = common.chosen_device()},
-                                 implementation, common));
+        for (const OperandKind& kind : operands_.kinds(device))
+          for (const int64_t batch_size : batch_sizes)
+            report.add(measure_step({.model = model,
+                                     .batch_size = batch_size,
+                                     .optimizer = optimizer_,
+                                     .dtype = kind.dtype,
+                                     .format = kind.format,
+                                     .workers = workers_,
+                                     .device = device},
+                                    implementation, common));
   }
 
   bool has_plot() const override { return true; }
   /// Lines of whole steps over the batch size where there are several, else bars of the parts.
   std::string plot(const std::vector<Record>& records) const override {
+    const std::vector<std::string> series{"model", "implementation", "dtype", "format"};
+    std::vector<Record> drawn = records;
     if (batch_sizes_.size() > 1) {
-      std::vector<Record> whole;
-      std::copy_if(records.begin(), records.end(), std::back_inserter(whole),
-                   [](const Record& record) { return record.label("part") == whole_name; });
-      return time_lines({.title = "Training step",
-                         .x_value = "batch_size",
-                         .x_axis = "batch size",
-                         .series = {"model", "implementation", "dtype", "format"}},
-                        whole);
+      std::erase_if(drawn, [](const Record& record) { return record.label("part") != "step"; });
+      return time_lines(
+          {.title = "Training step", .x_value = "batch_size", .x_axis = "batch size", .series = series},
+          drawn);
     }
-    std::vector<Record> by_part = records;
-    for (Record& record : by_part) record.set_label("problem", record.label("part"));
-    return time_bars(with_common_labels("Training step", records, {"problem"}), by_part,
-                     {"model", "implementation", "dtype", "format"});
+    for (Record& record : drawn) record.set_label("problem", record.label("part"));
+    return time_bars(with_common_labels("Training step", records, {"problem"}), drawn, series);
   }
 
  private:
-  void check_implementations(Device device) const {
-    const std::vector<std::string> known = ops::conv_implementations(device);
-    for (const std::string& wish : implementations_)
-      check<UsageError>(wish == "auto" || std::find(known.begin(), known.end(), wish) != known.end(),
-                        "step: --implementation: must be auto or one of {}, got \"{}\"",
-                        fmt::join(known, ", "), wish);
-  }
-
-  std::vector<Record> records(const TrainingStepOptions& options, const std::string& implementation,
-                              const CommonOptions& common) const {
-    const Precision precision = operands_.chosen_precision();
+  std::vector<Record> measure_step(const TrainingStepOptions& options, const std::string& implementation,
+                                   const CommonOptions& common) const {
+    const Precision precision = parse_precision(operands_.precision);
     const PrecisionScope precision_scope(precision);
     ConvPolicyOptions conv{.implementation = implementation == "auto" ? "" : implementation};
     if (options.device.is_cuda() && options.format != "auto") conv.format = parse_format(options.format);
     const ConvPolicy policy(conv);
     const auto record = [&](const std::string& part) {
-      Record result{.subcommand = name(),
-                    .labels = {{"problem", problem(options, implementation)},
-                               {"part", part},
-                               {"model", options.model},
-                               {"implementation", implementation},
-                               {"dtype", options.dtype},
-                               {"format", options.format},
-                               {"device", pleat::name(options.device)}}};
+      Record result =
+          make_case(name(), problem(options, implementation),
+                    {{"part", part}, {"model", options.model}, {"implementation", implementation}},
+                    {options.dtype, options.format, options.device})
+              .record;
       result.set_value("batch_size", static_cast<double>(options.batch_size));
       return result;
     };
@@ -199,33 +162,24 @@ class Step : public Subcommand {
     try {
       const auto best = ceilings(options.device).peak(parse_dtype(options.dtype), precision);
       TrainingStep step(options);
-      const StepTimes times = time_step(step, common.timer());
-      std::array<double, parts.size()> flops{};
-      for (std::size_t p = 0; p < parts.size(); ++p) flops[p] = flops_of([&] { (step.*parts[p].run)(); });
-      double sum = 0, all_flops = 0;
-      for (const benchmark::Measurement& part : times.split) sum += part.median();
-      const auto add = [&](const std::string& part, const benchmark::Measurement& measured,
-                           double operations) {
-        Record& result = results.emplace_back(record(part));
-        result.time = Time(measured);
-        if (operations > 0) {
-          result.set_value("gflops", 1e-9 * operations / measured.median());
-          if (best) result.set_value("share_of_peak", 1e-9 * operations / measured.median() / *best);
-        }
-      };
-      for (std::size_t p = 0; p < parts.size(); ++p) {
-        add(parts[p].name, times.split[p], flops[p]);
-        results.back().set_value("share", times.split[p].median() / sum);
-        all_flops += flops[p];
+      const std::vector<Part> parts = time_step(step, common.timer());
+      double sum = 0;  // of the parts
+      for (std::size_t p = 0; p + 1 < parts.size(); ++p) sum += parts[p].measured.median();
+      for (const Part& part : parts) {
+        Record& result = results.emplace_back(record(part.name));
+        result.time = Time(part.measured);
+        const double gflops = 1e-9 * part.flops / result.time->median;
+        if (part.flops > 0) result.set_value("gflops", gflops);
+        if (part.flops > 0 && best) result.set_value("share_of_peak", gflops / *best);
+        if (results.size() < parts.size()) result.set_value("share", result.time->median / sum);
       }
-      add(whole_name, times.whole, all_flops);
       results.back().set_value("images_per_s",
-                               static_cast<double>(options.batch_size) / times.whole.median());
+                               static_cast<double>(options.batch_size) / results.back().time->median);
       if (operands_.check) results.back().set_value("error", step.gradient_error());
     } catch (const DeviceLostError&) {
       throw;
     } catch (const Error& error) {
-      results = {record(whole_name)};
+      results = {record("step")};
       results.back().failure = error.what();
     }
     return results;
@@ -242,11 +196,9 @@ class Step : public Subcommand {
     return text;
   }
 
-  std::vector<std::string> models_ = {"resnet20"};
-  std::vector<std::string> batch_sizes_;
+  std::vector<std::string> models_ = {"resnet20"}, batch_sizes_, implementations_ = {"auto"};
   std::string optimizer_ = "sgd";
   int workers_ = 0;
-  std::vector<std::string> implementations_ = {"auto"};
   OperandOptions operands_;
 };
 

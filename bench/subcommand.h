@@ -1,43 +1,48 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "pleat/bench/options.h"
-#include "pleat/bench/record.h"
 #include "pleat/bench/report.h"
-
-namespace CLI {
-class App;
-}
 
 namespace pleat::bench {
 
-using OutputFile = std::pair<std::string, std::string>;
+/// A file that an option of the subcommand names ("": none), and what is written to it.
+struct OutputFile {
+  std::string option, path;
+  std::function<std::string(const std::vector<Record>&)> content = {};
+};
 
-/// One thing that pleat-bench can do. To add one: a file that derives from this, a function below, and a line
-/// in all_subcommands().
+/// One thing that pleat-bench can do. To add one: a file that derives from this, a function below, and its
+/// name in all_subcommands().
 class Subcommand {
  public:
+  /// `summary` is a line for the help.
+  Subcommand(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
   virtual ~Subcommand() = default;
-  virtual std::string name() const = 0;
-  /// A line for the help.
-  virtual std::string summary() const = 0;
+  const std::string& name() const { return name_; }
+  const std::string& summary() const { return summary_; }
+
   /// Options of its own, beside the common ones.
-  virtual void add_options(CLI::App& app) = 0;
+  virtual void add_options(CLI::App&) {}
   /// Measures and gives what it finds to the report. Throws UsageError for options that make no sense, before
   /// it measures anything.
   virtual void run(const CommonOptions& common, Report& report) = 0;
   /// Whether it runs things for --seconds, or --quick.
   virtual bool is_timed() const { return true; }
-  /// Options of its own that name files to write, with the files ("": none).
+  /// Those of its own options.
   virtual std::vector<OutputFile> files() const { return {}; }
   /// Whether there is something to draw, as far as the options tell.
   virtual bool has_plot() const { return false; }
   /// What --plot writes: an SVG. Throws UsageError where nothing was timed.
   virtual std::string plot(const std::vector<Record>&) const { return {}; }
+
+ private:
+  std::string name_, summary_;
 };
 
 using SubcommandPointer = std::unique_ptr<Subcommand>;
@@ -52,8 +57,5 @@ SubcommandPointer make_step();
 SubcommandPointer make_ceilings();
 SubcommandPointer make_ask();
 SubcommandPointer make_selftest();
-
-/// All of them, in the order of the help.
-std::vector<SubcommandPointer> all_subcommands();
 
 }  // namespace pleat::bench

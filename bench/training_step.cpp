@@ -1,31 +1,21 @@
 #include "pleat/bench/training_step.h"
 
-#include <cmath>
 #include <iterator>
 #include <optional>
 
-#include "pleat/autograd/autocast.h"
-#include "pleat/autograd/backward.h"
-#include "pleat/bench/candidate.h"
-#include "pleat/bench/parse.h"
+#include "pleat/bench/case.h"
 #include "pleat/core/base/checked_math.h"
-#include "pleat/core/random/random.h"
-#include "pleat/core/tensor/copy.h"
-#include "pleat/data/loader.h"
 #include "pleat/examples/common/cifar_models.h"
 #include "pleat/examples/common/classification.h"
-#include "pleat/nn/loss.h"
-#include "pleat/nn/optim/adam.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {
 
 constexpr int64_t classes = 10;
-constexpr int64_t batches = 8;  ///< in an epoch of the noise
 
 data::TensorDataset noise(int64_t batch_size) {
-  const int64_t images = checked_multiply(batches, batch_size, "step");
+  const int64_t images = checked_multiply(8, batch_size, "step");  // an epoch of 8 batches
   return data::TensorDataset(ops::cast(randint(0, 256, {images, 3, 32, 32}), DType::uint8),
                              randint(0, classes, {images}));
 }
@@ -36,6 +26,14 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name,
   if (name == "adam") return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = 1e-5});
   return std::make_unique<optim::SGD>(
       parameters, optim::SGDOptions{.lr = 1e-4, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
+}
+
+/// In mixed precision for half types.
+template <class Work>
+auto autocast(const std::string& dtype, const Work& work) {
+  std::optional<Autocast> scope;
+  if (is_half(parse_dtype(dtype))) scope.emplace(parse_dtype(dtype));
+  return work();
 }
 
 }  // namespace
@@ -51,7 +49,7 @@ struct TrainingStep::State {
                                     cifar_normalization()},
                      .device = o.device}),
         net(make_model(o.model, classes)) {
-    if (parse_dtype(o.dtype) == DType::float64) net.to(DType::float64);
+    if (o.dtype == "float64") net.to(DType::float64);
     net.to(o.device);
     optimizer = make_optimizer(o.optimizer, net.parameters());
   }
@@ -83,26 +81,20 @@ void TrainingStep::data() {
 
 void TrainingStep::forward() {
   State& s = *state_;
-  const DType dtype = parse_dtype(s.options.dtype);
-  std::optional<Autocast> mixed;
-  if (is_half(dtype)) mixed.emplace(dtype);
-  s.logits = s.net(s.images);
+  s.logits = autocast(s.options.dtype, [&] { return s.net(s.images); });
 }
 
 void TrainingStep::loss() {
   State& s = *state_;
-  std::optional<Autocast> mixed;
-  if (const DType dtype = parse_dtype(s.options.dtype); is_half(dtype)) mixed.emplace(dtype);
-  s.loss = cross_entropy(s.logits, s.labels);
+  s.loss = autocast(s.options.dtype, [&] { return cross_entropy(s.logits, s.labels); });
 }
 
 void TrainingStep::backward() { state_->loss.backward(); }
 
 void TrainingStep::optimize() {
-  State& s = *state_;
-  s.optimizer->step();
-  s.optimizer->zero_grad();
-  s.loss = s.logits = Tensor();
+  state_->optimizer->step();
+  state_->optimizer->zero_grad();
+  state_->loss = state_->logits = Tensor();
 }
 
 int64_t TrainingStep::num_parameters() const { return state_->net.num_parameters(); }
@@ -118,17 +110,13 @@ double TrainingStep::gradient_error() {
   const Grads got = grad({s.loss}, s.net.parameters());
   const Tensor images = ops::cast(ops::to_device(s.images, {}), DType::float64);
   const Grads wanted = grad({cross_entropy(exact(images), ops::to_device(s.labels, {}))}, exact.parameters());
-  double difference = 0, size = 0;
+  std::vector<Tensor> all_got, all_wanted;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const std::vector<double> a = ops::to_device(ops::cast(got[i], DType::float64), {}).to_vector<double>();
-    const std::vector<double> b = wanted[i].to_vector<double>();
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      difference += (a[j] - b[j]) * (a[j] - b[j]);
-      size += b[j] * b[j];
-    }
+    all_got.push_back(flatten(ops::to_device(ops::cast(got[i], DType::float64), {})));
+    all_wanted.push_back(flatten(wanted[i]));
   }
   s.loss = s.logits = Tensor();
-  return std::sqrt(difference / size);
+  return relative_error(cat(all_got), cat(all_wanted));
 }
 
 }  // namespace pleat::bench

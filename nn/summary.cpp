@@ -1,15 +1,14 @@
 #include "pleat/nn/summary.h"
 
-#include <algorithm>
-#include <array>
 #include <map>
 #include <ostream>
 #include <set>
 
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
-#include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/text_table.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/linear.h"
 
@@ -144,7 +143,10 @@ Summary summary(Module& net, const Sizes& input_shape) {
 }
 
 std::string to_string(const Summary& summary) {
-  std::vector<std::array<std::string, 4>> cells = {{"Layer", "Output", "Parameters", "Multiply-adds"}};
+  TextTable table({{.left = true}, {.left = true}, {}, {}});
+  table.add_rule(true);
+  table.add({"Layer", "Output", "Parameters", "Multiply-adds"});
+  table.add_rule(true);
   std::vector<std::string> open;  // paths of the calls around a row
   for (const SummaryRow& row : summary.rows) {
     open.resize(static_cast<std::size_t>(row.depth));
@@ -153,27 +155,15 @@ std::string to_string(const Summary& summary) {
     if (!open.empty() && !open.back().empty() && name.starts_with(open.back() + '.'))
       name.erase(0, open.back().size() + 1);
     open.push_back(row.path);
-    cells.push_back({std::string(static_cast<std::size_t>(2 * row.depth), ' ') +
-                         (name.empty() ? "" : name + ": ") + row.type,
-                     pleat::to_string(row.output), row.parameters == 0 ? "" : grouped(row.parameters),
-                     row.multiply_adds == 0 ? "" : grouped(row.multiply_adds)});
+    table.add({std::string(static_cast<std::size_t>(2 * row.depth), ' ') + (name.empty() ? "" : name + ": ") +
+                   row.type,
+               pleat::to_string(row.output), row.parameters == 0 ? "" : grouped(row.parameters),
+               row.multiply_adds == 0 ? "" : grouped(row.multiply_adds)});
   }
-  std::array<std::size_t, 4> width{};
-  for (const auto& line : cells)
-    for (std::size_t i = 0; i < 4; ++i) width[i] = std::max(width[i], line[i].size());
-  const std::string rule(width[0] + width[1] + width[2] + width[3] + 6, '-');
-
-  std::string text = rule + '\n';
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    std::string line = fmt::format("{:{}}  {:{}}  {:>{}}  {:>{}}", cells[i][0], width[0], cells[i][1],
-                                   width[1], cells[i][2], width[2], cells[i][3], width[3]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-    if (i == 0) text += rule + '\n';
-  }
-  return text + rule +
+  table.add_rule(true);
+  return table.text() +
          fmt::format(
-             "\nParameters: {} ({}), {} to train\nMultiply-adds: {}, activations: {}, for the input {}\n",
+             "Parameters: {} ({}), {} to train\nMultiply-adds: {}, activations: {}, for the input {}\n",
              grouped(summary.parameters), bytes_text(summary.parameter_bytes),
              grouped(summary.trainable_parameters), grouped(summary.multiply_adds),
              bytes_text(summary.activation_bytes),

@@ -25,14 +25,11 @@ int64_t from_sysfs() {
 }  // namespace
 
 int64_t last_cache_bytes() {
-  constexpr int64_t mebibyte = int64_t{1} << 20;
   // sysconf adds up the caches of all dies on some machines, so it is asked second.
-  int64_t bytes = from_sysfs();
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  if (bytes <= 0) bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-  if (bytes <= 0) return 64 * mebibyte;
-  return std::clamp(bytes, 8 * mebibyte, 256 * mebibyte);
+  if (const int64_t bytes = from_sysfs(); bytes > 0) return bytes;
+  for (const int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
+    if (const int64_t bytes = sysconf(level); bytes > 0) return bytes;
+  return 0;
 }
 
 }  // namespace pleat::benchmark

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/text_table.h"
 
 namespace pleat::benchmark {
 namespace {
@@ -39,11 +40,6 @@ std::size_t index_in(std::vector<T>& list, const T& value) {
     return list.size() - 1;
   }
   return static_cast<std::size_t>(found - list.begin());
-}
-
-std::string padded(const std::string& text, std::size_t width) {
-  const std::size_t own = display_width(text);
-  return own < width ? text + std::string(width - own, ' ') : text;
 }
 
 /// A number in two parts, so that decimal points stand below each other.
@@ -86,39 +82,36 @@ class Table {
     std::vector<std::vector<Cell>> cells;
     for (const Row& row : rows_) cells.push_back(cells_of(row, unit));
 
-    std::size_t name_width = 0;
-    for (const Row& row : rows_) name_width = std::max(name_width, display_width(row.name) + 2);
-    std::vector<std::size_t> wholes(columns_.size()), fractions(columns_.size()), widths(columns_.size());
+    std::vector<std::size_t> wholes(columns_.size()), fractions(columns_.size());
+    std::vector<std::string> titles{""};
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       for (const auto& row : cells) {
         wholes[c] = std::max(wholes[c], row[c].whole.size());
         fractions[c] = std::max(fractions[c], row[c].fraction.size());
       }
-      widths[c] = std::max(display_width(columns_[c]), wholes[c] + fractions[c] + 3);
+      // Titles begin where the numbers do.
+      titles.push_back(fmt::format("{:<{}}", columns_[c], wholes[c] + fractions[c] + 3));
     }
-
-    std::string out = label_.empty() ? "" : label_ + '\n';
-    out += padded("", name_width);
-    for (std::size_t c = 0; c < columns_.size(); ++c) out += " | " + padded(columns_[c], widths[c]);
-    trim(out);
-    out += '\n';
+    std::vector<TextTable::Column> layout(columns_.size() + 1);
+    layout[0].left = true;
+    TextTable table(layout, "", " | ");
+    if (!label_.empty()) table.add_text(label_);
+    table.add(titles);
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-      if (r == 0 || rows_[r].group != rows_[r - 1].group) out += rows_[r].group + '\n';
-      out += padded("  " + rows_[r].name, name_width);
+      if (r == 0 || rows_[r].group != rows_[r - 1].group) table.add_text(rows_[r].group);
+      std::vector<std::string> line{"  " + rows_[r].name};
       for (std::size_t c = 0; c < columns_.size(); ++c) {
         const Cell& cell = cells[r][c];
-        const std::string number = std::string(wholes[c] - cell.whole.size(), ' ') + cell.whole +
-                                   padded(cell.fraction, fractions[c]) + ' ' + padded(cell.mark, 2);
-        const std::string gap(widths[c] - display_width(number), ' ');
-        out += " | " + gap + (color && cell.color != nullptr ? cell.color + number + no_color : number);
+        const std::string number =
+            fmt::format("{:>{}}{:<{}} {:<2}", cell.whole, wholes[c], cell.fraction, fractions[c], cell.mark);
+        line.push_back(color && cell.color != nullptr ? cell.color + number + no_color : number);
       }
-      trim(out);
-      out += '\n';
+      table.add(std::move(line));
     }
     const std::string legend = fmt::format(
         "Medians in {}; * best of its row{}", unit.name,
         noisy ? "; ~ quartiles more than 10 % of the median apart: other work may have disturbed it" : "");
-    return out + (color ? dim_color + legend + no_color : legend) + '\n';
+    return table.text() + (color ? dim_color + legend + no_color : legend) + '\n';
   }
 
  private:
@@ -155,10 +148,6 @@ class Table {
     return cells;
   }
 
-  static void trim(std::string& text) {
-    while (!text.empty() && text.back() == ' ') text.pop_back();
-  }
-
   std::string label_;
   std::vector<std::string> columns_;
   std::vector<Row> rows_;
@@ -171,11 +160,7 @@ bool may_color(int descriptor) {
   return (wish == nullptr || *wish == '\0') && isatty(descriptor) != 0;
 }
 
-std::size_t display_width(const std::string& text) {
-  // Bytes 10xxxxxx continue a character.
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
+std::size_t display_width(const std::string& text) { return pleat::display_width(text); }
 
 Compare::Compare(std::vector<Measurement> measurements) {
   for (const Measurement& m : measurements) add(m);

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/text_table.h"
 #include "pleat/profile/key_averages.h"
 
 namespace pleat::profile {
@@ -55,7 +56,7 @@ struct Column {
   std::string title;
   std::function<std::string(const KeyAverage&)> cell;
   std::size_t most = column_width;  ///< characters, beyond which a cell is cut
-  bool words = false;               ///< as wide as its content; names stand left, all else right
+  bool words = false;               ///< as wide as its content
 };
 
 /// Characters that would break the lines of a table become '?'.
@@ -184,31 +185,24 @@ std::string KeyAverages::table(TableOptions options) const {
     return column.words && column.title != "Name" && std::all_of(chosen.begin(), chosen.end(), silent);
   });
 
-  std::vector<std::vector<std::string>> lines(1);
-  for (const Column& column : columns) lines[0].push_back(column.title);
+  std::vector<TextTable::Column> layout;
+  std::vector<std::string> titles;
+  for (const Column& column : columns) {
+    layout.push_back({.least = column.words ? 0 : column_width});
+    titles.push_back(column.title);
+  }
+  TextTable lines(layout);
+  for (const std::string& warning : warnings) lines.add_text("warning: " + printable(warning));
+  lines.add_rule();
+  lines.add(titles);
+  lines.add_rule();
   for (const KeyAverage* row : chosen) {
-    lines.emplace_back();
-    for (const Column& column : columns) lines.back().push_back(cut(column.cell(*row), column.most));
+    std::vector<std::string> cells;
+    for (const Column& column : columns) cells.push_back(cut(column.cell(*row), column.most));
+    lines.add(std::move(cells));
   }
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    widths.push_back(columns[c].words ? 0 : column_width);
-    for (const auto& line : lines) widths[c] = std::max(widths[c], line[c].size());
-  }
-
-  std::string rule;
-  for (const std::size_t width : widths) rule += (rule.empty() ? "" : "  ") + std::string(width, '-');
-  std::string text;
-  for (const std::string& warning : warnings) text += "warning: " + printable(warning) + '\n';
-  text += rule + '\n';
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    std::string line;
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      line += fmt::format("{}{:>{}}", c == 0 ? "" : "  ", lines[i][c], widths[c]);
-    text += line + '\n';
-    if (i == 0) text += rule + '\n';
-  }
-  text += rule + '\n';
+  lines.add_rule();
+  std::string text = lines.text();
   if (chosen.size() < rows.size()) text += fmt::format("{} of {} rows\n", chosen.size(), rows.size());
   text += "Self CPU time total: " + text_of_time(cpu) + '\n';
   if (with_cuda) text += "Self CUDA time total: " + text_of_time(cuda) + '\n';

@@ -32,7 +32,12 @@ class CpuClock : public Clock {
   Elapsed stop() override { return {seconds_now() - start_, std::nullopt}; }
 
   void empty_caches() override {
-    if (!buffer_.defined()) buffer_ = eviction_buffer(last_cache_bytes(), Device());
+    if (!buffer_.defined()) {
+      constexpr int64_t mebibyte = int64_t{1} << 20;
+      const int64_t cache = last_cache_bytes();
+      buffer_ = eviction_buffer(cache > 0 ? std::clamp(cache, 8 * mebibyte, 256 * mebibyte) : 64 * mebibyte,
+                                Device());
+    }
     // Written by all threads: each has a cache of its own, too.
     ops::fill(buffer_, ++value_);
   }

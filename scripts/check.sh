@@ -3,7 +3,7 @@
 # The change is all since the last commit, or since the branch left COMMIT ("main"), new files included. Checks its
 # format and the rules that sources keep (include rule and the like), builds pleat_tests, and runs the test files that
 # belong to the change. Those are the ones whose name begins with the name of a changed file or of one of its folders
-# (ops/conv/gather.cpp: conv_test, conv_tune_test, ...), else all of the mirrored folder (core/copy.cpp: tests/core/).
+# (ops/conv/cpu/gather.cpp: conv_test, conv_tune_test, ...), else all of the mirrored folder (core/tensor/copy.cpp: tests/core/).
 # PLEAT_PRESET chooses a preset other than release. scripts/test.sh runs all tests.
 set -euo pipefail
 # shellcheck source=common.sh

@@ -263,7 +263,7 @@ stage_build() {
   local generator keep_going=-k library
   local -A cuda=([gpu]=ON [cpu]=OFF [double]=DOUBLE)
   # What is there later is of this build.
-  rm -f "$build"/tests/smoke/smoke "$tests" "$bench" "$build"/bench/turns "$build"/examples/train_cifar
+  rm -f "$build"/tests/smoke/smoke "$tests" "$bench" "$build"/bench/timing_server "$build"/examples/train_cifar
   local configure=(cmake -S "$root" -B "$build" "-DPLEAT_CUDA=${cuda[$mode]}" -DPLEAT_DEVICE_TESTS_ONLY=ON)
   if [[ ! -f $build/CMakeCache.txt ]]; then
     generator='Unix Makefiles'
@@ -289,7 +289,7 @@ stage_build() {
   # With more --seconds a machine of few cores gets there, too.
   # shellcheck disable=SC2086
   run build $((seconds > 590 ? seconds - 230 : 360)) cmake --build "$build" --parallel "$(jobs)" \
-    --target smoke pleat_tests train_cifar make_shapes pleat-bench turns -- $keep_going
+    --target smoke pleat_tests train_cifar make_shapes pleat-bench timing_server -- $keep_going
   reasons_of_build >>"$out/failures"
   report build "$([[ $code == 0 ]] || echo "$(grep -c 'did not build' "$out/failures") did not build")"
 }
@@ -479,7 +479,7 @@ stage_formats() {
 
 stage_torch() {
   local budget
-  have_times torch && have torch "$build/bench/turns" || return
+  have_times torch && have torch "$build/bench/timing_server" || return
   local usable='import sys, torch; sys.exit(sys.argv[1] == "cuda" and not torch.cuda.is_available())'
   if ! timeout 60 python3 -c "$usable" "$device" 2>/dev/null; then
     note torch 'left out: there is no python3 whose PyTorch works here'
@@ -489,7 +489,7 @@ stage_torch() {
   budget=$(($(left) / 2 - 20))
   ((quick == 1 && budget > 60)) && budget=60
   ((budget < 20)) && budget=20
-  local compare=(python3 "$root/bench/compare_torch.py" --program "$build/bench/turns" --device "$device"
+  local compare=(python3 "$root/bench/compare_torch.py" --program "$build/bench/timing_server" --device "$device"
     --threads "$threads" --limit-seconds "$budget" --json "$out/compare_torch.json")
   [[ -z $shapes ]] || compare+=(--shapes "$shapes")
   [[ $quick == 0 && $device == cuda ]] || compare+=(--quick)

@@ -1,54 +1,191 @@
 #include "pleat/bench/ask/answer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 
-#include "pleat/bench/table.h"
+#include "pleat/bench/machine.h"
+#include "pleat/bench/pictures.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/core/base/format.h"
-#include "pleat/profile/compare.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/base/text_table.h"
+#include "pleat/examples/common/terminal.h"
+#include "pleat/ops/conv/conv.h"
 
 namespace pleat::bench::ask {
+namespace {
 
-std::string wrapped(const std::string& sentence, const std::string& first) {
-  constexpr std::size_t line_length = 100;
-  const std::string indent(benchmark::display_width(first), ' ');
-  std::istringstream words(sentence);
-  std::string result = first;
-  std::size_t length = indent.size();
-  bool begins = true;
-  for (std::string word; words >> word;) {
-    const std::size_t width = benchmark::display_width(word);
-    if (!begins && length + 1 + width > line_length) {
-      result += '\n' + indent;
-      length = indent.size();
-      begins = true;
-    }
-    result += (begins ? "" : " ") + word;
-    length += width + (begins ? 0 : 1);
-    begins = false;
+constexpr double level = 0.05;  ///< medians this close are level whatever their quartiles say
+
+void add_new(std::vector<std::string>& list, const std::string& text) {
+  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+}
+
+}  // namespace
+
+std::string Cell::name() const {
+  std::string text = problem;
+  for (const std::string* part : {&way, &pass})
+    if (!part->empty()) text += (text.empty() ? "" : ", ") + *part;
+  return text;
+}
+
+void Times::measure(const AskOptions& options, const std::vector<Work>& all) {
+  // What earlier sizes have left would take the room that these need.
+  empty_cache(options.device);
+  std::vector<benchmark::Subject> subjects;
+  for (const Work& work : all) subjects.push_back({.run = work.run, .tune = work.tune});
+  const auto measured = benchmark::Timer(options.timer).measure_in_turns(subjects);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    add({all[i].problem, all[i].way, all[i].pass, Time(measured[i])});
+}
+
+const Time* Times::find(const std::string& problem, const std::string& way, const std::string& pass) const {
+  const auto found = std::find_if(cells_.begin(), cells_.end(), [&](const Cell& cell) {
+    return cell.problem == problem && cell.way == way && cell.pass == pass;
+  });
+  return found == cells_.end() ? nullptr : &found->time;
+}
+
+const Time& Times::at(const std::string& problem, const std::string& way, const std::string& pass) const {
+  const Time* time = find(problem, way, pass);
+  check<ValueError>(time != nullptr, "ask: nothing was measured under the name \"{}\"",
+                    Cell{problem, way, pass}.name());
+  return *time;
+}
+
+std::vector<std::string> Times::problems() const {
+  std::vector<std::string> list;
+  for (const Cell& cell : cells_) add_new(list, cell.problem);
+  return list;
+}
+
+std::vector<std::string> Times::ways(const std::string& problem) const {
+  std::vector<std::string> list;
+  for (const Cell& cell : cells_)
+    if (cell.problem == problem) add_new(list, cell.way);
+  return list;
+}
+
+ColumnOf pass_column(const Times& times, const std::string& problem, const std::string& pass) {
+  return {pass,
+          [&times, problem, pass](const std::string& way) { return text(times.at(problem, way, pass)); }};
+}
+
+Table table_of(const std::string& title, const std::vector<std::string>& ways,
+               const std::vector<ColumnOf>& columns) {
+  Table table{title, {""}, {}};
+  for (const auto& [column, cell] : columns) table.columns.push_back(column);
+  for (const std::string& way : ways) {
+    table.rows.push_back({way});
+    for (const auto& [column, cell] : columns) table.rows.back().push_back(cell(way));
   }
-  return result + '\n';
+  return table;
+}
+
+std::string bars(const std::string& title, Device device, const Times& times,
+                 const std::function<Place(const Cell&)>& place) {
+  chart::BarChart chart{.title = title, .subtitle = describe_machine(device, 0), .axis = "time [ms]"};
+  for (const Cell& cell : times.cells())
+    if (const Place found = place(cell)) chart.add(found->first, found->second, bar(cell.time, 1e-3));
+  return chart::svg(chart);
+}
+
+std::string indented(const std::string& sentence, const std::string& first) {
+  constexpr int line_length = 100;
+  std::istringstream lines(wrapped(sentence, line_length - static_cast<int>(first.size())));
+  std::string result, begin = first;
+  for (std::string line; std::getline(lines, line); begin = std::string(first.size(), ' '))
+    result += begin + line + '\n';
+  return result;
 }
 
 std::string text(const Table& table) {
-  std::vector<std::vector<std::string>> lines{table.columns};
+  std::vector<TextTable::Column> columns(table.columns.size());
+  columns[0].left = true;
+  TextTable lines(columns, "  ");
+  lines.add_text(table.title);
+  lines.add(table.columns);
   for (const auto& row : table.rows) {
     check<ValueError>(row.size() == table.columns.size(), "ask: a row of \"{}\" needs {} cells, got {}",
                       table.title, table.columns.size(), row.size());
-    lines.push_back(row);
+    lines.add(row);
   }
-  std::vector<bool> is_text(table.columns.size(), false);
-  is_text[0] = true;
-  return table.title + '\n' + aligned(lines, is_text);
+  return lines.text();
 }
 
 std::string text(const Answer& answer) {
   std::string result;
-  for (const std::string& line : answer.setup) result += wrapped(line);
+  for (const std::string& line : answer.setup) result += indented(line);
   for (const Table& table : answer.tables) result += '\n' + text(table);
   if (!answer.profile.empty()) result += '\n' + answer.profile;
   result += "\nMedians; ~ where the quartiles are more than a tenth apart.\n\nConclusion\n";
-  for (const std::string& sentence : answer.conclusion) result += wrapped(sentence, "- ");
+  for (const std::string& sentence : answer.conclusion) result += indented(sentence, "- ");
   return result;
+}
+
+std::string median_text(const Time& time) { return benchmark::format_time(time.median, 3); }
+std::string text(const Time& time) { return median_text(time) + (time.has_wide_spread() ? " ~" : ""); }
+
+Time time_of(const std::vector<double>& runs) {
+  benchmark::Measurement measured;
+  measured.times = measured.wall_times = runs;
+  return Time(measured);
+}
+
+Time sum(const Time& a, const Time& b) {
+  Time both = a;
+  both.median += b.median;
+  both.lower_quartile += b.lower_quartile;
+  both.upper_quartile += b.upper_quartile;
+  both.mean += b.mean;
+  both.wall_median += b.wall_median;
+  both.first_call += b.first_call;
+  return both;
+}
+
+Ratio ratio(const Time& a, const Time& b) {
+  return {a.median / b.median, a.lower_quartile / b.upper_quartile, a.upper_quartile / b.lower_quartile};
+}
+
+Relation relate(const Time& a, const Time& b) {
+  const Ratio r = ratio(a, b);
+  if (std::abs(std::log(r.value)) <= std::log1p(level)) return Relation::level;
+  if (r.low > 1) return Relation::longer;
+  return r.high < 1 ? Relation::shorter : Relation::unclear;
+}
+
+std::string comparison(const std::string& a, const Time& time_a, const std::string& b, const Time& time_b) {
+  if (time_a.median < time_b.median) return comparison(b, time_b, a, time_a);
+  const Ratio r = ratio(time_a, time_b);
+  const Relation relation = relate(time_a, time_b);
+  if (relation == Relation::longer)
+    return fmt::format("{} takes {} times as long as {} ({} against {}, quartiles {:.2f} to {:.2f})", a,
+                       factor_text(r.value), b, median_text(time_a), median_text(time_b), r.low, r.high);
+  return fmt::format("{} and {} {} ({} and {}, ratio {:.2f}, quartiles {:.2f} to {:.2f})", a, b,
+                     relation == Relation::level ? "are level" : "cannot be told apart in the noise",
+                     median_text(time_a), median_text(time_b), r.value, r.low, r.high);
+}
+
+std::string capitalized(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+std::string factor_text(double factor) {
+  return fmt::format("{:.{}f}", factor, factor < 1.95 ? 2 : factor < 9.95 ? 1 : 0);
+}
+
+Tensor gradient_for(const Tensor& y) {
+  return ops::to_format(randn(y.shape(), {.device = y.device()}), y.memory_format());
+}
+
+std::vector<std::string> fast_implementations(Device device) {
+  std::vector<std::string> names = ops::conv_implementations(device);
+  std::erase(names, "reference");
+  return names;
 }
 
 }  // namespace pleat::bench::ask

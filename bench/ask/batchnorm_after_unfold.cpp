@@ -1,13 +1,7 @@
-#include "pleat/bench/ask/batchnorm_after_unfold.h"
-
 #include <algorithm>
 #include <functional>
 
-#include <fmt/format.h>
-
-#include "pleat/bench/ask/measure.h"
-#include "pleat/bench/ask/picture.h"
-#include "pleat/bench/machine.h"
+#include "pleat/bench/ask/questions.h"
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
@@ -15,6 +9,7 @@ namespace pleat::bench::ask::batchnorm_after_unfold {
 namespace {
 
 constexpr int64_t channels = 3, filters = 16, side = 32, layer_padding = 1;
+const std::vector<std::string> norm_passes = {"eval", "train", "backward"};
 
 /// That of the question, and one whose result no cache holds.
 std::vector<int64_t> batches(const AskOptions& options) {
@@ -23,78 +18,60 @@ std::vector<int64_t> batches(const AskOptions& options) {
 }
 
 struct Convolution {
-  std::string name;
-  bool is_implementation;
+  Way way;
   std::function<Tensor(const Tensor& x, const Tensor& w)> compute;
 };
 
 std::vector<Convolution> convolutions(Device device) {
   std::vector<Convolution> all;
-  for (const std::string& name : fast_implementations(device))
-    all.push_back({name, true, [name](const Tensor& x, const Tensor& w) {
-                     return conv2d(x, w, {.padding = layer_padding, .implementation = name});
-                   }});
-  for (const std::string& name : fast_implementations(device))
-    all.push_back(
-        {name + ", asked for contiguous", false, [name](const Tensor& x, const Tensor& w) {
-           return conv2d(
-               x, w, {.padding = layer_padding, .implementation = name, .format = MemoryFormat::contiguous});
-         }});
-  all.push_back({"by hand: filters times columns", false,
+  ConvOptions options{.padding = layer_padding};
+  for (const bool contiguous : {false, true})
+    for (const std::string& name : fast_implementations(device)) {
+      options.implementation = name;
+      if (contiguous) options.format = MemoryFormat::contiguous;
+      all.push_back({{contiguous ? name + ", asked for contiguous" : name, !contiguous},
+                     [options](const Tensor& x, const Tensor& w) { return conv2d(x, w, options); }});
+    }
+  all.push_back({{"by hand: filters times columns", false},
                  [](const Tensor& x, const Tensor& w) { return conv_by_columns(x, w, layer_padding); }});
-  all.push_back({"by hand: windows times filters", false,
+  all.push_back({{"by hand: windows times filters", false},
                  [](const Tensor& x, const Tensor& w) { return conv_by_windows(x, w, layer_padding); }});
   return all;
 }
 
-struct Operands {
-  Tensor x, w;
-  Tensor scale, shift, mean, variance;  ///< of batch norm
+std::string problem_of(int64_t batch) { return fmt::format("batch {}", batch); }
 
-  Operands(int64_t batch, Device device) {
-    manual_seed(1);
-    x = randn({batch, channels, side, side}, {.device = device});
-    w = randn({filters, channels, 3, 3}, {.device = device}) * 0.2;
-    scale = ones({filters}, {.device = device}).set_requires_grad();
-    shift = zeros({filters}, {.device = device}).set_requires_grad();
-    mean = zeros({filters}, {.device = device});
-    variance = ones({filters}, {.device = device});
-  }
-};
-
-Tensor normalize(const Operands& o, const Tensor& y, bool training) {
-  return batch_norm(y, o.scale, o.shift, o.mean, o.variance, {.training = training});
-}
-
-std::vector<Row> time_batch(const AskOptions& options, int64_t batch, Answer& answer) {
-  const Operands o(batch, options.device);
-  std::vector<Row> rows;
+/// Returns the ways in which it was computed.
+std::vector<Way> time_batch(const AskOptions& options, int64_t batch, Times& times) {
+  const Device device = options.device;
+  manual_seed(1);
+  const Tensor x = randn({batch, channels, side, side}, {.device = device});
+  const Tensor w = randn({filters, channels, 3, 3}, {.device = device}) * 0.2;
+  const Tensor scale = ones({filters}, {.device = device}).set_requires_grad();
+  const Tensor shift = zeros({filters}, {.device = device}).set_requires_grad();
+  const Tensor mean = zeros({filters}, {.device = device}), variance = ones({filters}, {.device = device});
+  const auto normalize = [=](const Tensor& y, bool training) {
+    return batch_norm(y, scale, shift, mean, variance, {.training = training});
+  };
   std::vector<Way> ways;
-  for (const Convolution& convolution : convolutions(options.device)) {
-    const Tensor y = no_grad([&] { return convolution.compute(o.x, o.w); }).set_requires_grad();
-    const Tensor z = normalize(o, y, true);
-    const Tensor dz = ops::to_format(randn(z.shape(), {.device = options.device}), z.memory_format());
-    rows.push_back({batch, convolution.name, convolution.is_implementation, y.memory_format()});
-    const std::string what = fmt::format("batch {}, {}, ", batch, convolution.name);
-    ways.push_back(
-        {what + "convolution", [=] { (void)no_grad([&] { return convolution.compute(o.x, o.w); }); }});
-    ways.push_back(
-        {what + "batch norm, eval", [=] { (void)no_grad([&] { return normalize(o, y, false); }); }});
-    ways.push_back(
-        {what + "batch norm, train", [=] { (void)no_grad([&] { return normalize(o, y, true); }); }});
-    ways.push_back({what + "batch norm, backward", [=] {
-                      (void)grad({z}, {y, o.scale, o.shift}, {dz}, {.retain_graph = true});
-                    }});
+  std::vector<Work> all;
+  for (const Convolution& convolution : convolutions(device)) {
+    const auto compute = [=, f = convolution.compute] { return no_grad([&] { return f(x, w); }); };
+    const Tensor y = compute().set_requires_grad();
+    const Tensor z = normalize(y, true);
+    const Tensor dz = gradient_for(z);
+    ways.push_back(convolution.way);
+    ways.back().format = y.memory_format();
+    const auto add = [&](const char* pass, std::function<void()> run) {
+      all.push_back({problem_of(batch), convolution.way.name, pass, std::move(run)});
+    };
+    add("convolution", [=] { (void)compute(); });
+    add("eval", [=] { (void)no_grad([&] { return normalize(y, false); }); });
+    add("train", [=] { (void)no_grad([&] { return normalize(y, true); }); });
+    add("backward", [=] { (void)grad({z}, {y, scale, shift}, {dz}, {.retain_graph = true}); });
   }
-  time_in_turns(options, ways, answer);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto time = [&](std::size_t k) { return time_of(answer, ways[4 * i + k].what); };
-    rows[i].conv = time(0);
-    rows[i].eval = time(1);
-    rows[i].train = time(2);
-    rows[i].backward = time(3);
-  }
-  return rows;
+  times.measure(options, all);
+  return ways;
 }
 
 /// The network of the question, trained for some steps: ten rows of the profiler.
@@ -109,8 +86,7 @@ std::string profile_of(const std::string& implementation, int64_t batch, Device 
                      nn::BatchNorm2d{{.num_features = filters}}};
   net.to(device);
   const Tensor x = randn({batch, channels, side, side}, {.device = device});
-  const Tensor y = net(x);
-  const Tensor dy = ops::to_format(randn(y.shape(), {.device = device}), y.memory_format());
+  const Tensor dy = gradient_for(net(x));
   const auto step = [&] { net(x).backward(dy); };
   step();
   profile::Profiler profiler{{.with_modules = false}};
@@ -122,147 +98,93 @@ std::string profile_of(const std::string& implementation, int64_t batch, Device 
                      rows.table({.row_limit = 10}));
 }
 
-std::vector<Table> tables(const std::vector<Row>& rows) {
-  std::vector<Table> result;
-  for (const Row& row : rows) {
-    const std::string title = fmt::format("batch {}", row.batch);
-    if (result.empty() || result.back().title != title)
-      result.push_back(
-          {title, {"", "batch norm receives", "convolution", "batch norm: eval", "train", "backward"}, {}});
-    result.back().rows.push_back({row.convolution, name(row.format), text(row.conv), text(row.eval),
-                                  text(row.train), text(row.backward)});
-  }
-  return result;
-}
-
-plot::BarChart chart(const std::vector<Row>& rows, Device device) {
-  const int64_t batch = rows.back().batch;
-  plot::BarChart chart{.title = fmt::format("Batch norm of [{}, {}, {}, {}] after each convolution", batch,
-                                            filters, side, side),
-                       .subtitle = describe_machine(device, 0),
-                       .axis = "time [ms]"};
-  for (const Row& row : rows) {
-    if (row.batch != batch) continue;
-    const std::string group = fmt::format("{} ({})", row.convolution, name(row.format));
-    add_bar(chart, group, "eval", row.eval);
-    add_bar(chart, group, "train", row.train);
-    add_bar(chart, group, "backward", row.backward);
-  }
-  return chart;
-}
-
 /// The layouts that came, and after what.
-std::string formats_sentence(const std::vector<const Row*>& rows) {
-  std::vector<std::string> parts;
-  for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::contiguous}) {
-    std::vector<std::string> names;
-    for (const Row* row : rows)
-      if (row->format == format) names.push_back('"' + row->convolution + '"');
-    if (!names.empty()) parts.push_back(fmt::format("{} after {}", name(format), list_text(names)));
-  }
+std::string formats_sentence(const std::vector<Way>& ways) {
   std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::contiguous}) {
+    std::string names;
+    for (const Way& way : ways)
+      if (way.format == format) names += (names.empty() ? "\"" : ", \"") + way.name + '"';
+    if (!names.empty()) text += fmt::format("{}{} after {}", text.empty() ? "" : "; ", name(format), names);
+  }
   return "Batch norm receives " + text + '.';
 }
 
-/// Implementations of the convolution against each other.
-std::vector<std::string> implementation_sentences(const std::vector<const Row*>& rows, int64_t batch) {
-  const Row* first = nullptr;
-  std::vector<std::string> sentences;
-  for (const Row* row : rows) {
-    if (!row->is_implementation) continue;
-    if (first == nullptr) {
-      first = row;
-      continue;
-    }
-    const bool same_format = row->format == first->format;
-    std::string text = fmt::format("Batch {}, batch norm after {} and after {}, ", batch, row->convolution,
-                                   first->convolution);
-    text += same_format ? "which give the same format: " : "which give different formats: ";
-    const auto add = [&](const char* pass, const Time& a, const Time& b) {
-      text += fmt::format("{} {} and {}, ", pass, benchmark::format_time(a.median, 3),
-                          benchmark::format_time(b.median, 3));
-    };
-    add("eval", row->eval, first->eval);
-    add("train", row->train, first->train);
-    add("backward", row->backward, first->backward);
-    const auto all = [](const Row* r) { return joined(r->eval, joined(r->train, r->backward)); };
-    const Ratio together = ratio(all(row), all(first));
-    text += fmt::format("together {:.2f} times as much (quartiles {:.2f} to {:.2f}): ", together.value,
-                        together.low, together.high);
-    const Relation relation = relate(all(row), all(first));
-    sentences.push_back(text + (relation == Relation::level ? "it costs the same after both."
-                                : relation == Relation::unclear
-                                    ? "no difference that stands out of the noise."
-                                    : "it does NOT cost the same after both."));
-  }
-  return sentences;
+/// An implementation of the convolution beside the first.
+std::string implementation_sentence(const Times& times, const std::string& problem, const Way& way,
+                                    const Way& first) {
+  const auto all = [&](const Way& one) {
+    return sum(times.at(problem, one.name, "eval"),
+               sum(times.at(problem, one.name, "train"), times.at(problem, one.name, "backward")));
+  };
+  std::string passes;
+  for (const std::string& pass : norm_passes)
+    passes += fmt::format("{} {} and {}, ", pass, median_text(times.at(problem, way.name, pass)),
+                          median_text(times.at(problem, first.name, pass)));
+  const Ratio together = ratio(all(way), all(first));
+  const Relation relation = relate(all(way), all(first));
+  return fmt::format(
+      "{}, batch norm after {} and after {}, which give {}: {}together {:.2f} times as much (quartiles "
+      "{:.2f} to {:.2f}): {}.",
+      capitalized(problem), way.name, first.name,
+      way.format == first.format ? "the same format" : "different formats", passes, together.value,
+      together.low, together.high,
+      relation == Relation::level     ? "it costs the same after both"
+      : relation == Relation::unclear ? "no difference that stands out of the noise"
+                                      : "it does NOT cost the same after both");
 }
 
-/// Means over the rows of a format, of their medians and quartiles.
-Time mean_of(const std::vector<const Row*>& rows, MemoryFormat format, Time Row::*pass) {
-  Time sum;
+/// Means over the ways that give a format, of their medians and quartiles.
+Time mean_of(const Times& times, const std::string& problem, const std::vector<Way>& ways,
+             MemoryFormat format, const std::string& pass) {
+  Time all;
   double n = 0;
-  for (const Row* row : rows) {
-    if (row->format != format) continue;
-    sum = joined(sum, row->*pass);
-    ++n;
-  }
-  sum.median /= n;
-  sum.lower_quartile /= n;
-  sum.upper_quartile /= n;
-  return sum;
+  for (const Way& way : ways)
+    if (way.format == format) all = sum(all, times.at(problem, way.name, pass)), ++n;
+  for (double* seconds : {&all.median, &all.lower_quartile, &all.upper_quartile}) *seconds /= n;
+  return all;
 }
 
-std::vector<std::string> layout_sentences(const std::vector<const Row*>& rows, int64_t batch) {
-  const auto has = [&](MemoryFormat format) {
-    return std::any_of(rows.begin(), rows.end(), [&](const Row* row) { return row->format == format; });
-  };
-  if (!has(MemoryFormat::contiguous) || !has(MemoryFormat::channels_last)) return {};
-  std::vector<std::string> sentences;
-  const auto add = [&](const char* pass, Time Row::*time) {
-    sentences.push_back(
-        fmt::format("Batch {}, batch norm {} by layout: {}.", batch, pass,
-                    comparison("contiguous", mean_of(rows, MemoryFormat::contiguous, time), "channels_last",
-                               mean_of(rows, MemoryFormat::channels_last, time))));
-  };
-  add("eval", &Row::eval);
-  add("train", &Row::train);
-  add("backward", &Row::backward);
-  return sentences;
+/// [N, C R S, L]
+Tensor columns_of(const Tensor& x, const Tensor& w, int64_t padding) {
+  return unfold(x, {.kernel_size = {w.size(2), w.size(3)}, .padding = padding});
+}
+
+Shape result_shape(const Tensor& x, const Tensor& w, int64_t padding) {
+  return {x.size(0), w.size(0), x.size(2) + 2 * padding - w.size(2) + 1,
+          x.size(3) + 2 * padding - w.size(3) + 1};
 }
 
 }  // namespace
 
 Tensor conv_by_columns(const Tensor& x, const Tensor& w, int64_t padding) {
-  const Tensor columns =
-      unfold(x, {.kernel_size = {w.size(2), w.size(3)}, .padding = padding});  // [N, C R S, L]
-  const Shape output{x.size(0), w.size(0), x.size(2) + 2 * padding - w.size(2) + 1,
-                     x.size(3) + 2 * padding - w.size(3) + 1};
-  return reshape(matmul(flatten(w, 1), columns), output);
+  return reshape(matmul(flatten(w, 1), columns_of(x, w, padding)), result_shape(x, w, padding));
 }
 
 Tensor conv_by_windows(const Tensor& x, const Tensor& w, int64_t padding) {
-  const Tensor columns = unfold(x, {.kernel_size = {w.size(2), w.size(3)}, .padding = padding});
-  const Tensor rows = matmul(transpose(columns, 1, 2), transpose(flatten(w, 1), 0, 1));  // [N, L, K]
-  const Shape output{x.size(0), w.size(0), x.size(2) + 2 * padding - w.size(2) + 1,
-                     x.size(3) + 2 * padding - w.size(3) + 1};
-  return reshape(transpose(rows, 1, 2), output);
+  const Tensor windows = transpose(columns_of(x, w, padding), 1, 2);
+  const Tensor rows = matmul(windows, transpose(flatten(w, 1), 0, 1));  // [N, L, K]
+  return reshape(transpose(rows, 1, 2), result_shape(x, w, padding));
 }
 
-std::vector<std::string> conclude(const std::vector<Row>& rows) {
-  std::vector<std::string> sentences;
-  std::vector<int64_t> seen;
-  for (const Row& first : rows) {
-    if (std::find(seen.begin(), seen.end(), first.batch) != seen.end()) continue;
-    std::vector<const Row*> of_batch;
-    for (const Row& row : rows)
-      if (row.batch == first.batch) of_batch.push_back(&row);
-    if (seen.empty()) sentences.push_back(formats_sentence(of_batch));
-    seen.push_back(first.batch);
-    for (const auto& more :
-         {implementation_sentences(of_batch, first.batch), layout_sentences(of_batch, first.batch)})
-      sentences.insert(sentences.end(), more.begin(), more.end());
+std::vector<std::string> conclude(const Times& times, const std::vector<Way>& ways) {
+  std::vector<std::string> sentences{formats_sentence(ways)};
+  const auto gives = [&](MemoryFormat format) {
+    return std::any_of(ways.begin(), ways.end(), [&](const Way& way) { return way.format == format; });
+  };
+  for (const std::string& problem : times.problems()) {
+    const Way* first = nullptr;
+    for (const Way& way : ways) {
+      if (way.is_implementation && first != nullptr)
+        sentences.push_back(implementation_sentence(times, problem, way, *first));
+      if (way.is_implementation && first == nullptr) first = &way;
+    }
+    if (!gives(MemoryFormat::contiguous) || !gives(MemoryFormat::channels_last)) continue;
+    for (const std::string& pass : norm_passes)
+      sentences.push_back(fmt::format(
+          "{}, batch norm {} by layout: {}.", capitalized(problem), pass,
+          comparison("contiguous", mean_of(times, problem, ways, MemoryFormat::contiguous, pass),
+                     "channels_last", mean_of(times, problem, ways, MemoryFormat::channels_last, pass))));
   }
   return sentences;
 }
@@ -270,21 +192,38 @@ std::vector<std::string> conclude(const std::vector<Row>& rows) {
 Answer ask(const AskOptions& options) {
   Answer answer{.setup = {fmt::format(
                     "Conv2d {} -> {}, 3x3, padding {}, no bias; BatchNorm2d {}; input [N, {}, {}, {}], "
-                    "float32. Batch norm is timed on the convolution's result as it lies.",
+                    "float32. Batch norm is timed on the convolution's result in the format that it has.",
                     channels, filters, layer_padding, filters, channels, side, side)}};
-  if (options.quick) answer.setup.emplace_back(quick_note);
-  std::vector<Row> rows;
-  for (const int64_t batch : batches(options)) {
-    const std::vector<Row> more = time_batch(options, batch, answer);
-    rows.insert(rows.end(), more.begin(), more.end());
-  }
-  answer.tables = tables(rows);
+  std::vector<Way> ways;
+  for (const int64_t batch : batches(options)) ways = time_batch(options, batch, answer.times);
+  const Times& times = answer.times;
+  const std::vector<std::string> problems = times.problems();
+  for (const std::string& problem : problems)
+    answer.tables.push_back(table_of(problem, times.ways(problem),
+                                     {{"batch norm receives",
+                                       [&](const std::string& name) {
+                                         return pleat::name(
+                                             std::find_if(ways.begin(), ways.end(), [&](const Way& way) {
+                                               return way.name == name;
+                                             })->format);
+                                       }},
+                                      pass_column(times, problem, "convolution"),
+                                      {"batch norm: eval", pass_column(times, problem, "eval").second},
+                                      pass_column(times, problem, "train"),
+                                      pass_column(times, problem, "backward")}));
   for (const int64_t batch : batches(options))
     for (const std::string& implementation : fast_implementations(options.device))
       answer.profile +=
           (answer.profile.empty() ? "" : "\n") + profile_of(implementation, batch, options.device);
-  answer.plot = plot::svg(chart(rows, options.device));
-  answer.conclusion = conclude(rows);
+  answer.plot = bars(fmt::format("Batch norm of [{}, {}, {}, {}] after each convolution",
+                                 batches(options).back(), filters, side, side),
+                     options.device, times, [&](const Cell& cell) -> Place {
+                       if (cell.problem != problems.back() || cell.pass == "convolution") return {};
+                       const auto& way = *std::find_if(ways.begin(), ways.end(),
+                                                       [&](const Way& one) { return one.name == cell.way; });
+                       return {{fmt::format("{} ({})", way.name, name(way.format)), cell.pass}};
+                     });
+  answer.conclusion = conclude(times, ways);
   return answer;
 }
 

@@ -1,16 +1,9 @@
-#include "pleat/bench/ask/conv2d_vs_conv3d.h"
-
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <functional>
 
-#include <fmt/format.h>
-
-#include "pleat/bench/ask/measure.h"
-#include "pleat/bench/ask/picture.h"
-#include "pleat/bench/machine.h"
-#include "pleat/bench/relative_error.h"
+#include "pleat/bench/ask/questions.h"
+#include "pleat/bench/case.h"
 #include "pleat/core/base/format.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/pleat.h"
@@ -31,8 +24,7 @@ struct Operands {
 
   explicit Operands(const AskOptions& options) {
     manual_seed(1);
-    const int64_t depth = options.quick ? 5 : 500;
-    const int64_t size = options.quick ? 24 : 64;
+    const int64_t depth = options.quick ? 5 : 500, size = options.quick ? 24 : 64;
     videos = randn({8, channels, depth, size, size}, {.device = options.device});
     frames = frames_of(videos);
     video_filters = randn({filters, channels, 1, 3, 3}, {.device = options.device});
@@ -47,7 +39,9 @@ struct Passes {
   std::function<void()> forward, backward;
 };
 
-Passes passes(const Tensor& x, const Tensor& w, const Tensor& dy, ConvOptions options) {
+Passes passes(const Tensor& x, const Tensor& w, const Tensor& dy, ConvOptions options,
+              const std::string& implementation = {}) {
+  options.implementation = implementation;
   const MemoryFormat format = ops::conv_forward(x, w, {}, options).memory_format();
   const Tensor gradient = ops::to_format(dy, format);
   return {[=] { (void)ops::conv_forward(x, w, {}, options); },
@@ -72,135 +66,58 @@ Passes unreduced_passes(const Operands& o, const std::string& implementation) {
           }};
 }
 
-ConvOptions with(ConvOptions options, const std::string& implementation) {
-  options.implementation = implementation;
-  return options;
-}
-
-std::vector<Row> time_all(const AskOptions& options, const Operands& o, Answer& answer) {
-  std::vector<Row> rows;
-  std::vector<Way> ways;
+void time_properly(const AskOptions& options, const Operands& o, Times& times) {
+  std::vector<Work> all;
   for (const std::string& name : fast_implementations(options.device)) {
-    const auto add = [&](const char* way, const Passes& both) {
-      rows.push_back({name, way});
-      ways.push_back({fmt::format("{}, {}, forward", way, name), both.forward});
-      ways.push_back({fmt::format("{}, {}, backward", way, name), both.backward});
+    const auto add = [&](const std::string& way, const Passes& both) {
+      all.push_back({name, way, "forward", both.forward});
+      all.push_back({name, way, "backward", both.backward});
     };
-    add("conv2d", passes(o.frames, o.frame_filters, o.dy_frames, with(o.frame_options, name)));
-    add("conv3d", passes(o.videos, o.video_filters, o.dy_videos, with(o.video_options, name)));
-    add("conv3d, not reduced", unreduced_passes(o, name));
+    add("conv2d", passes(o.frames, o.frame_filters, o.dy_frames, o.frame_options, name));
+    add("conv3d", passes(o.videos, o.video_filters, o.dy_videos, o.video_options, name));
+    add(not_reduced, unreduced_passes(o, name));
   }
-  time_in_turns(options, ways, answer);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i].forward = time_of(answer, ways[2 * i].what);
-    rows[i].backward = time_of(answer, ways[2 * i + 1].what);
-  }
-  return rows;
+  times.measure(options, all);
 }
 
-/// Reads the clock, runs, reads the clock. Nobody waits for a device.
-double host_seconds(const std::function<void()>& run) {
-  const auto start = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double careful_seconds(const std::function<void()>& run, Device device) {
-  return host_seconds([&] {
-    run();
+/// How somebody measures who knows neither of first calls nor that a device works by itself.
+void time_carelessly(const AskOptions& options, const Operands& o, Times& times) {
+  const Device device = options.device;
+  const auto wait = [&] {
     if (device.is_cuda()) cuda::synchronize(device);
-  });
-}
-
-/// The time of the first backward of each, as a program sees it that has just started: no memory is cached.
-NaiveRow without_warm_up(const Passes& conv2d, const Passes& conv3d, bool conv2d_first, int repeats,
-                         Device device) {
-  std::vector<double> times2, times3;
-  for (int i = 0; i < repeats; ++i) {
-    if (device.is_cuda()) cuda::synchronize(device);
-    empty_cache(device);
-    if (conv2d_first) times2.push_back(careful_seconds(conv2d.backward, device));
-    times3.push_back(careful_seconds(conv3d.backward, device));
-    if (!conv2d_first) times2.push_back(careful_seconds(conv2d.backward, device));
-  }
-  return {fmt::format("no warm-up, {} first", conv2d_first ? "conv2d" : "conv3d"), true, time_of(times2),
-          time_of(times3)};
-}
-
-NaiveRow without_waiting(const Passes& conv2d, const Passes& conv3d, int repeats, Device device) {
-  std::vector<double> times2, times3;
-  conv2d.backward();
-  conv3d.backward();
-  for (int i = 0; i < repeats; ++i) {
-    if (device.is_cuda()) cuda::synchronize(device);  // else the queue of the run before would count, too
-    times2.push_back(host_seconds(conv2d.backward));
-    if (device.is_cuda()) cuda::synchronize(device);
-    times3.push_back(host_seconds(conv3d.backward));
-  }
-  if (device.is_cuda()) cuda::synchronize(device);
-  return {"host clock, not waiting for the device", false, time_of(times2), time_of(times3)};
-}
-
-std::vector<NaiveRow> time_naively(const AskOptions& options, const Operands& o, Answer& answer) {
-  const Passes conv2d = passes(o.frames, o.frame_filters, o.dy_frames, o.frame_options);
-  const Passes conv3d = passes(o.videos, o.video_filters, o.dy_videos, o.video_options);
-  const int repeats = options.quick ? 3 : 9;
-  std::vector<NaiveRow> rows{without_warm_up(conv2d, conv3d, true, repeats, options.device),
-                             without_warm_up(conv2d, conv3d, false, repeats, options.device),
-                             without_waiting(conv2d, conv3d, repeats, options.device)};
-  for (const NaiveRow& row : rows) {
-    answer.times.push_back({"naive, " + row.how + ", conv2d backward", row.conv2d});
-    answer.times.push_back({"naive, " + row.how + ", conv3d backward", row.conv3d});
-  }
-  return rows;
-}
-
-Agreement agreement(const Operands& o) {
-  const Tensor y2 = ops::conv_forward(o.frames, o.frame_filters, {}, o.frame_options);
-  const Tensor y3 = frames_of(ops::conv_forward(o.videos, o.video_filters, {}, o.video_options));
-  const double difference = relative_error(y3, y2);
-  return {difference == 0, difference};
-}
-
-std::vector<Table> tables(const std::vector<Row>& rows, const std::vector<NaiveRow>& naive) {
-  Table right{
-      "Timed as it should be", {"", "implementation", "forward", "backward", "backward / forward"}, {}};
-  for (const Row& row : rows)
-    right.rows.push_back({row.way, row.implementation, text(row.forward), text(row.backward),
-                          factor_text(row.backward.median / row.forward.median)});
-  Table wrong{"Backward as careless timing gives it, default implementation",
-              {"", "conv2d", "conv3d", "conv3d / conv2d"},
-              {}};
-  for (const NaiveRow& row : naive)
-    wrong.rows.push_back(
-        {row.how, text(row.conv2d), text(row.conv3d), factor_text(row.conv3d.median / row.conv2d.median)});
-  return {right, wrong};
-}
-
-plot::BarChart chart(const std::vector<Row>& rows, const std::vector<NaiveRow>& naive, Device device) {
-  plot::BarChart chart{.title = "Backward of conv2d, and of the same as conv3d",
-                       .subtitle = describe_machine(device, 0),
-                       .axis = "time [ms]"};
-  for (const Row& row : rows) add_bar(chart, row.implementation, row.way, row.backward);
-  for (const NaiveRow& row : naive) {
-    add_bar(chart, row.how, "conv2d", row.conv2d);
-    add_bar(chart, row.how, "conv3d", row.conv3d);
-  }
-  return chart;
-}
-
-const Row& find(const std::vector<Row>& rows, const std::string& implementation, const std::string& way) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
-    return row.implementation == implementation && row.way == way;
-  });
-  check<ValueError>(found != rows.end(), "ask: there is no row \"{}\" of {}", way, implementation);
-  return *found;
+  };
+  const std::function<void()> backward[] = {
+      passes(o.frames, o.frame_filters, o.dy_frames, o.frame_options).backward,
+      passes(o.videos, o.video_filters, o.dy_videos, o.video_options).backward};
+  /// Both, conv2d or conv3d first, and what the host's clock says of each.
+  const auto add = [&](const std::string& how, std::size_t first, bool warm, bool waits) {
+    std::vector<double> seconds[2];
+    if (warm) backward[0](), backward[1]();
+    for (int repeat = 0; repeat < (options.quick ? 3 : 9); ++repeat) {
+      wait();
+      if (!warm) empty_cache(device);  // as in a program that has just started
+      for (const std::size_t which : {first, 1 - first}) {
+        if (!waits) wait();  // else the queue of the run before would count, too
+        const auto start = std::chrono::steady_clock::now();
+        backward[which]();
+        if (waits) wait();
+        seconds[which].push_back(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      }
+    }
+    wait();
+    times.add({careless, how, "conv2d", time_of(seconds[0])});
+    times.add({careless, how, "conv3d", time_of(seconds[1])});
+  };
+  add("no warm-up, conv2d first", 0, false, true);
+  add("no warm-up, conv3d first", 1, false, true);
+  add(not_waiting, 0, true, false);
 }
 
 /// What the reduction to two dimensions does for a backward.
-std::string reduction_words(const Row& stated, const Row& reduced) {
-  const std::string factor = factor_text(stated.backward.median / reduced.backward.median);
-  switch (relate(stated.backward, reduced.backward)) {
+std::string reduction_text(const Time& stated, const Time& reduced) {
+  const std::string factor = factor_text(stated.median / reduced.median);
+  switch (relate(stated, reduced)) {
     case Relation::longer:
       return "without the reduction to two dimensions it would take " + factor + " times as long";
     case Relation::shorter:
@@ -213,21 +130,23 @@ std::string reduction_words(const Row& stated, const Row& reduced) {
   return "what the reduction to two dimensions does for it is lost in the noise (ratio " + factor + ")";
 }
 
-std::string naive_sentence(const NaiveRow& row, const Row& conv2d, const Row& conv3d, Device device) {
-  const double claimed = row.conv3d.median / row.conv2d.median;
-  const double right = conv3d.backward.median / conv2d.backward.median;
-  const double off = std::max(claimed / right, right / claimed);
-  const std::string claim = fmt::format("{}: conv3d / conv2d seems to be {} and is {}", row.how,
+double ratio_3d_to_2d(const Time& conv2d, const Time& conv3d) { return conv3d.median / conv2d.median; }
+
+std::string careless_sentence(const Times& times, const std::string& how, const std::string& implementation,
+                              Device device) {
+  const Time& conv2d = times.at(implementation, "conv2d", "backward");
+  const double claimed = ratio_3d_to_2d(times.at(careless, how, "conv2d"), times.at(careless, how, "conv3d"));
+  const double right = ratio_3d_to_2d(conv2d, times.at(implementation, "conv3d", "backward"));
+  const std::string claim = fmt::format("{}: conv3d / conv2d seems to be {} and is {}", how,
                                         factor_text(claimed), factor_text(right));
-  if (!row.synchronised && device.is_cpu())
+  if (how == not_waiting && device.is_cpu())
     return claim + "; on a CPU a call returns when its result is there, so there is nothing to wait for.";
-  if (!row.synchronised)
+  if (how == not_waiting)
     return fmt::format("{}; the clock says {} for conv2d where the device works for {}.", claim,
-                       benchmark::format_time(row.conv2d.median, 3),
-                       benchmark::format_time(conv2d.backward.median, 3));
-  return fmt::format(
-      "{}{}.", claim,
-      off > 1.1 ? ", a wrong answer by order and first calls alone" : ", which is close enough here");
+                       median_text(times.at(careless, how, "conv2d")), median_text(conv2d));
+  return claim + (std::max(claimed / right, right / claimed) > 1.1
+                      ? ", a wrong answer by order and first calls alone."
+                      : ", which is close enough here.");
 }
 
 }  // namespace
@@ -260,23 +179,21 @@ Tensor unreduced_pass(ConvPass pass, const std::string& implementation, const Te
   return result;
 }
 
-std::vector<std::string> conclude(const std::vector<Row>& rows, const std::vector<NaiveRow>& naive,
-                                  const Agreement& agreement, Device device) {
-  std::vector<std::string> sentences;
-  sentences.push_back(agreement.equal ? "conv2d and conv3d give the same results, bit for bit."
-                                      : fmt::format("conv2d and conv3d differ by {} (relative).",
-                                                    error_text(agreement.difference)));
-  for (const Row& conv3d : rows) {
-    if (conv3d.way != "conv3d") continue;
-    const Row& conv2d = find(rows, conv3d.implementation, "conv2d");
-    const Row& stated = find(rows, conv3d.implementation, "conv3d, not reduced");
-    sentences.push_back(fmt::format("{}, backward: {}; {}.", conv3d.implementation,
-                                    comparison("conv3d", conv3d.backward, "conv2d", conv2d.backward),
-                                    reduction_words(stated, conv3d)));
+std::vector<std::string> conclude(const Times& times, double difference, Device device) {
+  std::vector<std::string> sentences{
+      difference == 0 ? "conv2d and conv3d give the same results, bit for bit."
+                      : fmt::format("conv2d and conv3d differ by {:.1e} (relative).", difference)};
+  std::string first;  // the default implementation
+  for (const std::string& implementation : times.problems()) {
+    if (implementation == careless) continue;
+    if (first.empty()) first = implementation;
+    const auto backward = [&](const std::string& way) { return times.at(implementation, way, "backward"); };
+    sentences.push_back(fmt::format("{}, backward: {}; {}.", implementation,
+                                    comparison("conv3d", backward("conv3d"), "conv2d", backward("conv2d")),
+                                    reduction_text(backward(not_reduced), backward("conv3d"))));
   }
-  const Row& conv2d = find(rows, rows.front().implementation, "conv2d");
-  const Row& conv3d = find(rows, rows.front().implementation, "conv3d");
-  for (const NaiveRow& row : naive) sentences.push_back(naive_sentence(row, conv2d, conv3d, device));
+  for (const std::string& how : times.ways(careless))
+    sentences.push_back(careless_sentence(times, how, first, device));
   return sentences;
 }
 
@@ -287,13 +204,36 @@ Answer ask(const AskOptions& options) {
                     "conv2d: {} with {} filters (3, 3); conv3d: {} with the same filters as (1, 3, 3); "
                     "padding 1, float32. Backward is that of input and filters.",
                     to_string(o.frames.shape()), filters, to_string(o.videos.shape()))}};
-  if (options.quick) answer.setup.emplace_back(quick_note);
-  const Agreement same = agreement(o);
-  const std::vector<NaiveRow> naive = time_naively(options, o, answer);
-  const std::vector<Row> rows = time_all(options, o, answer);
-  answer.tables = tables(rows, naive);
-  answer.plot = plot::svg(chart(rows, naive, options.device));
-  answer.conclusion = conclude(rows, naive, same, options.device);
+  const Tensor y2 = ops::conv_forward(o.frames, o.frame_filters, {}, o.frame_options);
+  const Tensor y3 = frames_of(ops::conv_forward(o.videos, o.video_filters, {}, o.video_options));
+  Times& times = answer.times;
+  time_carelessly(options, o, times);
+  time_properly(options, o, times);
+
+  Table right{
+      "Timed as it should be", {"", "implementation", "forward", "backward", "backward / forward"}, {}};
+  for (const std::string& name : times.problems())
+    for (const std::string& way : times.ways(name)) {
+      if (name == careless) continue;
+      const Time &forward = times.at(name, way, "forward"), &backward = times.at(name, way, "backward");
+      right.rows.push_back(
+          {way, name, text(forward), text(backward), factor_text(backward.median / forward.median)});
+    }
+  answer.tables = {
+      right, table_of("Backward as careless timing gives it, default implementation", times.ways(careless),
+                      {pass_column(times, careless, "conv2d"),
+                       pass_column(times, careless, "conv3d"),
+                       {"conv3d / conv2d", [&](const std::string& how) {
+                          return factor_text(ratio_3d_to_2d(times.at(careless, how, "conv2d"),
+                                                            times.at(careless, how, "conv3d")));
+                        }}})};
+  answer.plot = bars("Backward of conv2d, and of the same as conv3d", options.device, times,
+                     [](const Cell& cell) -> Place {
+                       if (cell.problem == careless) return {{cell.way, cell.pass}};
+                       if (cell.pass != "backward") return {};
+                       return {{cell.problem, cell.way}};
+                     });
+  answer.conclusion = conclude(times, relative_error(y3, y2), options.device);
   return answer;
 }
 

@@ -1,138 +1,87 @@
-#include "pleat/bench/ask/patches.h"
-
 #include <algorithm>
 #include <functional>
-#include <set>
 
-#include <fmt/format.h>
-
-#include "pleat/bench/ask/measure.h"
-#include "pleat/bench/ask/picture.h"
+#include "pleat/bench/ask/questions.h"
 #include "pleat/bench/machine.h"
 #include "pleat/core/base/format.h"
+#include "pleat/examples/common/chart.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench::ask::patches {
 namespace {
 
 constexpr int64_t channels = 32, side = 4, filters_out = 64;
+const std::string frames_way = "(1, 3, 3) conv3d", unfold_way = "unfold and product";
 
-/// Numbers of patches, the last one that of the question.
-std::vector<int64_t> scale(const AskOptions& options) {
-  if (options.quick) return {40, 80, 160};
-  return {1280, 2560, 5120, 10240, 20480};
-}
+using Compute = std::function<Tensor(const Tensor& x, const Tensor& filters)>;
 
-int64_t dense_side(const AskOptions& options) { return options.quick ? 60 : 600; }
-
-/// A way to compute it, with operands; in `policy` when it is timed.
-struct Candidate {
-  std::string way;
-  Tensor x, filters;
-  std::function<Tensor(const Tensor& x, const Tensor& filters)> compute;
+/// A way to compute it; in `policy` when it is timed.
+struct Way {
+  std::string name;
+  Compute compute;
   ConvPolicyOptions policy = {};
 };
 
-std::vector<Candidate> candidates(int64_t patches, bool every_way, Device device) {
-  manual_seed(1);
-  const Tensor x = randn({1, patches, channels, side, side}, {.device = device}).set_requires_grad();
-  const Tensor filters =
-      (randn({filters_out, channels, 3, 3}, {.device = device}) * 0.05).detach().set_requires_grad();
-  std::vector<Candidate> all;
-  for (const std::string& name : fast_implementations(device))
-    all.push_back({"a batch, " + name, x, filters,
-                   [name](const Tensor& a, const Tensor& b) { return as_batch(a, b, name); }});
-  const auto batch = [](const Tensor& a, const Tensor& b) { return as_batch(a, b); };
-  if (every_way) all.push_back({"a batch, tuned", x, filters, batch, {.benchmark = true}});
-  if (every_way && device.is_cuda())  // elsewhere implementations have no plans to choose from
-    for (const std::string& name : fast_implementations(device))
-      all.push_back({"a batch, " + name + ", tuned",
-                     x,
-                     filters,
-                     [name](const Tensor& a, const Tensor& b) { return as_batch(a, b, name); },
-                     {.benchmark = true}});
-  all.push_back({"(1, 3, 3) conv3d", x, filters, as_frames});
-  all.push_back({"unfold and product", x, filters, by_unfold});
-  return all;
-}
-
-Candidate dense(int64_t size, Device device) {
-  manual_seed(2);
-  const Tensor x = randn({1, channels, size, size}, {.device = device}).set_requires_grad();
-  const Tensor filters =
-      (randn({filters_out, channels, 3, 3}, {.device = device}) * 0.05).detach().set_requires_grad();
-  return {dense_way, x, filters,
-          [](const Tensor& a, const Tensor& b) { return conv2d(a, b, {.padding = 1}); }};
-}
-
-/// Times forward and backward of the candidates in turns.
-std::vector<Row> time_all(const AskOptions& options, const std::vector<Candidate>& all, int64_t patches,
-                          Answer& answer) {
-  std::vector<Row> rows;
+/// Every way, or those that are compared over the number of patches.
+std::vector<Way> ways_of(bool every, Device device) {
+  const auto batch = [](const std::string& name) -> Compute {
+    return [name](const Tensor& x, const Tensor& filters) { return as_batch(x, filters, name); };
+  };
   std::vector<Way> ways;
-  for (const Candidate& c : all) {
-    const bool is_dense = c.way == dense_way;
-    const std::string what = is_dense ? c.way : fmt::format("{} patches, {}", patches, c.way);
-    const auto forward = [c] {
-      const ConvPolicy policy(c.policy);
-      return c.compute(c.x, c.filters);
-    };
-    const Tensor y = forward();
-    const Tensor dy = ops::to_format(randn(y.shape(), {.device = options.device}), y.memory_format());
-    const auto backward = [c, y, dy] {  // under the policy of its forward
-      (void)grad({y}, {c.x, c.filters}, {dy}, {.retain_graph = true});
-    };
-    rows.push_back({c.way, is_dense ? 0 : patches, y.numel()});
-    const bool tuned = c.policy.benchmark;
-    ways.push_back({what + ", forward", [forward] { (void)no_grad(forward); },
-                    tuned ? std::function<void()>([forward] { (void)forward(); }) : nullptr});
-    ways.push_back({what + ", backward", backward, tuned ? std::function<void()>(backward) : nullptr});
-  }
-  time_in_turns(options, ways, answer);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i].forward = time_of(answer, ways[2 * i].what);
-    rows[i].backward = time_of(answer, ways[2 * i + 1].what);
-  }
-  return rows;
+  for (const std::string& name : fast_implementations(device))
+    ways.push_back({"a batch, " + name, batch(name)});
+  if (every) ways.push_back({"a batch, tuned", batch(""), {.benchmark = true}});
+  if (every && device.is_cuda())  // elsewhere implementations have no plans to choose from
+    for (const std::string& name : fast_implementations(device))
+      ways.push_back({"a batch, " + name + ", tuned", batch(name), {.benchmark = true}});
+  ways.push_back({frames_way, as_frames});
+  ways.push_back({unfold_way, by_unfold});
+  return ways;
+}
+
+/// Adds the work of both passes; returns the number of elements of the result.
+int64_t add_work(std::vector<Work>& all, const std::string& problem, const Way& way, const Shape& input,
+                 Device device) {
+  manual_seed(1);
+  const Tensor x = randn(input, {.device = device}).set_requires_grad();
+  const Tensor filters =
+      (randn({filters_out, channels, 3, 3}, {.device = device}) * 0.05).detach().set_requires_grad();
+  const auto forward = [=] {
+    const ConvPolicy policy(way.policy);
+    return way.compute(x, filters);
+  };
+  const Tensor y = forward();
+  const Tensor dy = gradient_for(y);
+  const auto backward = [=] {  // under the policy of its forward
+    (void)grad({y}, {x, filters}, {dy}, {.retain_graph = true});
+  };
+  const bool tuned = way.policy.benchmark;
+  all.push_back({problem, way.name, "forward", [=] { (void)no_grad(forward); },
+                 tuned ? std::function<void()>([=] { (void)forward(); }) : nullptr});
+  all.push_back({problem, way.name, "backward", backward, tuned ? std::function<void()>(backward) : nullptr});
+  return y.numel();
+}
+
+Time both(const Times& times, const std::string& problem, const std::string& way) {
+  return sum(times.at(problem, way, "forward"), times.at(problem, way, "backward"));
 }
 
 /// Seconds for a million results.
-double cost(const Row& row) { return 1e6 * row.both().median / static_cast<double>(row.outputs); }
+double cost(const Time& time, int64_t outputs) { return 1e6 * time.median / static_cast<double>(outputs); }
 
-std::vector<Table> tables(const std::vector<Row>& rows, int64_t largest) {
-  Table ways{fmt::format("{} patches", largest),
-             {"", "forward", "backward", "both", "both, for a million results"},
-             {}};
-  Table scaling{"Forward and backward over the number of patches", {""}, {}};
-  std::set<int64_t> numbers;
-  for (const Row& row : rows) {
-    if (row.patches == largest || row.patches == 0)
-      ways.rows.push_back({row.way, text(row.forward), text(row.backward), text(row.both()),
-                           benchmark::format_time(cost(row), 3)});
-    if (row.patches > 0) numbers.insert(row.patches);
-  }
-  for (const int64_t n : numbers) scaling.columns.push_back(fmt::format("{}", n));
-  for (const Row& row : rows) {
-    if (row.patches != *numbers.begin()) continue;
-    std::vector<std::string> cells{row.way};
-    for (const int64_t n : numbers)
-      for (const Row& other : rows)
-        if (other.way == row.way && other.patches == n) cells.push_back(text(other.both()));
-    scaling.rows.push_back(cells);
-  }
-  return {ways, scaling};
-}
-
-plot::LineChart chart(const std::vector<Row>& rows, Device device) {
-  plot::LineChart chart{.title = fmt::format("N patches of {}x{}x{}, {} filters of 3x3: forward and backward",
-                                             channels, side, side, filters_out),
-                        .subtitle = describe_machine(device, 0),
-                        .x_axis = "elements of the result",
-                        .y_axis = "time [ms]"};
-  for (const Row& row : rows)
-    if (row.patches > 0 || row.way == dense_way)
-      add_point(chart, row.way, static_cast<double>(row.outputs), row.both());
-  return chart;
+std::string plot(const Times& times, const std::vector<Size>& sizes, Device device) {
+  chart::LineChart chart{
+      .title = fmt::format("N patches of {}x{}x{}, {} filters of 3x3: forward and backward", channels, side,
+                           side, filters_out),
+      .subtitle = describe_machine(device, 0),
+      .x_axis = "elements of the result",
+      .y_axis = "time [ms]",
+      .log_x = true,
+      .log_y = true};
+  for (const Size& size : sizes)
+    for (const std::string& way : times.ways(size.problem))
+      chart.add(way, {static_cast<double>(size.outputs), 1e3 * both(times, size.problem, way).median});
+  return chart::svg(chart);
 }
 
 Tensor patches_of(const Tensor& batch, const Tensor& like) {
@@ -151,89 +100,111 @@ Tensor as_frames(const Tensor& x, const Tensor& filters) {
 }
 
 Tensor by_unfold(const Tensor& x, const Tensor& filters) {
-  const Tensor columns = unfold(flatten(x, 0, 1), {.kernel_size = {3, 3}, .padding = 1});  // [B N, C 9, H W]
-  const Tensor y = matmul(flatten(filters, 1), columns);
-  return reshape(y, {x.size(0), x.size(1), filters.size(0), x.size(3), x.size(4)});
+  return patches_of(batchnorm_after_unfold::conv_by_columns(flatten(x, 0, 1), filters, 1), x);
 }
 
-std::vector<std::string> conclude(const std::vector<Row>& rows) {
-  std::vector<std::string> sentences;
-  int64_t largest = 0, smallest = 0;
-  for (const Row& row : rows) {
-    largest = std::max(largest, row.patches);
-    if (row.patches > 0) smallest = smallest == 0 ? row.patches : std::min(smallest, row.patches);
-  }
-  const auto find = [&](const std::string& way, int64_t patches) -> const Row* {
-    const auto found = std::find_if(rows.begin(), rows.end(),
-                                    [&](const Row& row) { return row.way == way && row.patches == patches; });
-    return found == rows.end() ? nullptr : &*found;
+std::vector<std::string> conclude(const Times& times, const std::vector<Size>& sizes) {
+  std::vector<Size> counts = sizes;
+  std::erase_if(counts, [](const Size& size) { return size.patches == 0; });
+  const Size &smallest = counts.front(), &largest = counts.back();
+  const auto total = [&](const Size& size, const std::string& way) { return both(times, size.problem, way); };
+  const auto measured = [&](const Size& size, const std::string& way) {
+    return times.find(size.problem, way, "forward") != nullptr;
   };
-  const Row* best = nullptr;
-  for (const Row& row : rows)
-    if (row.patches == largest && (best == nullptr || row.both().median < best->both().median)) best = &row;
-  sentences.push_back(fmt::format("The fastest way for {} patches, forward and backward, is \"{}\" ({}).",
-                                  largest, best->way, benchmark::format_time(best->both().median, 3)));
-  for (const char* way : {"(1, 3, 3) conv3d", "unfold and product"}) {
-    const Row* row = find(way, largest);
-    if (row != nullptr && row != best)
-      sentences.push_back("Forward and backward, " + comparison(way, row->both(), best->way, best->both()) +
+  std::string best;
+  for (const std::string& way : times.ways(largest.problem))
+    if (best.empty() || total(largest, way).median < total(largest, best).median) best = way;
+  const Time fastest = total(largest, best);
+  std::vector<std::string> sentences{
+      fmt::format("The fastest way for {}, forward and backward, is \"{}\" ({}).", largest.problem, best,
+                  median_text(fastest))};
+  for (const std::string& way : {frames_way, unfold_way})
+    if (way != best && measured(largest, way))
+      sentences.push_back("Forward and backward, " + comparison(way, total(largest, way), best, fastest) +
                           '.');
-  }
-  if (const Row* image = find(dense_way, 0)) {
-    const double factor = cost(*best) / cost(*image);
+  if (sizes.back().patches == 0) {
+    const Size& image = sizes.back();
+    const double patch_cost = cost(fastest, largest.outputs);
+    const double image_cost = cost(total(image, dense), image.outputs), factor = patch_cost / image_cost;
     sentences.push_back(fmt::format(
         "For a million results, patches cost {} and one dense image of {} as many elements {}: {}.",
-        benchmark::format_time(cost(*best), 3),
-        factor_text(static_cast<double>(image->outputs) / static_cast<double>(best->outputs)),
-        benchmark::format_time(cost(*image), 3),
+        benchmark::format_time(patch_cost, 3),
+        factor_text(static_cast<double>(image.outputs) / static_cast<double>(largest.outputs)),
+        benchmark::format_time(image_cost, 3),
         factor > 1.1   ? "small patches cost " + factor_text(factor) + " times as much"
         : factor < 0.9 ? "small patches cost only " + factor_text(factor) + " of that"
                        : "it makes no difference that the image is in pieces"));
   }
-  const Row* small = find(best->way, smallest);
-  if (small != nullptr && smallest < largest) {
-    const double growth = best->both().median / small->both().median;
-    const double work = static_cast<double>(largest) / static_cast<double>(smallest);
-    sentences.push_back(fmt::format("From {} to {} patches, {} times the work, its time grows {}-fold: {}.",
-                                    smallest, largest, factor_text(work), factor_text(growth),
-                                    growth > 1.2 * work   ? "a patch costs more among many"
-                                    : growth < work / 1.2 ? "a patch costs more among few"
+  const auto work = [&](const Size& size) {
+    return static_cast<double>(largest.patches) / static_cast<double>(size.patches);
+  };
+  if (counts.size() > 1 && measured(smallest, best)) {
+    const double growth = fastest.median / total(smallest, best).median, more = work(smallest);
+    sentences.push_back(fmt::format("From {} to {}, {} times the work, its time grows {}-fold: {}.",
+                                    smallest.patches, largest.problem, factor_text(more), factor_text(growth),
+                                    growth > 1.2 * more   ? "a patch costs more among many"
+                                    : growth < more / 1.2 ? "a patch costs more among few"
                                                           : "in proportion"));
   }
-  int64_t previous = 0;  // the number before the largest
-  for (const Row& row : rows)
-    if (row.patches < largest) previous = std::max(previous, row.patches);
-  for (const Row& row : rows) {
-    const Row* before = find(row.way, previous);
-    if (row.patches != largest || previous == 0 || before == nullptr) continue;
-    const double growth = row.both().median / before->both().median;
-    if (growth > 1.5 * static_cast<double>(largest) / static_cast<double>(previous))
+  for (const std::string& way : times.ways(largest.problem)) {
+    if (counts.size() < 2) break;
+    const Size& before = counts[counts.size() - 2];
+    if (!measured(before, way)) continue;
+    const double growth = total(largest, way).median / total(before, way).median;
+    if (growth > 1.5 * work(before))
       sentences.push_back(
-          fmt::format("From {} to {} patches, the time of \"{}\" grows {}-fold, far out of proportion.",
-                      previous, largest, row.way, factor_text(growth)));
+          fmt::format("From {} to {}, the time of \"{}\" grows {}-fold, far out of proportion.",
+                      before.patches, largest.problem, way, factor_text(growth)));
   }
   return sentences;
 }
 
 Answer ask(const AskOptions& options) {
-  const std::vector<int64_t> numbers = scale(options);
-  const int64_t image = dense_side(options);
+  const int64_t image = options.quick ? 60 : 600;
+  const std::vector<int64_t> numbers =  // the last one is that of the question
+      options.quick ? std::vector<int64_t>{40, 80, 160}
+                    : std::vector<int64_t>{1280, 2560, 5120, 10240, 20480};
   Answer answer{
       .setup = {fmt::format("x [1, N, {}, {}, {}], {} filters of 3x3, padding 1, float32; the dense image is "
                             "[1, {}, {}, {}]. Backward is that of patches and filters.",
                             channels, side, side, filters_out, channels, image, image)}};
-  if (options.quick) answer.setup.emplace_back(quick_note);
-  std::vector<Row> rows;
+  Times& times = answer.times;
+  std::vector<Size> sizes;
   for (const int64_t n : numbers) {
     const bool last = n == numbers.back();
-    std::vector<Candidate> all = candidates(n, last, options.device);
-    if (last) all.push_back(dense(image, options.device));
-    const std::vector<Row> more = time_all(options, all, n, answer);
-    rows.insert(rows.end(), more.begin(), more.end());
+    sizes.push_back({fmt::format("{} patches", n), n, 0});
+    std::vector<Work> all;
+    for (const Way& way : ways_of(last, options.device))
+      sizes.back().outputs =
+          add_work(all, sizes.back().problem, way, {1, n, channels, side, side}, options.device);
+    if (last)
+      sizes.push_back(
+          {dense, 0,
+           add_work(all, dense,
+                    {dense, [](const Tensor& x,
+                               const Tensor& filters) { return conv2d(x, filters, {.padding = 1}); }},
+                    {1, channels, image, image}, options.device)});
+    times.measure(options, all);
   }
-  answer.tables = tables(rows, numbers.back());
-  answer.plot = plot::svg(chart(rows, options.device));
-  answer.conclusion = conclude(rows);
+
+  const Size& largest = sizes[sizes.size() - 2];
+  Table table{largest.problem, {"", "forward", "backward", "both", "both, for a million results"}, {}};
+  for (const Size& size : {largest, sizes.back()})
+    for (const std::string& way : times.ways(size.problem)) {
+      const Time time = both(times, size.problem, way);
+      table.rows.push_back({way, text(times.at(size.problem, way, "forward")),
+                            text(times.at(size.problem, way, "backward")), text(time),
+                            benchmark::format_time(cost(time, size.outputs), 3)});
+    }
+  std::vector<ColumnOf> columns;
+  for (const int64_t n : numbers)
+    columns.push_back({fmt::format("{}", n), [&times, n](const std::string& way) {
+                         return text(both(times, fmt::format("{} patches", n), way));
+                       }});
+  answer.tables = {table, table_of("Forward and backward over the number of patches",
+                                   times.ways(sizes.front().problem), columns)};
+  answer.plot = plot(times, sizes, options.device);
+  answer.conclusion = conclude(times, sizes);
   return answer;
 }
 

@@ -1,14 +1,6 @@
-#include "pleat/bench/ask/unfold_speed.h"
-
 #include <algorithm>
-#include <chrono>
-#include <map>
 
-#include <fmt/format.h>
-
-#include "pleat/bench/ask/measure.h"
-#include "pleat/bench/ask/picture.h"
-#include "pleat/bench/machine.h"
+#include "pleat/bench/ask/questions.h"
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
@@ -16,19 +8,13 @@ namespace pleat::bench::ask::unfold_speed {
 namespace {
 
 constexpr int64_t channels = 10, height = 50, filters_out = 15, kernel = 3, margin = 1;
-const std::string by_hand = "by hand";
-
-std::vector<int64_t> batches(const AskOptions& options) {
-  return options.quick ? std::vector<int64_t>{2, 8} : std::vector<int64_t>{2, 256, 512};
-}
-
-double now(Device device) {
-  if (device.is_cuda()) cuda::synchronize(device);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+const std::vector<std::string> passes = {"inference", "forward, recorded", "backward"};
+const std::string conv2d_by = "conv2d, ";  ///< and an implementation: a way
+const std::vector<std::string> pieces = {"unfold", "product", "fold"};
+const std::string piece_passes[] = {"forward", "backward (between hooks)"};
 
 struct Operands {
-  Tensor x, filters, dy;
+  Tensor x, filters;
 
   Operands(int64_t batch, Device device) {
     manual_seed(1);
@@ -36,111 +22,64 @@ struct Operands {
     filters = (randn({filters_out, channels * kernel * kernel}, {.device = device}) * 0.1)
                   .detach()
                   .set_requires_grad();
-    dy = randn({batch, filters_out, height, height}, {.device = device});
   }
 };
 
-Tensor convolve(const Operands& o, const std::string& way) {
-  if (way == by_hand) return conv_by_hand(o.x, o.filters, kernel, margin);
+/// By an implementation of conv2d; without a name, by hand.
+Tensor convolve(const Operands& o, const std::string& name) {
+  if (name.empty()) return conv_by_hand(o.x, o.filters, kernel, margin);
   return conv2d(o.x, reshape(o.filters, {filters_out, channels, kernel, kernel}),
-                {.padding = margin, .implementation = way});
+                {.padding = margin, .implementation = name});
 }
 
 /// Backward alone is timed as often as it can run: the graph is kept.
-std::vector<Row> time_batch(const AskOptions& options, int64_t batch, Answer& answer) {
-  const Operands o(batch, options.device);
+void time_batch(const AskOptions& options, const Operands& o, const std::string& problem, Times& times) {
   std::vector<std::string> names = fast_implementations(options.device);
-  names.push_back(by_hand);
-  std::vector<Way> ways;
-  const auto label = [&](const std::string& name, const char* what) {
-    return fmt::format("batch {}, {}, {}", batch, name, what);
-  };
+  names.emplace_back();
+  std::vector<Work> all;
   for (const std::string& name : names) {
-    ways.push_back({label(name, "inference"), [=] { (void)no_grad([&] { return convolve(o, name); }); }});
-    ways.push_back({label(name, "forward"), [=] { (void)convolve(o, name); }});
+    const std::string way = name.empty() ? by_hand : conv2d_by + name;
     const Tensor y = convolve(o, name);
-    const Tensor dy = ops::to_format(o.dy, y.memory_format());  // as the next layer would give it
-    ways.push_back({label(name, "backward"), [=] {
-                      (void)grad({y}, {o.x, o.filters}, {dy}, {.retain_graph = true});
-                    }});
+    const Tensor dy = gradient_for(y);
+    all.push_back({problem, way, passes[0], [=] { (void)no_grad([&] { return convolve(o, name); }); }});
+    all.push_back({problem, way, passes[1], [=] { (void)convolve(o, name); }});
+    all.push_back({problem, way, passes[2], [=] {
+                     (void)grad({y}, {o.x, o.filters}, {dy}, {.retain_graph = true});
+                   }});
   }
-  time_in_turns(options, ways, answer);
-  std::vector<Row> rows;
-  for (const std::string& name : names)
-    rows.push_back({batch, name, time_of(answer, label(name, "inference")),
-                    time_of(answer, label(name, "forward")), time_of(answer, label(name, "backward"))});
-  return rows;
+  times.measure(options, all);
 }
 
-std::vector<PieceRow> time_pieces(const AskOptions& options, int64_t batch, Answer& answer) {
-  const Operands o(batch, options.device);
-  const auto label = [&](const std::string& piece, const char* pass) {
-    return fmt::format("batch {}, by hand, {}, {}", batch, piece, pass);
-  };
+void time_pieces(const AskOptions& options, const Operands& o, const std::string& problem, Times& times) {
   {
     const NoGrad guard;
     const UnfoldOptions windows{.kernel_size = kernel, .padding = margin};
-    const Tensor columns = unfold(o.x, windows);
-    const Tensor product = matmul(o.filters, columns);
-    time_in_turns(options,
-                  {{label("unfold", "forward"), [&] { (void)unfold(o.x, windows); }},
-                   {label("product", "forward"), [&] { (void)matmul(o.filters, columns); }},
-                   {label("fold", "forward"),
-                    [&] {
-                      (void)fold(product, {height, height}, {.kernel_size = 1});
-                    }}},
-                  answer);
+    const Tensor columns = unfold(o.x, windows), product = matmul(o.filters, columns);
+    times.measure(options, {{problem, "unfold", piece_passes[0], [&] { (void)unfold(o.x, windows); }},
+                            {problem, "product", piece_passes[0], [&] { (void)matmul(o.filters, columns); }},
+                            {problem, "fold", piece_passes[0], [&] {
+                               (void)fold(product, {height, height}, {.kernel_size = 1});
+                             }}});
   }
+  const Tensor dy = randn({o.x.size(0), filters_out, height, height}, {.device = o.x.device()});
   std::map<std::string, std::vector<double>> backward;
-  for (int i = 0; i < (options.quick ? 4 : 12); ++i) {
-    const Pieces pieces = backward_pieces(o.x, o.filters, kernel, margin, o.dy);
-    if (i == 0) continue;  // it allocates
-    backward["unfold"].push_back(pieces.unfold);
-    backward["product"].push_back(pieces.product);
-    backward["fold"].push_back(pieces.fold);
-  }
-  std::vector<PieceRow> rows;
-  for (const std::string piece : {"unfold", "product", "fold"}) {
-    answer.times.push_back({label(piece, "backward"), time_of(backward[piece])});
-    rows.push_back({batch, piece, time_of(answer, label(piece, "forward")), answer.times.back().time});
-  }
-  return rows;
+  for (int i = 0; i < (options.quick ? 4 : 12); ++i)
+    for (const auto& [piece, seconds] : backward_pieces(o.x, o.filters, kernel, margin, dy))
+      if (i > 0) backward[piece].push_back(seconds);  // the first allocates
+  for (const std::string& piece : pieces)
+    times.add({problem, piece, piece_passes[1], time_of(backward[piece])});
 }
 
-std::vector<Table> tables(const std::vector<Row>& rows, const std::vector<PieceRow>& pieces) {
-  std::vector<Table> result;
-  for (const Row& row : rows) {
-    const std::string title = fmt::format("batch {}", row.batch);
-    if (result.empty() || result.back().title != title)
-      result.push_back({title, {"", "inference", "forward, recorded", "backward", "training"}, {}});
-    const bool conv = row.way != by_hand;
-    result.back().rows.push_back({conv ? "conv2d, " + row.way : "unfold, product, fold by hand",
-                                  text(row.inference), text(row.forward), text(row.backward),
-                                  text(joined(row.forward, row.backward))});
+/// "product (65 %)": the piece that takes most of a pass.
+std::string largest_piece(const Times& times, const std::string& problem, const std::string& pass) {
+  double all = 0, most = 0;
+  std::string largest;
+  for (const std::string& piece : times.ways(problem)) {
+    const double seconds = times.at(problem, piece, pass).median;
+    all += seconds;
+    if (seconds > most) most = seconds, largest = piece;
   }
-  for (const PieceRow& piece : pieces) {
-    const std::string title = fmt::format("by hand, piece by piece, batch {}", piece.batch);
-    if (result.back().title != title)
-      result.push_back({title, {"", "forward", "backward (between hooks)"}, {}});
-    result.back().rows.push_back({piece.piece, text(piece.forward), text(piece.backward)});
-  }
-  return result;
-}
-
-plot::BarChart chart(const std::vector<Row>& rows, Device device) {
-  const int64_t largest = rows.back().batch;
-  plot::BarChart chart{.title = fmt::format("[{}, {}, {}, {}], {} filters of {}x{}", largest, channels,
-                                            height, height, filters_out, kernel, kernel),
-                       .subtitle = describe_machine(device, 0),
-                       .axis = "time [ms]"};
-  for (const Row& row : rows) {
-    if (row.batch != largest) continue;
-    const std::string series = row.way == by_hand ? "unfold, product, fold by hand" : "conv2d, " + row.way;
-    add_bar(chart, "inference", series, row.inference);
-    add_bar(chart, "forward, recorded", series, row.forward);
-    add_bar(chart, "backward", series, row.backward);
-  }
-  return chart;
+  return fmt::format("{} ({:.0f} %)", largest, 100 * most / all);
 }
 
 }  // namespace
@@ -151,13 +90,13 @@ Tensor conv_by_hand(const Tensor& x, const Tensor& filters, int64_t size, int64_
   return fold(matmul(filters, columns), output, {.kernel_size = 1});
 }
 
-Pieces backward_pieces(const Tensor& x, const Tensor& filters, int64_t size, int64_t padding,
-                       const Tensor& dy) {
-  const Device device = x.device();
+std::map<std::string, double> backward_pieces(const Tensor& x, const Tensor& filters, int64_t size,
+                                              int64_t padding, const Tensor& dy) {
+  const auto clock = benchmark::device_clock(x.device());
   double folding = 0, multiplying = 0, unfolding = 0;
-  const auto stamp = [device](double& when) {
-    return [device, &when](const Tensor&) {
-      when = now(device);
+  const auto stamp = [&clock](double& when) {
+    return [&clock, &when](const Tensor&) {
+      when = clock->stop().wall;
       return Tensor();
     };
   };
@@ -167,50 +106,43 @@ Pieces backward_pieces(const Tensor& x, const Tensor& filters, int64_t size, int
   y.register_hook(stamp(folding));
   product.register_hook(stamp(multiplying));
   columns.register_hook(stamp(unfolding));
+  clock->start();
   (void)grad({y}, {x, filters}, {dy});
-  const double end = now(device);
-  return {.unfold = end - unfolding, .product = unfolding - multiplying, .fold = multiplying - folding};
+  const double end = clock->stop().wall;
+  return {{"unfold", end - unfolding}, {"product", unfolding - multiplying}, {"fold", multiplying - folding}};
 }
 
-std::vector<std::string> conclude(const std::vector<Row>& rows, const std::vector<PieceRow>& pieces) {
-  std::vector<std::string> sentences;
-  for (const Row& hand : rows) {
-    if (hand.way != by_hand) continue;
-    const auto fastest = [&](const auto& time) {
-      const Row* best = nullptr;
-      for (const Row& row : rows)
-        if (row.batch == hand.batch && row.way != by_hand &&
-            (best == nullptr || time(row).median < time(*best).median))
-          best = &row;
-      return best;
-    };
-    const auto inference = [](const Row& row) { return row.inference; };
-    const auto training = [](const Row& row) { return joined(row.forward, row.backward); };
-    const Row& quick = *fastest(inference);
-    const Row& trained = *fastest(training);
-    sentences.push_back(fmt::format(
-        "Batch {}, inference: {}.", hand.batch,
-        comparison("the one by hand", hand.inference, "conv2d (" + quick.way + ")", quick.inference)));
-    sentences.push_back(fmt::format(
-        "Batch {}, training: {}.", hand.batch,
-        comparison("the one by hand", training(hand), "conv2d (" + trained.way + ")", training(trained))));
-  }
-  for (std::size_t i = 0; i + 2 < pieces.size(); i += 3) {
-    double forward = 0, backward = 0;
-    const PieceRow *most_forward = &pieces[i], *most_backward = &pieces[i];
-    for (std::size_t k = i; k < i + 3; ++k) {
-      forward += pieces[k].forward.median;
-      backward += pieces[k].backward.median;
-      if (pieces[k].forward.median > most_forward->forward.median) most_forward = &pieces[k];
-      if (pieces[k].backward.median > most_backward->backward.median) most_backward = &pieces[k];
-    }
+std::vector<std::string> conclude(const Times& times) {
+  std::vector<std::string> sentences, of_pieces;
+  const auto inference = [&](const std::string& problem, const std::string& way) {
+    return times.at(problem, way, passes[0]);
+  };
+  const auto training = [&](const std::string& problem, const std::string& way) {
+    return sum(times.at(problem, way, passes[1]), times.at(problem, way, passes[2]));
+  };
+  const auto compare = [&](const std::string& problem, const char* what, const auto& time) {
+    std::string fastest;
+    for (const std::string& way : times.ways(problem))
+      if (way != by_hand && (fastest.empty() || time(problem, way).median < time(problem, fastest).median))
+        fastest = way;
     sentences.push_back(
-        fmt::format("Of what is written by hand, with batch {}, most of the forward time goes to {} ({}), "
-                    "most of the backward time "
-                    "to {} ({}).",
-                    pieces[i].batch, most_forward->piece, percent(most_forward->forward.median, forward),
-                    most_backward->piece, percent(most_backward->backward.median, backward)));
+        fmt::format("{}, {}: {}.", capitalized(problem), what,
+                    comparison("the one by hand", time(problem, by_hand),
+                               "conv2d (" + fastest.substr(conv2d_by.size()) + ')', time(problem, fastest))));
+  };
+  for (const std::string& problem : times.problems()) {
+    if (problem.starts_with(pieces_of)) {
+      of_pieces.push_back(fmt::format(
+          "Of what is written by hand, with {}, most of the forward time goes to {}, most of the backward "
+          "time to {}.",
+          problem.substr(pieces_of.size()), largest_piece(times, problem, piece_passes[0]),
+          largest_piece(times, problem, piece_passes[1])));
+      continue;
+    }
+    compare(problem, "inference", inference);
+    compare(problem, "training", training);
   }
+  sentences.insert(sentences.end(), of_pieces.begin(), of_pieces.end());
   return sentences;
 }
 
@@ -220,18 +152,38 @@ Answer ask(const AskOptions& options) {
                             "is that of input and filters.",
                             channels, height, height, filters_out, kernel, kernel, margin)}};
   if (options.device.is_cpu()) answer.setup.push_back("There is no cuDNN on a CPU to turn on and off.");
-  if (options.quick) answer.setup.emplace_back(quick_note);
-  std::vector<Row> rows;
-  std::vector<PieceRow> pieces;
-  for (const int64_t batch : batches(options)) {
-    const std::vector<Row> more = time_batch(options, batch, answer);
-    rows.insert(rows.end(), more.begin(), more.end());
-    const std::vector<PieceRow> more_pieces = time_pieces(options, batch, answer);
-    pieces.insert(pieces.end(), more_pieces.begin(), more_pieces.end());
+  Times& times = answer.times;
+  std::string last;
+  std::vector<Table> of_pieces;
+  const std::vector<int64_t> batches =
+      options.quick ? std::vector<int64_t>{2, 8} : std::vector<int64_t>{2, 256, 512};
+  for (const int64_t batch : batches) {
+    const Operands operands(batch, options.device);
+    const std::string problem = fmt::format("batch {}", batch);
+    time_batch(options, operands, problem, times);
+    answer.tables.push_back(
+        table_of(problem, times.ways(problem),
+                 {pass_column(times, problem, passes[0]),
+                  pass_column(times, problem, passes[1]),
+                  pass_column(times, problem, passes[2]),
+                  {"training", [&](const std::string& way) {
+                     return text(sum(times.at(problem, way, passes[1]), times.at(problem, way, passes[2])));
+                   }}}));
+    const std::string by_piece = pieces_of + problem;
+    time_pieces(options, operands, by_piece, times);
+    of_pieces.push_back(table_of(
+        by_piece, pieces,
+        {pass_column(times, by_piece, piece_passes[0]), pass_column(times, by_piece, piece_passes[1])}));
+    last = problem;
   }
-  answer.tables = tables(rows, pieces);
-  answer.plot = plot::svg(chart(rows, options.device));
-  answer.conclusion = conclude(rows, pieces);
+  answer.tables.insert(answer.tables.end(), of_pieces.begin(), of_pieces.end());
+  answer.plot = bars(fmt::format("[{}, {}, {}, {}], {} filters of {}x{}", batches.back(), channels, height,
+                                 height, filters_out, kernel, kernel),
+                     options.device, times, [&](const Cell& cell) -> Place {
+                       if (cell.problem != last) return {};
+                       return {{cell.pass, cell.way}};
+                     });
+  answer.conclusion = conclude(times);
   return answer;
 }
 

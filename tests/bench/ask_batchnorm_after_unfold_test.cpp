@@ -1,5 +1,5 @@
 #include "pleat/autograd/functions/conv.h"
-#include "pleat/bench/ask/batchnorm_after_unfold.h"
+#include "pleat/bench/ask/questions.h"
 #include "pleat/core/random/random.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
@@ -25,37 +25,49 @@ TEST_CASE("Convolutions by hand are convolutions, and leave results in different
 
 namespace {
 
-Row row(const char* convolution, bool is_implementation, MemoryFormat format, double milliseconds) {
-  return {128,        convolution,           is_implementation,     format,
-          made_up(5), made_up(milliseconds), made_up(milliseconds), made_up(milliseconds)};
+struct MadeUp {
+  Way way;
+  double milliseconds;  ///< of each pass of batch norm
+};
+
+std::vector<std::string> conclude_from(const std::vector<MadeUp>& all, double train_spread = 0.02) {
+  Times times;
+  std::vector<Way> ways;
+  for (const auto& [way, milliseconds] : all) {
+    ways.push_back(way);
+    times.add({"batch 128", way.name, "convolution", made_up(5)});
+    for (const char* pass : {"eval", "train", "backward"})
+      times.add({"batch 128", way.name, pass, made_up(milliseconds, train_spread)});
+  }
+  return conclude(times, ways);
 }
 
 }  // namespace
 
 TEST_CASE("batchnorm-after-unfold concludes from formats and times, whatever they are", "[ask]") {
-  const MemoryFormat rows = MemoryFormat::channels_last, planes = MemoryFormat::contiguous;
-  const auto expected = conclude({row("direct", true, rows, 1), row("unfold", true, rows, 1.01),
-                                  row("direct, asked for contiguous", false, planes, 2)});
+  const MemoryFormat last = MemoryFormat::channels_last, first = MemoryFormat::contiguous;
+  const auto expected = conclude_from({{{"direct", true, last}, 1},
+                                       {{"unfold", true, last}, 1.01},
+                                       {{"direct, asked for contiguous", false, first}, 2}});
+  CHECK(
+      contains(expected, "channels_last after \"direct\", \"unfold\"; contiguous after \"direct, asked for"));
   CHECK(contains(expected,
-                 "channels_last after \"direct\" and \"unfold\"; contiguous after \"direct, asked for"));
-  CHECK(contains(expected,
-                 "after unfold and after direct, which give the same format: eval 1.01 ms and 1.00 ms"));
+                 "Batch 128, batch norm after unfold and after direct, which give the same format: eval 1.01 "
+                 "ms and 1.00 ms, train 1.01 ms and 1.00 ms, backward 1.01 ms and 1.00 ms"));
   CHECK(contains(expected,
                  "together 1.01 times as much (quartiles 0.97 to 1.05): it costs the same after both."));
   CHECK(
-      contains(expected, "batch norm train by layout: contiguous takes 2.0 times as long as channels_last"));
+      contains(expected,
+               "Batch 128, batch norm train by layout: contiguous takes 2.0 times as long as channels_last"));
 
-  const auto surprising = conclude({row("cudnn", true, planes, 1), row("unfold", true, rows, 7)});
+  const auto surprising = conclude_from({{{"cudnn", true, first}, 1}, {{"unfold", true, last}, 7}});
   CHECK(contains(surprising, "which give different formats"));
   CHECK(contains(surprising, "it does NOT cost the same after both."));
   CHECK(
       contains(surprising, "batch norm eval by layout: channels_last takes 7.0 times as long as contiguous"));
 
-  auto noisy = row("unfold", true, rows, 1);
-  noisy.train = made_up(1.5, 0.5);
-  CHECK(contains(conclude({row("direct", true, rows, 1), noisy}),
+  CHECK(contains(conclude_from({{{"direct", true, last}, 1}, {{"unfold", true, last}, 1.2}}, 0.3),
                  "no difference that stands out of the noise."));
-
-  const auto one_layout = conclude({row("direct", true, rows, 1), row("unfold", true, rows, 1)});
+  const auto one_layout = conclude_from({{{"direct", true, last}, 1}, {{"unfold", true, last}, 1}});
   CHECK_FALSE(contains(one_layout, "by layout"));
 }

@@ -1,4 +1,4 @@
-#include "pleat/bench/ask/conv2d_vs_conv3d.h"
+#include "pleat/bench/ask/questions.h"
 #include "pleat/core/random/random.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/tests/bench/ask_made_up.h"
@@ -43,43 +43,42 @@ TEST_CASE("A convolution that is not reduced gives what a call gives, in all pas
 
 namespace {
 
-std::vector<Row> rows(double conv2d, double conv3d, double stated) {
-  return {{"direct", "conv2d", made_up(5), made_up(conv2d)},
-          {"direct", "conv3d", made_up(5), made_up(conv3d)},
-          {"direct", "conv3d, not reduced", made_up(5), made_up(stated)}};
+/// Milliseconds of the backward of conv2d, of conv3d, and of conv3d that is not reduced.
+Times made_up_times(double conv2d, double conv3d, double stated, double spread = 0.02) {
+  return {{"direct", "conv2d", "backward", made_up(conv2d, spread)},
+          {"direct", "conv3d", "backward", made_up(conv3d, spread)},
+          {"direct", not_reduced, "backward", made_up(stated, spread)}};
 }
 
 }  // namespace
 
 TEST_CASE("conv2d-vs-conv3d concludes from the times, whatever they are", "[ask]") {
-  const auto expected = conclude(rows(10, 10.1, 30), {}, {true, 0}, Device());
+  const auto expected = conclude(made_up_times(10, 10.1, 30), 0, Device());
   CHECK(contains(expected, "bit for bit"));
   CHECK(contains(expected, "direct, backward: conv3d and conv2d are level"));
   CHECK(contains(expected, "without the reduction to two dimensions it would take 3.0 times as long"));
 
-  const auto surprising = conclude(rows(10, 20, 10), {}, {false, 1e-7}, Device());
+  const auto surprising = conclude(made_up_times(10, 20, 10), 1e-7, Device());
   CHECK(contains(surprising, "conv2d and conv3d differ by 1.0e-07"));
   CHECK(contains(surprising, "conv3d takes 2.0 times as long as conv2d"));
   CHECK(contains(surprising, "it would take less time, only 0.50 of it"));
-  CHECK(contains(conclude(rows(10, 10, 10), {}, {true, 0}, Device()), "makes no difference to it"));
-  auto noisy = rows(10, 10, 13);
-  for (Row& row : noisy) row.backward = made_up(1e3 * row.backward.median, 0.2);
-  CHECK(contains(conclude(noisy, {}, {true, 0}, Device()), "is lost in the noise (ratio 1.30)"));
+  CHECK(contains(conclude(made_up_times(10, 10, 10), 0, Device()), "makes no difference to it"));
+  CHECK(contains(conclude(made_up_times(10, 10, 13, 0.2), 0, Device()), "is lost in the noise (ratio 1.30)"));
 }
 
 TEST_CASE("conv2d-vs-conv3d says how careless timing misleads, and when it does not", "[ask]") {
-  const auto all = rows(10, 10, 30);
-  const auto misled =
-      conclude(all, {{"no warm-up, conv2d first", true, made_up(30), made_up(10)}}, {true, 0}, Device());
-  CHECK(contains(misled,
+  const auto conclude_with = [](const std::string& how, double conv2d, double conv3d, Device device) {
+    Times times = made_up_times(10, 10, 30);
+    times.add({careless, how, "conv2d", made_up(conv2d)});
+    times.add({careless, how, "conv3d", made_up(conv3d)});
+    return conclude(times, 0, device);
+  };
+  CHECK(contains(conclude_with("no warm-up, conv2d first", 30, 10, Device()),
                  "no warm-up, conv2d first: conv3d / conv2d seems to be 0.33 and is 1.00, a wrong answer"));
-  const auto lucky =
-      conclude(all, {{"no warm-up, conv2d first", true, made_up(30), made_up(31)}}, {true, 0}, Device());
-  CHECK(contains(lucky, "seems to be 1.03 and is 1.00, which is close enough here"));
-  const NaiveRow unsynchronised{"host clock", false, made_up(0.01), made_up(0.1)};
-  CHECK(contains(conclude(all, {unsynchronised}, {true, 0}, Device()), "nothing to wait for"));
-  CHECK(contains(
-      conclude(all, {unsynchronised}, {true, 0}, DeviceType::cuda),
-      "host clock: conv3d / conv2d seems to be 10 and is 1.00; the clock says 10.0 µs for conv2d where the "
-      "device works for 10.0 ms"));
+  CHECK(contains(conclude_with("no warm-up, conv2d first", 30, 31, Device()),
+                 "seems to be 1.03 and is 1.00, which is close enough here"));
+  CHECK(contains(conclude_with(not_waiting, 0.01, 0.1, Device()), "nothing to wait for"));
+  CHECK(contains(conclude_with(not_waiting, 0.01, 0.1, DeviceType::cuda),
+                 "host clock, not waiting for the device: conv3d / conv2d seems to be 10 and is 1.00; the "
+                 "clock says 10.0 µs for conv2d where the device works for 10.0 ms"));
 }

@@ -2,7 +2,7 @@
 
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/unfold.h"
-#include "pleat/bench/ask/faster_convolution.h"
+#include "pleat/bench/ask/questions.h"
 #include "pleat/core/random/random.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
@@ -28,8 +28,8 @@ TEST_CASE("A convolution from pad, unfold, einsum and fold is a convolution, in 
       const Tensor wanted = input.size() == 3   ? conv1d(x, w, bias, {.padding = padding})
                             : input.size() == 4 ? conv2d(x, w, bias, {.padding = padding})
                                                 : conv3d(x, w, bias, {.padding = padding});
-      CHECK(relative_error(conv_fast(x, w, bias, padding, Unfolding::im2col), wanted) < 1e-14);
-      CHECK(relative_error(conv_fast(x, w, bias, padding, Unfolding::one_hot), wanted) < 1e-14);
+      CHECK(relative_error(conv_fast(x, w, bias, padding, Way::im2col), wanted) < 1e-14);
+      CHECK(relative_error(conv_fast(x, w, bias, padding, Way::one_hot), wanted) < 1e-14);
     }
   }
 }
@@ -46,8 +46,8 @@ namespace {
 
 std::vector<Row> rows(double conv, double im2col, double one_hot) {
   return {{.time = made_up(conv), .error = 1e-7},
-          {.unfolding = Unfolding::im2col, .time = made_up(im2col), .error = 1e-7},
-          {.unfolding = Unfolding::one_hot, .time = made_up(one_hot), .error = 1e-7}};
+          {.way = Way::im2col, .time = made_up(im2col), .error = 1e-7},
+          {.way = Way::one_hot, .time = made_up(one_hot), .error = 1e-7}};
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ TEST_CASE("faster-convolution says what TF32 brings where it was measured, and d
           "[ask]") {
   std::vector<Row> all = rows(10, 80, 160);
   all.push_back({.tf32_convolution = true, .time = made_up(4), .error = 4e-4});
-  all.push_back({.unfolding = Unfolding::im2col, .tf32_product = true, .time = made_up(79), .error = 4e-4});
+  all.push_back({.way = Way::im2col, .tf32_product = true, .time = made_up(79), .error = 4e-4});
   const auto sentences = conclude(all);
   CHECK(contains(sentences, "conv2d without TF32 takes 2.5 times as long as conv2d with TF32"));
   CHECK(contains(sentences, "the error with TF32 is 4.0e-04, without it 1.0e-07"));

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/bench/ask/words.h"
+#include "pleat/bench/ask/answer.h"
 
 namespace pleat::test {
 

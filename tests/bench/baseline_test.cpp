@@ -22,15 +22,15 @@ Record record(const std::string& subcommand, const std::string& problem, Time t)
 
 }  // namespace
 
-TEST_CASE("a time has moved when the quartiles do not meet and it is over 2 %", "[bench]") {
-  CHECK(compare(time(1, 0.01), time(1.1, 0.01)) == Move::slower);
-  CHECK(compare(time(1, 0.01), time(0.9, 0.01)) == Move::faster);
-  CHECK(compare(time(1, 0.06), time(1.1, 0.06)) == Move::same);  // quartiles meet
-  CHECK(compare(time(1, 0.06), time(0.9, 0.05)) == Move::same);
-  CHECK(compare(time(1, 0.001), time(1.015, 0.001)) == Move::same);  // steady, but by a hair
-  CHECK(compare(time(1, 0.001), time(0.985, 0.001)) == Move::same);
-  CHECK(compare(time(1, 0.001), time(1.03, 0.001)) == Move::slower);
-  CHECK(compare(time(1, 0), time(1, 0)) == Move::same);
+TEST_CASE("a time has changed when the quartiles do not meet and it is over 2 %", "[bench]") {
+  CHECK(compare(time(1, 0.01), time(1.1, 0.01)) == Change::slower);
+  CHECK(compare(time(1, 0.01), time(0.9, 0.01)) == Change::faster);
+  CHECK(compare(time(1, 0.06), time(1.1, 0.06)) == Change::same);  // quartiles meet
+  CHECK(compare(time(1, 0.06), time(0.9, 0.05)) == Change::same);
+  CHECK(compare(time(1, 0.001), time(1.015, 0.001)) == Change::same);  // steady, but by a hair
+  CHECK(compare(time(1, 0.001), time(0.985, 0.001)) == Change::same);
+  CHECK(compare(time(1, 0.001), time(1.03, 0.001)) == Change::slower);
+  CHECK(compare(time(1, 0), time(1, 0)) == Change::same);
 }
 
 TEST_CASE("changes are found by subcommand and labels", "[bench]") {
@@ -40,14 +40,14 @@ TEST_CASE("changes are found by subcommand and labels", "[bench]") {
   now.push_back(record("conv", "d", time(1, 0.01)));
   now.back().time.reset();
   now.back().failure = "out of memory";
-  const auto found = changes(before, now);
+  const auto found = compare(before, now);
   REQUIRE(found.size() == 3);
-  CHECK(found[0].move == Move::fresh);
+  CHECK(found[0].change == Change::fresh);
   CHECK(found[0].before == nullptr);
-  CHECK(found[1].move == Move::slower);
+  CHECK(found[1].change == Change::slower);
   CHECK(found[1].ratio == Approx(2));
   // "norm" did not run now, so nothing of it is missing.
-  CHECK(found[2].move == Move::gone);
+  CHECK(found[2].change == Change::gone);
   CHECK(found[2].before->label("problem") == "b");
 }
 

@@ -6,11 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/bench/conv_plot.h"
-#include "pleat/bench/conv_shape.h"
 #include "pleat/bench/conv_work.h"
+#include "pleat/bench/conv_shape.h"
+#include "pleat/bench/options.h"
+#include "pleat/bench/pictures.h"
 #include "pleat/bench/program.h"
-#include "pleat/bench/usage_error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
@@ -18,7 +18,6 @@
 
 using namespace pleat;
 using namespace pleat::bench;
-using ops::ConvPass;
 
 namespace {
 
@@ -44,7 +43,7 @@ Record timed(const std::string& problem, const std::string& implementation, doub
   record.time->median = record.time->lower_quartile = record.time->upper_quartile = seconds;
   record.set_value("flops_valid", 1e9);
   record.set_value("bytes", 1e6);
-  record.set_value("gflops_valid", 1 / seconds);
+  record.set_value("flops", 2e9);
   return record;
 }
 
@@ -134,29 +133,29 @@ TEST_CASE("pleat-bench conv takes an empty batch", "[bench]") {
 }
 
 TEST_CASE("batches become lines, problems become bars", "[bench]") {
-  const std::string lines = time_plot({timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3),
+  const std::string lines = conv_plot({timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3),
                                        timed("n2 c4 k4 hw8 r3 s1 p1", "direct", 2e-3),
                                        timed("n4 c4 k4 hw8 r3 s1 p1", "direct", 4e-3)});
   CHECK(has(lines, "batch size"));
-  const std::string bars = time_plot(
+  const std::string bars = conv_plot(
       {timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3), timed("n1 c4 k4 hw9 r3 s1 p1", "unfold", 2e-3)});
   CHECK(has(bars, "n1 c4 k4 hw9 r3 s1 p1"));
   // The unit is that of the longest.
-  CHECK(has(time_plot({timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 20e-6),
+  CHECK(has(conv_plot({timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 20e-6),
                        timed("n1 c4 k4 hw9 r3 s1 p1", "direct", 0.5)}),
             "time [ms]"));
   // Types are told apart, and what all have in common is said once.
   Record half = timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3), single = half;
   half.set_label("dtype", "float16");
   single.set_label("dtype", "float32");
-  const std::string two = time_plot({half, single});
+  const std::string two = conv_plot({half, single});
   CHECK(has(two, "Convolution: direct"));
   CHECK(has(two, "float16"));
   CHECK(has(two, "float32"));
   Record failed = timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1);
   failed.time.reset();
-  CHECK_THROWS_AS(time_plot({failed}), UsageError);
-  CHECK_THROWS_AS(roofline_plot({failed}, {.device = {}}), UsageError);
+  CHECK_THROWS_AS(conv_plot({failed}), UsageError);
+  CHECK_THROWS_AS(roofline("Convolution", "", {failed}, "implementation", {.device = {}}), UsageError);
 }
 
 TEST_CASE("pleat-bench list tells what each implementation computes, and why not the rest", "[bench]") {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "pleat/bench/case.h"
 #include "pleat/bench/conv_shape.h"
-#include "pleat/bench/relative_error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/tests/catch.h"
@@ -45,7 +45,7 @@ TEST_CASE("each pass that is timed is the pass that it says", "[bench]") {
                            : pass == ConvPass::backward_input ? problem.input_shape()
                                                               : problem.weight_shape();
       CHECK(result.shape() == wanted);
-      CHECK(work.double_implementation() == "reference");
+      CHECK(work.exact_implementation() == "reference");
       CHECK(work.exact().dtype() == float64);
       CHECK(relative_error(result, work.exact()) < 1e-5);
       CHECK(work.problem().describe() == problem.describe());

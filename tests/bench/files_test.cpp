@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "pleat/bench/conv_shape.h"
-#include "pleat/bench/results_file.h"
+#include "pleat/bench/record.h"
 #include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"

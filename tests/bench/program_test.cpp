@@ -147,7 +147,8 @@ TEST_CASE("pleat-bench names a baseline that it cannot read, before it measures"
   CHECK(broken.out.empty());
   CHECK(has(broken.err, path + "': is not a result of pleat-bench"));
   pleat_test::write_bytes(path, "{\"pleat_bench\": 7}");
-  CHECK(has(run({"selftest", "--baseline", path}).err, path + "': is of version 7, this pleat-bench reads 1"));
+  CHECK(
+      has(run({"selftest", "--baseline", path}).err, path + "': is of version 7, this pleat-bench reads 1"));
 }
 
 TEST_CASE("pleat-bench says what it could not write, draw or compare before it measures", "[bench]") {

@@ -4,8 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/bench/results_file.h"
-#include "pleat/bench/table.h"
+#include "pleat/bench/report.h"
 #include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
 
@@ -86,13 +85,13 @@ TEST_CASE("what is no result is refused by name", "[bench]") {
   CHECK_THROWS_AS(results_from_text(to_text(results), "x.json"), FileError);
 }
 
-TEST_CASE("the fastest of each race is marked", "[bench]") {
+TEST_CASE("the fastest of those that compute the same is marked", "[bench]") {
   std::vector<Record> records{sample("direct", 1.0), sample("unfold", 1.005), sample("reference", 9)};
-  CHECK(winners(records, {"problem", "pass"}) == std::vector<bool>{true, true, false});
-  CHECK(winners(records, {"implementation"}) == std::vector<bool>{false, false, false});  // alone
-  CHECK(winners(records, {}) == std::vector<bool>{false, false, false});
+  CHECK(fastest(records, {"problem", "pass"}) == std::vector<bool>{true, true, false});
+  CHECK(fastest(records, {"implementation"}) == std::vector<bool>{false, false, false});  // alone
+  CHECK(fastest(records, {}) == std::vector<bool>{false, false, false});
   records[0].time.reset();
-  CHECK(winners(records, {"problem", "pass"}) == std::vector<bool>{false, true, false});
+  CHECK(fastest(records, {"problem", "pass"}) == std::vector<bool>{false, true, false});
 }
 
 TEST_CASE("a table has a column for each that says something", "[bench]") {
@@ -101,9 +100,8 @@ TEST_CASE("a table has a column for each that says something", "[bench]") {
                      .labels = {{"problem", "n1 c2"}, {"pass", "forward"}, {"implementation", "cudnn"}},
                      .failure = "built without CUDA"});
   const Layout layout{.heading = {"problem"},
-                      .columns = {label_column("implementation", "implementation"), median_column(),
-                                  detail_column("plan", "plan"), value_column("GFLOP/s", "gflops")},
-                      .race = {"pass"}};
+                      .columns = {"implementation", "median", "plan", "gflops"},
+                      .competing = {"pass"}};
   CHECK(table(records, layout, false) ==
         "n1 c2\n"
         "  implementation      median  GFLOP/s\n"

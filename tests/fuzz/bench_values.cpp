@@ -1,7 +1,7 @@
 // Values of pleat-bench's options. The first byte says which.
 #include <string>
 
-#include "pleat/bench/parse.h"
+#include "pleat/bench/options.h"
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;

@@ -1,5 +1,5 @@
 // Results of pleat-bench, as --json writes and --baseline reads them.
-#include "pleat/bench/results_file.h"
+#include "pleat/bench/record.h"
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;

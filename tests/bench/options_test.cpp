@@ -1,6 +1,5 @@
-#include "pleat/bench/parse.h"
+#include "pleat/bench/options.h"
 
-#include "pleat/bench/usage_error.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -1,9 +1,6 @@
 #include <algorithm>
-#include <cmath>
 
 #include "pleat/bench/ask/answer.h"
-#include "pleat/bench/ask/picture.h"
-#include "pleat/bench/ask/words.h"
 #include "pleat/core/base/error.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
@@ -39,12 +36,9 @@ TEST_CASE("Comparisons name the longer time first and say what the noise leaves 
   CHECK(factor_text(1.96) == "2.0");
   CHECK(factor_text(9.96) == "10");
   CHECK(factor_text(140.4) == "140");
-  CHECK(percent(0.25, 1) == "25 %");
-  CHECK(percent(0.001, 1) == "under 1 %");
-  CHECK(error_text(0) == "0");
-  CHECK(error_text(3.14e-7) == "3.1e-07");
-  CHECK(list_text({"a"}) == "a");
-  CHECK(list_text({"a", "b", "c"}) == "a, b and c");
+  CHECK(median_text(made_up(4.6)) == "4.60 ms");
+  CHECK(capitalized("batch 2") == "Batch 2");
+  CHECK(capitalized("2-D") == "2-D");
 }
 
 TEST_CASE("Times of single runs become a median with quartiles; two times in a row add up", "[ask]") {
@@ -57,7 +51,7 @@ TEST_CASE("Times of single runs become a median with quartiles; two times in a r
   CHECK(text(time) == "3.00 s ~");
   CHECK(text(made_up(1.5)) == "1.50 ms");
   CHECK_THROWS_AS(time_of({}), ValueError);
-  const bench::Time both = joined(made_up(1, 0.1), made_up(2, 0.1));
+  const bench::Time both = sum(made_up(1, 0.1), made_up(2, 0.1));
   CHECK(both.median == Approx(3e-3));
   CHECK(both.lower_quartile == Approx(2.7e-3));
   CHECK(both.upper_quartile == Approx(3.3e-3));
@@ -70,7 +64,7 @@ TEST_CASE("An answer's tables are aligned and its sentences broken at spaces", "
                     "ask: a row of \"title\" needs 2 cells, got 1");
   std::string sentence;
   for (int i = 0; i < 30; ++i) sentence += "word" + std::to_string(i) + ' ';
-  const std::string lines = wrapped(sentence, "- ");
+  const std::string lines = indented(sentence, "- ");
   CHECK(lines.substr(0, 7) == "- word0");
   CHECK(lines.find("\n  word") != std::string::npos);
   std::size_t longest = 0, start = 0;
@@ -87,21 +81,42 @@ TEST_CASE("An answer's tables are aligned and its sentences broken at spaces", "
   CHECK(all.find("Conclusion\n- so it is.\n") != std::string::npos);
 }
 
-TEST_CASE("Bars and lines of an answer find their group and series by name", "[ask]") {
-  bench::plot::BarChart bars;
-  add_bar(bars, "one", "a", made_up(1));
-  add_bar(bars, "two", "b", made_up(2));
-  add_bar(bars, "two", "a", made_up(3));
-  CHECK(bars.groups == std::vector<std::string>{"one", "two"});
-  REQUIRE(bars.series.size() == 2);
-  CHECK(bars.series[0].name == "a");
-  REQUIRE(bars.series[0].bars.size() == 2);
-  CHECK(bars.series[0].bars[1].value == Approx(3));
-  CHECK(bars.series[0].bars[1].low == Approx(2.94));
-  CHECK(std::isnan(bars.series[1].bars[0].value));
-  bench::plot::LineChart lines;
-  add_point(lines, "a", 1, made_up(1));
-  add_point(lines, "a", 2, made_up(4));
-  REQUIRE(lines.series.size() == 1);
-  CHECK(lines.series[0].points[1].y == Approx(4));
+TEST_CASE("Times are found by problem, way and pass, and make tables and pictures", "[ask]") {
+  const Times times{{"batch 2", "direct", "forward", made_up(1)},
+                    {"batch 2", "by hand", "forward", made_up(30, 0.2)},
+                    {"batch 4", "direct", "forward", made_up(2)}};
+  CHECK(times.problems() == std::vector<std::string>{"batch 2", "batch 4"});
+  CHECK(times.ways("batch 2") == std::vector<std::string>{"direct", "by hand"});
+  CHECK(times.ways("batch 4") == std::vector<std::string>{"direct"});
+  CHECK(times.at("batch 4", "direct", "forward").median == Approx(2e-3));
+  CHECK(times.find("batch 4", "by hand", "forward") == nullptr);
+  CHECK_THROWS_WITH(times.at("batch 4", "by hand", "forward"),
+                    "ask: nothing was measured under the name \"batch 4, by hand, forward\"");
+  CHECK(Cell{"a", "b", ""}.name() == "a, b");
+  CHECK(text(table_of("t", times.ways("batch 2"),
+                      {pass_column(times, "batch 2", "forward"),
+                       {"longer", [](const std::string& way) { return way + "!"; }}})) ==
+        "t\n"
+        "             forward    longer\n"
+        "  direct     1.00 ms   direct!\n"
+        "  by hand  30.0 ms ~  by hand!\n");
+  const std::string picture = bars("title", Device(), times, [](const Cell& cell) -> Place {
+    if (cell.problem != "batch 2") return {};
+    return {{cell.pass, cell.way}};
+  });
+  CHECK(picture.find("by hand, forward: 30") != std::string::npos);
+  CHECK(picture.find("direct, forward: 1") != std::string::npos);
+  CHECK(picture.find("direct, forward: 2") == std::string::npos);
+}
+
+TEST_CASE("Works are timed together, and what tunes one is no part of its time", "[ask]") {
+  Times times;
+  int runs = 0, tuned = 0;
+  times.measure({.timer = {.min_run_time = 1e-4, .min_blocks = 3}},
+                {{"p", "a", "forward", [&] { ++runs; }, [&] { ++tuned; }}, {"p", "b", "", [&] { ++runs; }}});
+  CHECK(tuned == 1);
+  CHECK(runs > 2);
+  CHECK(times.cells().size() == 2);
+  CHECK(times.at("p", "a", "forward").tuning > 0);
+  CHECK(times.at("p", "b", "").runs > 0);
 }

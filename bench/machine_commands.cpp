@@ -1,5 +1,5 @@
-// Whether this machine's times can be trusted: the Timer beside an independent stopwatch, on a sleep and on a
-// matrix product.
+// pleat-bench ceilings: what the machine does at best. pleat-bench selftest: whether its times can be
+// trusted, by the Timer beside an independent stopwatch, on a sleep and on a matrix product.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -8,19 +8,42 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 #include <time.h>
 
+#include "pleat/bench/machine.h"
 #include "pleat/bench/subcommand.h"
-#include "pleat/core/device/cuda.h"
-#include "pleat/core/random/random.h"
-#include "pleat/core/tensor/create.h"
+#include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/profile/timer.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 namespace {
+
+class CeilingsCommand : public Subcommand {
+ public:
+  CeilingsCommand()
+      : Subcommand("ceilings",
+                   "what the machine does at best: multiply-adds, matrix products on CUDA, copies") {}
+  bool is_timed() const override { return false; }
+
+  void run(const CommonOptions& common, Report& report) override {
+    report.set_layout({.columns = {"ceiling", "peak_gflops", "peak_gbytes", "how"}});
+    const Device device = common.chosen_device();
+    std::vector<Record> records;
+    const auto add = [&](const std::vector<Ceiling>& list, const char* value) {
+      for (const Ceiling& ceiling : list) {
+        Record& record = records.emplace_back(
+            Record{.subcommand = name(),
+                   .labels = {{"problem", ceiling.name}, {"device", pleat::name(device)}},
+                   .details = {{"how", ceiling.how}}});
+        record.set_value(value, ceiling.value);
+      }
+    };
+    add(ceilings(device).peaks, "gflops");
+    add(ceilings(device).bandwidths, "gbytes");
+    report.add(records);
+  }
+};
 
 /// Seconds of a clock that the Timer does not use.
 double stopwatch_now() {
@@ -31,8 +54,7 @@ double stopwatch_now() {
 
 class Selftest : public Subcommand {
  public:
-  std::string name() const override { return "selftest"; }
-  std::string summary() const override { return "check the timer against a stopwatch of its own"; }
+  Selftest() : Subcommand("selftest", "check the timer against a stopwatch of its own") {}
   void add_options(CLI::App& app) override {
     app.add_option("--size", size_, "of the matrices that are multiplied")
         ->transform(whole_number(16, 16384))
@@ -40,9 +62,7 @@ class Selftest : public Subcommand {
   }
 
   void run(const CommonOptions& common, Report& report) override {
-    report.set_layout({.columns = {label_column("what", "what"), median_column(), quartiles_column(),
-                                   runs_column(), value_column("stopwatch ms", "stopwatch", 1e3, 4),
-                                   value_column("timer/stopwatch", "ratio", 1, 4)}});
+    report.set_layout({.columns = {"what", "median", "quartiles", "runs", "stopwatch", "ratio"}});
     const auto options = common.timer();
     const benchmark::Timer timer(options);
     std::vector<Record> records;
@@ -83,6 +103,7 @@ class Selftest : public Subcommand {
 
 }  // namespace
 
+SubcommandPointer make_ceilings() { return std::make_unique<CeilingsCommand>(); }
 SubcommandPointer make_selftest() { return std::make_unique<Selftest>(); }
 
 }  // namespace pleat::bench

@@ -1,22 +1,17 @@
-#include "pleat/bench/plot/plot.h"
+#include "pleat/examples/common/chart.h"
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <functional>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "pleat/bench/plot/scale.h"
-#include "pleat/bench/plot/svg.h"
-#include "pleat/core/base/error.h"
+#include "pleat/examples/common/roofline.h"
+#include "pleat/examples/common/svg.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/temporary_directory.h"
 
-using namespace pleat;
-using namespace pleat::bench::plot;
+using chart::Bar, chart::BarChart, chart::LineChart, chart::Point, chart::Roofline;
+using svg::escaped, svg::number_text, svg::Rect, svg::Scale, svg::shortened, svg::text_width;
 
 namespace {
 
@@ -127,6 +122,10 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+std::string drawn(const BarChart& bars) { return chart::svg(bars); }
+std::string drawn(const LineChart& lines) { return chart::svg(lines); }
+std::string drawn(const Roofline& roofs) { return chart::svg(roofs); }
+
 /// What every picture must hold.
 void check_picture(const std::string& picture) {
   const Xml xml(picture);
@@ -187,7 +186,7 @@ TEST_CASE("plot: ticks are round, few, and hold the values between them", "[plot
       if (!std::isfinite(low) || !std::isfinite(high)) continue;
       CAPTURE(low, high);
       for (Scale scale : {Scale::linear(low, high), Scale::logarithmic(std::abs(low), std::abs(high)),
-                          Scale::linear_from_zero(high)}) {
+                          Scale::linear(0, high > 0 ? high : 1)}) {
         REQUIRE(scale.ticks().size() >= 2);
         CHECK(scale.ticks().size() <= 14);
         CHECK(scale.low() < scale.high());
@@ -198,7 +197,7 @@ TEST_CASE("plot: ticks are round, few, and hold the values between them", "[plot
         }
       }
     }
-  const Scale scale = Scale::linear_from_zero(87);
+  const Scale scale = Scale::linear(0, 87);
   CHECK(scale.ticks() == std::vector<double>{0, 20, 40, 60, 80, 100});
   CHECK(Scale::logarithmic(3, 4000).ticks() == std::vector<double>{1, 10, 100, 1000, 10000});
 }
@@ -231,11 +230,11 @@ TEST_CASE("plot: a long text is cut between characters", "[plot]") {
 
 TEST_CASE("plot: bars", "[plot]") {
   BarChart chart{.title = "Times", .subtitle = "cpu", .axis = "time [ms]", .groups = {}, .series = {}};
-  SECTION("nothing") { check_picture(svg(chart)); }
+  SECTION("nothing") { check_picture(drawn(chart)); }
   SECTION("one") {
     chart.groups = {"n128 c64 k64 hw32 r3 s1 p1"};
     chart.series = {{"direct", {{12.3, 12, 14, "87 %"}}}};
-    const std::string picture = svg(chart);
+    const std::string picture = drawn(chart);
     check_picture(picture);
     CHECK(has_label(picture, "12.3 · 87 %"));
     CHECK(has_label(picture, "n128 c64 k64 hw32 r3 s1 p1"));
@@ -244,13 +243,13 @@ TEST_CASE("plot: bars", "[plot]") {
   SECTION("many, some of them missing") {
     for (int g = 0; g < 30; ++g) chart.groups.push_back("problem " + std::to_string(g));
     for (int s = 0; s < 12; ++s) {
-      BarSeries series{"implementation " + std::to_string(s), {}};
+      BarChart::Series series{"implementation " + std::to_string(s), {}};
       for (int g = 0; g < 30 - s; ++g)
         series.bars.push_back(g % 7 == 3 ? Bar{.note = "does not do " + std::string(200, 'x')}
                                          : Bar{.value = g * 1.7 + s, .low = g * 1.6 + s, .high = g * 2. + s});
       chart.series.push_back(series);
     }
-    const std::string picture = svg(chart);
+    const std::string picture = drawn(chart);
     check_picture(picture);
     CHECK(has_label(picture, "implementation 11"));
   }
@@ -261,13 +260,13 @@ TEST_CASE("plot: bars", "[plot]") {
       chart.series[0].name = hostile;
       chart.series[0].bars.push_back({value, value / 2, value * 2, hostile});
       chart.title = chart.axis = std::string(300, 'm');
-      check_picture(svg(chart));
+      check_picture(drawn(chart));
     }
   }
   SECTION("a bar is as long as its value") {
     chart.groups = {"a", "b"};
     chart.series = {{"x", {{10}, {20}}}};
-    const std::string picture = svg(chart);
+    const std::string picture = drawn(chart);
     std::vector<double> widths;
     for (std::size_t at = 0; (at = picture.find("<rect class=\"b s0\"", at)) != std::string::npos; ++at)
       widths.push_back(std::stod(picture.substr(picture.find("width=\"", at) + 7)));
@@ -277,21 +276,22 @@ TEST_CASE("plot: bars", "[plot]") {
 }
 
 TEST_CASE("plot: lines", "[plot]") {
-  LineChart chart{.title = "Scaling", .x_axis = "batch size", .y_axis = "time [ms]", .series = {}};
+  LineChart chart{.title = "Scaling", .x_axis = "batch size", .y_axis = "time [ms]"};
+  chart.percent = GENERATE(false, true);
   chart.log_x = GENERATE(true, false);
   chart.log_y = GENERATE(true, false);
-  SECTION("nothing") { check_picture(svg(chart)); }
+  SECTION("nothing") { check_picture(drawn(chart)); }
   SECTION("one point") {
-    chart.series = {{"direct", {{128, 3.5}}}};
-    check_picture(svg(chart));
+    chart.lines = {{"direct", {{128, 3.5}}}};
+    check_picture(drawn(chart));
   }
   SECTION("many") {
     for (int s = 0; s < 20; ++s) {
-      LineSeries line{"implementation " + std::to_string(s), {}};
+      LineChart::Line line{"implementation " + std::to_string(s), {}};
       for (int n = 1; n < 3000; n *= 2) line.points.push_back({n * 1.0, n * 0.1 + s});
-      chart.series.push_back(line);
+      chart.lines.push_back(line);
     }
-    const std::string picture = svg(chart);
+    const std::string picture = drawn(chart);
     check_picture(picture);
     CHECK(has_label(picture, "implementation 19"));
     if (chart.log_x) CHECK(has_label(picture, "512"));
@@ -299,9 +299,9 @@ TEST_CASE("plot: lines", "[plot]") {
   SECTION("extreme values") {
     for (const double x : extremes)
       for (const double y : extremes) {
-        chart.series = {{hostile, {{x, y}, {1, 1}, {2, y}}}};
+        chart.lines = {{hostile, {{x, y}, {1, 1}, {2, y}}}};
         chart.y_axis = hostile + std::string(200, 'W');
-        check_picture(svg(chart));
+        check_picture(drawn(chart));
       }
   }
 }
@@ -312,16 +312,16 @@ TEST_CASE("plot: roofline", "[plot]") {
                  .bandwidths = {{"DRAM", 40}, {"cache", 150}},
                  .points = {}};
   SECTION("no points") {
-    check_picture(svg(chart));
-    CHECK(has_label(svg(chart), "FMA float32: 500 GFLOP/s"));
+    check_picture(drawn(chart));
+    CHECK(has_label(drawn(chart), "FMA float32: 500 GFLOP/s"));
   }
-  SECTION("nothing at all") { check_picture(svg(Roofline{.title = "empty", .points = {}})); }
+  SECTION("nothing at all") { check_picture(drawn(Roofline{.title = "empty", .points = {}})); }
   SECTION("points without roofs") {
-    check_picture(svg(Roofline{.title = "bare", .points = {{"relu", "cpu", 0.125, 5}}}));
+    check_picture(drawn(Roofline{.title = "bare", .points = {{"relu", "cpu", 0.125, 5}}}));
   }
   SECTION("few names stand at their points") {
     chart.points = {{"relu", "cpu", 0.125, 5}, {"gelu", "cpu", 2, 30}, {"relu", "grid", 0.125, 2}};
-    const std::string picture = svg(chart);
+    const std::string picture = drawn(chart);
     check_picture(picture);
     CHECK(has_label(picture, "relu"));
     CHECK(has_label(picture, "gelu"));
@@ -331,7 +331,7 @@ TEST_CASE("plot: roofline", "[plot]") {
       for (int s = 0; s < 5; ++s)
         chart.points.push_back({"n128 c64 k64 hw32 r3 s1 p" + std::to_string(p),
                                 "implementation " + std::to_string(s), 100. + p, 200. + 20 * s + p});
-    const std::string picture = svg(chart);
+    const std::string picture = drawn(chart);
     check_picture(picture);
     CHECK(has_label(picture, "40 · n128 c64 k64 hw32 r3 s1 p39"));
   }
@@ -341,18 +341,48 @@ TEST_CASE("plot: roofline", "[plot]") {
         chart.points = {{hostile, hostile, x, y}, {"b", "c", 1, 1}};
         chart.peaks.front().value = y;
         chart.bandwidths.front().value = x;
-        check_picture(svg(chart));
+        check_picture(drawn(chart));
       }
   }
 }
 
-TEST_CASE("plot: a picture is written as a whole, or the error says why not", "[plot]") {
-  const pleat_test::TemporaryDirectory folder;
-  const auto file = folder.path() / "picture.svg";
-  const std::string picture =
-      svg(BarChart{.title = "x", .axis = "y", .groups = {"a"}, .series = {{"s", {{1}}}}});
-  write(file, picture);
-  std::ifstream in(file);
-  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == picture);
-  CHECK_THROWS_AS(write(folder.path() / "missing" / "picture.svg", picture), FileError);
+TEST_CASE("plot: charts side by side", "[plot]") {
+  LineChart loss{.title = "Loss", .x_axis = "epoch"}, accuracy = loss;
+  accuracy.title = "Accuracy";
+  accuracy.percent = true;
+  SECTION("nothing") { check_picture(chart::svg("empty", {})); }
+  SECTION("charts without values") { check_picture(chart::svg("empty", {loss, accuracy})); }
+  SECTION("values, one of them missing, and more than get markers") {
+    for (int epoch = 1; epoch <= 50; ++epoch) {
+      loss.add("train 0.1", {epoch * 1., epoch == 3 ? NAN : 2. / epoch});
+      accuracy.add("test 90 %", {epoch * 1., 1 - 1. / epoch});
+    }
+    accuracy.add("one point", {7, 0.5});
+    const std::string picture = chart::svg("a network", {loss, accuracy});
+    check_picture(picture);
+    for (const char* text : {"a network", "Loss", "Accuracy", "epoch", "train 0.1", "test 90 %", "100 %"})
+      CHECK(contains(picture, std::string(">") + text + "<"));
+    CHECK(contains(picture, "<polyline"));
+    CHECK_FALSE(contains(picture, "train 0.1: "));
+    CHECK(contains(picture, "one point: "));
+  }
+}
+
+TEST_CASE("plot: bars and points find their group and series by name", "[plot]") {
+  BarChart bars;
+  bars.add("one", "a", {.value = 1});
+  bars.add("two", "b", {.value = 2});
+  bars.add("two", "a", {.value = 3, .low = 2.5});
+  CHECK(bars.groups == std::vector<std::string>{"one", "two"});
+  REQUIRE(bars.series.size() == 2);
+  CHECK(bars.series[0].name == "a");
+  REQUIRE(bars.series[0].bars.size() == 2);
+  CHECK(bars.series[0].bars[1].value == 3);
+  CHECK(bars.series[0].bars[1].low == 2.5);
+  CHECK(std::isnan(bars.series[1].bars[0].value));
+  LineChart lines;
+  lines.add("a", {1, 1});
+  lines.add("a", {2, 4});
+  REQUIRE(lines.lines.size() == 1);
+  CHECK(lines.lines[0].points[1].y == 4);
 }

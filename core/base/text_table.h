@@ -1,0 +1,48 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace pleat {
+
+/// How many columns of a terminal UTF-8 text takes, as far as each character takes one;
+/// escape sequences of colours take none.
+std::size_t display_width(const std::string& text);
+
+/// The table of plain text that everything in Pleat prints: cells in columns as wide as their widest cell.
+/// Spaces at the end of a line are left out.
+class TextTable {
+ public:
+  struct Column {
+    bool left = false;      ///< text is aligned left, numbers right
+    std::size_t least = 0;  ///< width of the column, at least
+  };
+  /// `indent` stands before each line of cells, `gap` between two columns.
+  explicit TextTable(std::vector<Column> columns, std::string indent = "", std::string gap = "  ");
+
+  /// A line of cells, one for each column at most; `color`, an escape sequence, colours the whole line.
+  void add(std::vector<std::string> cells, const char* color = nullptr);
+  /// A line of text that follows no columns.
+  void add_text(const std::string& text);
+  /// A line of dashes under each column, or through all of them.
+  void add_rule(bool solid = false);
+
+  /// All lines, each with its end.
+  std::string text() const;
+
+ private:
+  struct Line {
+    enum class Kind : unsigned char { cells, text, rule, solid_rule } kind;
+    std::vector<std::string> cells;
+    const char* color = nullptr;
+  };
+  std::string text(const Line& line, const std::vector<std::size_t>& widths) const;
+
+  std::vector<Column> columns_;
+  std::string indent_, gap_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace pleat
