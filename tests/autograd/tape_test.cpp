@@ -47,7 +47,7 @@ TEST_CASE("broadcasting and promotion are undone") {
   CHECK(x.grad().dtype() == float32);
 }
 
-TEST_CASE("a chain of 100,000 nodes is walked and destroyed without recursion") {
+TEST_CASE("a chain of 100,000 nodes is walked and destroyed without recursion", "[cpu]") {
   const Tensor x = leaf(scalar(1.0));
   Tensor y = x;
   for (int i = 0; i < 100000; ++i) y = y + 1;

@@ -120,7 +120,7 @@ TEST_CASE("losses and their gradients agree with PyTorch") {
     }
 }
 
-TEST_CASE("gradients of class losses") {
+TEST_CASE("gradients of class losses", "[cpu]") {
   const Tensor weight = tensor({0.5, 2.0, 1.5}, float64);
   const Tensor rows = random({4, 3});
   const Tensor image = random({2, 3, 2, 2});
@@ -160,7 +160,7 @@ TEST_CASE("gradients of class losses") {
         }
 }
 
-TEST_CASE("gradients of losses of elements") {
+TEST_CASE("gradients of losses of elements", "[cpu]") {
   const Tensor target = random({3, 4}, 5);
   for (const Tensor& x : {random({3, 4}), ops::transpose(random({4, 3}), 0, 1)})
     for (const Reduction reduction : {Reduction::none, Reduction::mean, Reduction::batch_mean}) {

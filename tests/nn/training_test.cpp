@@ -113,7 +113,7 @@ void train(nn::Module& net, const Bars& bars, int epochs, optim::Optimizer& opti
 
 }  // namespace
 
-TEST_CASE("a small convolutional network learns what a linear model cannot", "[nn][training]") {
+TEST_CASE("a small convolutional network learns what a linear model cannot", "[nn][training][cpu]") {
   const Bars training = make_bars(30, 1);
   const Bars test = make_bars(15, 2);
 
@@ -130,7 +130,7 @@ TEST_CASE("a small convolutional network learns what a linear model cannot", "[n
   CHECK(accuracy(linear, test) < 0.5);
 }
 
-TEST_CASE("Muon for the filters and AdamW for the rest learn it, too", "[nn][training]") {
+TEST_CASE("Muon for the filters and AdamW for the rest learn it, too", "[nn][training][cpu]") {
   const Bars training = make_bars(30, 1);
   manual_seed(3);
   nn::Sequential net = small_network();
@@ -149,7 +149,7 @@ TEST_CASE("Muon for the filters and AdamW for the rest learn it, too", "[nn][tra
   CHECK(accuracy(net, make_bars(15, 2)) > 0.97);
 }
 
-TEST_CASE("in mixed precision the network learns as well as in float32", "[nn][training][amp]") {
+TEST_CASE("in mixed precision the network learns as well as in float32", "[nn][training][amp][cpu]") {
   const Bars training = make_bars(30, 1);
   const Bars test = make_bars(15, 2);
   for (const DType half : {bfloat16, float16}) {

@@ -103,6 +103,7 @@ class CudnnConv : public ConvImplementation {
   }
   bool takes_half() const override { return true; }
   int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
+    if (problem.batch == 0) return 0;
     const cuda::DeviceGuard guard(problem.device);
     return cudnn_plan(key_of(problem, pass), cuda::dnn_handle(problem.device)).workspace;
   }

@@ -36,7 +36,7 @@ std::vector<Tensor> layouts(const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("batch_norm: gradients, and gradients of gradients", "[batch_norm]") {
+TEST_CASE("batch_norm: gradients, and gradients of gradients", "[batch_norm][cpu]") {
   manual_seed(3);
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 2, 3}, Shape{2, 3, 2, 2}, Shape{2, 2, 1, 2, 2}})
     for (const Tensor& x : layouts(shape))
@@ -59,7 +59,7 @@ TEST_CASE("batch_norm: gradients, and gradients of gradients", "[batch_norm]") {
       }
 }
 
-TEST_CASE("batch_norm: gradients with a residual, and gradients of gradients", "[batch_norm]") {
+TEST_CASE("batch_norm: gradients with a residual, and gradients of gradients", "[batch_norm][cpu]") {
   manual_seed(7);
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 3, 2, 2}})
     for (const Tensor& x : layouts(shape))
@@ -321,7 +321,7 @@ TEST_CASE("group, layer and instance norm: PyTorch's results and gradients", "[n
   }
 }
 
-TEST_CASE("group, layer and instance norm: gradients, and gradients of gradients", "[norm]") {
+TEST_CASE("group, layer and instance norm: gradients, and gradients of gradients", "[norm][cpu]") {
   manual_seed(5);
   for (const Shape& shape : {Shape{2, 4}, Shape{2, 4, 3}, Shape{2, 4, 2, 2}, Shape{1, 2, 2, 1, 2}})
     for (const Tensor& x : layouts(shape)) {

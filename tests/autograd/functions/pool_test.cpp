@@ -84,7 +84,7 @@ TEST_CASE("pooling: PyTorch's results and gradients", "[pool]") {
   }
 }
 
-TEST_CASE("pooling: gradients, and gradients of gradients", "[pool]") {
+TEST_CASE("pooling: gradients, and gradients of gradients", "[pool][cpu]") {
   const std::vector<Pool> pools{
       [](const Tensor& x) {
         return max_pool(x, {.kernel_size = 3, .stride = 2, .padding = 1, .ceil_mode = true});

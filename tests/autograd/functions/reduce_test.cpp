@@ -59,7 +59,7 @@ void check_gradients(const Reduction& reduction) {
 
 }  // namespace
 
-TEST_CASE("gradients of sum, mean, max and min") {
+TEST_CASE("gradients of sum, mean, max and min", "[cpu]") {
   check_gradients([](auto& x, auto& dims, bool keep) { return sum(x, dims, keep); });
   check_gradients([](auto& x, auto& dims, bool keep) { return mean(x, dims, keep); });
   check_gradients([](auto& x, auto& dims, bool keep) { return max(x, dims, keep); });
@@ -75,7 +75,7 @@ TEST_CASE("gradients of max and min with indices") {
   });
 }
 
-TEST_CASE("gradients of var, stddev, norm, logsumexp and prod") {
+TEST_CASE("gradients of var, stddev, norm, logsumexp and prod", "[cpu]") {
   for (const double correction : {0.0, 1.0}) {
     const auto options = [&](bool keep) { return VarOptions{.correction = correction, .keepdim = keep}; };
     check_gradients([&](auto& x, auto& dims, bool keep) { return var(x, dims, options(keep)); });

@@ -34,7 +34,7 @@ void check_view(const std::function<Tensor(const Tensor&)>& f) {
 
 }  // namespace
 
-TEST_CASE("views are differentiable", "[shape]") {
+TEST_CASE("views are differentiable", "[shape][cpu]") {
   check_view([](const Tensor& x) { return reshape(x, {4, 15}); });
   check_view([](const Tensor& x) { return view(unsqueeze(x, 1), {3, 4, 1, 5}); });
   check_view([](const Tensor& x) { return permute(x, {2, 0, 1}); });

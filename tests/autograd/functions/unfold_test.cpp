@@ -84,7 +84,7 @@ TEST_CASE("weights times unfolded windows are a convolution", "[unfold]") {
   }
 }
 
-TEST_CASE("unfold and fold pass gradcheck and gradgradcheck", "[unfold]") {
+TEST_CASE("unfold and fold pass gradcheck and gradgradcheck", "[unfold][cpu]") {
   for (const WindowCase& c : window_cases()) {
     if (c.image[0] == 0) continue;
     const Tensor x = randn(c.image, {.dtype = float64});
