@@ -56,7 +56,7 @@ std::string page() {
 
 }  // namespace
 
-TEST_CASE("docs/errors.md is what Pleat says") {
+TEST_CASE("docs/errors.md is what Pleat says", "[cpu]") {
   const std::string now = page();
   if (const char* path = std::getenv("PLEAT_WRITE_ERRORS")) {
     std::ofstream(path) << now;
