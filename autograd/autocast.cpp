@@ -138,7 +138,7 @@ std::vector<Tensor> cast_leaves(const std::vector<Cast>& leaves) {
   return casts;
 }
 
-/// What to cast when `leaf` is asked for: with it what an earlier scope that began with it went on to ask
+/// What to cast when `leaf` is cast: with it what an earlier scope that began with it went on to cast
 /// for, as it is now.
 std::vector<Cast> leaves_to_cast(const Cast& leaf, const CastsOfType& casts) {
   std::vector<Cast> leaves{leaf};

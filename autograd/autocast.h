@@ -37,7 +37,7 @@ struct AutocastOptions {
   bool cache_weights = true;  ///< whether a parameter is cast once for all its uses in the outermost scope
 };
 
-/// While one lives, differentiable functions called by this thread choose their types themselves:
+/// While one exists, differentiable functions called by this thread choose their types themselves:
 ///
 ///   Tensor loss;
 ///   {
@@ -68,7 +68,7 @@ class Autocast {
 /// The half type of this thread's scope; none outside of any and where it is switched off.
 std::optional<DType> autocast_dtype();
 
-/// --- For those who write functions: how a function says what it computes in. Outside of a scope these
+/// --- For authors of functions: how a function chooses the type it computes in. Outside of a scope these
 /// return what they get.
 
 /// The inputs in the scope's half type: all of them, or none where one is float64. Undefined tensors and

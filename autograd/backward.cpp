@@ -72,11 +72,11 @@ struct Accumulator {
   }
 };
 
-/// One walk backwards. Nodes are taken in falling order of their sequence numbers, which is an order in which
+/// One pass backwards. Nodes are taken in falling order of their sequence numbers, which is an order in which
 /// every consumer comes before its producer.
-class Walk {
+class BackwardPass {
  public:
-  Walk(BackwardOptions options, const std::vector<Tensor>* wanted) : options_(options) {
+  BackwardPass(BackwardOptions options, const std::vector<Tensor>* wanted) : options_(options) {
     if (wanted == nullptr) return;
     only_wanted_ = true;
     for (const Tensor& input : *wanted)
@@ -111,7 +111,7 @@ class Walk {
               [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
     for (std::shared_ptr<Node>& node : order) {
       visit(*node, useful);
-      node.reset();  // lets go of what nobody else needs, early
+      node.reset();  // frees early what nothing else holds
     }
   }
 
@@ -296,14 +296,14 @@ class Walk {
   std::vector<std::shared_ptr<Node>> roots_;
 };
 
-void walk(Walk& walk, const std::vector<Tensor>& outputs, const Grads& gradients) {
+void run_backward(BackwardPass& pass, const std::vector<Tensor>& outputs, const Grads& gradients) {
   check<ValueError>(gradients.empty() || gradients.size() == outputs.size(),
                     "backward: {} gradients for {} outputs; give one each, or none", gradients.size(),
                     outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    walk.start(outputs[i], gradients.empty() ? Tensor() : gradients[i]);
+    pass.start(outputs[i], gradients.empty() ? Tensor() : gradients[i]);
   const Autocast as_outside{float16, {.enabled = false}};  // the forward has chosen the types
-  walk.run();
+  pass.run();
 }
 
 }  // namespace
@@ -311,18 +311,18 @@ void walk(Walk& walk, const std::vector<Tensor>& outputs, const Grads& gradients
 
 void backward(const std::vector<Tensor>& outputs, const Grads& gradients, BackwardOptions options) {
   const GradMode mode(options.create_graph);
-  autograd::Walk walk(options, nullptr);
-  autograd::walk(walk, outputs, gradients);
+  autograd::BackwardPass pass(options, nullptr);
+  autograd::run_backward(pass, outputs, gradients);
 }
 
 Grads grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Grads& gradients,
            BackwardOptions options) {
   const GradMode mode(options.create_graph);
-  autograd::Walk walk(options, &inputs);
-  autograd::walk(walk, outputs, gradients);
+  autograd::BackwardPass pass(options, &inputs);
+  autograd::run_backward(pass, outputs, gradients);
   Grads results;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    results.push_back(walk.caught(inputs[i]));
+    results.push_back(pass.caught(inputs[i]));
     check<AutogradError>(
         results.back().defined() || options.allow_unused,
         "grad: the outputs do not depend on input {}, {}; pass allow_unused = true to get an "

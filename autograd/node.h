@@ -14,7 +14,7 @@ namespace pleat::autograd {
 
 using Hook = std::function<Tensor(const Tensor&)>;
 
-/// What the tape knows of a tensor.
+/// The tape's record of a tensor.
 struct Slot {
   bool requires_grad = false;       ///< of a leaf
   bool decided = false;             ///< whether somebody said if it does
@@ -88,11 +88,11 @@ Node*& current_node();
 /// The slot of a tensor, made when it has none.
 Slot& slot_of(const Tensor& tensor);
 
-/// What the tape knows of a tensor now, null for nothing. A view whose base was changed in place since gets a
-/// node that reads the base as it is. Throws AutogradError where that cannot be: for a leaf.
+/// The tape's record of a tensor now, null where there is none. A view whose base was changed in place since
+/// gets a node that reads the base as it is. Throws AutogradError where that cannot be: for a leaf.
 const std::shared_ptr<Slot>& present_slot(const Tensor& tensor);
 
-/// Whether it is a leaf of which nobody has said if it requires a gradient.
+/// Whether it is a leaf of which it has not been set whether it requires a gradient.
 bool is_undecided(const Tensor& tensor);
 
 /// Throws AutogradError when the elements of a tensor have a history on the tape that it does not know of.
@@ -101,7 +101,7 @@ void check_history(const std::string& op, const Tensor& tensor);
 /// Throws ShapeError, DTypeError, DeviceError unless a gradient that somebody gives fits its tensor as it is.
 void check_gradient(const char* who, const Tensor& gradient, const Shape& shape, DType dtype, Device device);
 
-/// A handle of its own on the same elements, with what the tape knows of the tensor now.
+/// A handle of its own on the same elements, with the tape's record of the tensor as it is now.
 Tensor snapshot(const Tensor& tensor);
 
 }  // namespace pleat::autograd

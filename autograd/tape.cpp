@@ -75,7 +75,7 @@ void take_again(const Tensor& view, const std::shared_ptr<Slot>& slot) {
   slot->history = history_of(base);
 }
 
-/// A view whose base nobody else can see any more stands for itself.
+/// A view whose base has no other handle any more is a tensor of its own.
 void leave_lonely_base(const Tensor& x) {
   const auto& slot = x.impl().slot;
   if (slot && slot->base && slot->base.use_count() == 1) slot->base = nullptr;
@@ -239,7 +239,7 @@ std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
   node->name = std::move(name);
   node->sequence = ++sequence;
   node->scopes = Scopes::current();
-  if (is_recording()) announce_recorded(node->name, node->sequence);
+  if (is_recording()) record_node(node->name, node->sequence);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Tensor& output = outputs[k];
     node->outputs.push_back({output.impl().id, output.shape(), output.dtype(), output.device(), {}, {}});
@@ -304,7 +304,7 @@ void rebase(const char* op, const Tensor& x, const Tensor& after) {
 
 }  // namespace
 
-void become(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
+void replace_in_place(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
   present_slot(x);
   check_changeable(op, x);
   Tensor before = ops::copy(x);

@@ -60,7 +60,7 @@ class Saved {
 inline Saved saved(const Tensor& tensor) { return Saved(tensor); }
 
 /// Inputs, and what computes their gradients: gets the outputs' gradients (zeros where nothing arrived) and
-/// returns one gradient for each input; those that `Needs` does not ask for may stay undefined.
+/// returns one gradient for each input; those that `Needs` does not request may stay undefined.
 struct Derivative {
   std::vector<Tensor> inputs;
   std::function<Grads(const Grads&, const Needs&)> backward;
@@ -121,8 +121,8 @@ Tensor record_view(std::string name, const Tensor& output, const Tensor& input, 
   return result;
 }
 
-/// Whether an in-place function of `x` and `others` has to be recorded, by `become`: while recording, when
-/// one of them requires a gradient, or the tensor that x is a view of.
+/// Whether an in-place function of `x` and `others` has to be recorded, by `replace_in_place`: while
+/// recording, when one of them requires a gradient, or the tensor that x is a view of.
 bool changes_tape(const Tensor& x, std::initializer_list<Tensor> others = {});
 
 /// Changes `x` in place to `f(x as it was)`, on the tape. Where x is a view, the tensor it is a view of gets
@@ -130,6 +130,6 @@ bool changes_tape(const Tensor& x, std::initializer_list<Tensor> others = {});
 /// elements otherwise (by detach(), by a view taken under NoGrad or by a function of pleat::ops) does not
 /// know of the change: functions that are recorded refuse it from then on. Throws AutogradError, before
 /// anything is changed, for a leaf that requires a gradient and for a view of one.
-void become(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
+void replace_in_place(const char* op, const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
 
 }  // namespace pleat

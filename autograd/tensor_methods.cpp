@@ -7,7 +7,7 @@
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/core/tensor/undefined.h"
 
-/// The methods of Tensor that speak to the tape; core/tensor/tensor.h declares them.
+/// The methods of Tensor that use the tape; core/tensor/tensor.h declares them.
 
 namespace pleat {
 
@@ -33,7 +33,7 @@ const Tensor& Tensor::set_requires_grad(Flag requires_grad) const {
 Tensor Tensor::grad() const {
   const auto& slot = impl().slot;
   if (slot && slot->grad.defined()) return slot->grad;
-  // Made once: optimisers ask for gradients that may be missing at every step.
+  // Made once: optimisers read gradients at every step, and some may be missing.
   static const Tensor not_required = undefined_because(
       "grad: there is no gradient, because the tensor does not require one; call set_requires_grad() (of a "
       "module: requires_grad_(true)) before the forward");

@@ -9,7 +9,7 @@
 
 /// A module's parameter that its members() leaves out is neither trained nor saved. What is made to be
 /// trained says so (Slot::parameter), what is listed is marked (Slot::listed), and backward notes a gradient
-/// that arrives at the one without the other. The next step of an optimiser asks for these notes.
+/// that arrives at the one without the other. The next step of an optimiser reads these notes.
 
 namespace pleat::autograd {
 

@@ -1,4 +1,4 @@
-// What it costs that ops announce themselves: the time of a range, with nobody listening and with a profiler
+// What it costs to record ops: the time of a range, without a listener and with a profiler
 // that listens, and of a whole small op; interleaved.
 #include <functional>
 #include <optional>

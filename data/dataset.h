@@ -38,7 +38,7 @@ class TensorDataset : public Dataset {
   Batch get(std::span<const int64_t> indices) const override;
   Device device() const override { return inputs_.device(); }
 
-  /// The same samples on a device: batches are then picked out there, and the host only says which.
+  /// The same samples on a device: batches are then picked out there, and the host only sends their indices.
   TensorDataset to(Device device) const;
   /// Whether all samples take at most `share` of the memory that is free on the device. Always on the CPU,
   /// where they are already or go by a copy of the same size.

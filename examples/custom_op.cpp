@@ -8,7 +8,7 @@ using namespace pleat;
 
 /// Swish with a slope: y = x * sigmoid(b x). (Ramachandran et al., arXiv:1710.05941.)
 ///
-/// A function is computed with raw operations (pleat::ops knows no tape) and recorded with one
+/// A function is computed with raw operations (pleat::ops does not use the tape) and recorded with one
 /// closure for each input. Closures use differentiable functions, so that gradients of gradients
 /// work, and keep tensors by `saved`, which throws when they are changed in between.
 Tensor swish(const Tensor& x, const Tensor& b) {

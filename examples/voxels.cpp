@@ -136,7 +136,7 @@ data::Transform normalization(const data::TensorDataset& volumes) {
   return data::normalize({mean(some).item<float>()}, {std::max(stddev(some).item<float>(), 1e-3F)});
 }
 
-/// The share of the most frequent class: the accuracy of a constant answer.
+/// The share of the most frequent class: the accuracy of a constant prediction.
 double largest_share(const data::TensorDataset& volumes, int64_t classes) {
   const Tensor counts = sum(one_hot(volumes.targets(), classes), 0);
   return max(counts).item() / static_cast<double>(volumes.size());

@@ -67,7 +67,7 @@ void each_tensor(Module& module, const std::string& path, const OnTensor& on_ten
 }
 
 /// A listed tensor requires a gradient unless set_requires_grad was called for it.
-void become_parameter(const Tensor& tensor) {
+void make_parameter(const Tensor& tensor) {
   if (!is_floating(tensor.dtype()) || !tensor.is_leaf()) return;
   if (autograd::is_undecided(tensor)) tensor.set_requires_grad();
   autograd::slot_of(tensor).parameter = true;
@@ -115,7 +115,7 @@ void Listing::take(const Tensor& tensor, bool buffer) {
   }
   const auto& known = tensor.impl().slot;
   if (known && known->decided && known->listed.load(std::memory_order_relaxed)) return;
-  become_parameter(tensor);
+  make_parameter(tensor);
   if (known) known->listed.store(true, std::memory_order_relaxed);
 }
 
@@ -158,7 +158,7 @@ void Listing::look(const RecordForward& call) {
   // A checkpoint's second run, during backward, does not know the modules around it.
   if (autograd::current_node() != nullptr) {
     each_tensor(module, "", [](const std::string&, const Tensor& tensor, bool buffer) {
-      if (!buffer) become_parameter(tensor);
+      if (!buffer) make_parameter(tensor);
     });
     return;
   }
@@ -181,7 +181,7 @@ void Listing::note(Module& module, const Module& caller) {
   bool shared = true;
   each_tensor(module, "", [&](const std::string& name, const Tensor& tensor, bool buffer) {
     if (!buffer && (!is_floating(tensor.dtype()) || !tensor.is_leaf())) return;
-    if (!buffer && grad_enabled()) become_parameter(tensor);
+    if (!buffer && grad_enabled()) make_parameter(tensor);
     const auto& slot = tensor.impl().slot;
     shared = shared && (buffer || (slot && slot->listed));
     stranger.parts.push_back({name, tensor.impl().id, buffer, slot, tensor.impl().storage});

@@ -9,7 +9,7 @@
 namespace pleat::benchmark {
 namespace {
 
-/// What Linux says of the first core's caches ("32768K"), the largest; 0 where it says nothing.
+/// The largest of the first core's caches from Linux ("32768K"); 0 where there is none.
 int64_t from_sysfs() {
   int64_t largest = 0;
   for (int index = 0; index < 8; ++index) {

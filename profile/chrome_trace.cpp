@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr int host_pid = 0;
 int pid_of(Device device) { return device.is_cpu() ? host_pid : 1 + device.index; }
 
-/// JSON knows only finite numbers.
+/// JSON has only finite numbers.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// Microseconds with the nanoseconds as three decimals, which a double holds exactly enough for years.

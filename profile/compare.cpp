@@ -156,8 +156,8 @@ class Table {
 }  // namespace
 
 bool may_color(int descriptor) {
-  const char* wish = std::getenv("NO_COLOR");
-  return (wish == nullptr || *wish == '\0') && isatty(descriptor) != 0;
+  const char* value = std::getenv("NO_COLOR");
+  return (value == nullptr || *value == '\0') && isatty(descriptor) != 0;
 }
 
 std::size_t display_width(const std::string& text) { return pleat::display_width(text); }

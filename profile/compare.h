@@ -34,7 +34,7 @@ class Compare {
   /// first.
   void add(const Measurement& measurement);
   const std::vector<Measurement>& measurements() const { return measurements_; }
-  /// All tables. Color::automatic asks about standard output.
+  /// All tables. Color::automatic depends on standard output.
   std::string table(CompareOptions options = {}) const;
 
  private:

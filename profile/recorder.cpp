@@ -193,7 +193,7 @@ Recording Recorder::stop() {
   if (tracer) try {
       recording.device = tracer->finish();
     } catch (const Error& error) {
-      // What the host saw says where the program was when the GPU was lost.
+      // The host's events show where the program was when the GPU was lost.
       recording.device = {};
       recording.device.warnings.push_back(std::string("GPU times are missing: ") + error.what());
     }
@@ -290,7 +290,7 @@ void Recorder::recorded(std::string_view name, uint64_t sequence) noexcept {
   if (log == nullptr) return;
   const std::lock_guard lock(log->mutex);
   if (!prepare(*log)) return;
-  // The function announced itself and still runs, ...
+  // The function was recorded and still runs, ...
   const std::size_t around = log->stack.empty() ? none : log->stack.back().event;
   if (around != none && log->events[around].kind == RangeKind::op && log->events[around].name == name) {
     log->events[around].sequence = sequence;

@@ -76,7 +76,7 @@ class Timer {
   Measurement measure(const Subject& subject) const;
   Measurement measure(std::function<void()> run) const;
 
-  /// Times several subjects in turns, block by block, in alternating order, so that other work on
+  /// Times several subjects interleaved, block by block, in alternating order, so that other work on
   /// the machine disturbs all alike and their ratios are valid. A block takes at least a twentieth
   /// of `min_run_time`. A subject with enough time and blocks is not run again. Throws as
   /// `measure`.

@@ -85,7 +85,7 @@ Tensor relu(const Tensor& x) {
 
 const Tensor& relu_(const Tensor& x) {
   if (changes_tape(x))
-    become("relu_", x, relu);
+    replace_in_place("relu_", x, relu);
   else
     ops::relu_into(x, x);
   return x;

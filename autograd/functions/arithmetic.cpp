@@ -76,7 +76,7 @@ const Tensor& in_place(const char* op, const Tensor& x, const Tensor& other, Fun
                     "to(float32), or use the function that returns a new tensor",
                     op, x.dtype());
   if (changes_tape(x, {other}))
-    become(op, x, [&](const Tensor& before) {
+    replace_in_place(op, x, [&](const Tensor& before) {
       const bool itself = other.shared_impl() == x.shared_impl();  // x *= x
       return function(before, itself ? before : other).to(x.dtype());
     });
@@ -102,7 +102,7 @@ const Tensor& divide_(const Tensor& x, const Tensor& other) {
 
 const Tensor& fill_(const Tensor& x, Scalar value) {
   if (changes_tape(x))
-    become("fill_", x, [&](const Tensor& before) { return full_like(before, value); });
+    replace_in_place("fill_", x, [&](const Tensor& before) { return full_like(before, value); });
   else
     ops::fill(x, value);
   return x;

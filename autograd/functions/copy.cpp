@@ -35,7 +35,7 @@ Tensor clone(const Tensor& x) {
 const Tensor& copy_(const Tensor& x, const Tensor& from) {
   const RecordOp range("copy_", x, from);
   if (changes_tape(x, {from})) {
-    become("copy_", x, [&](const Tensor& before) {
+    replace_in_place("copy_", x, [&](const Tensor& before) {
       const Tensor after = empty_like(before);
       ops::copy_into(after, from);
       return record("copy_", after, {grad_of(from, [](const Tensor& dy) { return dy; })});

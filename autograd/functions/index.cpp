@@ -88,7 +88,7 @@ const Tensor& in_place(const char* op, const Tensor& x, std::initializer_list<Te
                        const std::function<Tensor(const Tensor&)>& function,
                        const std::function<void()>& into) {
   if (changes_tape(x, others))
-    become(op, x, function);
+    replace_in_place(op, x, function);
   else
     into();
   return x;

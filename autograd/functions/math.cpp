@@ -263,7 +263,7 @@ const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
                       "convert it with to(float32)",
                       x.dtype());
   if (changes_tape(x))
-    become("clamp_", x, [&](const Tensor& before) { return clamp(before, bounds); });
+    replace_in_place("clamp_", x, [&](const Tensor& before) { return clamp(before, bounds); });
   else
     ops::clamp_into(x, x, bounds);
   return x;
@@ -272,7 +272,7 @@ const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
 const Tensor& lerp_(const Tensor& x, const Tensor& b, const Tensor& weight) {
   check<DTypeError>(is_floating(x.dtype()), "lerp_: needs a floating type, got {}", x.dtype());
   if (changes_tape(x, {b, weight}))
-    become("lerp_", x, [&](const Tensor& before) { return lerp(before, b, weight).to(x.dtype()); });
+    replace_in_place("lerp_", x, [&](const Tensor& before) { return lerp(before, b, weight).to(x.dtype()); });
   else
     ops::lerp_into(x, x, b, weight);
   return x;

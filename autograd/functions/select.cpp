@@ -32,7 +32,8 @@ const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value) {
   if (changes_tape(x)) {
     check<ShapeError>(broadcast(x.shape(), mask.shape(), "masked_fill_") == x.shape(),
                       "masked_fill_: {} does not broadcast to {}", mask.shape(), x.shape());
-    become("masked_fill_", x, [&](const Tensor& before) { return masked_fill(before, mask, value); });
+    replace_in_place("masked_fill_", x,
+                     [&](const Tensor& before) { return masked_fill(before, mask, value); });
   } else {
     ops::masked_fill_into(x, mask, value);
   }

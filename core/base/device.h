@@ -9,7 +9,7 @@ namespace pleat {
 
 enum class DeviceType : unsigned char { cpu, cuda };
 
-/// Where a tensor's bytes live: "cpu", "cuda" or "cuda:1". A name will do wherever a device is asked for, as
+/// Where a tensor's bytes are: "cpu", "cuda" or "cuda:1". A name converts to a Device, as
 /// in `x.to("cuda")` and `zeros({2}, {.device = "cuda:1"})`.
 struct Device {
   DeviceType type = DeviceType::cpu;

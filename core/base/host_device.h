@@ -30,7 +30,7 @@
 #endif
 
 /// Before a loop over an array that each thread has for itself: such an array is in registers only where the
-/// compiler knows every index, else in local memory, which is far away (tests/local_memory.py).
+/// compiler knows every index, else in local memory, which is slow (tests/local_memory.py).
 #if defined(__CUDA_ARCH__)
 #define PLEAT_UNROLL _Pragma("unroll")
 #else

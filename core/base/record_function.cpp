@@ -28,11 +28,11 @@ void Range::add(const RangeDetails& details) const {
 
 }  // namespace detail
 
-void announce_recorded(std::string_view name, uint64_t sequence) {
+void record_node(std::string_view name, uint64_t sequence) {
   if (RangeObserver* listener = observer()) listener->recorded(name, sequence);
 }
 
-void announce_memory(const void* address, int64_t bytes, Device device) {
+void record_memory(const void* address, int64_t bytes, Device device) {
   if (RangeObserver* listener = observer()) listener->memory(address, bytes, device);
 }
 

@@ -12,17 +12,17 @@
 
 #include "pleat/core/base/device.h"
 
-/// How work announces itself to a profiler. Whoever wants a piece of a program to show by its own name writes
+/// How work is recorded for a profiler. A piece of a program shows by its own name when it begins with
 ///
 ///   const RecordFunction range("augment");
 ///
-/// and a function of namespace pleat::ops announces itself with one line, before it does anything:
+/// and a function of namespace pleat::ops begins with one line, before it does anything:
 ///
 ///   const RecordOp op("softmax", x);
 ///
-/// A range lasts from there to the end of the scope, and lies in the range around it. While nobody listens it
-/// costs one relaxed load of an atomic pointer. Who listens is a RangeObserver; profile/profiler.h has one.
-/// docs/architecture.md ("One hook") says which layer announces what.
+/// A range lasts from there to the end of the scope, and lies in the range around it. While there is no
+/// listener it costs one relaxed load of an atomic pointer. A listener is a RangeObserver; profile/profiler.h
+/// has one. docs/architecture.md ("One hook") says which layer records what.
 
 namespace pleat {
 
@@ -48,8 +48,8 @@ struct RangeDetails {
   double bytes = 0;                      ///< read and written by an ideal implementation
 };
 
-/// Hears of every range of every thread. Calls come from the threads that do the work, several at a time, and
-/// also from destructors: none may throw, none may call functions that announce themselves.
+/// Is called for every range of every thread. Calls come from the threads that do the work, several at a
+/// time, and also from destructors: none may throw, none may call functions that record ranges.
 class RangeObserver {
  public:
   /// Returns a token for the calls below; 0 when it wants no more of the range.
@@ -65,8 +65,8 @@ class RangeObserver {
   ~RangeObserver() = default;
 };
 
-/// Who listens from now on; nullptr for nobody. Ranges may call it a moment longer, in other threads: it must
-/// live as long as the process.
+/// The listener from now on; nullptr for none. Ranges in other threads may call the old one a moment longer:
+/// it must exist as long as the process.
 void set_range_observer(RangeObserver* observer);
 
 namespace detail {
@@ -180,8 +180,8 @@ class RecordModule : public detail::Range {
   }
 };
 
-/// Announces what the tape recorded, and memory taken and given back; for the tape and the allocators.
-void announce_recorded(std::string_view name, uint64_t sequence);
-void announce_memory(const void* address, int64_t bytes, Device device);
+/// For the tape and the allocators: report a node that was recorded, and memory taken and given back.
+void record_node(std::string_view name, uint64_t sequence);
+void record_memory(const void* address, int64_t bytes, Device device);
 
 }  // namespace pleat

@@ -4,10 +4,10 @@
 #include <utility>
 
 /// What guards decide for a scope (ConvPolicy, BatchNormPolicy, PrecisionScope, Autocast), and how it is kept
-/// for later. A guard holds a `Scoped<T>`; who obeys it asks `Scoped<T>::innermost()`. `Scopes` is all that
-/// is in force in a thread at one moment: the tape keeps it with each recorded call, and the call's backward
-/// runs in it, whenever and in whichever thread that is. Work that is handed to another thread can be given
-/// its scopes in the same way:
+/// for later. A guard holds a `Scoped<T>`; code that depends on it reads `Scoped<T>::innermost()`. `Scopes`
+/// is all that is in force in a thread at one moment: the tape keeps it with each recorded call, and the
+/// call's backward runs in it, whenever and in whichever thread that is. Work that is handed to another
+/// thread can be given its scopes in the same way:
 ///
 ///   std::thread worker([scopes = Scopes::current()] {
 ///     const UseScopes as_outside(scopes);
@@ -28,7 +28,7 @@ struct ScopeFrame {
 };
 
 template <class T>
-inline char scope_key = 0;  // its address says what a frame holds
+inline char scope_key = 0;  // its address is the type of what a frame holds
 
 void open_scope(const void* key, std::shared_ptr<const void> value);
 /// Wherever the value stands: guards may go in another order than they came in.

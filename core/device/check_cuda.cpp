@@ -47,7 +47,7 @@ void fail_cuda(cudaError_t status, const char* op) {
 
 void check_after_failure(const char* op) {
   check_launch(op);
-  const cudaError_t status = cudaStreamQuery(nullptr);  // does not wait, and knows of a lost device
+  const cudaError_t status = cudaStreamQuery(nullptr);  // does not wait, and reports a lost device
   cudaGetLastError();
   if (loses_device(status)) fail_cuda(status, op);
 }

@@ -11,7 +11,7 @@
 /// ("no device"), actions throw DeviceError.
 ///
 /// Work on a GPU is queued in a stream and runs later; a function that computes returns before its result is
-/// there. What is queued in one stream runs in order, so nobody has to wait until the host reads a value
+/// there. What is queued in one stream runs in order, so nothing waits until the host reads a value
 /// (`item`, `to_vector`, `to("cpu")`), which waits by itself. Only work in several streams needs
 /// events.
 
@@ -44,13 +44,13 @@ struct DeviceProperties {
   int64_t l2_cache = 0;      ///< bytes
   int max_threads_per_multiprocessor = 0;
   int64_t shared_memory_per_block = 0;        ///< bytes, by default
-  int64_t shared_memory_per_block_optin = 0;  ///< bytes, for kernels that ask for more
+  int64_t shared_memory_per_block_optin = 0;  ///< bytes, for kernels that request more
 };
 
 /// Throws DeviceError when there is no such GPU.
 const DeviceProperties& properties(Device device = DeviceType::cuda);
 
-/// Bytes of the device's memory that nobody has taken, and all of them.
+/// Free bytes of the device's memory, and all of them.
 struct MemoryInfo {
   int64_t free = 0;
   int64_t total = 0;
@@ -60,7 +60,7 @@ MemoryInfo memory_info(Device device = DeviceType::cuda);
 /// Versions of what is in use; 0 for what is not. CUDA: 13000 is 13.0; cuDNN: 91900 is 9.19.0.
 struct Versions {
   int runtime = 0;
-  int driver = 0;  ///< newest CUDA that the driver knows
+  int driver = 0;  ///< newest CUDA that the driver supports
   int cublas = 0;
   int cudnn = 0;
 };
@@ -97,7 +97,7 @@ struct StreamOptions {
 };
 
 /// A queue of work on a device. A handle: copies are the same stream. When the last one goes, the stream is
-/// kept for the next who asks for one; its work goes on.
+/// kept for the next request; its work goes on.
 class Stream {
  public:
   /// A stream of its own. Throws DeviceError, ValueError.

@@ -2,7 +2,6 @@
 #include <mutex>
 #include <vector>
 
-
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/device/check_cuda.h"
@@ -37,7 +36,7 @@ const Found& found() {
     const cudaError_t status = cudaGetDeviceCount(&devices.count);
     if (status != cudaSuccess) {
       devices = {0, reason_of(status)};
-      cudaGetLastError();  // having no device is an answer, not an error that a later call should report
+      cudaGetLastError();  // having no device is a result, not an error that a later call should report
     } else if (devices.count == 0) {
       devices.reason = "no CUDA-capable device is visible";
     }

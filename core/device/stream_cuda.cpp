@@ -14,7 +14,7 @@ namespace {
 cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 cudaEvent_t native(const Event& event) { return static_cast<cudaEvent_t>(event.native()); }
 
-/// Streams that nobody holds at the moment, by device and priority. None is ever destroyed: the allocators
+/// Streams that are not in use at the moment, by device and priority. None is ever destroyed: the allocators
 /// know a stream by its handle, which therefore must not come to mean another one.
 class StreamPool {
  public:

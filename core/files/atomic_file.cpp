@@ -88,7 +88,7 @@ bool is_named(int descriptor, const fs::path& path) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-/// What processes left behind that were killed while they wrote: temporary files that nobody holds locked.
+/// What processes left behind that were killed while they wrote: temporary files without a lock.
 void remove_leftovers(const fs::path& folder, const std::string& file) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {

@@ -8,7 +8,7 @@
 
 namespace pleat {
 
-/// A file that is either written as a whole or not at all: whoever looks at `path` sees what was there before
+/// A file that is either written as a whole or not at all: a reader of `path` sees what was there before
 /// until `commit`, and all of the new content after it, even when the program or the machine dies in between.
 /// Whatever Pleat writes goes this way.
 ///

@@ -21,7 +21,7 @@ struct MemoryBudget {
   std::int64_t left() const { return limit - taken; }
 };
 
-/// An open file that somebody else wrote, read at any place by any thread: the one door by which files come
+/// An open file from outside the program, read at any place by any thread: the only way in which files come
 /// in. Errors name the operation, the file, the offset and the cause.
 class InputFile {
  public:
@@ -39,7 +39,7 @@ class InputFile {
   /// What may be taken for all of it.
   MemoryBudget memory() const { return {memory_limit_}; }
 
-  /// Throws FileError unless [offset, offset + buffer.size()) lies in the file; `what` says what was to be
+  /// Throws FileError unless [offset, offset + buffer.size()) lies in the file; `what` names what was to be
   /// read.
   void read_at(std::int64_t offset, std::span<std::byte> buffer, std::string_view what) const;
   /// All of it. `expansion` is how many bytes of memory a byte of the text becomes, this text included.

@@ -11,7 +11,7 @@
 
 namespace pleat {
 
-/// The deepest nesting that is read. What is nested deeper would take the stack away from whoever walks it.
+/// The deepest nesting that is read. Code that recurses over deeper nesting could run out of stack.
 inline constexpr int most_json_depth = 128;
 /// The most members of an object: an object that keeps their order finds each by looking at all of them.
 inline constexpr int most_json_members = 1000;
@@ -20,7 +20,7 @@ inline constexpr std::int64_t json_expansion = 64;
 
 /// Throws FileError "<where>: ..." for text that is nested deeper, or has larger objects, than that.
 void check_json_size(const std::string& text, const std::string& where);
-/// What a parser says, without the long token that it may quote.
+/// A parser's message, without the long token that it may quote.
 std::string json_cause(const std::exception& error);
 
 /// Json is nlohmann::json or nlohmann::ordered_json. Throws FileError "<where>: ...".

@@ -41,7 +41,7 @@ struct CudaGraphOptions {
 /// step, or anything else that only the host does, belongs behind `replay`.
 ///
 /// In the function nothing may make the host wait for the GPU (`item`, printing, checks of indices), copy to
-/// or from memory that is not pinned, or draw random numbers on the CPU: Error says which function did.
+/// or from memory that is not pinned, or draw random numbers on the CPU: Error names the function that did.
 class CudaGraph {
  public:
   /// Runs the function `warmup` times and captures it. Throws DeviceError without a GPU, ValueError for

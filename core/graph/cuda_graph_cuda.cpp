@@ -59,7 +59,7 @@ class OpNames final : public RangeObserver {
   }
 };
 
-/// While one lives, functions say their names, unless a profiler listens.
+/// While one exists, functions record their names, unless a profiler does.
 class NamesScope {
  public:
   NamesScope() : listens_(!is_recording()) {
@@ -196,7 +196,7 @@ class CudaGraph::Impl final : public Capture {
   Device device_;
   cuda::Stream stream_;      ///< in which it is captured; the memory it uses is that of this stream
   cuda::Event done_;         ///< behind the last run
-  void* outside_ = nullptr;  ///< the stream of whoever makes the graph
+  void* outside_ = nullptr;  ///< the stream of the thread that makes the graph
   void* memory_stream_ = stream_.native();
   std::optional<cuda::Stream> last_;
   cudaGraphExec_t executable_ = nullptr;

@@ -63,7 +63,7 @@ void check_blas(int status, const char* op) {
   if (given == CUBLAS_STATUS_SUCCESS) return;
   const char* text = cublasGetStatusString(given);
   if (given == CUBLAS_STATUS_ALLOC_FAILED) fail<OutOfMemoryError>("{}: cuBLAS: {}", op, text);
-  check_after_failure(op);  // says more when a kernel is to blame
+  check_after_failure(op);  // more exact when a kernel failed
   fail<DeviceError>("{}: cuBLAS: {}", op, text);
 }
 

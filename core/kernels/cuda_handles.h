@@ -18,7 +18,7 @@ cublasContext* blas_handle(Device device);
 cudnnContext* dnn_handle(Device device);
 
 /// Throw unless `status`, a cublasStatus_t or cudnnStatus_t, is success: OutOfMemoryError when the library
-/// could not allocate, what CUDA itself says when it has an error, too (check_cuda), else DeviceError with
+/// could not allocate, the error of CUDA itself where it has one, too (check_cuda), else DeviceError with
 /// the library's own words.
 void check_blas(int status, const char* op);
 void check_dnn(int status, const char* op);

@@ -46,7 +46,7 @@ void check_dnn(int status, const char* op) {
   if (given == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
       given == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
     fail<OutOfMemoryError>("{}: cuDNN: {}", op, text);
-  check_after_failure(op);  // says more when a kernel is to blame
+  check_after_failure(op);  // more exact when a kernel failed
   fail<DeviceError>("{}: cuDNN {}: {}", op, cudnn_version(), text);
 }
 

@@ -63,7 +63,7 @@ void launch_indices(const char* op, Device device, int64_t n, const Functor& fun
 
 namespace pleat {
 
-/// Without CUDA nobody calls it.
+/// Without CUDA it is never called.
 template <class Functor>
 void launch_indices(const char* op, Device device, int64_t n, const Functor& functor);
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-// PLEAT_ADDRESS_SANITIZER: whether this is compiled with -fsanitize=address. GCC says so by a macro, Clang by
+// PLEAT_ADDRESS_SANITIZER: whether this is compiled with -fsanitize=address. GCC defines a macro, Clang by
 // a feature.
 #if defined(__SANITIZE_ADDRESS__)
 #define PLEAT_ADDRESS_SANITIZER 1

@@ -22,7 +22,7 @@ struct AllocatorStatistics {
 
 /// Bytes of `size`, 64-byte aligned on the CPU and 512-byte aligned on a GPU, returned to the device's cache
 /// when the last owner lets go. Not initialised. On a GPU the memory is for work on the thread's current
-/// stream (cuda::current_stream); other streams that use it must be announced by cuda::record_stream. Throws
+/// stream (cuda::current_stream); other streams that use it must be named by cuda::record_stream. Throws
 /// OutOfMemoryError with the figures, after having emptied the cache and tried again; DeviceError when there
 /// is no such device.
 std::shared_ptr<std::byte> allocate(int64_t size, Device device = {});

@@ -11,8 +11,8 @@ namespace {
 
 /// For compute-sanitizer and its like: see BlockCache.
 bool separate_blocks() {
-  const char* const wish = std::getenv("PLEAT_CUDA_SEPARATE_BLOCKS");
-  return wish != nullptr && *wish == '1';
+  const char* const value = std::getenv("PLEAT_CUDA_SEPARATE_BLOCKS");
+  return value != nullptr && *value == '1';
 }
 
 class GpuAllocator final : public DeviceAllocator {

@@ -90,7 +90,7 @@ std::shared_ptr<std::byte> BlockCache::allocate(int64_t bytes, StreamId stream) 
     statistics_.allocated += block->size;
     statistics_.peak = std::max(statistics_.peak, statistics_.allocated);
   }
-  memory_.announce(block->address, block->size);
+  memory_.record(block->address, block->size);
   return {block->address, GiveBack{this, block}};
 }
 
@@ -112,7 +112,7 @@ BlockCache::Block* BlockCache::obtain(int64_t bytes, StreamId stream) {
     block = add_segment(segment_size(bytes), small, stream);
     if (block == nullptr) block = add_segment(bytes, small, stream);
   }
-  // Not by `check`, which would ask the device for its state at each request.
+  // Not by `check`, which would query the device's state at each request.
   if (block == nullptr)
     fail<OutOfMemoryError>(
         "allocate: {} cannot be had on {}: tensors use {}, and {} are cached in pieces that are "
@@ -191,7 +191,7 @@ void BlockCache::make_free(Block* block) {
 }
 
 void BlockCache::give_back(Block* block) noexcept {
-  memory_.announce(block->address, -block->size);
+  memory_.record(block->address, -block->size);
   const std::lock_guard lock(mutex_);
   statistics_.allocated -= block->size;
   try {

@@ -23,9 +23,9 @@
 /// A device's allocation calls wait for the device, so memory is taken in large segments and handed out in
 /// blocks. Work is given to streams and runs later; a block that was let go may still be written by work on
 /// its stream. It is reused at once, but only for the same stream, where the new work queues behind the old.
-/// Work on other streams is announced by `record_stream`; the block then waits until that work is done.
+/// Work on other streams is named by `record_stream`; the block then waits until that work is done.
 ///
-/// Nothing here knows CUDA: what it builds on is a RawMemory, and tests put in one of their own.
+/// Nothing here depends on CUDA: it takes its memory from a RawMemory, and tests pass one of their own.
 
 namespace pleat {
 
@@ -51,7 +51,7 @@ class RawMemory {
   virtual void wait(Event event) = 0;
   virtual void destroy(Event event) noexcept = 0;
   /// Told of each block that is handed out (bytes > 0) and given back (bytes < 0). Must not call the cache.
-  virtual void announce(const std::byte*, int64_t /*bytes*/) noexcept {}
+  virtual void record(const std::byte*, int64_t /*bytes*/) noexcept {}
   /// For messages: "cuda:0", and "the device has 80.0 GiB, of which 1.5 GiB are free".
   virtual std::string name() const = 0;
   virtual std::string state() const = 0;

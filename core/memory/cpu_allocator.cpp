@@ -38,9 +38,9 @@ class CpuAllocator final : public DeviceAllocator {
  public:
   std::shared_ptr<std::byte> allocate(int64_t size) override {
     std::byte* const memory = take(size);
-    if (is_recording()) announce_memory(memory, rounded(size), Device());
+    if (is_recording()) record_memory(memory, rounded(size), Device());
     return {memory, [this, size](std::byte* block) {
-              if (is_recording()) announce_memory(block, -rounded(size), Device());
+              if (is_recording()) record_memory(block, -rounded(size), Device());
               give_back(block, size);
             }};
   }
@@ -95,7 +95,7 @@ class CpuAllocator final : public DeviceAllocator {
     const int64_t bytes = rounded(size);
     std::byte* block = block_of(bytes);
     detail::allow_access(block, static_cast<std::size_t>(size));
-    // What nobody has written reads as NaN or -1 and shows in a result; a fresh page would read as zero.
+    // Memory that was not written reads as NaN or -1 and shows in a result; a fresh page would read as zero.
     if constexpr (PLEAT_ADDRESS_SANITIZER) std::memset(block, 0xFF, static_cast<std::size_t>(size));
     detail::forbid_access(block + size, static_cast<std::size_t>(bytes - size));
     return block;

@@ -22,7 +22,7 @@ class DeviceAllocator {
   ~DeviceAllocator() = default;
 };
 
-/// These live as long as the process: tensors in static storage may outlive every other static.
+/// These exist as long as the process: tensors in static storage may outlive every other static.
 DeviceAllocator& cpu_allocator();
 /// Throws DeviceError when there is no such device, or no CUDA in this build.
 DeviceAllocator& cuda_allocator(Device device);

@@ -29,7 +29,7 @@ int64_t limit_in(const fs::path& file) {
 
 int64_t sum_of(int64_t a, int64_t b) { return a > unlimited - b ? unlimited : a + b; }
 
-/// The least that `limit(folder)` says of `group` and the groups around it, below `mount`.
+/// The least `limit(folder)` of `group` and the groups around it, below `mount`.
 template <class Limit>
 int64_t least_limit(const fs::path& mount, const fs::path& group, const Limit& limit) {
   int64_t least = limit(mount);

@@ -20,7 +20,7 @@ int64_t read_host_memory(const std::filesystem::path& root);
 /// whose size the caller decides.
 void check_host_memory(const char* op, int64_t bytes);
 
-/// While one lives, the host has so many bytes: for tests.
+/// While one exists, the host has so many bytes: for tests.
 class HostMemoryScope {
  public:
   explicit HostMemoryScope(int64_t bytes);

@@ -79,8 +79,8 @@ void GpuMemory::free(std::byte* memory) noexcept {
   cudaGetLastError();
 }
 
-void GpuMemory::announce(const std::byte* memory, int64_t bytes) noexcept {
-  if (is_recording()) announce_memory(memory, bytes, device_);
+void GpuMemory::record(const std::byte* memory, int64_t bytes) noexcept {
+  if (is_recording()) record_memory(memory, bytes, device_);
 }
 
 std::string GpuMemory::name() const { return pleat::name(device_); }

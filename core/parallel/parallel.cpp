@@ -54,7 +54,7 @@ class FlushDenormalsScope {
   unsigned saved_ = 0;
 };
 
-/// One parallel_for: pieces are taken by whoever is free, so a slow core does not hold up the rest.
+/// One parallel_for: free threads take the next piece, so a slow core does not hold up the rest.
 struct Job {
   int64_t begin, end, piece;
   detail::RangeFunction function;
@@ -181,19 +181,19 @@ class Pool {
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 int initial_threads() {
-  const char* const wish = std::getenv("PLEAT_THREADS");
-  if (wish == nullptr) return cores();
+  const char* const value = std::getenv("PLEAT_THREADS");
+  if (value == nullptr) return cores();
   int threads = 0;
-  const char* const end = wish + std::strlen(wish);
-  const auto [stop, error] = std::from_chars(wish, end, threads);
+  const char* const end = value + std::strlen(value);
+  const auto [stop, error] = std::from_chars(value, end, threads);
   check<ValueError>(error == std::errc() && stop == end && threads >= 1 && threads <= max_num_threads(),
-                    "PLEAT_THREADS: must be a number from 1 to {}, got \"{}\"", max_num_threads(), wish);
+                    "PLEAT_THREADS: must be a number from 1 to {}, got \"{}\"", max_num_threads(), value);
   return threads;
 }
 
 std::mutex settings_mutex;
 std::shared_ptr<Pool> current_pool;
-std::atomic<int> thread_count{0};  // 0: what initial_threads says
+std::atomic<int> thread_count{0};  // 0: initial_threads()
 
 std::shared_ptr<Pool> pool(int threads) {
   const std::lock_guard lock(settings_mutex);

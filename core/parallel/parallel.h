@@ -14,8 +14,8 @@ void set_num_threads(int64_t threads);
 /// The most that can be set: 4 for each core, at least 256.
 int max_num_threads();
 
-/// While it lives, every parallel_for of this thread runs in this thread alone: for threads of one's own that
-/// work beside the pool.
+/// While it exists, every parallel_for of this thread runs in this thread alone: for threads of one's own
+/// that work beside the pool.
 class SerialScope {
  public:
   SerialScope();

@@ -11,7 +11,7 @@
 
 /// Normally distributed numbers from uniform ones, to the same bit on every CPU and GPU: only operations that
 /// IEEE 754 rounds in one way are used. The libraries' log and cos differ in the last bits from machine to
-/// machine, and so does a product that is added to something, unless std::fma says how it is rounded.
+/// machine, and so does a product that is added to something, unless std::fma rounds it once.
 
 namespace pleat::box_muller {
 

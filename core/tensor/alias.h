@@ -4,7 +4,7 @@
 
 namespace pleat::ops {
 
-/// Another tensor of the same elements (shared storage), of which the tape knows nothing: what operations
+/// Another tensor of the same elements (shared storage), without a record on the tape: what operations
 /// keep in place of a tensor of their caller's.
 inline Tensor alias(const Tensor& x) { return x.as_strided(x.shape(), x.strides(), x.offset()); }
 

@@ -9,7 +9,7 @@
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/tensor/dtype.h"
 
-/// How elements change their type, the same everywhere: integers wrap around, anything to bool asks "not 0",
+/// How elements change their type, the same everywhere: integers wrap around, anything to bool is "not 0",
 /// half types go through float.
 
 namespace pleat {

@@ -7,7 +7,7 @@ namespace pleat::ops {
 
 /// Copies the elements of `from` into `to`, converting the type and broadcasting to `to`'s shape; any
 /// strides, any two devices. Floating to integer cuts towards 0, and takes the nearer end of the range for
-/// what lies outside and 0 for NaN; integers wrap around; anything to bool asks "not 0". Throws ShapeError,
+/// what lies outside and 0 for NaN; integers wrap around; anything to bool is "not 0". Throws ShapeError,
 /// DeviceError.
 void copy_into(const Tensor& to, const Tensor& from);
 

@@ -123,7 +123,7 @@ Tensor from_vector(const std::vector<T>& values) {
   return from_vector(values, values.size());
 }
 Tensor from_vector(const std::vector<bool>& values, Sizes shape, Device device = default_device());
-/// A tensor over memory of somebody else, who keeps it alive while `owner` lives (or for ever when null).
+/// A tensor over the caller's memory, which stays valid while `owner` exists (or for ever when null).
 /// Strides in elements; empty means row-major.
 Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> owner = nullptr,
                    Strides strides = {});

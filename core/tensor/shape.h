@@ -14,7 +14,7 @@ using Shape = std::vector<int64_t>;
 /// Distances in elements between neighbours along each dimension. 0 where a dimension is expanded.
 using Strides = std::vector<int64_t>;
 
-/// How the dimensions of a tensor [N, C, spatial...] lie in memory. It says nothing about their meaning:
+/// How the dimensions of a tensor [N, C, spatial...] lie in memory. It does not change their meaning:
 /// the shape is [N, C, ...] in both.
 enum class MemoryFormat : unsigned char {
   contiguous,    ///< last dimension densest

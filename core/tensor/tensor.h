@@ -19,7 +19,7 @@ namespace pleat {
 class Tensor;
 
 namespace autograd {
-struct Slot;  // what the tape knows of a tensor; core/ knows only that it exists
+struct Slot;  // the tape's record of a tensor; core/ only holds a pointer to it
 }
 
 /// Bytes on a device, shared by all tensors that view them.
@@ -36,7 +36,7 @@ struct Storage {
 enum class Alias : unsigned char {
   none,
   view,     ///< by as_strided, as all views are
-  detached  ///< by detach(): shows the elements as they are, whatever the tape knows of them
+  detached  ///< by detach(): shows the elements as they are, without a record on the tape
 };
 
 /// Everything a Tensor refers to. Handles that are copies of each other share it.
@@ -57,7 +57,7 @@ struct TensorImpl {
 /// A strided view of typed elements on a device, with a place on the autograd tape.
 ///
 /// A Tensor is a handle: copying it is cheap and both copies are the same tensor (same elements, same
-/// gradient). Methods ask; free functions compute (`relu(x)`, `sum(x, {0, 2})`, `x + y`). A
+/// gradient). Methods query; free functions compute (`relu(x)`, `sum(x, {0, 2})`, `x + y`). A
 /// default-constructed Tensor is undefined; asking it anything but `defined()` throws Error.
 class Tensor {
  public:
@@ -74,7 +74,7 @@ class Tensor {
   void operator=(Scalar value) &&;
 
   bool defined() const { return impl_ != nullptr; }
-  explicit operator bool() const = delete;  // ask defined() or item<bool>()
+  explicit operator bool() const = delete;  // use defined() or item<bool>()
 
   // --- What it is
   // -------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ struct BlockRow<8> {
   using type = unsigned long long __attribute__((vector_size(32)));
 };
 
-/// rows[2 i] and rows[2 i + 1] = the elements of rows i and i + n/2 in turns. That turns the bits of an
+/// rows[2 i] and rows[2 i + 1] = the elements of rows i and i + n/2 interleaved. That turns the bits of an
 /// element's place (row, column) round by one: as often as a row number has bits, it has changed row for
 /// column.
 template <class Row, std::size_t... i>

@@ -7,7 +7,7 @@
 
 namespace pleat {
 
-/// An undefined Tensor that says, as the text of the Error when it is used, why there is none.
+/// An undefined Tensor with the reason why there is none: the text of the Error when it is used.
 Tensor undefined_because(std::string reason);
 
 }  // namespace pleat

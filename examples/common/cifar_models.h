@@ -22,7 +22,7 @@ pleat::nn::Sequential resnet18(int64_t classes);
 /// end.
 pleat::nn::Sequential vgg11(int64_t classes);
 
-/// The names that `make_model` knows.
+/// The names that `make_model` takes.
 const std::vector<std::string>& model_names();
 /// Throws ValueError for another name.
 pleat::nn::Sequential make_model(const std::string& name, int64_t classes);

@@ -15,11 +15,11 @@ Tensor added(const Tensor& total, const Tensor& more) { return total.defined() ?
 
 void ClassificationScore::add(const Tensor& loss, const Tensor& logits, const Tensor& targets) {
   const NoGrad guard;
-  const Tensor answers = argmax(logits, 1);
+  const Tensor predicted = argmax(logits, 1);
   const Tensor labels = targets.rank() == 2 ? argmax(targets, 1) : targets;
   const int64_t samples = logits.size(0);
   loss_ = added(loss_, loss.to(float64) * samples);
-  right_ = added(right_, sum(answers == labels));
+  right_ = added(right_, sum(predicted == labels));
   samples_ += samples;
 }
 

@@ -6,7 +6,7 @@
 
 /// Parts of the training of a classifier.
 
-/// Mean loss and share of right answers over the samples seen. They are summed on the tensors'
+/// Mean loss and share of right predictions over the samples seen. They are summed on the tensors'
 /// device; only reading them waits for a GPU.
 class ClassificationScore {
  public:

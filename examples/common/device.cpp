@@ -4,28 +4,28 @@
 
 using namespace pleat;
 
-Device choose_device(const std::string& wish) {
-  if (wish == "auto") return cuda::is_available() ? "cuda" : "cpu";
+Device choose_device(const std::string& requested) {
+  if (requested == "auto") return cuda::is_available() ? "cuda" : "cpu";
   try {
-    const Device device(wish);
+    const Device device(requested);
     if (device.is_cuda()) cuda::check_device("--device", device);
     return device;
   } catch (const DeviceError& error) {
     throw UsageError(error.what());
   } catch (const ValueError&) {
-    throw UsageError("--device: must be auto, cpu, cuda or cuda:N, got \"" + wish + '"');
+    throw UsageError("--device: must be auto, cpu, cuda or cuda:N, got \"" + requested + '"');
   }
 }
 
-void check_implementation(const std::string& wish, Device device) {
-  if (wish.empty()) return;
+void check_implementation(const std::string& requested, Device device) {
+  if (requested.empty()) return;
   std::string known;
   for (const std::string& implementation : ops::conv_implementations(device)) {
-    if (wish.substr(0, wish.find(':')) == implementation) return;
+    if (requested.substr(0, requested.find(':')) == implementation) return;
     known += (known.empty() ? "" : ", ") + implementation;
   }
-  throw UsageError("--conv-implementation: on " + name(device) + " there are " + known + ", got \"" + wish +
-                   '"');
+  throw UsageError("--conv-implementation: on " + name(device) + " there are " + known + ", got \"" +
+                   requested + '"');
 }
 
 std::string describe(Device device) {

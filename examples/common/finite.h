@@ -49,8 +49,8 @@ class LossWatch {
   std::deque<Added> added_;
 };
 
-/// Throws NotFiniteError when a parameter or buffer of the network is not finite; `when` says when that was
-/// found, "after epoch 3".
+/// Throws NotFiniteError when a parameter or buffer of the network is not finite; `when` is the time of the
+/// check found, "after epoch 3".
 void check_finite(const pleat::nn::Module& net, const std::string& when);
 
 /// "batch_norm gave nan in [8, 16, 4, 4] float32 cpu at [0, 0, 0, 0]": the first function that gives a NaN or

@@ -34,7 +34,7 @@ class NotFiniteError : public pleat::NumericError {
 /// standard error that begins with the name of `app`; --help lists the statuses.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& run);
 
-/// The same for a program without options; `purpose` is what its --help says.
+/// The same for a program without options; `purpose` is the text of its --help.
 int run_program(const std::string& name, const std::string& purpose, int argc, char** argv,
                 const std::function<void()>& run);
 

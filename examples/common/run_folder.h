@@ -15,7 +15,7 @@ class RunFolder {
 
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
-  /// A sentence that says where `make_room` will move an earlier run's results; "" where there are
+  /// A sentence on where `make_room` will move an earlier run's results; "" where there are
   /// none.
   std::string notice() const;
   /// Before the first result is written: metrics.csv of an earlier run becomes metrics.1.csv, and so on with

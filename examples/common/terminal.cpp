@@ -28,10 +28,10 @@ int terminal_width(int descriptor) {
   if (isatty(descriptor) == 0 || (kind != nullptr && std::string(kind) == "dumb")) return 0;
   winsize window{};
   const bool known = ioctl(descriptor, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
-  const char* wish = std::getenv("COLUMNS");
-  const int wished = wish != nullptr ? std::atoi(wish) : 0;
-  if (!known) return wished > 0 ? wished : usual_width;
-  return wished > 0 ? std::min<int>(wished, window.ws_col) : window.ws_col;
+  const char* value = std::getenv("COLUMNS");
+  const int columns = value != nullptr ? std::atoi(value) : 0;
+  if (!known) return columns > 0 ? columns : usual_width;
+  return columns > 0 ? std::min<int>(columns, window.ws_col) : window.ws_col;
 }
 
 std::string number(double value, int digits) {

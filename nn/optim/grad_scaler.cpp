@@ -38,7 +38,7 @@ struct Unscale {
  private:
   PLEAT_HOST_DEVICE void mark() const {
 #if PLEAT_DEVICE_CODE
-    *found = 1;  // whoever else writes writes the same
+    *found = 1;  // all writers write the same
 #else
     std::atomic_ref(*found).store(1, std::memory_order_relaxed);
 #endif

@@ -70,7 +70,7 @@ class GradScaler {
 
   /// Divides the gradients by the factor unless unscale_ has done so. If all are finite, makes the
   /// optimiser's step; else parameters, moments and the count of steps are unchanged. The result
-  /// converts to a bool that says whether the step was made; the conversion waits for the GPU. step
+  /// converts to a bool: whether the step was made; the conversion waits for the GPU. step
   /// itself waits only where an optimiser gets new state after its first step. Throws ValueError
   /// when it is called twice without an update between, and what unscale_ and the optimiser's step
   /// throw.

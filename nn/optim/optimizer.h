@@ -168,7 +168,7 @@ class ParameterwiseOptimizer : public Optimizer {
     ops::StepCount count;
   };
   /// One update of all these parameters together, which a GPU can do in one launch. Counts the
-  /// step, or skips it, as `count` says.
+  /// step, or skips it, as `count` tells.
   virtual void update(std::span<const Turn> turns) = 0;
   /// Whether an update under the group's options uses this state.
   virtual bool needs_state(std::size_t group, std::size_t state) const = 0;

@@ -324,8 +324,8 @@ class Bounds {
     if constexpr (std::is_integral_v<T>) {
       constexpr int64_t least = std::numeric_limits<T>::min();
       constexpr int64_t most = std::numeric_limits<T>::max();
-      const int64_t wish = integers_[side];
-      return static_cast<T>(wish < least ? least : wish > most ? most : wish);
+      const int64_t bound = integers_[side];
+      return static_cast<T>(bound < least ? least : bound > most ? most : bound);
     } else {
       return static_cast<T>(numbers_[side]);
     }

@@ -12,7 +12,7 @@ struct FindOutside {
   int32_t* found;  ///< one outside, one below 0
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    if (indices[i] < low || indices[i] >= high) *found = 1;  // whoever else writes writes the same
+    if (indices[i] < low || indices[i] >= high) *found = 1;  // all writers write the same
     if (indices[i] < 0) found[1] = 1;
   }
 };

@@ -12,7 +12,7 @@
 
 namespace pleat::ops {
 
-/// Calls `algorithm(memory, bytes, stream)`, one of CUB's, with the temporary memory that it asks for. Only
+/// Calls `algorithm(memory, bytes, stream)`, one of CUB's, with the temporary memory that it requests. Only
 /// for what nvcc compiles.
 template <class Algorithm>
 void cub_call(const char* op, Device device, const Algorithm& algorithm) {

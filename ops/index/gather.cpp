@@ -105,7 +105,7 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
   const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
   if constexpr (with_cuda)
     if (x.device().is_cuda()) {
-      // The grid reads half types and any strides.
+      // The kernel reads half types and any strides.
       scatter_add_cuda(y, along, indices,
                        compute_dtype(source.dtype()) == dtype ? source : cast(source, dtype));
       return cast(y, x.dtype());

@@ -5,7 +5,7 @@
 
 #include "pleat/core/tensor/tensor.h"
 
-/// The work of index.h over the grid of the device. Indices are row-major int64 and checked. What meets in
+/// The work of index.h on a GPU. Indices are row-major int64 and checked. What meets in
 /// one place is put in order by sorting, where the lines along the dimension are not short or many enough to
 /// have a thread each: so nothing is added atomically, and sums are those of the CPU, to the bit.
 
@@ -55,7 +55,7 @@ std::vector<FoundIndices> find_indices(const char* op, const std::vector<IndexRa
 Tensor from_start(const char* op, const Tensor& indices, int64_t size);
 
 /// Whether all elements of row-major or otherwise dense `indices` (int32 or int64) lie in [low, high).
-/// The host waits for the answer and so for all work before it: an
+/// The host waits for the result and so for all work before it: an
 /// index outside is an error of the call it was given to, not of whatever comes later.
 bool all_within(const char* op, const Tensor& indices, int64_t low, int64_t high);
 

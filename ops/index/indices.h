@@ -17,9 +17,9 @@ Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Sh
 /// Places along the first dimensions, one tensor for each. Throws DeviceError unless on one device.
 std::vector<Tensor> checked_places(const char* op, const std::vector<Tensor>& indices, const Shape& shape);
 
-/// While one lives, indices on a grid are known to lie where they must: a function that has checked them
+/// While one exists, indices on a GPU are known to be in range: a function that has checked them
 /// calls others, or a backward uses those of its forward. What is recorded meanwhile keeps that for its own
-/// backward. So a GPU is asked for its answer once, and waited for once.
+/// backward. So the host waits for the GPU's result once.
 class IndicesAreChecked {
  public:
   enum class Sign : unsigned char { any, not_negative };

@@ -43,7 +43,7 @@ Tensor as_rows(const Tensor& x, int64_t rows) {
   return reshape(x, {rows, x.numel() / std::max<int64_t>(rows, 1)});
 }
 
-/// What a mask says as one index for each of its dimensions.
+/// The places where a mask is true, one index tensor for each of its dimensions.
 std::vector<Tensor> places_of(const char* op, const Shape& shape, const Tensor& mask) {
   const auto rank = mask.shape().size();
   check<ShapeError>(
@@ -83,7 +83,7 @@ IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<T
   check<ShapeError>(!indices.empty(), "{}: needs an index for at least one dimension", op);
   if (indices[0].dtype() == boolean) {
     check<ShapeError>(indices.size() == 1, "{}: a mask must be the only index, got {}", op, indices.size());
-    // A mask of rank 0 names no dimension; it says once or never.
+    // A mask of rank 0 names no dimension; it selects once or never.
     if (indices[0].rank() > 0) {
       const std::vector<Tensor> places = places_of(op, shape, indices[0]);
       const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);

@@ -138,7 +138,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   const int64_t inner = around.inner;
   if constexpr (with_cuda)
     if (x.device().is_cuda()) {
-      // The grid reads half types as they are.
+      // The kernel reads half types as they are.
       const bool reads = compute_dtype(source.dtype()) == dtype;
       index_add_cuda(y, indices, around.rows_of(reads ? source : cast(source, dtype)), n, inner);
       return around.back(cast(y, x.dtype()));

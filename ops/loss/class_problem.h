@@ -8,7 +8,7 @@
 
 namespace pleat::ops {
 
-/// Logits, targets and weights, checked and laid out for a walk: in memory the logits are [outer, classes,
+/// Logits, targets and weights, checked and laid out for a loop: in memory the logits are [outer, classes,
 /// inner], and target number i belongs to outer i / inner and inner i % inner.
 class ClassProblem {
  public:
@@ -23,7 +23,7 @@ class ClassProblem {
   int64_t inner() const { return view_.inner.divisor(); }
   int64_t targets() const { return view_.targets; }
   const Shape& target_shape() const { return target_.shape(); }
-  /// The logits in float or double, in an order for the walk.
+  /// The logits in float or double, in the order of the loop.
   const Tensor& logits() const { return logits_; }
 
   /// The rest, by element.

@@ -10,7 +10,7 @@
 #include "pleat/core/kernels/launch.h"
 #include "pleat/ops/matmul/batched_gemm.h"
 
-/// cuBLAS knows column-major matrices only. A row-major matrix read by columns is its transposed, so that C =
+/// cuBLAS takes column-major matrices only. A row-major matrix read by columns is its transposed, so that C =
 /// A B becomes C' = B' A': the operands change places and nothing is copied.
 
 namespace pleat::ops {
@@ -72,7 +72,7 @@ constexpr cudaDataType_t data_type() {
   }
 }
 
-/// Sums of half types are float32, whatever `float32_precision` says of float32 operands.
+/// Sums of half types are float32, whatever `float32_precision` is for float32 operands.
 template <class T>
 cublasComputeType_t compute_type() {
   if constexpr (std::is_same_v<T, double>) return CUBLAS_COMPUTE_64F;

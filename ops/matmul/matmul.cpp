@@ -19,7 +19,7 @@ namespace pleat::ops {
 namespace {
 
 /// Calls `f(Type<T>{})` with the type of the operands of a product of `dtype`: int64_t, float or double, and
-/// on a grid also the half types, whose products are summed in float. The CPU widens those first.
+/// on CUDA also the half types, whose products are summed in float. The CPU widens those first.
 template <class F>
 decltype(auto) dispatch_product(const char* op, DType dtype, Device device, F&& f) {
   check<DTypeError>(dtype != boolean, "{}: needs numbers, got bool; convert it with to(int64)", op);

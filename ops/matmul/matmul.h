@@ -16,7 +16,7 @@
 namespace pleat {
 
 struct MatmulOptions {
-  /// Of float32 on CUDA (core/base/precision.h); empty: what the scope or the process says at the call. It
+  /// Of float32 on CUDA (core/base/precision.h); empty: that of the scope or the process at the call. It
   /// holds for the backward passes, too.
   std::optional<Precision> precision = {};
 };

@@ -164,7 +164,7 @@ void dispatch_types(DType values, DType indices, const F& f) {
     with_values(Type<float>{});
 }
 
-/// Steps of a dense tensor [N, C, spatial...]; `channels_last` says how it lies, which a plane of one pixel
+/// Steps of a dense tensor [N, C, spatial...]; `channels_last` is its format, which a plane of one pixel
 /// does not.
 inline PlaneSteps plane_steps(const Tensor& t, bool channels_last) {
   const int64_t channels = t.size(1);

@@ -62,7 +62,7 @@ MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& opti
                                 const char* op = "adaptive_max_pool");
 
 /// The gradient of `values` with respect to x [input_shape], in the given format: each dy goes where its
-/// index says. Throws IndexError when an index is outside.
+/// index points to. Throws IndexError when an index is outside.
 Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Sizes& input_shape,
                          MemoryFormat format, const char* op = "max_pool");
 /// Its adjoint: the elements of x [N, C, spatial...] that the indices name, in x's format; 0 where an index

@@ -12,8 +12,8 @@
 #include "pleat/core/tensor/convert.h"
 #include "pleat/ops/reduce/plan.h"
 
-/// One walk under every reduction. An operation says how a block of plain elements becomes a state and how
-/// two states merge; the walk knows strides, types and threads.
+/// One loop under every reduction. An operation defines how a block of plain elements becomes a state and how
+/// two states merge; the loop handles strides, types and threads.
 ///
 ///   struct Operation {
 ///     using In = float;                // the type of the elements it sees
@@ -76,20 +76,21 @@ class Reduction {
     const bool single = plan_.reduced.size() == 1;
     const bool plain = same_type_ && inner.step == 1 && (single || inner.size >= long_run);
     if (plain && single && last <= row_block) return operation_.row(element(offset), last, 0);
-    Walk walk(plan_.reduced, first);
+    StridedIterator position(plan_.reduced, first);
     alignas(64) In buffer[gather_block];
     while (first < last) {
       int64_t n;
       if (plain) {
-        n = std::min({last - first, walk.run_left(), row_block});
-        operation_.merge(total, operation_.row(element(offset + walk.offset()), n, first));
-        walk.advance(n);
+        n = std::min({last - first, position.run_left(), row_block});
+        operation_.merge(total, operation_.row(element(offset + position.offset()), n, first));
+        position.advance(n);
       } else {
         n = std::min(last - first, gather_block);
         for (int64_t done = 0; done < n;) {
-          const int64_t run = std::min(n - done, walk.run_left());
-          load_(reinterpret_cast<std::byte*>(buffer + done), 1, at(offset + walk.offset()), inner.step, run);
-          walk.advance(run);
+          const int64_t run = std::min(n - done, position.run_left());
+          load_(reinterpret_cast<std::byte*>(buffer + done), 1, at(offset + position.offset()), inner.step,
+                run);
+          position.advance(run);
           done += run;
         }
         operation_.merge(total, operation_.row(buffer, n, first));
@@ -104,22 +105,22 @@ class Reduction {
     if (chunks == 1) {
       const int64_t grain = std::max<int64_t>(1, chunk_elements / (plan_.count + 8));
       parallel_for(0, plan_.outputs, grain, [&](int64_t first, int64_t last) {
-        Walk walk(plan_.kept, first);
-        for (; first < last; ++first, walk.advance(1))
-          sink_(walk.out_offset(), reduce_row(walk.offset(), 0, plan_.count));
+        StridedIterator position(plan_.kept, first);
+        for (; first < last; ++first, position.advance(1))
+          sink_(position.out_offset(), reduce_row(position.offset(), 0, plan_.count));
       });
       return;
     }
     std::vector<State> states(static_cast<std::size_t>(plan_.outputs * chunks));
     parallel_chunks(plan_.outputs * chunks, [&](int64_t item) {
       const int64_t first = item % chunks * chunk_elements;
-      const Walk walk(plan_.kept, item / chunks);
+      const StridedIterator position(plan_.kept, item / chunks);
       states[static_cast<std::size_t>(item)] =
-          reduce_row(walk.offset(), first, std::min(first + chunk_elements, plan_.count));
+          reduce_row(position.offset(), first, std::min(first + chunk_elements, plan_.count));
     });
-    Walk walk(plan_.kept, 0);
-    for (int64_t output = 0; output < plan_.outputs; ++output, walk.advance(1))
-      sink_(walk.out_offset(), merged(&states[static_cast<std::size_t>(output * chunks)], 1, chunks));
+    StridedIterator position(plan_.kept, 0);
+    for (int64_t output = 0; output < plan_.outputs; ++output, position.advance(1))
+      sink_(position.out_offset(), merged(&states[static_cast<std::size_t>(output * chunks)], 1, chunks));
   }
 
   /// The states at 0, stride, 2 stride ... merged as a binary tree.
@@ -139,7 +140,7 @@ class Reduction {
     const int64_t wide = widened(n, last - first);
     if (wide > 1) return reduce_widened(totals, offset, n, wide, first, last);
     const bool plain = same_type_ && inner.step == 1;
-    Walk walk(plan_.reduced, first);
+    StridedIterator position(plan_.reduced, first);
     std::array<State, column_block> states;
     std::array<const In*, row_count_block> rows;
     alignas(64) In buffer[2 * gather_block];
@@ -147,8 +148,8 @@ class Reduction {
         plain ? row_count_block : std::clamp<int64_t>(2 * gather_block / n, 1, row_count_block);
     while (first < last) {
       const int64_t row_count = std::min(block, last - first);
-      for (int64_t r = 0; r < row_count; ++r, walk.advance(1)) {
-        const int64_t from = offset + walk.offset();
+      for (int64_t r = 0; r < row_count; ++r, position.advance(1)) {
+        const int64_t from = offset + position.offset();
         rows[static_cast<std::size_t>(r)] = plain ? element(from) : buffer + r * n;
         if (!plain) load_(reinterpret_cast<std::byte*>(buffer + r * n), 1, at(from), inner.step, n);
       }
@@ -198,8 +199,8 @@ class Reduction {
     const int64_t chunks = ceil_div(plan_.count, chunk_rows);
     const int64_t outer = plan_.outputs / columns;
     const std::span<const Dim> outer_dims(plan_.kept.data() + 1, plan_.kept.size() - 1);
-    const auto outer_walk = [&](int64_t index) {
-      return outer_dims.empty() ? Walk({}, 0) : Walk(outer_dims, index);
+    const auto outer_position = [&](int64_t index) {
+      return outer_dims.empty() ? StridedIterator({}, 0) : StridedIterator(outer_dims, index);
     };
     std::vector<State> states(static_cast<std::size_t>(chunks > 1 ? plan_.outputs * chunks : 0));
 
@@ -210,17 +211,17 @@ class Reduction {
         const int64_t column = item % blocks * width;
         const int64_t chunk = item / blocks % chunks;
         const int64_t place = item / blocks / chunks;
-        const Walk walk = outer_walk(place);
+        const StridedIterator position = outer_position(place);
         const int64_t n = std::min(width, columns - column);
         const int64_t first = chunk * chunk_rows;
-        reduce_columns(totals.data(), walk.offset() + column * plan_.kept[0].step, n, first,
+        reduce_columns(totals.data(), position.offset() + column * plan_.kept[0].step, n, first,
                        std::min(first + chunk_rows, plan_.count));
         if (chunks > 1) {
           std::copy_n(totals.data(), n, states.data() + (place * chunks + chunk) * columns + column);
           continue;
         }
         for (int64_t c = 0; c < n; ++c)
-          sink_(walk.out_offset() + (column + c) * plan_.kept[0].out_step,
+          sink_(position.out_offset() + (column + c) * plan_.kept[0].out_step,
                 totals[static_cast<std::size_t>(c)]);
       }
     });
@@ -230,7 +231,7 @@ class Reduction {
                    for (; first < last; ++first) {
                      const int64_t place = first / columns;
                      const int64_t column = first % columns;
-                     sink_(outer_walk(place).out_offset() + column * plan_.kept[0].out_step,
+                     sink_(outer_position(place).out_offset() + column * plan_.kept[0].out_step,
                            merged(states.data() + place * chunks * columns + column, columns, chunks));
                    }
                  });

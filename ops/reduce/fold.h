@@ -17,7 +17,7 @@
 
 namespace pleat::ops::reduction {
 
-/// The operation made of `Step`, for the CPU's walk (engine.h) and the grid's (grid_reduce.h):
+/// The operation made of `Step`, for the CPU's loop (engine.h) and the GPU's kernel (reduce_kernel.h):
 ///   In, State, `State start() const`, `State step(State, In) const`, `State join(State, State) const`.
 template <class Step>
 struct Fold {

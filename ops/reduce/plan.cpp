@@ -19,7 +19,7 @@ constexpr int64_t side_by_side = 32;
 /// Elements that a tensor may have whose storage holds fewer: hours of work.
 constexpr int64_t most_repeated = int64_t{1} << 40;
 
-/// Where a dimension belongs in the walk: expanded ones (stride 0) outside, so that what moves moves inside.
+/// Where a dimension belongs in the loop: expanded ones (stride 0) outside, so that what moves moves inside.
 int64_t rank_of(int64_t step) { return step == 0 ? std::numeric_limits<int64_t>::max() : std::abs(step); }
 
 /// Innermost first, without sizes of 1, neighbours joined.
@@ -84,7 +84,7 @@ Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) 
       is_reduced[d] = true;
   }
 
-  // What nobody can have in memory, only an expanded tensor has.
+  // Only an expanded tensor can be larger than any memory.
   check<ShapeError>(x.numel() <= std::max(most_repeated, x.impl().storage->size),
                     "{}: {} repeats its elements to a number that would take years; reduce it before it is "
                     "expanded",

@@ -15,7 +15,7 @@ namespace pleat::ops::reduction {
 
 inline constexpr std::size_t max_rank = 64;
 
-/// A dimension to walk: how many elements, how far apart in the input and in the result.
+/// A dimension of a loop: how many elements, how far apart in the input and in the result.
 struct Dim {
   int64_t size;
   int64_t step;
@@ -47,9 +47,9 @@ void check_named_once(const char* op, const Dims& dims, const Dims& in_options);
 Tensor empty_result(const Plan& plan, DType dtype);
 
 /// A place among dimensions, counted from the innermost.
-class Walk {
+class StridedIterator {
  public:
-  Walk(std::span<const Dim> dims, int64_t linear) : dims_(dims) {
+  StridedIterator(std::span<const Dim> dims, int64_t linear) : dims_(dims) {
     for (std::size_t d = 0; d < dims.size(); ++d) {
       index_[d] = linear % dims[d].size;
       linear /= dims[d].size;

@@ -36,7 +36,7 @@ struct Two {
 ///
 ///   struct Operation {
 ///     using In = float;        // the type of the elements it sees
-///     using Running = ...;     // what a thread knows of the elements it has read
+///     using Running = ...;     // a thread's state after the elements it has read
 ///     Running begin() const;
 ///     // n elements, number index, index + step ...
 ///     void add<n>(Running&, const std::array<In, n>& x, int64_t index, int64_t step) const;

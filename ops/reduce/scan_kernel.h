@@ -71,7 +71,7 @@ struct PairSource {
   int64_t ahead;  ///< where the factor lies that belongs to a term
   int64_t end;
   PLEAT_HOST_DEVICE Recurrence::State operator()(int64_t at) const {
-    // The first element of all has no factor, and nobody asks for it.
+    // The first element of all has no factor, and it is never read.
     const int64_t factor = at + ahead;
     return {factor < end ? load_as<double>(a, factor, dtype) : 0, load_as<double>(b, at, dtype)};
   }

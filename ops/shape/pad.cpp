@@ -69,9 +69,9 @@ Shape padded_shape(Shape shape, const std::vector<PadWidths>& widths) {
   return shape;
 }
 
-/// One dimension of the walk over the padded tensor: its step there, and in the other one either a step or,
+/// One dimension of the loop over the padded tensor: its step there, and in the other one either a step or,
 /// where it is padded, an offset for each place.
-struct WalkDim {
+struct LoopDim {
   int64_t size = 1;
   int64_t padded_step = 0;
   int64_t step = 0;
@@ -82,18 +82,18 @@ struct WalkDim {
   }
 };
 
-/// Walks over all elements of `padded`, each with the one of `plain` that it is read from. Dimensions that
-/// are not padded are divided among threads: then no element of `plain` is met by two of them.
-class Walk {
+/// A loop over all elements of `padded`, each with the one of `plain` that it is read from. Dimensions that
+/// are not padded are divided among threads: then no two of them use the same element of `plain`.
+class PaddedLoop {
  public:
-  Walk(const Tensor& padded, const Tensor& plain, const std::vector<PadWidths>& widths, PadMode mode) {
+  PaddedLoop(const Tensor& padded, const Tensor& plain, const std::vector<PadWidths>& widths, PadMode mode) {
     std::vector<std::size_t> order(padded.shape().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return padded.strides()[a] > padded.strides()[b]; });
     std::erase_if(order, [&](std::size_t d) { return padded.shape()[d] == 1 && plain.shape()[d] == 1; });
     for (const std::size_t d : order) {
-      WalkDim dim{padded.shape()[d], padded.strides()[d], plain.strides()[d], {}};
+      LoopDim dim{padded.shape()[d], padded.strides()[d], plain.strides()[d], {}};
       const bool is_padded = widths[d].before != 0 || widths[d].after != 0;
       if (is_padded) check_host_memory("pad", checked_multiply(dim.size, sizeof(int64_t), "pad"));
       if (is_padded)
@@ -108,11 +108,11 @@ class Walk {
 
   /// Calls `visit(T& padded, T& plain)` for all pairs.
   template <class T, class Visit>
-  void go(T* padded, T* plain, const Visit& visit) const {
+  void for_each(T* padded, T* plain, const Visit& visit) const {
     int64_t outer = 1;
     int64_t inner = 1;
-    for (const WalkDim& dim : outer_) outer *= dim.size;
-    for (const WalkDim& dim : inner_) inner *= dim.size;
+    for (const LoopDim& dim : outer_) outer *= dim.size;
+    for (const LoopDim& dim : inner_) inner *= dim.size;
     if (outer == 0 || inner == 0 || run_.size == 0) return;
     const int64_t work = inner * run_.size;
     parallel_for(0, outer, std::max<int64_t>(1, 16384 / work), [&](int64_t first, int64_t last) {
@@ -135,7 +135,7 @@ class Walk {
 
  private:
   template <class T>
-  static void move(const std::vector<WalkDim>& dims, int64_t index, T*& padded, T*& plain) {
+  static void move(const std::vector<LoopDim>& dims, int64_t index, T*& padded, T*& plain) {
     for (std::size_t d = dims.size(); d-- > 0;) {
       const int64_t i = index % dims[d].size;
       index /= dims[d].size;
@@ -144,9 +144,9 @@ class Walk {
     }
   }
 
-  std::vector<WalkDim> outer_;  // not padded
-  std::vector<WalkDim> inner_;  // padded
-  WalkDim run_;                 // the densest
+  std::vector<LoopDim> outer_;  // not padded
+  std::vector<LoopDim> inner_;  // padded
+  LoopDim run_;                 // the densest
 };
 
 bool cuts(const std::vector<PadWidths>& widths) {
@@ -198,7 +198,7 @@ Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
       return y;
     }
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
-    Walk(y, x, each, options.mode).go(y.data<T>(), x.data<T>(), [](T& padded, const T& plain) {
+    PaddedLoop(y, x, each, options.mode).for_each(y.data<T>(), x.data<T>(), [](T& padded, const T& plain) {
       padded = plain;
     });
   });
@@ -237,7 +237,7 @@ Tensor pad_backward(const Tensor& dy, const Sizes& shape, const IntegerList& wid
   const Tensor dx =
       zeros(shape, {.dtype = wide.dtype(), .device = dy.device(), .format = dy.memory_format()});
   const auto add = [&]<class T>(Type<T>) {
-    Walk(wide, dx, each, mode).go(wide.data<T>(), dx.data<T>(), [](const T& padded, T& plain) {
+    PaddedLoop(wide, dx, each, mode).for_each(wide.data<T>(), dx.data<T>(), [](const T& padded, T& plain) {
       plain += padded;
     });
   };

@@ -14,7 +14,7 @@ namespace pleat::ops {
 namespace {
 
 /// The index arithmetic of unfold and fold.
-/// What a ConvProblem says about windows, for functors.
+/// The windows of a ConvProblem, for functors.
 struct WindowSizes {
   std::array<int64_t, 3> input, output, kernel, stride, padding, dilation;
 

@@ -92,7 +92,7 @@ struct NormAndFactor {
   }
 };
 
-/// Writes a result for each block from `results` on, and says how many there are.
+/// Writes a result for each block from `results` on, and returns how many there are.
 template <class T>
 void add_powers(const char* op, const std::vector<Tensor>& tensors, Power power, double* results) {
   // Loops refer to their operands and own copies of some, which must outlive the launch.

@@ -130,7 +130,7 @@ class Table {
     shares_ += row.n == 0 ? 1 : ceil_div(row.n, share_);  // the first counts the step
   }
 
-  /// Whether the device knows the number of a row's step.
+  /// Whether the number of a row's step is on the device.
   bool counts() const { return counts_; }
 
   /// Calls `run` with the table on the device and the number of shares; not at all when there are none, or

@@ -54,7 +54,7 @@ void update_on_cpu(const char* op, const Update<F>& update) {
 /// Makes each update that is not left out (step_count.h): calls its functor for each element of its tensors,
 /// with T = float (double where the first tensor is float64). On the CPU that is one pass over memory for
 /// each update, on a GPU one launch for all of them, and one before it where functors go by the number of a
-/// step that only the device knows. Tensors of one update have one shape, any strides and floating types;
+/// step that only the device has. Tensors of one update have one shape, any strides and floating types;
 /// those that are changed share memory with no other. For files whose first line is "Host and device". Throws
 /// DTypeError unless the first tensors are floating, else what make_elementwise_loop does.
 template <class F>

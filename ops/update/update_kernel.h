@@ -15,7 +15,7 @@
 
 namespace pleat::ops {
 
-/// A thread for each row: constants that go by the number of a step which only the device knows.
+/// A thread for each row: constants that go by the number of a step which only the device has.
 template <class F>
 struct NumberSteps {
   Rows<F> table;

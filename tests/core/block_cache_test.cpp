@@ -58,15 +58,15 @@ TEST_CASE("block cache: separate blocks are as long as was asked for, and serve 
   CHECK(memory.used() == 3 + 999);
 }
 
-TEST_CASE("block cache: what is handed out and given back is announced", "[core]") {
+TEST_CASE("block cache: what is handed out and given back is recorded", "[core]") {
   FakeMemory memory(100 * mebi);
   BlockCache cache(memory);
   Bytes a = cache.allocate(1, first);
   const Bytes b = cache.allocate(mebi, first);
-  CHECK(memory.announced == 512 + mebi);
+  CHECK(memory.recorded == 512 + mebi);
   a.reset();
-  CHECK(memory.announced == mebi);
-  CHECK(memory.announced == cache.statistics().allocated);
+  CHECK(memory.recorded == mebi);
+  CHECK(memory.recorded == cache.statistics().allocated);
 }
 
 TEST_CASE("block cache: what is let go merges with its free neighbours", "[core]") {

@@ -54,7 +54,7 @@ class FakeMemory final : public RawMemory {
     done_[stream] = std::max(done_[stream], work);
   }
   void destroy(Event event) noexcept override { events_.erase(reinterpret_cast<uintptr_t>(event)); }
-  void announce(const std::byte*, int64_t bytes) noexcept override { announced += bytes; }
+  void record(const std::byte*, int64_t bytes) noexcept override { recorded += bytes; }
   std::string name() const override { return "cuda:0"; }
   std::string state() const override {
     ++questions;
@@ -79,7 +79,7 @@ class FakeMemory final : public RawMemory {
     return address + static_cast<uintptr_t>(bytes) <= after->first + static_cast<uintptr_t>(after->second);
   }
 
-  std::atomic<int64_t> announced{0};  ///< bytes handed out less those given back
+  std::atomic<int64_t> recorded{0};  ///< bytes handed out less those given back
   int allocations = 0;
   int waits = 0;
   int records_to_fail = 0;

@@ -87,7 +87,7 @@ class Listening {
 
 }  // namespace
 
-TEST_CASE("ranges announce their begin, their details and their end", "[core][record_function]") {
+TEST_CASE("ranges record their begin, their details and their end", "[core][record_function]") {
   const Tensor x = zeros({2, 3});
   const Tensor w = zeros({3});
   const Listening listener;
@@ -119,7 +119,7 @@ TEST_CASE("a range that began before somebody listened is not heard of", "[core]
   CHECK(listener->take_lines().empty());
 }
 
-TEST_CASE("the tape, modules, optimisers and the allocator announce themselves",
+TEST_CASE("the tape, modules, optimisers and the allocator record themselves",
           "[core][record_function][cpu]") {
   nn::Sequential net(nn::Linear{{.in_features = 3, .out_features = 2}});
   optim::SGD sgd{net.parameters(), {.lr = 0.1}};

@@ -76,7 +76,7 @@ uint3 thread_of(int number, const dim3& threads) {
   return {n % threads.x, n / threads.x % threads.y, n / threads.x / threads.y};
 }
 
-/// Where a fiber lives: takes threads that nobody has begun with, while there are any.
+/// The body of a fiber: takes threads that have not begun, while there are any.
 void live() {
   for (;;) {
     while (!run.unstarted.empty()) {

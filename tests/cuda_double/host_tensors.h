@@ -8,7 +8,7 @@
 namespace cuda_double {
 
 /// Until it is opened again the calling thread must not touch tensors on the CPU; other threads that do wait.
-/// Only for whoever holds the machine's lock.
+/// The caller holds the machine's lock.
 void close_host_tensors();
 void open_host_tensors();
 

@@ -84,14 +84,14 @@ double now_ms() {
   return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
 
-/// Handles are no addresses: nobody may look behind them.
+/// Handles are not addresses and must not be dereferenced.
 template <class Handle>
 Handle new_handle() {
   machine().next_handle += 0x10;
   return reinterpret_cast<Handle>(machine().next_handle);
 }
 
-/// While one lives, tasks run; at the end of the last the host goes on.
+/// While one exists, tasks run; at the end of the last the host goes on.
 class Turn {
  public:
   Turn() { ++depth(); }

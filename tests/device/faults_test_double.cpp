@@ -52,7 +52,7 @@ namespace {
 const Device gpu(DeviceType::cuda), other_gpu(DeviceType::cuda, 1);
 using Bits = std::vector<std::vector<double>>;
 
-/// While one lives, calls fail as it says.
+/// While one exists, calls fail as it says.
 class Failing {
  public:
   explicit Failing(const Faults& faults) { cuda_double::set_faults(faults); }

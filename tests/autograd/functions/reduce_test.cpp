@@ -182,7 +182,7 @@ TEST_CASE("options by name mean what they say") {
   same(stddev(x, {.dim = 1, .keepdim = true}), stddev(x, 1, {.keepdim = true}));
   same(var_mean(x, {.correction = 0}).var, var_mean(x, {}, {.correction = 0}).var);
   same(var_mean(x, {.dim = 1}).mean, var_mean(x, 1).mean);
-  // Other functions, which a grid adds up in another order.
+  // Other functions, which a GPU adds up in another order.
   CHECK(allclose(norm(x, {.p = 1}), sum(abs(x))));
   CHECK(allclose(var_mean(x, {.dim = 1}).mean, mean(x, 1)));
   same(sum(x, {.keepdim = true}), sum(x, {}, true));
