@@ -1,28 +1,25 @@
 #include "pleat/bench/fma_peak.h"
 
+#include "pleat/core/base/simd.h"
+
 namespace pleat::bench {
 namespace {
-
-template <class T, int bytes>
-struct VectorOf {
-  using type [[gnu::vector_size(bytes)]] = T;
-};
 
 /// `chains` sums that do not wait for each other hide the latency of a multiply-add. The values tend to 1, so
 /// that none is ever denormal. Inlined into functions for wider instructions than the build's.
 template <class T, int bytes, int chains>
 [[gnu::always_inline]] inline double run(int64_t rounds) {
-  using Vector = typename VectorOf<T, bytes>::type;
-  Vector sums[chains];
+  using V = Vector<T, bytes>;
+  V sums[chains];
 #pragma GCC unroll 32
-  for (int i = 0; i < chains; ++i) sums[i] = Vector{} + static_cast<T>(i);
-  Vector factor = Vector{} + static_cast<T>(0.75), addend = Vector{} + static_cast<T>(0.25);
+  for (int i = 0; i < chains; ++i) sums[i] = V{} + static_cast<T>(i);
+  V factor = V{} + static_cast<T>(0.75), addend = V{} + static_cast<T>(0.25);
   // The compiler may not work out what comes out.
   asm volatile("" : "+m"(factor), "+m"(addend));
   for (int64_t round = 0; round < rounds; ++round)
 #pragma GCC unroll 32
     for (int i = 0; i < chains; ++i) sums[i] = sums[i] * factor + addend;
-  Vector total = sums[0];
+  V total = sums[0];
 #pragma GCC unroll 32
   for (int i = 1; i < chains; ++i) total += sums[i];
   asm volatile("" : : "m"(total));

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <utility>
+#include <type_traits>
+
+#include "pleat/core/base/simd.h"
 
 /// The transposition of a matrix in memory, by square blocks that are turned in vector registers. This is
 /// what NCHW <-> NHWC amounts to, image by image.
@@ -14,44 +16,30 @@ namespace detail {
 
 /// A row of a block: as many elements of so many bytes as its columns.
 template <std::size_t bytes>
-struct BlockRow;
-template <>
-struct BlockRow<1> {
-  using type = unsigned char __attribute__((vector_size(16)));
-};
-template <>
-struct BlockRow<2> {
-  using type = unsigned short __attribute__((vector_size(32)));
-};
-template <>
-struct BlockRow<4> {
-  using type = unsigned int __attribute__((vector_size(32)));
-};
-template <>
-struct BlockRow<8> {
-  using type = unsigned long long __attribute__((vector_size(32)));
+struct BlockRow {
+  using Element = std::conditional_t<
+      bytes == 1, uint8_t,
+      std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
+  static constexpr int size = bytes == 1 ? 16 : 32;
+  using type = Vector<Element, size>;
 };
 
-/// rows[2 i] and rows[2 i + 1] = the elements of rows i and i + n/2 interleaved. That turns the bits of an
-/// element's place (row, column) round by one: as often as a row number has bits, it has changed row for
-/// column.
-template <class Row, std::size_t... i>
-void interleave_halves(Row* rows, std::index_sequence<i...>) {
-  constexpr std::size_t n = sizeof...(i);
-  Row next[n];
-  for (std::size_t r = 0; r < n / 2; ++r) {
-    next[2 * r] = __builtin_shufflevector(rows[r], rows[r + n / 2], (i / 2 + i % 2 * n)...);
-    next[2 * r + 1] = __builtin_shufflevector(rows[r], rows[r + n / 2], (n / 2 + i / 2 + i % 2 * n)...);
-  }
-  for (std::size_t r = 0; r < n; ++r) rows[r] = next[r];
-}
-
+/// Each round sets rows[2 i] and rows[2 i + 1] to the elements of rows i and i + n/2 interleaved. That turns
+/// the bits of an element's place (row, column) round by one: as often as a row number has bits, it has
+/// changed row for column.
 template <class T, std::size_t n>
 void transpose_block(T* to, int64_t to_row, const T* from, int64_t from_row) {
-  typename BlockRow<sizeof(T)>::type rows[n];
+  using Row = BlockRow<sizeof(T)>;
+  typename Row::type rows[n], next[n];
   for (std::size_t r = 0; r < n; ++r)
     std::memcpy(&rows[r], from + static_cast<int64_t>(r) * from_row, sizeof rows[r]);
-  for (std::size_t bit = 1; bit < n; bit *= 2) interleave_halves(rows, std::make_index_sequence<n>());
+  for (std::size_t bit = 1; bit < n; bit *= 2) {
+    for (std::size_t r = 0; r < n / 2; ++r) {
+      next[2 * r] = interleave_lower<typename Row::Element, Row::size>(rows[r], rows[r + n / 2]);
+      next[2 * r + 1] = interleave_upper<typename Row::Element, Row::size>(rows[r], rows[r + n / 2]);
+    }
+    for (std::size_t r = 0; r < n; ++r) rows[r] = next[r];
+  }
   for (std::size_t r = 0; r < n; ++r)
     std::memcpy(static_cast<void*>(to + static_cast<int64_t>(r) * to_row), &rows[r], sizeof rows[r]);
 }

@@ -3,18 +3,11 @@
 
 #include <cstdint>
 
+#include "pleat/core/base/simd.h"
+
 /// The loop over plain arrays in which functors run on the CPU.
 
 namespace pleat::ops {
-
-// Arrays may be the same one (in place), but never overlap otherwise: iterations are independent.
-#if defined(__clang__)
-#define PLEAT_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define PLEAT_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
-#else
-#define PLEAT_INDEPENDENT_ITERATIONS
-#endif
 
 /// y[i] = f(in[i]...).
 template <class Out, class F, class... In>
@@ -34,7 +27,5 @@ template <class Out, class A, class B, class C, class F>
 void map(Out* y, const A* a, const B* b, const C* c, int64_t n, const F& f) {
   map_inputs(y, n, f, a, b, c);
 }
-
-#undef PLEAT_INDEPENDENT_ITERATIONS
 
 }  // namespace pleat::ops

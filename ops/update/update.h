@@ -7,6 +7,7 @@
 
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/update/update_kernel.h"
@@ -22,11 +23,7 @@ namespace detail {
 template <class T, class F, class... State>
 void update_arrays(F f, int64_t n, T* p, State*... states) {
   // The tensors of one update lie apart: iterations are independent.
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#elif defined(__GNUC__)
-#pragma GCC ivdep
-#endif
+  PLEAT_INDEPENDENT_ITERATIONS
   for (int64_t i = 0; i < n; ++i) f(p[i], states[i]...);
 }
 

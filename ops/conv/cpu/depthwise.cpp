@@ -7,7 +7,6 @@
 namespace pleat::ops {
 namespace {
 
-constexpr int64_t band_elements = 64 << 10;
 /// Channels summed at a time: few enough for registers.
 constexpr int64_t block = 64;
 

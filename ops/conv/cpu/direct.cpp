@@ -6,8 +6,8 @@
 #include "pleat/ops/conv/cpu/direct_panels.h"
 #include "pleat/ops/conv/cpu/direct_weight.h"
 #include "pleat/ops/conv/cpu/gather.h"
-#include "pleat/ops/conv/cpu/register_tile.h"
 #include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/rows.h"
 
 /// The implementation `direct` on the CPU: forward and the gradient of the input as gathers (gather.h), the
 /// gradient of the weight by itself (direct_weight.h). Nothing is unfolded.

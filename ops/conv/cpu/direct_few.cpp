@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
-#include "pleat/ops/conv/cpu/register_tile.h"
+#include "pleat/core/base/simd.h"
+#include "pleat/ops/conv/rows.h"
 
 /// Vectors lie along the source's channels: one sum for each pair of a pixel and a result channel, whose
 /// lanes are added at the end.
@@ -44,15 +45,13 @@ std::shared_ptr<std::byte> pack_rows(const Gather& gather, const GatherWeights<T
 }
 
 /// Lane i of the result is the sum of vector i's lanes.
-template <class T, std::size_t... lane>
-Vector<T> add_lanes(Vector<T>* vectors, std::index_sequence<lane...>) {
-  constexpr std::size_t n = sizeof...(lane);
-  // Each step adds the halves of two vectors, to lie in turns: it leaves half as many vectors.
-  for (std::size_t count = n; count > 1; count /= 2)
+template <class T>
+Vector<T> add_lanes(Vector<T>* vectors) {
+  // Each step adds the interleaved halves of two vectors: it leaves half as many vectors.
+  for (std::size_t count = lanes<T>; count > 1; count /= 2)
     for (std::size_t i = 0; i < count / 2; ++i) {
       const Vector<T> a = vectors[i], b = vectors[i + count / 2];
-      vectors[i] = __builtin_shufflevector(a, b, (lane / 2 + lane % 2 * n)...) +
-                   __builtin_shufflevector(a, b, (n / 2 + lane / 2 + lane % 2 * n)...);
+      vectors[i] = interleave_lower<T>(a, b) + interleave_upper<T>(a, b);
     }
   return vectors[0];
 }
@@ -82,7 +81,7 @@ void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights
           });
       }
       T added[lanes<T>];
-      *reinterpret_cast<V*>(added) = add_lanes<T>(total, std::make_index_sequence<lanes<T>>());
+      *reinterpret_cast<V*>(added) = add_lanes<T>(total);
       for (std::size_t i = 0; i < count; ++i)
         for (int64_t k = 0; k < channels; ++k)
           y[pixels.rows[p + i] * channels + k] = start[k] + added[static_cast<int64_t>(i) * sums + k];

@@ -3,7 +3,7 @@
 
 #include "pleat/ops/conv/cpu/gather.h"
 
-/// `direct` convolution (cpu_direct.cpp) with few result channels, which would leave most lanes of a panel's
+/// `direct` convolution (direct.cpp) with few result channels, which would leave most lanes of a panel's
 /// vectors idle.
 
 namespace pleat::ops {

@@ -3,7 +3,7 @@
 
 #include "pleat/ops/conv/cpu/gather.h"
 
-/// `direct` convolution (cpu_direct.cpp) where there are channels enough to fill vectors with those of the
+/// `direct` convolution (direct.cpp) where there are channels enough to fill vectors with those of the
 /// result.
 
 namespace pleat::ops {

@@ -13,6 +13,9 @@
 
 namespace pleat::ops {
 
+/// Elements of the padded source that stay in the second-level cache beside weights and results.
+inline constexpr int64_t band_elements = 64 << 10;
+
 /// One dimension of a gather: output pixel first + step * j reads source pixel source_step * j + offset of
 /// each tap.
 struct GatherDim {

@@ -1,0 +1,71 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+/// How the CPU's kernels use vector registers: the compiler's vector types (GCC's and Clang's, for any
+/// processor), and loops over independent elements, which the compiler vectorises by itself. A library would
+/// not be faster: docs/measurements.md ("One SIMD dialect").
+
+// Before a loop whose iterations do not depend on each other, though the compiler cannot prove it: arrays
+// may be the same one (in place), but do not overlap otherwise.
+#if defined(__clang__)
+#define PLEAT_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define PLEAT_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#else
+#define PLEAT_INDEPENDENT_ITERATIONS
+#endif
+
+#if !defined(__CUDACC__)
+namespace pleat {
+
+namespace detail {
+
+template <class T, int bytes>
+struct VectorOf {
+  using type [[gnu::vector_size(bytes), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
+};
+
+}  // namespace detail
+
+/// A vector of `bytes` bytes, at any element's address. On a processor with narrower registers the compiler
+/// uses several of them.
+template <class T, int bytes = 64>
+using Vector = typename detail::VectorOf<T, bytes>::type;
+
+/// Elements of a Vector<T>.
+template <class T>
+constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
+
+/// The elements of the lower (or upper) halves of a and b, interleaved: a[0], b[0], a[1], b[1], ...
+template <class T, int bytes = 64>
+[[gnu::always_inline]] inline Vector<T, bytes> interleave_lower(Vector<T, bytes> a, Vector<T, bytes> b) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return __builtin_shufflevector(a, b, (i / 2 + i % 2 * sizeof...(i))...);
+  }
+  (std::make_index_sequence<bytes / sizeof(T)>());
+}
+template <class T, int bytes = 64>
+[[gnu::always_inline]] inline Vector<T, bytes> interleave_upper(Vector<T, bytes> a, Vector<T, bytes> b) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return __builtin_shufflevector(a, b, (i / 2 + (1 + i % 2 * 2) * sizeof...(i) / 2)...);
+  }
+  (std::make_index_sequence<bytes / sizeof(T)>());
+}
+
+/// f(0), f(1), ... with constants, without which an array of vectors would not stay in registers.
+template <class F, int... i>
+[[gnu::always_inline]] inline void for_constants(std::integer_sequence<int, i...>, const F& f) {
+  (f(std::integral_constant<int, i>()), ...);
+}
+template <int count, class F>
+[[gnu::always_inline]] inline void for_constants(const F& f) {
+  for_constants(std::make_integer_sequence<int, count>(), f);
+}
+
+}  // namespace pleat
+#endif
