@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/block.h"
@@ -20,33 +18,11 @@ struct Nothing {
   static constexpr std::size_t operands = 1;
 };
 
-/// The sum of |x|^p, or the largest |x|.
-struct Power {
-  double p;
-
-  PLEAT_HOST_DEVICE bool is_largest() const { return p == std::numeric_limits<double>::infinity(); }
-  PLEAT_HOST_DEVICE double of(double x) const {
-    if (p == 2) return x * x;
-    const double size = std::fabs(x);
-    return p == 1 || is_largest() ? size : std::pow(size, p);
-  }
-  PLEAT_HOST_DEVICE void operator()(double& into, double other) const {
-    if (!is_largest())
-      into += other;
-    else if (!(into >= other) && into == into)  // a NaN stays
-      into = other;
-  }
-  PLEAT_HOST_DEVICE double root(double sum) const {
-    if (is_largest() || p == 1) return sum;
-    return p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
-  }
-};
-
 /// A block takes `block_elements` of one tensor.
 template <class T>
 struct Powers {
   Rows<Nothing> table;
-  Power power;
+  PowerNorm power;
   double* results;  ///< of each block
 
   __device__ void operator()(int64_t b, const Block& block) const {
@@ -75,7 +51,7 @@ struct Powers {
 
 /// One block puts all results together.
 struct NormAndFactor {
-  Power power;
+  PowerNorm power;
   const double* results;
   int64_t count;
   double max_norm;
@@ -94,7 +70,7 @@ struct NormAndFactor {
 
 /// Writes a result for each block from `results` on, and returns how many there are.
 template <class T>
-void add_powers(const char* op, const std::vector<Tensor>& tensors, Power power, double* results) {
+void add_powers(const char* op, const std::vector<Tensor>& tensors, PowerNorm power, double* results) {
   // Loops refer to their operands and own copies of some, which must outlive the launch.
   std::vector<std::array<Operand, 1>> operands;
   operands.reserve(tensors.size());
@@ -127,7 +103,7 @@ Tensor joint_norm_cuda(const char* op, const std::vector<Tensor>& tensors, doubl
   const int64_t blocks = other_blocks + blocks_of(doubles);
   const Tensor results = empty({blocks}, {.dtype = float64, .device = device});
   const Tensor out = empty({2}, {.dtype = float64, .device = device});
-  const Power power{p};
+  const PowerNorm power{p};
   if (!others.empty()) add_powers<float>(op, others, power, results.data<double>());
   if (!doubles.empty()) add_powers<double>(op, doubles, power, results.data<double>() + other_blocks);
   launch_blocks(op, device, 1,
