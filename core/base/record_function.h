@@ -22,7 +22,7 @@
 ///
 /// A range lasts from there to the end of the scope, and lies in the range around it. While there is no
 /// listener it costs one relaxed load of an atomic pointer. A listener is a RangeObserver; profile/profiler.h
-/// has one. docs/architecture.md ("One hook") says which layer records what.
+/// has one. docs/internals.md ("The profiler's hook") says which layer records what.
 
 namespace pleat {
 

@@ -276,7 +276,7 @@ void compare_all(DType dtype, double tolerance) {
 
 }  // namespace
 
-TEST_CASE("special values, and gradients at kinks and ties, are PyTorch's", "[edges][cpu]") {
+TEST_CASE("special values, and gradients at kinks and ties, are PyTorch's", "[edges]") {
   SECTION("in float64") { compare_all(float64, 1e-12); }
   SECTION("in float32") { compare_all(float32, 1e-5); }
 }

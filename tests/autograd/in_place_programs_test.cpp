@@ -327,7 +327,7 @@ std::vector<Tensor> gradients(const Program& program, bool real) {
 
 }  // namespace
 
-TEST_CASE("programs with in-place functions give what the same programs without them give", "[cpu]") {
+TEST_CASE("programs with in-place functions give what the same programs without them give") {
   const char* wanted = std::getenv("PLEAT_PROGRAMS");
   const int programs = wanted != nullptr ? std::atoi(wanted) : 2000;
   int refused = 0;

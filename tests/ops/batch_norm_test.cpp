@@ -125,8 +125,9 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
                           training ? nullptr : &mean_before, training ? nullptr : &var_before, options.eps,
                           relu, adds ? &added : nullptr);
             const ops::BatchNormResult got = ops::batch_norm_forward(x, weight, bias, mean, var, options);
-            // cuDNN rounds on the way, too.
-            const double tolerated = tolerance(dtype) * (implementation->name() == "cudnn" ? 2 : 1);
+            // cuDNN writes y before the relu: half types are rounded twice.
+            const bool twice = implementation->name() == "cudnn" && is_half(dtype);
+            const double tolerated = tolerance(dtype) * (twice ? 2 : 1);
             CHECK(relative_error(got.y, wanted.y) < tolerated);
             CHECK(got.y.dtype() == dtype);
             if (layout != "gaps") CHECK(got.y.strides() == x.strides());
