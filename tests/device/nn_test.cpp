@@ -12,13 +12,9 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
-#include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
-#include "pleat/nn/optim/lion.h"
 #include "pleat/nn/optim/multi_optimizer.h"
-#include "pleat/nn/optim/muon.h"
-#include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/pool.h"
 #include "pleat/nn/upsample.h"
@@ -27,6 +23,7 @@
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/nn/optim/optimizer_cases.h"
 #include "pleat/tests/relative_error.h"
 #include "pleat/tests/temporary_directory.h"
 
@@ -93,11 +90,6 @@ nn::Sequential small_network() {
 }
 
 using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const Tensors&)>;
-
-template <class Optimizer, class Options>
-MakeOptimizer of(Options options) {
-  return [options](const Tensors& parameters) { return std::make_unique<Optimizer>(parameters, options); };
-}
 
 /// A network after some steps, and its optimiser's state.
 nn::StateDict trained(const MakeOptimizer& make, Device device) {
@@ -176,21 +168,12 @@ TEST_CASE("device: a network of many kinds of modules", "[device]") {
       image());
 }
 
-TEST_CASE("device: SGD", "[device]") {
-  optimizer_agrees(of<optim::SGD>(optim::SGDOptions{.lr = 0.1}));
-  optimizer_agrees(
-      of<optim::SGD>(optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2, .nesterov = true}));
+TEST_CASE("device: optimisers", "[device]") {
+  for (const OptimizerCase& c : optimizer_cases()) {
+    CAPTURE(c.name);
+    optimizer_agrees([&c](const Tensors& parameters) { return c.make(parameters, {.lr = 0.01}); });
+  }
 }
-TEST_CASE("device: Adam and AdamW", "[device]") {
-  optimizer_agrees(of<optim::Adam>(optim::AdamOptions{.lr = 0.01, .weight_decay = 1e-2, .amsgrad = true}));
-  optimizer_agrees(of<optim::AdamW>(optim::AdamWOptions{.lr = 0.01}));
-}
-TEST_CASE("device: RMSprop, Adagrad and Lion", "[device]") {
-  optimizer_agrees(of<optim::RMSprop>(optim::RMSpropOptions{.lr = 0.01, .momentum = 0.5, .centered = true}));
-  optimizer_agrees(of<optim::Adagrad>(optim::AdagradOptions{.lr = 0.1}));
-  optimizer_agrees(of<optim::Lion>(optim::LionOptions{.lr = 0.01, .weight_decay = 0.1}));
-}
-TEST_CASE("device: Muon", "[device]") { optimizer_agrees(of<optim::Muon>(optim::MuonOptions{.lr = 0.02})); }
 TEST_CASE("device: a multi-optimiser", "[device]") {
   optimizer_agrees([](const Tensors& parameters) {
     return std::make_unique<optim::MultiOptimizer>(

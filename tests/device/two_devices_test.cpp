@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <typeinfo>
 #include <vector>
 
 #include "pleat/autograd/functions/activation.h"
@@ -39,17 +38,14 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
-#include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
 #include "pleat/nn/optim/grad_scaler.h"
-#include "pleat/nn/optim/lion.h"
-#include "pleat/nn/optim/muon.h"
-#include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/pool.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/nn/optim/optimizer_cases.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -252,26 +248,16 @@ TEST_CASE("cuda: a module trains on the second GPU as on the first", "[nn][cuda]
 
 TEST_CASE("cuda: a model may lie on two GPUs, with one optimiser", "[nn][cuda]") {
   if (lacks_gpus(2)) return;
-  using Make = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
-  const std::vector<Make> makers = {
-      [](const auto& p) {
-        return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
-      },
-      [](const auto& p) { return std::make_unique<optim::Adam>(p, optim::AdamOptions{.lr = 0.1}); },
-      [](const auto& p) { return std::make_unique<optim::Adagrad>(p, optim::AdagradOptions{.lr = 0.1}); },
-      [](const auto& p) { return std::make_unique<optim::RMSprop>(p, optim::RMSpropOptions{.lr = 0.1}); },
-      [](const auto& p) { return std::make_unique<optim::Lion>(p, optim::LionOptions{.lr = 0.1}); },
-      [](const auto& p) { return std::make_unique<optim::Muon>(p, optim::MuonOptions{.lr = 0.1}); }};
-  for (const Make& make : makers) {
+  for (const test::OptimizerCase& c : test::optimizer_cases()) {
+    CAPTURE(c.name);
     const auto run = [&](Device a, Device b) {
       manual_seed(6);
       nn::Linear front{{.in_features = 4, .out_features = 6, .bias = false}};
       nn::Linear back{{.in_features = 6, .out_features = 3, .bias = false}};
       front.to(a);
       back.to(b);
-      const auto optimizer = make({front.weight, back.weight});
+      const auto optimizer = c.make({front.weight, back.weight}, {.lr = 0.1});
       optim::GradScaler scaler;
-      CAPTURE(typeid(*optimizer).name());
       const Tensor x = randn({5, 4}, {.device = a});
       const Tensor target = tensor({0, 1, 2, 1, 0}).to(b);
       for (int i = 0; i < 3; ++i) {

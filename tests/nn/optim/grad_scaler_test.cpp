@@ -12,16 +12,14 @@
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
-#include "pleat/nn/optim/lion.h"
 #include "pleat/nn/optim/multi_optimizer.h"
 #include "pleat/nn/optim/muon.h"
-#include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/nn/optim/optimizer_cases.h"
 
 using namespace pleat;
 using optim::GradScaler;
@@ -46,37 +44,24 @@ bool iterate(GradScaler& scaler, optim::Optimizer& optimizer, const Tensor& p, d
 
 using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
 
-template <class Optimizer, class Options>
-MakeOptimizer of(Options options) {
-  return
-      [options](const std::vector<Tensor>& params) { return std::make_unique<Optimizer>(params, options); };
-}
-
-/// Every formula, and what goes by the number of the step in each.
+/// Every optimiser, and some made of parts.
 std::map<std::string, MakeOptimizer> makers() {
   using namespace optim;
-  return {
-      {"SGD", of<SGD>(SGDOptions{.lr = 0.1, .weight_decay = 0.01})},
-      {"SGD, dampening", of<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5})},
-      {"Adam", of<Adam>(AdamOptions{.lr = 0.1})},
-      {"Adam, amsgrad", of<Adam>(AdamOptions{.lr = 0.1, .amsgrad = true})},
+  std::map<std::string, MakeOptimizer> all = {
       {"AdamW, two groups",
        [](const std::vector<Tensor>& params) {
          return std::make_unique<AdamW>(std::vector<AdamW::Group>{
              {{params[0]}, {.lr = 0.1, .weight_decay = 0.1}}, {{params[1]}, {.lr = 0.01, .amsgrad = true}}});
        }},
-      {"RMSprop", of<RMSprop>(RMSpropOptions{.lr = 0.1})},
-      {"RMSprop, centred, momentum",
-       of<RMSprop>(RMSpropOptions{.lr = 0.1, .momentum = 0.5, .centered = true})},
-      {"Adagrad", of<Adagrad>(AdagradOptions{.lr = 0.1, .lr_decay = 0.5, .initial_accumulator_value = 0.25})},
-      {"Lion", of<Lion>(LionOptions{.lr = 0.1})},
-      {"Muon", of<Muon>(MuonOptions{.lr = 0.1})},
       {"several",
        [](const std::vector<Tensor>& params) {
          return std::make_unique<MultiOptimizer>(Muon{{params[0]}, {.lr = 0.1}},
                                                  Adam{{params[1]}, {.lr = 0.1}});
        }},
   };
+  for (const test::OptimizerCase& c : test::optimizer_cases())
+    all[c.name] = [&c](const std::vector<Tensor>& params) { return c.make(params, {.lr = 0.1}); };
+  return all;
 }
 
 std::map<std::string, std::vector<double>> values_of(const nn::StateDict& state) {

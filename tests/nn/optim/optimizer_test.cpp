@@ -1,6 +1,7 @@
 #include "pleat/nn/optim/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
+#include "pleat/tests/nn/optim/optimizer_cases.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -25,7 +27,7 @@ using test::Json;
 
 namespace {
 
-using Params = std::vector<Tensor>;
+using test::Params;
 using OptimizerPointer = std::unique_ptr<optim::Optimizer>;
 
 std::array<double, 2> betas_of(const Json& o) { return {o.at("betas")[0], o.at("betas")[1]}; }
@@ -144,6 +146,29 @@ TEST_CASE("optimisers follow the recorded traces") {
     const auto single = params_of(trace, float32, false);
     // Lion's sign turns a rounding error into a step only where a momentum vanishes, which no trace has.
     replay(trace, *make(op, trace.at("options"), tensors(single)), single, 2e-5);
+  }
+}
+
+TEST_CASE("optimisers follow their formulas") {
+  Generator generator(4);
+  for (const test::OptimizerCase& c : test::optimizer_cases()) {
+    if (!c.formula) continue;
+    CAPTURE(c.name);
+    const Tensor p = randn({50}, {.dtype = float64}, generator).set_requires_grad();
+    std::vector<double> wanted = p.to_vector<double>();
+    std::vector<std::array<double, 4>> states(wanted.size());
+    const auto optimizer = c.make({p}, {.lr = 0.3, .eps = 1e-3});
+    for (int t = 1; t <= 6; ++t) {
+      const Tensor g = randn({50}, {.dtype = float64}, generator);
+      p.set_grad(g);
+      optimizer->step();
+      const std::vector<double> gradients = g.to_vector<double>();
+      const std::vector<double> got = p.to_vector<double>();
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        wanted[i] = c.formula({wanted[i], gradients[i], double(t), 0.3, 1e-3, states[i]});
+        CHECK(got[i] == Approx(wanted[i]).epsilon(1e-12).margin(1e-14));
+      }
+    }
   }
 }
 
