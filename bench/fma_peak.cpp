@@ -9,7 +9,7 @@ namespace {
 /// that none is ever denormal. Inlined into functions for wider instructions than the build's.
 template <class T, int bytes, int chains>
 [[gnu::always_inline]] inline double run(int64_t rounds) {
-  using V = Vector<T, bytes>;
+  using V = simd::Vector<T, bytes>;
   V sums[chains];
 #pragma GCC unroll 32
   for (int i = 0; i < chains; ++i) sums[i] = V{} + static_cast<T>(i);

@@ -21,7 +21,7 @@
 #endif
 
 #if !defined(__CUDACC__)
-namespace pleat {
+namespace pleat::simd {
 
 namespace detail {
 
@@ -67,5 +67,5 @@ template <int count, class F>
   for_constants(std::make_integer_sequence<int, count>(), f);
 }
 
-}  // namespace pleat
+}  // namespace pleat::simd
 #endif

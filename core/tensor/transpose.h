@@ -21,7 +21,7 @@ struct BlockRow {
       bytes == 1, uint8_t,
       std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
   static constexpr int size = bytes == 1 ? 16 : 32;
-  using type = Vector<Element, size>;
+  using type = simd::Vector<Element, size>;
 };
 
 /// Each round sets rows[2 i] and rows[2 i + 1] to the elements of rows i and i + n/2 interleaved. That turns
@@ -35,8 +35,8 @@ void transpose_block(T* to, int64_t to_row, const T* from, int64_t from_row) {
     std::memcpy(&rows[r], from + static_cast<int64_t>(r) * from_row, sizeof rows[r]);
   for (std::size_t bit = 1; bit < n; bit *= 2) {
     for (std::size_t r = 0; r < n / 2; ++r) {
-      next[2 * r] = interleave_lower<typename Row::Element, Row::size>(rows[r], rows[r + n / 2]);
-      next[2 * r + 1] = interleave_upper<typename Row::Element, Row::size>(rows[r], rows[r + n / 2]);
+      next[2 * r] = simd::interleave_lower<typename Row::Element, Row::size>(rows[r], rows[r + n / 2]);
+      next[2 * r + 1] = simd::interleave_upper<typename Row::Element, Row::size>(rows[r], rows[r + n / 2]);
     }
     for (std::size_t r = 0; r < n; ++r) rows[r] = next[r];
   }

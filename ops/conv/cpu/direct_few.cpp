@@ -14,6 +14,12 @@
 namespace pleat::ops {
 namespace {
 
+using simd::for_constants;
+using simd::interleave_lower;
+using simd::interleave_upper;
+using simd::lanes;
+using simd::Vector;
+
 constexpr int64_t most_channels = 8;
 
 template <class T>

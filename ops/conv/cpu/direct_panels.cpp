@@ -18,6 +18,10 @@
 namespace pleat::ops {
 namespace {
 
+using simd::for_constants;
+using simd::lanes;
+using simd::Vector;
+
 constexpr int pixel_tile = 8;
 /// Source channels that a task takes at a time: so many that their weights for one panel, and the windows of
 /// enough pixels, stay in the second-level cache.

@@ -22,6 +22,9 @@
 namespace pleat::ops {
 namespace {
 
+using simd::lanes;
+using simd::Vector;
+
 constexpr int most_rows = 8;
 /// Pixels that a tile sums in registers, at most: of more, a panel would not stay in the first-level cache.
 constexpr int64_t most_pixels = 256;
