@@ -15,7 +15,7 @@ set(exempt hardtanh_backward make_tensor tune_conv set_limit conv_wish find_conv
   choose_batch_norm batch_norm_problem batch_norm_backward_problem check_per_channel from_numbers set_seed set_draws
   uniform below throw_wrong_type load_state_dict copy_state summary adjust_colors write_synthetic_shapes)
 
-file(GLOB tests ${ROOT}/tests/limits/*_test.cpp)
+file(GLOB tests ${ROOT}/tests/limits/*_test.cpp ${ROOT}/tests/nn/module_cases.cpp)
 set(swept "")
 foreach(file IN LISTS tests)
   file(READ ${file} text)

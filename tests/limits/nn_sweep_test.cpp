@@ -3,88 +3,25 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/data/synthetic_shapes.h"
 #include "pleat/data/transforms.h"
-#include "pleat/nn/activation.h"
-#include "pleat/nn/conv.h"
 #include "pleat/nn/embedding.h"
-#include "pleat/nn/flatten.h"
 #include "pleat/nn/init.h"
-#include "pleat/nn/linear.h"
-#include "pleat/nn/norm.h"
 #include "pleat/nn/optim/schedule.h"
-#include "pleat/nn/pool.h"
-#include "pleat/nn/upsample.h"
 #include "pleat/ops/image/image.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/limits/sweep.h"
+#include "pleat/tests/nn/module_cases.h"
 
 using namespace pleat;
 using namespace pleat_test;
 
 TEST_CASE("modules take integers from all over int64", "[limits]") {
-  const Tensor x = ones({1, 4, 3, 4});
-  sweep("Linear", {4, 2},
-        [&](const Integers& i) { return nn::Linear{{.in_features = i[0], .out_features = i[1]}}(x); });
-  sweep("Embedding", {4, 2, 1, 0}, [](const Integers& i) {
-    return nn::Embedding{{.num_embeddings = i[0], .embedding_dim = i[1], .padding_idx = i[2]}}(
-        tensor({i[3]}));
-  });
-  sweep("Conv", {4, 2, 2, 1}, [&](const Integers& i) {
-    return nn::Conv2d{{.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .groups = i[3]}}(x);
-  });
-  for (const char* mode : {"zeros", "reflect", "replicate", "circular"})
-    sweep("Conv", {1, 1, 1}, [&](const Integers& i) {
-      return nn::Conv2d{{.in_channels = 4,
-                         .out_channels = 2,
-                         .kernel_size = 2,
-                         .stride = i[0],
-                         .padding = i[1],
-                         .dilation = i[2],
-                         .padding_mode = mode}}(x);
-    });
-  sweep("ConvTranspose", {4, 2, 2, 1, 1}, [&](const Integers& i) {
-    return nn::ConvTranspose2d{
-        {.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .stride = i[3], .groups = i[4]}}(x);
-  });
-  sweep("ConvTranspose", {1, 0, 1}, [&](const Integers& i) {
-    return nn::ConvTranspose2d{{.in_channels = 4,
-                                .out_channels = 2,
-                                .kernel_size = 2,
-                                .padding = i[0],
-                                .output_padding = i[1],
-                                .dilation = i[2]}}(x);
-  });
-  sweep("BatchNorm", {4}, [&](const Integers& i) { return nn::BatchNorm2d{{.num_features = i[0]}}(x); });
-  sweep("InstanceNorm", {4}, [&](const Integers& i) {
-    return nn::InstanceNorm2d{{.num_features = i[0], .affine = true, .track_running_stats = true}}(x);
-  });
-  sweep("GroupNorm", {2, 4},
-        [&](const Integers& i) { return nn::GroupNorm{{.num_groups = i[0], .num_channels = i[1]}}(x); });
-  sweep("LayerNorm", {3, 4}, [&](const Integers& i) {
-    return nn::LayerNorm{{.normalized_shape = Dims{i[0], i[1]}}}(x);
-  });
-  sweep("Flatten", {1, -1}, [&](const Integers& i) { return nn::Flatten{{.first = i[0], .last = i[1]}}(x); });
-  sweep("Unflatten", {1, 2, 2}, [&](const Integers& i) {
-    return nn::Unflatten{{.dim = i[0], .sizes = Shape{i[1], i[2]}}}(x);
-  });
-  sweep("Softmax", {1}, [&](const Integers& i) { return nn::Softmax{{.dim = i[0]}}(x); });
-  sweep("LogSoftmax", {1}, [&](const Integers& i) { return nn::LogSoftmax{{.dim = i[0]}}(x); });
-  sweep("Upsample", {2}, [&](const Integers& i) { return nn::Upsample{{.size = i[0]}}(x); });
-  sweep("pools", {2}, [&](const Integers& i) {
-    const MaxPoolOptions most = {.kernel_size = i[0]};
-    const AvgPoolOptions average = {.kernel_size = i[0]};
-    const AdaptivePoolOptions adaptive = {.output_size = i[0]};
-    const auto run = [&](auto&& module) {
-      try {
-        (void)module(x);
-      } catch (const Error&) {
-      }
-    };
-    run(nn::MaxPool1d(most)), run(nn::MaxPool2d(most)), run(nn::MaxPool3d(most));
-    run(nn::AvgPool1d(average)), run(nn::AvgPool2d(average)), run(nn::AvgPool3d(average));
-    run(nn::AdaptiveMaxPool1d(adaptive)), run(nn::AdaptiveMaxPool2d(adaptive)),
-        run(nn::AdaptiveMaxPool3d(adaptive));
-    run(nn::AdaptiveAvgPool1d(adaptive)), run(nn::AdaptiveAvgPool2d(adaptive)),
-        run(nn::AdaptiveAvgPool3d(adaptive));
+  for (const test::ModuleCase& c : test::module_cases()) {
+    if (c.usual.empty()) continue;
+    const Tensor x = c.make_input().to(c.classes > 0 ? int64 : float32);
+    sweep(c.name, c.usual, [&](const Integers& i) { return (*c.make_with(i))(x); });
+  }
+  sweep("Embedding of an index", {1}, [](const Integers& i) {
+    return nn::Embedding{{.num_embeddings = 4, .embedding_dim = 2}}(tensor({i[0]}));
   });
   sweep("dirac_", {1}, [](const Integers& i) { return nn::init::dirac_(zeros({4, 2, 3}), i[0]); });
 }

@@ -1,0 +1,226 @@
+#include "pleat/tests/nn/module_cases.h"
+
+#include "pleat/core/random/random.h"
+#include "pleat/nn/activation.h"
+#include "pleat/nn/containers.h"
+#include "pleat/nn/conv.h"
+#include "pleat/nn/dropout.h"
+#include "pleat/nn/embedding.h"
+#include "pleat/nn/flatten.h"
+#include "pleat/nn/linear.h"
+#include "pleat/nn/norm.h"
+#include "pleat/nn/pool.h"
+#include "pleat/nn/upsample.h"
+
+namespace pleat::test {
+namespace {
+
+using Integers = std::vector<int64_t>;
+
+template <class M>
+std::unique_ptr<nn::Module> made(M module) {
+  return std::make_unique<M>(std::move(module));
+}
+
+/// A row of a module whose options have no integers.
+template <class M>
+ModuleCase plain(const char* name, M module, Shape input = {3, 4}) {
+  return {name, {}, [module](const Integers&) { return made(nn::clone(module)); }, std::move(input)};
+}
+
+/// A row of a pooling module, by its window or by its result's size.
+template <class M, class Options>
+ModuleCase pool(const char* name, Options (*options)(int64_t size), Shape input) {
+  return {name, {2}, [options](const Integers& i) { return made(M{options(i[0])}); }, std::move(input)};
+}
+MaxPoolOptions max_window(int64_t size) { return {.kernel_size = size}; }
+AvgPoolOptions avg_window(int64_t size) { return {.kernel_size = size}; }
+AdaptivePoolOptions adaptive(int64_t size) { return {.output_size = size}; }
+
+ModuleCase conv_with_padding(const std::string& mode) {
+  return {"Conv2d, padding by " + mode,
+          {1, 1, 1},
+          [mode](const Integers& i) {
+            return made(nn::Conv2d{{.in_channels = 4,
+                                    .out_channels = 2,
+                                    .kernel_size = 2,
+                                    .stride = i[0],
+                                    .padding = i[1],
+                                    .dilation = i[2],
+                                    .padding_mode = mode}});
+          },
+          {1, 4, 3, 4}};
+}
+
+}  // namespace
+
+Tensor ModuleCase::make_input() const {
+  Generator generator(7);
+  return classes > 0 ? randint(0, classes, input, {}, generator)
+                     : randn(input, {.dtype = float64}, generator);
+}
+
+const std::vector<ModuleCase>& module_cases() {
+  using namespace nn;
+  static const std::vector<ModuleCase> cases = {
+      plain("ReLU", ReLU{}),
+      plain("Sigmoid", Sigmoid{}),
+      plain("Tanh", Tanh{}),
+      plain("LeakyReLU", LeakyReLU{{.negative_slope = 0.2}}),
+      plain("ELU", ELU{{.alpha = 0.5}}),
+      plain("GELU", GELU{}),
+      plain("GELU, tanh", GELU{{.approximation = GeluApproximation::tanh}}),
+      plain("Softplus", Softplus{{.beta = 2}}),
+      plain("SiLU", SiLU{}),
+      plain("Mish", Mish{}),
+      plain("Hardswish", Hardswish{}),
+      {"Softmax", {1}, [](const Integers& i) { return made(Softmax{{.dim = i[0]}}); }, {3, 4}},
+      {"LogSoftmax", {1}, [](const Integers& i) { return made(LogSoftmax{{.dim = i[0]}}); }, {3, 4}},
+      plain("Identity", Identity{}),
+      plain("Sequential", Sequential{Tanh{}, Linear{{.in_features = 4, .out_features = 2}}}),
+      plain("Residual", Residual{{.body = Sequential{Linear{{.in_features = 4, .out_features = 4}}}}}),
+      {"Linear",
+       {4, 2},
+       [](const Integers& i) { return made(Linear{{.in_features = i[0], .out_features = i[1]}}); },
+       {3, 4}},
+      {.name = "Embedding",
+       .usual = {4, 2, 1},
+       .make_with =
+           [](const Integers& i) {
+             return made(Embedding{{.num_embeddings = i[0], .embedding_dim = i[1], .padding_idx = i[2]}});
+           },
+       .input = {2, 5},
+       .classes = 4},
+      {"Conv1d",
+       {4, 3, 3, 1},
+       [](const Integers& i) {
+         return made(
+             Conv1d{{.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .groups = i[3]}});
+       },
+       {2, 4, 6}},
+      {"Conv2d",
+       {4, 2, 2, 2},
+       [](const Integers& i) {
+         return made(
+             Conv2d{{.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .groups = i[3]}});
+       },
+       {1, 4, 3, 4}},
+      {"Conv3d",
+       {2, 3, 2, 1},
+       [](const Integers& i) {
+         return made(
+             Conv3d{{.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .groups = i[3]}});
+       },
+       {1, 2, 3, 2, 3}},
+      conv_with_padding("zeros"),
+      conv_with_padding("reflect"),
+      conv_with_padding("replicate"),
+      conv_with_padding("circular"),
+      {"ConvTranspose1d",
+       {2, 3, 2, 1},
+       [](const Integers& i) {
+         return made(ConvTranspose1d{
+             {.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .stride = i[3]}});
+       },
+       {2, 2, 4}},
+      {"ConvTranspose2d",
+       {4, 2, 2, 1, 2},
+       [](const Integers& i) {
+         return made(ConvTranspose2d{{.in_channels = i[0],
+                                      .out_channels = i[1],
+                                      .kernel_size = i[2],
+                                      .stride = i[3],
+                                      .groups = i[4]}});
+       },
+       {1, 4, 2, 3}},
+      {"ConvTranspose2d, padding",
+       {1, 0, 1},
+       [](const Integers& i) {
+         return made(ConvTranspose2d{{.in_channels = 4,
+                                      .out_channels = 2,
+                                      .kernel_size = 2,
+                                      .padding = i[0],
+                                      .output_padding = i[1],
+                                      .dilation = i[2]}});
+       },
+       {1, 4, 3, 3}},
+      {"ConvTranspose3d",
+       {2, 2, 2, 1},
+       [](const Integers& i) {
+         return made(ConvTranspose3d{
+             {.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .stride = i[3]}});
+       },
+       {1, 2, 2, 2, 2}},
+      {"BatchNorm1d",
+       {3},
+       [](const Integers& i) { return made(BatchNorm1d{{.num_features = i[0]}}); },
+       {6, 3}},
+      {"BatchNorm2d",
+       {4},
+       [](const Integers& i) { return made(BatchNorm2d{{.num_features = i[0]}}); },
+       {2, 4, 3, 2}},
+      {"BatchNorm2d, cumulative",
+       {4},
+       [](const Integers& i) { return made(BatchNorm2d{{.num_features = i[0], .momentum = std::nullopt}}); },
+       {2, 4, 3, 2}},
+      {"BatchNorm3d",
+       {2},
+       [](const Integers& i) { return made(BatchNorm3d{{.num_features = i[0]}}); },
+       {2, 2, 2, 1, 3}},
+      {"LayerNorm",
+       {3, 4},
+       [](const Integers& i) {
+         return made(LayerNorm{{.normalized_shape = Dims{i[0], i[1]}}});
+       },
+       {2, 3, 4}},
+      {"GroupNorm",
+       {2, 4},
+       [](const Integers& i) { return made(GroupNorm{{.num_groups = i[0], .num_channels = i[1]}}); },
+       {2, 4, 3}},
+      {"InstanceNorm1d",
+       {3},
+       [](const Integers& i) { return made(InstanceNorm1d{{.num_features = i[0]}}); },
+       {2, 3, 5}},
+      {"InstanceNorm2d",
+       {4},
+       [](const Integers& i) {
+         return made(InstanceNorm2d{{.num_features = i[0], .affine = true, .track_running_stats = true}});
+       },
+       {2, 4, 3, 2}},
+      {"InstanceNorm3d",
+       {2},
+       [](const Integers& i) { return made(InstanceNorm3d{{.num_features = i[0]}}); },
+       {1, 2, 2, 2, 2}},
+      plain("Dropout", Dropout{{.p = 0.3}}),
+      plain("Dropout1d", Dropout1d{{.p = 0.3}}, {2, 3, 4}),
+      plain("Dropout2d", Dropout2d{{.p = 0.3}}, {2, 3, 2, 2}),
+      plain("Dropout3d", Dropout3d{{.p = 0.3}}, {2, 3, 1, 2, 2}),
+      {"Flatten",
+       {1, -1},
+       [](const Integers& i) { return made(Flatten{{.first = i[0], .last = i[1]}}); },
+       {2, 3, 2}},
+      {"Unflatten",
+       {1, 2, 2},
+       [](const Integers& i) {
+         return made(Unflatten{{.dim = i[0], .sizes = Shape{i[1], i[2]}}});
+       },
+       {3, 4}},
+      {"Upsample", {6}, [](const Integers& i) { return made(Upsample{{.size = i[0]}}); }, {1, 2, 3, 4}},
+      plain("Upsample, by a factor", Upsample{{.scale_factor = 2}}, {1, 2, 3, 2}),
+      pool<MaxPool1d>("MaxPool1d", max_window, {1, 2, 6}),
+      pool<MaxPool2d>("MaxPool2d", max_window, {1, 2, 4, 5}),
+      pool<MaxPool3d>("MaxPool3d", max_window, {1, 2, 2, 3, 4}),
+      pool<AvgPool1d>("AvgPool1d", avg_window, {1, 2, 6}),
+      pool<AvgPool2d>("AvgPool2d", avg_window, {1, 2, 4, 5}),
+      pool<AvgPool3d>("AvgPool3d", avg_window, {1, 2, 2, 3, 4}),
+      pool<AdaptiveMaxPool1d>("AdaptiveMaxPool1d", adaptive, {1, 2, 5}),
+      pool<AdaptiveMaxPool2d>("AdaptiveMaxPool2d", adaptive, {1, 2, 3, 5}),
+      pool<AdaptiveMaxPool3d>("AdaptiveMaxPool3d", adaptive, {1, 2, 2, 3, 4}),
+      pool<AdaptiveAvgPool1d>("AdaptiveAvgPool1d", adaptive, {1, 2, 5}),
+      pool<AdaptiveAvgPool2d>("AdaptiveAvgPool2d", adaptive, {1, 2, 3, 5}),
+      pool<AdaptiveAvgPool3d>("AdaptiveAvgPool3d", adaptive, {1, 2, 2, 3, 4}),
+  };
+  return cases;
+}
+
+}  // namespace pleat::test
