@@ -11,22 +11,31 @@
 #include "pleat/nn/option_checks.h"
 
 namespace pleat::nn {
+namespace {
+
+/// Parameters and running statistics of a batch or instance norm, as its options want them.
+template <class Norm>
+void make_tensors(Norm& norm) {
+  const int64_t features = norm.options.num_features;
+  if (norm.options.affine) {
+    norm.weight = parameter(ones({features}));
+    norm.bias = parameter(zeros({features}));
+  }
+  if (norm.options.track_running_stats) {
+    norm.running_mean = zeros({features});
+    norm.running_var = ones({features});
+    norm.num_batches_tracked = scalar(0, int64);
+  }
+}
+
+}  // namespace
 
 template <int dims>
 BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
-  const int64_t features = options.num_features;
-  check_at_least(type_name(), "num_features", features, 1);
+  check_at_least(type_name(), "num_features", options.num_features, 1);
   check_positive(type_name(), "eps", options.eps);
   if (options.momentum) check_share(type_name(), "momentum", *options.momentum);
-  if (options.affine) {
-    weight = parameter(ones({features}));
-    bias = parameter(zeros({features}));
-  }
-  if (options.track_running_stats) {
-    running_mean = zeros({features});
-    running_var = ones({features});
-    num_batches_tracked = scalar(0, int64);
-  }
+  make_tensors(*this);
 }
 
 template <int dims>
@@ -146,19 +155,10 @@ std::string GroupNorm::options_text() const {
 
 template <int dims>
 InstanceNorm<dims>::InstanceNorm(InstanceNormModuleOptions o) : options(std::move(o)) {
-  const int64_t features = options.num_features;
-  check_at_least(type_name(), "num_features", features, 1);
+  check_at_least(type_name(), "num_features", options.num_features, 1);
   check_positive(type_name(), "eps", options.eps);
   check_share(type_name(), "momentum", options.momentum);
-  if (options.affine) {
-    weight = parameter(ones({features}));
-    bias = parameter(zeros({features}));
-  }
-  if (options.track_running_stats) {
-    running_mean = zeros({features});
-    running_var = ones({features});
-    num_batches_tracked = scalar(0, int64);
-  }
+  make_tensors(*this);
 }
 
 template <int dims>
