@@ -7,6 +7,13 @@
 
 namespace pleat::nn {
 
+namespace detail {
+std::string pool_options_text(const MaxPoolOptions& options);
+std::string pool_options_text(const AvgPoolOptions& options);
+std::string pool_options_text(const LpPoolOptions& options);
+std::string pool_options_text(const AdaptivePoolOptions& options);
+}  // namespace detail
+
 /// A module around a pooling function with options.
 template <class Options, Tensor (*function)(const Tensor&, const Options&)>
 class Pool : public Module {
@@ -14,7 +21,7 @@ class Pool : public Module {
   Pool(const char* name, Options options_) : options(std::move(options_)), name_(name) {}
   Tensor forward(const Tensor& x) override { return function(x, options); }
   std::string type_name() const override { return name_; }
-  std::string options_text() const override;
+  std::string options_text() const override { return detail::pool_options_text(options); }
 
   Options options;
 
@@ -40,6 +47,15 @@ struct AvgPool2d : Pool<AvgPoolOptions, avg_pool2d> {
 struct AvgPool3d : Pool<AvgPoolOptions, avg_pool3d> {
   explicit AvgPool3d(AvgPoolOptions pool) : Pool("AvgPool3d", std::move(pool)) {}
 };
+struct LPPool1d : Pool<LpPoolOptions, lp_pool1d> {
+  explicit LPPool1d(LpPoolOptions pool) : Pool("LPPool1d", std::move(pool)) {}
+};
+struct LPPool2d : Pool<LpPoolOptions, lp_pool2d> {
+  explicit LPPool2d(LpPoolOptions pool) : Pool("LPPool2d", std::move(pool)) {}
+};
+struct LPPool3d : Pool<LpPoolOptions, lp_pool3d> {
+  explicit LPPool3d(LpPoolOptions pool) : Pool("LPPool3d", std::move(pool)) {}
+};
 struct AdaptiveMaxPool1d : Pool<AdaptivePoolOptions, adaptive_max_pool1d> {
   explicit AdaptiveMaxPool1d(AdaptivePoolOptions pool) : Pool("AdaptiveMaxPool1d", std::move(pool)) {}
 };
@@ -58,17 +74,5 @@ struct AdaptiveAvgPool2d : Pool<AdaptivePoolOptions, adaptive_avg_pool2d> {
 struct AdaptiveAvgPool3d : Pool<AdaptivePoolOptions, adaptive_avg_pool3d> {
   explicit AdaptiveAvgPool3d(AdaptivePoolOptions pool) : Pool("AdaptiveAvgPool3d", std::move(pool)) {}
 };
-
-namespace detail {
-std::string pool_options_text(const PerDim& size, const PerDim* stride, const Padding* padding);
-}
-
-template <class Options, Tensor (*function)(const Tensor&, const Options&)>
-std::string Pool<Options, function>::options_text() const {
-  if constexpr (requires { options.kernel_size; })
-    return detail::pool_options_text(options.kernel_size, &options.stride, &options.padding);
-  else
-    return detail::pool_options_text(options.output_size, nullptr, nullptr);
-}
 
 }  // namespace pleat::nn

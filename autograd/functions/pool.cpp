@@ -1,11 +1,17 @@
 #include "pleat/autograd/functions/pool.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/linear_map.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/pool/problem.h"
 
@@ -54,6 +60,27 @@ Tensor adaptive_avg_pool(const char* op, const Tensor& x, const AdaptivePoolOpti
                     {.implementation = options.implementation});
 }
 
+Tensor lp_pool(const char* op, const Tensor& input, const LpPoolOptions& options) {
+  const RecordOp range(op, input);
+  const double p = options.norm_type;
+  check<ValueError>(p > 0 && std::isfinite(p), "{}: norm_type must be above 0 and finite, got {}{}", op, p,
+                    p > 0 ? "; that is max_pool of abs(x)" : "");
+  check<DTypeError>(is_floating(input.dtype()),
+                    "{}: needs floating numbers, got {}; convert it with to(float32)", op, input);
+  const AvgPoolOptions sum{.kernel_size = options.kernel_size,
+                           .stride = options.stride,
+                           .ceil_mode = options.ceil_mode,
+                           .divisor_override = 1,
+                           .implementation = options.implementation};
+  ops::avg_pool_map(op, input, sum);  // throws by this function's name
+  const Tensor x = input.to(compute_dtype(input.dtype()));
+  const Tensor sums = pleat::avg_pool(p == 1 ? x : p == 2 ? square(x) : pow(x, p), sum);
+  if (p == 1) return sums.to(input.dtype());
+  const Tensor is_zero = sums == 0;
+  const Tensor root = pow(masked_fill(sums, is_zero, 1), 1 / p);
+  return masked_fill(root, is_zero, 0).to(input.dtype());
+}
+
 /// `pool` for input of `dims` spatial dimensions, with or without a batch.
 template <class Options>
 Tensor with_rank(const char* op, int64_t dims, Tensor (*pool)(const char*, const Tensor&, const Options&),
@@ -95,6 +122,17 @@ Tensor avg_pool2d(const Tensor& x, const AvgPoolOptions& options) {
 }
 Tensor avg_pool3d(const Tensor& x, const AvgPoolOptions& options) {
   return with_rank("avg_pool3d", 3, avg_pool, x, options);
+}
+
+Tensor lp_pool(const Tensor& x, const LpPoolOptions& options) { return lp_pool("lp_pool", x, options); }
+Tensor lp_pool1d(const Tensor& x, const LpPoolOptions& options) {
+  return with_rank("lp_pool1d", 1, lp_pool, x, options);
+}
+Tensor lp_pool2d(const Tensor& x, const LpPoolOptions& options) {
+  return with_rank("lp_pool2d", 2, lp_pool, x, options);
+}
+Tensor lp_pool3d(const Tensor& x, const LpPoolOptions& options) {
+  return with_rank("lp_pool3d", 3, lp_pool, x, options);
 }
 
 Tensor adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+
+#include "pleat/core/base/argument.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/pool/pool.h"
 
@@ -8,6 +11,7 @@
 /// spatial...] too. Results keep type and memory format. Options, formulas and errors: ops/pool/pool.h.
 ///
 ///   max_pool2d(x, {.kernel_size = 3, .stride = 2, .padding = 1});
+///   lp_pool2d(x, {.norm_type = 2, .kernel_size = 2});
 ///   adaptive_avg_pool2d(x, {.output_size = 1});
 
 namespace pleat {
@@ -28,6 +32,22 @@ Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options);
 Tensor avg_pool1d(const Tensor& x, const AvgPoolOptions& options);
 Tensor avg_pool2d(const Tensor& x, const AvgPoolOptions& options);
 Tensor avg_pool3d(const Tensor& x, const AvgPoolOptions& options);
+
+struct LpPoolOptions {
+  Required<double> norm_type;  ///< p, above 0 and finite
+  Required<PerDim> kernel_size;
+  PerDim stride = {};  ///< empty: kernel_size
+  bool ceil_mode = false;
+  std::string implementation = {};  ///< that of avg_pool
+};
+/// Power-average pooling, (the sum of x^p over the window)^(1/p): for p = 1 the sum, for large p near the
+/// maximum. Where the sum is 0 so are result and gradient. NaN where it is negative, as x^3 of negative
+/// numbers may be, and p is not 1. Half types are computed in float32. Throws ValueError for another p,
+/// DTypeError unless x is floating, else what avg_pool throws.
+Tensor lp_pool(const Tensor& x, const LpPoolOptions& options);
+Tensor lp_pool1d(const Tensor& x, const LpPoolOptions& options);
+Tensor lp_pool2d(const Tensor& x, const LpPoolOptions& options);
+Tensor lp_pool3d(const Tensor& x, const LpPoolOptions& options);
 
 Tensor adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options);
 Tensor adaptive_max_pool1d(const Tensor& x, const AdaptivePoolOptions& options);

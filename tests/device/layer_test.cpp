@@ -109,6 +109,12 @@ TEST_CASE("device: avg_pool", "[device]") {
   agrees_on(image, [&](const Tensor& x) { return avg_pool2d(x, options); });
   agrees_on(volume, [&](const Tensor& x) { return avg_pool3d(x, options); });
 }
+TEST_CASE("device: lp_pool", "[device]") {
+  const LpPoolOptions options{.norm_type = 2, .kernel_size = 3, .stride = 2};
+  agrees_on(line, [&](const Tensor& x) { return Tensors{lp_pool(x, options), lp_pool1d(x, options)}; });
+  agrees_on(image, [&](const Tensor& x) { return lp_pool2d(x, options); });
+  agrees_on(volume, [&](const Tensor& x) { return lp_pool3d(x, options); });
+}
 TEST_CASE("device: adaptive_max_pool", "[device]") {
   const AdaptivePoolOptions options{.output_size = 2};
   agrees_on(line, [&](const Tensor& x) {

@@ -210,6 +210,9 @@ TEST_CASE("pools and resampling take integers from all over int64", "[limits]") 
         return avg_pool(x, {.kernel_size = i[0], .stride = i[1], .padding = i[2], .ceil_mode = ceil_mode});
       });
     }
+    sweep_tensors("lp_pool", rank, {2, 1}, [](const Tensor& x, const Integers& i) {
+      return lp_pool(x, {.norm_type = 3, .kernel_size = i[0], .stride = i[1]});
+    });
     sweep_tensors("max_pool_with_indices", rank, {2}, [](const Tensor& x, const Integers& i) {
       return max_pool_with_indices(x, {.kernel_size = i[0]}).values;
     });
@@ -230,12 +233,16 @@ TEST_CASE("pools and resampling take integers from all over int64", "[limits]") 
     return ops::max_pool_backward(ones({1, 4, 2}), full({1, 4, 2}, i[2], {.dtype = int64}),
                                   {i[0], i[1], i[3]}, MemoryFormat::contiguous);
   });
-  const auto one = [](const char* name, int64_t rank, auto max, auto average, auto most, auto even) {
+  const auto one = [](const char* name, int64_t rank, auto max, auto average, auto power, auto most,
+                      auto even) {
     sweep_tensors(name, rank, {2, 1}, [&](const Tensor& x, const Integers& i) {
       return max(x, MaxPoolOptions{.kernel_size = i[0], .stride = i[1]});
     });
     sweep_tensors(name, rank, {2, 1}, [&](const Tensor& x, const Integers& i) {
       return average(x, AvgPoolOptions{.kernel_size = i[0], .stride = i[1]});
+    });
+    sweep_tensors(name, rank, {2, 1}, [&](const Tensor& x, const Integers& i) {
+      return power(x, LpPoolOptions{.norm_type = 2, .kernel_size = i[0], .stride = i[1]});
     });
     sweep_tensors(name, rank, {2}, [&](const Tensor& x, const Integers& i) {
       return most(x, AdaptivePoolOptions{.output_size = i[0]});
@@ -244,10 +251,12 @@ TEST_CASE("pools and resampling take integers from all over int64", "[limits]") 
       return even(x, AdaptivePoolOptions{.output_size = i[0]});
     });
   };
-  // max_pool1d( avg_pool1d( adaptive_max_pool1d( adaptive_avg_pool1d( and so on
-  one("pools of 1 dimension", 3, max_pool1d, avg_pool1d, adaptive_max_pool1d, adaptive_avg_pool1d);
-  one("pools of 2 dimensions", 3, max_pool2d, avg_pool2d, adaptive_max_pool2d, adaptive_avg_pool2d);
-  one("pools of 3 dimensions", 4, max_pool3d, avg_pool3d, adaptive_max_pool3d, adaptive_avg_pool3d);
+  // max_pool1d( avg_pool1d( lp_pool1d( adaptive_max_pool1d( adaptive_avg_pool1d( and so on
+  one("pools of 1 dimension", 3, max_pool1d, avg_pool1d, lp_pool1d, adaptive_max_pool1d, adaptive_avg_pool1d);
+  one("pools of 2 dimensions", 3, max_pool2d, avg_pool2d, lp_pool2d, adaptive_max_pool2d,
+      adaptive_avg_pool2d);
+  one("pools of 3 dimensions", 4, max_pool3d, avg_pool3d, lp_pool3d, adaptive_max_pool3d,
+      adaptive_avg_pool3d);
 }
 
 TEST_CASE("normalisations, losses and dropout take integers from all over int64", "[limits]") {

@@ -35,6 +35,7 @@ ModuleCase pool(const char* name, Options (*options)(int64_t size), Shape input)
 }
 MaxPoolOptions max_window(int64_t size) { return {.kernel_size = size}; }
 AvgPoolOptions avg_window(int64_t size) { return {.kernel_size = size}; }
+LpPoolOptions lp_window(int64_t size) { return {.norm_type = 2, .kernel_size = size}; }
 AdaptivePoolOptions adaptive(int64_t size) { return {.output_size = size}; }
 
 ModuleCase conv_with_padding(const std::string& mode) {
@@ -213,6 +214,9 @@ const std::vector<ModuleCase>& module_cases() {
       pool<AvgPool1d>("AvgPool1d", avg_window, {1, 2, 6}),
       pool<AvgPool2d>("AvgPool2d", avg_window, {1, 2, 4, 5}),
       pool<AvgPool3d>("AvgPool3d", avg_window, {1, 2, 2, 3, 4}),
+      pool<LPPool1d>("LPPool1d", lp_window, {1, 2, 6}),
+      pool<LPPool2d>("LPPool2d", lp_window, {1, 2, 4, 5}),
+      pool<LPPool3d>("LPPool3d", lp_window, {1, 2, 2, 3, 4}),
       pool<AdaptiveMaxPool1d>("AdaptiveMaxPool1d", adaptive, {1, 2, 5}),
       pool<AdaptiveMaxPool2d>("AdaptiveMaxPool2d", adaptive, {1, 2, 3, 5}),
       pool<AdaptiveMaxPool3d>("AdaptiveMaxPool3d", adaptive, {1, 2, 2, 3, 4}),

@@ -1,5 +1,7 @@
 #include "pleat/autograd/functions/pool.h"
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -10,6 +12,7 @@
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -249,4 +252,66 @@ TEST_CASE("padding that pools refuse", "[pool]") {
   CHECK_THROWS_AS(max_pool2d(x, {.kernel_size = 3, .padding = {{0, 2}}}), ValueError);
   CHECK_THROWS_AS(max_pool2d(x, {.kernel_size = 3, .padding = {{-1, 1}}}), ValueError);
   CHECK_THROWS_AS(max_pool2d(x, {.kernel_size = 3, .padding = {1, 1, 1}}), ShapeError);
+}
+
+TEST_CASE("lp_pool is the root of the sum of powers", "[pool]") {
+  Generator generator(3);
+  for (const double p : {1.0, 2.0, 3.0, 1.5})
+    for (const std::string& layout : test::layouts())
+      for (const bool ceil_mode : {false, true}) {
+        CAPTURE(p, layout, ceil_mode);
+        const Tensor x = test::laid_out(rand({2, 3, 5, 7}, {.dtype = float64}, generator) + 0.1, layout);
+        const LpPoolOptions options{
+            .norm_type = p, .kernel_size = {2, 3}, .stride = 2, .ceil_mode = ceil_mode};
+        const Tensor y = lp_pool2d(x, options);
+        CHECK(y.shape() == Shape{2, 3, ceil_mode ? 3 : 2, 3});
+        CHECK(y.is_contiguous(x.memory_format()));
+        const std::vector<double> in = x.to_vector<double>();
+        const std::vector<double> out = y.to_vector<double>();
+        for (int64_t i = 0; i < y.numel(); ++i) {
+          const int64_t plane = i / (y.size(2) * y.size(3));
+          const int64_t top = i / y.size(3) % y.size(2) * 2;
+          const int64_t left = i % y.size(3) * 2;
+          double sum = 0;
+          for (int64_t h = top; h < std::min<int64_t>(top + 2, 5); ++h)
+            for (int64_t w = left; w < std::min<int64_t>(left + 3, 7); ++w)
+              sum += std::pow(in[static_cast<std::size_t>((plane * 5 + h) * 7 + w)], p);
+          CHECK(out[static_cast<std::size_t>(i)] == Approx(std::pow(sum, 1 / p)).epsilon(1e-13));
+        }
+        const auto f = [&](const std::vector<Tensor>& t) { return lp_pool2d(t[0], options); };
+        if (layout != test::layouts()[0]) continue;
+        CHECK(gradcheck(f, {x}));
+        CHECK(gradgradcheck(f, {x}));
+      }
+  // 1e4 squared is infinite in float16, its root is not.
+  CHECK(lp_pool1d(full({1, 1, 4}, 1e4, {.dtype = float16}), {.norm_type = 2, .kernel_size = 4}).item() ==
+        2e4);
+  CHECK(lp_pool(zeros({2, 1, 4}), {.norm_type = 2, .kernel_size = 2}).shape() == Shape{2, 1, 2});
+  CHECK(lp_pool3d(ones({2, 2, 2, 2}), {.norm_type = 3, .kernel_size = 2}).to_vector() ==
+        std::vector<float>{2, 2});
+}
+
+TEST_CASE("lp_pool has no gradient where a window is zero", "[pool]") {
+  const Tensor x = reshape(tensor({0.0, 0.0, 3.0, 4.0}), {1, 1, 4}).set_requires_grad();
+  for (const double p : {2.0, 3.0}) {
+    x.set_grad({});
+    sum(lp_pool1d(x, {.norm_type = p, .kernel_size = 2})).backward();
+    const std::vector<double> gradient = x.grad().to_vector<double>();
+    CHECK(gradient[0] == 0);
+    CHECK(gradient[1] == 0);
+    CHECK(gradient[3] > gradient[2]);
+  }
+}
+
+TEST_CASE("lp_pool: bad input is refused", "[pool]") {
+  const Tensor x = ones({1, 2, 4, 4});
+  CHECK_THROWS_WITH(lp_pool2d(x, {.norm_type = 0, .kernel_size = 2}),
+                    "lp_pool2d: norm_type must be above 0 and finite, got 0");
+  CHECK_THROWS_WITH(lp_pool2d(x, {.norm_type = std::numeric_limits<double>::infinity(), .kernel_size = 2}),
+                    "lp_pool2d: norm_type must be above 0 and finite, got inf; that is max_pool of abs(x)");
+  CHECK_THROWS_WITH(lp_pool2d(ones({1, 2, 4, 4}, {.dtype = int64}), {.norm_type = 2, .kernel_size = 2}),
+                    Contains("lp_pool2d: needs floating numbers, got [1, 2, 4, 4] int64"));
+  CHECK_THROWS_WITH(lp_pool2d(x, {.norm_type = 2, .kernel_size = 9}), Contains("lp_pool2d: "));
+  CHECK_THROWS_WITH(lp_pool2d(ones({4}), {.norm_type = 2, .kernel_size = 2}),
+                    Contains("lp_pool2d: input must be"));
 }
