@@ -16,18 +16,14 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
-#include "pleat/nn/optim/adagrad.h"
-#include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
 #include "pleat/nn/optim/grad_scaler.h"
-#include "pleat/nn/optim/lion.h"
-#include "pleat/nn/optim/muon.h"
-#include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/pool.h"
 #include "pleat/nn/upsample.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/nn/optim/optimizer_cases.h"
 
 using namespace pleat;
 
@@ -64,75 +60,17 @@ const std::vector<double> not_a_fraction = {not_a_number, -0.1, 1, 9, infinity};
 const std::vector<double> not_a_share = {not_a_number, -0.1, 1.5, 9, infinity};
 const std::vector<double> not_finite = {not_a_number, infinity, -infinity};
 
-/// Options of an optimiser by pointers to them.
-template <class Optimizer, class Options>
-Call with(double Options::*option, Options options) {
-  return [=](double value) {
-    Options changed = options;
-    changed.*option = value;
-    Optimizer{{ones({2, 2}).set_requires_grad()}, changed};
-  };
-}
-
-template <class Optimizer, class Options>
-Call with_beta(std::size_t index, Options options) {
-  return [=](double value) {
-    Options changed = options;
-    changed.betas[index] = value;
-    Optimizer{{ones({2, 2}).set_requires_grad()}, changed};
-  };
-}
-
 }  // namespace
 
 TEST_CASE("options of optimisers outside their range are refused", "[optim]") {
   using namespace optim;
-  const SGDOptions sgd{.lr = 0.1};
-  refuses("lr", not_at_least_0, {0, 10}, [&](double v) { SGD{{ones({2}).set_requires_grad()}, {.lr = v}}; });
-  refuses("momentum", not_a_share, {0, 0.9, 1}, with<SGD>(&SGDOptions::momentum, sgd));
-  refuses("dampening", not_a_share, {0, 1}, with<SGD>(&SGDOptions::dampening, sgd));
-  refuses("weight_decay", not_at_least_0, {0, 0.1}, with<SGD>(&SGDOptions::weight_decay, sgd));
-
-  refuses("lr", not_at_least_0, {0}, with<Adam>(&AdamOptions::lr, AdamOptions{}));
-  refuses("eps", not_at_least_0, {0}, with<Adam>(&AdamOptions::eps, AdamOptions{}));
-  refuses("weight_decay", not_at_least_0, {0}, with<Adam>(&AdamOptions::weight_decay, AdamOptions{}));
-  refuses("lr", not_at_least_0, {0}, with<AdamW>(&AdamWOptions::lr, AdamWOptions{}));
-  refuses("eps", not_at_least_0, {0}, with<AdamW>(&AdamWOptions::eps, AdamWOptions{}));
-  refuses("weight_decay", not_at_least_0, {0}, with<AdamW>(&AdamWOptions::weight_decay, AdamWOptions{}));
-  for (const std::size_t i : {0, 1}) {
-    const std::string name = "betas[" + std::to_string(i) + "]";
-    refuses(name, not_a_fraction, {0, 0.5}, with_beta<Adam>(i, AdamOptions{}));
-    refuses(name, not_a_fraction, {0, 0.5}, with_beta<AdamW>(i, AdamWOptions{}));
-    refuses(name, not_a_fraction, {0, 0.5}, with_beta<Lion>(i, LionOptions{}));
+  for (const test::OptimizerOption& option : test::optimizer_options()) {
+    CAPTURE(option.optimizer);
+    refuses(option.name, option.refused, option.taken, option.use);
   }
 
-  refuses("lr", not_at_least_0, {0}, with<RMSprop>(&RMSpropOptions::lr, RMSpropOptions{}));
-  refuses("alpha", not_a_fraction, {0}, with<RMSprop>(&RMSpropOptions::alpha, RMSpropOptions{}));
-  refuses("eps", not_at_least_0, {0}, with<RMSprop>(&RMSpropOptions::eps, RMSpropOptions{}));
-  refuses("weight_decay", not_at_least_0, {0},
-          with<RMSprop>(&RMSpropOptions::weight_decay, RMSpropOptions{}));
-  refuses("momentum", not_a_share, {0, 1}, with<RMSprop>(&RMSpropOptions::momentum, RMSpropOptions{}));
-
-  for (const auto& [name, option] : std::vector<std::pair<std::string, double AdagradOptions::*>>{
-           {"lr", &AdagradOptions::lr},
-           {"lr_decay", &AdagradOptions::lr_decay},
-           {"weight_decay", &AdagradOptions::weight_decay},
-           {"initial_accumulator_value", &AdagradOptions::initial_accumulator_value},
-           {"eps", &AdagradOptions::eps}})
-    refuses(name, not_at_least_0, {0}, with<Adagrad>(option, AdagradOptions{}));
-
-  refuses("lr", not_at_least_0, {0}, with<Lion>(&LionOptions::lr, LionOptions{}));
-  refuses("weight_decay", not_at_least_0, {0}, with<Lion>(&LionOptions::weight_decay, LionOptions{}));
-
-  refuses("lr", not_at_least_0, {0}, with<Muon>(&MuonOptions::lr, MuonOptions{}));
-  refuses("momentum", not_a_fraction, {0}, with<Muon>(&MuonOptions::momentum, MuonOptions{}));
-  refuses("weight_decay", not_at_least_0, {0}, with<Muon>(&MuonOptions::weight_decay, MuonOptions{}));
-  refuses("ns_steps", {-1, 100, 1e9}, {0, 5}, [](double v) {
-    Muon{{ones({2, 2})}, {.ns_steps = static_cast<int64_t>(v)}};
-  });
-
   // Later, too, and then nothing is changed.
-  SGD later{{ones({2}).set_requires_grad()}, sgd};
+  SGD later{{ones({2}).set_requires_grad()}, {.lr = 0.1}};
   refuses("lr", not_at_least_0, {0.1}, [&](double v) { later.set_lr(v); });
   refuses("momentum", not_a_share, {0}, [&](double v) { later.set_momentum(0, v); });
   CHECK(later.lr() == 0.1);

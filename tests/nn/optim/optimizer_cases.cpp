@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/lion.h"
@@ -20,6 +23,51 @@ auto of(Options (*options)(OptimizerScale)) {
   return [options](const Params& params, OptimizerScale scale) {
     return std::make_unique<Optimizer>(params, options(scale));
   };
+}
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Rows of options by pointers to them, by the kind of their range.
+template <class Optimizer, class Options>
+OptimizerOption option(const char* optimizer, const char* name, double Options::*member,
+                       std::vector<double> refused, std::vector<double> taken, Options options) {
+  return {optimizer, name, std::move(refused), std::move(taken), [=](double value) {
+            Options changed = options;
+            changed.*member = value;
+            Optimizer{{ones({2, 2}).set_requires_grad()}, changed};
+          }};
+}
+template <class Optimizer, class Options>
+OptimizerOption at_least_0(const char* optimizer, const char* name, double Options::*member,
+                           Options options = {}) {
+  return option<Optimizer>(optimizer, name, member, {not_a_number, -1, infinity, -infinity}, {0, 0.1},
+                           options);
+}
+/// In [0, 1).
+template <class Optimizer, class Options>
+OptimizerOption fraction(const char* optimizer, const char* name, double Options::*member,
+                         Options options = {}) {
+  return option<Optimizer>(optimizer, name, member, {not_a_number, -0.1, 1, 9, infinity}, {0, 0.5}, options);
+}
+/// In [0, 1].
+template <class Optimizer, class Options>
+OptimizerOption share(const char* optimizer, const char* name, double Options::*member,
+                      Options options = {}) {
+  return option<Optimizer>(optimizer, name, member, {not_a_number, -0.1, 1.5, 9, infinity}, {0, 0.9, 1},
+                           options);
+}
+template <class Optimizer, class Options>
+OptimizerOption beta(const char* optimizer, std::size_t index, Options options) {
+  return {optimizer,
+          "betas[" + std::to_string(index) + "]",
+          {not_a_number, -0.1, 1, 9, infinity},
+          {0, 0.5},
+          [=](double value) {
+            Options changed = options;
+            changed.betas[index] = value;
+            Optimizer{{ones({2, 2}).set_requires_grad()}, changed};
+          }};
 }
 
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
@@ -127,6 +175,57 @@ const std::vector<OptimizerCase>& optimizer_cases() {
       {"Muon", of<Muon>(+[](OptimizerScale s) { return MuonOptions{.lr = s.lr, .weight_decay = 0.25}; }), {}},
   };
   return cases;
+}
+
+const std::vector<OptimizerOption>& optimizer_options() {
+  const SGDOptions sgd{.lr = 0.1};
+  static const std::vector<OptimizerOption> options = {
+      {"SGD",
+       "lr",
+       {not_a_number, -1, infinity, -infinity},
+       {0, 10},
+       [](double v) {
+         SGD{{ones({2}).set_requires_grad()}, {.lr = v}};
+       }},
+      share<SGD>("SGD", "momentum", &SGDOptions::momentum, sgd),
+      share<SGD>("SGD", "dampening", &SGDOptions::dampening, sgd),
+      at_least_0<SGD>("SGD", "weight_decay", &SGDOptions::weight_decay, sgd),
+      at_least_0<Adam>("Adam", "lr", &AdamOptions::lr),
+      beta<Adam>("Adam", 0, AdamOptions{}),
+      beta<Adam>("Adam", 1, AdamOptions{}),
+      at_least_0<Adam>("Adam", "eps", &AdamOptions::eps),
+      at_least_0<Adam>("Adam", "weight_decay", &AdamOptions::weight_decay),
+      at_least_0<AdamW>("AdamW", "lr", &AdamWOptions::lr),
+      beta<AdamW>("AdamW", 0, AdamWOptions{}),
+      beta<AdamW>("AdamW", 1, AdamWOptions{}),
+      at_least_0<AdamW>("AdamW", "eps", &AdamWOptions::eps),
+      at_least_0<AdamW>("AdamW", "weight_decay", &AdamWOptions::weight_decay),
+      at_least_0<RMSprop>("RMSprop", "lr", &RMSpropOptions::lr),
+      fraction<RMSprop>("RMSprop", "alpha", &RMSpropOptions::alpha),
+      at_least_0<RMSprop>("RMSprop", "eps", &RMSpropOptions::eps),
+      at_least_0<RMSprop>("RMSprop", "weight_decay", &RMSpropOptions::weight_decay),
+      share<RMSprop>("RMSprop", "momentum", &RMSpropOptions::momentum),
+      at_least_0<Adagrad>("Adagrad", "lr", &AdagradOptions::lr),
+      at_least_0<Adagrad>("Adagrad", "lr_decay", &AdagradOptions::lr_decay),
+      at_least_0<Adagrad>("Adagrad", "weight_decay", &AdagradOptions::weight_decay),
+      at_least_0<Adagrad>("Adagrad", "initial_accumulator_value", &AdagradOptions::initial_accumulator_value),
+      at_least_0<Adagrad>("Adagrad", "eps", &AdagradOptions::eps),
+      at_least_0<Lion>("Lion", "lr", &LionOptions::lr),
+      beta<Lion>("Lion", 0, LionOptions{}),
+      beta<Lion>("Lion", 1, LionOptions{}),
+      at_least_0<Lion>("Lion", "weight_decay", &LionOptions::weight_decay),
+      at_least_0<Muon>("Muon", "lr", &MuonOptions::lr),
+      fraction<Muon>("Muon", "momentum", &MuonOptions::momentum),
+      at_least_0<Muon>("Muon", "weight_decay", &MuonOptions::weight_decay),
+      {"Muon",
+       "ns_steps",
+       {-1, 100, 1e9},
+       {0, 5},
+       [](double v) {
+         Muon{{ones({2, 2})}, {.ns_steps = static_cast<int64_t>(v)}};
+       }},
+  };
+  return options;
 }
 
 }  // namespace pleat::test

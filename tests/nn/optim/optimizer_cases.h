@@ -41,4 +41,13 @@ struct OptimizerCase {
 
 const std::vector<OptimizerCase>& optimizer_cases();
 
+/// An option, values that are refused by its name, and values that are taken.
+struct OptimizerOption {
+  std::string optimizer, name;
+  std::vector<double> refused, taken;
+  std::function<void(double)> use;
+};
+
+const std::vector<OptimizerOption>& optimizer_options();
+
 }  // namespace pleat::test
