@@ -41,18 +41,15 @@ using Vector = typename detail::VectorOf<T, bytes>::type;
 template <class T>
 constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
 
-/// The elements of the lower (or upper) halves of a and b, interleaved: a[0], b[0], a[1], b[1], ...
+/// lower = a[0], b[0], a[1], b[1], ... of the lower halves, upper = the same of the upper halves. By
+/// reference, as how vectors are passed depends on the registers that a file is compiled for.
 template <class T, int bytes = 64>
-[[gnu::always_inline]] inline Vector<T, bytes> interleave_lower(Vector<T, bytes> a, Vector<T, bytes> b) {
-  return [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return __builtin_shufflevector(a, b, (i / 2 + i % 2 * sizeof...(i))...);
-  }
-  (std::make_index_sequence<bytes / sizeof(T)>());
-}
-template <class T, int bytes = 64>
-[[gnu::always_inline]] inline Vector<T, bytes> interleave_upper(Vector<T, bytes> a, Vector<T, bytes> b) {
-  return [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return __builtin_shufflevector(a, b, (i / 2 + (1 + i % 2 * 2) * sizeof...(i) / 2)...);
+[[gnu::always_inline]] inline void interleave(const Vector<T, bytes>& a, const Vector<T, bytes>& b,
+                                              Vector<T, bytes>& lower, Vector<T, bytes>& upper) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    constexpr std::size_t n = sizeof...(i);
+    lower = __builtin_shufflevector(a, b, (i / 2 + i % 2 * n)...);
+    upper = __builtin_shufflevector(a, b, (i / 2 + (1 + i % 2 * 2) * n / 2)...);
   }
   (std::make_index_sequence<bytes / sizeof(T)>());
 }

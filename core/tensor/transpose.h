@@ -34,10 +34,9 @@ void transpose_block(T* to, int64_t to_row, const T* from, int64_t from_row) {
   for (std::size_t r = 0; r < n; ++r)
     std::memcpy(&rows[r], from + static_cast<int64_t>(r) * from_row, sizeof rows[r]);
   for (std::size_t bit = 1; bit < n; bit *= 2) {
-    for (std::size_t r = 0; r < n / 2; ++r) {
-      next[2 * r] = simd::interleave_lower<typename Row::Element, Row::size>(rows[r], rows[r + n / 2]);
-      next[2 * r + 1] = simd::interleave_upper<typename Row::Element, Row::size>(rows[r], rows[r + n / 2]);
-    }
+    for (std::size_t r = 0; r < n / 2; ++r)
+      simd::interleave<typename Row::Element, Row::size>(rows[r], rows[r + n / 2], next[2 * r],
+                                                         next[2 * r + 1]);
     for (std::size_t r = 0; r < n; ++r) rows[r] = next[r];
   }
   for (std::size_t r = 0; r < n; ++r)

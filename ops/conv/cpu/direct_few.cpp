@@ -15,8 +15,6 @@ namespace pleat::ops {
 namespace {
 
 using simd::for_constants;
-using simd::interleave_lower;
-using simd::interleave_upper;
 using simd::lanes;
 using simd::Vector;
 
@@ -56,8 +54,9 @@ Vector<T> add_lanes(Vector<T>* vectors) {
   // Each step adds the interleaved halves of two vectors: it leaves half as many vectors.
   for (std::size_t count = lanes<T>; count > 1; count /= 2)
     for (std::size_t i = 0; i < count / 2; ++i) {
-      const Vector<T> a = vectors[i], b = vectors[i + count / 2];
-      vectors[i] = interleave_lower<T>(a, b) + interleave_upper<T>(a, b);
+      Vector<T> lower, upper;
+      simd::interleave<T>(vectors[i], vectors[i + count / 2], lower, upper);
+      vectors[i] = lower + upper;
     }
   return vectors[0];
 }
