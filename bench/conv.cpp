@@ -22,10 +22,6 @@ namespace {
 
 using ops::ConvPass;
 
-const std::map<std::string, ConvPass> pass_names = {{"forward", ConvPass::forward},
-                                                    {"backward_input", ConvPass::backward_input},
-                                                    {"backward_weight", ConvPass::backward_weight}};
-
 /// One of each kind: what a first look wants to know. `--quick` takes a smaller batch.
 std::vector<NamedProblem> default_problems(bool quick) {
   const std::string n = quick ? "n2 " : "n32 ";
@@ -117,9 +113,9 @@ class Conv : public OperationSubcommand {
   std::vector<ConvPass> chosen_passes() const {
     std::set<ConvPass> passes;
     for (const std::string& name : passes_) {
-      check<UsageError>(name == "all" || pass_names.count(name) > 0,
+      check<UsageError>(name == "all" || conv_passes.count(name) > 0,
                         "--pass: must be forward, backward_input, backward_weight or all, got \"{}\"", name);
-      for (const auto& [known, pass] : pass_names)
+      for (const auto& [known, pass] : conv_passes)
         if (name == "all" || name == known) passes.insert(pass);
     }
     return {passes.begin(), passes.end()};
