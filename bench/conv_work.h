@@ -1,7 +1,7 @@
 #pragma once
 
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pleat/bench/record.h"
@@ -11,7 +11,7 @@
 
 namespace pleat::bench {
 
-inline const std::map<std::string, ops::ConvPass> conv_passes = {
+inline const std::vector<std::pair<std::string, ops::ConvPass>> conv_passes = {
     {"forward", ops::ConvPass::forward},
     {"backward_input", ops::ConvPass::backward_input},
     {"backward_weight", ops::ConvPass::backward_weight}};

@@ -11,6 +11,7 @@
 //     step     a training step of a network for images of 32 x 32 pixels
 //   with "pass", "format" and lists of sizes "input", "weight", "stride", "padding", "dilation"; "groups",
 //   "implementation", "tuned"; of a step "model" and "batch".
+#include <algorithm>
 #include <ctime>
 #include <functional>
 #include <iostream>
@@ -56,7 +57,8 @@ Work conv_work(const Json& request, Device device) {
                             .groups = request.at("groups").get<int64_t>(),
                             .implementation = request.value("implementation", "")};
   const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
-  const auto pass = bench::conv_passes.find(request.at("pass"));
+  const auto pass = std::find_if(bench::conv_passes.begin(), bench::conv_passes.end(),
+                                 [&](const auto& known) { return request.at("pass") == known.first; });
   if (pass == bench::conv_passes.end()) no_such_pass(request);
   const Tensor x = numbers(request, "input", device), w = numbers(request, "weight", device);
   const bool forward = pass->second == ops::ConvPass::forward;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "pleat/bench/charts.h"
 #include "pleat/bench/machine.h"
-#include "pleat/bench/pictures.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/text_table.h"
 #include "pleat/core/memory/allocator.h"

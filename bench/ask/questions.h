@@ -11,8 +11,8 @@
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/options.h"
 
-/// The questions that people asked, a file each. `ask` measures and answers; `conclude` makes the sentences
-/// from times alone; what else is here computes what is timed.
+/// The questions that people asked, a file each. `ask` measures; `conclude` makes the sentences from times
+/// alone; what else is here computes what is timed.
 
 namespace pleat::bench::ask {
 
