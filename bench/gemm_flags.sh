@@ -85,7 +85,9 @@ add() {  # name, compiler, flags...
     ("$binary" 64 64 64) >/dev/null 2>"$work/log"; then
     names+=("$name")
   else
-    printf 'left out: %s (%s)\n' "$name" "$(head -n 1 "$work/log")" >&2
+    local why
+    why=$(head -n 1 "$work/log")
+    printf "left out: %s (%s)\n" "$name" "${why:-this CPU cannot run it}" >&2
   fi
 }
 
