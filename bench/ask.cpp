@@ -56,7 +56,7 @@ class Ask : public Subcommand {
       devices.emplace_back(DeviceType::cuda);
     else if (common.device == "auto")
       report.say("The part on CUDA is left out: " + cuda::unavailable_reason() +
-                 ". What follows is of the CPU.");
+                 ". What follows is measured on the CPU.");
     for (const Device device : devices) answer(*chosen, device, common, report);
   }
 

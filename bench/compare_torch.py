@@ -81,7 +81,7 @@ class Pleat:
             raise RuntimeError(f"{self.command[0]} ended with status {self.process.wait()} at '{command}'")
         reply = json.loads(line)
         if "error" in reply:
-            raise RuntimeError(reply["error"])
+            raise RuntimeError(reply["error"].replace("\n", " "))
         return reply["result"]
 
     def prepare(self, problem):
