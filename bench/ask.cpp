@@ -55,7 +55,8 @@ class Ask : public Subcommand {
     if (common.device == "auto" && cuda::is_available())
       devices.emplace_back(DeviceType::cuda);
     else if (common.device == "auto")
-      report.say("The part on CUDA is left out: " + cuda::unavailable_reason() + ". The CPU answers.");
+      report.say("The part on CUDA is left out: " + cuda::unavailable_reason() +
+                 ". What follows is measured on the CPU.");
     for (const Device device : devices) answer(*chosen, device, common, report);
   }
 

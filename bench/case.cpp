@@ -8,12 +8,12 @@
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/machine.h"
-#include "pleat/core/base/checked_math.h"
-#include "pleat/core/tensor/copy.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/examples/common/options.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::bench {
 namespace {
@@ -141,25 +141,10 @@ std::vector<std::string> measured_columns(std::vector<std::string> labels) {
 double relative_error(const Tensor& got, const Tensor& exact) {
   pleat::check<ShapeError>(got.shape() == exact.shape(),
                            "relative_error: shapes must be equal, got {} and {}", got.shape(), exact.shape());
-  const auto plain = [](const Tensor& t) {
-    return ops::to_format(ops::cast(ops::to_device(t, Device()), float64), MemoryFormat::contiguous);
-  };
-  const Tensor a = plain(got), b = plain(exact);
-  const double* from_a = a.data<double>();
-  const double* from_b = b.data<double>();
-  constexpr int64_t chunk = int64_t{1} << 16;
-  const int64_t n = b.numel(), chunks = ceil_div(n, chunk);
-  std::vector<double> differences(static_cast<std::size_t>(chunks)), lengths = differences;
-  parallel_chunks(chunks, [&](int64_t c) {
-    const auto out = static_cast<std::size_t>(c);
-    for (int64_t i = c * chunk; i < std::min(n, (c + 1) * chunk); ++i) {
-      differences[out] += (from_a[i] - from_b[i]) * (from_a[i] - from_b[i]);
-      lengths[out] += from_b[i] * from_b[i];
-    }
-  });
-  double difference = 0, length = 0;
-  for (std::size_t c = 0; c < differences.size(); ++c) difference += differences[c], length += lengths[c];
-  const double error = std::sqrt(length > 0 ? difference / length : difference);
+  const auto plain = [](const Tensor& t) { return ops::cast(ops::to_device(t, Device()), float64); };
+  const auto length = [](const Tensor& t) { return ops::norm(t).item<double>(); };
+  const double all = length(plain(exact)), difference = length(ops::subtract(plain(got), plain(exact)));
+  const double error = all > 0 ? difference / all : difference;
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }
 
@@ -235,11 +220,13 @@ void OperationSubcommand::run(const CommonOptions& common, Report& report) {
   });
 }
 
-std::vector<Shape> OperationSubcommand::shapes(const std::vector<std::string>& usual,
-                                               const std::string& what) const {
+std::vector<Shape> OperationSubcommand::shapes(const CommonOptions& common,
+                                               const std::vector<std::string>& usual,
+                                               const std::vector<std::string>& quick,
+                                               const std::string& option) const {
   std::vector<Shape> result;
-  for (const std::string& text : shapes_.empty() ? usual : shapes_)
-    result.push_back(parse_sizes(name() + ": " + what, text));
+  for (const std::string& text : !shapes_.empty() ? shapes_ : common.quick ? quick : usual)
+    result.push_back(parse_sizes(name() + ": " + option, text));
   return result;
 }
 

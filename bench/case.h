@@ -87,7 +87,7 @@ class OperationSubcommand : public Subcommand {
  protected:
   /// Its own columns, labels by which cases compete, and the heading: see Layout. Without a heading it is the
   /// problem, and types and formats get columns.
-  virtual Layout layout() const = 0;
+  virtual Layout layout() const { return {}; }
   /// Says something above all tables.
   virtual void begin(const CommonOptions&, Report&) {}
   /// Calls `block` for one list of cases after the other: the cases of each are timed interleaved; lists up
@@ -97,8 +97,10 @@ class OperationSubcommand : public Subcommand {
   /// Takes records out of a block that are not to be shown.
   virtual void filter(std::vector<Record>&) const {}
 
-  /// The shapes that were given, else `usual`. `what` opens the error messages.
-  std::vector<Shape> shapes(const std::vector<std::string>& usual, const std::string& what = "--shape") const;
+  /// The shapes that were given, else the `usual`, or `quick` ones. `option` names them in error messages.
+  std::vector<Shape> shapes(const CommonOptions& common, const std::vector<std::string>& usual,
+                            const std::vector<std::string>& quick,
+                            const std::string& option = "--shape") const;
 
   std::vector<std::string> shapes_;
   OperandOptions operands_;

@@ -58,34 +58,37 @@ QUICK_BATCH = 16
 SECONDS_BETWEEN = 0.01
 
 
-# --- the two sides: prepare(...), then time(n), the milliseconds of one of n runs
+# --- the two sides: prepare(problem), then time(n), the milliseconds of one of n runs
 
 
 class Pleat:
+    """The program timing_server: a JSON object a line, and one back."""
+
     def __init__(self, args):
         self.command = [args.program, "--device", args.device, "--precision", args.precision,
                         "--threads", str(args.threads), "--clock", args.clock]
         self.process = None
 
-    def ask(self, line):
+    def ask(self, command, **request):
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
-            print(line, file=self.process.stdin, flush=True)
+            print(json.dumps({"command": command} | request), file=self.process.stdin, flush=True)
         except BrokenPipeError:
-            pass  # it has ended: there is no answer either
-        reply = self.process.stdout.readline().strip()
-        if not reply:
-            raise RuntimeError(f"{self.command[0]} ended with status {self.process.wait()} at '{line}'")
-        if reply.startswith("error: "):
-            raise RuntimeError(reply[len("error: "):])
-        return reply
+            pass  # it has ended: there is no reply either
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.command[0]} ended with status {self.process.wait()} at '{command}'")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise RuntimeError(reply["error"].replace("\n", " "))
+        return reply["result"]
 
     def prepare(self, problem):
-        self.ask(problem.line())
+        self.ask("prepare", **problem)
 
     def time(self, runs):
-        return float(self.ask(f"time {runs}"))
+        return self.ask("time", runs=runs)
 
     def close(self):
         if self.process is not None:
@@ -103,7 +106,7 @@ class Torch:
         if self.device == "cuda":
             torch.cuda.empty_cache()
         try:
-            self.work = WORKS[problem.section](problem.words, problem.which, self.device)
+            self.work = WORKS[problem["section"]](problem, self.device)
         except RuntimeError as error:
             raise RuntimeError(f"PyTorch: {error}") from error
 
@@ -122,7 +125,7 @@ class Torch:
         return start.elapsed_time(end) / runs
 
 
-# --- what PyTorch does: of the same words that Pleat's program reads (the head of timing_server.cpp)
+# --- what PyTorch does with a problem; timing_server.cpp does the same
 
 
 def random_numbers(shape, device, format="contiguous"):
@@ -132,50 +135,51 @@ def random_numbers(shape, device, format="contiguous"):
     return x
 
 
-def differentiable_work(which, inputs, function):
+def differentiable_work(problem, inputs, function):
     """A function forward alone, or backward alone to all inputs."""
-    if which == "forward":
+    if problem["pass"] == "forward":
         return torch.no_grad()(function)
     y = function()
     dy = torch.randn_like(y)
     return lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True)
 
 
-def conv_work(words, which, device):
-    x, w = (random_numbers(words[key], device, words["format"]) for key in ("input", "weight"))
-    how = (words["stride"], words["padding"], words["dilation"], False, [0] * (x.dim() - 2), words["groups"])
+def conv_work(problem, device):
+    x, w = (random_numbers(problem[key], device, problem["format"]) for key in ("input", "weight"))
+    how = (problem["stride"], problem["padding"], problem["dilation"], False, [0] * (x.dim() - 2), problem["groups"])
     forward = lambda: torch.ops.aten.convolution(x, w, None, *how)
-    if which == "forward":
+    if problem["pass"] == "forward":
         return forward
     dy = torch.randn_like(forward())
-    wanted = [which == "backward_input", which == "backward_weight", False]
+    wanted = [problem["pass"] == "backward_input", problem["pass"] == "backward_weight", False]
     return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *how, wanted)
 
 
-def norm_work(words, which, device):
-    x = random_numbers(words["input"], device, words["format"]).requires_grad_()
+def norm_work(problem, device):
+    x = random_numbers(problem["input"], device, problem["format"]).requires_grad_()
     weight, bias = (torch.full((x.shape[1],), value, device=device, requires_grad=True) for value in (1.0, 0.0))
-    return differentiable_work(which, (x, weight, bias), lambda: F.batch_norm(x, None, None, weight, bias, True))
+    return differentiable_work(problem, (x, weight, bias), lambda: F.batch_norm(x, None, None, weight, bias, True))
 
 
-def unfold_work(words, which, device):
-    x = random_numbers(words["input"], device).requires_grad_()
-    w = random_numbers(words["weight"], device).flatten(1).requires_grad_()
-    unfold = lambda: F.unfold(x, words["weight"][2], padding=words["padding"][0])
-    if which == "unfold":
+def unfold_work(problem, device):
+    x = random_numbers(problem["input"], device).requires_grad_()
+    w = random_numbers(problem["weight"], device).flatten(1).requires_grad_()
+    kernel, padding = problem["weight"][2], problem["padding"][0]
+    unfold = lambda: F.unfold(x, kernel, padding=padding)
+    if problem["pass"] == "unfold":
         return torch.no_grad()(unfold)
-    if which == "fold":
+    if problem["pass"] == "fold":
         columns = unfold().detach()
-        return lambda: F.fold(columns, x.shape[2:], words["weight"][2], padding=words["padding"][0])
-    return differentiable_work(which, (x, w), lambda: F.fold(w @ unfold(), output(words), 1))
+        return lambda: F.fold(columns, x.shape[2:], kernel, padding=padding)
+    return differentiable_work(problem, (x, w), lambda: F.fold(w @ unfold(), output(problem), 1))
 
 
-def step_work(words, which, device):
-    net, images = MODELS[words["model"]]().to(device), random_numbers((words["batch"], 3, 32, 32), device,
-                                                                      words["format"])
-    if words["format"] == "channels_last":
+def step_work(problem, device):
+    net = MODELS[problem["model"]]().to(device)
+    images = random_numbers((problem["batch"], 3, 32, 32), device, problem["format"])
+    if problem["format"] == "channels_last":
         net = net.to(memory_format=torch.channels_last)
-    labels = torch.randint(10, (words["batch"],), device=device)
+    labels = torch.randint(10, (problem["batch"],), device=device)
     sgd = torch.optim.SGD(net.parameters(), 1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
 
     def step():
@@ -189,25 +193,22 @@ def step_work(words, which, device):
 WORKS = {"conv": conv_work, "norm": norm_work, "unfold": unfold_work, "step": step_work}
 
 
+def conv_norm(inside, out, kernel=3, stride=1):
+    return [nn.Conv2d(inside, out, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(out)]
+
+
 class BasicBlock(nn.Module):
     def __init__(self, inside, out, stride):
         super().__init__()
-        self.conv1 = nn.Conv2d(inside, out, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(out)
-        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(out)
-        self.shortcut = nn.Identity()
-        if stride != 1 or inside != out:
-            self.shortcut = nn.Sequential(nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+        self.body = nn.Sequential(*conv_norm(inside, out, 3, stride), nn.ReLU(), *conv_norm(out, out))
+        self.shortcut = nn.Sequential(*conv_norm(inside, out, 1, stride) if stride != 1 or inside != out else ())
 
     def forward(self, x):
-        y = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+        return F.relu(self.body(x) + self.shortcut(x))
 
 
 def resnet(widths, blocks):
-    layers = [nn.Conv2d(3, widths[0], 3, 1, 1, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU()]
-    inside = widths[0]
+    layers, inside = [*conv_norm(3, widths[0]), nn.ReLU()], widths[0]
     for width in widths:
         for block in range(blocks):
             layers.append(BasicBlock(inside, width, 2 if block == 0 and width != widths[0] else 1))
@@ -219,11 +220,8 @@ def plain(widths, features):
     """3 x 3 convolutions of these widths with batch norm and ReLU, a 2 x 2 maximum where there is a 0."""
     layers, inside = [], 3
     for width in widths:
-        if width == 0:
-            layers.append(nn.MaxPool2d(2))
-            continue
-        layers += [nn.Conv2d(inside, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
-        inside = width
+        layers += [*conv_norm(inside, width), nn.ReLU()] if width else [nn.MaxPool2d(2)]
+        inside = width or inside
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, 10))
 
 
@@ -236,20 +234,7 @@ MODELS = {
 }
 
 
-# --- the problems
-
-
-class Problem:
-    """What is compared: words from which both sides make their operands."""
-
-    def __init__(self, section, group, name, which, format, **words):
-        self.section, self.group, self.name, self.which, self.format = section, group, name, which, format
-        self.words = words | {"format": format}
-
-    def line(self):
-        text = lambda value: ",".join(map(str, value)) if isinstance(value, (list, tuple)) else value
-        words = " ".join(f"{key}={text(value)}" for key, value in self.words.items())
-        return f"prepare {self.section} pass={self.which} {words}"
+# --- the problems: what both sides prepare, beside "section" and "format"
 
 
 def convolution(input, weight, stride, padding, dilation=None, groups=1):
@@ -291,8 +276,7 @@ def read_shapes(path, batch=math.inf):
     return convs
 
 
-def conv_problems(args):
-    batch = QUICK_BATCH if args.quick else 128
+def conv_problems(args, batch):
     convs = [(f"{c}->{k} {size}x{size} {r}x{r}/{s}",
               convolution([batch, c, size, size], [k, c, r, r], [s, s], [r // 2, r // 2]))
              for c, k, size, r, s in RESNET18]
@@ -304,36 +288,40 @@ def conv_problems(args):
         # "resnet_50:conv1" is of the group resnet_50.
         group = name.split(":")[0] if ":" in name else "" if args.shapes else "ResNet-18"
         for which in ("forward", "backward_input", "backward_weight"):
-            for format in args.formats:
-                if format == "contiguous" or len(conv["stride"]) > 1:  # PyTorch has no channels_last with one dimension
-                    yield Problem("conv", group, name, which, format, implementation=args.implementation,
-                                  tuned=int(args.device == "cuda"), **conv)
+            yield {"group": group, "name": name, "pass": which, "implementation": args.implementation,
+                   "tuned": args.device == "cuda"} | conv
 
 
-def norm_problems(args):
-    for shape in ((128, 16, 32, 32), (256, 64, 56, 56), (128, 512, 4, 4)):
-        if args.quick:
-            shape = (QUICK_BATCH, *shape[1:])
+def norm_problems(args, batch):
+    for n, *sizes in ((128, 16, 32, 32), (256, 64, 56, 56), (128, 512, 4, 4)):
+        shape = [batch if args.quick else n, *sizes]
         for which in ("forward", "backward"):
-            for format in args.formats:
-                yield Problem("norm", "batch norm", " x ".join(map(str, shape)), which, format, input=shape)
+            yield {"group": "batch norm", "name": " x ".join(map(str, shape)), "pass": which, "input": shape}
 
 
-def unfold_problems(args):
+def unfold_problems(args, batch):
     patches = 2560 if args.quick else 20480
     conv = convolution([patches, 32, 4, 4], [64, 32, 3, 3], [1, 1], [1, 1])
     for which in ("unfold", "fold", "forward", "backward"):
-        yield Problem("unfold", "patches", f"{patches} patches of 32 x 4 x 4", which, "contiguous", **conv)
+        yield {"group": "patches", "name": f"{patches} patches of 32 x 4 x 4", "pass": which} | conv
 
 
-def step_problems(args):
-    batch = args.batch_size or (QUICK_BATCH if args.quick else 128)
+def step_problems(args, batch):
+    batch = args.batch_size or batch
     for model in args.models:
-        for format in args.formats:
-            yield Problem("step", model, f"{model}, batch {batch}", "step", format, model=model, batch=batch)
+        yield {"group": model, "name": f"{model}, batch {batch}", "pass": "step", "model": model, "batch": batch}
 
 
 PROBLEMS = {"step": step_problems, "norm": norm_problems, "unfold": unfold_problems, "conv": conv_problems}
+
+
+def all_problems(args):
+    for section in args.only:
+        for problem in PROBLEMS[section](args, QUICK_BATCH if args.quick else 128):
+            for format in args.formats if section != "unfold" else ("contiguous",):
+                # PyTorch has no channels_last with one dimension.
+                if format == "contiguous" or len(problem.get("stride", "hw")) > 1:
+                    yield problem | {"section": section, "format": format}
 
 
 # --- measuring
@@ -358,7 +346,7 @@ def interleaved(sides, rounds):
 
 def compare(problem, sides, rounds):
     """A result as it stands in the JSON file; with "error" in place of times where a side cannot do it."""
-    result = {key: getattr(problem, key) for key in ("section", "group", "name", "format")} | {"pass": problem.which}
+    result = {key: problem[key] for key in ("section", "group", "name", "format", "pass")}
     try:
         for side in sides:
             side.prepare(problem)
@@ -383,13 +371,13 @@ def compare_all(args, pleat):
     """The results, and how many problems were left when the time was up."""
     sides = (pleat, Torch(args.device, args.clock))
     ends = time.monotonic() + args.limit_seconds
-    problems = [problem for section in args.only for problem in PROBLEMS[section](args)]
+    problems = list(all_problems(args))
     results, section = [], None
     for done, problem in enumerate(problems):
         if time.monotonic() > ends:
             return results, len(problems) - done
-        if problem.section != section:
-            section = problem.section
+        if problem["section"] != section:
+            section = problem["section"]
             print(f"{section:39}{'pass':16}{'format':12}{'Pleat ms':>12}{'quart.':>7}{'PyTorch ms':>11}{'quart.':>7}"
                   f"{'ratio':>8}")
         results.append(compare(problem, sides, args.rounds))

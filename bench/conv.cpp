@@ -9,10 +9,10 @@
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/case.h"
+#include "pleat/bench/charts.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
-#include "pleat/bench/pictures.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/tune/tune_race.h"
@@ -21,10 +21,6 @@ namespace pleat::bench {
 namespace {
 
 using ops::ConvPass;
-
-const std::map<std::string, ConvPass> pass_names = {{"forward", ConvPass::forward},
-                                                    {"backward_input", ConvPass::backward_input},
-                                                    {"backward_weight", ConvPass::backward_weight}};
 
 /// One of each kind: what a first look wants to know. `--quick` takes a smaller batch.
 std::vector<NamedProblem> default_problems(bool quick) {
@@ -117,10 +113,11 @@ class Conv : public OperationSubcommand {
   std::vector<ConvPass> chosen_passes() const {
     std::set<ConvPass> passes;
     for (const std::string& name : passes_) {
-      check<UsageError>(name == "all" || pass_names.count(name) > 0,
+      const auto is_named = [&](const auto& known) { return name == "all" || name == known.first; };
+      check<UsageError>(std::any_of(conv_passes.begin(), conv_passes.end(), is_named),
                         "--pass: must be forward, backward_input, backward_weight or all, got \"{}\"", name);
-      for (const auto& [known, pass] : pass_names)
-        if (name == "all" || name == known) passes.insert(pass);
+      for (const auto& known : conv_passes)
+        if (is_named(known)) passes.insert(known.second);
     }
     return {passes.begin(), passes.end()};
   }

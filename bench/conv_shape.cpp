@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "pleat/bench/options.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/input_file.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/examples/common/options.h"
 
 namespace pleat::bench {
@@ -59,25 +58,28 @@ constexpr const char* example =
 class Parts {
  public:
   explicit Parts(const std::string& shape) : shape_(shape) {
+    static const std::vector<std::string> keys{"n",   "c", "k", "g", "d",  "h",  "w",  "hw",
+                                               "dhw", "r", "s", "p", "pl", "ph", "dil"};
     std::string_view rest = shape;
-    const auto skip = [&](auto is_in) {
+    const auto take = [&](auto is_in) {
       const auto end = std::find_if_not(rest.begin(), rest.end(), [&](unsigned char c) { return is_in(c); });
-      const std::string_view skipped = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
-      rest.remove_prefix(skipped.size());
-      return std::string(skipped);
+      const std::string taken(rest.begin(), end);
+      rest.remove_prefix(taken.size());
+      return taken;
     };
-    for (;;) {
-      skip([](int c) { return std::isspace(c); });
-      if (rest.empty()) return;
+    while (take([](int c) { return std::isspace(c); }), !rest.empty()) {
       const std::string from_here(rest.substr(0, rest.find(' ')));
-      const std::string key = skip([](int c) { return std::isalpha(c); });
-      static const std::vector<std::string> keys{"n",   "c", "k", "g", "d",  "h",  "w",  "hw",
-                                                 "dhw", "r", "s", "p", "pl", "ph", "dil"};
+      const std::string key = take([](int c) { return std::isalpha(c); });
       require(std::find(keys.begin(), keys.end(), key) != keys.end(),
               "knows n, c, k, g, d, h, w, hw, dhw, r, s, p, pl, ph and dil, got \"{}\"", from_here);
-      const auto numbers = take_numbers(rest);
-      require(numbers.has_value(), "{} needs a number that is not negative, got \"{}\"", key, from_here);
-      require(parts_.emplace(key, *numbers).second, "{} is there twice", key);
+      require(parts_.try_emplace(key).second, "{} is there twice", key);
+      std::string numbers = take([](int c) { return std::isdigit(c) != 0 || c == 'x'; });
+      std::replace(numbers.begin(), numbers.end(), 'x', ',');
+      for (const std::string& text : ::split(numbers)) {
+        const auto number = parse_number<int64_t>(text);  // none when it is too large, too
+        require(number.has_value(), "{} needs a number that is not negative, got \"{}\"", key, from_here);
+        parts_[key].push_back(*number);
+      }
     }
   }
 
@@ -104,22 +106,6 @@ class Parts {
     if (!holds)
       fail<UsageError>("shape \"{}\": {}{}", shape_, fmt::vformat(what, fmt::make_format_args(args...)),
                        example);
-  }
-
-  /// "1x3x3" at the beginning of `text`; takes it away. None when it begins with no number, or one is too
-  /// large.
-  static std::optional<Numbers> take_numbers(std::string_view& text) {
-    Numbers numbers;
-    for (;;) {
-      int64_t number = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error != std::errc() || number < 0) return std::nullopt;
-      numbers.push_back(number);
-      text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-      if (text.size() < 2 || text[0] != 'x' || std::isdigit(static_cast<unsigned char>(text[1])) == 0)
-        return numbers;
-      text.remove_prefix(1);
-    }
   }
 
   bool has(const std::string& key) const { return parts_.count(key) > 0; }

@@ -22,17 +22,30 @@ Tensor numbers(const Shape& shape, const ops::ConvProblem& problem, double scale
 
 }  // namespace
 
-ConvWork::ConvWork(const ops::ConvProblem& problem, ConvPass pass) : requested_(problem), pass_(pass) {
-  const double scale = 1 / std::sqrt(static_cast<double>(problem.depth()));
-  if (pass != ConvPass::backward_input) x_ = numbers(problem.input_shape(), problem, 1);
-  if (pass != ConvPass::backward_weight) w_ = numbers(problem.weight_shape(), problem, scale);
-  if (pass != ConvPass::forward) dy_ = numbers(problem.output_shape(), problem, 1);
-  if (pass == ConvPass::forward && problem.bias)
+Tensor conv_pass(ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape,
+                 const ConvOptions& options, const Tensor& bias) {
+  if (pass == ConvPass::forward) return ops::conv_forward(a, b, bias, options);
+  return pass == ConvPass::backward_input ? ops::conv_backward_input(a, b, shape, options)
+                                          : ops::conv_backward_weight(a, b, shape, options);
+}
+
+ops::ConvCall conv_call(ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape,
+                        const ConvOptions& options, const Tensor& bias) {
+  if (pass == ConvPass::forward) return ops::forward_call(a, b, bias, options);
+  return pass == ConvPass::backward_input ? ops::backward_input_call(a, b, shape, options)
+                                          : ops::backward_weight_call(a, b, shape, options);
+}
+
+ConvWork::ConvWork(const ops::ConvProblem& problem, ConvPass pass) : requested_(problem) {
+  const bool forward = pass == ConvPass::forward, to_weight = pass == ConvPass::backward_weight;
+  a_ = numbers(forward ? problem.input_shape() : problem.output_shape(), problem, 1);
+  b_ = to_weight
+           ? numbers(problem.input_shape(), problem, 1)
+           : numbers(problem.weight_shape(), problem, 1 / std::sqrt(static_cast<double>(problem.depth())));
+  if (forward && problem.bias)
     bias_ = ops::cast(randn({problem.out_channels}, {.device = problem.device}), problem.dtype);
-  call_ = pass == ConvPass::forward ? ops::forward_call(x_, w_, bias_, options({}))
-          : pass == ConvPass::backward_input
-              ? ops::backward_input_call(dy_, w_, problem.input_shape(), options({}))
-              : ops::backward_weight_call(dy_, x_, problem.weight_shape(), options({}));
+  shape_ = to_weight ? problem.weight_shape() : problem.input_shape();
+  call_ = conv_call(pass, a_, b_, shape_, options({}), bias_);
 }
 
 ConvOptions ConvWork::options(const std::string& implementation) const {
@@ -53,13 +66,6 @@ ConvOptions ConvWork::options(const std::string& implementation) const {
           .precision = requested_.precision};
 }
 
-Tensor ConvWork::run(const std::string& implementation) const {
-  if (pass_ == ConvPass::forward) return ops::conv_forward(x_, w_, bias_, options(implementation));
-  if (pass_ == ConvPass::backward_input)
-    return ops::conv_backward_input(dy_, w_, requested_.input_shape(), options(implementation));
-  return ops::conv_backward_weight(dy_, x_, requested_.weight_shape(), options(implementation));
-}
-
 std::vector<std::string> ConvWork::supporting() const {
   std::vector<std::string> names;
   for (const std::string& name : ops::conv_implementations(problem().device))
@@ -73,7 +79,7 @@ std::string ConvWork::unsupported(const std::string& implementation) const {
   std::string reason = fmt::format("there is no implementation \"{}\" on {}", base, problem().device);
   for (const ops::ConvImplementation* known : ops::all_conv_implementations()) {
     if (known->name() != base) continue;
-    const std::string own = known->unsupported(problem(), pass_);
+    const std::string own = known->unsupported(problem(), call_.pass);
     if (own.empty()) return {};
     // One name may stand for several, each for a device: the reason of the one for this device counts.
     if (known->runs_on(problem().device)) reason = own;
@@ -82,9 +88,9 @@ std::string ConvWork::unsupported(const std::string& implementation) const {
 }
 
 std::vector<std::string> ConvWork::plans(const std::string& implementation) const {
-  const auto found = ops::find_conv(problem(), pass_, implementation);
+  const auto found = ops::find_conv(problem(), call_.pass, implementation);
   if (found == nullptr) return {};
-  return found->plans(ops::solved_problem(problem(), *found), pass_);
+  return found->plans(ops::solved_problem(problem(), *found), call_.pass);
 }
 
 void ConvWork::describe(const std::string& implementation, Record& record) const {
@@ -93,14 +99,14 @@ void ConvWork::describe(const std::string& implementation, Record& record) const
   record.set_value("gflops_valid", valid / record.time->median / 1e9);
   if (const auto share = record.value("share_of_peak"))
     record.set_value("share_of_peak_valid", *share * valid / all);
-  const auto found = ops::find_conv(problem(), pass_, implementation);
+  const auto found = ops::find_conv(problem(), call_.pass, implementation);
   check<ValueError>(found != nullptr, "conv: there is no implementation \"{}\" for this problem",
                     implementation);
   const ops::ConvProblem solved = ops::solved_problem(problem(), *found);
-  record.set_value("workspace_bytes", static_cast<double>(found->workspace_bytes(solved, pass_)));
+  record.set_value("workspace_bytes", static_cast<double>(found->workspace_bytes(solved, call_.pass)));
   if (const std::size_t colon = implementation.find(':'); colon != std::string::npos)
     record.set_detail("plan", implementation.substr(colon + 1));
-  else if (const std::vector<std::string> plans = found->plans(solved, pass_); !plans.empty())
+  else if (const std::vector<std::string> plans = found->plans(solved, call_.pass); !plans.empty())
     record.set_detail("plan", plans.front());
   record.set_detail("solved_as", solved.describe());
 }
@@ -112,7 +118,7 @@ std::string ConvWork::exact_implementation() const {
 
 Tensor ConvWork::exact() const {
   ConvWork in_double = *this;
-  for (Tensor* operand : {&in_double.x_, &in_double.w_, &in_double.dy_, &in_double.bias_})
+  for (Tensor* operand : {&in_double.a_, &in_double.b_, &in_double.bias_})
     if (operand->defined()) *operand = ops::cast(ops::to_device(*operand, Device()), float64);
   in_double.requested_.dtype = float64;
   in_double.requested_.device = Device();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pleat/bench/record.h"
@@ -9,6 +10,19 @@
 #include "pleat/ops/conv/options.h"
 
 namespace pleat::bench {
+
+inline const std::vector<std::pair<std::string, ops::ConvPass>> conv_passes = {
+    {"forward", ops::ConvPass::forward},
+    {"backward_input", ops::ConvPass::backward_input},
+    {"backward_weight", ops::ConvPass::backward_weight}};
+
+/// A pass as users call it. `a` is x, or dy in backward passes; `b` is w, in backward_weight x; `shape` is
+/// that of a backward pass's result.
+Tensor conv_pass(ops::ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape,
+                 const ConvOptions& options, const Tensor& bias = {});
+/// The same, checked but not run.
+ops::ConvCall conv_call(ops::ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape,
+                        const ConvOptions& options, const Tensor& bias = {});
 
 /// One pass of a convolution with operands to run it on: random normal numbers, all in the problem's type and
 /// format (the weight scaled by 1/sqrt(products summed), so that results are of size 1).
@@ -21,7 +35,9 @@ class ConvWork {
   const ops::ConvCall& call() const { return call_; }
 
   /// The pass as a user calls it, by an implementation ("direct", "cudnn:eng1_k2=3"; empty: Pleat's choice).
-  Tensor run(const std::string& implementation) const;
+  Tensor run(const std::string& implementation) const {
+    return conv_pass(call_.pass, a_, b_, shape_, options(implementation), bias_);
+  }
 
   /// Names of the implementations for this device that support it: all but the reference, unless there is no
   /// other.
@@ -44,8 +60,8 @@ class ConvWork {
   ConvOptions options(const std::string& implementation) const;
 
   ops::ConvProblem requested_;
-  ops::ConvPass pass_;
-  Tensor x_, w_, dy_, bias_;
+  Tensor a_, b_, bias_;  ///< see conv_pass
+  Shape shape_;
   ops::ConvCall call_;
 };
 

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/case.h"
-#include "pleat/bench/pictures.h"
+#include "pleat/bench/charts.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/pleat.h"
@@ -81,7 +81,7 @@ class Elementwise : public OperationSubcommand {
 
   void list(const CommonOptions& common, const Block& block) const override {
     const bool all = std::find(ops_.begin(), ops_.end(), "all") != ops_.end();
-    for (const Shape& shape : shapes({common.quick ? "8,16,16,16" : "128,64,32,32"})) {
+    for (const Shape& shape : shapes(common, {"128,64,32,32"}, {"8,16,16,16"})) {
       std::vector<Case> cases;
       for (const Function& function : functions)
         if (all || std::find(ops_.begin(), ops_.end(), function.name) != ops_.end())

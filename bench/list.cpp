@@ -1,10 +1,12 @@
 // pleat-bench list: which implementations there are, what each can compute, and why not what it cannot.
+#include <algorithm>
 #include <set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "pleat/bench/conv_shape.h"
+#include "pleat/bench/conv_work.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
@@ -54,21 +56,22 @@ std::vector<NamedNorm> norm_problems() {
   return problems;
 }
 
-/// Which of the passes an implementation computes, and why not the others.
-template <class Implementation, class Problem, class Pass>
-Record record_of(const char* op, const Implementation& implementation, const std::string& name,
-                 const Problem& problem, const std::vector<std::pair<Pass, std::string>>& passes) {
+/// Which of the passes an implementation computes, and why not the others: `passes` has a reason for each of
+/// these, which is empty for the former.
+template <class Problem>
+Record record_of(const char* op, std::string_view implementation, const std::string& name,
+                 const Problem& problem, const std::vector<std::pair<std::string, std::string>>& passes) {
   Record record{.subcommand = "list",
                 .labels = {{"op", op},
-                           {"implementation", std::string(implementation.name())},
+                           {"implementation", std::string(implementation)},
                            {"device", problem.device.is_cpu() ? "cpu" : "cuda"}}};
   if (!name.empty()) record.set_label("case", name);
   record.set_label("problem", problem.describe());
   std::vector<std::string> computed;
   std::set<std::string> reasons;
-  for (const auto& [pass, pass_name] : passes)
-    if (const std::string reason = implementation.unsupported(problem, pass); reason.empty())
-      computed.push_back(pass_name);
+  for (const auto& [pass, reason] : passes)
+    if (reason.empty())
+      computed.push_back(pass);
     else
       reasons.insert(reason);
   record.set_detail("computes", reasons.empty()    ? "all passes"
@@ -80,22 +83,20 @@ Record record_of(const char* op, const Implementation& implementation, const std
 
 std::vector<Record> conv_block(const ops::ConvImplementation& implementation, Device device,
                                const std::vector<NamedProblem>& problems) {
-  using ops::ConvPass;
   std::vector<Record> block;
-  for (const auto& [name, general] : problems) {
-    ops::ConvProblem problem = general;
+  for (auto [name, problem] : problems) {
     problem.device = device;
-    Record& record = block.emplace_back(record_of<ops::ConvImplementation, ops::ConvProblem, ConvPass>(
-        "convolution", implementation, name, problem,
-        {{ConvPass::forward, "forward"},
-         {ConvPass::backward_input, "backward_input"},
-         {ConvPass::backward_weight, "backward_weight"}}));
+    std::vector<std::pair<std::string, std::string>> passes;
+    for (const auto& [pass_name, pass] : conv_passes)
+      passes.emplace_back(pass_name, implementation.unsupported(problem, pass));
+    Record& record =
+        block.emplace_back(record_of("convolution", implementation.name(), name, problem, passes));
     // On CUDA a library needs a device to tell.
     const bool can_tell = device.is_cpu() || cuda::is_available();
-    if (can_tell && implementation.unsupported(problem, ConvPass::forward).empty())
-      record.set_value("workspace_bytes",
-                       static_cast<double>(implementation.workspace_bytes(
-                           ops::solved_problem(problem, implementation), ConvPass::forward)));
+    if (constexpr auto forward = ops::ConvPass::forward;
+        can_tell && implementation.unsupported(problem, forward).empty())
+      record.set_value("workspace_bytes", static_cast<double>(implementation.workspace_bytes(
+                                              ops::solved_problem(problem, implementation), forward)));
   }
   return block;
 }
@@ -104,16 +105,14 @@ std::vector<Record> conv_block(const ops::ConvImplementation& implementation, De
 std::vector<Record> norm_block(const ops::BatchNormImplementation& implementation, Device device) {
   using ops::BatchNormPass;
   std::vector<Record> block;
-  bool any = false;
-  for (const auto& [name, general] : norm_problems()) {
-    ops::BatchNormProblem problem = general;
+  for (auto [name, problem] : norm_problems()) {
     problem.device = device;
-    block.push_back(record_of<ops::BatchNormImplementation, ops::BatchNormProblem, BatchNormPass>(
-        "batch norm", implementation, name, problem,
-        {{BatchNormPass::forward, "forward"}, {BatchNormPass::backward, "backward"}}));
-    any = any || block.back().detail("computes") != "nothing";
+    block.push_back(record_of("batch norm", implementation.name(), name, problem,
+                              {{"forward", implementation.unsupported(problem, BatchNormPass::forward)},
+                               {"backward", implementation.unsupported(problem, BatchNormPass::backward)}}));
   }
-  return any ? block : std::vector<Record>();
+  const auto none = [](const Record& record) { return record.detail("computes") == "nothing"; };
+  return std::all_of(block.begin(), block.end(), none) ? std::vector<Record>() : block;
 }
 
 class List : public Subcommand {

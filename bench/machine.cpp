@@ -1,6 +1,7 @@
 #include "pleat/bench/machine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -23,18 +24,11 @@ namespace {
 
 constexpr int64_t kib = 1024, mib = 1024 * kib;
 
-/// The best rate of several runs [per second]. `work` returns how much it did.
-double best_rate(Device device, int runs, const std::function<double()>& work) {
-  const auto clock = benchmark::device_clock(device);
-  double best = 0;
-  (void)work();  // warms up
-  for (int i = 0; i < runs; ++i) {
-    clock->start();
-    const double amount = work();
-    const benchmark::Clock::Elapsed elapsed = clock->stop();
-    best = std::max(best, amount / elapsed.device.value_or(elapsed.wall));
-  }
-  return best;
+/// The best rate of several runs of `work`, each of which does `amount` [per second].
+double best_rate(Device device, int runs, double amount, const std::function<void()>& work) {
+  const benchmark::Timer timer({.device = device, .min_run_time = 1e-6, .min_blocks = runs});
+  const std::vector<double> times = timer.measure(work).times;
+  return amount / *std::min_element(times.begin(), times.end());
 }
 
 /// Seconds for which this thread has had a processor.
@@ -74,13 +68,12 @@ double copy_rate(int64_t bytes, int times, int runs) {
   const auto* source = from.data<uint8_t>();
   auto* target = to.data<uint8_t>();
   const int64_t pieces = 4 * num_threads();
-  return 1e-9 * best_rate({}, runs, [&] {
+  return 1e-9 * best_rate({}, runs, 2.0 * static_cast<double>(bytes) * times, [&] {
            parallel_chunks(pieces, [&](int64_t piece) {
              const int64_t first = bytes * piece / pieces, last = bytes * (piece + 1) / pieces;
              for (int i = 0; i < times; ++i)
                std::memcpy(target + first, source + first, static_cast<std::size_t>(last - first));
            });
-           return 2.0 * static_cast<double>(bytes) * times;
          });
 }
 
@@ -104,10 +97,8 @@ Ceiling gemm_peak(const char* name, Device device, DType dtype, Precision precis
   const PrecisionScope scope(precision);
   const Tensor a = randn({n, n}, {.device = device}).to(dtype),
                b = randn({n, n}, {.device = device}).to(dtype);
-  const double rate = best_rate(device, 7, [&] {
-    (void)ops::matmul(a, b);
-    return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-  });
+  const double flops = 2 * std::pow(static_cast<double>(n), 3);
+  const double rate = best_rate(device, 7, flops, [&] { (void)ops::matmul(a, b); });
   return {name, 1e-9 * rate, fmt::format("matrix product {0}x{0}x{0}", n)};
 }
 
@@ -124,10 +115,8 @@ Ceilings measure_cuda(Device device) {
     result.peaks.push_back(gemm_peak(name, device, dtype, precision, size));
   const int64_t bytes = std::clamp(cuda::memory_info(device).free / 8, 64 * mib, 1024 * mib) / 4 * 4;
   const Tensor from = ones({bytes / 4}, {.device = device}), to = ones({bytes / 4}, {.device = device});
-  const double rate = best_rate(device, 15, [&] {
-    ops::copy_into(to, from);
-    return 2.0 * static_cast<double>(bytes);
-  });
+  const double rate =
+      best_rate(device, 15, 2.0 * static_cast<double>(bytes), [&] { ops::copy_into(to, from); });
   result.bandwidths.push_back(
       {"copy", 1e-9 * rate, fmt::format("copy of {} MiB on the device", bytes / mib)});
   return result;

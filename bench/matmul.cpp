@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/case.h"
-#include "pleat/bench/pictures.h"
+#include "pleat/bench/charts.h"
 #include "pleat/core/base/format.h"
 #include "pleat/ops/shape/view.h"
 
@@ -33,14 +33,10 @@ class Matmul : public OperationSubcommand {
   }
 
  protected:
-  Layout layout() const override { return {}; }
-
   void list(const CommonOptions& common, const Block& block) const override {
     std::vector<Shape> sizes =
-        shapes(common.quick
-                   ? std::vector<std::string>{"128", "256,64,576"}
-                   : std::vector<std::string>{"256", "512", "1024", "2048", "131072,64,576", "64,576,131072"},
-               "--size");
+        shapes(common, {"256", "512", "1024", "2048", "131072,64,576", "64,576,131072"},
+               {"128", "256,64,576"}, "--size");
     for (Shape& size : sizes) {
       check<UsageError>(size.size() == 1 || size.size() == 3 || size.size() == 4,
                         "matmul: --size: must have 1, 3 or 4 numbers, got \"{}\"", fmt::join(size, ","));

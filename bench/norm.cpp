@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/case.h"
-#include "pleat/bench/pictures.h"
+#include "pleat/bench/charts.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/pleat.h"
@@ -99,9 +99,7 @@ class NormCommand : public OperationSubcommand {
           option->count() == 0 || std::find(layers_.begin(), layers_.end(), layer) != layers_.end(),
           "norm: {}: is for {} norm, which --layer leaves out", option->get_name(), layer);
     const std::vector<Shape> all_shapes =
-        shapes(common.quick
-                   ? std::vector<std::string>{"8,16,16,16"}
-                   : std::vector<std::string>{"128,16,32,32", "128,64,32,32", "128,256,8,8", "128,512,4,4"});
+        shapes(common, {"128,16,32,32", "128,64,32,32", "128,256,8,8", "128,512,4,4"}, {"8,16,16,16"});
     for (const Shape& shape : all_shapes)
       check<UsageError>(shape.size() >= 2, "norm: --shape: must have at least 2 sizes, N,C, got \"{}\"",
                         fmt::join(shape, ","));

@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/core/files/atomic_file.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/files/atomic_file.h"
 #include "pleat/core/files/input_file.h"
 #include "pleat/core/files/json_input.h"
 #include "pleat/io/csv.h"
@@ -181,6 +181,11 @@ Results read_results(const std::filesystem::path& path) {
 
 void write_csv(const std::string& path, const std::vector<Record>& records) {
   using Value = io::CsvWriter::Value;
+  const auto value_of = [](const Json& json) -> Value {
+    if (json.is_string()) return json.get<std::string>();
+    if (json.is_number_float()) return json.get<double>();
+    return json.is_boolean() ? int64_t{json.get<bool>()} : json.get<int64_t>();
+  };
   std::vector<std::string> columns{"subcommand"};
   std::vector<std::map<std::string, Value>> rows;
   for (const Record& record : records) {
@@ -190,16 +195,10 @@ void write_csv(const std::string& path, const std::vector<Record>& records) {
       if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
       row.insert_or_assign(name, std::move(value));
     };
-    for (const auto& [name, text] : record.labels) put(name, text);
-    for (const auto& [name, text] : record.details) put(name, text);
-    if (record.time.has_value())
-      for_each_member(*record.time, [&]<class Number>(const char* name, const Number& number) {
-        if constexpr (std::is_floating_point_v<Number>)
-          put(name, number);
-        else
-          put(name, static_cast<int64_t>(number));
-      });
-    for (const auto& [name, number] : record.values) put(name, number);
+    const Json json = json_of(record);
+    for (const char* part : {"labels", "details", "time", "values"})
+      if (json.contains(part))
+        for (const auto& [name, value] : json[part].items()) put(name, value_of(value));
     if (!record.failure.empty()) put("failure", record.failure);
   }
   io::CsvWriter file(path, columns);

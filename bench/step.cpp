@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/case.h"
+#include "pleat/bench/charts.h"
 #include "pleat/bench/machine.h"
-#include "pleat/bench/pictures.h"
 #include "pleat/bench/training_step.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/cifar_models.h"
@@ -20,7 +20,7 @@ namespace {
 struct Part {
   std::string name;
   std::function<void()> run;
-  double flops = 0;
+  std::vector<benchmark::Clock::Elapsed> readings = {};
   benchmark::Measurement measured = {};
 };
 
@@ -42,40 +42,31 @@ std::vector<Part> time_step(TrainingStep& step, const benchmark::TimerOptions& o
                           {"loss", [&] { step.loss(); }},
                           {"backward", [&] { step.backward(); }},
                           {"optimiser", [&] { step.optimize(); }}};
+  const auto clock = benchmark::device_clock(options.device);
+  const auto split = [&] {
+    for (Part& part : parts) {
+      if (options.cold_cache) clock->empty_caches();
+      clock->start();
+      part.run();
+      part.readings.push_back(clock->stop());
+    }
+  };
   Part whole{"step", [parts] {
                for (const Part& part : parts) part.run();
              }};
-  const auto clock = benchmark::device_clock(options.device);
-  const auto time = [&](Part& part, bool first) {
-    if (options.cold_cache) clock->empty_caches();
-    clock->start();
-    part.run();
-    const benchmark::Clock::Elapsed elapsed = clock->stop();
-    benchmark::Measurement& measured = part.measured;
-    if (first) {
-      measured.device = options.device;
-      measured.threads = options.threads > 0 ? options.threads : num_threads();
-      measured.cold_cache = options.cold_cache;
-      measured.first_call = elapsed.wall;
-    } else {
-      measured.wall_times.push_back(elapsed.wall);
-      measured.times.push_back(elapsed.device.value_or(elapsed.wall));
+  const auto measured = benchmark::Timer(options).measure_in_turns({{.run = split}, {.run = whole.run}});
+  whole.measured = measured[1];
+  whole.measured.first_call = measured[0].first_call;  // that of the first step of all
+  for (Part& part : parts) {
+    part.measured = measured[0];
+    part.measured.block_size = 1;
+    part.measured.first_call = part.readings.front().wall;
+    part.measured.times = part.measured.wall_times = {};
+    for (auto reading = part.readings.end() - measured[0].runs(); reading != part.readings.end(); ++reading) {
+      part.measured.wall_times.push_back(reading->wall);
+      part.measured.times.push_back(reading->device.value_or(reading->wall));
     }
-    return elapsed.wall;
-  };
-  const auto split = [&](bool first) {
-    double seconds = 0;
-    for (Part& part : parts) seconds += time(part, first);
-    return seconds;
-  };
-  // The first step of all is told by parts; a second one warms up what the first has left behind.
-  const double first_call = split(true);
-  (void)time(whole, true);
-  whole.measured.first_call = first_call;
-  double total = 0;
-  for (int64_t round = 0; round < options.min_blocks || total < 2 * options.min_run_time; ++round)
-    total += round % 2 == 0 ? time(whole, false) + split(false) : split(false) + time(whole, false);
-  for (Part& part : parts) whole.flops += part.flops = flops_of(part.run);
+  }
   parts.push_back(whole);
   return parts;
 }
@@ -168,9 +159,9 @@ class Step : public Subcommand {
       for (const Part& part : parts) {
         Record& result = results.emplace_back(record(part.name));
         result.time = Time(part.measured);
-        const double gflops = 1e-9 * part.flops / result.time->median;
-        if (part.flops > 0) result.set_value("gflops", gflops);
-        if (part.flops > 0 && best) result.set_value("share_of_peak", gflops / *best);
+        const double flops = flops_of(part.run), gflops = 1e-9 * flops / result.time->median;
+        if (flops > 0) result.set_value("gflops", gflops);
+        if (flops > 0 && best) result.set_value("share_of_peak", gflops / *best);
         if (results.size() < parts.size()) result.set_value("share", result.time->median / sum);
       }
       results.back().set_value("images_per_s",

@@ -1,29 +1,31 @@
-// Pleat's side of bench/compare_torch.py, which lets two processes alternate: reads lines of words from
-// standard input and writes a line for each: what went wrong is "error: ...".
-//   versions                          what it runs on
-//   time N                            runs what was prepared N times: milliseconds of one, on a GPU between
-//                                     events of the device, on the CPU by the clock of --clock
-//   prepare OPERATION key=value ...   makes the operands: "ready". Operations and their passes:
+// Pleat's side of bench/compare_torch.py, which times two processes interleaved. Reads a JSON object from
+// each line of standard input and writes one for each: {"result": ...}, or {"error": "..."}.
+//   {"command": "versions"}             what it runs on
+//   {"command": "time", "runs": N}      runs what was prepared N times: milliseconds of one, on a GPU
+//                                       between events of the device, on the CPU by the clock of --clock
+//   {"command": "prepare", "section": ...}
+//                                       makes the operands. Sections and their passes:
 //     conv     forward, backward_input, backward_weight, by the raw functions of ops/conv/
 //     norm     forward, backward: batch norm in training
-//     unfold   unfold, fold, forward (unfold, matmul, fold: a convolution written by hand), backward (of
-//     that) step     a training step of a network for images of 32 x 32 pixels
-//   Keys: input=128,64,32,32 weight=64,64,3,3 stride=1,1 padding=1,1 dilation=1,1 groups=1 pass=forward
-//   format=contiguous|channels_last implementation=NAME tuned=1; of a step model=resnet20 batch=128
-//   format=...
+//     unfold   unfold, fold; forward (unfold, matmul, fold: a convolution written by hand), backward of that
+//     step     a training step of a network for images of 32 x 32 pixels
+//   with "pass", "format" and lists of sizes "input", "weight", "stride", "padding", "dilation"; "groups",
+//   "implementation", "tuned"; of a step "model" and "batch".
+#include <algorithm>
 #include <ctime>
 #include <functional>
 #include <iostream>
-#include <map>
 #include <memory>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <pleat/pleat.h>
 
 #include "pleat/bench/ask/questions.h"
+#include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/training_step.h"
+#include "pleat/core/base/format.h"
 #include "pleat/examples/common/device.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/examples/common/program.h"
@@ -33,111 +35,79 @@ using bench::ask::gradient_for;
 
 namespace {
 
+using Json = nlohmann::json;
 using Work = std::function<void()>;
+using Numbers = std::vector<int64_t>;
 
-/// The words of a `prepare`.
-class Request {
- public:
-  explicit Request(std::istream& words) {
-    words >> operation;
-    for (std::string word; words >> word;) {
-      const auto equals = std::min(word.find('='), word.size() - 1);
-      values_[word.substr(0, equals)] = word.substr(equals + 1);
-    }
-  }
-
-  std::string text(const std::string& key, const std::string& otherwise = {}) const {
-    const auto found = values_.find(key);
-    return found == values_.end() ? otherwise : found->second;
-  }
-  std::vector<int64_t> numbers(const std::string& key, const std::string& otherwise) const {
-    std::vector<int64_t> result;
-    for (const std::string& part : ::split(text(key, otherwise))) result.push_back(std::stoll(part));
-    return result;
-  }
-  /// Standard normal numbers in a shape and the request's format.
-  Tensor tensor(const std::string& key, Device device) const {
-    const bool last = text("format") == "channels_last";
-    return ops::to_format(randn(numbers(key, ""), {.device = device}),
-                          last ? MemoryFormat::channels_last : MemoryFormat::contiguous);
-  }
-
-  std::string operation;
-
- private:
-  std::map<std::string, std::string> values_;
-};
-
-[[noreturn]] void no_such_pass(const Request& request) {
-  throw ValueError("timing_server: " + request.operation + " has no pass \"" + request.text("pass") + "\"");
+/// Standard normal numbers in the shape of that name and the request's format.
+Tensor numbers(const Json& request, const char* name, Device device) {
+  const bool last = request.at("format") == "channels_last";
+  return ops::to_format(randn(request.at(name).get<Numbers>(), {.device = device}),
+                        last ? MemoryFormat::channels_last : MemoryFormat::contiguous);
 }
 
-Work conv_work(const Request& request, Device device) {
-  const ConvOptions options{.stride = request.numbers("stride", "1"),
-                            .padding = request.numbers("padding", "0"),
-                            .dilation = request.numbers("dilation", "1"),
-                            .groups = request.numbers("groups", "1")[0],
-                            .implementation = request.text("implementation")};
-  const ConvPolicyOptions policy{.benchmark = request.text("tuned") == "1"};
-  const Tensor x = request.tensor("input", device), w = request.tensor("weight", device);
-  const auto forward = [=] { return ops::conv_forward(x, w, {}, options); };
-  const std::string pass = request.text("pass");
-  const Tensor dy = pass == "forward" ? Tensor() : gradient_for(forward());
-  std::function<Tensor()> work = forward;
-  if (pass == "backward_input")
-    work = [=] { return ops::conv_backward_input(dy, w, x.shape(), options); };
-  else if (pass == "backward_weight")
-    work = [=] { return ops::conv_backward_weight(dy, x, w.shape(), options); };
-  else if (pass != "forward")
-    no_such_pass(request);
-  return [=] {
+[[noreturn]] void no_such_pass(const Json& request) {
+  fail<ValueError>("{} has no pass {}", request.at("section").dump(), request.at("pass").dump());
+}
+
+Work conv_work(const Json& request, Device device) {
+  const ConvOptions options{.stride = request.at("stride").get<Numbers>(),
+                            .padding = request.at("padding").get<Numbers>(),
+                            .dilation = request.at("dilation").get<Numbers>(),
+                            .groups = request.at("groups").get<int64_t>(),
+                            .implementation = request.value("implementation", "")};
+  const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
+  const auto pass = std::find_if(bench::conv_passes.begin(), bench::conv_passes.end(),
+                                 [&](const auto& known) { return request.at("pass") == known.first; });
+  if (pass == bench::conv_passes.end()) no_such_pass(request);
+  const Tensor x = numbers(request, "input", device), w = numbers(request, "weight", device);
+  const bool forward = pass->second == ops::ConvPass::forward;
+  const bool to_weight = pass->second == ops::ConvPass::backward_weight;
+  const Tensor a = forward ? x : gradient_for(ops::conv_forward(x, w, {}, options));
+  return [=, which = pass->second] {
     const ConvPolicy guard{policy};
-    (void)work();
+    (void)bench::conv_pass(which, a, to_weight ? x : w, to_weight ? w.shape() : x.shape(), options);
   };
 }
 
 /// A differentiable function of `inputs` forward alone, or backward alone to all of them.
-Work differentiable_work(const Request& request, const std::vector<Tensor>& inputs,
+Work differentiable_work(const Json& request, const std::vector<Tensor>& inputs,
                          const std::function<Tensor()>& function) {
-  const std::string pass = request.text("pass");
-  if (pass == "forward") return [=] { (void)no_grad(function); };
-  if (pass != "backward") no_such_pass(request);
-  const Tensor y = function();
-  const Tensor dy = gradient_for(y);
+  if (request.at("pass") == "forward") return [=] { (void)no_grad(function); };
+  if (request.at("pass") != "backward") no_such_pass(request);
+  const Tensor y = function(), dy = gradient_for(y);
   return [=] { (void)grad({y}, inputs, {dy}, {.retain_graph = true}); };
 }
 
-Work norm_work(const Request& request, Device device) {
-  const Tensor x = request.tensor("input", device).set_requires_grad();
+Work norm_work(const Json& request, Device device) {
+  const Tensor x = numbers(request, "input", device).set_requires_grad();
   const Tensor weight = ones({x.size(1)}, {.device = device}).set_requires_grad();
   const Tensor bias = zeros({x.size(1)}, {.device = device}).set_requires_grad();
-  const BatchNormOptions options{.training = true, .implementation = request.text("implementation")};
   return differentiable_work(request, {x, weight, bias},
-                             [=] { return batch_norm(x, weight, bias, {}, {}, options); });
+                             [=] { return batch_norm(x, weight, bias, {}, {}, {.training = true}); });
 }
 
-Work unfold_work(const Request& request, Device device) {
-  const Tensor x = request.tensor("input", device).set_requires_grad();
-  const Tensor filters = request.tensor("weight", device);
-  const int64_t kernel = filters.size(2), padding = request.numbers("padding", "0")[0];
+Work unfold_work(const Json& request, Device device) {
+  const Tensor x = numbers(request, "input", device).set_requires_grad();
+  const Tensor filters = numbers(request, "weight", device);
+  const int64_t kernel = filters.size(2), padding = request.at("padding").at(0).get<int64_t>();
   const UnfoldOptions windows{.kernel_size = kernel, .padding = padding};
-  const std::string pass = request.text("pass");
-  if (pass == "unfold") return [=] { (void)ops::unfold(x, windows); };
-  if (pass == "fold")
-    return [=, columns = ops::unfold(x, windows), image = Shape(x.shape().begin() + 2, x.shape().end())] {
-      (void)ops::fold(columns, image, windows);
+  if (request.at("pass") == "unfold") return [=] { (void)ops::unfold(x, windows); };
+  if (request.at("pass") == "fold")
+    return [=, columns = ops::unfold(x, windows)] {
+      (void)ops::fold(columns, {x.size(2), x.size(3)}, windows);
     };
   const Tensor w = flatten(filters, 1).detach().set_requires_grad();
   return differentiable_work(request, {x, w},
                              [=] { return bench::ask::unfold_speed::conv_by_hand(x, w, kernel, padding); });
 }
 
-Work step_work(const Request& request, Device device) {
-  bench::TrainingStepOptions options{.model = request.text("model"),
-                                     .format = request.text("format", "auto")};
-  options.batch_size = request.numbers("batch", "128")[0];
-  options.device = device;
-  const auto step = std::make_shared<bench::TrainingStep>(options);
+Work step_work(const Json& request, Device device) {
+  const auto step = std::make_shared<bench::TrainingStep>(
+      bench::TrainingStepOptions{.model = request.at("model"),
+                                 .batch_size = request.at("batch").get<int64_t>(),
+                                 .format = request.at("format"),
+                                 .device = device});
   step->data();
   return [=] {
     step->forward();
@@ -158,33 +128,29 @@ class ProcessorClock : public benchmark::Clock {
   std::clock_t start_ = 0;
 };
 
-std::string answer(const std::string& line, Device device, benchmark::Clock& clock, Work& work) {
-  std::istringstream words(line);
-  std::string command;
-  int64_t runs = 0;
-  words >> command;
+Json result_of(const Json& request, Device device, benchmark::Clock& clock, Work& work) {
+  const std::string command = request.at("command");
   if (command == "versions") return bench::describe_machine(device, 0);
   if (command == "prepare") {
     work = {};  // its memory first
-    const Request request(words);
-    const auto make = request.operation == "conv"     ? conv_work
-                      : request.operation == "norm"   ? norm_work
-                      : request.operation == "unfold" ? unfold_work
-                      : request.operation == "step"   ? step_work
-                                                      : nullptr;
-    if (make == nullptr)
-      throw ValueError("timing_server: there is no operation \"" + request.operation + '"');
+    const std::string section = request.at("section");
+    const auto make = section == "conv"     ? conv_work
+                      : section == "norm"   ? norm_work
+                      : section == "unfold" ? unfold_work
+                      : section == "step"   ? step_work
+                                            : nullptr;
+    check<ValueError>(make != nullptr, "there is no section \"{}\"", section);
     work = make(request, device);
-    return "ready";
+    return nullptr;
   }
-  if (command != "time") throw ValueError("timing_server: there is no command \"" + command + "\"");
-  if (!(words >> runs) || runs < 1)
-    throw ValueError("timing_server: time: needs a number of runs, at least 1");
-  if (!work) throw ValueError("timing_server: time: nothing was prepared");
+  check<ValueError>(command == "time", "there is no command \"{}\"", command);
+  const auto runs = request.at("runs").get<int64_t>();
+  check<ValueError>(runs >= 1, "time: needs at least 1 run, got {}", runs);
+  check<ValueError>(work != nullptr, "time: nothing was prepared");
   clock.start();
   for (int64_t i = 0; i < runs; ++i) work();
   const benchmark::Clock::Elapsed elapsed = clock.stop();
-  return std::to_string(1e3 * elapsed.device.value_or(elapsed.wall) / static_cast<double>(runs));
+  return 1e3 * elapsed.device.value_or(elapsed.wall) / static_cast<double>(runs);
 }
 
 }  // namespace
@@ -208,14 +174,13 @@ int main(int argc, char** argv) {
         clock_name == "processor" ? std::make_shared<ProcessorClock>() : benchmark::device_clock(device);
     Work work;
     for (std::string line; std::getline(std::cin, line);) {
-      std::string reply;
+      Json reply;
       try {
-        reply = answer(line, device, *clock, work);
+        reply["result"] = result_of(Json::parse(line), device, *clock, work);
       } catch (const std::exception& error) {
-        reply = std::string("error: ") + error.what();
-        std::replace(reply.begin(), reply.end(), '\n', ' ');
+        reply["error"] = error.what();
       }
-      print("%s\n", reply.c_str());
+      print("%s\n", reply.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     }
   });
 }

@@ -1,7 +1,6 @@
 #include "pleat/bench/training_step.h"
 
 #include <iterator>
-#include <optional>
 
 #include "pleat/bench/case.h"
 #include "pleat/core/base/checked_math.h"
@@ -14,10 +13,17 @@ namespace {
 
 constexpr int64_t classes = 10;
 
-data::TensorDataset noise(int64_t batch_size) {
-  const int64_t images = checked_multiply(8, batch_size, "step");  // an epoch of 8 batches
-  return data::TensorDataset(ops::cast(randint(0, 256, {images, 3, 32, 32}), DType::uint8),
-                             randint(0, classes, {images}));
+data::DataLoader noise(const TrainingStepOptions& options) {
+  manual_seed(1);
+  const int64_t images = checked_multiply(8, options.batch_size, "step");  // an epoch of 8 batches
+  return data::DataLoader(data::TensorDataset(ops::cast(randint(0, 256, {images, 3, 32, 32}), DType::uint8),
+                                              randint(0, classes, {images})),
+                          {.batch_size = options.batch_size,
+                           .shuffle = true,
+                           .workers = options.workers,
+                           .transforms = {data::random_crop({.padding = 4}), data::random_horizontal_flip(),
+                                          cifar_normalization()},
+                           .device = options.device});
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name,
@@ -38,84 +44,54 @@ auto autocast(const std::string& dtype, const Work& work) {
 
 }  // namespace
 
-struct TrainingStep::State {
-  explicit State(const TrainingStepOptions& o)
-      : options(o),
-        set(noise(o.batch_size)),
-        loader(set, {.batch_size = o.batch_size,
-                     .shuffle = true,
-                     .workers = o.workers,
-                     .transforms = {data::random_crop({.padding = 4}), data::random_horizontal_flip(),
-                                    cifar_normalization()},
-                     .device = o.device}),
-        net(make_model(o.model, classes)) {
-    if (o.dtype == "float64") net.to(DType::float64);
-    net.to(o.device);
-    optimizer = make_optimizer(o.optimizer, net.parameters());
-  }
-
-  TrainingStepOptions options;
-  data::TensorDataset set;
-  data::DataLoader loader;
-  std::optional<data::DataLoader::Iterator> next;
-  nn::Sequential net;
-  std::unique_ptr<optim::Optimizer> optimizer;
-  Tensor images, labels, logits, loss;
-};
-
-TrainingStep::TrainingStep(const TrainingStepOptions& options) {
-  manual_seed(1);
-  state_ = std::make_unique<State>(options);
+TrainingStep::TrainingStep(const TrainingStepOptions& options)
+    : options_(options), loader_(noise(options)), net_(make_model(options.model, classes)) {
+  if (options.dtype == "float64") net_.to(DType::float64);
+  net_.to(options.device);
+  optimizer_ = make_optimizer(options.optimizer, net_.parameters());
 }
-TrainingStep::~TrainingStep() = default;
 
 void TrainingStep::data() {
-  State& s = *state_;
-  if (s.next) ++*s.next;
-  if (!s.next || *s.next == std::default_sentinel) s.next = s.loader.begin();
-  s.images = (*s.next)->inputs;
-  if (s.options.format != "auto") s.images = ops::to_format(s.images, parse_format(s.options.format));
-  if (s.options.dtype == "float64") s.images = ops::cast(s.images, DType::float64);
-  s.labels = (*s.next)->targets;
+  if (next_) ++*next_;
+  if (!next_ || *next_ == std::default_sentinel) next_ = loader_.begin();
+  images_ = (*next_)->inputs;
+  if (options_.format != "auto") images_ = ops::to_format(images_, parse_format(options_.format));
+  if (options_.dtype == "float64") images_ = ops::cast(images_, DType::float64);
+  labels_ = (*next_)->targets;
 }
 
 void TrainingStep::forward() {
-  State& s = *state_;
-  s.logits = autocast(s.options.dtype, [&] { return s.net(s.images); });
+  logits_ = autocast(options_.dtype, [&] { return net_(images_); });
 }
 
 void TrainingStep::loss() {
-  State& s = *state_;
-  s.loss = autocast(s.options.dtype, [&] { return cross_entropy(s.logits, s.labels); });
+  loss_ = autocast(options_.dtype, [&] { return cross_entropy(logits_, labels_); });
 }
 
-void TrainingStep::backward() { state_->loss.backward(); }
+void TrainingStep::backward() { loss_.backward(); }
 
 void TrainingStep::optimize() {
-  state_->optimizer->step();
-  state_->optimizer->zero_grad();
-  state_->loss = state_->logits = Tensor();
+  optimizer_->step();
+  optimizer_->zero_grad();
+  loss_ = logits_ = Tensor();
 }
 
-int64_t TrainingStep::num_parameters() const { return state_->net.num_parameters(); }
-
 double TrainingStep::gradient_error() {
-  State& s = *state_;
-  nn::Sequential exact = nn::clone(s.net);
+  nn::Sequential exact = nn::clone(net_);
   exact.to(Device());
   exact.to(DType::float64);
   data();
   forward();
   loss();
-  const Grads got = grad({s.loss}, s.net.parameters());
-  const Tensor images = ops::cast(ops::to_device(s.images, {}), DType::float64);
-  const Grads wanted = grad({cross_entropy(exact(images), ops::to_device(s.labels, {}))}, exact.parameters());
+  const Grads got = grad({loss_}, net_.parameters());
+  const Tensor images = ops::cast(ops::to_device(images_, {}), DType::float64);
+  const Grads wanted = grad({cross_entropy(exact(images), ops::to_device(labels_, {}))}, exact.parameters());
   std::vector<Tensor> all_got, all_wanted;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     all_got.push_back(flatten(ops::to_device(ops::cast(got[i], DType::float64), {})));
     all_wanted.push_back(flatten(wanted[i]));
   }
-  s.loss = s.logits = Tensor();
+  loss_ = logits_ = Tensor();
   return relative_error(cat(all_got), cat(all_wanted));
 }
 

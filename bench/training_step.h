@@ -2,11 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "pleat/core/base/device.h"
-#include "pleat/core/tensor/tensor.h"
+#include "pleat/pleat.h"
 
 namespace pleat::bench {
 
@@ -26,9 +25,6 @@ class TrainingStep {
  public:
   /// Throws ValueError for a model that there is not.
   explicit TrainingStep(const TrainingStepOptions& options);
-  ~TrainingStep();
-  TrainingStep(const TrainingStep&) = delete;
-  TrainingStep& operator=(const TrainingStep&) = delete;
 
   // In this order.
   void data();  ///< the next batch: picked, cropped, mirrored, normalised, brought to the device
@@ -37,15 +33,19 @@ class TrainingStep {
   void backward();
   void optimize();  ///< the optimiser's step, and the gradients set free
 
-  int64_t num_parameters() const;
+  int64_t num_parameters() const { return net_.num_parameters(); }
   /// ‖g - g'‖ / ‖g'‖ over the gradients of all parameters for one batch, g' computed in float64 on the CPU
   /// from the same parameters. Leaves gradients and parameters as they are, but counts as a forward pass for
   /// running statistics.
   double gradient_error();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  TrainingStepOptions options_;
+  pleat::data::DataLoader loader_;
+  std::optional<pleat::data::DataLoader::Iterator> next_;
+  nn::Sequential net_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  Tensor images_, labels_, logits_, loss_;
 };
 
 }  // namespace pleat::bench

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/case.h"
-#include "pleat/bench/pictures.h"
+#include "pleat/bench/charts.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
@@ -41,12 +41,9 @@ class Unfold : public OperationSubcommand {
   }
 
  protected:
-  Layout layout() const override { return {}; }
-
   void list(const CommonOptions& common, const Block& block) const override {
-    const std::vector<Shape> images = shapes(
-        common.quick ? std::vector<std::string>{"4,8,16,16"}
-                     : std::vector<std::string>{"32,64,32,32", "128,16,32,32", "2,10,50,50", "512,10,50,50"});
+    const std::vector<Shape> images =
+        shapes(common, {"32,64,32,32", "128,16,32,32", "2,10,50,50", "512,10,50,50"}, {"4,8,16,16"});
     for (const Shape& image : images) {
       check<UsageError>(image.size() >= 3 && image.size() <= 5,
                         "unfold: --shape: must have 3 to 5 sizes, N,C,spatial..., got \"{}\"",

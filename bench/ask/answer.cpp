@@ -4,13 +4,13 @@
 #include <cmath>
 #include <sstream>
 
+#include "pleat/bench/charts.h"
 #include "pleat/bench/machine.h"
-#include "pleat/bench/pictures.h"
-#include "pleat/core/memory/allocator.h"
-#include "pleat/core/tensor/copy.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/random/random.h"
 #include "pleat/core/base/text_table.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/examples/common/terminal.h"
 #include "pleat/ops/conv/conv.h"
 
@@ -42,18 +42,25 @@ void Times::measure(const AskOptions& options, const std::vector<Work>& all) {
     add({all[i].problem, all[i].way, all[i].pass, Time(measured[i])});
 }
 
-const Time* Times::find(const std::string& problem, const std::string& way, const std::string& pass) const {
+const Cell* Times::find(const std::string& problem, const std::string& way, const std::string& pass) const {
   const auto found = std::find_if(cells_.begin(), cells_.end(), [&](const Cell& cell) {
     return cell.problem == problem && cell.way == way && cell.pass == pass;
   });
-  return found == cells_.end() ? nullptr : &found->time;
+  return found == cells_.end() ? nullptr : &*found;
 }
 
 const Time& Times::at(const std::string& problem, const std::string& way, const std::string& pass) const {
-  const Time* time = find(problem, way, pass);
-  check<ValueError>(time != nullptr, "ask: nothing was measured under the name \"{}\"",
+  const Cell* found = find(problem, way, pass);
+  check<ValueError>(found != nullptr, "ask: nothing was measured under the name \"{}\"",
                     Cell{problem, way, pass}.name());
-  return *time;
+  return found->time;
+}
+
+Time Times::total(const std::string& problem, const std::string& way,
+                  const std::vector<std::string>& passes) const {
+  Time all = at(problem, way, passes.at(0));
+  for (std::size_t i = 1; i < passes.size(); ++i) all = sum(all, at(problem, way, passes[i]));
+  return all;
 }
 
 std::vector<std::string> Times::problems() const {
@@ -69,20 +76,48 @@ std::vector<std::string> Times::ways(const std::string& problem) const {
   return list;
 }
 
-ColumnOf pass_column(const Times& times, const std::string& problem, const std::string& pass) {
-  return {pass,
-          [&times, problem, pass](const std::string& way) { return text(times.at(problem, way, pass)); }};
+std::string Times::fastest(const std::string& problem, const std::vector<std::string>& passes,
+                           const std::string& except) const {
+  std::vector<std::string> list = ways(problem);
+  std::erase(list, except);
+  return *std::min_element(list.begin(), list.end(), [&](const std::string& a, const std::string& b) {
+    return total(problem, a, passes).median < total(problem, b, passes).median;
+  });
 }
 
-Table table_of(const std::string& title, const std::vector<std::string>& ways,
-               const std::vector<ColumnOf>& columns) {
-  Table table{title, {""}, {}};
-  for (const auto& [column, cell] : columns) table.columns.push_back(column);
-  for (const std::string& way : ways) {
-    table.rows.push_back({way});
-    for (const auto& [column, cell] : columns) table.rows.back().push_back(cell(way));
+std::vector<Cell> Times::rows(const std::vector<std::string>& problems) const {
+  std::vector<Cell> rows;
+  for (const std::string& problem : problems)
+    for (const std::string& way : ways(problem)) rows.push_back({problem, way, ""});
+  return rows;
+}
+
+Column Times::column(const std::string& title, std::vector<std::string> passes) const {
+  if (passes.empty()) passes = {title};
+  return {title, [this, passes](const Cell& row) { return ask::text(total(row.problem, row.way, passes)); }};
+}
+
+Column Times::ratio_column(const std::string& over, const std::string& under) const {
+  return {over + " / " + under, [=, this](const Cell& row) {
+            return factor_text(ratio(at(row.problem, row.way, over), at(row.problem, row.way, under)).value);
+          }};
+}
+
+std::string table(const std::string& title, const std::vector<Cell>& rows,
+                  const std::vector<Column>& columns) {
+  std::vector<TextTable::Column> alignment(1 + columns.size());
+  alignment[0].left = true;
+  TextTable table(alignment, "  ");
+  table.add_text(title);
+  std::vector<std::string> cells{""};
+  for (const Column& column : columns) cells.push_back(column.title);
+  table.add(cells);
+  for (const Cell& row : rows) {
+    cells = {row.way};
+    for (const Column& column : columns) cells.push_back(column.text(row));
+    table.add(cells);
   }
-  return table;
+  return table.text();
 }
 
 std::string bars(const std::string& title, Device device, const Times& times,
@@ -102,25 +137,10 @@ std::string indented(const std::string& sentence, const std::string& first) {
   return result;
 }
 
-std::string text(const Table& table) {
-  std::vector<TextTable::Column> columns(table.columns.size());
-  columns[0].left = true;
-  TextTable lines(columns, "  ");
-  lines.add_text(table.title);
-  lines.add(table.columns);
-  for (const auto& row : table.rows) {
-    check<ValueError>(row.size() == table.columns.size(), "ask: a row of \"{}\" needs {} cells, got {}",
-                      table.title, table.columns.size(), row.size());
-    lines.add(row);
-  }
-  return lines.text();
-}
-
 std::string text(const Answer& answer) {
   std::string result;
   for (const std::string& line : answer.setup) result += indented(line);
-  for (const Table& table : answer.tables) result += '\n' + text(table);
-  if (!answer.profile.empty()) result += '\n' + answer.profile;
+  for (const std::string& table : answer.tables) result += '\n' + table;
   result += "\nMedians; ~ where the quartiles are more than a tenth apart.\n\nConclusion\n";
   for (const std::string& sentence : answer.conclusion) result += indented(sentence, "- ");
   return result;
@@ -137,12 +157,9 @@ Time time_of(const std::vector<double>& runs) {
 
 Time sum(const Time& a, const Time& b) {
   Time both = a;
-  both.median += b.median;
-  both.lower_quartile += b.lower_quartile;
-  both.upper_quartile += b.upper_quartile;
-  both.mean += b.mean;
-  both.wall_median += b.wall_median;
-  both.first_call += b.first_call;
+  for (double Time::*seconds : {&Time::median, &Time::lower_quartile, &Time::upper_quartile, &Time::mean,
+                                &Time::wall_median, &Time::first_call})
+    both.*seconds += b.*seconds;
   return both;
 }
 
@@ -157,16 +174,20 @@ Relation relate(const Time& a, const Time& b) {
   return r.high < 1 ? Relation::shorter : Relation::unclear;
 }
 
+std::string verdict(const Time& a, const Time& b, const std::array<std::string, 4>& texts) {
+  return texts.at(static_cast<std::size_t>(relate(a, b)));
+}
+
 std::string comparison(const std::string& a, const Time& time_a, const std::string& b, const Time& time_b) {
   if (time_a.median < time_b.median) return comparison(b, time_b, a, time_a);
   const Ratio r = ratio(time_a, time_b);
-  const Relation relation = relate(time_a, time_b);
-  if (relation == Relation::longer)
-    return fmt::format("{} takes {} times as long as {} ({} against {}, quartiles {:.2f} to {:.2f})", a,
-                       factor_text(r.value), b, median_text(time_a), median_text(time_b), r.low, r.high);
-  return fmt::format("{} and {} {} ({} and {}, ratio {:.2f}, quartiles {:.2f} to {:.2f})", a, b,
-                     relation == Relation::level ? "are level" : "cannot be told apart in the noise",
-                     median_text(time_a), median_text(time_b), r.value, r.low, r.high);
+  const std::string quartiles = fmt::format("quartiles {:.2f} to {:.2f}", r.low, r.high);
+  if (relate(time_a, time_b) == Relation::longer)
+    return fmt::format("{} takes {} times as long as {} ({} against {}, {})", a, factor_text(r.value), b,
+                       median_text(time_a), median_text(time_b), quartiles);
+  return fmt::format("{} and {} {} ({} and {}, ratio {:.2f}, {})", a, b,
+                     verdict(time_a, time_b, {"", "are level", "cannot be told apart in the noise", ""}),
+                     median_text(time_a), median_text(time_b), r.value, quartiles);
 }
 
 std::string capitalized(std::string text) {

@@ -39,31 +39,26 @@ std::vector<Convolution> convolutions(Device device) {
   return all;
 }
 
-std::string problem_of(int64_t batch) { return fmt::format("batch {}", batch); }
-
 /// Returns the ways in which it was computed.
 std::vector<Way> time_batch(const AskOptions& options, int64_t batch, Times& times) {
-  const Device device = options.device;
+  const TensorOptions on{.device = options.device};
   manual_seed(1);
-  const Tensor x = randn({batch, channels, side, side}, {.device = device});
-  const Tensor w = randn({filters, channels, 3, 3}, {.device = device}) * 0.2;
-  const Tensor scale = ones({filters}, {.device = device}).set_requires_grad();
-  const Tensor shift = zeros({filters}, {.device = device}).set_requires_grad();
-  const Tensor mean = zeros({filters}, {.device = device}), variance = ones({filters}, {.device = device});
+  const Tensor x = randn({batch, channels, side, side}, on), w = randn({filters, channels, 3, 3}, on) * 0.2;
+  const Tensor scale = ones({filters}, on).set_requires_grad();
+  const Tensor shift = zeros({filters}, on).set_requires_grad();
+  const Tensor mean = zeros({filters}, on), variance = ones({filters}, on);
   const auto normalize = [=](const Tensor& y, bool training) {
     return batch_norm(y, scale, shift, mean, variance, {.training = training});
   };
   std::vector<Way> ways;
   std::vector<Work> all;
-  for (const Convolution& convolution : convolutions(device)) {
-    const auto compute = [=, f = convolution.compute] { return no_grad([&] { return f(x, w); }); };
+  for (const auto& [way, convolution] : convolutions(options.device)) {
+    const auto compute = [=, f = convolution] { return no_grad([&] { return f(x, w); }); };
     const Tensor y = compute().set_requires_grad();
-    const Tensor z = normalize(y, true);
-    const Tensor dz = gradient_for(z);
-    ways.push_back(convolution.way);
-    ways.back().format = y.memory_format();
-    const auto add = [&](const char* pass, std::function<void()> run) {
-      all.push_back({problem_of(batch), convolution.way.name, pass, std::move(run)});
+    const Tensor z = normalize(y, true), dz = gradient_for(z);
+    ways.push_back({way.name, way.is_implementation, y.memory_format()});
+    const auto add = [&, name = way.name](const char* pass, std::function<void()> run) {
+      all.push_back({fmt::format("batch {}", batch), name, pass, std::move(run)});
     };
     add("convolution", [=] { (void)compute(); });
     add("eval", [=] { (void)no_grad([&] { return normalize(y, false); }); });
@@ -113,25 +108,23 @@ std::string formats_sentence(const std::vector<Way>& ways) {
 /// An implementation of the convolution beside the first.
 std::string implementation_sentence(const Times& times, const std::string& problem, const Way& way,
                                     const Way& first) {
-  const auto all = [&](const Way& one) {
-    return sum(times.at(problem, one.name, "eval"),
-               sum(times.at(problem, one.name, "train"), times.at(problem, one.name, "backward")));
-  };
   std::string passes;
   for (const std::string& pass : norm_passes)
     passes += fmt::format("{} {} and {}, ", pass, median_text(times.at(problem, way.name, pass)),
                           median_text(times.at(problem, first.name, pass)));
-  const Ratio together = ratio(all(way), all(first));
-  const Relation relation = relate(all(way), all(first));
+  const Time here = times.total(problem, way.name, norm_passes);
+  const Time there = times.total(problem, first.name, norm_passes);
+  const Ratio together = ratio(here, there);
+  const std::string different = "it does NOT cost the same after both";
   return fmt::format(
       "{}, batch norm after {} and after {}, which give {}: {}together {:.2f} times as much (quartiles "
       "{:.2f} to {:.2f}): {}.",
       capitalized(problem), way.name, first.name,
       way.format == first.format ? "the same format" : "different formats", passes, together.value,
       together.low, together.high,
-      relation == Relation::level     ? "it costs the same after both"
-      : relation == Relation::unclear ? "no difference that stands out of the noise"
-                                      : "it does NOT cost the same after both");
+      verdict(here, there,
+              {different, "it costs the same after both", "no difference that stands out of the noise",
+               different}));
 }
 
 /// Means over the ways that give a format, of their medians and quartiles.
@@ -196,32 +189,27 @@ Answer ask(const AskOptions& options) {
                     channels, filters, layer_padding, filters, channels, side, side)}};
   std::vector<Way> ways;
   for (const int64_t batch : batches(options)) ways = time_batch(options, batch, answer.times);
+  const auto format_after = [&](const std::string& way) {
+    return std::string(name(
+        std::find_if(ways.begin(), ways.end(), [&](const Way& one) { return one.name == way; })->format));
+  };
   const Times& times = answer.times;
-  const std::vector<std::string> problems = times.problems();
-  for (const std::string& problem : problems)
-    answer.tables.push_back(table_of(problem, times.ways(problem),
-                                     {{"batch norm receives",
-                                       [&](const std::string& name) {
-                                         return pleat::name(
-                                             std::find_if(ways.begin(), ways.end(), [&](const Way& way) {
-                                               return way.name == name;
-                                             })->format);
-                                       }},
-                                      pass_column(times, problem, "convolution"),
-                                      {"batch norm: eval", pass_column(times, problem, "eval").second},
-                                      pass_column(times, problem, "train"),
-                                      pass_column(times, problem, "backward")}));
+  for (const std::string& problem : times.problems())
+    answer.tables.push_back(
+        table(problem, times.rows({problem}),
+              {{"batch norm receives", [&](const Cell& row) { return format_after(row.way); }},
+               times.column("convolution"),
+               times.column("batch norm: eval", {"eval"}),
+               times.column("train"),
+               times.column("backward")}));
   for (const int64_t batch : batches(options))
     for (const std::string& implementation : fast_implementations(options.device))
-      answer.profile +=
-          (answer.profile.empty() ? "" : "\n") + profile_of(implementation, batch, options.device);
+      answer.tables.push_back(profile_of(implementation, batch, options.device));
   answer.plot = bars(fmt::format("Batch norm of [{}, {}, {}, {}] after each convolution",
                                  batches(options).back(), filters, side, side),
                      options.device, times, [&](const Cell& cell) -> Place {
-                       if (cell.problem != problems.back() || cell.pass == "convolution") return {};
-                       const auto& way = *std::find_if(ways.begin(), ways.end(),
-                                                       [&](const Way& one) { return one.name == cell.way; });
-                       return {{fmt::format("{} ({})", way.name, name(way.format)), cell.pass}};
+                       if (cell.problem != times.problems().back() || cell.pass == "convolution") return {};
+                       return {{fmt::format("{} ({})", cell.way, format_after(cell.way)), cell.pass}};
                      });
   answer.conclusion = conclude(times, ways);
   return answer;

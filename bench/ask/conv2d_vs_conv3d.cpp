@@ -4,8 +4,8 @@
 
 #include "pleat/bench/ask/questions.h"
 #include "pleat/bench/case.h"
+#include "pleat/bench/conv_work.h"
 #include "pleat/core/base/format.h"
-#include "pleat/ops/conv/call.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench::ask::conv2d_vs_conv3d {
@@ -34,36 +34,36 @@ struct Operands {
   }
 };
 
+/// One pass by whatever means: as conv_pass takes its operands.
+using Pass = std::function<Tensor(ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape)>;
+
+Pass called(ConvOptions options, const std::string& implementation = {}) {
+  options.implementation = implementation;
+  return [options](ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape) {
+    return conv_pass(pass, a, b, shape, options);
+  };
+}
+
 /// A convolution's forward and backward as they would run in a network: dy in the format of the result.
 struct Passes {
   std::function<void()> forward, backward;
 };
 
-Passes passes(const Tensor& x, const Tensor& w, const Tensor& dy, ConvOptions options,
-              const std::string& implementation = {}) {
-  options.implementation = implementation;
-  const MemoryFormat format = ops::conv_forward(x, w, {}, options).memory_format();
-  const Tensor gradient = ops::to_format(dy, format);
-  return {[=] { (void)ops::conv_forward(x, w, {}, options); },
+Passes passes(const Pass& run, const Tensor& x, const Tensor& w, const Tensor& dy) {
+  const Tensor gradient = ops::to_format(dy, run(ConvPass::forward, x, w, dy.shape()).memory_format());
+  return {[=] { (void)run(ConvPass::forward, x, w, dy.shape()); },
           [=] {
-            (void)ops::conv_backward_input(gradient, w, x.shape(), options);
-            (void)ops::conv_backward_weight(gradient, x, w.shape(), options);
+            (void)run(ConvPass::backward_input, gradient, w, x.shape());
+            (void)run(ConvPass::backward_weight, gradient, x, w.shape());
           }};
 }
 
-Passes unreduced_passes(const Operands& o, const std::string& implementation) {
-  const auto run = [implementation, options = o.video_options](ConvPass pass, const Tensor& a,
-                                                               const Tensor& b, const Shape& shape) {
-    return unreduced_pass(pass, implementation, a, b, shape, options);
-  };
-  const Tensor x = o.videos, w = o.video_filters;
-  const MemoryFormat format = run(ConvPass::forward, x, w, o.dy_videos.shape()).memory_format();
-  const Tensor dy = ops::to_format(o.dy_videos, format);
-  return {[=] { (void)run(ConvPass::forward, x, w, dy.shape()); },
-          [=] {
-            (void)run(ConvPass::backward_input, dy, w, x.shape());
-            (void)run(ConvPass::backward_weight, dy, x, w.shape());
-          }};
+Passes passes_2d(const Operands& o, const std::string& implementation = {}) {
+  return passes(called(o.frame_options, implementation), o.frames, o.frame_filters, o.dy_frames);
+}
+
+Passes passes_3d(const Operands& o, const std::string& implementation = {}) {
+  return passes(called(o.video_options, implementation), o.videos, o.video_filters, o.dy_videos);
 }
 
 void time_properly(const AskOptions& options, const Operands& o, Times& times) {
@@ -73,9 +73,13 @@ void time_properly(const AskOptions& options, const Operands& o, Times& times) {
       all.push_back({name, way, "forward", both.forward});
       all.push_back({name, way, "backward", both.backward});
     };
-    add("conv2d", passes(o.frames, o.frame_filters, o.dy_frames, o.frame_options, name));
-    add("conv3d", passes(o.videos, o.video_filters, o.dy_videos, o.video_options, name));
-    add(not_reduced, unreduced_passes(o, name));
+    add("conv2d", passes_2d(o, name));
+    add("conv3d", passes_3d(o, name));
+    const Pass stated = [name, options = o.video_options](ConvPass pass, const Tensor& a, const Tensor& b,
+                                                          const Shape& shape) {
+      return unreduced_pass(pass, name, a, b, shape, options);
+    };
+    add(not_reduced, passes(stated, o.videos, o.video_filters, o.dy_videos));
   }
   times.measure(options, all);
 }
@@ -86,9 +90,7 @@ void time_carelessly(const AskOptions& options, const Operands& o, Times& times)
   const auto wait = [&] {
     if (device.is_cuda()) cuda::synchronize(device);
   };
-  const std::function<void()> backward[] = {
-      passes(o.frames, o.frame_filters, o.dy_frames, o.frame_options).backward,
-      passes(o.videos, o.video_filters, o.dy_videos, o.video_options).backward};
+  const std::function<void()> backward[] = {passes_2d(o).backward, passes_3d(o).backward};
   /// Both, conv2d or conv3d first, and what the host's clock says of each.
   const auto add = [&](const std::string& how, std::size_t first, bool warm, bool waits) {
     std::vector<double> seconds[2];
@@ -117,33 +119,27 @@ void time_carelessly(const AskOptions& options, const Operands& o, Times& times)
 /// What the reduction to two dimensions does for a backward.
 std::string reduction_text(const Time& stated, const Time& reduced) {
   const std::string factor = factor_text(stated.median / reduced.median);
-  switch (relate(stated, reduced)) {
-    case Relation::longer:
-      return "without the reduction to two dimensions it would take " + factor + " times as long";
-    case Relation::shorter:
-      return "without the reduction to two dimensions it would take less time, only " + factor + " of it";
-    case Relation::level:
-      return "the reduction to two dimensions makes no difference to it";
-    case Relation::unclear:
-      break;
-  }
-  return "what the reduction to two dimensions does for it is lost in the noise (ratio " + factor + ")";
+  return verdict(
+      stated, reduced,
+      {"without the reduction to two dimensions it would take less time, only " + factor + " of it",
+       "the reduction to two dimensions makes no difference to it",
+       "what the reduction to two dimensions does for it is lost in the noise (ratio " + factor + ")",
+       "without the reduction to two dimensions it would take " + factor + " times as long"});
 }
-
-double ratio_3d_to_2d(const Time& conv2d, const Time& conv3d) { return conv3d.median / conv2d.median; }
 
 std::string careless_sentence(const Times& times, const std::string& how, const std::string& implementation,
                               Device device) {
+  const Time& claimed_2d = times.at(careless, how, "conv2d");
   const Time& conv2d = times.at(implementation, "conv2d", "backward");
-  const double claimed = ratio_3d_to_2d(times.at(careless, how, "conv2d"), times.at(careless, how, "conv3d"));
-  const double right = ratio_3d_to_2d(conv2d, times.at(implementation, "conv3d", "backward"));
+  const double claimed = ratio(times.at(careless, how, "conv3d"), claimed_2d).value;
+  const double right = ratio(times.at(implementation, "conv3d", "backward"), conv2d).value;
   const std::string claim = fmt::format("{}: conv3d / conv2d seems to be {} and is {}", how,
                                         factor_text(claimed), factor_text(right));
   if (how == not_waiting && device.is_cpu())
     return claim + "; on a CPU a call returns when its result is there, so there is nothing to wait for.";
   if (how == not_waiting)
     return fmt::format("{}; the clock says {} for conv2d where the device works for {}.", claim,
-                       median_text(times.at(careless, how, "conv2d")), median_text(conv2d));
+                       median_text(claimed_2d), median_text(conv2d));
   return claim + (std::max(claimed / right, right / claimed) > 1.1
                       ? ", a wrong answer by order and first calls alone."
                       : ", which is close enough here.");
@@ -158,12 +154,8 @@ Tensor frames_of(const Tensor& videos) {
 
 Tensor unreduced_pass(ConvPass pass, const std::string& implementation, const Tensor& a, const Tensor& b,
                       const Shape& shape, const ConvOptions& options) {
-  const ops::ConvCall call = pass == ConvPass::forward ? ops::forward_call(a, b, {}, options)
-                             : pass == ConvPass::backward_input
-                                 ? ops::backward_input_call(a, b, shape, options)
-                                 : ops::backward_weight_call(a, b, shape, options);
-  const auto chosen = ops::choose_conv("unreduced conv3d", call.problem, pass, implementation);
-  ops::ConvProblem problem = call.problem;
+  ops::ConvProblem problem = conv_call(pass, a, b, shape, options).problem;
+  const auto chosen = ops::choose_conv("unreduced conv3d", problem, pass, implementation);
   problem.format = chosen->layout(problem) == ops::ConvLayout::rows ? MemoryFormat::channels_last
                                                                     : MemoryFormat::contiguous;
   problem.result_format.reset();
@@ -210,23 +202,16 @@ Answer ask(const AskOptions& options) {
   time_carelessly(options, o, times);
   time_properly(options, o, times);
 
-  Table right{
-      "Timed as it should be", {"", "implementation", "forward", "backward", "backward / forward"}, {}};
-  for (const std::string& name : times.problems())
-    for (const std::string& way : times.ways(name)) {
-      if (name == careless) continue;
-      const Time &forward = times.at(name, way, "forward"), &backward = times.at(name, way, "backward");
-      right.rows.push_back(
-          {way, name, text(forward), text(backward), factor_text(backward.median / forward.median)});
-    }
+  std::vector<std::string> implementations = times.problems();
+  std::erase(implementations, careless);
   answer.tables = {
-      right, table_of("Backward as careless timing gives it, default implementation", times.ways(careless),
-                      {pass_column(times, careless, "conv2d"),
-                       pass_column(times, careless, "conv3d"),
-                       {"conv3d / conv2d", [&](const std::string& how) {
-                          return factor_text(ratio_3d_to_2d(times.at(careless, how, "conv2d"),
-                                                            times.at(careless, how, "conv3d")));
-                        }}})};
+      table("Timed as it should be", times.rows(implementations),
+            {{"implementation", [](const Cell& row) { return row.problem; }},
+             times.column("forward"),
+             times.column("backward"),
+             times.ratio_column("backward", "forward")}),
+      table("Backward as careless timing gives it, default implementation", times.rows({careless}),
+            {times.column("conv2d"), times.column("conv3d"), times.ratio_column("conv3d", "conv2d")})};
   answer.plot = bars("Backward of conv2d, and of the same as conv3d", options.device, times,
                      [](const Cell& cell) -> Place {
                        if (cell.problem == careless) return {{cell.way, cell.pass}};

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 
 #include <fmt/format.h>
 
@@ -23,124 +22,114 @@ Tensor conv(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOpti
 
 Precision precision(bool tf32) { return tf32 ? Precision::high : Precision::highest; }
 
-std::string problem_of(const Row& row) { return fmt::format("{}-D {}", row.dims, row.dtype); }
-
-std::string way_of(const Row& row) {
-  return fmt::format("conv{}d{}", row.dims,
-                     row.way == Way::plain    ? ""
-                     : row.way == Way::im2col ? "_fast, im2col"
-                                              : "_fast, one-hot filters");
+std::string settings(bool tf32_convolution, bool tf32_product) {
+  const auto on_off = [](bool on) { return on ? "on" : "off"; };
+  return fmt::format("TF32: convolution {}, product {}", on_off(tf32_convolution), on_off(tf32_product));
 }
 
-const char* on_off(bool on) { return on ? "on" : "off"; }
+struct Variant {
+  Way way;
+  bool tf32_convolution = false, tf32_product = false;
+};
 
-std::string settings_of(const Row& row) {
-  return fmt::format("TF32: convolution {}, product {}", on_off(row.tf32_convolution),
-                     on_off(row.tf32_product));
-}
-
-std::string full_name(const Row& row) {
-  return fmt::format("{}, {} ({})", way_of(row), row.dtype, settings_of(row));
-}
-
-/// The rows of one problem and type, without times.
-std::vector<Row> rows_of(const Tensor& x) {
+std::vector<Variant> variants(const Tensor& x) {
   const bool tensor_cores = x.device().is_cuda() && x.dtype() == float32;
   const std::vector<bool> settings = tensor_cores ? std::vector<bool>{false, true} : std::vector<bool>{false};
-  const int dims = static_cast<int>(x.rank()) - 2;
-  std::vector<Row> rows;
-  for (const bool tf32 : settings) rows.push_back({dims, x.dtype(), Way::plain, tf32, false});
-  for (const bool product : settings) rows.push_back({dims, x.dtype(), Way::im2col, false, product});
+  std::vector<Variant> all;
+  for (const bool tf32 : settings) all.push_back({Way::plain, tf32, false});
+  for (const bool product : settings) all.push_back({Way::im2col, false, product});
   for (const bool convolution : settings)
-    for (const bool product : settings) rows.push_back({dims, x.dtype(), Way::one_hot, convolution, product});
-  return rows;
+    for (const bool product : settings) all.push_back({Way::one_hot, convolution, product});
+  return all;
 }
 
-std::vector<Row> measure_problem(const AskOptions& options, const Shape& input, DType dtype, Times& times) {
+void measure_problem(const AskOptions& options, const Shape& input, DType dtype, Times& times) {
   manual_seed(1);
   Shape weight{filters, input[1]};
   weight.resize(input.size(), kernel_size);
   const Tensor x = randn(input, {.device = options.device}).to(dtype);
   const Tensor w = (randn(weight, {.device = options.device}) * 0.2).to(dtype);
   const Tensor bias = randn({filters}, {.device = options.device}).to(dtype);
-  const auto compute = [=](const Row& row) {
-    const Precision convolution = precision(row.tf32_convolution);
-    return row.way == Way::plain
-               ? conv(x, w, bias, {.padding = layer_padding, .precision = convolution})
-               : conv_fast(x, w, bias, layer_padding, row.way, convolution, precision(row.tf32_product));
+  const auto compute = [=](const Variant& variant) {
+    const Precision convolution = precision(variant.tf32_convolution);
+    return variant.way == Way::plain ? conv(x, w, bias, {.padding = layer_padding, .precision = convolution})
+                                     : conv_fast(x, w, bias, layer_padding, variant.way, convolution,
+                                                 precision(variant.tf32_product));
   };
-  std::vector<Row> rows = rows_of(x);
-  std::vector<Work> all;
-  for (const Row& row : rows)
-    all.push_back({problem_of(row), way_of(row), settings_of(row), [=] { (void)compute(row); }});
-  times.measure(options, all);
+  const std::vector<Variant> all = variants(x);
+  std::vector<Work> work;
+  const char* const suffix[] = {"", "_fast, im2col", "_fast, one-hot filters"};  // by Way
+  for (const Variant& one : all)
+    work.push_back({fmt::format("{}-D {}", input.size() - 2, dtype),
+                    fmt::format("conv{}d{}", input.size() - 2, suffix[static_cast<int>(one.way)]),
+                    settings(one.tf32_convolution, one.tf32_product), [=] { (void)compute(one); }});
+  const std::size_t first = times.cells().size();
+  times.measure(options, work);
   // After the first calls were timed.
   const Tensor exact = conv(x.to(float64), w.to(float64), bias.to(float64), {.padding = layer_padding});
-  for (Row& row : rows) {
-    row.time = times.at(problem_of(row), way_of(row), settings_of(row));
-    row.error = relative_error(compute(row), exact);
-  }
-  return rows;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    times.cells()[first + i].error = relative_error(compute(all[i]), exact);
 }
 
-std::vector<Table> tables(const std::vector<Row>& rows, bool with_precision) {
-  std::vector<Table> result;
-  for (const Row& row : rows) {
-    if (result.empty() || result.back().title != problem_of(row)) {
-      result.push_back({problem_of(row), {"", "time", "first call", "error against float64"}, {}});
-      if (with_precision)
-        result.back().columns.insert(result.back().columns.begin() + 1, {"TF32 convolution", "TF32 product"});
-    }
-    std::vector<std::string>& cells = result.back().rows.emplace_back();
-    cells = {way_of(row), text(row.time), benchmark::format_time(row.time.first_call, 3),
-             fmt::format("{:.1e}", row.error)};
-    if (with_precision)
-      cells.insert(cells.begin() + 1, {on_off(row.tf32_convolution), on_off(row.tf32_product)});
+/// A table for each problem.
+std::vector<std::string> tables(const Times& times, bool with_precision) {
+  const auto setting = [](const std::string& of) {
+    return Column{"TF32 " + of, [of](const Cell& cell) {
+                    return cell.pass.find(of + " on") == std::string::npos ? "off" : "on";
+                  }};
+  };
+  std::vector<Column> columns{
+      {"time", [](const Cell& cell) { return text(cell.time); }},
+      {"first call", [](const Cell& cell) { return benchmark::format_time(cell.time.first_call, 3); }},
+      {"error against float64", [](const Cell& cell) { return fmt::format("{:.1e}", cell.error); }}};
+  if (with_precision) columns.insert(columns.begin(), {setting("convolution"), setting("product")});
+  std::vector<std::string> result;
+  for (const std::string& problem : times.problems()) {
+    std::vector<Cell> rows = times.cells();
+    std::erase_if(rows, [&](const Cell& cell) { return cell.problem != problem; });
+    result.push_back(table(problem, rows, columns));
   }
   return result;
 }
 
-const Row* find(const std::vector<Row>& rows, const Row& like, Way way, bool tf32_convolution,
-                bool tf32_product) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
-    return row.dims == like.dims && row.dtype == like.dtype && row.way == way &&
-           row.tf32_convolution == tf32_convolution && row.tf32_product == tf32_product;
-  });
-  return found == rows.end() ? nullptr : &*found;
+/// "2-D float32" -> "float32"
+std::string type_of(const Cell& cell) { return cell.problem.substr(cell.problem.find(' ') + 1); }
+
+std::string full_name(const Cell& cell) {
+  return fmt::format("{}, {} ({})", cell.way, type_of(cell), cell.pass);
 }
+
+bool uses_tf32(const Cell& cell) { return cell.pass.find(" on") != std::string::npos; }
 
 /// The error that a result of this type and precision may have: some roundings of its operands, of the
 /// windows and of itself.
-double tolerated(const Row& row) {
-  if (row.dtype == bfloat16) return 1e-2;
-  if (row.dtype == float16) return 1.5e-3;
-  return row.tf32_convolution || row.tf32_product ? 1.5e-3 : 1e-5;
+double tolerated(const Cell& cell) {
+  if (type_of(cell) == "bfloat16") return 1e-2;
+  return type_of(cell) == "float16" || uses_tf32(cell) ? 1.5e-3 : 1e-5;
 }
 
-/// What the rows of one problem and type say.
-void conclude_problem(const std::vector<Row>& rows, const Row& like, std::vector<std::string>& sentences) {
-  const Row& plain = *find(rows, like, Way::plain, false, false);
-  const Row& im2col = *find(rows, like, Way::im2col, false, false);
-  const Row& one_hot = *find(rows, like, Way::one_hot, false, false);
-  const Row& best = relate(im2col.time, one_hot.time) == Relation::longer ? one_hot : im2col;
-  const Relation relation = relate(best.time, plain.time);
-  const char* verdict = relation == Relation::longer    ? "unfolding by hand costs time"
-                        : relation == Relation::shorter ? "unfolding by hand saves time here"
-                        : relation == Relation::level   ? "unfolding by hand gains nothing"
-                                                        : "it is not clear which is faster";
+void conclude_problem(const Times& times, const std::string& problem, std::vector<std::string>& sentences) {
+  const auto find = [&](Way way, bool tf32_convolution = false, bool tf32_product = false) {
+    return times.find(problem, times.ways(problem).at(static_cast<std::size_t>(way)),
+                      settings(tf32_convolution, tf32_product));
+  };
+  const Cell &plain = *find(Way::plain), &im2col = *find(Way::im2col), &one_hot = *find(Way::one_hot);
+  const Cell& best = relate(im2col.time, one_hot.time) == Relation::longer ? one_hot : im2col;
   sentences.push_back(fmt::format(
-      "{}: {}; {}. So {}.", problem_of(like), comparison(way_of(best), best.time, way_of(plain), plain.time),
+      "{}: {}; {}. So {}.", problem, comparison(best.way, best.time, plain.way, plain.time),
       comparison("unfolding with one-hot filters", one_hot.time, "unfolding with im2col", im2col.time),
-      verdict));
-  if (const Row* tf32 = find(rows, like, Way::plain, true, false))
-    sentences.push_back(fmt::format(
-        "{}: {}; the error with TF32 is {:.1e}, without it {:.1e}.", problem_of(like),
-        comparison(way_of(plain) + " without TF32", plain.time, way_of(plain) + " with TF32", tf32->time),
-        tf32->error, plain.error));
-  if (const Row* tf32 = find(rows, like, Way::im2col, false, true))
-    sentences.push_back(fmt::format("{}: {}.", problem_of(like),
-                                    comparison(way_of(im2col) + ", without TF32", im2col.time,
-                                               way_of(im2col) + ", with TF32 in its product", tf32->time)));
+      verdict(best.time, plain.time,
+              {"unfolding by hand saves time here", "unfolding by hand gains nothing",
+               "it is not clear which is faster", "unfolding by hand costs time"})));
+  if (const Cell* tf32 = find(Way::plain, true))
+    sentences.push_back(
+        fmt::format("{}: {}; the error with TF32 is {:.1e}, without it {:.1e}.", problem,
+                    comparison(plain.way + " without TF32", plain.time, plain.way + " with TF32", tf32->time),
+                    tf32->error, plain.error));
+  if (const Cell* tf32 = find(Way::im2col, false, true))
+    sentences.push_back(fmt::format("{}: {}.", problem,
+                                    comparison(im2col.way + ", without TF32", im2col.time,
+                                               im2col.way + ", with TF32 in its product", tf32->time)));
 }
 
 }  // namespace
@@ -172,21 +161,20 @@ Tensor conv_fast(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t p
   return fold(columns, output, {.kernel_size = 1}) + reshape(bias, one_each);
 }
 
-std::vector<std::string> conclude(const std::vector<Row>& rows) {
+std::vector<std::string> conclude(const Times& times) {
   std::vector<std::string> sentences;
-  std::string last;
-  for (const Row& row : rows)
-    if (problem_of(row) != last) conclude_problem(rows, row, sentences), last = problem_of(row);
-  const Row& slowest_start = *std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+  for (const std::string& problem : times.problems()) conclude_problem(times, problem, sentences);
+  const std::vector<Cell>& cells = times.cells();
+  const Cell& slowest_start = *std::max_element(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) {
     return a.time.first_call / a.time.median < b.time.first_call / b.time.median;
   });
   sentences.push_back(fmt::format(
       "Who times the first call alone is misled most by {}: {} instead of {}.", full_name(slowest_start),
       benchmark::format_time(slowest_start.time.first_call, 3), median_text(slowest_start.time)));
-  const auto wrong =
-      std::find_if(rows.begin(), rows.end(), [](const Row& row) { return !(row.error <= tolerated(row)); });
+  const auto wrong = std::find_if(cells.begin(), cells.end(),
+                                  [](const Cell& cell) { return !(cell.error <= tolerated(cell)); });
   sentences.push_back(
-      wrong == rows.end()
+      wrong == cells.end()
           ? "All ways agree with float64 as far as their types and precisions let them."
           : fmt::format("{} is off by {:.1e}, more than its type explains: its time means nothing.",
                         full_name(*wrong), wrong->error));
@@ -203,25 +191,20 @@ Answer ask(const AskOptions& options) {
                                       fmt::join(inputs, ", "), filters, kernel_size, layer_padding)}};
   if (options.device.is_cpu())
     answer.setup.push_back("Precision settings change nothing on a CPU: TF32 has no rows here.");
-  std::vector<Row> rows;
+  Times& times = answer.times;
   for (const Shape& input : inputs)
-    for (const DType dtype : {float32, float16, bfloat16})
-      for (const Row& row : measure_problem(options, input, dtype, answer.times)) rows.push_back(row);
-  answer.tables = tables(rows, options.device.is_cuda());
-  answer.plot = bars("A convolution, and the same from unfold and einsum", options.device, answer.times,
-                     [&](const Cell& cell) -> Place {
-                       const Row& row = *std::find_if(rows.begin(), rows.end(), [&](const Row& one) {
-                         return problem_of(one) == cell.problem && way_of(one) == cell.way &&
-                                settings_of(one) == cell.pass;
-                       });
-                       if (row.way == Way::one_hot && row.tf32_convolution != row.tf32_product) return {};
-                       std::string series = row.way == Way::plain    ? "convolution"
-                                            : row.way == Way::im2col ? "fast, im2col"
-                                                                     : "fast, one-hot filters";
-                       if (row.tf32_convolution || row.tf32_product) series += ", TF32";
-                       return {{cell.problem, series}};
-                     });
-  answer.conclusion = conclude(rows);
+    for (const DType dtype : {float32, float16, bfloat16}) measure_problem(options, input, dtype, times);
+  answer.tables = tables(times, options.device.is_cuda());
+  answer.plot =
+      bars("A convolution, and the same from unfold and einsum", options.device, times,
+           [&](const Cell& cell) -> Place {
+             const bool one_hot = cell.way.ends_with("one-hot filters");
+             if (one_hot && uses_tf32(cell) && cell.pass != settings(true, true)) return {};
+             const std::size_t fast = cell.way.find("fast");
+             return {{cell.problem, (fast == std::string::npos ? "convolution" : cell.way.substr(fast)) +
+                                        (uses_tf32(cell) ? ", TF32" : "")}};
+           });
+  answer.conclusion = conclude(times);
   return answer;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "pleat/bench/ask/questions.h"
 #include "pleat/bench/machine.h"
@@ -11,15 +12,16 @@ namespace pleat::bench::ask::patches {
 namespace {
 
 constexpr int64_t channels = 32, side = 4, filters_out = 64;
+const std::vector<std::string> passes = {"forward", "backward"};
 const std::string frames_way = "(1, 3, 3) conv3d", unfold_way = "unfold and product";
 
 using Compute = std::function<Tensor(const Tensor& x, const Tensor& filters)>;
 
-/// A way to compute it; in `policy` when it is timed.
+/// A way to compute it.
 struct Way {
   std::string name;
   Compute compute;
-  ConvPolicyOptions policy = {};
+  bool tuned = false;  ///< by the policy's benchmark
 };
 
 /// Every way, or those that are compared over the number of patches.
@@ -27,13 +29,13 @@ std::vector<Way> ways_of(bool every, Device device) {
   const auto batch = [](const std::string& name) -> Compute {
     return [name](const Tensor& x, const Tensor& filters) { return as_batch(x, filters, name); };
   };
-  std::vector<Way> ways;
-  for (const std::string& name : fast_implementations(device))
+  std::vector<Way> ways, tuned{{"a batch, tuned", batch(""), true}};
+  for (const std::string& name : fast_implementations(device)) {
     ways.push_back({"a batch, " + name, batch(name)});
-  if (every) ways.push_back({"a batch, tuned", batch(""), {.benchmark = true}});
-  if (every && device.is_cuda())  // elsewhere implementations have no plans to choose from
-    for (const std::string& name : fast_implementations(device))
-      ways.push_back({"a batch, " + name + ", tuned", batch(name), {.benchmark = true}});
+    if (device.is_cuda())  // elsewhere implementations have no plans to choose from
+      tuned.push_back({"a batch, " + name + ", tuned", batch(name), true});
+  }
+  if (every) ways.insert(ways.end(), tuned.begin(), tuned.end());
   ways.push_back({frames_way, as_frames});
   ways.push_back({unfold_way, by_unfold});
   return ways;
@@ -47,27 +49,30 @@ int64_t add_work(std::vector<Work>& all, const std::string& problem, const Way& 
   const Tensor filters =
       (randn({filters_out, channels, 3, 3}, {.device = device}) * 0.05).detach().set_requires_grad();
   const auto forward = [=] {
-    const ConvPolicy policy(way.policy);
+    const ConvPolicy policy({.benchmark = way.tuned});
     return way.compute(x, filters);
   };
-  const Tensor y = forward();
-  const Tensor dy = gradient_for(y);
+  const Tensor y = forward(), dy = gradient_for(y);
+  const auto add = [&](const std::string& pass, std::function<void()> run, std::function<void()> tune) {
+    all.push_back({problem, way.name, pass, std::move(run), way.tuned ? std::move(tune) : nullptr});
+  };
   const auto backward = [=] {  // under the policy of its forward
     (void)grad({y}, {x, filters}, {dy}, {.retain_graph = true});
   };
-  const bool tuned = way.policy.benchmark;
-  all.push_back({problem, way.name, "forward", [=] { (void)no_grad(forward); },
-                 tuned ? std::function<void()>([=] { (void)forward(); }) : nullptr});
-  all.push_back({problem, way.name, "backward", backward, tuned ? std::function<void()>(backward) : nullptr});
+  add(
+      passes[0], [=] { (void)no_grad(forward); }, [=] { (void)forward(); });
+  add(passes[1], backward, backward);
   return y.numel();
 }
 
 Time both(const Times& times, const std::string& problem, const std::string& way) {
-  return sum(times.at(problem, way, "forward"), times.at(problem, way, "backward"));
+  return times.total(problem, way, passes);
 }
 
 /// Seconds for a million results.
 double cost(const Time& time, int64_t outputs) { return 1e6 * time.median / static_cast<double>(outputs); }
+
+std::string problem_of(int64_t n) { return fmt::format("{} patches", n); }
 
 std::string plot(const Times& times, const std::vector<Size>& sizes, Device device) {
   chart::LineChart chart{
@@ -109,11 +114,9 @@ std::vector<std::string> conclude(const Times& times, const std::vector<Size>& s
   const Size &smallest = counts.front(), &largest = counts.back();
   const auto total = [&](const Size& size, const std::string& way) { return both(times, size.problem, way); };
   const auto measured = [&](const Size& size, const std::string& way) {
-    return times.find(size.problem, way, "forward") != nullptr;
+    return times.find(size.problem, way, passes[0]) != nullptr;
   };
-  std::string best;
-  for (const std::string& way : times.ways(largest.problem))
-    if (best.empty() || total(largest, way).median < total(largest, best).median) best = way;
+  const std::string best = times.fastest(largest.problem, passes);
   const Time fastest = total(largest, best);
   std::vector<std::string> sentences{
       fmt::format("The fastest way for {}, forward and backward, is \"{}\" ({}).", largest.problem, best,
@@ -168,41 +171,42 @@ Answer ask(const AskOptions& options) {
       .setup = {fmt::format("x [1, N, {}, {}, {}], {} filters of 3x3, padding 1, float32; the dense image is "
                             "[1, {}, {}, {}]. Backward is that of patches and filters.",
                             channels, side, side, filters_out, channels, image, image)}};
+  const Way one_image{
+      dense, [](const Tensor& x, const Tensor& filters) { return conv2d(x, filters, {.padding = 1}); }};
   Times& times = answer.times;
   std::vector<Size> sizes;
   for (const int64_t n : numbers) {
     const bool last = n == numbers.back();
-    sizes.push_back({fmt::format("{} patches", n), n, 0});
+    sizes.push_back({problem_of(n), n, 0});
     std::vector<Work> all;
     for (const Way& way : ways_of(last, options.device))
       sizes.back().outputs =
           add_work(all, sizes.back().problem, way, {1, n, channels, side, side}, options.device);
     if (last)
       sizes.push_back(
-          {dense, 0,
-           add_work(all, dense,
-                    {dense, [](const Tensor& x,
-                               const Tensor& filters) { return conv2d(x, filters, {.padding = 1}); }},
-                    {1, channels, image, image}, options.device)});
+          {dense, 0, add_work(all, dense, one_image, {1, channels, image, image}, options.device)});
     times.measure(options, all);
   }
 
-  const Size& largest = sizes[sizes.size() - 2];
-  Table table{largest.problem, {"", "forward", "backward", "both", "both, for a million results"}, {}};
-  for (const Size& size : {largest, sizes.back()})
-    for (const std::string& way : times.ways(size.problem)) {
-      const Time time = both(times, size.problem, way);
-      table.rows.push_back({way, text(times.at(size.problem, way, "forward")),
-                            text(times.at(size.problem, way, "backward")), text(time),
-                            benchmark::format_time(cost(time, size.outputs), 3)});
-    }
-  std::vector<ColumnOf> columns;
+  std::map<std::string, int64_t> outputs;
+  for (const Size& size : sizes) outputs[size.problem] = size.outputs;
+  std::vector<Column> over_numbers;
   for (const int64_t n : numbers)
-    columns.push_back({fmt::format("{}", n), [&times, n](const std::string& way) {
-                         return text(both(times, fmt::format("{} patches", n), way));
-                       }});
-  answer.tables = {table, table_of("Forward and backward over the number of patches",
-                                   times.ways(sizes.front().problem), columns)};
+    over_numbers.push_back({std::to_string(n), [&times, problem = problem_of(n)](const Cell& row) {
+                              return text(both(times, problem, row.way));
+                            }});
+  const std::string largest = problem_of(numbers.back());
+  answer.tables = {table(largest, times.rows({largest, dense}),
+                         {times.column("forward"),
+                          times.column("backward"),
+                          times.column("both", passes),
+                          {"both, for a million results",
+                           [&](const Cell& row) {
+                             const Time time = both(times, row.problem, row.way);
+                             return benchmark::format_time(cost(time, outputs.at(row.problem)), 3);
+                           }}}),
+                   table("Forward and backward over the number of patches",
+                         times.rows({sizes.front().problem}), over_numbers)};
   answer.plot = plot(times, sizes, options.device);
   answer.conclusion = conclude(times, sizes);
   return answer;

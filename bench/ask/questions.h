@@ -11,8 +11,8 @@
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/options.h"
 
-/// The questions that people asked, a file each. `ask` measures and answers; `conclude` makes the sentences
-/// from times alone; what else is here computes what is timed.
+/// The questions that people asked, a file each. `ask` measures; `conclude` makes the sentences from times
+/// alone; what else is here computes what is timed.
 
 namespace pleat::bench::ask {
 
@@ -73,9 +73,9 @@ Tensor frames_of(const Tensor& videos);
 
 /// One pass of a three-dimensional convolution exactly as it is stated, in three dimensions, by a named
 /// implementation. A call of conv3d solves the simplest problem with the same elements instead
-/// (ops/conv/simplify.h). Operands are as ops::conv_forward and its kin take them: `a` is x, or dy in backward
-/// passes; `b` is w in forward and backward_input, x in backward_weight; `shape` is that of the result.
-/// Throws ValueError when the implementation cannot do it.
+/// (ops/conv/simplify.h). Operands are as ops::conv_forward and its kin take them: `a` is x, or dy in
+/// backward passes; `b` is w in forward and backward_input, x in backward_weight; `shape` is that of the
+/// result. Throws ValueError when the implementation cannot do it.
 Tensor unreduced_pass(ops::ConvPass pass, const std::string& implementation, const Tensor& a, const Tensor& b,
                       const Shape& shape, const ConvOptions& options);
 
@@ -134,18 +134,10 @@ Tensor one_hot_filters(int64_t channels, const Shape& kernel, const Tensor& like
 Tensor conv_fast(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t padding, Way way,
                  Precision convolution = Precision::highest, Precision product = Precision::highest);
 
-/// One line of the table.
-struct Row {
-  int dims = 2;
-  DType dtype = float32;
-  Way way = Way::plain;
-  bool tf32_convolution = false, tf32_product = false;
-  Time time = {};
-  double error = 0;  ///< relative, against float64
-};
-
-/// Rows with TF32 are there only where there is a difference (CUDA).
-std::vector<std::string> conclude(const std::vector<Row>& rows);
+/// Problems are "2-D float32"; ways "conv2d", "conv2d_fast, im2col" and "conv2d_fast, one-hot filters", in
+/// this order; passes "TF32: convolution off, product on". Cells with TF32 are there only where there is a
+/// difference (CUDA).
+std::vector<std::string> conclude(const Times& times);
 Answer ask(const AskOptions& options);
 
 }  // namespace faster_convolution

@@ -25,6 +25,8 @@ struct Operands {
   }
 };
 
+std::string problem_of(int64_t batch) { return fmt::format("batch {}", batch); }
+
 /// By an implementation of conv2d; without a name, by hand.
 Tensor convolve(const Operands& o, const std::string& name) {
   if (name.empty()) return conv_by_hand(o.x, o.filters, kernel, margin);
@@ -55,11 +57,15 @@ void time_pieces(const AskOptions& options, const Operands& o, const std::string
     const NoGrad guard;
     const UnfoldOptions windows{.kernel_size = kernel, .padding = margin};
     const Tensor columns = unfold(o.x, windows), product = matmul(o.filters, columns);
-    times.measure(options, {{problem, "unfold", piece_passes[0], [&] { (void)unfold(o.x, windows); }},
-                            {problem, "product", piece_passes[0], [&] { (void)matmul(o.filters, columns); }},
-                            {problem, "fold", piece_passes[0], [&] {
-                               (void)fold(product, {height, height}, {.kernel_size = 1});
-                             }}});
+    const std::function<Tensor()> forward[] = {[&] { return unfold(o.x, windows); },
+                                               [&] { return matmul(o.filters, columns); },
+                                               [&] {
+                                                 return fold(product, {height, height}, {.kernel_size = 1});
+                                               }};
+    std::vector<Work> all;
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      all.push_back({problem, pieces[i], piece_passes[0], [&, i] { (void)forward[i](); }});
+    times.measure(options, all);
   }
   const Tensor dy = randn({o.x.size(0), filters_out, height, height}, {.device = o.x.device()});
   std::map<std::string, std::vector<double>> backward;
@@ -114,34 +120,25 @@ std::map<std::string, double> backward_pieces(const Tensor& x, const Tensor& fil
 
 std::vector<std::string> conclude(const Times& times) {
   std::vector<std::string> sentences, of_pieces;
-  const auto inference = [&](const std::string& problem, const std::string& way) {
-    return times.at(problem, way, passes[0]);
+  const auto compare = [&](const std::string& problem, const char* what,
+                           const std::vector<std::string>& of_passes) {
+    const std::string fastest = times.fastest(problem, of_passes, by_hand);
+    sentences.push_back(fmt::format("{}, {}: {}.", capitalized(problem), what,
+                                    comparison("the one by hand", times.total(problem, by_hand, of_passes),
+                                               "conv2d (" + fastest.substr(conv2d_by.size()) + ')',
+                                               times.total(problem, fastest, of_passes))));
   };
-  const auto training = [&](const std::string& problem, const std::string& way) {
-    return sum(times.at(problem, way, passes[1]), times.at(problem, way, passes[2]));
-  };
-  const auto compare = [&](const std::string& problem, const char* what, const auto& time) {
-    std::string fastest;
-    for (const std::string& way : times.ways(problem))
-      if (way != by_hand && (fastest.empty() || time(problem, way).median < time(problem, fastest).median))
-        fastest = way;
-    sentences.push_back(
-        fmt::format("{}, {}: {}.", capitalized(problem), what,
-                    comparison("the one by hand", time(problem, by_hand),
-                               "conv2d (" + fastest.substr(conv2d_by.size()) + ')', time(problem, fastest))));
-  };
-  for (const std::string& problem : times.problems()) {
+  for (const std::string& problem : times.problems())
     if (problem.starts_with(pieces_of)) {
       of_pieces.push_back(fmt::format(
           "Of what is written by hand, with {}, most of the forward time goes to {}, most of the backward "
           "time to {}.",
           problem.substr(pieces_of.size()), largest_piece(times, problem, piece_passes[0]),
           largest_piece(times, problem, piece_passes[1])));
-      continue;
+    } else {
+      compare(problem, "inference", {passes[0]});
+      compare(problem, "training", {passes[1], passes[2]});
     }
-    compare(problem, "inference", inference);
-    compare(problem, "training", training);
-  }
   sentences.insert(sentences.end(), of_pieces.begin(), of_pieces.end());
   return sentences;
 }
@@ -153,34 +150,25 @@ Answer ask(const AskOptions& options) {
                             channels, height, height, filters_out, kernel, kernel, margin)}};
   if (options.device.is_cpu()) answer.setup.push_back("There is no cuDNN on a CPU to turn on and off.");
   Times& times = answer.times;
-  std::string last;
-  std::vector<Table> of_pieces;
+  std::vector<std::string> of_pieces;
   const std::vector<int64_t> batches =
       options.quick ? std::vector<int64_t>{2, 8} : std::vector<int64_t>{2, 256, 512};
   for (const int64_t batch : batches) {
     const Operands operands(batch, options.device);
-    const std::string problem = fmt::format("batch {}", batch);
+    const std::string problem = problem_of(batch), by_piece = pieces_of + problem;
     time_batch(options, operands, problem, times);
-    answer.tables.push_back(
-        table_of(problem, times.ways(problem),
-                 {pass_column(times, problem, passes[0]),
-                  pass_column(times, problem, passes[1]),
-                  pass_column(times, problem, passes[2]),
-                  {"training", [&](const std::string& way) {
-                     return text(sum(times.at(problem, way, passes[1]), times.at(problem, way, passes[2])));
-                   }}}));
-    const std::string by_piece = pieces_of + problem;
+    answer.tables.push_back(table(problem, times.rows({problem}),
+                                  {times.column(passes[0]), times.column(passes[1]), times.column(passes[2]),
+                                   times.column("training", {passes[1], passes[2]})}));
     time_pieces(options, operands, by_piece, times);
-    of_pieces.push_back(table_of(
-        by_piece, pieces,
-        {pass_column(times, by_piece, piece_passes[0]), pass_column(times, by_piece, piece_passes[1])}));
-    last = problem;
+    of_pieces.push_back(table(by_piece, times.rows({by_piece}),
+                              {times.column(piece_passes[0]), times.column(piece_passes[1])}));
   }
   answer.tables.insert(answer.tables.end(), of_pieces.begin(), of_pieces.end());
   answer.plot = bars(fmt::format("[{}, {}, {}, {}], {} filters of {}x{}", batches.back(), channels, height,
                                  height, filters_out, kernel, kernel),
                      options.device, times, [&](const Cell& cell) -> Place {
-                       if (cell.problem != last) return {};
+                       if (cell.problem != problem_of(batches.back())) return {};
                        return {{cell.pass, cell.way}};
                      });
   answer.conclusion = conclude(times);

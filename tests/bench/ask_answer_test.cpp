@@ -58,10 +58,9 @@ TEST_CASE("Times of single runs become a median with quartiles; two times in a r
 }
 
 TEST_CASE("An answer's tables are aligned and its sentences broken at spaces", "[ask]") {
-  CHECK(text(Table{"title", {"", "time"}, {{"a", "1 ms"}, {"long", "10 ms"}}}) ==
+  CHECK(table("title", {{"p", "a", "1 ms"}, {"p", "long", "10 ms"}},
+              {{"time", [](const Cell& row) { return row.pass; }}}) ==
         "title\n         time\n  a      1 ms\n  long  10 ms\n");
-  CHECK_THROWS_WITH(text(Table{"title", {"", "time"}, {{"a"}}}),
-                    "ask: a row of \"title\" needs 2 cells, got 1");
   std::string sentence;
   for (int i = 0; i < 30; ++i) sentence += "word" + std::to_string(i) + ' ';
   const std::string lines = indented(sentence, "- ");
@@ -75,8 +74,7 @@ TEST_CASE("An answer's tables are aligned and its sentences broken at spaces", "
   CHECK(longest <= 100);
   CHECK(longest > 90);
 
-  const std::string all =
-      text(Answer{.setup = {"what"}, .tables = {{"t", {"x"}, {{"1"}}}}, .conclusion = {"so it is."}});
+  const std::string all = text(Answer{.setup = {"what"}, .tables = {"t\n"}, .conclusion = {"so it is."}});
   CHECK(all.find("what\n\nt\n") == 0);
   CHECK(all.find("Conclusion\n- so it is.\n") != std::string::npos);
 }
@@ -90,16 +88,22 @@ TEST_CASE("Times are found by problem, way and pass, and make tables and picture
   CHECK(times.ways("batch 4") == std::vector<std::string>{"direct"});
   CHECK(times.at("batch 4", "direct", "forward").median == Approx(2e-3));
   CHECK(times.find("batch 4", "by hand", "forward") == nullptr);
+  CHECK(times.find("batch 4", "direct", "forward")->time.median == Approx(2e-3));
+  CHECK(times.fastest("batch 2", {"forward"}) == "direct");
+  CHECK(times.fastest("batch 2", {"forward"}, "direct") == "by hand");
+  CHECK(times.total("batch 4", "direct", {"forward", "forward"}).median == Approx(4e-3));
   CHECK_THROWS_WITH(times.at("batch 4", "by hand", "forward"),
                     "ask: nothing was measured under the name \"batch 4, by hand, forward\"");
   CHECK(Cell{"a", "b", ""}.name() == "a, b");
-  CHECK(text(table_of("t", times.ways("batch 2"),
-                      {pass_column(times, "batch 2", "forward"),
-                       {"longer", [](const std::string& way) { return way + "!"; }}})) ==
+  CHECK(table("t", times.rows({"batch 2"}),
+              {times.column("forward"),
+               {"longer", [](const Cell& row) { return row.way + "!"; }},
+               times.column("twice", {"forward", "forward"}),
+               times.ratio_column("forward", "forward")}) ==
         "t\n"
-        "             forward    longer\n"
-        "  direct     1.00 ms   direct!\n"
-        "  by hand  30.0 ms ~  by hand!\n");
+        "             forward    longer      twice  forward / forward\n"
+        "  direct     1.00 ms   direct!    2.00 ms               1.00\n"
+        "  by hand  30.0 ms ~  by hand!  60.0 ms ~               1.00\n");
   const std::string picture = bars("title", Device(), times, [](const Cell& cell) -> Place {
     if (cell.problem != "batch 2") return {};
     return {{cell.pass, cell.way}};

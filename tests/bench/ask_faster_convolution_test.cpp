@@ -44,16 +44,19 @@ TEST_CASE("One-hot filters lay windows out as unfold does", "[ask]") {
 
 namespace {
 
-std::vector<Row> rows(double conv, double im2col, double one_hot) {
-  return {{.time = made_up(conv), .error = 1e-7},
-          {.way = Way::im2col, .time = made_up(im2col), .error = 1e-7},
-          {.way = Way::one_hot, .time = made_up(one_hot), .error = 1e-7}};
+const std::string problem = "2-D float32", off = "TF32: convolution off, product off";
+
+/// A spread of the quartiles may be given.
+Times times(double conv, double im2col, double one_hot, double spread = 0.02) {
+  return {{problem, "conv2d", off, made_up(conv, spread), 1e-7},
+          {problem, "conv2d_fast, im2col", off, made_up(im2col, spread), 1e-7},
+          {problem, "conv2d_fast, one-hot filters", off, made_up(one_hot, spread), 1e-7}};
 }
 
 }  // namespace
 
 TEST_CASE("faster-convolution concludes from the times, whatever they are", "[ask]") {
-  const auto expected = conclude(rows(10, 80, 160));
+  const auto expected = conclude(times(10, 80, 160));
   CHECK(contains(expected, "2-D float32: conv2d_fast, im2col takes 8.0 times as long as conv2d"));
   CHECK(
       contains(expected, "unfolding with one-hot filters takes 2.0 times as long as unfolding with im2col"));
@@ -61,35 +64,33 @@ TEST_CASE("faster-convolution concludes from the times, whatever they are", "[as
   CHECK(contains(expected, "All ways agree with float64"));
   CHECK_FALSE(contains(expected, "with TF32"));
 
-  const auto surprising = conclude(rows(80, 20, 10));
+  const auto surprising = conclude(times(80, 20, 10));
   CHECK(contains(surprising, "conv2d takes 8.0 times as long as conv2d_fast, one-hot filters"));
   CHECK(contains(surprising, "So unfolding by hand saves time here."));
-  CHECK(contains(conclude(rows(10, 10.1, 30)), "So unfolding by hand gains nothing."));
-  std::vector<Row> noisy = rows(10, 13, 30);
-  for (Row& row : noisy) row.time = made_up(1e3 * row.time.median, 0.2);
-  CHECK(contains(conclude(noisy), "So it is not clear which is faster."));
+  CHECK(contains(conclude(times(10, 10.1, 30)), "So unfolding by hand gains nothing."));
+  CHECK(contains(conclude(times(10, 13, 30, 0.2)), "So it is not clear which is faster."));
 }
 
 TEST_CASE("faster-convolution says what TF32 brings where it was measured, and distrusts what is wrong",
           "[ask]") {
-  std::vector<Row> all = rows(10, 80, 160);
-  all.push_back({.tf32_convolution = true, .time = made_up(4), .error = 4e-4});
-  all.push_back({.way = Way::im2col, .tf32_product = true, .time = made_up(79), .error = 4e-4});
+  Times all = times(10, 80, 160);
+  all.add({problem, "conv2d", "TF32: convolution on, product off", made_up(4), 4e-4});
+  all.add({problem, "conv2d_fast, im2col", "TF32: convolution off, product on", made_up(79), 4e-4});
   const auto sentences = conclude(all);
   CHECK(contains(sentences, "conv2d without TF32 takes 2.5 times as long as conv2d with TF32"));
   CHECK(contains(sentences, "the error with TF32 is 4.0e-04, without it 1.0e-07"));
   CHECK(contains(sentences, "are level (80.0 ms and 79.0 ms"));
 
-  all[1].error = 1e-3;
+  all.cells()[1].error = 1e-3;
   CHECK(contains(conclude(all),
                  "conv2d_fast, im2col, float32 (TF32: convolution off, product off) is off by 1.0e-03"));
-  all[1].error = std::numeric_limits<double>::quiet_NaN();
+  all.cells()[1].error = std::numeric_limits<double>::quiet_NaN();
   CHECK_FALSE(contains(conclude(all), "All ways agree"));
 }
 
 TEST_CASE("faster-convolution names the time that a first call falsifies most", "[ask]") {
-  std::vector<Row> all = rows(10, 80, 160);
-  all[1].time.first_call = 0.8;
+  Times all = times(10, 80, 160);
+  all.cells()[1].time.first_call = 0.8;
   CHECK(contains(conclude(all),
                  "misled most by conv2d_fast, im2col, float32 (TF32: convolution off, product off): "
                  "800 ms instead of 80.0 ms"));

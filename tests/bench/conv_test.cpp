@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/bench/conv_work.h"
+#include "pleat/bench/charts.h"
 #include "pleat/bench/conv_shape.h"
+#include "pleat/bench/conv_work.h"
 #include "pleat/bench/options.h"
-#include "pleat/bench/pictures.h"
 #include "pleat/bench/program.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"

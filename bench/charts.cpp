@@ -1,4 +1,4 @@
-#include "pleat/bench/pictures.h"
+#include "pleat/bench/charts.h"
 
 #include <algorithm>
 

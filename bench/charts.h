@@ -7,7 +7,7 @@
 #include "pleat/bench/record.h"
 #include "pleat/examples/common/chart.h"
 
-/// Pictures of records, for --plot. All throw UsageError when no record has what they draw.
+/// Charts of records, for --plot. All throw UsageError when no record has what they draw.
 
 namespace pleat::bench {
 
