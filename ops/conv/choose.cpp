@@ -57,8 +57,8 @@ std::vector<std::string> conv_implementations(Device device) {
   return names;
 }
 
-const std::string& conv_wish(ConvPass pass, const std::string& wish) {
-  if (!wish.empty()) return wish;
+const std::string& requested_conv(ConvPass pass, const std::string& requested) {
+  if (!requested.empty()) return requested;
   const ConvPolicyOptions& policy = ConvPolicy::current();
   const std::string& own = pass == ConvPass::backward_input    ? policy.backward_input_implementation
                            : pass == ConvPass::backward_weight ? policy.backward_weight_implementation
@@ -81,8 +81,8 @@ std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, 
 }
 
 std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const ConvProblem& problem,
-                                                      ConvPass pass, const std::string& wish) {
-  const std::string& wanted = conv_wish(pass, wish);
+                                                      ConvPass pass, const std::string& requested) {
+  const std::string& wanted = requested_conv(pass, requested);
   if (auto found = find_conv(problem, pass, wanted)) return found;
   const std::string base = wanted.substr(0, wanted.find(':'));
   std::string reason;

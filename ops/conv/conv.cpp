@@ -45,7 +45,7 @@ Tensor with_sizes(const Tensor& t, const Shape& shape, MemoryFormat format) {
 /// The format of the result as the implementation writes it.
 MemoryFormat written_format(const ConvProblem& problem, ConvLayout layout) {
   if (layout == ConvLayout::strided) return problem.result_format.value_or(problem.format);
-  return layout == ConvLayout::rows ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+  return layout == ConvLayout::nhwc ? MemoryFormat::channels_last : MemoryFormat::contiguous;
 }
 
 /// A tensor of the caller's as the implementation takes it, `reduced` being its sizes there.

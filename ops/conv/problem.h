@@ -13,8 +13,8 @@ namespace pleat::ops {
 /// Three spatial sizes: depth, height, width. What a convolution of fewer dimensions lacks is 1 (padding 0).
 using Spatial = std::array<int64_t, 3>;
 
-/// Everything on which a convolution's result or speed depends, checked. A plain value: compared whole, it is
-/// the key of every cache. Formula (cross-correlation):
+/// The sizes, types and formats of a convolution, checked. What else a result or its speed depends on (the
+/// policy, strides of operands, the machine) is not here. Formula (cross-correlation):
 ///   y[n, k, p] = sum over c, r of x[n, c, p * stride - padding_low + r * dilation] * w[k, c, r]
 ///   output = (input + padding_low + padding_high - dilation * (kernel - 1) - 1) / stride + 1
 struct ConvProblem {

@@ -19,7 +19,7 @@ const BatchNormPolicyOptions& BatchNormPolicy::current() {
 namespace pleat::ops {
 namespace {
 
-const std::string& policy_wish(BatchNormPass pass) {
+const std::string& requested_by_policy(BatchNormPass pass) {
   const BatchNormPolicyOptions& policy = BatchNormPolicy::current();
   const bool own = pass == BatchNormPass::backward && !policy.backward_implementation.empty();
   return own ? policy.backward_implementation : policy.implementation;
@@ -38,8 +38,8 @@ std::span<const BatchNormImplementation* const> batch_norm_implementations() {
 }
 
 const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
-                                                 BatchNormPass pass, const std::string& wish) {
-  const std::string& name = wish.empty() ? policy_wish(pass) : wish;
+                                                 BatchNormPass pass, const std::string& requested) {
+  const std::string& name = requested.empty() ? requested_by_policy(pass) : requested;
   std::string able;
   std::string reason = "there is none of that name";
   for (const BatchNormImplementation* one : batch_norm_implementations()) {

@@ -43,7 +43,7 @@ struct BatchNormBackward {
 
 enum class BatchNormPass : unsigned char { forward, backward };
 
-/// One way to solve batch normalisations. It validates nothing, and knows of no other.
+/// One way to compute batch normalisations. It checks no arguments and does not depend on another one.
 class BatchNormImplementation {
  public:
   virtual ~BatchNormImplementation() = default;
@@ -68,6 +68,6 @@ std::span<const BatchNormImplementation* const> batch_norm_implementations();
 /// or else the first that supports the problem. Throws ValueError, listing those that can solve it, when the
 /// named one does not exist or cannot; messages begin with `op`.
 const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
-                                                 BatchNormPass pass, const std::string& wish);
+                                                 BatchNormPass pass, const std::string& requested);
 
 }  // namespace pleat::ops

@@ -41,8 +41,7 @@ Passes run(const ConvCase& c, const Tensor& x, const Tensor& w, const Tensor& b,
           ops::conv_backward_weight(dy, x, c.weight, options)};
 }
 
-/// The textbook loops over vectors, with padding by bounds checks: shares nothing with the library but the
-/// formula.
+/// What the textbook loops give. They share only the formula with the library.
 struct Textbook {
   std::vector<double> y, dx, dw;
 };
@@ -366,7 +365,7 @@ TEST_CASE("a conv3d with a (1, 3, 3) kernel is a conv2d's work in both formats",
         CHECK(relative_error(images(in_3d.dx).to_vector<double>(), in_2d.dx.to_vector<double>()) < 1e-13);
         CHECK(relative_error(in_3d.dw.to_vector<double>(), in_2d.dw.to_vector<double>()) < 1e-13);
         if (one->layout(problem) == ops::ConvLayout::strided) continue;
-        const MemoryFormat inside = one->layout(problem) == ops::ConvLayout::planes
+        const MemoryFormat inside = one->layout(problem) == ops::ConvLayout::nchw
                                         ? MemoryFormat::contiguous
                                         : MemoryFormat::channels_last;
         for (const ops::ConvPass pass :

@@ -11,8 +11,8 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/tune/time_candidates.h"
 #include "pleat/ops/conv/tune/tune.h"
-#include "pleat/ops/conv/tune/tune_race.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/damage.h"
 #include "pleat/tests/temporary_directory.h"
@@ -48,7 +48,7 @@ class FakeConv : public ConvImplementation {
   std::string_view name() const override { return "fake"; }
   bool runs_on(Device) const override { return true; }
   std::string unsupported(const ConvProblem&, ConvPass) const override { return {}; }
-  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
   int64_t workspace_bytes(const ConvProblem&, ConvPass) const override { return 7; }
   void forward(const ConvProblem&, const Tensor&, const Tensor&, const Tensor&,
                const Tensor&) const override {
@@ -92,7 +92,7 @@ json read_json(const std::filesystem::path& path) { return json::parse(std::ifst
 void write_json(const std::filesystem::path& path, const json& value) { std::ofstream(path) << value; }
 
 /// Makes the file say that this one was the fastest in all its problems.
-void crown(const std::filesystem::path& path, const std::string& implementation) {
+void put_first(const std::filesystem::path& path, const std::string& implementation) {
   json file = read_json(path);
   for (json& entry : file["entries"]) {
     json timing = entry["timings"][0];
@@ -104,14 +104,14 @@ void crown(const std::filesystem::path& path, const std::string& implementation)
 
 }  // namespace
 
-TEST_CASE("a race takes medians and leaves those behind that cannot win", "[conv][tune]") {
+TEST_CASE("the tuner takes medians and stops early where a candidate cannot be the fastest", "[conv][tune]") {
   const Example example;
   int runs = 0;
   const auto count = [&] { ++runs; };
   // Each is measured for as many samples as asked; the last is over three times the best median.
   ScriptedStopwatch stopwatch({5, 9, 4, 3, 8, 2, 12.5});
-  const auto timings = race(example.call(), {fake("a", count), fake("b", count), fake("c", count)}, stopwatch,
-                            {.warmups = 2, .samples = 3});
+  const auto timings = time_candidates(example.call(), {fake("a", count), fake("b", count), fake("c", count)},
+                                       stopwatch, {.warmups = 2, .samples = 3});
   REQUIRE(timings.size() == 3);
   CHECK(timings[0].implementation == "b");
   CHECK(timings[0].milliseconds == 3);
@@ -126,17 +126,17 @@ TEST_CASE("a race takes medians and leaves those behind that cannot win", "[conv
   CHECK(runs == 3 * 2 + 3 + 3 + 1);
 }
 
-TEST_CASE("a race repeats what is shorter than a millisecond", "[conv][tune]") {
+TEST_CASE("the tuner repeats what is shorter than a millisecond", "[conv][tune]") {
   const Example example;
   int runs = 0;
   ScriptedStopwatch stopwatch({0.25, 2, 4, 6});
   const auto timings =
-      race(example.call(), {fake("a", [&] { ++runs; })}, stopwatch, {.warmups = 0, .samples = 3});
+      time_candidates(example.call(), {fake("a", [&] { ++runs; })}, stopwatch, {.warmups = 0, .samples = 3});
   CHECK(runs == 1 + 3 * 4);
   CHECK(timings[0].milliseconds == 1);
   ScriptedStopwatch zero({0, 0});
   runs = 0;
-  race(example.call(), {fake("a", [&] { ++runs; })}, zero, {.warmups = 0, .samples = 1});
+  time_candidates(example.call(), {fake("a", [&] { ++runs; })}, zero, {.warmups = 0, .samples = 1});
   CHECK(runs == 51);
 }
 
@@ -144,9 +144,9 @@ TEST_CASE("a candidate that fails is left out with its reason", "[conv][tune]") 
   const Example example;
   const auto out_of_memory = [] { throw OutOfMemoryError("no 3 GiB"); };
   ScriptedStopwatch stopwatch({2});
-  const auto timings =
-      race(example.call(), {fake("big", out_of_memory), fake("good"), {"unborn", nullptr, "no plan"}},
-           stopwatch, {.warmups = 0, .samples = 1});
+  const auto timings = time_candidates(
+      example.call(), {fake("big", out_of_memory), fake("good"), {"unborn", nullptr, "no plan"}}, stopwatch,
+      {.warmups = 0, .samples = 1});
   REQUIRE(timings.size() == 3);
   CHECK(timings[0].implementation == "good");
   CHECK(timings[0].failure.empty());
@@ -157,10 +157,10 @@ TEST_CASE("a candidate that fails is left out with its reason", "[conv][tune]") 
 
   ScriptedStopwatch none({});
   CHECK_THROWS_AS(
-      race(example.call(), {fake("big", out_of_memory), {"unborn", nullptr, "no plan"}}, none, {}),
+      time_candidates(example.call(), {fake("big", out_of_memory), {"unborn", nullptr, "no plan"}}, none, {}),
       OutOfMemoryError);
   const auto lost = [] { throw DeviceLostError("gone"); };
-  CHECK_THROWS_AS(race(example.call(), {fake("good"), fake("lost", lost)}, *stopwatch_for({}), {}),
+  CHECK_THROWS_AS(time_candidates(example.call(), {fake("good"), fake("lost", lost)}, *stopwatch_for({}), {}),
                   DeviceLostError);
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("a policy with benchmark uses the winner that is known", "[conv][tune]
   CHECK(ConvTuner::size() == 1);
   // The reference, which is never timed beside others, is the one that keeps its input's format.
   ConvTuner::save(directory / "tuned.json");
-  crown(directory / "tuned.json", "reference");
+  put_first(directory / "tuned.json", "reference");
   CHECK(ConvTuner::load(directory / "tuned.json") == 1);
   CHECK(format() == MemoryFormat::contiguous);
   {
@@ -235,12 +235,12 @@ TEST_CASE("a policy with benchmark uses the winner that is known", "[conv][tune]
     CHECK(ConvTuner::size() == 1);  // nothing was timed
   }
   // What a file says of an implementation that is not there is measured anew.
-  crown(directory / "tuned.json", "fft");
+  put_first(directory / "tuned.json", "fft");
   ConvTuner::load(directory / "tuned.json");
   CHECK(format() == MemoryFormat::channels_last);
 }
 
-TEST_CASE("a named implementation restricts the contest to its plans", "[conv][tune]") {
+TEST_CASE("a named implementation restricts tuning to its plans", "[conv][tune]") {
   const FreshTuner fresh;
   Example example;
   const ConvPolicy policy{{.implementation = "unfold", .benchmark = true}};
@@ -320,7 +320,7 @@ TEST_CASE("a convolution inside a candidate is not tuned", "[conv][tune]") {
   const ConvPolicy policy{{.benchmark = true}};
   ScriptedStopwatch stopwatch({2});
   const auto inner = [&] { conv_forward(example.x, example.w, {}, example.options); };
-  race(example.call(), {fake("outer", inner)}, stopwatch, {.warmups = 0, .samples = 1});
+  time_candidates(example.call(), {fake("outer", inner)}, stopwatch, {.warmups = 0, .samples = 1});
   CHECK(ConvTuner::size() == 0);
   inner();
   CHECK(ConvTuner::size() == 1);
@@ -403,7 +403,7 @@ TEST_CASE("what is known survives a file; entries of other machines stay and do 
   const ConvPolicy policy{{.benchmark = true}};
   conv_forward(example.x, example.w, {}, example.options);
   ConvTuner::save(path);
-  crown(path, "reference");
+  put_first(path, "reference");
   for (const char* part : {"machine", "versions"}) {
     json file = read_json(path);
     file["entries"][0][part] = "another";

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 namespace pleat::ops {
 namespace {

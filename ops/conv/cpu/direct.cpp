@@ -7,7 +7,7 @@
 #include "pleat/ops/conv/cpu/direct_weight.h"
 #include "pleat/ops/conv/cpu/gather.h"
 #include "pleat/ops/conv/implementation.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// The implementation `direct` on the CPU: forward and the gradient of the input as gathers (gather.h), the
 /// gradient of the weight by itself (direct_weight.h). Nothing is unfolded.
@@ -58,7 +58,7 @@ class DirectConv : public ConvImplementation {
     return able ? std::string()
                 : std::string("it needs groups = 1, or as many groups as input and output channels");
   }
-  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;

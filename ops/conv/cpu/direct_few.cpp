@@ -6,7 +6,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// Vectors lie along the source's channels: one sum for each pair of a pixel and a result channel, whose
 /// lanes are added at the end.

@@ -7,7 +7,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/core/tensor/transpose.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// Direct convolution in registers: a tile of 8 pixels times one or two vectors of result channels is summed
 /// over all taps and channels before it is written once. Nothing is unfolded; a band of source rows is copied

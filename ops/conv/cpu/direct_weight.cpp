@@ -10,7 +10,7 @@
 #include "pleat/ops/conv/cpu/depthwise.h"
 #include "pleat/ops/conv/cpu/gather.h"
 #include "pleat/ops/conv/cpu/window_pieces.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// dw [K, taps C] is dy [pixels, K], transposed, times the windows of x [pixels, taps C]. The products of
 /// some hundred pixels are summed in registers, in tiles of up to 8 rows by two vectors, before they are

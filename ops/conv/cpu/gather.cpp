@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pleat/core/base/checked_math.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 namespace pleat::ops {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/ops/conv/cpu/gather.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// How the gradient of the weight cuts a convolution's windows: in pieces whose part of x fits a buffer.
 

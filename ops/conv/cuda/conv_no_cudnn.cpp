@@ -11,7 +11,7 @@ class NoCudnnConv : public ConvImplementation {
   std::string unsupported(const ConvProblem&, ConvPass) const override {
     return "this is Pleat built without cuDNN";
   }
-  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
   int64_t workspace_bytes(const ConvProblem&, ConvPass) const override { return 0; }
   void forward(const ConvProblem&, const Tensor&, const Tensor&, const Tensor&,
                const Tensor&) const override {

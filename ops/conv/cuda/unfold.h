@@ -9,9 +9,9 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/launch.h"
-#include "pleat/ops/conv/rows.h"
 #include "pleat/ops/conv/cuda/types.h"
 #include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/matmul/batched_gemm.h"
 
 /// What the two forms of unfold + GEMM on a GPU share.

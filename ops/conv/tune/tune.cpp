@@ -9,8 +9,8 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/atomic_file.h"
 #include "pleat/ops/conv/call.h"
+#include "pleat/ops/conv/tune/time_candidates.h"
 #include "pleat/ops/conv/tune/tune_cache.h"
-#include "pleat/ops/conv/tune/tune_race.h"
 
 namespace pleat::ops {
 namespace {
@@ -20,8 +20,8 @@ TuneCache& known() {
   return cache;
 }
 
-/// Held by who tunes: two races at a time would slow each other down.
-std::mutex& track() {
+/// Held while candidates are timed: two threads at a time would slow each other down.
+std::mutex& timing_mutex() {
   static std::mutex mutex;
   return mutex;
 }
@@ -30,7 +30,8 @@ std::vector<ConvTiming> tune(const ConvCall& call, const std::string& wanted, co
   const std::vector<ConvCandidate> candidates = conv_candidates(call, wanted);
   // None: this says why.
   if (candidates.empty()) choose_conv(call.op, call.problem, call.pass, wanted);
-  std::vector<ConvTiming> timings = race(call, candidates, *stopwatch_for(call.problem.device), how);
+  std::vector<ConvTiming> timings =
+      time_candidates(call, candidates, *stopwatch_for(call.problem.device), how);
   known().put(TuneEntry{tune_key(call, wanted), timings});
   return timings;
 }
@@ -45,14 +46,14 @@ std::shared_ptr<const ConvImplementation> known_winner(const ConvCall& call, con
 
 std::shared_ptr<const ConvImplementation> choose(const ConvCall& call) {
   const ConvPolicyOptions& policy = ConvPolicy::current();
-  if (!policy.benchmark || is_racing() || call.is_empty())
-    return choose_conv(call.op, call.problem, call.pass, call.wish);
-  const std::string wanted = conv_wish(call.pass, call.wish);
+  if (!policy.benchmark || is_timing() || call.is_empty())
+    return choose_conv(call.op, call.problem, call.pass, call.requested);
+  const std::string wanted = requested_conv(call.pass, call.requested);
   const TuneKey key = tune_key(call, wanted);
   if (auto winner = known_winner(call, key)) return winner;
-  // Who wins a race is chance, and with the winner the last bits of the result.
+  // The fastest differs from run to run, and with it the last bits of the result.
   if (policy.deterministic) return choose_conv(call.op, call.problem, call.pass, wanted);
-  const std::lock_guard lock(track());
+  const std::lock_guard lock(timing_mutex());
   if (auto winner = known_winner(call, key)) return winner;  // another thread was first
   return choose_conv(call.op, call.problem, call.pass, tune(call, wanted, {}).front().implementation);
 }
@@ -67,8 +68,8 @@ std::vector<ConvTiming> tune_conv(const Tensor& x, const Tensor& w, const Tensor
                     forward.problem.output_shape());
   std::vector<ConvTiming> timings;
   const auto add = [&](const ConvCall& call) {
-    const std::lock_guard lock(track());
-    const std::vector<ConvTiming> found = tune(call, conv_wish(call.pass, call.wish), how);
+    const std::lock_guard lock(timing_mutex());
+    const std::vector<ConvTiming> found = tune(call, requested_conv(call.pass, call.requested), how);
     timings.insert(timings.end(), found.begin(), found.end());
     return found.front().implementation;
   };

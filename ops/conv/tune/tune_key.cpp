@@ -5,7 +5,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/parallel/parallel.h"
-#include "pleat/ops/conv/tune/tune_race.h"
+#include "pleat/ops/conv/tune/time_candidates.h"
 
 namespace pleat::ops {
 namespace {

@@ -11,8 +11,8 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/ops/conv/problem.h"
 
-/// What implementations share that see a convolution as a matrix of rows: one row an output pixel (or an
-/// input pixel), dense in channels-last format.
+/// What implementations share that see a channels-last tensor as a matrix: one row for each pixel, one column
+/// for each channel.
 
 namespace pleat::ops {
 

@@ -1,4 +1,4 @@
-#include "pleat/ops/conv/tune/tune_race.h"
+#include "pleat/ops/conv/tune/time_candidates.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,14 +17,14 @@
 namespace pleat::ops {
 namespace {
 
-thread_local bool racing = false;
+thread_local bool timing_candidates = false;
 
-class Racing {
+class TimingScope {
  public:
-  Racing() : previous_(std::exchange(racing, true)) {}
-  ~Racing() { racing = previous_; }
-  Racing(const Racing&) = delete;
-  Racing& operator=(const Racing&) = delete;
+  TimingScope() : previous_(std::exchange(timing_candidates, true)) {}
+  ~TimingScope() { timing_candidates = previous_; }
+  TimingScope(const TimingScope&) = delete;
+  TimingScope& operator=(const TimingScope&) = delete;
 
  private:
   bool previous_;
@@ -65,7 +65,7 @@ std::vector<double> sample(const std::function<void()>& run, Stopwatch& stopwatc
                            double best) {
   constexpr double shortest_sample = 1;
   constexpr double most_runs = 50;
-  constexpr double hopeless = 3;
+  constexpr double too_slow = 3;
   for (int i = 0; i < how.warmups; ++i) run();
   const double once = stopwatch.measure(run);
   const int runs = once >= shortest_sample ? 1
@@ -76,7 +76,7 @@ std::vector<double> sample(const std::function<void()>& run, Stopwatch& stopwatc
     for (int i = 0; i < runs; ++i) run();
   };
   std::vector<double> samples{runs == 1 ? once : stopwatch.measure(all) / runs};
-  if (samples[0] > hopeless * best) return samples;
+  if (samples[0] > too_slow * best) return samples;
   while (samples.size() < static_cast<std::size_t>(how.samples))
     samples.push_back(stopwatch.measure(all) / runs);
   return samples;
@@ -84,7 +84,7 @@ std::vector<double> sample(const std::function<void()>& run, Stopwatch& stopwatc
 
 }  // namespace
 
-bool is_racing() { return racing; }
+bool is_timing() { return timing_candidates; }
 
 std::unique_ptr<Stopwatch> stopwatch_for(Device device) {
   if (device.is_cuda()) return std::make_unique<EventStopwatch>(device);
@@ -101,8 +101,8 @@ std::vector<ConvCandidate> conv_candidates(const ConvCall& call, const std::stri
     if (!implementation->unsupported(call.problem, call.pass).empty()) continue;
     if (!seen.insert(implementation->name()).second) continue;  // one name may stand for several
     const std::string name(implementation->name());
-    const auto add = [&](const std::string& wish) {
-      ConvCandidate candidate{wish, choose_conv(call.op, call.problem, call.pass, wish)};
+    const auto add = [&](const std::string& requested) {
+      ConvCandidate candidate{requested, choose_conv(call.op, call.problem, call.pass, requested)};
       if (implementation == &reference_conv())
         reference = std::move(candidate);
       else
@@ -126,10 +126,10 @@ std::vector<ConvCandidate> conv_candidates(const ConvCall& call, const std::stri
   return candidates;
 }
 
-std::vector<ConvTiming> race(const ConvCall& call, const std::vector<ConvCandidate>& candidates,
-                             Stopwatch& stopwatch, const TuneOptions& how) {
+std::vector<ConvTiming> time_candidates(const ConvCall& call, const std::vector<ConvCandidate>& candidates,
+                                        Stopwatch& stopwatch, const TuneOptions& how) {
   const RecordFunction range(call.op, ".tune");
-  const Racing guard;
+  const TimingScope guard;
   std::vector<ConvTiming> timings;
   std::vector<ConvTiming> failures;
   std::exception_ptr first_error;

@@ -35,11 +35,11 @@ std::vector<ConvCandidate> conv_candidates(const ConvCall& call, const std::stri
 
 /// Times them one after another: the fastest first, failures last. DeviceLostError is passed on; when all
 /// fail, so is the first error.
-std::vector<ConvTiming> race(const ConvCall& call, const std::vector<ConvCandidate>& candidates,
-                             Stopwatch& stopwatch, const TuneOptions& how);
+std::vector<ConvTiming> time_candidates(const ConvCall& call, const std::vector<ConvCandidate>& candidates,
+                                        Stopwatch& stopwatch, const TuneOptions& how);
 
-/// Whether this thread is in a race. Convolutions that a candidate itself calls are not tuned then.
-bool is_racing();
+/// Whether this thread is timing candidates. Convolutions that a candidate itself calls are not tuned then.
+bool is_timing();
 
 /// Everything that the times of a call depend on, when `wanted` is the implementation asked for.
 TuneKey tune_key(const ConvCall& call, const std::string& wanted);
