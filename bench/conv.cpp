@@ -15,7 +15,7 @@
 #include "pleat/bench/machine.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/conv/tune/time_candidates.h"
+#include "pleat/ops/conv/tune/candidates.h"
 
 namespace pleat::bench {
 namespace {
@@ -190,7 +190,7 @@ class Conv : public OperationSubcommand {
         one.tune = [work, requested, name] {
           const auto candidates = ops::conv_candidates(work->call(), name);
           *requested =
-              ops::time_candidates(work->call(), candidates, *ops::stopwatch_for(work->problem().device), {})
+              ops::time_conv(work->call(), candidates, *ops::stopwatch_for(work->problem().device), {})
                   .front()
                   .implementation;
         };

@@ -7,7 +7,6 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/problem.h"
-#include "pleat/ops/conv/simplify.h"
 #include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::ops {

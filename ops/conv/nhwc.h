@@ -27,9 +27,7 @@ void by_type(const ConvProblem& problem, F f) {
 
 /// Whether each output row is a product of the weights with one input row.
 inline bool is_pointwise(const ConvProblem& p) {
-  const Spatial ones{1, 1, 1};
-  const Spatial none{0, 0, 0};
-  return p.kernel == ones && p.stride == ones && p.padding_low == none && p.padding_high == none;
+  return p.is_pointwise(0) && p.is_pointwise(1) && p.is_pointwise(2);
 }
 
 /// The convolution of dy, with the weights turned round, that gives dx where stride is 1: channels exchanged,

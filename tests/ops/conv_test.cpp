@@ -14,7 +14,6 @@
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/problem.h"
-#include "pleat/ops/conv/simplify.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"

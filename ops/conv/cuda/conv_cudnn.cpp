@@ -97,8 +97,7 @@ class CudnnConv : public ConvImplementation {
     if (p.dtype == float64) return ConvLayout::nchw;
     // A (1, 3, 3) kernel over contiguous videos: there is no one distance from slice to slice, and
     // conversions cost less than three dimensions do.
-    const bool flat = p.kernel[0] == 1 && p.stride[0] == 1 && p.padding_low[0] == 0 && p.padding_high[0] == 0;
-    if (flat && p.input[0] > 1 && p.batch > 1) return ConvLayout::nhwc;
+    if (p.is_pointwise(0) && p.input[0] > 1 && p.batch > 1) return ConvLayout::nhwc;
     return requested_layout(p);
   }
   bool takes_half() const override { return true; }

@@ -19,7 +19,7 @@ namespace {
 class Native final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "native"; }
-
+  bool runs_on(Device device) const override { return device.is_cpu(); }
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
     return problem.device.is_cpu() ? "" : "it runs on the CPU";
   }

@@ -120,7 +120,7 @@ void run_open_gradient(const BatchNormProblem& problem, const BatchNormBackward&
 class NativeCuda final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "native"; }
-
+  bool runs_on(Device device) const override { return device.is_cuda(); }
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
     return problem.device.is_cuda() ? "" : "it runs on CUDA";
   }

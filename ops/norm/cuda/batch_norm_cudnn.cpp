@@ -98,7 +98,7 @@ class Call {
 class CudnnBatchNorm final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "cudnn"; }
-
+  bool runs_on(Device device) const override { return device.is_cuda(); }
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass pass) const override {
     // What PyTorch found to be the largest batches that cuDNN takes in this mode.
     const int64_t most_images = problem.training ? 880801 : 65535;
