@@ -35,6 +35,7 @@
 #include "pleat/core/base/device.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/base/moved_from.h"
+#include "pleat/core/base/policy.h"
 #include "pleat/core/base/precision.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/base/required.h"

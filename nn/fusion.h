@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/base/scope.h"
+#include "pleat/core/base/policy.h"
 #include "pleat/core/tensor/tensor.h"
 
 /// Modules that compute what follows them in their own pass over memory. Sequential passes a ReLU

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/base/policy.h"
 #include "pleat/core/base/precision.h"
-#include "pleat/core/base/scope.h"
 #include "pleat/core/tensor/shape.h"
 #include "pleat/core/tensor/tensor.h"
 

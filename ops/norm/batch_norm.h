@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "pleat/core/base/scope.h"
+#include "pleat/core/base/policy.h"
 #include "pleat/core/tensor/tensor.h"
 
 namespace pleat {
