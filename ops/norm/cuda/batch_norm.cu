@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/norm/cuda/batch_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/cuda/norm_functors.h"
 #include "pleat/ops/norm/cuda/reduce_groups.h"
 #include "pleat/ops/norm/implementation.h"

@@ -11,7 +11,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/norm/cuda/batch_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/running_statistics.h"
 

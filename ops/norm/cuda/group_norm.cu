@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/norm/cuda/group_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/cuda/norm_functors.h"
 #include "pleat/ops/norm/cuda/reduce_groups.h"
 #include "pleat/ops/norm/cuda/row_functors.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "pleat/ops/norm/cuda/reduce_groups.h"
-#include "pleat/ops/norm/running_channels.h"
+#include "pleat/ops/norm/running_statistics.h"
 
 /// What the reductions and maps of normalisations compute for their groups. T: the type computed in; S: the
 /// type stored.
