@@ -128,11 +128,10 @@ ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& inp
   const ConvOperand output("dy", dy);
   const ConvProblem problem =
       make_conv_problem(op_name(dims), dims, {"input", input_shape, dy}, {"weight", w}, options, &output);
-  const std::string& own = options.backward_input_implementation;
   return {op_name(dims),
           ConvPass::backward_input,
           problem,
-          own.empty() ? options.implementation : own,
+          first_named(options.backward_input_implementation, options.implementation),
           {},
           w,
           dy,
@@ -145,11 +144,10 @@ ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& we
   const ConvOperand output("dy", dy);
   const ConvProblem problem =
       make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", weight_shape, x}, options, &output);
-  const std::string& own = options.backward_weight_implementation;
   return {op_name(dims),
           ConvPass::backward_weight,
           problem,
-          own.empty() ? options.implementation : own,
+          first_named(options.backward_weight_implementation, options.implementation),
           x,
           {},
           dy,
