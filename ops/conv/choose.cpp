@@ -5,6 +5,14 @@
 
 namespace pleat::ops {
 
+// Each in its file.
+const ConvImplementation& direct_conv();
+const ConvImplementation& direct_conv_cuda();
+const ConvImplementation& unfold_conv();
+const ConvImplementation& unfold_conv_cuda();
+const ConvImplementation& cudnn_conv();
+const ConvImplementation& reference_conv();
+
 std::string_view name(ConvPass pass) {
   switch (pass) {
     case ConvPass::forward:

@@ -76,11 +76,4 @@ std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, 
 std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const ConvProblem& problem,
                                                       ConvPass pass, const std::string& requested);
 
-const ConvImplementation& reference_conv();
-const ConvImplementation& direct_conv();
-const ConvImplementation& direct_conv_cuda();  ///< "direct" on CUDA
-const ConvImplementation& unfold_conv();
-const ConvImplementation& unfold_conv_cuda();  ///< "unfold" on CUDA
-const ConvImplementation& cudnn_conv();
-
 }  // namespace pleat::ops

@@ -4,6 +4,12 @@
 
 namespace pleat::ops {
 
+// Each in its file.
+const BatchNormImplementation& native_batch_norm();
+const BatchNormImplementation& native_batch_norm_cuda();
+const BatchNormImplementation& cudnn_batch_norm();
+const BatchNormImplementation& reference_batch_norm();
+
 const Implementations<BatchNormImplementation>& batch_norm_implementations() {
   static const Implementations<BatchNormImplementation> all([] {
     std::vector<const BatchNormImplementation*> list{&native_batch_norm()};

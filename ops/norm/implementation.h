@@ -51,11 +51,6 @@ class BatchNormImplementation : public Implementation<BatchNormProblem, BatchNor
   virtual bool opens_by_result() const { return false; }
 };
 
-const BatchNormImplementation& native_batch_norm();
-const BatchNormImplementation& native_batch_norm_cuda();  ///< "native" on CUDA
-const BatchNormImplementation& cudnn_batch_norm();        ///< or a stand-in that says why there is none
-const BatchNormImplementation& reference_batch_norm();
-
 /// The implementations of batch normalisation.
 const Implementations<BatchNormImplementation>& batch_norm_implementations();
 

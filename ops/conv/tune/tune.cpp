@@ -103,7 +103,7 @@ std::vector<Candidate> conv_candidates(const ConvCall& call, const std::string& 
                                 return chosen->workspace_bytes(solved_problem(call.problem, *chosen),
                                                                call.pass);
                               }};
-      if (implementation == &reference_conv())
+      if (name == "reference")
         reference = std::move(candidate);
       else
         candidates.push_back(std::move(candidate));
