@@ -156,7 +156,7 @@ ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& we
 
 namespace {
 
-/// Runs the implementation that is chosen for the call, and says which it is.
+/// Runs the implementation that is chosen for the call, and records which it is.
 Tensor run_chosen(const RecordOp& range, const ConvCall& call) {
   const std::shared_ptr<const ConvImplementation> implementation = choose(call);
   range.details([&] {

@@ -30,8 +30,8 @@ inline bool is_pointwise(const ConvProblem& p) {
   return p.is_pointwise(0) && p.is_pointwise(1) && p.is_pointwise(2);
 }
 
-/// The convolution of dy, with the weights turned round, that gives dx where stride is 1: channels exchanged,
-/// padding turned round. That may be negative (input beyond the last window), which an unfold reads as a
+/// The convolution of dy, with flipped weights, that gives dx where stride is 1: channels exchanged, padding
+/// flipped. That may be negative (input beyond the last window), which an unfold reads as a
 /// shift.
 inline ConvProblem transposed_problem(const ConvProblem& p) {
   ConvProblem back = p;

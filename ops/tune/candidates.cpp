@@ -82,7 +82,7 @@ std::vector<double> sample(const std::function<void()>& run, Stopwatch& stopwatc
   return samples;
 }
 
-/// "AMD EPYC 9654 96-Core Processor", where the system tells.
+/// "AMD EPYC 9654 96-Core Processor", where the system names it.
 std::string read_cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

@@ -31,7 +31,7 @@ template <class T>
 void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw);
 int64_t direct_weight_workspace(const ConvProblem& p);
 
-/// Depthwise convolution: every channel has its own kernel and meets no other. Loops run along the channels,
+/// Depthwise convolution: every channel has its own kernel. Loops run along the channels,
 /// which lie side by side; weights are [taps in the gather's order][C].
 inline bool is_depthwise(const ConvProblem& p) {
   return p.groups > 1 && p.groups == p.in_channels && p.groups == p.out_channels;

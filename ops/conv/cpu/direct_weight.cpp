@@ -283,7 +283,7 @@ class WeightTask {
   }
 
   /// Copies `block` elements, or what is left of them before `end`: a constant size needs no call. Those
-  /// beyond the last channel are their neighbours in memory, and meet idle lanes.
+  /// beyond the last channel are the next ones in memory, and go into unused lanes.
   template <int64_t block>
   static void copy_block(const T* from, const T* end, T* to) {
     if (end - from >= block)
@@ -324,7 +324,7 @@ class WeightTask {
         std::fill_n(source_ + c / block * plan_.source_block_elements() + to * block, count * block, T(0));
     };
     plan_.pieces.visit(piece, copy, clear);
-    plan_.pieces.list(piece, 1, pixels_);
+    plan_.pieces.list(piece, 0, pixels_);
     for (int64_t& base : pixels_.bases) base *= block;
   }
 

@@ -231,8 +231,9 @@ void GatherPieces::list(int64_t index, int64_t channels, GatherPixels& pixels) c
             for (int64_t k = columns.first; k < columns.end; ++k) *next_row++ = row + c.step * k;
           }
         }
-        pixels.groups.push_back({static_cast<std::size_t>(next_base - pixels.bases.data()),
-                                 runs(slices, lines, columns, channels)});
+        pixels.groups.push_back(
+            {static_cast<std::size_t>(next_base - pixels.bases.data()),
+             channels > 0 ? runs(slices, lines, columns, channels) : std::vector<GatherRun>()});
       }
     }
   }

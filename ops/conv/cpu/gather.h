@@ -71,7 +71,7 @@ std::vector<Gather> backward_input_gathers(const ConvProblem& problem);
 /// The kernel's taps in the order in which a gather reads them.
 std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel);
 
-/// The weights as a gather meets them, and the distances of their elements.
+/// The weights in the order in which a gather reads them, and the distances of their elements.
 template <class T>
 struct GatherWeights {
   const T* data;
@@ -101,8 +101,8 @@ struct GatherPixels {
 };
 
 /// Pieces of a gather: some images, or one image's band of lines at one depth, or a part of one line. What a
-/// piece reads of the source is copied into a buffer with the padding around it, so that kernels meet no
-/// borders; what no tap reads is left out.
+/// piece reads of the source is copied into a buffer with the padding around it, so that kernels need no
+/// border cases; what no tap reads is left out.
 class GatherPieces {
  public:
   /// For kernels that compute tiles of result pixels. `elements_wanted`: about how large the buffer may be;
@@ -137,7 +137,8 @@ class GatherPieces {
   /// every `step`th of it, and `clear(to, count)` for those in the padding; `to` is a pixel of the buffer.
   template <class Copy, class Clear>
   void visit(int64_t index, const Copy& copy, const Clear& clear) const;
-  /// Lists the pixels of piece `index`. Their runs leave out the taps that would read padding alone.
+  /// Lists the pixels of piece `index`. Their runs, of `channels` for each tap (0: no runs are listed), leave
+  /// out the taps that would read padding alone.
   void list(int64_t index, int64_t channels, GatherPixels& pixels) const;
   /// Both: fills `buffer` with `channels` of the source from the first on, 0 after them.
   template <class T>

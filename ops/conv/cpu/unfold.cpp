@@ -136,7 +136,7 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
   });
 }
 
-/// w [K, taps, C/g] as [g, taps turned round, K/g, C/g]: rows of C/g elements move, nothing is transposed.
+/// w [K, taps, C/g] as [g, flipped taps, K/g, C/g]: rows of C/g elements move, nothing is transposed.
 template <class T>
 std::shared_ptr<std::byte> rotated_weights(const ConvProblem& p, const T* w) {
   const int64_t taps = p.taps();

@@ -10,7 +10,7 @@
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 
-/// Depthwise convolution on a GPU, in both formats: every channel meets the kernels of its own alone, so
+/// Depthwise convolution on a GPU, in both formats: every channel has kernels of its own, so
 /// that there is no matrix product to make use of, and each result is a sum over few taps. Forward and
 /// backward_input give a thread a result, or neighbouring channels of a row; backward_weight gives teams of
 /// threads parts of the images, whose sums are added in order.

@@ -2,7 +2,7 @@
 
 /// Unfold + GEMM on a GPU: one launch unfolds windows of many images into a matrix U, small enough to stay
 /// in the GPU's second-level cache, and a GEMM multiplies it with the weights. backward_input with stride 1
-/// is the forward of dy with turned weights; with other strides each input pixel gathers what its windows
+/// is the forward of dy with flipped weights; with other strides each input pixel gathers what its windows
 /// left, without atomics. The order of every sum is fixed. (Formulas: Chellapilla, Puri, Simard: "High
 /// performance convolutional neural networks", 2006.)
 

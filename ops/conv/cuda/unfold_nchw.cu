@@ -188,12 +188,12 @@ void swap_runs(Device device, int64_t outer, int64_t inner, int64_t run, const T
   });
 }
 
-/// w [K, C/g, taps] as [group][C/g][K/g, tap turned round].
+/// w [K, C/g, taps] as [group][C/g][K/g, flipped tap].
 template <class T>
-struct TurnPlanes {
+struct FlipWeightsNchw {
   FastDivider taps, group_out, group_in;
   const T* w;
-  T* turned;
+  T* flipped;
 
   PLEAT_HOST_DEVICE void operator()(int64_t index) const {
     int64_t tap = index;
@@ -201,7 +201,7 @@ struct TurnPlanes {
     int64_t c = group_out.divide(k);
     const int64_t group = group_in.divide(c);
     const int64_t from = (group * group_out.divisor() + k) * group_in.divisor() + c;
-    turned[index] = w[from * taps.divisor() + taps.divisor() - 1 - tap];
+    flipped[index] = w[from * taps.divisor() + taps.divisor() - 1 - tap];
   }
 };
 
@@ -414,8 +414,8 @@ class NchwForm : public UnfoldForm {
       if (p.stride != Spatial{1, 1, 1}) return fold_products(p, dy.data<T>(), w.data<T>(), dx.data<T>());
       const Tensor weights = scratch_on<T>(p.device, w.numel());
       launch_indices(op, p.device, w.numel(),
-                     TurnPlanes<T>{FastDivider(p.taps()), FastDivider(p.group_out()),
-                                   FastDivider(p.group_in()), w.data<T>(), weights.data<T>()});
+                     FlipWeightsNchw<T>{FastDivider(p.taps()), FastDivider(p.group_out()),
+                                        FastDivider(p.group_in()), w.data<T>(), weights.data<T>()});
       multiply_unfolded<T>(transposed_problem(p), dy.data<T>(), weights.data<T>(), nullptr, dx.data<T>());
     });
   }

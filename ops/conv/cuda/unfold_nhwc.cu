@@ -23,9 +23,9 @@ int64_t rows_of_chunk(const ConvProblem& p) {
 }
 
 /// How many elements the rows of U lie apart in x itself, where they do: pointwise convolutions, and windows
-/// along w that neither meet nor leave a gap at the end of an image's line. Windows in two dimensions that do
-/// not meet (patches) are unfolded: one product for each line of a kernel, which has no more than a line's
-/// rows and adds to the result, would cost more than writing the input once in another order.
+/// along w that neither overlap nor leave a gap at the end of an image's line. Windows in two dimensions that
+/// do not overlap (patches) are unfolded: one product for each line of a kernel, which has no more than a
+/// line's rows and adds to the result, would cost more than writing the input once in another order.
 std::optional<int64_t> rows_in_input(const ConvProblem& p) {
   if (!p.is_pointwise(0) || !p.is_pointwise(1) || p.padding_low[2] != 0) return std::nullopt;
   const bool one_tap = p.kernel[2] == 1;
@@ -147,12 +147,12 @@ struct FoldNhwc {
   }
 };
 
-/// w [K, taps, C/g] as [group][tap turned round, K/g][C/g].
+/// w [K, taps, C/g] as [group][flipped tap, K/g][C/g].
 template <class T>
-struct TurnRows {
+struct FlipWeightsNhwc {
   FastDivider channels, group_out, taps;
   const T* w;
-  T* turned;
+  T* flipped;
 
   PLEAT_HOST_DEVICE void operator()(int64_t index) const {
     int64_t c = index;
@@ -160,7 +160,7 @@ struct TurnRows {
     int64_t tap = group_out.divide(k);
     const int64_t group = taps.divide(tap);
     const int64_t from = (group * group_out.divisor() + k) * taps.divisor() + (taps.divisor() - 1 - tap);
-    turned[index] = w[from * channels.divisor() + c];
+    flipped[index] = w[from * channels.divisor() + c];
   }
 };
 
@@ -363,8 +363,8 @@ class NhwcForm : public UnfoldForm {
       const Tensor memory = scratch_on<T>(p.device, p.taps() == 1 ? 0 : w.numel());
       if (p.taps() > 1) {
         launch_indices(op, p.device, memory.numel(),
-                       TurnRows<T>{FastDivider(p.group_in()), FastDivider(p.group_out()),
-                                   FastDivider(p.taps()), weights, memory.data<T>()});
+                       FlipWeightsNhwc<T>{FastDivider(p.group_in()), FastDivider(p.group_out()),
+                                          FastDivider(p.taps()), weights, memory.data<T>()});
         weights = memory.data<T>();
       }
       multiply_unfolded<T>(transposed_problem(p), dy.data<T>(), {weights, p.group_in(), false}, nullptr,

@@ -69,7 +69,7 @@ TuneKey key_of(const ConvCall& call, const std::string& requested) {
 
 std::vector<ConvTiming> tune(const ConvCall& call, const std::string& requested, const TuneOptions& how) {
   const std::vector<Candidate> candidates = conv_candidates(call, requested);
-  // None: this says why.
+  // None: this throws the reason.
   if (candidates.empty()) choose_conv(call.op, call.problem, call.pass, requested);
   std::vector<ConvTiming> timings = time_conv(call, candidates, *stopwatch_for(call.problem.device), how);
   known().put(ConvTuneEntry{key_of(call, requested), timings});

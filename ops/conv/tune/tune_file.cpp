@@ -27,7 +27,7 @@ json timing_json(const ConvTiming& timing) {
   return result;
 }
 
-/// Takes values out of a file's JSON and says in one style what is wrong with it.
+/// Takes values out of a file's JSON and throws errors of one style.
 class Reader {
  public:
   /// `name` opens the messages.

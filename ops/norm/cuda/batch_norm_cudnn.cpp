@@ -46,7 +46,7 @@ cudnnBatchNormMode_t mode_of(const BatchNormProblem& problem) {
   return problem.training && rows ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
 }
 
-/// What one call works with: descriptors, and the numbers in the types that cuDNN wants.
+/// What one call works with: descriptors, and the numbers in the types that cuDNN takes.
 class Call {
  public:
   explicit Call(const BatchNormProblem& problem)

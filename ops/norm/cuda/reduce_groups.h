@@ -203,7 +203,7 @@ struct PartStates {
   }
 };
 
-/// Adds up what groups need. `Op` says what that is:
+/// Reduces groups. The reduction is `Op`:
 ///
 ///   struct Op {
 ///     static constexpr std::size_t width;
