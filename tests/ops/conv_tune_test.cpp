@@ -123,7 +123,7 @@ TEST_CASE("a candidate that fails is left out with its reason", "[conv][tune]") 
   const Example example;
   const auto out_of_memory = [] { throw OutOfMemoryError("no 3 GiB"); };
   ScriptedStopwatch stopwatch({2});
-  const auto timings = time_candidates(
+  const auto timings = time_conv(
       example.call(), {fake("big", out_of_memory), fake("good"), {"unborn", nullptr, nullptr, "no plan"}},
       stopwatch, {.warmups = 0, .samples = 1});
   REQUIRE(timings.size() == 3);
