@@ -15,7 +15,7 @@
 #include "pleat/bench/machine.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/conv/tune/tune_race.h"
+#include "pleat/ops/conv/tune/candidates.h"
 
 namespace pleat::bench {
 namespace {
@@ -189,9 +189,10 @@ class Conv : public OperationSubcommand {
       if (tune_ && work->unsupported(name).empty() && !work->plans(name).empty())
         one.tune = [work, requested, name] {
           const auto candidates = ops::conv_candidates(work->call(), name);
-          *requested = ops::race(work->call(), candidates, *ops::stopwatch_for(work->problem().device), {})
-                           .front()
-                           .implementation;
+          *requested =
+              ops::time_conv(work->call(), candidates, *ops::stopwatch_for(work->problem().device), {})
+                  .front()
+                  .implementation;
         };
       one.finish = [work, requested](Record& record) {
         work->describe(*requested, record);

@@ -76,15 +76,12 @@ std::vector<std::string> ConvWork::supporting() const {
 
 std::string ConvWork::unsupported(const std::string& implementation) const {
   const std::string base = implementation.substr(0, implementation.find(':'));
-  std::string reason = fmt::format("there is no implementation \"{}\" on {}", base, problem().device);
-  for (const ops::ConvImplementation* known : ops::all_conv_implementations()) {
-    if (known->name() != base) continue;
-    const std::string own = known->unsupported(problem(), call_.pass);
-    if (own.empty()) return {};
-    // One name may stand for several, each for a device: the reason of the one for this device counts.
-    if (known->runs_on(problem().device)) reason = own;
-  }
-  return reason;
+  const auto& all = ops::all_conv_implementations();
+  if (all.find(problem(), call_.pass, base) != nullptr) return {};
+  const std::vector<std::string> names = all.names(problem().device);
+  if (std::find(names.begin(), names.end(), base) == names.end())
+    return fmt::format("there is no implementation \"{}\" on {}", base, problem().device);
+  return all.refusal(problem(), call_.pass, base).reason;
 }
 
 std::vector<std::string> ConvWork::plans(const std::string& implementation) const {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/core/base/scope.h"
+#include "pleat/core/base/policy.h"
 #include "pleat/core/tensor/tensor.h"
 
 /// Modules that compute what follows them in their own pass over memory. Sequential passes a ReLU
@@ -22,15 +22,7 @@ struct FusionPolicyOptions {
 };
 
 /// Sets for a scope whether modules are fused: `nn::FusionPolicy guard{{.enabled = false}};`
-class FusionPolicy {
- public:
-  explicit FusionPolicy(FusionPolicyOptions options) : scope_(options) {}
-
-  static const FusionPolicyOptions& current();
-
- private:
-  Scoped<FusionPolicyOptions> scope_;
-};
+using FusionPolicy = Policy<FusionPolicyOptions>;
 
 /// The computation after a module: y = relu(forward(x) + addend). A module that can compute it in
 /// its own pass overrides Module::forward_with and marks here what it has computed; the caller

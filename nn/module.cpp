@@ -192,12 +192,6 @@ Tensor Module::operator()(const Tensor& x, Epilogue& after) {
   return forward_with(x, after);
 }
 
-const FusionPolicyOptions& FusionPolicy::current() {
-  static const FusionPolicyOptions otherwise;
-  const FusionPolicyOptions* innermost = Scoped<FusionPolicyOptions>::innermost();
-  return innermost != nullptr ? *innermost : otherwise;
-}
-
 void Module::train(Flag training) {
   apply([training](Module& module) { module.training_ = training; });
 }

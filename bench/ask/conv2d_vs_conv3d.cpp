@@ -156,7 +156,7 @@ Tensor unreduced_pass(ConvPass pass, const std::string& implementation, const Te
                       const Shape& shape, const ConvOptions& options) {
   ops::ConvProblem problem = conv_call(pass, a, b, shape, options).problem;
   const auto chosen = ops::choose_conv("unreduced conv3d", problem, pass, implementation);
-  problem.format = chosen->layout(problem) == ops::ConvLayout::rows ? MemoryFormat::channels_last
+  problem.format = chosen->layout(problem) == ops::ConvLayout::nhwc ? MemoryFormat::channels_last
                                                                     : MemoryFormat::contiguous;
   problem.result_format.reset();
   const Tensor first = ops::to_format(a, problem.format), second = ops::to_format(b, problem.format);

@@ -73,7 +73,7 @@ Tensor frames_of(const Tensor& videos);
 
 /// One pass of a three-dimensional convolution exactly as it is stated, in three dimensions, by a named
 /// implementation. A call of conv3d solves the simplest problem with the same elements instead
-/// (ops/conv/simplify.h). Operands are as ops::conv_forward and its kin take them: `a` is x, or dy in
+/// (ops/conv/problem.h). Operands are as ops::conv_forward and its kin take them: `a` is x, or dy in
 /// backward passes; `b` is w in forward and backward_input, x in backward_weight; `shape` is that of the
 /// result. Throws ValueError when the implementation cannot do it.
 Tensor unreduced_pass(ops::ConvPass pass, const std::string& implementation, const Tensor& a, const Tensor& b,

@@ -13,7 +13,7 @@ struct ConvCall {
   const char* op;
   ConvPass pass;
   ConvProblem problem;
-  std::string wish;       ///< the implementation that the options name for this pass; may be empty
+  std::string requested;  ///< the implementation that the options name for this pass; may be empty
   Tensor x, w, dy, bias;  ///< those that the pass reads; the others are undefined
 
   /// Whether there is nothing to compute.

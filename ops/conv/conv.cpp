@@ -7,7 +7,6 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/problem.h"
-#include "pleat/ops/conv/simplify.h"
 #include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::ops {
@@ -45,7 +44,7 @@ Tensor with_sizes(const Tensor& t, const Shape& shape, MemoryFormat format) {
 /// The format of the result as the implementation writes it.
 MemoryFormat written_format(const ConvProblem& problem, ConvLayout layout) {
   if (layout == ConvLayout::strided) return problem.result_format.value_or(problem.format);
-  return layout == ConvLayout::rows ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+  return layout == ConvLayout::nhwc ? MemoryFormat::channels_last : MemoryFormat::contiguous;
 }
 
 /// A tensor of the caller's as the implementation takes it, `reduced` being its sizes there.
@@ -129,11 +128,10 @@ ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& inp
   const ConvOperand output("dy", dy);
   const ConvProblem problem =
       make_conv_problem(op_name(dims), dims, {"input", input_shape, dy}, {"weight", w}, options, &output);
-  const std::string& own = options.backward_input_implementation;
   return {op_name(dims),
           ConvPass::backward_input,
           problem,
-          own.empty() ? options.implementation : own,
+          first_named(options.backward_input_implementation, options.implementation),
           {},
           w,
           dy,
@@ -146,11 +144,10 @@ ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& we
   const ConvOperand output("dy", dy);
   const ConvProblem problem =
       make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", weight_shape, x}, options, &output);
-  const std::string& own = options.backward_weight_implementation;
   return {op_name(dims),
           ConvPass::backward_weight,
           problem,
-          own.empty() ? options.implementation : own,
+          first_named(options.backward_weight_implementation, options.implementation),
           x,
           {},
           dy,
@@ -159,7 +156,7 @@ ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& we
 
 namespace {
 
-/// Runs the implementation that is chosen for the call, and says which it is.
+/// Runs the implementation that is chosen for the call, and records which it is.
 Tensor run_chosen(const RecordOp& range, const ConvCall& call) {
   const std::shared_ptr<const ConvImplementation> implementation = choose(call);
   range.details([&] {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pleat/ops/conv/problem.h"
+#include "pleat/ops/implementations.h"
 
 namespace pleat::ops {
 
@@ -16,29 +17,23 @@ std::string_view name(ConvPass pass);
 
 /// How an implementation takes its operands and writes its result.
 enum class ConvLayout : unsigned char {
-  strided,  ///< operands as the caller laid them; the result in the asked format, else in the input's
-  rows,     ///< all dense channels-last
-  planes,   ///< all dense contiguous
+  strided,  ///< operands as the caller laid them; the result in the requested format, else in the input's
+  nhwc,     ///< all dense channels-last
+  nchw,     ///< all dense contiguous
 };
 
 /// The layout of one that can write either format.
-inline ConvLayout asked_layout(const ConvProblem& problem) {
-  return problem.wanted_format() == MemoryFormat::contiguous ? ConvLayout::planes : ConvLayout::rows;
+inline ConvLayout requested_layout(const ConvProblem& problem) {
+  return problem.wanted_format() == MemoryFormat::contiguous ? ConvLayout::nchw : ConvLayout::nhwc;
 }
 
-/// One way to compute a convolution. It neither checks its arguments nor knows of another one.
+/// One way to compute a convolution.
 ///
 /// Tensors have five dimensions, [N, C, D, H, W], [K, C/g, T, R, S] and [N, K, P, Q, O], with the sizes of
-/// the problem given beside them. They lie as `layout` says. In rows and planes the problem is reduced
-/// (ops/conv/simplify.h), and its `format` is that of all tensors.
-class ConvImplementation {
+/// the problem given beside them. They lie as `layout` says. In nhwc and nchw the problem is simplified
+/// (`simplify`), and its `format` is that of all tensors.
+class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
  public:
-  virtual ~ConvImplementation() = default;
-  virtual std::string_view name() const = 0;
-  /// Whether it can compute anything on a device like this one.
-  virtual bool runs_on(Device device) const = 0;
-  /// Empty when it can compute this pass of the problem, else the reason why not.
-  virtual std::string unsupported(const ConvProblem& problem, ConvPass pass) const = 0;
   /// The layout in which it computes a problem of the caller's. One that can write the format asked for
   /// (`problem.result_format`) computes in it; from others the result is converted.
   virtual ConvLayout layout(const ConvProblem& problem) const = 0;
@@ -65,28 +60,20 @@ class ConvImplementation {
                                const Tensor& dw) const = 0;
 };
 
-/// All implementations, the preferred first.
-const std::vector<const ConvImplementation*>& all_conv_implementations();
+/// The implementations of convolutions.
+const Implementations<ConvImplementation>& all_conv_implementations();
 
-/// What a pass is to be computed by: `wish` when not empty, else what the policy in force names, else
-/// nothing.
-const std::string& conv_wish(ConvPass pass, const std::string& wish);
+/// The name of what a pass is to be computed by: `requested`, else what the policy in force names; or empty.
+const std::string& requested_conv(ConvPass pass, const std::string& requested);
 
 /// The implementation "name", or "name:plan" bound to that plan; for an empty name the first that supports
 /// the problem. Null when there is none.
 std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, ConvPass pass,
                                                     const std::string& name);
 
-/// The one for a pass: find_conv of conv_wish. Throws ValueError for a wish that is unknown or cannot compute
-/// the problem, listing those that can.
+/// The one for a pass: find_conv of requested_conv. Throws ValueError for a name that is unknown or that
+/// cannot compute the problem, listing those that can.
 std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const ConvProblem& problem,
-                                                      ConvPass pass, const std::string& wish);
-
-const ConvImplementation& reference_conv();
-const ConvImplementation& direct_conv();
-const ConvImplementation& direct_conv_cuda();  ///< "direct" on CUDA
-const ConvImplementation& unfold_conv();
-const ConvImplementation& unfold_conv_cuda();  ///< "unfold" on CUDA
-const ConvImplementation& cudnn_conv();
+                                                      ConvPass pass, const std::string& requested);
 
 }  // namespace pleat::ops

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/base/policy.h"
 #include "pleat/core/base/precision.h"
-#include "pleat/core/base/scope.h"
 #include "pleat/core/tensor/shape.h"
 #include "pleat/core/tensor/tensor.h"
 
@@ -91,18 +91,8 @@ struct ConvPolicyOptions {
   int64_t workspace_limit = int64_t{1} << 30;
 };
 
-/// Sets the policy of this thread for a scope: `ConvPolicy guard{{.implementation = "reference"}};`
-/// A differentiable call keeps the policy it was made in, whole, for its backward passes and for theirs. One
-/// that is open around backward() alone says nothing to calls that were recorded outside of it.
-class ConvPolicy {
- public:
-  explicit ConvPolicy(ConvPolicyOptions options);
-
-  static const ConvPolicyOptions& current();
-
- private:
-  Scoped<ConvPolicyOptions> scope_;
-};
+/// Sets them for a scope: `ConvPolicy guard{{.implementation = "reference"}};`
+using ConvPolicy = Policy<ConvPolicyOptions>;
 
 /// The format in which convolutions of this type compute on a device unless options or policy ask for
 /// another, and so the one in which their operands are best laid (docs/cuda.md, "Formats"). On the CPU, and

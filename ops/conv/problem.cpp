@@ -7,6 +7,23 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 
+namespace pleat {
+
+MemoryFormat conv_format(Device device, DType dtype, Precision precision) {
+  const bool rounded = is_half(dtype) || (dtype == float32 && precision != Precision::highest);
+  return device.is_cpu() || rounded ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+}
+
+std::optional<MemoryFormat> conv_result_format(std::optional<MemoryFormat> asked) {
+  return asked ? asked : ConvPolicy::current().format;
+}
+
+Precision conv_precision(std::optional<Precision> asked) {
+  return asked.value_or(ConvPolicy::current().precision.value_or(float32_precision()));
+}
+
+}  // namespace pleat
+
 namespace pleat::ops {
 namespace {
 
@@ -221,6 +238,58 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
     check<ShapeError>(output->shape == problem.output_shape(), "{}: {} needs shape {}, got {}{}", op,
                       output->role, problem.output_shape(), output->shape, all());
   return problem;
+}
+
+namespace {
+
+constexpr Spatial none{0, 0, 0};
+constexpr Spatial ones{1, 1, 1};
+
+/// Leaves dimension d with size 1.
+void clear(ConvProblem& p, std::size_t d) {
+  p.input[d] = p.output[d] = p.kernel[d] = p.stride[d] = p.dilation[d] = 1;
+  p.padding_low[d] = p.padding_high[d] = 0;
+}
+
+void swap_dims(ConvProblem& p, std::size_t a, std::size_t b) {
+  for (Spatial* sizes :
+       {&p.input, &p.output, &p.kernel, &p.stride, &p.dilation, &p.padding_low, &p.padding_high})
+    std::swap((*sizes)[a], (*sizes)[b]);
+}
+
+}  // namespace
+
+ConvProblem simplify(const ConvProblem& problem, MemoryFormat format) {
+  ConvProblem p = problem;
+  p.spatial_dims = 3;
+  p.format = format;
+  p.result_format.reset();
+  const bool whole =
+      p.kernel == p.input && p.padding_low == none && p.padding_high == none && p.dilation == ones;
+  if (whole && p.groups == 1) {
+    p.in_channels *= p.input_pixels();
+    for (std::size_t d = 0; d < 3; ++d) clear(p, d);
+  }
+  // Contiguous, the channels lie between the batch and its pixels.
+  if (format == MemoryFormat::channels_last)
+    for (std::size_t d = 0; d < 3 && p.is_pointwise(d); ++d) {
+      p.batch *= p.input[d];
+      clear(p, d);
+    }
+  for (std::size_t d = 1; d < 3; ++d)
+    if (p.is_pointwise(d - 1) && p.is_pointwise(d)) {
+      p.input[d] *= p.input[d - 1];
+      p.output[d] = p.input[d];
+      clear(p, d - 1);
+    }
+  // Dimensions of size 1 lead, so that equal problems look equal.
+  for (std::size_t pass = 0; pass < 2; ++pass)
+    for (std::size_t d = 1; d < 3; ++d) {
+      const bool empty = p.input[d] == 1 && p.is_pointwise(d);
+      const bool empty_before = p.input[d - 1] == 1 && p.is_pointwise(d - 1);
+      if (empty && !empty_before) swap_dims(p, d - 1, d);
+    }
+  return p;
 }
 
 }  // namespace pleat::ops

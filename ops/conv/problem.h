@@ -13,8 +13,8 @@ namespace pleat::ops {
 /// Three spatial sizes: depth, height, width. What a convolution of fewer dimensions lacks is 1 (padding 0).
 using Spatial = std::array<int64_t, 3>;
 
-/// Everything on which a convolution's result or speed depends, checked. A plain value: compared whole, it is
-/// the key of every cache. Formula (cross-correlation):
+/// The sizes, types and formats of a convolution, checked. What else a result or its speed depends on (the
+/// policy, strides of operands, the machine) is not here. Formula (cross-correlation):
 ///   y[n, k, p] = sum over c, r of x[n, c, p * stride - padding_low + r * dilation] * w[k, c, r]
 ///   output = (input + padding_low + padding_high - dilation * (kernel - 1) - 1) / stride + 1
 struct ConvProblem {
@@ -45,6 +45,10 @@ struct ConvProblem {
   constexpr int64_t group_in() const { return in_channels / groups; }
   constexpr int64_t group_out() const { return out_channels / groups; }
   constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  /// Whether the windows of dimension d are its single elements, none of them in the padding.
+  constexpr bool is_pointwise(std::size_t d) const {
+    return kernel[d] == 1 && stride[d] == 1 && padding_low[d] == 0 && padding_high[d] == 0;
+  }
   constexpr int64_t input_pixels() const { return input[0] * input[1] * input[2]; }
   constexpr int64_t output_pixels() const { return output[0] * output[1] * output[2]; }
   /// Products of channels and taps that make one output: the depth of the matrix product.
@@ -91,5 +95,13 @@ std::vector<std::pair<int64_t, int64_t>> resolve_padding(const char* op, const P
                                                          const std::vector<int64_t>& kernel,
                                                          const std::vector<int64_t>& stride,
                                                          const std::vector<int64_t>& dilation);
+
+/// The simplest problem with the same elements in the same places, for operands that all lie dense in one
+/// format (weights [K, C/g, kernel...], too), so that only sizes change and nothing moves:
+/// - a kernel as large as its unpadded input is a linear layer: a 1x1 convolution with more channels;
+/// - in channels-last format, outermost dimensions with kernel 1, stride 1 and no padding join the batch: a
+///   (1, 3, 3) conv3d is a conv2d, and a 1x1 convolution one matrix product;
+/// - neighbouring dimensions of that kind merge into one.
+ConvProblem simplify(const ConvProblem& problem, MemoryFormat format);
 
 }  // namespace pleat::ops

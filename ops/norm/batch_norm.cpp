@@ -51,9 +51,9 @@ BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tens
   const RecordOp range(op, "_backward", dy, x, weight);
   BatchNormProblem problem =
       batch_norm_backward_problem(op, dy, x, weight, bias, mean, rstd, y, more_dy, options);
-  const std::string& own = options.backward_implementation;
   const BatchNormImplementation& implementation =
-      choose_batch_norm(op, problem, BatchNormPass::backward, own.empty() ? options.implementation : own);
+      choose_batch_norm(op, problem, BatchNormPass::backward,
+                        first_named(options.backward_implementation, options.implementation));
   range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
   const Tensor dense = channel_dense(x);
   const DType parameters = weight.defined() ? weight.dtype() : compute_dtype(x.dtype());

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "pleat/core/base/scope.h"
+#include "pleat/core/base/policy.h"
 #include "pleat/core/tensor/tensor.h"
 
 namespace pleat {
@@ -33,18 +33,8 @@ struct BatchNormPolicyOptions {
   std::string backward_implementation = {};
 };
 
-/// Sets the policy of this thread for a scope: `BatchNormPolicy guard{{.implementation = "reference"}};`
-/// As with ConvPolicy, a backward pass obeys the policy in force at its forward call, not one around
-/// backward().
-class BatchNormPolicy {
- public:
-  explicit BatchNormPolicy(BatchNormPolicyOptions options);
-
-  static const BatchNormPolicyOptions& current();
-
- private:
-  Scoped<BatchNormPolicyOptions> scope_;
-};
+/// Sets them for a scope: `BatchNormPolicy guard{{.implementation = "reference"}};`
+using BatchNormPolicy = Policy<BatchNormPolicyOptions>;
 
 namespace ops {
 

@@ -1,57 +1,37 @@
-#include <utility>
-#include <vector>
-
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/ops/norm/implementation.h"
 
-namespace pleat {
-
-BatchNormPolicy::BatchNormPolicy(BatchNormPolicyOptions options) : scope_(std::move(options)) {}
-const BatchNormPolicyOptions& BatchNormPolicy::current() {
-  static const BatchNormPolicyOptions none;
-  const BatchNormPolicyOptions* innermost = Scoped<BatchNormPolicyOptions>::innermost();
-  return innermost != nullptr ? *innermost : none;
-}
-
-}  // namespace pleat
-
 namespace pleat::ops {
-namespace {
 
-const std::string& policy_wish(BatchNormPass pass) {
-  const BatchNormPolicyOptions& policy = BatchNormPolicy::current();
-  const bool own = pass == BatchNormPass::backward && !policy.backward_implementation.empty();
-  return own ? policy.backward_implementation : policy.implementation;
-}
+// Each in its file.
+const BatchNormImplementation& native_batch_norm();
+const BatchNormImplementation& native_batch_norm_cuda();
+const BatchNormImplementation& cudnn_batch_norm();
+const BatchNormImplementation& reference_batch_norm();
 
-}  // namespace
-
-std::span<const BatchNormImplementation* const> batch_norm_implementations() {
-  static const std::vector<const BatchNormImplementation*> all = [] {
-    std::vector<const BatchNormImplementation*> list{&native_batch_norm(), &cudnn_batch_norm(),
-                                                     &reference_batch_norm()};
-    if constexpr (with_cuda) list.insert(list.begin(), &native_batch_norm_cuda());
+const Implementations<BatchNormImplementation>& batch_norm_implementations() {
+  static const Implementations<BatchNormImplementation> all([] {
+    std::vector<const BatchNormImplementation*> list{&native_batch_norm()};
+    if constexpr (with_cuda) list.push_back(&native_batch_norm_cuda());
+    list.insert(list.end(), {&cudnn_batch_norm(), &reference_batch_norm()});
     return list;
-  }();
+  }());
   return all;
 }
 
 const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
-                                                 BatchNormPass pass, const std::string& wish) {
-  const std::string& name = wish.empty() ? policy_wish(pass) : wish;
-  std::string able;
-  std::string reason = "there is none of that name";
-  for (const BatchNormImplementation* one : batch_norm_implementations()) {
-    const std::string why = one->unsupported(problem, pass);
-    if (why.empty() && (name.empty() || name == one->name())) return *one;
-    if (why.empty() && able.find(one->name()) == std::string::npos)
-      able += fmt::format("{}{}", able.empty() ? "" : ", ", one->name());
-    if (name == one->name()) reason = why;
-  }
-  if (name.empty()) fail<DeviceError>("{}: no implementation for {}", op, problem.describe());
+                                                 BatchNormPass pass, const std::string& requested) {
+  const BatchNormPolicyOptions& policy = BatchNormPolicy::current();
+  const std::string& name =
+      pass == BatchNormPass::backward
+          ? first_named(requested, policy.backward_implementation, policy.implementation)
+          : first_named(requested, policy.implementation);
+  const auto& all = batch_norm_implementations();
+  if (const BatchNormImplementation* found = all.find(problem, pass, name)) return *found;
+  const auto [known, reason, supported] = all.refusal(problem, pass, name);
   fail<ValueError>("{}: implementation \"{}\" cannot do {}: {}; these can: {}", op, name, problem.describe(),
-                   reason, able);
+                   known ? reason : "there is none of that name", supported);
 }
 
 }  // namespace pleat::ops

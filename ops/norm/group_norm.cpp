@@ -9,7 +9,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/norm/cpu/channel_kernels.h"
 #include "pleat/ops/norm/cpu/row_kernels.h"
-#include "pleat/ops/norm/cuda/group_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/per_channel.h"
 #include "pleat/ops/norm/problem.h"
 #include "pleat/ops/norm/running_statistics.h"

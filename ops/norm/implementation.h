@@ -1,10 +1,9 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 
+#include "pleat/ops/implementations.h"
 #include "pleat/ops/norm/problem.h"
 
 namespace pleat::ops {
@@ -43,31 +42,22 @@ struct BatchNormBackward {
 
 enum class BatchNormPass : unsigned char { forward, backward };
 
-/// One way to solve batch normalisations. It validates nothing, and knows of no other.
-class BatchNormImplementation {
+/// One way to compute batch normalisations.
+class BatchNormImplementation : public Implementation<BatchNormProblem, BatchNormPass> {
  public:
-  virtual ~BatchNormImplementation() = default;
-  virtual std::string_view name() const = 0;
-  /// Why it cannot do this pass of the problem; empty when it can.
-  virtual std::string unsupported(const BatchNormProblem& problem, BatchNormPass pass) const = 0;
   virtual void forward(const BatchNormProblem& problem, const BatchNormForward& tensors) const = 0;
   virtual void backward(const BatchNormProblem& problem, const BatchNormBackward& tensors) const = 0;
   /// Whether backward can be given y. Else dy is what is open of it.
   virtual bool opens_by_result() const { return false; }
 };
 
-const BatchNormImplementation& native_batch_norm();
-const BatchNormImplementation& native_batch_norm_cuda();  ///< "native" on CUDA
-const BatchNormImplementation& cudnn_batch_norm();        ///< batch_norm_cudnn.cpp, batch_norm_no_cudnn.cpp
-const BatchNormImplementation& reference_batch_norm();
-
-/// All there are, best first.
-std::span<const BatchNormImplementation* const> batch_norm_implementations();
+/// The implementations of batch normalisation.
+const Implementations<BatchNormImplementation>& batch_norm_implementations();
 
 /// The one with this name, or for an empty name the one that the BatchNormPolicy in force names for the pass,
 /// or else the first that supports the problem. Throws ValueError, listing those that can solve it, when the
 /// named one does not exist or cannot; messages begin with `op`.
 const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
-                                                 BatchNormPass pass, const std::string& wish);
+                                                 BatchNormPass pass, const std::string& requested);
 
 }  // namespace pleat::ops

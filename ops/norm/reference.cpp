@@ -156,7 +156,7 @@ ChannelSteps steps_of(const ChannelView& view) {
 class Reference final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "reference"; }
-
+  bool runs_on(Device) const override { return true; }
   std::string unsupported(const BatchNormProblem&, BatchNormPass) const override { return {}; }
 
   void forward(const BatchNormProblem& problem, const BatchNormForward& t) const override {

@@ -5,7 +5,6 @@
 
 #include "pleat/core/kernels/for_each_index.h"
 #include "pleat/core/kernels/load_as.h"
-#include "pleat/ops/norm/running_channels.h"
 
 namespace pleat::ops {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "pleat/core/kernels/number_array.h"
 #include "pleat/core/tensor/shape.h"
-#include "pleat/ops/pool/window_rule.h"
+#include "pleat/ops/pool/problem.h"
 #include "pleat/ops/spatial/pixel_order.h"
 
 /// The index arithmetic of max pooling.

@@ -10,7 +10,7 @@
 namespace pleat::ops {
 namespace {
 
-/// Keeps products of two sizes in int64, and a slip of the pen from taking all memory.
+/// So that products of two sizes fit int64, and a typing error does not take all memory.
 constexpr int64_t max_output = int64_t{1} << 24;
 
 /// One spatial dimension of a pool.

@@ -1,13 +1,68 @@
 // Private header: not installed.
 #pragma once
 
+#include <array>
+#include <cstdint>
+
+#include "pleat/core/base/host_device.h"
 #include "pleat/ops/pool/pool.h"
-#include "pleat/ops/pool/window_rule.h"
 #include "pleat/ops/spatial/linear_map.h"
 
 /// What pools have in common: their checks, and the windows they come down to.
 
 namespace pleat::ops {
+
+/// Where the windows of a pool lie along one dimension: output o covers inputs begin(o), begin(o) + step ...
+/// below end(o). A window that starts in the padding begins with its first place behind it.
+struct WindowRule {
+  int64_t inputs = 1;
+  int64_t outputs = 1;
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;    ///< before the first input
+  int64_t step = 1;       ///< the dilation
+  bool adaptive = false;  ///< windows from floor(o inputs / outputs) to ceil((o + 1) inputs / outputs)
+
+  PLEAT_HOST_DEVICE int64_t begin(int64_t o) const {
+    if (adaptive) return scaled(o);
+    const int64_t start = o * stride - padding;
+    if (start >= 0) return start < inputs ? start : inputs;
+    const int64_t moved = start + (step - 1 - start) / step * step;
+    return moved < inputs ? moved : inputs;
+  }
+  PLEAT_HOST_DEVICE int64_t end(int64_t o) const {
+    if (adaptive) return scaled(o + 1) + (inputs % outputs * (o + 1) % outputs != 0 ? 1 : 0);
+    // No overflow: the start lies before the end of the padding, and inputs + padding + reach was checked.
+    const int64_t after = o * stride - padding + step * (kernel - 1) + 1;
+    return after < inputs ? after : inputs;
+  }
+
+  /// The windows that can reach input i are first_over(i) ... last_over(i); between them may be some that
+  /// dilation leads around it.
+  PLEAT_HOST_DEVICE int64_t first_over(int64_t i) const {
+    if (adaptive) return outputs / inputs * i + outputs % inputs * i / inputs;
+    const int64_t rest = i + padding - step * (kernel - 1);
+    return rest <= 0 ? 0 : (rest - 1) / stride + 1;
+  }
+  PLEAT_HOST_DEVICE int64_t last_over(int64_t i) const {
+    if (adaptive) {
+      const int64_t next = i + 1;
+      return outputs / inputs * next + outputs % inputs * next / inputs -
+             (outputs % inputs * next % inputs == 0 ? 1 : 0);
+    }
+    const int64_t last = (i + padding) / stride;
+    return last < outputs ? last : outputs - 1;
+  }
+
+ private:
+  /// floor(o * inputs / outputs), without its product.
+  PLEAT_HOST_DEVICE int64_t scaled(int64_t o) const {
+    return inputs / outputs * o + inputs % outputs * o / outputs;
+  }
+};
+
+/// Those of D, H, W; dimensions that are not there have one window of one input.
+using WindowRules = std::array<WindowRule, 3>;
 
 WindowRules max_pool_windows(const char* op, const Tensor& x, const MaxPoolOptions& options);
 WindowRules adaptive_windows(const char* op, const Tensor& x, const AdaptivePoolOptions& options);

@@ -169,8 +169,8 @@ MUTATIONS = [
     Mutation("gradient_sums_on_host", "host-device pointer", "ops/norm/cuda/batch_norm.cu",
              "const Tensor memory = empty({2 * view.channels}, {.dtype = float64, .device = problem.device});",
              "const Tensor memory = empty({2 * view.channels}, {.dtype = float64});", "[batch_norm][cuda]"),
-    Mutation("sweep_states_too_short", "workspace", "ops/norm/cuda/sweep.h",
-             "empty({sweep.parts, fine, static_cast<int64_t>(sizeof(State))}",
+    Mutation("group_states_too_short", "workspace", "ops/norm/cuda/reduce_groups.h",
+             "empty({layout.parts, fine, static_cast<int64_t>(sizeof(State))}",
              "empty({fine, static_cast<int64_t>(sizeof(State))}", "[batch_norm][cuda]"),
     Mutation("reduction_states_too_short", "workspace", "ops/reduce/reduce_kernel.h",
              "empty({parts, plan.outputs, bytes}", "empty({parts, plan.outputs}",
@@ -214,7 +214,7 @@ MUTATIONS = [
              "    block.share(sum, all);\n", "", "device: images are changed alike"),
     Mutation("outside_class_read_by_host", "host-device pointer", "ops/loss/class_loss.cu",
              "first.item<int64_t>(), view.targets", "*first.data<int64_t>(), view.targets", "device: cross_entropy"),
-    Mutation("indices_of_pool_in_wrong_order", "size or leading dimension", "ops/pool/max_pool.cpp",
+    Mutation("indices_of_pool_in_wrong_order", "size or leading dimension", "ops/pool/pool.cpp",
              "PixelOrder(dx, format),\n                                            image_steps(dy),\n"
              "                                            image_steps(indices),",
              "PixelOrder(dx, format),\n                                            image_steps(indices),\n"

@@ -70,7 +70,7 @@ string(APPEND users "${users_headers}")
 
 file(GLOB_RECURSE headers ${ROOT}/ops/*.h)
 # These describe and choose; what they choose is computed by the others.
-list(FILTER headers EXCLUDE REGEX "/(problem|implementation)\\.h$|/conv/simplify\\.h$|/spatial/channel_layout\\.h$")
+list(FILTER headers EXCLUDE REGEX "/(problem|implementations?)\\.h$|/spatial/channel_layout\\.h$")
 foreach(header IN LISTS headers)
   is_private(private ${header})
   if(private)

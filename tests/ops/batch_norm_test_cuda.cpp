@@ -1,7 +1,7 @@
 #include "pleat/core/base/device.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/norm/batch_norm.h"
-#include "pleat/ops/norm/cuda/batch_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"

@@ -57,6 +57,12 @@ const std::vector<PlanCase>& plan_cases() {
   return cases;
 }
 
+std::vector<std::string> plans_of(const ConvCall& call) {
+  const auto cudnn = find_conv(call.problem, call.pass, "cudnn");
+  REQUIRE(cudnn != nullptr);
+  return cudnn->plans(solved_problem(call.problem, *cudnn), call.pass);
+}
+
 }  // namespace
 
 TEST_CASE("every plan of cuDNN agrees with the reference, in both formats and with a bias", "[conv][cuda]") {
@@ -83,7 +89,7 @@ TEST_CASE("every plan of cuDNN agrees with the reference, in both formats and wi
                                  : dtype == float16 ? 2e-3
                                                     : 1e-2;
         const auto check_plans = [&](const ConvCall& call, const Tensor& expected) {
-          const auto plans = cudnn_conv().plans(solved_problem(call.problem, cudnn_conv()), call.pass);
+          const auto plans = plans_of(call);
           CHECK_FALSE(plans.empty());
           for (const std::string& plan : plans) {
             INFO(plan);
@@ -106,7 +112,7 @@ TEST_CASE("true float32 has no plan that rounds its inputs", "[conv][cuda]") {
   const Tensor x = full({2, 64, 8, 8}, 1.0 + 1.0 / 4096, {.device = "cuda"});
   const Tensor w = ones({64, 64, 1, 1}, {.device = "cuda"});
   const ConvCall call = forward_call(x, w, {}, {});
-  for (const std::string& plan : cudnn_conv().plans(solved_problem(call.problem, cudnn_conv()), call.pass)) {
+  for (const std::string& plan : plans_of(call)) {
     INFO(plan);
     const Tensor y = call.run(*choose_conv(call.op, call.problem, call.pass, "cudnn:" + plan));
     CHECK(y.to("cpu").to_vector()[0] == Approx(64 + 64.0 / 4096).epsilon(1e-6));

@@ -11,8 +11,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
-#include "pleat/ops/conv/tune/tune.h"
-#include "pleat/ops/conv/tune/tune_race.h"
+#include "pleat/ops/conv/tune/candidates.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/damage.h"
 #include "pleat/tests/temporary_directory.h"
@@ -41,29 +40,9 @@ class ScriptedStopwatch : public Stopwatch {
   std::deque<double> times_;
 };
 
-/// Does in each forward pass what a test wants.
-class FakeConv : public ConvImplementation {
- public:
-  explicit FakeConv(std::function<void()> work) : work_(std::move(work)) {}
-  std::string_view name() const override { return "fake"; }
-  bool runs_on(Device) const override { return true; }
-  std::string unsupported(const ConvProblem&, ConvPass) const override { return {}; }
-  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
-  int64_t workspace_bytes(const ConvProblem&, ConvPass) const override { return 7; }
-  void forward(const ConvProblem&, const Tensor&, const Tensor&, const Tensor&,
-               const Tensor&) const override {
-    work_();
-  }
-  void backward_input(const ConvProblem&, const Tensor&, const Tensor&, const Tensor&) const override {}
-  void backward_weight(const ConvProblem&, const Tensor&, const Tensor&, const Tensor&) const override {}
-
- private:
-  std::function<void()> work_;
-};
-
-ConvCandidate fake(
+Candidate fake(
     const std::string& name, std::function<void()> work = [] {}) {
-  return {name, std::make_shared<FakeConv>(std::move(work))};
+  return {.name = name, .run = std::move(work), .workspace_bytes = [] { return int64_t{7}; }};
 }
 
 struct Example {
@@ -92,7 +71,7 @@ json read_json(const std::filesystem::path& path) { return json::parse(std::ifst
 void write_json(const std::filesystem::path& path, const json& value) { std::ofstream(path) << value; }
 
 /// Makes the file say that this one was the fastest in all its problems.
-void crown(const std::filesystem::path& path, const std::string& implementation) {
+void put_first(const std::filesystem::path& path, const std::string& implementation) {
   json file = read_json(path);
   for (json& entry : file["entries"]) {
     json timing = entry["timings"][0];
@@ -104,14 +83,14 @@ void crown(const std::filesystem::path& path, const std::string& implementation)
 
 }  // namespace
 
-TEST_CASE("a race takes medians and leaves those behind that cannot win", "[conv][tune]") {
+TEST_CASE("the tuner takes medians and stops early where a candidate cannot be the fastest", "[conv][tune]") {
   const Example example;
   int runs = 0;
   const auto count = [&] { ++runs; };
   // Each is measured for as many samples as asked; the last is over three times the best median.
   ScriptedStopwatch stopwatch({5, 9, 4, 3, 8, 2, 12.5});
-  const auto timings = race(example.call(), {fake("a", count), fake("b", count), fake("c", count)}, stopwatch,
-                            {.warmups = 2, .samples = 3});
+  const auto timings = time_conv(example.call(), {fake("a", count), fake("b", count), fake("c", count)},
+                                 stopwatch, {.warmups = 2, .samples = 3});
   REQUIRE(timings.size() == 3);
   CHECK(timings[0].implementation == "b");
   CHECK(timings[0].milliseconds == 3);
@@ -126,17 +105,17 @@ TEST_CASE("a race takes medians and leaves those behind that cannot win", "[conv
   CHECK(runs == 3 * 2 + 3 + 3 + 1);
 }
 
-TEST_CASE("a race repeats what is shorter than a millisecond", "[conv][tune]") {
+TEST_CASE("the tuner repeats what is shorter than a millisecond", "[conv][tune]") {
   const Example example;
   int runs = 0;
   ScriptedStopwatch stopwatch({0.25, 2, 4, 6});
   const auto timings =
-      race(example.call(), {fake("a", [&] { ++runs; })}, stopwatch, {.warmups = 0, .samples = 3});
+      time_conv(example.call(), {fake("a", [&] { ++runs; })}, stopwatch, {.warmups = 0, .samples = 3});
   CHECK(runs == 1 + 3 * 4);
   CHECK(timings[0].milliseconds == 1);
   ScriptedStopwatch zero({0, 0});
   runs = 0;
-  race(example.call(), {fake("a", [&] { ++runs; })}, zero, {.warmups = 0, .samples = 1});
+  time_conv(example.call(), {fake("a", [&] { ++runs; })}, zero, {.warmups = 0, .samples = 1});
   CHECK(runs == 51);
 }
 
@@ -144,9 +123,9 @@ TEST_CASE("a candidate that fails is left out with its reason", "[conv][tune]") 
   const Example example;
   const auto out_of_memory = [] { throw OutOfMemoryError("no 3 GiB"); };
   ScriptedStopwatch stopwatch({2});
-  const auto timings =
-      race(example.call(), {fake("big", out_of_memory), fake("good"), {"unborn", nullptr, "no plan"}},
-           stopwatch, {.warmups = 0, .samples = 1});
+  const auto timings = time_conv(
+      example.call(), {fake("big", out_of_memory), fake("good"), {"unborn", nullptr, nullptr, "no plan"}},
+      stopwatch, {.warmups = 0, .samples = 1});
   REQUIRE(timings.size() == 3);
   CHECK(timings[0].implementation == "good");
   CHECK(timings[0].failure.empty());
@@ -156,11 +135,11 @@ TEST_CASE("a candidate that fails is left out with its reason", "[conv][tune]") 
   CHECK_THAT(describe(timings[1]), Contains("failed: no 3 GiB"));
 
   ScriptedStopwatch none({});
-  CHECK_THROWS_AS(
-      race(example.call(), {fake("big", out_of_memory), {"unborn", nullptr, "no plan"}}, none, {}),
-      OutOfMemoryError);
+  CHECK_THROWS_AS(time_conv(example.call(),
+                            {fake("big", out_of_memory), {"unborn", nullptr, nullptr, "no plan"}}, none, {}),
+                  OutOfMemoryError);
   const auto lost = [] { throw DeviceLostError("gone"); };
-  CHECK_THROWS_AS(race(example.call(), {fake("good"), fake("lost", lost)}, *stopwatch_for({}), {}),
+  CHECK_THROWS_AS(time_conv(example.call(), {fake("good"), fake("lost", lost)}, *stopwatch_for({}), {}),
                   DeviceLostError);
 }
 
@@ -168,7 +147,7 @@ TEST_CASE("candidates are all that support a call, the reference only alone", "[
   const Example example;
   const auto names = [&](const std::string& wanted) {
     std::vector<std::string> result;
-    for (const ConvCandidate& candidate : conv_candidates(example.call(), wanted))
+    for (const Candidate& candidate : conv_candidates(example.call(), wanted))
       result.push_back(candidate.name);
     return result;
   };
@@ -179,6 +158,15 @@ TEST_CASE("candidates are all that support a call, the reference only alone", "[
   CHECK(names("unfold") == std::vector<std::string>{"unfold"});
   CHECK(names("reference") == std::vector<std::string>{"reference"});
   CHECK(names("fft").empty());
+  const ConvCall call = example.call();
+  for (const Candidate& candidate : conv_candidates(call, "")) {
+    INFO(candidate.name);
+    const auto implementation = find_conv(call.problem, call.pass, candidate.name);
+    REQUIRE(implementation != nullptr);
+    CHECK(candidate.workspace_bytes() ==
+          implementation->workspace_bytes(solved_problem(call.problem, *implementation), call.pass));
+    CHECK_NOTHROW(candidate.run());
+  }
 }
 
 TEST_CASE("tune_conv times each pass apart and changes nothing", "[conv][tune][cpu]") {
@@ -193,8 +181,7 @@ TEST_CASE("tune_conv times each pass apart and changes nothing", "[conv][tune][c
     auto names = names_of(timings, pass);
     std::sort(names.begin(), names.end());
     std::vector<std::string> expected;
-    for (const ConvCandidate& candidate : conv_candidates(example.call(), ""))
-      expected.push_back(candidate.name);
+    for (const Candidate& candidate : conv_candidates(example.call(), "")) expected.push_back(candidate.name);
     std::sort(expected.begin(), expected.end());
     CHECK(names == expected);
   }
@@ -226,7 +213,7 @@ TEST_CASE("a policy with benchmark uses the winner that is known", "[conv][tune]
   CHECK(ConvTuner::size() == 1);
   // The reference, which is never timed beside others, is the one that keeps its input's format.
   ConvTuner::save(directory / "tuned.json");
-  crown(directory / "tuned.json", "reference");
+  put_first(directory / "tuned.json", "reference");
   CHECK(ConvTuner::load(directory / "tuned.json") == 1);
   CHECK(format() == MemoryFormat::contiguous);
   {
@@ -235,12 +222,12 @@ TEST_CASE("a policy with benchmark uses the winner that is known", "[conv][tune]
     CHECK(ConvTuner::size() == 1);  // nothing was timed
   }
   // What a file says of an implementation that is not there is measured anew.
-  crown(directory / "tuned.json", "fft");
+  put_first(directory / "tuned.json", "fft");
   ConvTuner::load(directory / "tuned.json");
   CHECK(format() == MemoryFormat::channels_last);
 }
 
-TEST_CASE("a named implementation restricts the contest to its plans", "[conv][tune]") {
+TEST_CASE("a named implementation restricts tuning to its plans", "[conv][tune]") {
   const FreshTuner fresh;
   Example example;
   const ConvPolicy policy{{.implementation = "unfold", .benchmark = true}};
@@ -320,7 +307,7 @@ TEST_CASE("a convolution inside a candidate is not tuned", "[conv][tune]") {
   const ConvPolicy policy{{.benchmark = true}};
   ScriptedStopwatch stopwatch({2});
   const auto inner = [&] { conv_forward(example.x, example.w, {}, example.options); };
-  race(example.call(), {fake("outer", inner)}, stopwatch, {.warmups = 0, .samples = 1});
+  time_conv(example.call(), {fake("outer", inner)}, stopwatch, {.warmups = 0, .samples = 1});
   CHECK(ConvTuner::size() == 0);
   inner();
   CHECK(ConvTuner::size() == 1);
@@ -348,10 +335,10 @@ TEST_CASE("several threads may tune at once", "[conv][tune]") {
 
 TEST_CASE("what is known is bounded; the longest unused goes first", "[conv][tune]") {
   const auto entry = [](const std::string& problem, const std::string& winner) {
-    return TuneEntry{{"m", "v", problem}, {ConvTiming{.implementation = winner}}};
+    return ConvTuneEntry{{"m", "v", problem}, {ConvTiming{.implementation = winner}}};
   };
   const auto key = [](const std::string& problem) { return TuneKey{"m", "v", problem}; };
-  TuneCache cache(2);
+  TuneCache<ConvTiming> cache(2);
   cache.put(entry("a", "1"));
   cache.put(entry("b", "2"));
   CHECK(cache.winner(key("a")) == "1");
@@ -389,7 +376,7 @@ TEST_CASE("what is known survives a file; entries of other machines stay and do 
   CHECK(ConvTuner::load(path) == 3);
   CHECK(ConvTuner::table() == table);
 
-  const std::vector<TuneEntry> entries = {
+  const std::vector<ConvTuneEntry> entries = {
       {{"m \"1\"", "v", "p"},
        {ConvTiming{ConvPass::backward_weight, "a:plan", 0.1, 0.05, 1 << 20, 12.5, ""},
         ConvTiming{ConvPass::backward_weight, "b", 0, 0, 0, 0, "out of\nmemory"}}}};
@@ -403,7 +390,7 @@ TEST_CASE("what is known survives a file; entries of other machines stay and do 
   const ConvPolicy policy{{.benchmark = true}};
   conv_forward(example.x, example.w, {}, example.options);
   ConvTuner::save(path);
-  crown(path, "reference");
+  put_first(path, "reference");
   for (const char* part : {"machine", "versions"}) {
     json file = read_json(path);
     file["entries"][0][part] = "another";

@@ -69,8 +69,8 @@ CudnnKey key(DType dtype, MemoryFormat format, ConvPass pass, const Spatial& inp
   return {p, pass, false, int64_t{1} << 30, ""};
 }
 
-constexpr auto rows = MemoryFormat::channels_last;
-constexpr auto planes = MemoryFormat::contiguous;
+constexpr auto nhwc = MemoryFormat::channels_last;
+constexpr auto nchw = MemoryFormat::contiguous;
 constexpr Spatial image{1, 14, 14};
 constexpr Spatial video{6, 14, 14};
 constexpr Spatial flat{1, 3, 3};
@@ -86,8 +86,8 @@ TEST_CASE("cuDNN has plans for every type, format and pass in two and three dime
   const auto target = described_gpu();
   if (!target) return;
   for (const DType dtype : {float32, float16, bfloat16, float64})
-    for (const MemoryFormat format : {rows, planes}) {
-      if (dtype == float64 && format == rows) continue;  // never asked for
+    for (const MemoryFormat format : {nhwc, nchw}) {
+      if (dtype == float64 && format == nhwc) continue;  // never asked for
       for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
         for (const CudnnKey& one :
              {key(dtype, format, pass, image, flat, 4), key(dtype, format, pass, video, flat, 1),
@@ -99,7 +99,7 @@ TEST_CASE("cuDNN has plans for every type, format and pass in two and three dime
 }
 
 TEST_CASE("releases of cuDNN with known faults in three dimensions are not asked for those", "[conv]") {
-  ConvProblem deep_problem = key(bfloat16, rows, ConvPass::forward, video, deep, 4).problem;
+  ConvProblem deep_problem = key(bfloat16, nhwc, ConvPass::forward, video, deep, 4).problem;
   CHECK(known_fault(deep_problem, 90700).empty());
   CHECK(known_fault(deep_problem, 90800) ==
         "cuDNN 9.8.0 is known to compute convolutions of three dimensions wrongly in bfloat16");
@@ -111,13 +111,13 @@ TEST_CASE("releases of cuDNN with known faults in three dimensions are not asked
   CHECK(known_fault(deep_problem, 91200) ==
         "cuDNN 9.12.0 is known to compute convolutions of three dimensions wrongly in TF32");
   CHECK(known_fault(deep_problem, 91600).empty());
-  CHECK(known_fault(key(bfloat16, rows, ConvPass::forward, image, flat, 4).problem, 90800).empty());
+  CHECK(known_fault(key(bfloat16, nhwc, ConvPass::forward, image, flat, 4).problem, 90800).empty());
 }
 
 TEST_CASE("a plan's name finds it again, and none other", "[conv]") {
   const auto target = described_gpu();
   if (!target) return;
-  CudnnKey one = key(float32, rows, ConvPass::forward, image, flat, 4);
+  CudnnKey one = key(float32, nhwc, ConvPass::forward, image, flat, 4);
   const auto names = cudnn_plan_names(one, *target);
   REQUIRE(names.size() > 1);
   auto sorted = names;
@@ -139,7 +139,7 @@ TEST_CASE("plans are bounded by precision, determinism and workspace", "[conv]")
       return std::find(all.begin(), all.end(), name) != all.end();
     });
   };
-  const CudnnKey exact = key(float32, rows, ConvPass::backward_weight, image, flat, 4);
+  const CudnnKey exact = key(float32, nhwc, ConvPass::backward_weight, image, flat, 4);
   CudnnKey rounded = exact;
   rounded.problem.precision = Precision::high;
   const auto exact_names = cudnn_plan_names(exact, *target);
@@ -163,20 +163,20 @@ TEST_CASE("a bias is added in the graph or after it; the depth of one contiguous
   const auto target = described_gpu();
   if (!target) return;
   const auto fused = [](const std::string& name) { return name.find("+add") == std::string::npos; };
-  const auto names = cudnn_plan_names(key(float32, rows, ConvPass::forward, image, flat, 4), *target);
+  const auto names = cudnn_plan_names(key(float32, nhwc, ConvPass::forward, image, flat, 4), *target);
   CHECK(std::any_of(names.begin(), names.end(), fused));
   CHECK_FALSE(std::all_of(names.begin(), names.end(), fused));
 
   const auto joined = [](const std::string& name) { return !ends(name, "+depth"); };
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight}) {
-    const CudnnKey one = key(float32, planes, pass, video, flat, 1);
+    const CudnnKey one = key(float32, nchw, pass, video, flat, 1);
     CHECK(depth_is_batch(one.problem));
     const auto all = cudnn_plan_names(one, *target);
     REQUIRE_FALSE(all.empty());
     CHECK(joined(all.front()));
     CHECK_FALSE(std::all_of(all.begin(), all.end(), joined));
-    CHECK_FALSE(depth_is_batch(key(float32, planes, pass, video, flat, 2).problem));
-    CHECK_FALSE(depth_is_batch(key(float32, planes, pass, video, deep, 1).problem));
-    CHECK_FALSE(depth_is_batch(key(float32, rows, pass, video, flat, 1).problem));
+    CHECK_FALSE(depth_is_batch(key(float32, nchw, pass, video, flat, 2).problem));
+    CHECK_FALSE(depth_is_batch(key(float32, nchw, pass, video, deep, 1).problem));
+    CHECK_FALSE(depth_is_batch(key(float32, nhwc, pass, video, flat, 1).problem));
   }
 }

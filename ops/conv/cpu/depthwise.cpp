@@ -1,8 +1,7 @@
-#include "pleat/ops/conv/cpu/depthwise.h"
-
 #include <algorithm>
 
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/cpu/direct.h"
+#include "pleat/ops/conv/nhwc.h"
 
 namespace pleat::ops {
 namespace {
@@ -28,14 +27,14 @@ void gather_channels(const T* pixel, const std::vector<int64_t>& taps, const T* 
 
 template <class T>
 void depthwise_gather(const Gather& gather, const T* source, const T* weights, const T* bias, T* y) {
-  const GatherBand band(gather, band_elements);
+  const auto pieces = GatherPieces::for_results(gather, buffer_elements_wanted);
   const int64_t channels = gather.result_channels;
-  const std::vector<int64_t> taps = band.tap_offsets();
-  parallel_chunks(band.count(), [&](int64_t piece) {
-    const auto memory = scratch<T>(band.buffer_elements());
+  const std::vector<int64_t> taps = pieces.tap_offsets();
+  parallel_chunks(pieces.count(), [&](int64_t piece) {
+    const auto memory = scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     GatherPixels pixels;
-    band.fill(piece, source, 0, channels, buffer, pixels);
+    pieces.fill(piece, source, 0, channels, buffer, pixels);
     for (std::size_t p = 0; p < pixels.bases.size(); ++p)
       for (int64_t c = 0; c < channels; c += block) {
         const int64_t width = std::min(block, channels - c);
@@ -48,21 +47,21 @@ void depthwise_gather(const Gather& gather, const T* source, const T* weights, c
 
 template <class T>
 void depthwise_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw) {
-  const GatherBand band(gather, band_elements);
+  const auto pieces = GatherPieces::for_results(gather, buffer_elements_wanted);
   const int64_t channels = gather.result_channels;
-  const std::vector<int64_t> taps = band.tap_offsets();
+  const std::vector<int64_t> taps = pieces.tap_offsets();
   const int64_t size = static_cast<int64_t>(taps.size()) * channels;
-  const int64_t chunks = chunks_for(band.count(), size * static_cast<int64_t>(sizeof(T)));
+  const int64_t chunks = chunks_for(pieces.count(), size * static_cast<int64_t>(sizeof(T)));
   const auto partials = scratch<T>(chunks * size);
   parallel_chunks(chunks, [&](int64_t chunk) {
-    const auto memory = scratch<T>(band.buffer_elements());
+    const auto memory = scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     T* sums = elements_of<T>(partials) + chunk * size;
     std::fill_n(sums, size, T(0));
     GatherPixels pixels;
-    for (int64_t piece = band.count() * chunk / chunks; piece < band.count() * (chunk + 1) / chunks;
+    for (int64_t piece = pieces.count() * chunk / chunks; piece < pieces.count() * (chunk + 1) / chunks;
          ++piece) {
-      band.fill(piece, x, 0, channels, buffer, pixels);
+      pieces.fill(piece, x, 0, channels, buffer, pixels);
       for (std::size_t p = 0; p < pixels.bases.size(); ++p) {
         const T* gradient = dy + pixels.rows[p] * channels;
         T* sum = sums;

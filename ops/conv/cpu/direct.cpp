@@ -1,16 +1,13 @@
+#include "pleat/ops/conv/cpu/direct.h"
+
 #include <algorithm>
 
 #include "pleat/core/base/format.h"
-#include "pleat/ops/conv/cpu/depthwise.h"
-#include "pleat/ops/conv/cpu/direct_few.h"
-#include "pleat/ops/conv/cpu/direct_panels.h"
-#include "pleat/ops/conv/cpu/direct_weight.h"
-#include "pleat/ops/conv/cpu/gather.h"
 #include "pleat/ops/conv/implementation.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// The implementation `direct` on the CPU: forward and the gradient of the input as gathers (gather.h), the
-/// gradient of the weight by itself (direct_weight.h). Nothing is unfolded.
+/// gradient of the weight by itself (direct_weight.cpp). Nothing is unfolded.
 
 namespace pleat::ops {
 namespace {
@@ -42,8 +39,8 @@ std::shared_ptr<std::byte> depthwise_weights(const ConvProblem& p, const Gather&
 
 template <class T>
 int64_t depthwise_workspace(const Gather& gather) {
-  const GatherBand band(gather, band_elements);
-  return (num_threads() * band.buffer_elements() + gather.taps() * gather.result_channels) *
+  const auto pieces = GatherPieces::for_results(gather, buffer_elements_wanted);
+  return (num_threads() * pieces.buffer_elements() + gather.taps() * gather.result_channels) *
          static_cast<int64_t>(sizeof(T));
 }
 
@@ -58,7 +55,7 @@ class DirectConv : public ConvImplementation {
     return able ? std::string()
                 : std::string("it needs groups = 1, or as many groups as input and output channels");
   }
-  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;

@@ -1,12 +1,11 @@
-#include "pleat/ops/conv/cpu/direct_few.h"
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/cpu/direct.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// Vectors lie along the source's channels: one sum for each pair of a pixel and a result channel, whose
 /// lanes are added at the end.
@@ -29,7 +28,9 @@ struct FewChannels {
       : sums(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(gather.result_channels)))),
         read(round_up(gather.source_channels, lanes<T>)) {}
 
-  GatherBand band(const Gather& gather) const { return {gather, band_elements, read}; }
+  GatherPieces pieces(const Gather& gather) const {
+    return GatherPieces::for_results(gather, buffer_elements_wanted, read);
+  }
 };
 
 /// Weights as [depth in vectors][sum][lane], zeros for channels that are not there.
@@ -107,17 +108,17 @@ template <class T>
 void multiply_few(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
                   T* y) {
   const FewChannels<T> few(gather);
-  const GatherBand band = few.band(gather);
+  const GatherPieces pieces = few.pieces(gather);
   const auto packed = pack_rows(gather, weights, few);
   const auto run = few.sums == 1   ? multiply_rows<T, 1>
                    : few.sums == 2 ? multiply_rows<T, 2>
                    : few.sums == 4 ? multiply_rows<T, 4>
                                    : multiply_rows<T, 8>;
-  parallel_chunks(band.count(), [&](int64_t piece) {
-    const auto memory = scratch<T>(band.buffer_elements());
+  parallel_chunks(pieces.count(), [&](int64_t piece) {
+    const auto memory = scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     thread_local GatherPixels pixels;
-    band.fill(piece, source, 0, gather.source_channels, buffer, pixels);
+    pieces.fill(piece, source, 0, gather.source_channels, buffer, pixels);
     run(pixels, buffer, elements_of<T>(packed), few.read * few.sums, bias, gather.result_channels, y);
   });
 }
@@ -126,7 +127,7 @@ template <class T>
 int64_t few_workspace(const Gather& gather) {
   const FewChannels<T> few(gather);
   const int64_t weights = gather.taps() * few.read * few.sums;
-  const int64_t buffers = num_threads() * few.band(gather).buffer_elements();
+  const int64_t buffers = num_threads() * few.pieces(gather).buffer_elements();
   return (buffers + weights) * static_cast<int64_t>(sizeof(T));
 }
 

@@ -1,5 +1,3 @@
-#include "pleat/ops/conv/cpu/direct_panels.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -7,7 +5,8 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/core/tensor/transpose.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/cpu/direct.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// Direct convolution in registers: a tile of 8 pixels times one or two vectors of result channels is summed
 /// over all taps and channels before it is written once. Nothing is unfolded; a band of source rows is copied
@@ -61,7 +60,9 @@ struct ChannelBlocks {
   int64_t count() const { return ceil_div(channels, block); }
   int64_t first(int64_t i) const { return i * block; }
   int64_t size(int64_t i) const { return std::min(block, channels - first(i)); }
-  GatherBand band(const Gather& gather) const { return {gather, band_elements, stride}; }
+  GatherPieces pieces(const Gather& gather) const {
+    return GatherPieces::for_results(gather, buffer_elements_wanted, stride);
+  }
 };
 
 /// Weights as [panel][block of source channels][tap][channel of the block][channel of the panel], zeros for
@@ -213,19 +214,19 @@ template <class T>
 void multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
                      T* y) {
   const ChannelBlocks<T> blocks(gather);
-  const GatherBand band = blocks.band(gather);
+  const GatherPieces pieces = blocks.pieces(gather);
   const Panels<T> panels{gather.result_channels};
   const auto packed = pack_panels(gather, weights, blocks);
   // A group of panels a task: two at least where one is little work beside filling the buffer.
   const int64_t least = gather.taps() > 1 ? 1 : 2;
-  const int64_t groups = std::min(ceil_div(panels.count(), least), ceil_div(tasks_wanted, band.count()));
-  parallel_chunks(band.count() * groups, [&](int64_t task) {
-    const auto memory = scratch<T>(band.buffer_elements());
+  const int64_t groups = std::min(ceil_div(panels.count(), least), ceil_div(tasks_wanted, pieces.count()));
+  parallel_chunks(pieces.count() * groups, [&](int64_t task) {
+    const auto memory = scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     thread_local GatherPixels pixels;
     const int64_t group = task % groups;
     for (int64_t b = 0; b < blocks.count(); ++b) {
-      band.fill(task / groups, source, blocks.first(b), blocks.size(b), buffer, pixels);
+      pieces.fill(task / groups, source, blocks.first(b), blocks.size(b), buffer, pixels);
       for (int64_t i = panels.count() * group / groups; i < panels.count() * (group + 1) / groups; ++i) {
         const int64_t first = panels.first(i);
         const int64_t width = panels.vectors(i) * lanes<T>;
@@ -242,7 +243,7 @@ void multiply_panels(const Gather& gather, const T* source, const GatherWeights<
 template <class T>
 int64_t panels_workspace(const Gather& gather) {
   const int64_t weights = Panels<T>{gather.result_channels}.padded() * gather.depth();
-  const int64_t buffers = num_threads() * ChannelBlocks<T>(gather).band(gather).buffer_elements();
+  const int64_t buffers = num_threads() * ChannelBlocks<T>(gather).pieces(gather).buffer_elements();
   return (buffers + weights) * static_cast<int64_t>(sizeof(T));
 }
 

@@ -1,5 +1,3 @@
-#include "pleat/ops/conv/cpu/direct_weight.h"
-
 #include <array>
 #include <cstring>
 #include <utility>
@@ -7,10 +5,8 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/simd.h"
-#include "pleat/ops/conv/cpu/depthwise.h"
-#include "pleat/ops/conv/cpu/gather.h"
-#include "pleat/ops/conv/cpu/window_pieces.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/cpu/direct.h"
+#include "pleat/ops/conv/nhwc.h"
 
 /// dw [K, taps C] is dy [pixels, K], transposed, times the windows of x [pixels, taps C]. The products of
 /// some hundred pixels are summed in registers, in tiles of up to 8 rows by two vectors, before they are
@@ -58,7 +54,7 @@ struct WeightPlan {
   int64_t filters;       ///< in a task
   int64_t channel_blocks;
   int64_t filter_blocks;
-  WindowPieces pieces;
+  GatherPieces pieces;
   int64_t chunks;
 
   explicit WeightPlan(const ConvProblem& p) : WeightPlan(p, windows_of(p), most_depth) {
@@ -67,7 +63,7 @@ struct WeightPlan {
   }
 
   int64_t tasks() const { return channel_blocks * filter_blocks * chunks; }
-  int64_t source_block_elements() const { return pieces.pixels_of_piece() * source_block + block_gap; }
+  int64_t source_block_elements() const { return pieces.buffer_pixels() * source_block + block_gap; }
   /// With a vector's reach beyond the last window.
   int64_t source_elements() const {
     return ceil_div(channels, source_block) * source_block_elements() + tile_width<T>;
@@ -76,7 +72,7 @@ struct WeightPlan {
     return along == Along::windows ? filter_block<T, Along::windows> : filter_block<T, Along::filters>;
   }
   int64_t filter_block_elements() const {
-    return std::min(pieces.windows_of_piece(), most_pixels) * filter_block_width() + block_gap;
+    return std::min(pieces.pixels_of_piece(), most_pixels) * filter_block_width() + block_gap;
   }
   int64_t filter_elements() const {
     return ceil_div(filters, filter_block_width()) * filter_block_elements();
@@ -122,11 +118,12 @@ struct WeightPlan {
         filters(equal_blocks(p.out_channels, std::max(depth / p.taps(), 2 * tile_width<T>), tile_width<T>)),
         channel_blocks(ceil_div(p.in_channels, channels)),
         filter_blocks(ceil_div(p.out_channels, filters)),
-        pieces(gather, std::min(band_elements / channels,
-                                std::max(p.batch * p.input_pixels() / most_tasks, chunk_pixels))),
+        pieces(GatherPieces::for_sums(
+            gather, std::min(buffer_elements_wanted / channels,
+                             std::max(p.batch * p.input_pixels() / most_tasks, chunk_pixels)))),
         chunks(std::clamp<int64_t>(
-            std::min(ceil_div(most_tasks, channel_blocks * filter_blocks), pieces.windows() / chunk_pixels),
-            1, pieces.count())) {}
+            std::min(ceil_div(most_tasks, channel_blocks * filter_blocks), pieces.pixels() / chunk_pixels), 1,
+            pieces.count())) {}
 };
 
 /// Where a tile is added to: `rows` of `leading` elements.
@@ -249,7 +246,7 @@ class WeightTask {
     const int64_t begin = pieces * chunk_ / plan_.chunks;
     for (int64_t piece = begin; piece < pieces * (chunk_ + 1) / plan_.chunks; ++piece) {
       fill_source(piece);
-      const auto windows = static_cast<int64_t>(rows_.size());
+      const auto windows = static_cast<int64_t>(pixels_.rows.size());
       const int64_t parts = ceil_div(windows, most_pixels);
       if (x_is_read_on_) x_ahead_ = {x_end_, channels_, p_.in_channels, windows, parts * tiles_};
       for (int64_t part = 0; part < parts; ++part) {
@@ -269,10 +266,10 @@ class WeightTask {
 
  private:
   void list_runs() {
-    const std::vector<int64_t> taps = plan_.pieces.taps();
+    const std::vector<int64_t> taps = plan_.pieces.tap_offsets();
     const int64_t block = plan_.source_block;
     const auto count = static_cast<int64_t>(taps.size());
-    const int64_t joined = block == p_.in_channels ? plan_.pieces.neighbouring_taps() : 1;
+    const int64_t joined = block == p_.in_channels ? plan_.pieces.adjacent_taps() : 1;
     for (int64_t c = 0; c < channels_; c += block)
       for (int64_t tap = 0; tap < count; tap += joined)
         runs_.push_back(
@@ -286,7 +283,7 @@ class WeightTask {
   }
 
   /// Copies `block` elements, or what is left of them before `end`: a constant size needs no call. Those
-  /// beyond the last channel are their neighbours in memory, and meet idle lanes.
+  /// beyond the last channel are the next ones in memory, and go into unused lanes.
   template <int64_t block>
   static void copy_block(const T* from, const T* end, T* to) {
     if (end - from >= block)
@@ -326,15 +323,16 @@ class WeightTask {
       for (int64_t c = 0; c < channels_; c += block)
         std::fill_n(source_ + c / block * plan_.source_block_elements() + to * block, count * block, T(0));
     };
-    plan_.pieces.visit(piece, copy, clear, bases_, rows_);
-    for (int64_t& base : bases_) base *= block;
+    plan_.pieces.visit(piece, copy, clear);
+    plan_.pieces.list(piece, 0, pixels_);
+    for (int64_t& base : pixels_.bases) base *= block;
   }
 
   /// dy of some windows where it lies, else copied.
   template <Along along>
   void take_gradients(int64_t first, int64_t count) {
     constexpr int64_t block = filter_block<T, along>;
-    const int64_t* rows = rows_.data() + first;
+    const int64_t* rows = pixels_.rows.data() + first;
     const T* dy = dy_ + first_filter_;
     dy_ahead_ = {dy + (rows[count - 1] + 1) * p_.out_channels, filters_, p_.out_channels, count, tiles_};
     const bool dense = rows[count - 1] - rows[0] == count - 1;
@@ -355,7 +353,7 @@ class WeightTask {
 
   void sum_along_windows(int64_t first, int64_t count, bool accumulate) {
     const int64_t leading = plan_.leading(p_);
-    const int64_t* bases = bases_.data() + first;
+    const int64_t* bases = pixels_.bases.data() + first;
     for (const WindowRun& run : runs_)
       for (int64_t c = 0; c < run.length; c += tile_width<T>) {
         const int64_t width = std::min(tile_width<T>, run.length - c);
@@ -376,7 +374,7 @@ class WeightTask {
 
   void sum_along_filters(int64_t first, int64_t count, bool accumulate) {
     const int64_t leading = plan_.leading(p_);
-    const int64_t* bases = bases_.data() + first;
+    const int64_t* bases = pixels_.bases.data() + first;
     const T* dy = gradients_.data;
     for (int64_t k = 0; k < filters_; k += tile_width<T>, dy += gradients_.between) {
       const int64_t width = round_up(std::min(tile_width<T>, filters_ - k), lanes<T>);
@@ -418,7 +416,7 @@ class WeightTask {
     int64_t between;
   } gradients_{};
   ReadAhead<T> x_ahead_, dy_ahead_;
-  std::vector<int64_t> bases_, rows_;
+  GatherPixels pixels_;  ///< of the piece
 };
 
 /// dw [K, depth] from chunks of sums [depth, padded K], added in their order.

@@ -1,9 +1,9 @@
 #include "pleat/ops/conv/cpu/gather.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "pleat/core/base/checked_math.h"
-#include "pleat/ops/conv/rows.h"
+#include "pleat/ops/conv/nhwc.h"
 
 namespace pleat::ops {
 namespace {
@@ -14,6 +14,8 @@ constexpr int64_t pieces_wanted = 16;
 constexpr int64_t fewest_pixels = 256;
 constexpr int64_t most_pixels = 2048;
 constexpr int64_t pixel_multiple = 8;
+/// Lines wanted in a piece of sums, so that few source pixels are copied for two pieces.
+constexpr int64_t least_lines = 4;
 
 GatherDim forward_dim(const ConvProblem& p, std::size_t d) {
   GatherDim dim{.count = p.output[d], .source_step = p.stride[d], .taps = {}};
@@ -73,46 +75,77 @@ std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {
   return taps;
 }
 
-GatherBand::Side::Side(const GatherDim& dim)
-    : step(dim.taps.size() == 1 ? 1 : dim.source_step),
-      reach(dim.high() - dim.low() + 1),
-      spacing(dim.taps.size() == 1 ? dim.source_step : 1) {}
-
-int64_t GatherBand::Side::outputs(int64_t length, int64_t most, int64_t count) const {
-  const int64_t fitting = std::clamp<int64_t>(std::min((length - reach) / step + 1, most), 1, count);
+int64_t GatherDim::outputs(int64_t length, int64_t most) const {
+  const int64_t fitting =
+      std::clamp<int64_t>(std::min((length - reach()) / window_step() + 1, most), 1, count);
   return ceil_div(count, ceil_div(count, fitting));
 }
 
-GatherBand::GatherBand(const Gather& gather, int64_t elements_wanted, int64_t stride)
-    : gather_(gather),
-      stride_(stride),
-      spans_{spans(gather.dims[0], gather.source[0]), spans(gather.dims[1], gather.source[1]),
-             spans(gather.dims[2], gather.source[2])},
-      row_(gather.dims[1]),
-      column_(gather.dims[2]) {
+void GatherPieces::set_sizes(int64_t images, int64_t lines, int64_t columns) {
+  images_ = images;
+  lines_ = lines;
+  columns_ = columns;
+  buffer_lines_ = gather_.dims[1].extent(lines);
+  line_pixels_ = gather_.dims[2].extent(columns);
+  image_pixels_ = static_cast<int64_t>(gather_.dims[0].taps.size()) * buffer_lines_ * line_pixels_;
+}
+
+GatherPieces GatherPieces::for_results(const Gather& gather, int64_t elements_wanted, int64_t stride) {
+  GatherPieces pieces(gather, stride);
+  for (std::size_t d = 0; d < 3; ++d) pieces.spans_[d] = spans(gather.dims[d], gather.source[d]);
   const GatherDim& row = gather.dims[1];
   const GatherDim& column = gather.dims[2];
   const auto slices = static_cast<int64_t>(gather.dims[0].taps.size());
-  depths_ = gather.dims[0].count;
   // Pixels enough for a piece's share of the weights to be read often, few enough for many threads.
-  const int64_t pixels = gather.batch * depths_ * row.count * column.count;
-  const int64_t most = std::clamp<int64_t>(pixels / pieces_wanted, fewest_pixels, most_pixels);
-  const int64_t elements = std::max<int64_t>(1, elements_wanted / (slices * stride));
-  part_ = column_.outputs(elements / row_.length(1), most, column.count);
-  if (part_ < column.count) part_ = std::min(column.count, round_up(part_, pixel_multiple));
-  parts_ = ceil_div(column.count, part_);
-  columns_ = column_.length(part_);
-  band_ = row_.outputs(elements / columns_, most / part_, row.count);
-  bands_ = ceil_div(row.count, band_);
-  lines_ = row_.length(band_);
-  image_elements_ = slices * lines_ * columns_ * stride;
+  const int64_t most = std::clamp<int64_t>(gather.pixels() / pieces_wanted, fewest_pixels, most_pixels);
+  const int64_t wanted = std::max<int64_t>(1, elements_wanted / (slices * stride));
+  int64_t columns = column.outputs(wanted / row.extent(1), most);
+  if (columns < column.count) columns = std::min(column.count, round_up(columns, pixel_multiple));
+  const int64_t lines = row.outputs(wanted / column.extent(columns), most / columns);
+  pieces.set_sizes(1, lines, columns);
   // Several small images make one piece, so that tiles of pixels are full.
-  const int64_t images = std::min(elements_wanted / image_elements_, most / (band_ * part_));
-  images_ = bands_ * parts_ > 1 ? 1 : std::clamp<int64_t>(images, 1, gather.batch);
-  image_groups_ = ceil_div(gather.batch, images_);
+  if (lines == row.count && columns == column.count) {
+    const int64_t fitting =
+        std::min(elements_wanted / (pieces.image_pixels_ * stride), most / (lines * columns));
+    pieces.images_ = std::clamp<int64_t>(fitting, 1, gather.batch);
+  }
+  return pieces;
 }
 
-std::vector<GatherBand::Span> GatherBand::spans(const GatherDim& dim, int64_t source) {
+GatherPieces GatherPieces::for_sums(const Gather& gather, int64_t pixels_wanted) {
+  GatherPieces pieces(gather, 1);
+  for (std::size_t d = 0; d < 3; ++d)
+    pieces.spans_[d] = {{0, gather.dims[d].count, 0, gather.dims[d].taps.size()}};
+  const GatherDim& row = gather.dims[1];
+  const GatherDim& column = gather.dims[2];
+  const auto slices = static_cast<int64_t>(gather.dims[0].taps.size());
+  const int64_t columns =
+      column.outputs(pixels_wanted / (slices * row.extent(std::min(row.count, least_lines))), column.count);
+  const int64_t lines =
+      columns < column.count ? 1 : row.outputs(pixels_wanted / (slices * column.extent(columns)), row.count);
+  pieces.set_sizes(1, lines, columns);
+  if (lines == row.count && columns == column.count) {
+    const int64_t fitting = std::clamp<int64_t>(pixels_wanted / pieces.image_pixels_, 1, gather.batch);
+    pieces.images_ = ceil_div(gather.batch, ceil_div(gather.batch, fitting));
+  }
+  return pieces;
+}
+
+GatherPieces::Piece GatherPieces::piece(int64_t index) const {
+  const auto next = [&index](int64_t count) { return std::exchange(index, index / count) % count; };
+  const auto& [slices, lines, columns] = gather_.dims;
+  Piece p{};
+  p.first_column = next(ceil_div(columns.count, columns_)) * columns_;
+  p.first_line = next(ceil_div(lines.count, lines_)) * lines_;
+  p.slice = next(slices.count);
+  p.first_image = index * images_;
+  p.images = std::min(images_, gather_.batch - p.first_image);
+  p.lines = std::min(lines_, lines.count - p.first_line);
+  p.columns = std::min(columns_, columns.count - p.first_column);
+  return p;
+}
+
+std::vector<GatherPieces::Span> GatherPieces::spans(const GatherDim& dim, int64_t source) {
   // A tap is inside from one output pixel on to another.
   std::vector<int64_t> bounds{0, dim.count};
   for (const GatherDim::Tap& tap : dim.taps)
@@ -134,13 +167,13 @@ std::vector<GatherBand::Span> GatherBand::spans(const GatherDim& dim, int64_t so
   return spans;
 }
 
-int64_t GatherBand::tap_offset(std::size_t slice, std::size_t row, std::size_t column) const {
+int64_t GatherPieces::tap_offset(std::size_t slice, std::size_t row, std::size_t column) const {
   const int64_t line =
-      static_cast<int64_t>(slice) * lines_ + gather_.dims[1].taps[row].offset - gather_.dims[1].low();
-  return (line * columns_ + gather_.dims[2].taps[column].offset - gather_.dims[2].low()) * stride_;
+      static_cast<int64_t>(slice) * buffer_lines_ + gather_.dims[1].taps[row].offset - gather_.dims[1].low();
+  return (line * line_pixels_ + gather_.dims[2].taps[column].offset - gather_.dims[2].low()) * stride_;
 }
 
-std::vector<int64_t> GatherBand::tap_offsets() const {
+std::vector<int64_t> GatherPieces::tap_offsets() const {
   std::vector<int64_t> offsets;
   for (std::size_t t = 0; t < gather_.dims[0].taps.size(); ++t)
     for (std::size_t r = 0; r < gather_.dims[1].taps.size(); ++r)
@@ -148,8 +181,8 @@ std::vector<int64_t> GatherBand::tap_offsets() const {
   return offsets;
 }
 
-std::vector<GatherRun> GatherBand::runs(const Span& slices, const Span& rows, const Span& columns,
-                                        int64_t channels) const {
+std::vector<GatherRun> GatherPieces::runs(const Span& slices, const Span& rows, const Span& columns,
+                                          int64_t channels) const {
   std::vector<GatherRun> runs;
   for (std::size_t t = slices.first_tap; t < slices.end_tap; ++t)
     for (std::size_t r = rows.first_tap; r < rows.end_tap; ++r)
@@ -166,61 +199,10 @@ std::vector<GatherRun> GatherBand::runs(const Span& slices, const Span& rows, co
   return runs;
 }
 
-template <class T>
-void GatherBand::fill_line(const T* line, int64_t left, int64_t positions, int64_t channels, T* to) const {
-  const int64_t all = gather_.source_channels;
-  const int64_t spacing = column_.spacing;
-  const int64_t from = std::clamp<int64_t>(ceil_div(-left, spacing), 0, positions);
-  const int64_t end = std::clamp<int64_t>(ceil_div(gather_.source[2] - left, spacing), from, positions);
-  std::fill_n(to, from * stride_, T(0));
-  if (spacing == 1 && stride_ == all)
-    std::copy_n(line + (left + from) * all, (end - from) * all, to + from * all);
-  else
-    for (int64_t i = from; i < end; ++i) {
-      T* pixel = to + i * stride_;
-      std::copy_n(line + (left + i * spacing) * all, channels, pixel);
-      std::fill(pixel + channels, pixel + stride_, T(0));
-    }
-  std::fill(to + end * stride_, to + positions * stride_, T(0));
-}
-
-template <class T>
-void GatherBand::fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer,
-                      GatherPixels& pixels) const {
-  const int64_t part = index % parts_;
-  const int64_t band = index / parts_ % bands_;
-  const int64_t depth = index / parts_ / bands_ % depths_;
-  const int64_t first_image = index / parts_ / bands_ / depths_ * images_;
-  const int64_t images = std::min(images_, gather_.batch - first_image);
-  const GatherDim& d = gather_.dims[0];
-  const GatherDim& r = gather_.dims[1];
-  const GatherDim& c = gather_.dims[2];
-  const int64_t first_row = band * band_;
-  const int64_t band_rows = std::min(band_, r.count - first_row);
-  const int64_t first_column = part * part_;
-  const int64_t part_columns = std::min(part_, c.count - first_column);
-  const int64_t top = r.source_step * first_row + r.low();
-  const int64_t left = c.source_step * first_column + c.low();
-  const int64_t lines = row_.length(band_rows);
-  const int64_t columns = column_.length(part_columns);
-
-  for (int64_t i = 0; i < images; ++i)
-    for (std::size_t t = 0; t < d.taps.size(); ++t) {
-      const int64_t slice = d.source_step * depth + d.taps[t].offset;
-      const bool slice_inside = slice >= 0 && slice < gather_.source[0];
-      T* to = buffer + i * image_elements_ + static_cast<int64_t>(t) * lines_ * columns_ * stride_;
-      for (int64_t l = 0; l < lines; ++l, to += columns_ * stride_) {
-        const int64_t h = top + l * row_.spacing;
-        const int64_t line =
-            (((first_image + i) * gather_.source[0] + slice) * gather_.source[1] + h) * gather_.source[2];
-        if (slice_inside && h >= 0 && h < gather_.source[1])
-          fill_line(source + line * gather_.source_channels + first_channel, left, columns, channels, to);
-        else
-          std::fill_n(to, columns * stride_, T(0));
-      }
-    }
-
-  pixels.bases.resize(static_cast<std::size_t>(images * band_rows * part_columns));
+void GatherPieces::list(int64_t index, int64_t channels, GatherPixels& pixels) const {
+  const Piece p = piece(index);
+  const auto& [d, r, c] = gather_.dims;
+  pixels.bases.resize(static_cast<std::size_t>(p.images * p.lines * p.columns));
   pixels.rows.resize(pixels.bases.size());
   int64_t* next_base = pixels.bases.data();
   int64_t* next_row = pixels.rows.data();
@@ -228,33 +210,59 @@ void GatherBand::fill(int64_t index, const T* source, int64_t first_channel, int
   const auto inside = [](const Span& span, int64_t first, int64_t count) {
     return Span{std::max(span.first, first), std::min(span.end, first + count), span.first_tap, span.end_tap};
   };
-  for (const Span& slice_span : spans_[0]) {
-    if (depth < slice_span.first || depth >= slice_span.end) continue;
-    for (const Span& whole_row_span : spans_[1]) {
-      const Span row_span = inside(whole_row_span, first_row, band_rows);
-      if (row_span.first >= row_span.end) continue;
-      for (const Span& whole_column_span : spans_[2]) {
-        const Span column_span = inside(whole_column_span, first_column, part_columns);
-        if (column_span.first >= column_span.end) continue;
-        for (int64_t i = 0; i < images; ++i) {
-          const int64_t plane =
-              ((first_image + i) * gather_.result[0] + d.first + d.step * depth) * gather_.result[1];
-          for (int64_t j = row_span.first; j < row_span.end; ++j) {
-            const int64_t line = (plane + r.first + r.step * j) * gather_.result[2] + c.first;
-            const int64_t base = i * image_elements_ + row_.step * (j - first_row) * columns_ * stride_;
-            for (int64_t k = column_span.first; k < column_span.end; ++k)
-              *next_base++ = base + column_.step * (k - first_column) * stride_;
-            for (int64_t k = column_span.first; k < column_span.end; ++k) *next_row++ = line + c.step * k;
+  for (const Span& slices : spans_[0]) {
+    if (p.slice < slices.first || p.slice >= slices.end) continue;
+    for (const Span& all_lines : spans_[1]) {
+      const Span lines = inside(all_lines, p.first_line, p.lines);
+      if (lines.first >= lines.end) continue;
+      for (const Span& all_columns : spans_[2]) {
+        const Span columns = inside(all_columns, p.first_column, p.columns);
+        if (columns.first >= columns.end) continue;
+        for (int64_t i = 0; i < p.images; ++i) {
+          const int64_t slice =
+              ((p.first_image + i) * gather_.result[0] + d.first + d.step * p.slice) * gather_.result[1];
+          for (int64_t j = lines.first; j < lines.end; ++j) {
+            const int64_t row = (slice + r.first + r.step * j) * gather_.result[2] + c.first;
+            const int64_t base =
+                (i * image_pixels_ + r.window_step() * (j - p.first_line) * line_pixels_) * stride_;
+            const int64_t step = c.window_step() * stride_;
+            for (int64_t k = columns.first; k < columns.end; ++k)
+              *next_base++ = base + step * (k - p.first_column);
+            for (int64_t k = columns.first; k < columns.end; ++k) *next_row++ = row + c.step * k;
           }
         }
-        pixels.groups.push_back({static_cast<std::size_t>(next_base - pixels.bases.data()),
-                                 runs(slice_span, row_span, column_span, channels)});
+        pixels.groups.push_back(
+            {static_cast<std::size_t>(next_base - pixels.bases.data()),
+             channels > 0 ? runs(slices, lines, columns, channels) : std::vector<GatherRun>()});
       }
     }
   }
 }
 
-template void GatherBand::fill(int64_t, const float*, int64_t, int64_t, float*, GatherPixels&) const;
-template void GatherBand::fill(int64_t, const double*, int64_t, int64_t, double*, GatherPixels&) const;
+template <class T>
+void GatherPieces::fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer,
+                        GatherPixels& pixels) const {
+  const int64_t all = gather_.source_channels;
+  const auto copy = [&](int64_t to, int64_t from, int64_t count, int64_t step) {
+    T* pixel = buffer + to * stride_;
+    const T* next = source + from * all + first_channel;
+    if (step == 1 && stride_ == all) {
+      std::copy_n(next, count * all, pixel);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i, pixel += stride_, next += step * all) {
+      std::copy_n(next, channels, pixel);
+      std::fill(pixel + channels, pixel + stride_, T(0));
+    }
+  };
+  const auto clear = [&](int64_t to, int64_t count) {
+    std::fill_n(buffer + to * stride_, count * stride_, T(0));
+  };
+  visit(index, copy, clear);
+  list(index, channels, pixels);
+}
+
+template void GatherPieces::fill(int64_t, const float*, int64_t, int64_t, float*, GatherPixels&) const;
+template void GatherPieces::fill(int64_t, const double*, int64_t, int64_t, double*, GatherPixels&) const;
 
 }  // namespace pleat::ops

@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "pleat/core/base/format.h"
-#include "pleat/ops/conv/rows.h"
 #include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/matmul/gemm.h"
 
 /// Unfold + GEMM in rows: a tile of output pixels is unfolded into U [rows, taps * C/g], small enough for the
@@ -136,7 +136,7 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
   });
 }
 
-/// w [K, taps, C/g] as [g, taps turned round, K/g, C/g]: rows of C/g elements move, nothing is transposed.
+/// w [K, taps, C/g] as [g, flipped taps, K/g, C/g]: rows of C/g elements move, nothing is transposed.
 template <class T>
 std::shared_ptr<std::byte> rotated_weights(const ConvProblem& p, const T* w) {
   const int64_t taps = p.taps();
@@ -223,7 +223,7 @@ class UnfoldConv : public ConvImplementation {
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     return problem.device.is_cpu() ? std::string() : std::string("it runs on the CPU");
   }
-  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::rows; }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     const int64_t element = size_of(compute_dtype(p.dtype));

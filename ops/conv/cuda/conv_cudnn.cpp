@@ -94,12 +94,11 @@ class CudnnConv : public ConvImplementation {
   }
   ConvLayout layout(const ConvProblem& p) const override {
     // float64 is known to cuDNN in row-major order only.
-    if (p.dtype == float64) return ConvLayout::planes;
+    if (p.dtype == float64) return ConvLayout::nchw;
     // A (1, 3, 3) kernel over contiguous videos: there is no one distance from slice to slice, and
     // conversions cost less than three dimensions do.
-    const bool flat = p.kernel[0] == 1 && p.stride[0] == 1 && p.padding_low[0] == 0 && p.padding_high[0] == 0;
-    if (flat && p.input[0] > 1 && p.batch > 1) return ConvLayout::rows;
-    return asked_layout(p);
+    if (p.is_pointwise(0) && p.input[0] > 1 && p.batch > 1) return ConvLayout::nhwc;
+    return requested_layout(p);
   }
   bool takes_half() const override { return true; }
   int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {

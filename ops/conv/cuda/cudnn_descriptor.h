@@ -47,7 +47,7 @@ class CudnnDescriptor {
       set(name, CUDNN_TYPE_FLOAT, 1, &single);
   }
   void finalize() { cuda::check_dnn(cudnnBackendFinalize(descriptor_), op); }
-  /// What cuDNN says to it: an engine may turn out not to support a graph.
+  /// cuDNN's status: an engine may turn out not to support a graph.
   cudnnStatus_t try_finalize() { return cudnnBackendFinalize(descriptor_); }
 
   /// Reads up to `most` values into `values`; returns how many there are, which may be more.
@@ -57,7 +57,7 @@ class CudnnDescriptor {
     cuda::check_dnn(cudnnBackendGetAttribute(descriptor_, name, type, most, &count, values), op);
     return count;
   }
-  /// The same for descriptors, made here as cuDNN wants it: it fills those it is given.
+  /// The same for descriptors, made here, because cuDNN fills those that it is given.
   std::vector<CudnnDescriptor> get(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                    int64_t most) const {
     std::vector<CudnnDescriptor> descriptors;

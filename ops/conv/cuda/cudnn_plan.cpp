@@ -193,7 +193,8 @@ std::vector<Form> forms_of(const CudnnKey& key) {
   return forms;
 }
 
-/// Whether an engine computes what was asked for: not in fewer bits, and, where wanted, always the same.
+/// Whether an engine computes what was asked for: not in fewer bits, and, where requested, with the same bits
+/// at each run.
 bool is_allowed(const CudnnKey& key, const CudnnDescriptor& engine) {
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
   const int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,

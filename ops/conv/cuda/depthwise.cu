@@ -5,12 +5,12 @@
 #include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/kernels/launch.h"
 #include "pleat/core/tensor/convert.h"
-#include "pleat/ops/conv/rows.h"
 #include "pleat/ops/conv/cuda/pixels.h"
 #include "pleat/ops/conv/cuda/types.h"
 #include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/nhwc.h"
 
-/// Depthwise convolution on a GPU, in both formats: every channel meets the kernels of its own alone, so
+/// Depthwise convolution on a GPU, in both formats: every channel has kernels of its own, so
 /// that there is no matrix product to make use of, and each result is a sum over few taps. Forward and
 /// backward_input give a thread a result, or neighbouring channels of a row; backward_weight gives teams of
 /// threads parts of the images, whose sums are added in order.
@@ -28,21 +28,21 @@ bool is_depthwise(const ConvProblem& p) { return p.groups > 1 && p.groups == p.i
 struct Places {
   FastDivider vectors, pixels;
   int64_t width, channels;
-  bool rows;
+  bool nhwc;
 
   Places(MemoryFormat format, int64_t channels_, int64_t pixels_, int64_t width_ = 1)
       : vectors(channels_ / width_),
         pixels(pixels_),
         width(width_),
         channels(channels_),
-        rows(format == MemoryFormat::channels_last) {}
+        nhwc(format == MemoryFormat::channels_last) {}
 
   struct Place {
     int64_t image, channel, pixel;
   };
   PLEAT_HOST_DEVICE Place operator()(int64_t index) const {
     Place place{};
-    if (rows) {
+    if (nhwc) {
       place.channel = index;
       place.pixel = vectors.divide(place.channel);
       place.image = pixels.divide(place.pixel);
@@ -55,11 +55,11 @@ struct Places {
     return place;
   }
   PLEAT_HOST_DEVICE int64_t at(int64_t image, int64_t channel, int64_t pixel) const {
-    return rows ? (image * pixels.divisor() + pixel) * channels + channel
+    return nhwc ? (image * pixels.divisor() + pixel) * channels + channel
                 : (image * channels + channel) * pixels.divisor() + pixel;
   }
   /// From a pixel to the next.
-  PLEAT_HOST_DEVICE int64_t step() const { return rows ? channels : 1; }
+  PLEAT_HOST_DEVICE int64_t step() const { return nhwc ? channels : 1; }
 };
 
 Places input_places(const ConvProblem& p, int64_t width = 1) {
@@ -305,7 +305,7 @@ class DirectConvCuda : public ConvImplementation {
     return is_depthwise(problem) ? std::string()
                                  : std::string("on CUDA it needs as many groups, above 1, as input channels");
   }
-  ConvLayout layout(const ConvProblem& problem) const override { return asked_layout(problem); }
+  ConvLayout layout(const ConvProblem& problem) const override { return requested_layout(problem); }
   bool takes_half() const override { return true; }
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;

@@ -48,7 +48,7 @@ inline int64_t inverse_modulo(int64_t a, int64_t m) {
   return result < 0 ? result + m : result;
 }
 
-/// Where a window's taps lie in the input: what ConvProblem says, as far as kernels need it.
+/// Where a window's taps lie in the input: the part of ConvProblem that kernels need.
 struct Window {
   int64_t input[3], output[3], kernel[3], stride[3], padding[3], dilation[3];
   /// Of stride and dilation: their greatest common divisor; stride / divisor; and the number by which

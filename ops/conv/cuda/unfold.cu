@@ -2,14 +2,14 @@
 
 /// Unfold + GEMM on a GPU: one launch unfolds windows of many images into a matrix U, small enough to stay
 /// in the GPU's second-level cache, and a GEMM multiplies it with the weights. backward_input with stride 1
-/// is the forward of dy with turned weights; with other strides each input pixel gathers what its windows
+/// is the forward of dy with flipped weights; with other strides each input pixel gathers what its windows
 /// left, without atomics. The order of every sum is fixed. (Formulas: Chellapilla, Puri, Simard: "High
 /// performance convolutional neural networks", 2006.)
 
 namespace pleat::ops {
 namespace {
 
-/// Single pixels lie alike in both formats; as rows, all images make one product.
+/// Single pixels lie alike in both formats; channels-last, all images make one product.
 const UnfoldForm& form_of(const ConvProblem& p) {
   const bool single = p.taps() == 1 && p.input_pixels() == 1 && p.output_pixels() == 1;
   return p.format == MemoryFormat::contiguous && !single ? unfold_nchw_form() : unfold_nhwc_form();
@@ -22,7 +22,7 @@ class UnfoldConvCuda : public ConvImplementation {
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     return problem.device.is_cuda() ? std::string() : std::string("it runs on CUDA");
   }
-  ConvLayout layout(const ConvProblem& problem) const override { return asked_layout(problem); }
+  ConvLayout layout(const ConvProblem& problem) const override { return requested_layout(problem); }
   bool takes_half() const override { return true; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {

@@ -64,7 +64,7 @@ struct PlaneSteps {
 
 /// U for `width` neighbouring pixels.
 template <class T, std::size_t width>
-struct UnfoldPlanes {
+struct UnfoldNchw {
   Window window;
   PixelOf pixel;
   FastDivider vectors, taps, kernel_h, kernel_w, channels;
@@ -73,7 +73,7 @@ struct UnfoldPlanes {
   const T* x;
   T* u;
 
-  UnfoldPlanes(const ConvProblem& p, const Slice& slice, bool separate, const T* x_, T* u_)
+  UnfoldNchw(const ConvProblem& p, const Slice& slice, bool separate, const T* x_, T* u_)
       : window(p),
         pixel(p.output),
         vectors(slice.count / static_cast<int64_t>(width)),
@@ -128,7 +128,7 @@ struct ChannelRange {
 
 /// dx of some channels = sum of dU over the windows that read a pixel.
 template <class T>
-struct FoldPlanes {
+struct FoldNchw {
   Window window;
   PixelOf pixel;
   FastDivider pixels, channels;
@@ -137,7 +137,7 @@ struct FoldPlanes {
   const Sum<T>* du;
   T* dx;
 
-  FoldPlanes(const ConvProblem& p, const ChannelRange& range, bool separate, const Sum<T>* du_, T* dx_)
+  FoldNchw(const ConvProblem& p, const ChannelRange& range, bool separate, const Sum<T>* du_, T* dx_)
       : window(p),
         pixel(p.input),
         pixels(p.input_pixels()),
@@ -181,27 +181,19 @@ struct SwapRuns {
 
 template <class T>
 void swap_runs(Device device, int64_t outer, int64_t inner, int64_t run, const T* from, T* to) {
-  constexpr std::size_t wide = 16 / sizeof(T);
-  const auto is_aligned = [](const T* data) {
-    return reinterpret_cast<std::uintptr_t>(data) % sizeof(Vector<T, wide>) == 0;
-  };
-  const auto launch = [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
-    const int64_t vectors = run / static_cast<int64_t>(width);
+  by_width<16 / sizeof(T), T>(run, {from, to}, [&](auto width) {
+    const int64_t vectors = run / static_cast<int64_t>(width());
     launch_indices(op, device, outer * inner * vectors,
-                   SwapRuns<T, width>{FastDivider(vectors), FastDivider(outer), inner, from, to});
-  };
-  if (run % static_cast<int64_t>(wide) == 0 && is_aligned(from) && is_aligned(to))
-    launch(std::integral_constant<std::size_t, wide>{});
-  else
-    launch(std::integral_constant<std::size_t, 1>{});
+                   SwapRuns<T, width()>{FastDivider(vectors), FastDivider(outer), inner, from, to});
+  });
 }
 
-/// w [K, C/g, taps] as [group][C/g][K/g, tap turned round].
+/// w [K, C/g, taps] as [group][C/g][K/g, flipped tap].
 template <class T>
-struct TurnPlanes {
+struct FlipWeightsNchw {
   FastDivider taps, group_out, group_in;
   const T* w;
-  T* turned;
+  T* flipped;
 
   PLEAT_HOST_DEVICE void operator()(int64_t index) const {
     int64_t tap = index;
@@ -209,36 +201,16 @@ struct TurnPlanes {
     int64_t c = group_out.divide(k);
     const int64_t group = group_in.divide(c);
     const int64_t from = (group * group_out.divisor() + k) * group_in.divisor() + c;
-    turned[index] = w[from * taps.divisor() + taps.divisor() - 1 - tap];
-  }
-};
-
-/// y[...][k][run] = bias[k].
-template <class T>
-struct FillPlanes {
-  FastDivider run, channels;
-  const T* bias;
-  T* y;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t index) const {
-    int64_t rest = index;
-    int64_t k = run.divide(rest);
-    channels.divide(k);
-    y[index] = bias[k];
+    flipped[index] = w[from * taps.divisor() + taps.divisor() - 1 - tap];
   }
 };
 
 template <class T>
 void unfold_planes(const ConvProblem& p, const Slice& slice, bool separate, const T* x, T* u) {
-  constexpr std::size_t wide = 16 / sizeof(T);
-  const auto launch = [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
-    launch_indices(op, p.device, slice.columns() * p.in_channels * p.taps() / static_cast<int64_t>(width),
-                   UnfoldPlanes<T, width>(p, slice, separate, x, u));
-  };
-  if (slice.count % static_cast<int64_t>(wide) == 0)
-    launch(std::integral_constant<std::size_t, wide>{});
-  else
-    launch(std::integral_constant<std::size_t, 1>{});
+  by_width<16 / sizeof(T), T>(slice.count, {u}, [&](auto width) {
+    launch_indices(op, p.device, slice.columns() * p.in_channels * p.taps() / static_cast<int64_t>(width()),
+                   UnfoldNchw<T, width()>(p, slice, separate, x, u));
+  });
 }
 
 int64_t elements_of_u(const ConvProblem& p) { return largest_slice(p).columns() * p.in_channels * p.taps(); }
@@ -276,9 +248,7 @@ template <class T>
 void multiply_unfolded(const ConvProblem& p, const T* x, const T* w, const T* bias, T* y) {
   const int64_t pixels = p.output_pixels();
   const auto fill = [&](T* to, int64_t run, int64_t images) {
-    if (bias != nullptr)
-      launch_indices(op, p.device, images * p.out_channels * run,
-                     FillPlanes<T>{FastDivider(run), FastDivider(p.out_channels), bias, to});
+    if (bias != nullptr) fill_bias(p, bias, images, run, to);
   };
   if (is_pointwise(p)) {
     fill(y, pixels, p.batch);
@@ -347,7 +317,7 @@ void fold_products(const ConvProblem& p, const T* dy, const T* w, T* dx) {
     products.c_step = products.first.m * products.first.n;
     cublas_gemm(op, p.device, products);
     launch_indices(op, p.device, range.images * range.count * p.input_pixels(),
-                   FoldPlanes<T>(p, range, separate, du.data<Total>(), dx));
+                   FoldNchw<T>(p, range, separate, du.data<Total>(), dx));
   };
   for (int64_t n = 0; n < p.batch; n += plan.images) {
     const int64_t images = std::min(plan.images, p.batch - n);
@@ -411,7 +381,7 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   });
 }
 
-class PlanesForm : public UnfoldForm {
+class NchwForm : public UnfoldForm {
  public:
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     const Slice most = largest_slice(p);
@@ -444,8 +414,8 @@ class PlanesForm : public UnfoldForm {
       if (p.stride != Spatial{1, 1, 1}) return fold_products(p, dy.data<T>(), w.data<T>(), dx.data<T>());
       const Tensor weights = scratch_on<T>(p.device, w.numel());
       launch_indices(op, p.device, w.numel(),
-                     TurnPlanes<T>{FastDivider(p.taps()), FastDivider(p.group_out()),
-                                   FastDivider(p.group_in()), w.data<T>(), weights.data<T>()});
+                     FlipWeightsNchw<T>{FastDivider(p.taps()), FastDivider(p.group_out()),
+                                        FastDivider(p.group_in()), w.data<T>(), weights.data<T>()});
       multiply_unfolded<T>(transposed_problem(p), dy.data<T>(), weights.data<T>(), nullptr, dx.data<T>());
     });
   }
@@ -460,7 +430,7 @@ class PlanesForm : public UnfoldForm {
 }  // namespace
 
 const UnfoldForm& unfold_nchw_form() {
-  static const PlanesForm form;
+  static const NchwForm form;
   return form;
 }
 

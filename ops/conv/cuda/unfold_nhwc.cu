@@ -22,16 +22,12 @@ int64_t rows_of_chunk(const ConvProblem& p) {
   return std::min(p.batch * image, rows > image ? rows / image * image : rows);
 }
 
-bool is_pointwise(const ConvProblem& p, std::size_t d) {
-  return p.kernel[d] == 1 && p.stride[d] == 1 && p.padding_low[d] == 0 && p.padding_high[d] == 0;
-}
-
 /// How many elements the rows of U lie apart in x itself, where they do: pointwise convolutions, and windows
-/// along w that neither meet nor leave a gap at the end of an image's line. Windows in two dimensions that do
-/// not meet (patches) are unfolded: one product for each line of a kernel, which has no more than a line's
-/// rows and adds to the result, would cost more than writing the input once in another order.
+/// along w that neither overlap nor leave a gap at the end of an image's line. Windows in two dimensions that
+/// do not overlap (patches) are unfolded: one product for each line of a kernel, which has no more than a
+/// line's rows and adds to the result, would cost more than writing the input once in another order.
 std::optional<int64_t> rows_in_input(const ConvProblem& p) {
-  if (!is_pointwise(p, 0) || !is_pointwise(p, 1) || p.padding_low[2] != 0) return std::nullopt;
+  if (!p.is_pointwise(0) || !p.is_pointwise(1) || p.padding_low[2] != 0) return std::nullopt;
   const bool one_tap = p.kernel[2] == 1;
   if (!one_tap && (p.groups != 1 || p.dilation[2] != 1 || p.stride[2] < p.kernel[2])) return std::nullopt;
   const bool in_step = p.input[2] == p.output[2] * p.stride[2];
@@ -48,7 +44,7 @@ bool rows_are_input(const ConvProblem& p) {
 
 /// U[group][row][tap][channel] for `width` neighbouring channels.
 template <class T, std::size_t width>
-struct UnfoldRows {
+struct UnfoldNhwc {
   Window window;
   PixelOf pixel;
   FastDivider vectors, taps, kernel_h, kernel_w, rows;
@@ -57,7 +53,7 @@ struct UnfoldRows {
   const T* x;
   T* u;
 
-  UnfoldRows(const ConvProblem& p, int64_t first_row, int64_t row_count, const T* x_, T* u_)
+  UnfoldNhwc(const ConvProblem& p, int64_t first_row, int64_t row_count, const T* x_, T* u_)
       : window(p),
         pixel(p.output),
         vectors(p.group_in() / static_cast<int64_t>(width)),
@@ -100,7 +96,7 @@ struct RowRange {
 
 /// dx[row of an input pixel][channel] = before + sum of dU over the windows that read it.
 template <class T, std::size_t width>
-struct FoldRows {
+struct FoldNhwc {
   using Total = Sum<T>;
   Window window;
   PixelOf pixel;
@@ -112,7 +108,7 @@ struct FoldRows {
   T* dx;                ///< or, where `sums` is not null, that instead
   Total* sums;
 
-  FoldRows(const ConvProblem& p, const RowRange& rows, const Total* du_, const Total* before_, T* dx_,
+  FoldNhwc(const ConvProblem& p, const RowRange& rows, const Total* du_, const Total* before_, T* dx_,
            Total* sums_)
       : window(p),
         pixel(p.input),
@@ -151,12 +147,12 @@ struct FoldRows {
   }
 };
 
-/// w [K, taps, C/g] as [group][tap turned round, K/g][C/g].
+/// w [K, taps, C/g] as [group][flipped tap, K/g][C/g].
 template <class T>
-struct TurnRows {
+struct FlipWeightsNhwc {
   FastDivider channels, group_out, taps;
   const T* w;
-  T* turned;
+  T* flipped;
 
   PLEAT_HOST_DEVICE void operator()(int64_t index) const {
     int64_t c = index;
@@ -164,33 +160,9 @@ struct TurnRows {
     int64_t tap = group_out.divide(k);
     const int64_t group = taps.divide(tap);
     const int64_t from = (group * group_out.divisor() + k) * taps.divisor() + (taps.divisor() - 1 - tap);
-    turned[index] = w[from * channels.divisor() + c];
+    flipped[index] = w[from * channels.divisor() + c];
   }
 };
-
-template <class T>
-struct FillRows {
-  FastDivider channels;
-  const T* bias;
-  T* y;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t index) const {
-    int64_t k = index;
-    channels.divide(k);
-    y[index] = bias[k];
-  }
-};
-
-/// Calls `f(std::integral_constant<std::size_t, width>{})` with the number of channels of `data` moved at
-/// once: `wide` where they allow it.
-template <std::size_t wide, class T, class F>
-void by_width(const ConvProblem& p, const T* data, F f) {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % sizeof(Vector<T, wide>) == 0;
-  if (aligned && p.group_in() % static_cast<int64_t>(wide) == 0)
-    f(std::integral_constant<std::size_t, wide>{});
-  else
-    f(std::integral_constant<std::size_t, 1>{});
-}
 
 /// The rows of U, some at a time: unfolded, or found in x.
 template <class T>
@@ -213,9 +185,9 @@ class RowsOfU {
   /// Those from `first` on, of each group.
   Matrices get(int64_t first, int64_t count) const {
     if (in_input_) return {x_ + first * *in_input_, *in_input_, p_.group_in()};
-    by_width<16 / sizeof(T)>(p_, x_, [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
-      launch_indices(op, p_.device, p_.groups * count * p_.depth() / static_cast<int64_t>(width),
-                     UnfoldRows<T, width>(p_, first, count, x_, u_.template data<T>()));
+    by_width<16 / sizeof(T), T>(p_.group_in(), {x_}, [&](auto width) {
+      launch_indices(op, p_.device, p_.groups * count * p_.depth() / static_cast<int64_t>(width()),
+                     UnfoldNhwc<T, width()>(p_, first, count, x_, u_.template data<T>()));
     });
     return {u_.template data<T>(), p_.depth(), count * p_.depth()};
   }
@@ -240,8 +212,7 @@ template <class T>
 void multiply_unfolded(const ConvProblem& p, const T* x, const GroupWeights<T>& w, const T* bias, T* y) {
   const int64_t rows = p.batch * p.output_pixels();
   const RowsOfU<T> u(p, x);
-  if (bias != nullptr)
-    launch_indices(op, p.device, rows * p.out_channels, FillRows<T>{FastDivider(p.out_channels), bias, y});
+  if (bias != nullptr) fill_bias(p, bias, rows, 1, y);
   for (int64_t first = 0; first < rows; first += u.most()) {
     const int64_t count = std::min(u.most(), rows - first);
     const auto part = u.get(first, count);
@@ -313,12 +284,11 @@ void fold_products(const ConvProblem& p, const T* dy, const T* w, T* dx) {
       sums = to;
     else if (!is_first || !is_last)
       sums = kept.data<Total>();
-    by_width<16 / sizeof(Total), T>(
-        p, dx, [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
-          launch_indices(op, p.device, range.images * image_size / static_cast<int64_t>(width),
-                         FoldRows<T, width>(p, range, du.data<Total>(), is_first ? nullptr : sums, to,
-                                            is_last ? nullptr : sums));
-        });
+    by_width<16 / sizeof(Total), T>(p.group_in(), {dx}, [&](auto width) {
+      launch_indices(op, p.device, range.images * image_size / static_cast<int64_t>(width()),
+                     FoldNhwc<T, width()>(p, range, du.data<Total>(), is_first ? nullptr : sums, to,
+                                          is_last ? nullptr : sums));
+    });
   };
   if (most >= image_rows) {
     const int64_t images = most / image_rows;
@@ -357,7 +327,7 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   }
 }
 
-class RowsForm : public UnfoldForm {
+class NhwcForm : public UnfoldForm {
  public:
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     const int64_t weights = p.out_channels * p.depth();
@@ -393,8 +363,8 @@ class RowsForm : public UnfoldForm {
       const Tensor memory = scratch_on<T>(p.device, p.taps() == 1 ? 0 : w.numel());
       if (p.taps() > 1) {
         launch_indices(op, p.device, memory.numel(),
-                       TurnRows<T>{FastDivider(p.group_in()), FastDivider(p.group_out()),
-                                   FastDivider(p.taps()), weights, memory.data<T>()});
+                       FlipWeightsNhwc<T>{FastDivider(p.group_in()), FastDivider(p.group_out()),
+                                          FastDivider(p.taps()), weights, memory.data<T>()});
         weights = memory.data<T>();
       }
       multiply_unfolded<T>(transposed_problem(p), dy.data<T>(), {weights, p.group_in(), false}, nullptr,
@@ -412,7 +382,7 @@ class RowsForm : public UnfoldForm {
 }  // namespace
 
 const UnfoldForm& unfold_nhwc_form() {
-  static const RowsForm form;
+  static const NhwcForm form;
   return form;
 }
 

@@ -6,7 +6,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/input_file.h"
 #include "pleat/core/files/json_input.h"
-#include "pleat/ops/conv/tune/tune_cache.h"
+#include "pleat/ops/conv/tune/candidates.h"
 
 namespace pleat::ops {
 namespace {
@@ -27,23 +27,22 @@ json timing_json(const ConvTiming& timing) {
   return result;
 }
 
-/// Takes values out of a file's JSON and says in one style what is wrong with it.
+/// Takes values out of a file's JSON and throws errors of one style.
 class Reader {
  public:
   /// `name` opens the messages.
   explicit Reader(const std::string& name) : name_(name) {}
 
-  std::vector<TuneEntry> entries(const json& file) const {
+  std::vector<ConvTuneEntry> entries(const json& file) const {
     demand(file.is_object() && file.value("format", json()) == format_name, "it holds no timings of Pleat");
     demand(file.value("version", json()) == format_version,
            fmt::format("its version is not {}", format_version));
-    std::vector<TuneEntry> result;
+    std::vector<ConvTuneEntry> result;
     std::set<std::string> seen;
     for (const json& one : list(file, "entries")) {
       result.push_back(entry(one));
       const TuneKey& key = result.back().key;
-      demand(seen.insert(key.machine + '\n' + key.versions + '\n' + key.problem).second,
-             fmt::format("it has '{}' twice", key.problem));
+      demand(seen.insert(key.text()).second, fmt::format("it has '{}' twice", key.problem));
     }
     return result;
   }
@@ -103,8 +102,8 @@ class Reader {
     return result;
   }
 
-  TuneEntry entry(const json& one) const {
-    TuneEntry result{{text(one, "machine"), text(one, "versions"), text(one, "problem")}, {}};
+  ConvTuneEntry entry(const json& one) const {
+    ConvTuneEntry result{{text(one, "machine"), text(one, "versions"), text(one, "problem")}, {}};
     for (const json& each : list(one, "timings")) result.timings.push_back(timing(each));
     demand(!result.timings.empty() && result.timings.front().failure.empty(),
            fmt::format("nothing was timed for '{}'", result.key.problem));
@@ -116,9 +115,9 @@ class Reader {
 
 }  // namespace
 
-std::string tuning_text(const std::vector<TuneEntry>& entries) {
+std::string tuning_text(const std::vector<ConvTuneEntry>& entries) {
   json list = json::array();
-  for (const TuneEntry& entry : entries) {
+  for (const ConvTuneEntry& entry : entries) {
     json timings = json::array();
     for (const ConvTiming& timing : entry.timings) timings.push_back(timing_json(timing));
     list.push_back({{"machine", entry.key.machine},
@@ -131,7 +130,7 @@ std::string tuning_text(const std::vector<TuneEntry>& entries) {
   return file.dump(1, ' ', false, json::error_handler_t::replace) + '\n';
 }
 
-std::vector<TuneEntry> read_tuning(const std::string& path, ReadOptions options) {
+std::vector<ConvTuneEntry> read_tuning(const std::string& path, ReadOptions options) {
   const InputFile file("ConvTuner::load", path, options);
   return reading(file.name(), [&] {
     const json parsed = parse_json<json>(file.read_text(json_expansion), file.name());

@@ -533,45 +533,40 @@ void channel_affine(const ChannelView& view, bool per_image, const T* x, const A
 template <class T>
 void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
                             const InputGradient<T>& numbers, T* dx, const Affine<T>* relu) {
-  if (relu != nullptr) {
-    for_runs<T, 6>(view, per_image,
-                   {numbers.shift.data(), numbers.scale.data(), numbers.slope.data(), numbers.offset.data(),
-                    relu->scale.data(), relu->bias.data()},
-                   [dy, x, dx]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 6>& of) {
-                     const T* __restrict gradient = dy + begin;
-                     const T* __restrict from = x + begin;
-                     T* __restrict to = dx + begin;
-                     const T* __restrict shift = of[0];
-                     const T* __restrict scale = of[1];
-                     const T* __restrict slope = of[2];
-                     const T* __restrict offset = of[3];
-                     const T* __restrict relu_scale = of[4];
-                     const T* __restrict relu_bias = of[5];
-                     for (int64_t i = 0; i < n; ++i) {
-                       const int64_t k = each ? i : 0;
-                       const T d = from[i] - shift[k];
-                       const T given = gradient[i];
-                       const T g = d * relu_scale[k] + relu_bias[k] > T(0) ? given : T(0);
-                       to[i] = g * scale[k] - d * slope[k] - offset[k];
-                     }
-                   });
-    return;
-  }
-  for_runs<T, 4>(view, per_image,
-                 {numbers.shift.data(), numbers.scale.data(), numbers.slope.data(), numbers.offset.data()},
-                 [dy, x, dx]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 4>& of) {
-                   const T* __restrict gradient = dy + begin;
-                   const T* __restrict from = x + begin;
-                   T* __restrict to = dx + begin;
-                   const T* __restrict shift = of[0];
-                   const T* __restrict scale = of[1];
-                   const T* __restrict slope = of[2];
-                   const T* __restrict offset = of[3];
-                   for (int64_t i = 0; i < n; ++i) {
-                     const int64_t k = each ? i : 0;
-                     to[i] = gradient[i] * scale[k] - (from[i] - shift[k]) * slope[k] - offset[k];
-                   }
-                 });
+  const auto run = [&](auto with_relu) {
+    constexpr bool relu_too = decltype(with_relu)::value;
+    constexpr std::size_t count = relu_too ? 6 : 4;
+    std::array<const T*, count> all{numbers.shift.data(), numbers.scale.data(), numbers.slope.data(),
+                                    numbers.offset.data()};
+    if constexpr (relu_too) {
+      all[4] = relu->scale.data();
+      all[5] = relu->bias.data();
+    }
+    for_runs<T, count>(
+        view, per_image, all,
+        [dy, x, dx]<bool each>(int64_t begin, int64_t n, const std::array<const T*, count>& of) {
+          const T* __restrict gradient = dy + begin;
+          const T* __restrict from = x + begin;
+          T* __restrict to = dx + begin;
+          const T* __restrict shift = of[0];
+          const T* __restrict scale = of[1];
+          const T* __restrict slope = of[2];
+          const T* __restrict offset = of[3];
+          const T* __restrict relu_scale = of[relu_too ? 4 : 0];
+          const T* __restrict relu_bias = of[relu_too ? 5 : 0];
+          for (int64_t i = 0; i < n; ++i) {
+            const int64_t k = each ? i : 0;
+            const T d = from[i] - shift[k];
+            T g = gradient[i];
+            if constexpr (relu_too) g = d * relu_scale[k] + relu_bias[k] > T(0) ? g : T(0);
+            to[i] = g * scale[k] - d * slope[k] - offset[k];
+          }
+        });
+  };
+  if (relu != nullptr)
+    run(std::true_type{});
+  else
+    run(std::false_type{});
 }
 
 template Moments channel_moments(const ChannelView&, bool, const float*);

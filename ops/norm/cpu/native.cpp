@@ -6,7 +6,6 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/norm/cpu/channel_kernels.h"
-#include "pleat/ops/norm/float_types.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/per_channel.h"
 #include "pleat/ops/norm/running_statistics.h"
@@ -14,12 +13,38 @@
 namespace pleat::ops {
 namespace {
 
+/// Calls `run(Type<T>{}, tensors)` with T = float, or double for float64; tensors of half types are float32
+/// meanwhile.
+template <class Run>
+void by_float_type(const BatchNormProblem& problem, const BatchNormForward& t, const Run& run) {
+  if (problem.dtype == float64) return run(Type<double>{}, t);
+  if (!is_half(problem.dtype)) return run(Type<float>{}, t);
+  BatchNormForward wide = t;
+  wide.x = cast(t.x, float32);
+  if (t.residual.defined()) wide.residual = cast(t.residual, float32);
+  wide.y = empty_like(wide.x);
+  run(Type<float>{}, wide);
+  copy_into(t.y, wide.y);
+}
+
+template <class Run>
+void by_float_type(const BatchNormProblem& problem, const BatchNormBackward& t, const Run& run) {
+  if (problem.dtype == float64) return run(Type<double>{}, t);
+  if (!is_half(problem.dtype)) return run(Type<float>{}, t);
+  BatchNormBackward wide = t;
+  wide.x = cast(t.x, float32);
+  wide.dy = cast(t.dy, float32);
+  if (t.dx.defined()) wide.dx = empty_like(wide.x);
+  run(Type<float>{}, wide);
+  if (t.dx.defined()) copy_into(t.dx, wide.dx);
+}
+
 /// Forward: one reading for the statistics, tile by tile, and one for the result. Backward: one reading of dy
 /// and x for the two sums of each channel, and one for dx.
 class Native final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "native"; }
-
+  bool runs_on(Device device) const override { return device.is_cpu(); }
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
     return problem.device.is_cpu() ? "" : "it runs on the CPU";
   }

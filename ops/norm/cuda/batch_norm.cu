@@ -1,9 +1,9 @@
 #include <cmath>
 
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/norm/cuda/batch_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/cuda/norm_functors.h"
-#include "pleat/ops/norm/cuda/sweep.h"
+#include "pleat/ops/norm/cuda/reduce_groups.h"
 #include "pleat/ops/norm/implementation.h"
 
 /// Batch normalisation on a GPU, in both memory formats and all floating types as they are stored. Forward:
@@ -16,10 +16,10 @@ namespace {
 
 constexpr const char* op = "batch_norm";
 
-/// How the channels of a view are swept.
-Sweep channel_sweep(const ChannelView& view, std::size_t width) {
-  return view.channels_last ? Sweep::down(1, view.images * view.pixels, view.channels, width)
-                            : Sweep::along(view.channels, view.images, view.pixels, width);
+/// The channels of a view as groups.
+GroupLayout layout_of_channels(const ChannelView& view, std::size_t width) {
+  return view.channels_last ? GroupLayout::down(1, view.images * view.pixels, view.channels, width)
+                            : GroupLayout::along(view.channels, view.images, view.pixels, width);
 }
 
 /// Calls `f(width, across)`, both integral constants.
@@ -66,13 +66,14 @@ void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
   double* const mean = t.mean.data<double>();
   double* const rstd = t.rstd.data<double>();
   by_format<S>(view, {x, y, residual}, [&](auto width, auto across) {
-    const Sweep sweep = channel_sweep(view, width);
+    const GroupLayout layout = layout_of_channels(view, width);
     if (problem.training)
-      sweep_sums<across>(
-          op, problem.device, sweep, 1, MomentSums<T, S, width>{x},
+      reduce_groups<across>(
+          op, problem.device, layout, 1, MomentSums<T, S, width>{x},
           FinishMoments{problem.eps, mean, t.variance.data<double>(), rstd, RunningChannels(t.running)});
     const Statistics of = statistics_of(view, t.mean, t.rstd, t.weight, t.bias);
-    sweep_map<across>(op, problem.device, sweep, ApplyAffine<T, S, width>{x, of, problem.relu, y, residual});
+    map_groups<across>(op, problem.device, layout,
+                       ApplyAffine<T, S, width>{x, of, problem.relu, y, residual});
   });
   if (problem.training && t.running.defined()) t.running.updated();
 }
@@ -91,15 +92,15 @@ void run_backward(const BatchNormProblem& problem, const BatchNormBackward& t) {
   auto* const sums = reinterpret_cast<GradientState*>(memory.data<double>());
   const Statistics of = statistics_of(view, t.mean, t.rstd, t.weight, t.bias);
   by_format<S>(view, {dy, x, y, open, more, dx}, [&](auto width, auto across) {
-    const Sweep sweep = channel_sweep(view, width);
-    sweep_sums<across>(op, problem.device, sweep, 1,
-                       GradientSums<T, S, width>{dy, x, of, relu, y, open, more},
-                       FinishGradients<T>{of, t.dweight.raw(), t.dbias.raw(), t.dweight.dtype(), sums});
+    const GroupLayout layout = layout_of_channels(view, width);
+    reduce_groups<across>(op, problem.device, layout, 1,
+                          GradientSums<T, S, width>{dy, x, of, relu, y, open, more},
+                          FinishGradients<T>{of, t.dweight.raw(), t.dbias.raw(), t.dweight.dtype(), sums});
     if (dx == nullptr) return;
     const auto values = static_cast<double>(view.images * view.pixels);
-    sweep_map<across>(op, problem.device, sweep,
-                      ApplyGradient<T, S, width>{open != nullptr ? open : dy, x, of,
-                                                 problem.training ? sums : nullptr, values, relu, dx});
+    map_groups<across>(op, problem.device, layout,
+                       ApplyGradient<T, S, width>{open != nullptr ? open : dy, x, of,
+                                                  problem.training ? sums : nullptr, values, relu, dx});
   });
 }
 
@@ -111,14 +112,15 @@ void run_open_gradient(const BatchNormProblem& problem, const BatchNormBackward&
   S* const to = result.data<S>();
   const Statistics of = statistics_of(view, t.mean, t.rstd, t.weight, t.bias);
   by_format<S>(view, {dy, x, to}, [&](auto width, auto across) {
-    sweep_map<across>(op, problem.device, channel_sweep(view, width), ApplyOpen<T, S, width>{dy, x, of, to});
+    map_groups<across>(op, problem.device, layout_of_channels(view, width),
+                       ApplyOpen<T, S, width>{dy, x, of, to});
   });
 }
 
 class NativeCuda final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "native"; }
-
+  bool runs_on(Device device) const override { return device.is_cuda(); }
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
     return problem.device.is_cuda() ? "" : "it runs on CUDA";
   }

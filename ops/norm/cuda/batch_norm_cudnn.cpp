@@ -11,7 +11,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/norm/cuda/batch_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/running_statistics.h"
 
@@ -46,7 +46,7 @@ cudnnBatchNormMode_t mode_of(const BatchNormProblem& problem) {
   return problem.training && rows ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
 }
 
-/// What one call works with: descriptors, and the numbers in the types that cuDNN wants.
+/// What one call works with: descriptors, and the numbers in the types that cuDNN takes.
 class Call {
  public:
   explicit Call(const BatchNormProblem& problem)
@@ -98,7 +98,7 @@ class Call {
 class CudnnBatchNorm final : public BatchNormImplementation {
  public:
   std::string_view name() const override { return "cudnn"; }
-
+  bool runs_on(Device device) const override { return device.is_cuda(); }
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass pass) const override {
     // What PyTorch found to be the largest batches that cuDNN takes in this mode.
     const int64_t most_images = problem.training ? 880801 : 65535;

@@ -1,10 +1,10 @@
 #include <cmath>
 
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/norm/cuda/group_norm_cuda.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/cuda/norm_functors.h"
+#include "pleat/ops/norm/cuda/reduce_groups.h"
 #include "pleat/ops/norm/cuda/row_functors.h"
-#include "pleat/ops/norm/cuda/sweep.h"
 #include "pleat/ops/spatial/channel_layout.h"
 
 /// Group normalisation on a GPU. Forward reads x for the statistics and again for the result; backward reads
@@ -26,7 +26,7 @@ struct GroupNormCall {
   Tensor mean, rstd;
 };
 
-/// A view with what the sweeps of it need.
+/// A view with the numbers of its groups.
 struct Groups {
   ChannelView view;
   int64_t groups;    ///< of an image
@@ -45,10 +45,10 @@ struct Groups {
   bool down() const { return view.channels_last && !rows; }
   /// What is normalised alike and in one go: rows, or channels of images.
   int64_t run() const { return rows ? length() : view.channels_last ? view.channels : view.pixels; }
-  Sweep sweep(std::size_t width) const {
-    if (rows) return Sweep::along(count(), 1, length(), width);
-    if (view.channels_last) return Sweep::down(view.images, view.pixels, view.channels, width);
-    return Sweep::along(view.images * view.channels, 1, view.pixels, width);
+  GroupLayout layout(std::size_t width) const {
+    if (rows) return GroupLayout::along(count(), 1, length(), width);
+    if (view.channels_last) return GroupLayout::down(view.images, view.pixels, view.channels, width);
+    return GroupLayout::along(view.images * view.channels, 1, view.pixels, width);
   }
 };
 
@@ -133,13 +133,14 @@ void find_moments(const GroupNormCall& call, const Groups& groups, const FinishM
   const S* const x = call.x.data<S>();
   if (groups.down())
     return by_width<S>(groups.view.channels, {x}, [&](auto width) {
-      sweep_sums<true>(call.op, call.x.device(), groups.sweep(width), groups.channels,
-                       MomentSums<T, S, width>{x}, finish);
+      reduce_groups<true>(call.op, call.x.device(), groups.layout(width), groups.channels,
+                          MomentSums<T, S, width>{x}, finish);
     });
   // The channels of a group lie next to each other: one long run.
   by_width<S>(groups.length(), {x}, [&](auto width) {
-    sweep_sums<false>(call.op, call.x.device(), Sweep::along(groups.count(), 1, groups.length(), width), 1,
-                      MomentSums<T, S, width>{x}, finish);
+    reduce_groups<false>(call.op, call.x.device(),
+                         GroupLayout::along(groups.count(), 1, groups.length(), width), 1,
+                         MomentSums<T, S, width>{x}, finish);
   });
 }
 
@@ -153,12 +154,12 @@ void forward(const GroupNormCall& call, double eps, const Tensor& variance, cons
   S* const y = result.data<S>();
   by_format<S>(groups, {x, y}, [&](auto width, auto across) {
     if (groups.rows)
-      sweep_map<false>(
-          call.op, device, groups.sweep(width),
+      map_groups<false>(
+          call.op, device, groups.layout(width),
           ApplyRow<T, S, width>{x, RowStatistics(statistics_of(call, 1), groups.channels, width), y});
     else
-      sweep_map<across>(call.op, device, groups.sweep(width),
-                        ApplyAffine<T, S, width>{x, statistics_of(call, groups.channels), false, y});
+      map_groups<across>(call.op, device, groups.layout(width),
+                         ApplyAffine<T, S, width>{x, statistics_of(call, groups.channels), false, y});
   });
 }
 
@@ -176,16 +177,16 @@ void backward(const GroupNormCall& call, const Tensor& gradient, const Tensor& r
   const Sums each(view.images * view.channels, device);
   const Sums of_groups(groups.count(), device);
   by_format<S>(groups, {dy, x, dx}, [&](auto width, auto across) {
-    sweep_sums<across>(call.op, device, groups.sweep(width), 1, GradientSums<T, S, width>{dy, x, of, false},
-                       FinishGradients<T>{of, each.data()});
+    reduce_groups<across>(call.op, device, groups.layout(width), 1,
+                          GradientSums<T, S, width>{dy, x, of, false}, FinishGradients<T>{of, each.data()});
     merge_states<GradientState>(call.op, device, view.channels, view.images,
                                 ImageSums{view.channels, each.data()}, StoreParameters(dweight, dbias));
     if (dx == nullptr) return;
     merge_states<GradientState>(call.op, device, groups.count(), groups.channels,
                                 WeightedSums{of, each.data()}, StoreSums{of_groups.data()});
-    sweep_map<across>(call.op, device, groups.sweep(width),
-                      ApplyGradient<T, S, width>{dy, x, of, of_groups.data(),
-                                                 static_cast<double>(groups.length()), false, dx});
+    map_groups<across>(call.op, device, groups.layout(width),
+                       ApplyGradient<T, S, width>{dy, x, of, of_groups.data(),
+                                                  static_cast<double>(groups.length()), false, dx});
   });
 }
 
@@ -203,13 +204,13 @@ void backward_rows(const GroupNormCall& call, const Tensor& gradient, const Tens
   const Sums of_groups(groups.count(), device);
   by_width<S>(groups.length(), {dy, x, dx}, [&](auto width) {
     const RowStatistics rows(of, groups.channels, width);
-    sweep_sums<true>(call.op, device, Sweep::down(1, view.images, view.channels, width), 1,
-                     ColumnSums<T, S, width>{dy, x, rows}, StoreParameters(dweight, dbias));
+    reduce_groups<true>(call.op, device, GroupLayout::down(1, view.images, view.channels, width), 1,
+                        ColumnSums<T, S, width>{dy, x, rows}, StoreParameters(dweight, dbias));
     if (dx == nullptr) return;
-    sweep_sums<false>(call.op, device, groups.sweep(width), 1, RowSums<T, S, width>{dy, x, rows},
-                      FinishGradients<T>{of, of_groups.data()});
-    sweep_map<false>(call.op, device, groups.sweep(width),
-                     ApplyRowGradient<T, S, width>{dy, x, rows, of_groups.data(), dx});
+    reduce_groups<false>(call.op, device, groups.layout(width), 1, RowSums<T, S, width>{dy, x, rows},
+                         FinishGradients<T>{of, of_groups.data()});
+    map_groups<false>(call.op, device, groups.layout(width),
+                      ApplyRowGradient<T, S, width>{dy, x, rows, of_groups.data(), dx});
   });
 }
 

@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pleat/ops/norm/cuda/sweep.h"
-#include "pleat/ops/norm/running_channels.h"
+#include "pleat/ops/norm/cuda/reduce_groups.h"
+#include "pleat/ops/norm/running_statistics.h"
 
-/// What the sweeps of normalisations compute. T: the type computed in; S: the type stored.
+/// What the reductions and maps of normalisations compute for their groups. T: the type computed in; S: the
+/// type stored.
 
 namespace pleat::ops {
 
@@ -50,7 +51,7 @@ struct Parameter {
   PLEAT_HOST_DEVICE double operator[](int64_t i) const { return as<double>(i); }
 };
 
-/// What a sweep's groups are normalised with. A group is a channel of the batch or of an image; `joined`
+/// What groups are normalised with. A group is a channel of the batch or of an image; `joined`
 /// groups, one behind the other, share mean and rstd.
 struct Statistics {
   const double* mean;

@@ -15,16 +15,16 @@
 #include "pleat/core/tensor/create.h"
 
 /// Passes over a dense tensor whose elements belong to groups (the channels of a batch, those of an image),
-/// for the .cu files of normalisations: one that adds up what each group needs, and one that changes each
-/// element by its group's numbers. Memory is moved 16 bytes at a time where sizes and addresses allow; the
+/// for the .cu files of normalisations: a reduction for each group, and a map of each element with its
+/// group's numbers. Memory is moved 16 bytes at a time where sizes and addresses allow; the
 /// order of sums depends on sizes alone.
 
 namespace pleat::ops {
 
-/// How teams of threads share the vectors (1 or more adjacent elements) of a dense tensor. A track is what a
-/// team follows: all vectors of one group, or, where neighbours belong to different groups (`across`), the
-/// vectors at one place of every row, each lane of which is a group's.
-struct Sweep {
+/// How the vectors (1 or more adjacent elements) of a dense tensor belong to groups, and how teams of threads
+/// share them. A track is what one team reads: all vectors of one group, or, where neighbours belong to
+/// different groups (`across`), the vectors at one place of every row, each lane of which is a group's.
+struct GroupLayout {
   bool across = false;
   int64_t tracks = 0;
   int64_t count = 0;   ///< vectors of a track
@@ -39,33 +39,33 @@ struct Sweep {
   FastDivider abreast;  ///< blocks for the first part of all tracks
 
   /// Groups of `runs` runs of `length` elements; run j of group g begins at (j * groups + g) * length.
-  static Sweep along(int64_t groups, int64_t runs, int64_t length, std::size_t width) {
+  static GroupLayout along(int64_t groups, int64_t runs, int64_t length, std::size_t width) {
     const int64_t vectors = length / static_cast<int64_t>(width);
-    Sweep sweep;
-    sweep.tracks = groups;
-    sweep.count = runs * vectors;
-    sweep.beside = FastDivider(1);
-    sweep.beside_step = vectors;
-    sweep.run = FastDivider(vectors);
-    sweep.run_step = groups * vectors;
-    return sweep;
+    GroupLayout layout;
+    layout.tracks = groups;
+    layout.count = runs * vectors;
+    layout.beside = FastDivider(1);
+    layout.beside_step = vectors;
+    layout.run = FastDivider(vectors);
+    layout.run_step = groups * vectors;
+    return layout;
   }
   /// Groups of single elements `columns` apart, `rows` of them; `images` times `columns` groups.
-  static Sweep down(int64_t images, int64_t rows, int64_t columns, std::size_t width) {
+  static GroupLayout down(int64_t images, int64_t rows, int64_t columns, std::size_t width) {
     const int64_t vectors = columns / static_cast<int64_t>(width);
-    Sweep sweep;
-    sweep.across = true;
-    sweep.tracks = images * vectors;
-    sweep.count = rows;
-    sweep.beside = FastDivider(vectors);
-    sweep.beside_step = rows * vectors;
-    sweep.run = FastDivider(1);
-    sweep.run_step = vectors;
-    return sweep;
+    GroupLayout layout;
+    layout.across = true;
+    layout.tracks = images * vectors;
+    layout.count = rows;
+    layout.beside = FastDivider(vectors);
+    layout.beside_step = rows * vectors;
+    layout.run = FastDivider(1);
+    layout.run_step = vectors;
+    return layout;
   }
 
   /// Shares the work out: parts of at least `least` vectors a thread, and about `blocks` blocks.
-  Sweep& share(int64_t least, int64_t blocks) {
+  GroupLayout& share(int64_t least, int64_t blocks) {
     teams = choose_teams(count, across ? beside.divisor() : 1);
     const int64_t side_by_side = (tracks + teams.count() - 1) / teams.count();
     abreast = FastDivider(side_by_side);
@@ -102,7 +102,7 @@ struct Sweep {
 };
 
 /// Vectors that a thread waits for together.
-inline constexpr int sweep_at_once = 4;
+inline constexpr int vectors_at_once = 4;
 
 /// How many elements of type S can be moved at once: as many as 16 bytes hold when `length` is a multiple of
 /// that and the addresses are, else 1.
@@ -151,12 +151,12 @@ __device__ void merge_in_block(const Block& block, int64_t first, int64_t last, 
     State own{};
     if (group < last) {
       int64_t number = lane;
-      for (; number + (sweep_at_once - 1) * step < count; number += sweep_at_once * step) {
-        State several[sweep_at_once];
+      for (; number + (vectors_at_once - 1) * step < count; number += vectors_at_once * step) {
+        State several[vectors_at_once];
         PLEAT_UNROLL
-        for (int k = 0; k < sweep_at_once; ++k) several[k] = source(group, number + k * step);
+        for (int k = 0; k < vectors_at_once; ++k) several[k] = source(group, number + k * step);
         PLEAT_UNROLL
-        for (int k = 0; k < sweep_at_once; ++k) own.merge(several[k]);
+        for (int k = 0; k < vectors_at_once; ++k) own.merge(several[k]);
       }
       for (; number < count; number += step) own.merge(source(group, number));
     }
@@ -203,7 +203,7 @@ struct PartStates {
   }
 };
 
-/// Adds up what groups need. `Op` says what that is:
+/// Reduces groups. The reduction is `Op`:
 ///
 ///   struct Op {
 ///     static constexpr std::size_t width;
@@ -222,7 +222,7 @@ struct PartStates {
 /// go to `states` [parts, groups], and the last block to end of those for the same tracks merges them;
 /// without `counters` that is left to another launch.
 template <class Op, bool across, class Finish>
-struct SweepSums {
+struct ReduceGroups {
   using State = typename Op::State;
   using Running = typename Op::Running;
   static constexpr std::size_t columns = across ? Op::width : 1;
@@ -231,57 +231,57 @@ struct SweepSums {
   };
 
   Op op;
-  Sweep sweep;
+  GroupLayout layout;
   Finish finish;
   State* states = nullptr;       ///< or null: one part
   unsigned* counters = nullptr;  ///< for each of the blocks of a part
 
   __device__ void operator()(int64_t b, const Block& block) const {
     States own{};
-    sweep.for_own(b, block, [&](int64_t track, int64_t, int64_t first, int64_t last, int64_t step) {
+    layout.for_own(b, block, [&](int64_t track, int64_t, int64_t first, int64_t last, int64_t step) {
       if (first < last) own = gather(track, first, last, step);
     });
     // One group at a time: the shared memory of all at once would leave no room for other blocks.
     PLEAT_UNROLL
     for (std::size_t j = 0; j < columns; ++j)
-      block.combine(own.of[j], sweep.teams, [](State& into, const State& other) { into.merge(other); });
-    if (sweep.teams.lane_of(block.thread()) == 0)
-      sweep.for_own(b, block, [&](int64_t track, int64_t number, int64_t, int64_t, int64_t) {
+      block.combine(own.of[j], layout.teams, [](State& into, const State& other) { into.merge(other); });
+    if (layout.teams.lane_of(block.thread()) == 0)
+      layout.for_own(b, block, [&](int64_t track, int64_t number, int64_t, int64_t, int64_t) {
         constexpr auto n = static_cast<int64_t>(columns);
         PLEAT_UNROLL
         for (std::size_t j = 0; j < columns; ++j) {
           const int64_t group = track * n + static_cast<int64_t>(j);
           if (states != nullptr)
-            states[number * sweep.tracks * n + group] = own.of[j];
+            states[number * layout.tracks * n + group] = own.of[j];
           else
             finish(group, own.of[j]);
         }
       });
     if (counters == nullptr) return;
     int64_t beside = b;
-    sweep.abreast.divide(beside);
-    if (!block.last_of(counters + beside, sweep.parts)) return;
+    layout.abreast.divide(beside);
+    if (!block.last_of(counters + beside, layout.parts)) return;
     constexpr auto n = static_cast<int64_t>(columns);
-    const int64_t begin = beside * sweep.teams.count() * n;
-    const int64_t end = begin + sweep.teams.count() * n;
-    const int64_t groups = sweep.tracks * n;
+    const int64_t begin = beside * layout.teams.count() * n;
+    const int64_t end = begin + layout.teams.count() * n;
+    const int64_t groups = layout.tracks * n;
     merge_in_block<State>(
-        block, begin, end < groups ? end : groups, sweep.parts,
+        block, begin, end < groups ? end : groups, layout.parts,
         [&](int64_t group, int64_t number) -> const State& { return states[number * groups + group]; },
         finish);
   }
 
  private:
   PLEAT_HOST_DEVICE States gather(int64_t track, int64_t v, int64_t last, int64_t step) const {
-    const int64_t begin = sweep.begin(track);
+    const int64_t begin = layout.begin(track);
     Running running[columns];
     PLEAT_UNROLL
     for (std::size_t j = 0; j < columns; ++j)
       running[j] = op.begin(
           track * static_cast<int64_t>(columns) + static_cast<int64_t>(j),
-          sweep.at(begin, v) * static_cast<int64_t>(Op::width) + static_cast<int64_t>(across ? j : 0));
-    for (; v + (sweep_at_once - 1) * step < last; v += sweep_at_once * step)
-      add<sweep_at_once>(running, begin, v, step);
+          layout.at(begin, v) * static_cast<int64_t>(Op::width) + static_cast<int64_t>(across ? j : 0));
+    for (; v + (vectors_at_once - 1) * step < last; v += vectors_at_once * step)
+      add<vectors_at_once>(running, begin, v, step);
     for (; v < last; v += step) add<1>(running, begin, v, step);
     States result;
     PLEAT_UNROLL
@@ -293,7 +293,7 @@ struct SweepSums {
   PLEAT_HOST_DEVICE void add(Running (&running)[columns], int64_t begin, int64_t v, int64_t step) const {
     typename Op::Raw raw[n];
     PLEAT_UNROLL
-    for (int k = 0; k < n; ++k) raw[k] = op.load(sweep.at(begin, v + k * step));
+    for (int k = 0; k < n; ++k) raw[k] = op.load(layout.at(begin, v + k * step));
     PLEAT_UNROLL
     for (std::size_t j = 0; j < columns; ++j) {
       typename Op::Partial partial{};
@@ -311,29 +311,29 @@ struct SweepSums {
   }
 };
 
-/// Runs a sweep of sums whose groups are `joined` neighbours of the sweep's own, and finishes each.
+/// Reduces groups that are `joined` neighbouring groups of the layout each, and finishes each.
 template <bool across, class Op, class Finish>
-void sweep_sums(const char* name, Device device, Sweep sweep, int64_t joined, const Op& op,
-                const Finish& finish) {
+void reduce_groups(const char* name, Device device, GroupLayout layout, int64_t joined, const Op& op,
+                   const Finish& finish) {
   using State = typename Op::State;
   // What a large GPU holds: many more would only be states for the last block to merge.
   constexpr int64_t enough_blocks = 1024;
   constexpr int64_t least = 16;
-  sweep.share(least, enough_blocks);
-  SweepSums<Op, across, Finish> sums{op, sweep, finish};
-  if (sweep.parts == 1 && joined == 1) return launch_blocks(name, device, sweep.blocks(), sums);
-  const int64_t fine = sweep.tracks * static_cast<int64_t>(sums.columns);
+  layout.share(least, enough_blocks);
+  ReduceGroups<Op, across, Finish> sums{op, layout, finish};
+  if (layout.parts == 1 && joined == 1) return launch_blocks(name, device, layout.blocks(), sums);
+  const int64_t fine = layout.tracks * static_cast<int64_t>(sums.columns);
   const Tensor memory =
-      empty({sweep.parts, fine, static_cast<int64_t>(sizeof(State))}, {.dtype = uint8, .device = device});
+      empty({layout.parts, fine, static_cast<int64_t>(sizeof(State))}, {.dtype = uint8, .device = device});
   sums.states = reinterpret_cast<State*>(memory.raw());
   if (joined == 1) {
     // With parts there are no more blocks side by side than enough_blocks.
     static_assert(enough_blocks <= most_block_counters);
     sums.counters = block_counters(device);
-    return launch_blocks(name, device, sweep.blocks(), sums);
+    return launch_blocks(name, device, layout.blocks(), sums);
   }
-  launch_blocks(name, device, sweep.blocks(), sums);
-  merge_states<State>(name, device, fine / joined, sweep.parts * joined,
+  launch_blocks(name, device, layout.blocks(), sums);
+  merge_states<State>(name, device, fine / joined, layout.parts * joined,
                       PartStates<State>{sums.states, fine, FastDivider(joined)}, finish);
 }
 
@@ -350,23 +350,23 @@ void sweep_sums(const char* name, Device device, Sweep sweep, int64_t joined, co
 ///     Result value(const Numbers&, const Raw&, std::size_t lane) const;
 ///   };
 template <class Op, bool across>
-struct SweepMap {
+struct MapGroups {
   static constexpr std::size_t columns = across ? Op::width : 1;
   static constexpr bool keeps_registers = requires { requires Op::keeps_registers; };
 
   Op op;
-  Sweep sweep;
+  GroupLayout layout;
 
   __device__ void operator()(int64_t b, const Block& block) const {
-    sweep.for_own(b, block, [&](int64_t track, int64_t, int64_t v, int64_t last, int64_t step) {
+    layout.for_own(b, block, [&](int64_t track, int64_t, int64_t v, int64_t last, int64_t step) {
       if (v >= last) return;
-      const int64_t begin = sweep.begin(track);
+      const int64_t begin = layout.begin(track);
       typename Op::Numbers numbers[columns];
       PLEAT_UNROLL
       for (std::size_t j = 0; j < columns; ++j)
         numbers[j] = op.numbers(track * static_cast<int64_t>(columns) + static_cast<int64_t>(j));
-      for (; v + (sweep_at_once - 1) * step < last; v += sweep_at_once * step)
-        change<sweep_at_once>(numbers, begin, v, step);
+      for (; v + (vectors_at_once - 1) * step < last; v += vectors_at_once * step)
+        change<vectors_at_once>(numbers, begin, v, step);
       for (; v < last; v += step) change<1>(numbers, begin, v, step);
     });
   }
@@ -378,24 +378,24 @@ struct SweepMap {
     using Result = Vector<typename Op::Result, Op::width>;
     typename Op::Raw raw[n];
     PLEAT_UNROLL
-    for (int k = 0; k < n; ++k) raw[k] = op.load(sweep.at(begin, v + k * step));
+    for (int k = 0; k < n; ++k) raw[k] = op.load(layout.at(begin, v + k * step));
     PLEAT_UNROLL
     for (int k = 0; k < n; ++k) {
       Result result;
       PLEAT_UNROLL
       for (std::size_t lane = 0; lane < Op::width; ++lane)
         result.lane[lane] = op.value(numbers[across ? lane : 0], raw[k], lane);
-      reinterpret_cast<Result*>(op.result)[sweep.at(begin, v + k * step)] = result;
+      reinterpret_cast<Result*>(op.result)[layout.at(begin, v + k * step)] = result;
     }
   }
 };
 
 template <bool across, class Op>
-void sweep_map(const char* name, Device device, Sweep sweep, const Op& op) {
+void map_groups(const char* name, Device device, GroupLayout layout, const Op& op) {
   constexpr int64_t many_blocks = int64_t{1} << 20;
-  constexpr int64_t least = 2 * sweep_at_once;
-  sweep.share(least, many_blocks);
-  launch_blocks(name, device, sweep.blocks(), SweepMap<Op, across>{op, sweep});
+  constexpr int64_t least = 2 * vectors_at_once;
+  layout.share(least, many_blocks);
+  launch_blocks(name, device, layout.blocks(), MapGroups<Op, across>{op, layout});
 }
 
 }  // namespace pleat::ops

@@ -1,4 +1,6 @@
 // Host and device.
+#include "pleat/ops/pool/pool.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -15,7 +17,6 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/index/index_cuda.h"
 #include "pleat/ops/pool/max_pool_functors.h"
-#include "pleat/ops/pool/pool.h"
 #include "pleat/ops/pool/problem.h"
 
 namespace pleat::ops {
@@ -341,6 +342,15 @@ Tensor max_pool_gather(const Tensor& x, const Tensor& indices, const char* op) {
   check_range(op, places, plane_steps(from, last).pixels);
   gather_by_index(op, from, places, y, format);
   return cast(y, x.dtype());
+}
+
+Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options, const char* op) {
+  return apply_linear_map(op, avg_pool_map(op, x, options), x, {.implementation = options.implementation});
+}
+
+Tensor adaptive_avg_pool(const Tensor& x, const AdaptivePoolOptions& options, const char* op) {
+  return apply_linear_map(op, adaptive_avg_pool_map(op, x, options), x,
+                          {.implementation = options.implementation});
 }
 
 }  // namespace pleat::ops

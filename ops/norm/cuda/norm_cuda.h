@@ -2,8 +2,13 @@
 #pragma once
 
 #include "pleat/ops/norm/group_norm.h"
+#include "pleat/ops/norm/implementation.h"
 
 namespace pleat::ops {
+
+/// dy where the relu behind the normalisation let x through, else 0; on the GPU, for an
+/// implementation that cannot do it in its own pass.
+Tensor open_gradient(const BatchNormProblem& problem, const BatchNormBackward& tensors);
 
 /// group_norm_forward and group_norm_backward (group_norm.h) on a GPU; everything is checked.
 GroupNormResult group_norm_forward_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -11,8 +11,8 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/ops/conv/problem.h"
 
-/// What implementations share that see a convolution as a matrix of rows: one row an output pixel (or an
-/// input pixel), dense in channels-last format.
+/// What implementations share that see a channels-last tensor as a matrix: one row for each pixel, one column
+/// for each channel.
 
 namespace pleat::ops {
 
@@ -27,13 +27,11 @@ void by_type(const ConvProblem& problem, F f) {
 
 /// Whether each output row is a product of the weights with one input row.
 inline bool is_pointwise(const ConvProblem& p) {
-  const Spatial ones{1, 1, 1};
-  const Spatial none{0, 0, 0};
-  return p.kernel == ones && p.stride == ones && p.padding_low == none && p.padding_high == none;
+  return p.is_pointwise(0) && p.is_pointwise(1) && p.is_pointwise(2);
 }
 
-/// The convolution of dy, with the weights turned round, that gives dx where stride is 1: channels exchanged,
-/// padding turned round. That may be negative (input beyond the last window), which an unfold reads as a
+/// The convolution of dy, with flipped weights, that gives dx where stride is 1: channels exchanged, padding
+/// flipped. That may be negative (input beyond the last window), which an unfold reads as a
 /// shift.
 inline ConvProblem transposed_problem(const ConvProblem& p) {
   ConvProblem back = p;

@@ -1,0 +1,158 @@
+#include "pleat/ops/tune/candidates.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/device/cuda.h"
+#include "pleat/core/parallel/parallel.h"
+
+namespace pleat::ops {
+namespace {
+
+thread_local bool timing_candidates = false;
+
+class TimingScope {
+ public:
+  TimingScope() : previous_(std::exchange(timing_candidates, true)) {}
+  ~TimingScope() { timing_candidates = previous_; }
+  TimingScope(const TimingScope&) = delete;
+  TimingScope& operator=(const TimingScope&) = delete;
+
+ private:
+  bool previous_;
+};
+
+class ClockStopwatch : public Stopwatch {
+ public:
+  double measure(const std::function<void()>& work) override {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+};
+
+class EventStopwatch : public Stopwatch {
+ public:
+  explicit EventStopwatch(Device device)
+      : start_({.device = device, .timing = true}), end_({.device = device, .timing = true}) {}
+  double measure(const std::function<void()>& work) override {
+    start_.record();
+    work();
+    end_.record();
+    return cuda::elapsed_ms(start_, end_);
+  }
+
+ private:
+  cuda::Event start_, end_;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// Milliseconds a run, one number for each sample.
+std::vector<double> sample(const std::function<void()>& run, Stopwatch& stopwatch, int warmups, int count,
+                           double best) {
+  constexpr double shortest_sample = 1;
+  constexpr double most_runs = 50;
+  constexpr double too_slow = 3;
+  for (int i = 0; i < warmups; ++i) run();
+  const double once = stopwatch.measure(run);
+  const int runs = once >= shortest_sample ? 1
+                   : once * most_runs <= shortest_sample
+                       ? static_cast<int>(most_runs)
+                       : static_cast<int>(std::ceil(shortest_sample / once));
+  const auto all = [&] {
+    for (int i = 0; i < runs; ++i) run();
+  };
+  std::vector<double> samples{runs == 1 ? once : stopwatch.measure(all) / runs};
+  if (samples[0] > too_slow * best) return samples;
+  while (samples.size() < static_cast<std::size_t>(count)) samples.push_back(stopwatch.measure(all) / runs);
+  return samples;
+}
+
+/// "AMD EPYC 9654 96-Core Processor", where the system names it.
+std::string read_cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0)
+      if (const auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+  return "unknown CPU";
+}
+
+std::string machine_text(Device device) {
+  if (device.is_cuda()) {
+    const cuda::DeviceProperties& gpu = cuda::properties(device);
+    return fmt::format("{} sm_{}{}", gpu.name, gpu.major, gpu.minor);
+  }
+  static const std::string model = read_cpu_model();
+  return fmt::format("{}, {} threads", model, num_threads());
+}
+
+std::string versions_text(Device device) {
+  constexpr const char* pleat = "pleat " PLEAT_VERSION;
+  if (device.is_cpu()) return pleat;
+  static const cuda::Versions versions = cuda::versions();
+  return fmt::format("{}, CUDA {}, driver {}, cuBLAS {}, cuDNN {}", pleat, versions.runtime, versions.driver,
+                     versions.cublas, versions.cudnn);
+}
+
+}  // namespace
+
+bool is_timing() { return timing_candidates; }
+
+std::unique_ptr<Stopwatch> stopwatch_for(Device device) {
+  if (device.is_cuda()) return std::make_unique<EventStopwatch>(device);
+  return std::make_unique<ClockStopwatch>();
+}
+
+std::vector<CandidateTime> time_candidates(const char* op, const std::vector<Candidate>& candidates,
+                                           Stopwatch& stopwatch, int warmups, int samples) {
+  const RecordFunction range(op, ".tune");
+  const TimingScope guard;
+  std::vector<CandidateTime> times;
+  std::vector<CandidateTime> failures;
+  std::exception_ptr first_error;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates) {
+    CandidateTime time{.name = candidate.name, .failure = candidate.failure};
+    try {
+      if (candidate.run == nullptr) throw DeviceError(candidate.failure);
+      time.workspace_bytes = candidate.workspace_bytes();
+      const std::vector<double> taken = sample(candidate.run, stopwatch, warmups, samples, best);
+      time.milliseconds = median(taken);
+      time.fastest = *std::min_element(taken.begin(), taken.end());
+      best = std::min(best, time.milliseconds);
+      times.push_back(std::move(time));
+    } catch (const DeviceLostError&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (first_error == nullptr) first_error = std::current_exception();
+      time.failure = error.what();
+      failures.push_back(std::move(time));
+    }
+  }
+  if (times.empty() && first_error != nullptr) std::rethrow_exception(first_error);
+  std::stable_sort(times.begin(), times.end(), [](const CandidateTime& a, const CandidateTime& b) {
+    return a.milliseconds < b.milliseconds;
+  });
+  times.insert(times.end(), failures.begin(), failures.end());
+  return times;
+}
+
+TuneKey tune_key(Device device, std::string problem) {
+  return {machine_text(device), versions_text(device), std::move(problem)};
+}
+
+}  // namespace pleat::ops
