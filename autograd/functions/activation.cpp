@@ -6,6 +6,7 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/pointwise.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/ops/elementwise/relu.h"
 
@@ -22,6 +23,21 @@ struct LeakyRelu {
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
     return where(x > 0, dy, slope * dy);
+  }
+};
+
+struct Prelu {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& weight) const {
+    return where(x > 0, x, weight * x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& x, const T& weight) const {
+    return where(x > 0, dy, weight * dy);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& x, const T&) const {
+    return where(x > 0, 0, x * dy);
   }
 };
 
@@ -197,6 +213,18 @@ const Tensor& relu_(const Tensor& x) {
 Tensor leaky_relu(const Tensor& x, Real negative_slope) {
   check_finite("leaky_relu", "negative_slope", negative_slope);
   return pointwise("leaky_relu", x, LeakyRelu{Weak(negative_slope)});
+}
+
+Tensor prelu(const Tensor& input, const Tensor& weights) {
+  const int64_t count = weights.numel();
+  check<ShapeError>(
+      weights.rank() <= 1 && (count == 1 || (input.rank() >= 2 && count == input.size(1))),
+      "prelu: weight must have one element, or one for each channel of [N, C, ...], got {} beside x {}",
+      weights.shape(), input.shape());
+  const auto [x, weight] = autocast_to_half(input, weights);
+  Shape shape(count == 1 ? 0 : static_cast<std::size_t>(x.rank() - 1), 1);
+  if (!shape.empty()) shape[0] = count;
+  return pointwise("prelu", x, reshape(weight, shape), Prelu{});
 }
 
 Tensor elu(const Tensor& x, Real alpha) {

@@ -24,6 +24,10 @@ Tensor relu(const Tensor& x);
 const Tensor& relu_(const Tensor& x);
 /// x where positive, else negative_slope * x; derivative negative_slope at 0.
 Tensor leaky_relu(const Tensor& x, Real negative_slope = 0.01);
+/// x where positive, else weight * x, for a weight of one element, or [C] with one for each channel of x [N, C,
+/// ...]; derivative weight at 0. Types are promoted. He et al., "Delving deep into rectifiers" (2015). Throws
+/// ShapeError for another weight.
+Tensor prelu(const Tensor& x, const Tensor& weight);
 /// x where positive, else alpha * (exp(x) - 1). Clevert et al., "Exponential linear units" (2015).
 Tensor elu(const Tensor& x, Real alpha = 1);
 /// 1 / (1 + exp(-x)).
