@@ -7,6 +7,7 @@
 #include "pleat/bench/charts.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
+#include "pleat/ops/elementwise/relu.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench {
@@ -25,14 +26,14 @@ struct Function {
 
 const Function functions[] = {
     {"copy", Second::none, false, [](const Tensors& x) { return ops::copy(x[0]); }},
-    {"relu", Second::none, false, [](const Tensors& x) { return ops::relu(x[0]); }},
+    {"relu", Second::none, false, [](const Tensors& x) { return relu(x[0]); }},
     {"relu_backward", Second::same, false, [](const Tensors& x) { return ops::relu_backward(x[0], x[1]); }},
-    {"sigmoid", Second::none, false, [](const Tensors& x) { return ops::sigmoid(x[0]); }},
-    {"tanh", Second::none, false, [](const Tensors& x) { return ops::tanh(x[0]); }},
-    {"exp", Second::none, false, [](const Tensors& x) { return ops::exp(x[0]); }},
-    {"log", Second::none, true, [](const Tensors& x) { return ops::log(x[0]); }},
-    {"sqrt", Second::none, true, [](const Tensors& x) { return ops::sqrt(x[0]); }},
-    {"erf", Second::none, false, [](const Tensors& x) { return ops::erf(x[0]); }},
+    {"sigmoid", Second::none, false, [](const Tensors& x) { return sigmoid(x[0]); }},
+    {"tanh", Second::none, false, [](const Tensors& x) { return tanh(x[0]); }},
+    {"exp", Second::none, false, [](const Tensors& x) { return exp(x[0]); }},
+    {"log", Second::none, true, [](const Tensors& x) { return log(x[0]); }},
+    {"sqrt", Second::none, true, [](const Tensors& x) { return sqrt(x[0]); }},
+    {"erf", Second::none, false, [](const Tensors& x) { return erf(x[0]); }},
     {"add", Second::same, false, [](const Tensors& x) { return ops::add(x[0], x[1]); }},
     {"add_bias", Second::channel, false, [](const Tensors& x) { return ops::add(x[0], x[1]); }},
     {"multiply", Second::same, false, [](const Tensors& x) { return ops::multiply(x[0], x[1]); }},
@@ -96,7 +97,7 @@ class Elementwise : public OperationSubcommand {
     Case one = make_case(name(), to_string(shape), {{"function", function.name}}, kind);
     const auto make = [&](uint64_t seed) {
       const Tensor x = operand(shape, kind, seed);
-      return function.positive ? ops::add(ops::abs(x), ops::number_like(0.1, x)) : x;
+      return function.positive ? ops::add(abs(x), ops::number_like(0.1, x)) : x;
     };
     one.operands.push_back(make(1));
     if (function.second == Second::same) one.operands.push_back(make(2));

@@ -39,7 +39,7 @@ void run(int64_t times, int rounds) {
     r.details([] { return RangeDetails{.implementation = "direct", .flops = 1}; });
     keep(&r);
   });
-  const Repeated relu = repeated([x] { keep(&ops::relu(x).impl()); });
+  const Repeated relu = repeated([x] { keep(&pleat::relu(x).impl()); });
   using Options = profile::ProfilerOptions;
   const Options plain{.activities = profile::Activities::cpu, .record_shapes = false};
   const Options shapes{.activities = profile::Activities::cpu};

@@ -12,7 +12,7 @@ using namespace pleat;
 /// closure for each input. Closures use differentiable functions, so that gradients of gradients
 /// work, and keep tensors by `saved`, which throws when they are changed in between.
 Tensor swish(const Tensor& x, const Tensor& b) {
-  const Tensor y = ops::multiply(x, ops::sigmoid(ops::multiply(b, x)));
+  const Tensor y = ops::multiply(x, sigmoid(ops::multiply(b, x)));
   return record("swish", y,
                 {grad_of(x,
                          [x = saved(x), b = saved(b)](const Tensor& dy) {

@@ -1,5 +1,6 @@
 #include "pleat/nn/activation.h"
 
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
 
 namespace pleat::nn {
@@ -7,6 +8,13 @@ namespace pleat::nn {
 LeakyReLU::LeakyReLU(LeakyReLUOptions options_) : options(options_) {
   check_finite("LeakyReLU", "negative_slope", options.negative_slope);
 }
+
+PReLU::PReLU(PReLUOptions options) {
+  check_at_least("PReLU", "num_parameters", options.num_parameters, 1);
+  check_finite("PReLU", "init", options.init);
+  weight = parameter(full({options.num_parameters}, options.init));
+}
+std::string PReLU::options_text() const { return fmt::format("{}", weight.numel()); }
 
 ELU::ELU(ELUOptions options_) : options(options_) { check_finite("ELU", "alpha", options.alpha); }
 

@@ -5,7 +5,7 @@
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/nn/module.h"
 
-/// Activation functions as modules; formulas: ops/elementwise/activation.h.
+/// Activation functions as modules; formulas: autograd/functions/activation.h.
 
 namespace pleat::nn {
 
@@ -33,6 +33,23 @@ class LeakyReLU : public Module {
   std::string type_name() const override { return "LeakyReLU"; }
 
   LeakyReLUOptions options;
+};
+
+struct PReLUOptions {
+  int64_t num_parameters = 1;  ///< 1, or the number of channels
+  double init = 0.25;
+};
+/// x where positive, else weight * x; see prelu. weight [num_parameters] starts as `init`.
+class PReLU : public Module {
+ public:
+  /// Throws ValueError unless num_parameters is at least 1 and init finite.
+  explicit PReLU(PReLUOptions options = {});
+  Tensor forward(const Tensor& x) override { return prelu(x, weight); }
+  void members(Members& m) override { m("weight", weight); }
+  std::string type_name() const override { return "PReLU"; }
+  std::string options_text() const override;
+
+  Tensor weight;
 };
 
 struct ELUOptions {

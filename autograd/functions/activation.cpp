@@ -1,79 +1,198 @@
+// Host and device.
 #include "pleat/autograd/functions/activation.h"
 
+#include <cmath>
 #include <numbers>
 
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/select.h"
-#include "pleat/autograd/grad_mode.h"
-#include "pleat/autograd/tape.h"
+#include "pleat/autograd/functions/pointwise.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/format.h"
-
-/// Backward takes the raw function that does it in one pass, unless it is itself recorded (a graph of
-/// gradients is wanted): then the same formula is written with differentiable functions. The piecewise linear
-/// ones need no second formula: their backward passes are linear in dy and their own adjoints.
+#include "pleat/ops/elementwise/relu.h"
 
 namespace pleat {
 namespace {
 
+struct LeakyRelu {
+  Weak slope;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return where(x > 0, x, slope * x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return where(x > 0, dy, slope * dy);
+  }
+};
+
+struct Prelu {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& weight) const {
+    return where(x > 0, x, weight * x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& x, const T& weight) const {
+    return where(x > 0, dy, weight * dy);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& x, const T&) const {
+    return where(x > 0, 0, x * dy);
+  }
+};
+
+struct Elu {
+  Weak alpha;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return where(x > 0, x, alpha * expm1(x));
+  }
+  /// Bounded, so that where x is large its exponential does not become inf * 0 in second derivatives.
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return where(x > 0, dy, dy * alpha * exp(at_most(x, 0)));
+  }
+};
+
+struct Sigmoid {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return sigmoid(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return dy * y * (1 - y);
+  }
+};
+
+struct LogSigmoid {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return -softplus(-x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * sigmoid(-x);
+  }
+};
+
+struct Softplus {
+  Weak beta, threshold;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    const T scaled = beta * x;
+    return where(scaled > threshold, x, softplus(scaled) / beta);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    const T scaled = beta * x;
+    return where(scaled > threshold, dy, dy * sigmoid(scaled));
+  }
+};
+
+/// The standard normal distribution and its density.
+template <class T>
+PLEAT_HOST_DEVICE T normal_cdf(const T& x) {
+  return (1 + erf(x * Weak(std::numbers::sqrt2 / 2))) * Weak(0.5);
+}
+template <class T>
+PLEAT_HOST_DEVICE T normal_pdf(const T& x) {
+  return exp(square(x) * Weak(-0.5)) * Weak(std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
+}
+
+struct Gelu {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return x * normal_cdf(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * (normal_cdf(x) + x * normal_pdf(x));
+  }
+};
+
+/// x (1 + t) / 2 with t = tanh(scale (x + cubic x^3)), scale = sqrt(2 / pi).
+struct GeluTanh {
+  static constexpr double scale = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
+  static constexpr double cubic = 0.044715;
+
+  template <class T>
+  PLEAT_HOST_DEVICE static T bend(const T& x) {
+    return tanh((x + Weak(cubic) * x * x * x) * Weak(scale));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return x * (1 + bend(x)) * Weak(0.5);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    const T t = bend(x);
+    const T inner = (1 + Weak(3 * cubic) * x * x) * Weak(scale);
+    return dy * ((1 + t) + x * (1 - square(t)) * inner) * Weak(0.5);
+  }
+};
+
+struct Silu {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return x * sigmoid(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    const T s = sigmoid(x);
+    return dy * s * (1 + x * (1 - s));
+  }
+};
+
+/// tanh(softplus(x)) = n / (n + 2) with n = e (e + 2), e = exp(x). It rounds to 1 far below 20.
+struct Mish {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    const T e = exp(at_most(x, 20));
+    const T n = e * (e + 2);
+    return x * (n / (n + 2));
+  }
+  /// 1 - tanh^2 = 4 (n + 1) / (n + 2)^2, and n + 1 = (e + 1)^2 cancels against sigmoid(x) = e / (e + 1).
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    const T bounded = at_most(x, 20);
+    const T e = exp(bounded);
+    const T n = e * (e + 2);
+    return dy * (n / (n + 2) + bounded * (4 * e * (e + 1) / square(n + 2)));
+  }
+};
+
+struct Hardswish {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return x * at_most(where(x < -3, 0, x + 3), 6) * Weak(1.0 / 6);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return where(x <= -3, 0, where(x >= 3, dy, dy * (x * Weak(1.0 / 3) + Weak(0.5))));
+  }
+};
+
+/// The values are those of clamp.
+struct Hardtanh {
+  Weak min, max;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return where(x > min, where(x < max, dy, 0), 0);
+  }
+};
+
+/// Linear in dy, and its own adjoint.
 Tensor relu_backward(const Tensor& dy, const Tensor& y) {
   return record("relu_backward", ops::relu_backward(dy, y),
                 {grad_of(dy, [y = saved(y)](const Tensor& ddx) { return relu_backward(ddx, *y); })});
 }
 
-Tensor leaky_relu_backward(const Tensor& dy, const Tensor& x, double slope) {
-  return record("leaky_relu_backward", ops::leaky_relu_backward(dy, x, slope),
-                {grad_of(dy, [x = saved(x), slope](const Tensor& ddx) {
-                  return leaky_relu_backward(ddx, *x, slope);
-                })});
-}
-
-Tensor elu_backward(const Tensor& dy, const Tensor& x, double alpha) {
-  // Bounded, so that where x is large its exponential does not become inf * 0 in second derivatives.
-  return where(x > 0, dy, dy * (exp(clamp(x, {.max = 0})) * alpha));
-}
-
-Tensor softplus_backward(const Tensor& dy, const Tensor& x, const SoftplusOptions& options) {
-  const Tensor scaled = x * options.beta;
-  return where(scaled > options.threshold, dy, dy * sigmoid(scaled));
-}
-
-Tensor gelu_backward(const Tensor& dy, const Tensor& x) {
-  const Tensor cdf = (erf(x * (std::numbers::sqrt2 / 2)) + 1) * 0.5;
-  const Tensor pdf = exp(square(x) * -0.5) * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
-  return dy * (cdf + x * pdf);
-}
-
-Tensor gelu_tanh_backward(const Tensor& dy, const Tensor& x) {
-  constexpr double scale = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
-  constexpr double cubic = 0.044715;
-  const Tensor t = tanh((x + pow(x, 3) * cubic) * scale);
-  const Tensor inner = (square(x) * (3 * cubic) + 1) * scale;
-  return dy * ((t + 1) + x * (1 - square(t)) * inner) * 0.5;
-}
-
-Tensor silu_backward(const Tensor& dy, const Tensor& x) {
-  const Tensor s = sigmoid(x);
-  return dy * s * (x * (1 - s) + 1);
-}
-
-Tensor mish_backward(const Tensor& dy, const Tensor& x) {
-  const Tensor t = tanh(softplus(x));
-  return dy * (t + clamp(x, {.max = 20}) * sigmoid(x) * (1 - square(t)));  // 1 at infinity
-}
-
-/// Linear in dy, and its own adjoint.
-Tensor hardtanh_backward(const Tensor& dy, const Tensor& x, const ClampOptions& bounds) {
-  return record("hardtanh_backward", ops::hardtanh_backward(dy, x, bounds),
-                {grad_of(dy, [x = saved(x), bounds](const Tensor& ddx) {
-                  return hardtanh_backward(ddx, *x, bounds);
-                })});
-}
-
-Tensor hardswish_backward(const Tensor& dy, const Tensor& x) {
-  return where(x <= -3, 0, where(x >= 3, dy, dy * (x * (1.0 / 3) + 0.5)));
+void check_finite(const char* op, const char* what, double value) {
+  check<ValueError>(std::isfinite(value), "{}: {} must be finite, got {}", op, what, value);
 }
 
 }  // namespace
@@ -91,73 +210,53 @@ const Tensor& relu_(const Tensor& x) {
   return x;
 }
 
-Tensor leaky_relu(const Tensor& x, Real slope) {
-  return record(
-      "leaky_relu", ops::leaky_relu(x, slope),
-      {grad_of(x, [x = saved(x), slope](const Tensor& dy) { return leaky_relu_backward(dy, *x, slope); })});
+Tensor leaky_relu(const Tensor& x, Real negative_slope) {
+  check_finite("leaky_relu", "negative_slope", negative_slope);
+  return pointwise("leaky_relu", x, LeakyRelu{Weak(negative_slope)});
+}
+
+Tensor prelu(const Tensor& input, const Tensor& weights) {
+  const int64_t count = weights.numel();
+  check<ShapeError>(
+      weights.rank() <= 1 && (count == 1 || (input.rank() >= 2 && count == input.size(1))),
+      "prelu: weight must have one element, or one for each channel of [N, C, ...], got {} beside x {}",
+      weights.shape(), input.shape());
+  const auto [x, weight] = autocast_to_half(input, weights);
+  Shape shape(count == 1 ? 0 : static_cast<std::size_t>(x.rank() - 1), 1);
+  if (!shape.empty()) shape[0] = count;
+  return pointwise("prelu", x, reshape(weight, shape), Prelu{});
 }
 
 Tensor elu(const Tensor& x, Real alpha) {
-  return record("elu", ops::elu(x, alpha), {grad_of(x, [x = saved(x), alpha](const Tensor& dy) {
-                  return grad_enabled() ? elu_backward(dy, *x, alpha) : ops::elu_backward(dy, *x, alpha);
-                })});
+  check_finite("elu", "alpha", alpha);
+  return pointwise("elu", x, Elu{Weak(alpha)});
 }
 
-Tensor sigmoid(const Tensor& x) {
-  const Tensor y = ops::sigmoid(x);
-  return record("sigmoid", y, {grad_of(x, [y = saved(y)](const Tensor& dy) {
-                  return grad_enabled() ? dy * (*y * (1 - *y)) : ops::sigmoid_backward(dy, *y);
-                })});
-}
+Tensor sigmoid(const Tensor& x) { return pointwise("sigmoid", x, Sigmoid{}); }
+Tensor log_sigmoid(const Tensor& x) { return pointwise("log_sigmoid", x, LogSigmoid{}); }
 
-Tensor log_sigmoid(const Tensor& x) {
-  return record("log_sigmoid", ops::log_sigmoid(x), {grad_of(x, [x = saved(x)](const Tensor& dy) {
-                  return grad_enabled() ? dy * sigmoid(-*x) : ops::log_sigmoid_backward(dy, *x);
-                })});
-}
-
-Tensor softplus(const Tensor& input, SoftplusOptions options) {
-  const Tensor x = autocast_to_float32(input);
-  return record("softplus", ops::softplus(x, options), {grad_of(x, [x = saved(x), options](const Tensor& dy) {
-                  return grad_enabled() ? softplus_backward(dy, *x, options)
-                                        : ops::softplus_backward(dy, *x, options);
-                })});
+Tensor softplus(const Tensor& x, SoftplusOptions options) {
+  check<ValueError>(options.beta > 0 && std::isfinite(options.beta),
+                    "softplus: beta must be above 0 and finite, got {}", options.beta);
+  check<ValueError>(!std::isnan(options.threshold), "softplus: threshold must be a number, got {}",
+                    options.threshold);
+  return pointwise("softplus", autocast_to_float32(x), Softplus{Weak(options.beta), Weak(options.threshold)});
 }
 
 Tensor gelu(const Tensor& x, GeluApproximation approximation) {
-  return record(
-      "gelu", ops::gelu(x, approximation), {grad_of(x, [x = saved(x), approximation](const Tensor& dy) {
-        if (!grad_enabled()) return ops::gelu_backward(dy, *x, approximation);
-        return approximation == GeluApproximation::tanh ? gelu_tanh_backward(dy, *x) : gelu_backward(dy, *x);
-      })});
+  if (approximation == GeluApproximation::tanh) return pointwise("gelu", x, GeluTanh{});
+  return pointwise("gelu", x, Gelu{});
 }
 
-Tensor silu(const Tensor& x) {
-  return record("silu", ops::silu(x), {grad_of(x, [x = saved(x)](const Tensor& dy) {
-                  return grad_enabled() ? silu_backward(dy, *x) : ops::silu_backward(dy, *x);
-                })});
-}
-
-Tensor mish(const Tensor& x) {
-  return record("mish", ops::mish(x), {grad_of(x, [x = saved(x)](const Tensor& dy) {
-                  return grad_enabled() ? mish_backward(dy, *x) : ops::mish_backward(dy, *x);
-                })});
-}
-
-Tensor hardswish(const Tensor& x) {
-  return record("hardswish", ops::hardswish(x), {grad_of(x, [x = saved(x)](const Tensor& dy) {
-                  return grad_enabled() ? hardswish_backward(dy, *x) : ops::hardswish_backward(dy, *x);
-                })});
-}
-
+Tensor silu(const Tensor& x) { return pointwise("silu", x, Silu{}); }
+Tensor mish(const Tensor& x) { return pointwise("mish", x, Mish{}); }
+Tensor hardswish(const Tensor& x) { return pointwise("hardswish", x, Hardswish{}); }
 Tensor hardsigmoid(const Tensor& x) { return hardtanh(x * (1.0 / 6) + 0.5, 0, 1); }
 
 Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
-  const ClampOptions bounds{.min = double{min}, .max = double{max}};
-  return record(
-      "hardtanh", ops::clamp(x, bounds),
-      {grad_of(x, [x = saved(x), bounds](const Tensor& dy) { return hardtanh_backward(dy, *x, bounds); })});
+  const Tensor y = no_grad([&] { return clamp(x, double{min}, double{max}); });
+  return record_pointwise("hardtanh", y, x, Hardtanh{Weak(min), Weak(max)});
 }
 
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0, 6); }

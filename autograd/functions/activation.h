@@ -1,12 +1,22 @@
 #pragma once
 
+#include "pleat/core/base/argument.h"
 #include "pleat/core/tensor/tensor.h"
-#include "pleat/ops/elementwise/activation.h"
 
-/// Differentiable activation functions. Formulas, types and errors are those of ops/elementwise/activation.h;
-/// at a kink the derivative is PyTorch's, one of those at the two sides, as noted.
+/// Activation functions, element by element; differentiable. Integers give float32 (only relu leaves them
+/// what they are), half types are computed in float32. NaN in gives NaN out. At a kink the derivative is
+/// PyTorch's, one of those at the two sides, as noted.
 
 namespace pleat {
+
+/// How gelu's normal distribution is computed: by the error function, or by the tanh formula of Hendrycks and
+/// Gimpel, "Gaussian error linear units" (2016), which older networks were trained with.
+enum class GeluApproximation { none, tanh };
+
+struct SoftplusOptions {
+  double beta = 1;        ///< above 0
+  double threshold = 20;  ///< where beta * x is above it, the result is x
+};
 
 /// max(x, 0); derivative 0 at 0.
 Tensor relu(const Tensor& x);
@@ -14,19 +24,24 @@ Tensor relu(const Tensor& x);
 const Tensor& relu_(const Tensor& x);
 /// x where positive, else negative_slope * x; derivative negative_slope at 0.
 Tensor leaky_relu(const Tensor& x, Real negative_slope = 0.01);
-/// x where positive, else alpha * (exp(x) - 1).
+/// x where positive, else weight * x, for a weight of one element, or [C] with one for each channel of x [N, C,
+/// ...]; derivative weight at 0. Types are promoted. He et al., "Delving deep into rectifiers" (2015). Throws
+/// ShapeError for another weight.
+Tensor prelu(const Tensor& x, const Tensor& weight);
+/// x where positive, else alpha * (exp(x) - 1). Clevert et al., "Exponential linear units" (2015).
 Tensor elu(const Tensor& x, Real alpha = 1);
 /// 1 / (1 + exp(-x)).
 Tensor sigmoid(const Tensor& x);
-/// log(sigmoid(x)).
+/// log(sigmoid(x)), without overflow.
 Tensor log_sigmoid(const Tensor& x);
-/// log(1 + exp(beta x)) / beta: `softplus(x, {.beta = 2})`.
+/// log(1 + exp(beta x)) / beta, without overflow. Throws ValueError unless beta is positive: `softplus(x,
+/// {.beta = 2})`.
 Tensor softplus(const Tensor& x, SoftplusOptions options = {});
 /// x * P(X <= x) of a standard normal X: `gelu(x)`, `gelu(x, GeluApproximation::tanh)`.
 Tensor gelu(const Tensor& x, GeluApproximation approximation = GeluApproximation::none);
-/// x * sigmoid(x).
+/// x * sigmoid(x), also called swish.
 Tensor silu(const Tensor& x);
-/// x * tanh(softplus(x)).
+/// x * tanh(softplus(x)). Misra, "Mish" (2019).
 Tensor mish(const Tensor& x);
 /// x * min(max(x + 3, 0), 6) / 6; derivative 0 at -3 (PyTorch 1.13: -1/2) and 1 at 3.
 Tensor hardswish(const Tensor& x);

@@ -17,6 +17,7 @@ Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& 
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
 Tensor index_select(const Tensor& x, Integer dim, const Tensor& index);
 Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+/// The elements where `mask` (bool, broadcast with x) is true, in row-major order: rank 1. Throws DTypeError.
 Tensor masked_select(const Tensor& x, const Tensor& mask);
 
 /// Writing by indices: copies of x with other elements. The gradient of a value that a later one overwrites

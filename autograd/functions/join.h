@@ -4,14 +4,17 @@
 
 #include "pleat/core/tensor/tensor.h"
 
-/// Differentiable joining and splitting; see ops/shape/join.h for what each does.
+/// Differentiable joining and splitting; see ops/shape/join.h for what cat, stack and split_with_sizes do.
 
 namespace pleat {
 
 Tensor cat(const std::vector<Tensor>& tensors, Integer dim = 0);
 Tensor stack(const std::vector<Tensor>& tensors, Integer dim = 0);
-std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim = 0);
 std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim = 0);
+/// Views of `size` elements each along `dim`, the last one of what is left. Throws ValueError unless size
+/// >= 1.
+std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim = 0);
+/// Views: at most `chunks`, equally large except the last. Throws ValueError unless chunks >= 1.
 std::vector<Tensor> chunk(const Tensor& x, Integer chunks, Integer dim = 0);
 
 }  // namespace pleat

@@ -1,181 +1,401 @@
+// Host and device.
 #include "pleat/autograd/functions/math.h"
 
+#include <cmath>
 #include <numbers>
+#include <type_traits>
 
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/select.h"
-#include "pleat/autograd/grad_mode.h"
-#include "pleat/autograd/tape.h"
+#include "pleat/autograd/functions/pointwise.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 
 namespace pleat {
 namespace {
 
 using ops::number_like;
 
-/// The derivative of what is constant piece by piece: zeros rather than nothing, so that every input has a
-/// gradient.
-Derivative no_slope(const Tensor& x) {
-  return grad_of(x, [](const Tensor& dy) { return zeros_like(dy); });
+struct Exp {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return exp(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return dy * y;
+  }
+};
+
+struct Expm1 {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return expm1(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return dy * (y + 1);
+  }
+};
+
+struct Log {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return log(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy / x;
+  }
+};
+
+struct Log1p {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return log1p(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy / (x + 1);
+  }
+};
+
+struct Log2 {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::log2(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy / (x * Weak(std::numbers::ln2));
+  }
+};
+
+struct Log10 {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::log10(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy / (x * Weak(std::numbers::ln10));
+  }
+};
+
+struct Sqrt {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return sqrt(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return dy / (y * 2);
+  }
+};
+
+struct Rsqrt {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return rsqrt(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return dy * (y * square(y)) * Weak(-0.5);
+  }
+};
+
+struct Reciprocal {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return 1 / x;
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return -(dy * square(y));
+  }
+};
+
+struct Sin {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return sin(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * cos(x);
+  }
+};
+
+struct Cos {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return cos(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return -(dy * sin(x));
+  }
+};
+
+struct Tan {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::tan(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return dy * (square(y) + 1);
+  }
+};
+
+struct Asin {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::asin(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * rsqrt(1 - square(x));
+  }
+};
+
+struct Acos {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::acos(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return -(dy * rsqrt(1 - square(x)));
+  }
+};
+
+struct Atan {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::atan(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy / (square(x) + 1);
+  }
+};
+
+struct Sinh {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return sinh(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * cosh(x);
+  }
+};
+
+struct Cosh {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return cosh(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * sinh(x);
+  }
+};
+
+struct Tanh {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return tanh(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return dy * (1 - square(y));
+  }
+};
+
+struct Erf {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return erf(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * exp(-square(x)) * Weak(2 * std::numbers::inv_sqrtpi);
+  }
+};
+
+struct Square {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return static_cast<T>(ops::wrapping(x) * ops::wrapping(x));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * (x * 2);
+  }
+};
+
+struct Abs {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::abs(x);
+    else
+      return x < T(0) ? static_cast<T>(0 - ops::wrapping(x)) : x;
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * sign(x);
+  }
+};
+
+struct Sign {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return sign(x);
+  }
+};
+
+struct Floor {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::floor(x);
+  }
+};
+
+struct Ceil {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::ceil(x);
+  }
+};
+
+struct Round {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::rint(x);
+  }
+};
+
+struct Trunc {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return std::trunc(x);
+  }
+};
+
+/// Integers have nothing to round.
+template <class F>
+Tensor rounded(const char* op, const Tensor& x, const F& formula) {
+  check<DTypeError>(x.dtype() != boolean, "{}: needs numbers, got bool", op);
+  if (is_floating(x.dtype())) return pointwise(op, x, formula);
+  const RecordOp range(op, x);
+  return record_pointwise(op, ops::copy(x), x, formula);
 }
 
-/// What goes to one of two that are compared: half at a tie, nothing where it loses, else (with a NaN) all.
-Tensor winners_share(const Tensor& dy, const Tensor& loses, const Tensor& ties) {
-  return where(loses, 0, where(ties, dy * 0.5, dy));
+struct ReciprocalSquare {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T a) const {
+    return 1 / (a * a);
+  }
+};
+
+struct Cube {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T a) const {
+    return a * a * a;
+  }
+};
+
+template <class T>
+PLEAT_HOST_DEVICE T integer_power(T base, T exponent) {
+  if (exponent < 0)
+    return base == 1 ? T(1) : base == static_cast<T>(-1) ? (exponent % 2 == 0 ? T(1) : base) : T(0);
+  auto result = ops::wrapping(T(1));
+  auto factor = ops::wrapping(base);
+  for (auto left = ops::wrapping(exponent); left != 0; left >>= 1) {
+    if ((left & 1) != 0) result *= factor;
+    factor *= factor;
+  }
+  return static_cast<T>(result);
 }
 
-/// clamp_backward is linear in dy and its own adjoint.
-Tensor clamp_backward(const Tensor& dy, const Tensor& x, const ClampOptions& bounds) {
-  return record(
-      "clamp_backward", ops::clamp_backward(dy, x, bounds),
-      {grad_of(dy, [x = saved(x), bounds](const Tensor& ddx) { return clamp_backward(ddx, *x, bounds); })});
+struct Power {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T base, T exponent) const {
+    if constexpr (std::is_integral_v<T>)
+      return integer_power(base, exponent);
+    else
+      return std::pow(base, exponent);
+  }
+};
+
+struct PowerOf {
+  double exponent;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T base) const {
+    return std::pow(base, static_cast<T>(exponent));
+  }
+};
+
+Tensor raised(const Tensor& base, Number exponent) {
+  if (!is_floating(promote_with_number(base.dtype(), exponent))) {
+    check<ValueError>(
+        exponent.to<int64_t>() >= 0,
+        "pow: integers cannot be raised to the negative integer power {}; convert them with to(float32)",
+        exponent.to<int64_t>());
+    return ops::binary("pow", base, number_like(exponent, base, "pow"), Power{});
+  }
+  const auto e = exponent.to<double>();
+  const auto apply = [&](const auto& f) { return ops::unary_floating("pow", base, f); };
+  if (e == 2) return apply(Square{});
+  if (e == 3) return apply(Cube{});
+  if (e == 1) return ops::copy(ops::cast(base, ops::floating_result(base.dtype())));
+  if (e == 0.5) return apply(Sqrt{});
+  if (e == -0.5) return apply(Rsqrt{});
+  if (e == -1) return apply(Reciprocal{});
+  if (e == -2) return apply(ReciprocalSquare{});
+  return apply(PowerOf{e});
 }
 
 }  // namespace
 
-Tensor exp(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  const Tensor y = ops::exp(x);
-  return record("exp", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * *y; })});
-}
+Tensor exp(const Tensor& x) { return pointwise("exp", autocast_to_float32(x), Exp{}); }
+Tensor expm1(const Tensor& x) { return pointwise("expm1", autocast_to_float32(x), Expm1{}); }
+Tensor log(const Tensor& x) { return pointwise("log", autocast_to_float32(x), Log{}); }
+Tensor log1p(const Tensor& x) { return pointwise("log1p", autocast_to_float32(x), Log1p{}); }
+Tensor log2(const Tensor& x) { return pointwise("log2", autocast_to_float32(x), Log2{}); }
+Tensor log10(const Tensor& x) { return pointwise("log10", autocast_to_float32(x), Log10{}); }
+Tensor sqrt(const Tensor& x) { return pointwise("sqrt", x, Sqrt{}); }
+Tensor rsqrt(const Tensor& x) { return pointwise("rsqrt", autocast_to_float32(x), Rsqrt{}); }
+Tensor reciprocal(const Tensor& x) { return pointwise("reciprocal", autocast_to_float32(x), Reciprocal{}); }
+Tensor sin(const Tensor& x) { return pointwise("sin", x, Sin{}); }
+Tensor cos(const Tensor& x) { return pointwise("cos", x, Cos{}); }
+Tensor tan(const Tensor& x) { return pointwise("tan", autocast_to_float32(x), Tan{}); }
+Tensor asin(const Tensor& x) { return pointwise("asin", autocast_to_float32(x), Asin{}); }
+Tensor acos(const Tensor& x) { return pointwise("acos", autocast_to_float32(x), Acos{}); }
+Tensor atan(const Tensor& x) { return pointwise("atan", x, Atan{}); }
+Tensor sinh(const Tensor& x) { return pointwise("sinh", autocast_to_float32(x), Sinh{}); }
+Tensor cosh(const Tensor& x) { return pointwise("cosh", autocast_to_float32(x), Cosh{}); }
+Tensor tanh(const Tensor& x) { return pointwise("tanh", x, Tanh{}); }
+Tensor erf(const Tensor& x) { return pointwise("erf", x, Erf{}); }
 
-Tensor expm1(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  const Tensor y = ops::expm1(x);
-  return record("expm1", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * (*y + 1); })});
-}
-
-Tensor log(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  return record("log", ops::log(x), {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / *x; })});
-}
-
-Tensor log1p(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  return record("log1p", ops::log1p(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / (*x + 1); })});
-}
-
-Tensor log2(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  return record("log2", ops::log2(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / (*x * std::numbers::ln2); })});
-}
-
-Tensor log10(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  return record("log10", ops::log10(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / (*x * std::numbers::ln10); })});
-}
-
-Tensor sqrt(const Tensor& x) {
-  const Tensor y = ops::sqrt(x);
-  return record("sqrt", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy / (*y * 2); })});
-}
-
-Tensor rsqrt(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  const Tensor y = ops::rsqrt(x);
-  return record("rsqrt", y,
-                {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * pow(*y, 3) * -0.5; })});
-}
-
-Tensor reciprocal(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  const Tensor y = ops::reciprocal(x);
-  return record("reciprocal", y,
-                {grad_of(x, [y = saved(y)](const Tensor& dy) { return -(dy * square(*y)); })});
-}
-
-Tensor sin(const Tensor& x) {
-  return record("sin", ops::sin(x), {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * cos(*x); })});
-}
-
-Tensor cos(const Tensor& x) {
-  return record("cos", ops::cos(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return -(dy * sin(*x)); })});
-}
-
-Tensor tan(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  const Tensor y = ops::tan(x);
-  return record("tan", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return dy * (square(*y) + 1); })});
-}
-
-Tensor asin(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  return record("asin", ops::asin(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * rsqrt(1 - square(*x)); })});
-}
-
-Tensor acos(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  return record("acos", ops::acos(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return -(dy * rsqrt(1 - square(*x))); })});
-}
-
-Tensor atan(const Tensor& x) {
-  return record("atan", ops::atan(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy / (square(*x) + 1); })});
-}
-
-Tensor atan2(const Tensor& y, const Tensor& x) {
-  return record("atan2", ops::atan2(y, x),
-                {grad_of(y, [y = saved(y),
-                             x = saved(x)](const Tensor& dy) { return dy * *x / (square(*x) + square(*y)); }),
-                 grad_of(x, [y = saved(y), x = saved(x)](const Tensor& dy) {
-                   return -(dy * *y / (square(*x) + square(*y)));
-                 })});
-}
-
-Tensor sinh(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  return record("sinh", ops::sinh(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * cosh(*x); })});
-}
-
-Tensor cosh(const Tensor& input) {
-  const Tensor x = autocast_to_float32(input);
-  return record("cosh", ops::cosh(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * sinh(*x); })});
-}
-
-Tensor tanh(const Tensor& x) {
-  const Tensor y = ops::tanh(x);
-  return record("tanh", y, {grad_of(x, [y = saved(y)](const Tensor& dy) {
-                  return grad_enabled() ? dy * (1 - square(*y)) : ops::tanh_backward(dy, *y);
-                })});
-}
-
-Tensor erf(const Tensor& x) {
-  return record("erf", ops::erf(x), {grad_of(x, [x = saved(x)](const Tensor& dy) {
-                  return dy * exp(-square(*x)) * (2 * std::numbers::inv_sqrtpi);
-                })});
-}
-
-Tensor square(const Tensor& x) {
-  return record("square", ops::square(x),
-                {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * (*x * 2); })});
-}
-
-Tensor abs(const Tensor& x) {
-  return record("abs", ops::abs(x), {grad_of(x, [x = saved(x)](const Tensor& dy) { return dy * sign(*x); })});
-}
-
-Tensor sign(const Tensor& x) { return record("sign", ops::sign(x), {no_slope(x)}); }
-Tensor floor(const Tensor& x) { return record("floor", ops::floor(x), {no_slope(x)}); }
-Tensor ceil(const Tensor& x) { return record("ceil", ops::ceil(x), {no_slope(x)}); }
-Tensor round(const Tensor& x) { return record("round", ops::round(x), {no_slope(x)}); }
-Tensor trunc(const Tensor& x) { return record("trunc", ops::trunc(x), {no_slope(x)}); }
+Tensor square(const Tensor& x) { return pointwise_number("square", x, Square{}); }
+Tensor abs(const Tensor& x) { return pointwise_number("abs", x, Abs{}); }
+Tensor sign(const Tensor& x) { return pointwise_number("sign", x, Sign{}); }
+Tensor floor(const Tensor& x) { return rounded("floor", x, Floor{}); }
+Tensor ceil(const Tensor& x) { return rounded("ceil", x, Ceil{}); }
+Tensor round(const Tensor& x) { return rounded("round", x, Round{}); }
+Tensor trunc(const Tensor& x) { return rounded("trunc", x, Trunc{}); }
 
 Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
   const Tensor base = autocast_to_float32(any_base);
   const Tensor exponent = autocast_to_float32(any_exponent);
-  const Tensor y = ops::pow(base, exponent);
+  const Tensor y = ops::binary("pow", base, exponent, Power{});
   return record("pow", y,
                 {grad_of(base,
                          [a = saved(base), e = saved(exponent)](const Tensor& dy) {
@@ -191,7 +411,7 @@ Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
 Tensor pow(const Tensor& any_base, Number exponent) {
   const Tensor base = autocast_to_float32(any_base);
   const auto e = exponent.to<double>();
-  return record("pow", ops::pow(base, exponent), {grad_of(base, [x = saved(base), e](const Tensor& dy) {
+  return record("pow", raised(base, exponent), {grad_of(base, [x = saved(base), e](const Tensor& dy) {
                   if (e == 0) return zeros_like(dy);
                   return dy * (pow(*x, e - 1) * e);
                 })});
@@ -200,86 +420,6 @@ Tensor pow(const Tensor& any_base, Number exponent) {
 Tensor pow(Number base, const Tensor& any_exponent) {
   const Tensor exponent = autocast_to_float32(any_exponent);
   return pow(number_like(base, exponent, "pow"), exponent);
-}
-
-Tensor remainder(const Tensor& a, const Tensor& b) {
-  const Tensor y = ops::remainder(a, b);
-  return record("remainder", y,
-                {grad_of(a, [](const Tensor& dy) { return dy; }),
-                 grad_of(b, [a = saved(a), b = saved(b), y = saved(y)](const Tensor& dy) {
-                   // The quotient is a whole number, and constant piece by piece; -1 where b is infinite and
-                   // of the other sign, which makes it the remainder.
-                   const Tensor quotient =
-                       no_grad([&] { return where(isinf(*y), -1, round((*a - *y) / *b)); });
-                   return -(dy * quotient);
-                 })});
-}
-
-Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like(b, a, "remainder")); }
-Tensor remainder(Number a, const Tensor& b) { return remainder(number_like(a, b, "remainder"), b); }
-
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  return record("maximum", ops::maximum(a, b),
-                {grad_of(a, [a = saved(a), b = saved(b)](
-                                const Tensor& dy) { return winners_share(dy, *a < *b, *a == *b); }),
-                 grad_of(b, [a = saved(a), b = saved(b)](const Tensor& dy) {
-                   return winners_share(dy, *b < *a, *a == *b);
-                 })});
-}
-
-Tensor minimum(const Tensor& a, const Tensor& b) {
-  return record("minimum", ops::minimum(a, b),
-                {grad_of(a, [a = saved(a), b = saved(b)](
-                                const Tensor& dy) { return winners_share(dy, *a > *b, *a == *b); }),
-                 grad_of(b, [a = saved(a), b = saved(b)](const Tensor& dy) {
-                   return winners_share(dy, *b > *a, *a == *b);
-                 })});
-}
-
-Tensor maximum(const Tensor& a, Number b) { return maximum(a, number_like(b, a)); }
-Tensor minimum(const Tensor& a, Number b) { return minimum(a, number_like(b, a)); }
-
-Tensor clamp(const Tensor& x, ClampOptions bounds) {
-  return record(
-      "clamp", ops::clamp(x, bounds),
-      {grad_of(x, [x = saved(x), bounds](const Tensor& dy) { return clamp_backward(dy, *x, bounds); })});
-}
-
-Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
-  return record("lerp", ops::lerp(a, b, weight),
-                {grad_of(a, [w = saved(weight)](const Tensor& dy) { return dy * (1 - *w); }),
-                 grad_of(b, [w = saved(weight)](const Tensor& dy) { return dy * *w; }),
-                 grad_of(weight, [a = saved(a), b = saved(b)](const Tensor& dy) { return dy * (*b - *a); })});
-}
-
-Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {
-  return lerp(a, b, number_like(weight.to<double>(), a, "lerp"));
-}
-
-const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
-  for (const auto& bound : {bounds.min, bounds.max})
-    check<DTypeError>(!bound || promote_with_number(x.dtype(), *bound) == x.dtype(),
-                      "clamp_: a floating bound gives a floating result, which a tensor of {} cannot hold; "
-                      "convert it with to(float32)",
-                      x.dtype());
-  if (changes_tape(x))
-    replace_in_place("clamp_", x, [&](const Tensor& before) { return clamp(before, bounds); });
-  else
-    ops::clamp_into(x, x, bounds);
-  return x;
-}
-
-const Tensor& lerp_(const Tensor& x, const Tensor& b, const Tensor& weight) {
-  check<DTypeError>(is_floating(x.dtype()), "lerp_: needs a floating type, got {}", x.dtype());
-  if (changes_tape(x, {b, weight}))
-    replace_in_place("lerp_", x, [&](const Tensor& before) { return lerp(before, b, weight).to(x.dtype()); });
-  else
-    ops::lerp_into(x, x, b, weight);
-  return x;
-}
-
-const Tensor& lerp_(const Tensor& x, const Tensor& b, Number weight) {
-  return lerp_(x, b, number_like(weight.to<double>(), x, "lerp_"));
 }
 
 }  // namespace pleat

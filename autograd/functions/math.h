@@ -1,57 +1,79 @@
 #pragma once
 
+#include <optional>
+
 #include "pleat/core/tensor/number.h"
 #include "pleat/core/tensor/tensor.h"
-#include "pleat/ops/elementwise/math.h"
 
-/// Differentiable mathematical functions. Types, special values and errors are those of
-/// ops/elementwise/math.h. Where a function has no derivative (sign at 0, round at a half ...), 0 or a value
-/// between those at the two sides stands in, as noted.
+/// Mathematical functions, element by element, broadcasting; differentiable. Types (core/tensor/dtype.h says
+/// how they are promoted):
+/// - "floating": integers and bool give float32; floating types stay, half types are computed in float32;
+/// - "own type": the promoted type of the operands, so integers stay integers; bool throws DTypeError.
+/// A plain number beside a tensor is weak. Functions of several tensors throw ShapeError when shapes do not
+/// broadcast. Outside a function's domain the result is NaN or infinite, as in IEEE 754; NaN in gives NaN
+/// out. Where a function has no derivative (sign at 0, round at a half ...), 0 or a value between those at
+/// the two sides stands in, as noted.
 
 namespace pleat {
 
+/// Bounds of clamp; one may be left out.
+struct ClampOptions {
+  std::optional<Number> min = std::nullopt;
+  std::optional<Number> max = std::nullopt;
+};
+
+// Floating.
 Tensor exp(const Tensor& x);
-Tensor expm1(const Tensor& x);
+Tensor expm1(const Tensor& x);  ///< exp(x) - 1, exact near 0
 Tensor log(const Tensor& x);
-Tensor log1p(const Tensor& x);
+Tensor log1p(const Tensor& x);  ///< log(1 + x), exact near 0
 Tensor log2(const Tensor& x);
 Tensor log10(const Tensor& x);
 Tensor sqrt(const Tensor& x);
-Tensor rsqrt(const Tensor& x);
-Tensor reciprocal(const Tensor& x);
+Tensor rsqrt(const Tensor& x);       ///< 1 / sqrt(x)
+Tensor reciprocal(const Tensor& x);  ///< 1 / x
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
 Tensor tan(const Tensor& x);
 Tensor asin(const Tensor& x);
 Tensor acos(const Tensor& x);
 Tensor atan(const Tensor& x);
+/// The angle of the point (x, y) on (-pi, pi].
 Tensor atan2(const Tensor& y, const Tensor& x);
 Tensor sinh(const Tensor& x);
 Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
+/// The error function 2/sqrt(pi) * integral of exp(-t^2) from 0 to x.
 Tensor erf(const Tensor& x);
+
+// Own type.
 Tensor square(const Tensor& x);
 Tensor abs(const Tensor& x);  ///< derivative 0 at 0, NaN at NaN (PyTorch: 0)
 
 /// Piecewise constant: their derivative is 0.
-Tensor sign(const Tensor& x);
+Tensor sign(const Tensor& x);  ///< -1, 0 or 1; NaN at NaN (PyTorch: 0)
 Tensor floor(const Tensor& x);
 Tensor ceil(const Tensor& x);
-Tensor round(const Tensor& x);
-Tensor trunc(const Tensor& x);
+Tensor round(const Tensor& x);  ///< halves to even
+Tensor trunc(const Tensor& x);  ///< towards 0
 
+/// Integers to an integer power wrap around; a negative exponent gives 1 / base^|exponent| cut to an integer,
+/// which is 0 unless the base is 1 or -1; a negative whole number as exponent of integers throws ValueError.
+/// Exponents 2, 3, 1/2, -1/2, -1 and -2 cost no more than the products and roots they stand for.
 /// The exponent's derivative base^exponent * log(base) is taken as 0 where the base is 0 and the exponent not
 /// negative.
 Tensor pow(const Tensor& base, const Tensor& exponent);
 Tensor pow(const Tensor& base, Number exponent);
 Tensor pow(Number base, const Tensor& exponent);
 
-/// The derivative by b is -floor(a / b).
+/// a - floor(a / b) * b: the sign of b, as Python's %. Throws ValueError when an integer is divided by 0. The
+/// derivative by b is -floor(a / b).
 Tensor remainder(const Tensor& a, const Tensor& b);
 Tensor remainder(const Tensor& a, Number b);
 Tensor remainder(Number a, const Tensor& b);
 
-/// Where a = b, each gets half of the gradient, and all of it where one is NaN: as in PyTorch.
+/// The larger and the smaller one; NaN where either is. These take bool, too. Where a = b, each gets half of
+/// the gradient, and all of it where one is NaN: as in PyTorch.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, Number b);
@@ -59,12 +81,14 @@ Tensor minimum(const Tensor& a, Number b);
 inline Tensor maximum(Number a, const Tensor& b) { return maximum(b, a); }
 inline Tensor minimum(Number a, const Tensor& b) { return minimum(b, a); }
 
-/// `clamp(x, {.min = 0, .max = 6})`. The gradient passes within the bounds, themselves included;
+/// min where x is below it, max where x is above it: `clamp(x, {.min = 0, .max = 6})`; max where min > max;
+/// NaN where x or a bound is NaN. A floating bound makes integers floating, as in arithmetic. Throws
+/// ValueError when there is no bound. The gradient passes within the bounds, themselves included;
 /// none passes a NaN.
 Tensor clamp(const Tensor& x, ClampOptions bounds);
 inline Tensor clamp(const Tensor& x, Number min, Number max) { return clamp(x, {.min = min, .max = max}); }
 
-/// a + weight * (b - a).
+/// a + weight * (b - a); exactly b for a weight of 1.
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 Tensor lerp(const Tensor& a, const Tensor& b, Number weight);
 

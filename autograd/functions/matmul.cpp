@@ -6,8 +6,6 @@
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
-#include "pleat/ops/matmul/einsum_with.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
 
 namespace pleat {
@@ -91,16 +89,6 @@ Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, 
       })};
   if (bias.defined()) derivatives.push_back(grad_of(bias, [](const Tensor& dy) { return dy; }));
   return record("linear", ops::linear(x, weight, bias, options), std::move(derivatives));
-}
-
-Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options) {
-  const RecordOp range("einsum", operands);
-  std::vector<Tensor> inputs = operands;
-  autograd::cast_to_half(inputs);
-  const Autocast one_type{float16, {.enabled = false}};  // its sums are parts of the product
-  const PrecisionScope scope(options.precision);
-  const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
-  return ops::einsum_with({permute, reshape, diagonal, sum, multiply, product}, equation, inputs);
 }
 
 }  // namespace pleat

@@ -175,7 +175,7 @@ Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
   const RecordOp range("stddev", input);
   const Tensor x = autocast_to_float32(input);
   const VarMean moments = ops::var_mean(x, dims, options);
-  const Tensor y = ops::sqrt(moments.var);
+  const Tensor y = no_grad([&] { return sqrt(moments.var); });
   return record("stddev", y,
                 {grad_of(x, [from_mean = FromMean(x, dims, options, moments.mean),
                              y = saved(y)](const Tensor& dy) { return from_mean(dy / without_zeros(*y)); })});
@@ -207,7 +207,7 @@ Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
                  if (p == 2) return *x * spread(dy / without_zeros(*y));
                  if (std::isinf(p)) {
                    const Tensor largest = spread.keepdim((*y).detach());
-                   return sign(*x) * ops::shares_of_equals(ops::abs(*x), largest, dims) * spread(dy);
+                   return sign(*x) * ops::shares_of_equals(abs(*x).detach(), largest, dims) * spread(dy);
                  }
                  const Tensor size = p > 1 ? without_zeros(*y) : *y;  // else 0^(1 - p) is 0
                  return sign(*x) * pow(without_zeros(abs(*x)), p - 1) * spread(dy * pow(size, 1 - p));

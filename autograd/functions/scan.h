@@ -9,9 +9,7 @@ namespace pleat {
 Tensor cumsum(const Tensor& x, Integer dim, Flag reverse = false);
 /// Its gradient is right also where factors are 0, and to any order.
 Tensor cumprod(const Tensor& x, Integer dim, Flag reverse = false);
-/// y[i] = a[i] y[i-1] + b[i]; where `reverse`, y[i] = a[i+1] y[i+1] + b[i].
 Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse = false);
-/// y[i] = x[i - by], and `fill` where there is no such element.
 Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill);
 
 }  // namespace pleat

@@ -333,6 +333,14 @@ void elementwise_loop(const char* op, std::span<const Operand> operands, Element
     if (operand.access != Access::read) operand.tensor.bump_version();
 }
 
+void elementwise_loop(const char* op, const Tensor& out, std::span<const Tensor> in,
+                      std::span<const DType> as, ElementwiseKernel kernel, const void* context) {
+  std::array<Operand, max_operands> operands;
+  operands[0] = {out, as[0], Access::write};
+  for (std::size_t i = 0; i < in.size(); ++i) operands[i + 1] = {in[i], as[i + 1], Access::read};
+  elementwise_loop(op, std::span(operands).first(in.size() + 1), kernel, context);
+}
+
 Tensor empty_as(std::span<const Tensor> inputs, const Shape& shape, DType dtype) {
   const Device device = inputs.empty() ? Device() : inputs[0].device();
   for (const Tensor& input : inputs) {

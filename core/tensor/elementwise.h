@@ -65,6 +65,9 @@ ElementwiseLoop make_elementwise_loop(const char* op, std::span<const Operand> o
 /// Throws what make_elementwise_loop does, and DeviceError when the operands are not on the CPU.
 void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
                       const void* context);
+/// The same for out and inputs that the kernel sees as the types `as`, out's first.
+void elementwise_loop(const char* op, const Tensor& out, std::span<const Tensor> in,
+                      std::span<const DType> as, ElementwiseKernel kernel, const void* context);
 
 namespace detail {
 
@@ -78,12 +81,9 @@ void call_kernel(const F& f, std::byte* const* arrays, int64_t n, std::index_seq
 template <class Out, class... In, class F>
 void elementwise(const char* op, const Tensor& out,
                  const std::type_identity_t<std::array<Tensor, sizeof...(In)>>& in, const F& f) {
-  std::array<Operand, sizeof...(In) + 1> operands;
-  operands[0] = {out, dtype_of<Out>(), Access::write};
-  std::size_t i = 0;
-  ((operands[i + 1] = {in[i], dtype_of<In>(), Access::read}, ++i), ...);
+  static constexpr std::array as = {dtype_of<Out>(), dtype_of<In>()...};
   elementwise_loop(
-      op, operands,
+      op, out, in, as,
       [](const void* context, std::byte* const* arrays, int64_t n) {
         detail::call_kernel<Out, In...>(*static_cast<const F*>(context), arrays, n,
                                         std::index_sequence_for<In...>{});

@@ -10,7 +10,6 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/gradients.h"
-#include "pleat/ops/elementwise/math_functors.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/ops/update/joint_norm.h"
 #include "pleat/ops/update/update.h"
@@ -41,11 +40,11 @@ struct ScaleByOf {
 
 struct ClampTo {
   static constexpr std::size_t operands = 1;
-  ops::Clamp clamp;
+  double limit;
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& x) const {
-    x = clamp(x);
+    x = x < -T(limit) ? -T(limit) : x > T(limit) ? T(limit) : x;
   }
 };
 
@@ -102,7 +101,7 @@ void clip_grad_value_(const std::vector<Tensor>& params, ClipGradValueOptions op
   check<ValueError>(limit >= 0, "clip_grad_value_: clip_value must be at least 0, got {}", limit);
   const std::vector<Tensor> grads = gradients_of(params);
   if (grads.empty()) fail_without_gradients("clip_grad_value_", params);
-  change_all("clip_grad_value_", ClampTo{{ops::Bounds(-limit, limit)}}, grads);
+  change_all("clip_grad_value_", ClampTo{limit}, grads);
 }
 
 }  // namespace pleat::optim

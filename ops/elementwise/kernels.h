@@ -61,16 +61,11 @@ inline Tensor binary_result(const char* op, const Tensor& a, const Tensor& b, DT
 
 /// f(x) in floating arithmetic: integers become float32.
 template <class F>
-void unary_floating_into(const char* op, const Tensor& out, const Tensor& x, const F& f) {
-  const RecordOp range(op, x);
-  map_into<Floating>(op, floating_result(x.dtype()), out, std::array{x}, f);
-}
-template <class F>
 Tensor unary_floating(const char* op, const Tensor& x, const F& f) {
   const RecordOp range(op, x);
   check_types<Floating>(op, floating_result(x.dtype()));
   const Tensor out = unary_result(x, floating_result(x.dtype()));
-  unary_floating_into(op, out, x, f);
+  map_into<Floating>(op, out.dtype(), out, std::array{x}, f);
   return out;
 }
 
@@ -85,7 +80,7 @@ Tensor unary_number(const char* op, const Tensor& x, const F& f) {
   const RecordOp range(op, x);
   check_types<Numbers>(op, x.dtype());
   const Tensor out = unary_result(x, x.dtype());
-  unary_number_into(op, out, x, f);
+  map_into<Numbers>(op, x.dtype(), out, std::array{x}, f);
   return out;
 }
 
@@ -99,7 +94,7 @@ template <class F>
 Tensor binary(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const RecordOp range(op, a, b);
   const Tensor out = binary_result(op, a, b, promote(a.dtype(), b.dtype()));
-  binary_into(op, out, a, b, f);
+  map_into<Numbers>(op, out.dtype(), out, std::array{a, b}, f);
   return out;
 }
 
@@ -113,7 +108,7 @@ template <class F>
 Tensor binary_floating(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const RecordOp range(op, a, b);
   const Tensor out = binary_result(op, a, b, floating_result(promote(a.dtype(), b.dtype())));
-  binary_floating_into(op, out, a, b, f);
+  map_into<Floating>(op, out.dtype(), out, std::array{a, b}, f);
   return out;
 }
 

@@ -3,8 +3,10 @@
 
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "pleat/core/base/host_device.h"
 
@@ -16,7 +18,7 @@
 
 namespace pleat::ops::vmath {
 
-namespace detail {
+namespace approximations {
 
 /// c[0] + x c[1] + x^2 c[2] + ... by Horner's scheme.
 template <class... C>
@@ -71,7 +73,7 @@ struct Reduced {
   return e * 0.693359375f - ((half_square - (s * (half_square + rest) + e * -2.121944401e-4f)) - f);
 }
 
-}  // namespace detail
+}  // namespace approximations
 
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline double exp(double x) { return std::exp(x); }
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline double expm1(double x) { return std::expm1(x); }
@@ -83,23 +85,24 @@ struct Reduced {
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline float exp(float x) {
   // Beyond these the result is 0 or infinite; comparisons with NaN fail and let it pass.
   const float low = x < -104 ? -104.0f : x;
-  const auto [n, r] = detail::reduce_by_ln2(low > 89 ? 89.0f : low);
+  const auto [n, r] = approximations::reduce_by_ln2(low > 89 ? 89.0f : low);
   // In two factors, as 2^n alone may be too large or too small for a float.
   const int32_t half = n >> 1;
-  return (1 + detail::expm1_reduced(r)) * detail::power_of_two(half) * detail::power_of_two(n - half);
+  return (1 + approximations::expm1_reduced(r)) * approximations::power_of_two(half) *
+         approximations::power_of_two(n - half);
 }
 
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline float expm1(float x) {
   const float low = x < -20 ? -20.0f : x;
-  const auto [n, r] = detail::reduce_by_ln2(low > 89 ? 89.0f : low);
+  const auto [n, r] = approximations::reduce_by_ln2(low > 89 ? 89.0f : low);
   // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), at half the size as 2^128 is no float.
-  const float scale = detail::power_of_two(n - 1);
-  return 2 * (scale * detail::expm1_reduced(r) + (scale - 0.5f));
+  const float scale = approximations::power_of_two(n - 1);
+  return 2 * (scale * approximations::expm1_reduced(r) + (scale - 0.5f));
 }
 
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log(float x) {
   const bool tiny = x < std::numeric_limits<float>::min();
-  const float y = detail::log_normal(tiny ? x * 0x1p23f : x, tiny ? -23 : 0);
+  const float y = approximations::log_normal(tiny ? x * 0x1p23f : x, tiny ? -23 : 0);
   const float finite = x == 0 ? -std::numeric_limits<float>::infinity() : y;
   const float upper = x == std::numeric_limits<float>::infinity() ? x : finite;
   return ((x < 0) | (x != x)) ? std::numeric_limits<float>::quiet_NaN() : upper;
@@ -123,18 +126,18 @@ struct Reduced {
   const float a = std::abs(x);
   const float z = x * x;
   // Relative error 1.2e-9 below 1, 1.1e-9 above, before rounding; erf(4) rounds to 1.
-  const float small =
-      x * detail::polynomial(z, 1.128379166e+00f, -3.761262582e-01f, 1.128358515e-01f, -2.685381194e-02f,
-                             5.188327686e-03f, -8.010193625e-04f, 7.853861343e-05f);
+  const float small = x * approximations::polynomial(z, 1.128379166e+00f, -3.761262582e-01f, 1.128358515e-01f,
+                                                     -2.685381194e-02f, 5.188327686e-03f, -8.010193625e-04f,
+                                                     7.853861343e-05f);
   const float b = a > 4 ? 4.0f : a;
-  const float large =
-      1 - exp(-detail::polynomial(b, 3.415228955e-04f, 1.127089191e+00f, 6.381448320e-01f, 1.031067552e-01f,
-                                  -2.183806423e-02f, 2.947658338e-03f, -1.863791929e-04f));
+  const float large = 1 - exp(-approximations::polynomial(
+                              b, 3.415228955e-04f, 1.127089191e+00f, 6.381448320e-01f, 1.031067552e-01f,
+                              -2.183806423e-02f, 2.947658338e-03f, -1.863791929e-04f));
   return a < 1 ? small : std::copysign(large, x);
 }
 
 /// 1 / (1 + e^-x), from the side on which the exponential is below 1.
-template <class T>
+template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T sigmoid(T x) {
   const T e = exp(-std::abs(x));
   return (x < 0 ? e : T(1)) / (1 + e);
@@ -149,8 +152,60 @@ template <class T>
   // As log1p above, whose special cases cannot come up.
   const float e = exp(-std::abs(x));
   const float u = 1 + e;
-  const float tail = detail::log_normal(u) - ((u - 1) - e) / u;
+  const float tail = approximations::log_normal(u) - ((u - 1) - e) / u;
   return x < 0 ? tail : x + tail;
+}
+
+/// Functions under whose names formulas find those of tensors, too.
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T sqrt(T x) {
+  return std::sqrt(x);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T rsqrt(T x) {
+  return 1 / std::sqrt(x);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T sin(T x) {
+  return std::sin(x);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T cos(T x) {
+  return std::cos(x);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T sinh(T x) {
+  return std::sinh(x);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T cosh(T x) {
+  return std::cosh(x);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T abs(T x) {
+  return std::abs(x);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T square(T x) {
+  return x * x;
+}
+/// -1, 0 or 1; NaN at NaN.
+template <class T>
+requires std::is_arithmetic_v<T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T sign(T x) {
+  return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x;
+}
+/// The smaller of x and a bound; a NaN stays.
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T at_most(T x, double bound) {
+  return x > static_cast<T>(bound) ? static_cast<T>(bound) : x;
+}
+/// A choice between values.
+template <class A, class B>
+requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) [[gnu::always_inline]] PLEAT_HOST_DEVICE
+    inline std::common_type_t<A, B> where(bool condition, A a, B b) {
+  using T = std::common_type_t<A, B>;
+  return condition ? static_cast<T>(a) : static_cast<T>(b);
 }
 
 }  // namespace pleat::ops::vmath

@@ -88,7 +88,5 @@ Tensor one_hot(const Tensor& index, Integer classes = -1, DType dtype = int64, O
 Tensor nonzero(const Tensor& x);
 /// The same as places in row-major order: int64 [number].
 Tensor flat_nonzero(const Tensor& x);
-/// The elements where `mask` (bool, broadcast with x) is true, in row-major order: rank 1. Throws DTypeError.
-Tensor masked_select(const Tensor& x, const Tensor& mask);
 
 }  // namespace pleat::ops

@@ -251,14 +251,4 @@ Tensor nonzero(const Tensor& x) {
   return y;
 }
 
-Tensor masked_select(const Tensor& x, const Tensor& mask) {
-  const RecordOp range("masked_select", x, mask);
-  check<DTypeError>(mask.dtype() == boolean,
-                    "masked_select: the mask must be bool, got {}; compare it first (mask != 0)",
-                    mask.dtype());
-  const Shape shape = broadcast(x.shape(), mask.shape(), "masked_select");
-  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
-  return index_select(reshape(expand(x, shape), {count(shape)}), 0, flat_nonzero(expand(mask, shape)));
-}
-
 }  // namespace pleat::ops

@@ -91,8 +91,4 @@ LinearMap interpolation_map(const Tensor& x, const InterpolateOptions& options) 
   return map;
 }
 
-Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
-  return apply_linear_map(op, interpolation_map(x, options), x, {.implementation = options.implementation});
-}
-
 }  // namespace pleat::ops

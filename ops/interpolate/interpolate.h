@@ -27,16 +27,4 @@ struct InterpolateOptions {
   std::string implementation = {};  ///< "native", "reference"; empty: native
 };
 
-namespace ops {
-
-/// x [N, C, spatial...] of 1 to 3 spatial dimensions, resampled. With s = 1 / factor, or input / output where
-/// sizes are given, output o reads the input at
-///   nearest                floor(o s)
-///   linear                 max((o + 1/2) s - 1/2, 0)
-///   linear, align_corners  o (input - 1) / (output - 1)
-/// between its neighbours, the last of which is repeated. Throws ShapeError, ValueError, DTypeError,
-/// DeviceError.
-Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
-
-}  // namespace ops
 }  // namespace pleat

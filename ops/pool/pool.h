@@ -69,9 +69,5 @@ Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Sizes& i
 /// is -1.
 Tensor max_pool_gather(const Tensor& x, const Tensor& indices, const char* op = "max_pool");
 
-Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options, const char* op = "avg_pool");
-Tensor adaptive_avg_pool(const Tensor& x, const AdaptivePoolOptions& options,
-                         const char* op = "adaptive_avg_pool");
-
 }  // namespace ops
 }  // namespace pleat

@@ -123,12 +123,4 @@ std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, 
   return pieces;
 }
 
-std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim) {
-  return split_with_sizes(x, split_sizes(x, size, dim), dim);
-}
-
-std::vector<Tensor> chunk(const Tensor& x, Integer chunks, Integer dim) {
-  return split_with_sizes(x, chunk_sizes(x, chunks, dim), dim);
-}
-
 }  // namespace pleat::ops

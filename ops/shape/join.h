@@ -15,13 +15,8 @@ Tensor cat(const std::vector<Tensor>& tensors, Integer dim = 0);
 /// The tensors, of one shape, along a new dimension `dim`. Errors as for cat.
 Tensor stack(const std::vector<Tensor>& tensors, Integer dim = 0);
 
-/// Views of `size` elements each along `dim`, the last one of what is left. Throws ValueError unless size
-/// >= 1.
-std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim = 0);
 /// Views of these sizes, whose sum must be the dimension's. Throws ShapeError.
 std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim = 0);
-/// Views: at most `chunks`, equally large except the last. Throws ValueError unless chunks >= 1.
-std::vector<Tensor> chunk(const Tensor& x, Integer chunks, Integer dim = 0);
 
 /// The sizes of the pieces of `split` and `chunk`, checked.
 std::vector<int64_t> split_sizes(const Tensor& x, int64_t size, int64_t dim);

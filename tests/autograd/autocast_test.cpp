@@ -68,6 +68,7 @@ std::vector<Case> in_half() {
       {"matmul of a batch", {{2, 4, 5}, {2, 5, 3}}, [](Args t) { return matmul(t[0], t[1]); }},
       {"addmm", {{3}, {4, 5}, {5, 3}}, [](Args t) { return addmm(t[0], t[1], t[2]); }},
       {"einsum", {{4, 5, 2}, {5, 3}}, [](Args t) { return einsum("ijk,jl->il", t); }},
+      {"prelu", {{2, 3, 4}, {3}}, [](Args t) { return prelu(-t[0], t[1]); }},
   };
 }
 

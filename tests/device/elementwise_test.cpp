@@ -180,6 +180,10 @@ TEST_CASE("device: relu", "[device]") {
 TEST_CASE("device: leaky_relu", "[device]") {
   agrees_between(-1, 1, [](const Tensor& x) { return leaky_relu(x, 0.2); });
 }
+TEST_CASE("device: prelu", "[device]") {
+  for (const Shape& weight : {Shape{}, Shape{3}})
+    agrees({normal(image), uniform(weight, 0.1, 1, 2)}, [](const Tensors& x) { return prelu(x[0], x[1]); });
+}
 TEST_CASE("device: elu", "[device]") {
   agrees_between(-2, 2, [](const Tensor& x) { return elu(x, 1.3); });
 }

@@ -1,6 +1,6 @@
 // Equations of einsum. The first line is the equation; what follows says how large each letter's dimension
 // is.
-#include "pleat/ops/matmul/einsum.h"
+#include "pleat/autograd/functions/matmul.h"
 
 #include <array>
 
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   }
   if (operands.size() > 6) return 0;
   fuzz::accepts([&] {
-    const Tensor result = ops::einsum(equation, operands);
+    const Tensor result = einsum(equation, operands);
     fuzz::require(result.dtype() == float32, "einsum: another type");
     // Sums of ones are whole.
     for (const float value : result.to_vector<float>())

@@ -11,7 +11,7 @@ set(other_options AllcloseOptions ClipGradNormOptions ClipGradValueOptions Kaimi
   SmoothL1Options HuberOptions BceOptions KlDivOptions TransferOptions TruncNormalOptions ColorJitterOptions
   LinearMapOptions ConvPolicyOptions BatchNormPolicyOptions FusionPolicyOptions)
 # Functions that write or read no element and no size that an integer could make wrong.
-set(exempt hardtanh_backward make_tensor tune_conv set_limit requested_conv find_conv choose_conv requested_layout simplify
+set(exempt make_tensor tune_conv set_limit requested_conv find_conv choose_conv requested_layout simplify
   make_conv_problem is_pointwise
   choose_batch_norm batch_norm_problem batch_norm_backward_problem check_per_channel from_numbers set_seed set_draws
   uniform below throw_wrong_type load_state_dict copy_state summary adjust_colors write_synthetic_shapes)

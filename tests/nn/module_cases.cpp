@@ -68,6 +68,7 @@ const std::vector<ModuleCase>& module_cases() {
       plain("Sigmoid", Sigmoid{}),
       plain("Tanh", Tanh{}),
       plain("LeakyReLU", LeakyReLU{{.negative_slope = 0.2}}),
+      {"PReLU", {4}, [](const Integers& i) { return made(PReLU{{.num_parameters = i[0]}}); }, {3, 4}},
       plain("ELU", ELU{{.alpha = 0.5}}),
       plain("GELU", GELU{}),
       plain("GELU, tanh", GELU{{.approximation = GeluApproximation::tanh}}),

@@ -199,6 +199,8 @@ TEST_CASE("options of layers outside their range are refused") {
   refuses("normalized_shape", no_count, {1},
           [&](double v) { nn::LayerNorm{{.normalized_shape = whole(v)}}; });
   refuses("negative_slope", not_finite, {-1, 0}, [](double v) { nn::LeakyReLU{{.negative_slope = v}}; });
+  refuses("init", not_finite, {-1, 0}, [](double v) { nn::PReLU{{.init = v}}; });
+  refuses("num_parameters", no_count, {1}, [&](double v) { nn::PReLU{{.num_parameters = whole(v)}}; });
   refuses("alpha", not_finite, {-1, 0}, [](double v) { nn::ELU{{.alpha = v}}; });
   refuses("beta", not_positive, {1}, [](double v) { nn::Softplus{{.beta = v}}; });
   refuses("threshold", {not_a_number}, {20, infinity}, [](double v) { nn::Softplus{{.threshold = v}}; });

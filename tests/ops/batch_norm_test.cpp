@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "pleat/autograd/functions/activation.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"

@@ -1,5 +1,5 @@
 #include "pleat/core/base/device.h"
-#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/relu.h"
 #include "pleat/ops/norm/batch_norm.h"
 #include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"

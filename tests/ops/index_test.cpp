@@ -1,5 +1,6 @@
 #include "pleat/ops/index/index.h"
 
+#include "pleat/autograd/functions/index.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
@@ -274,12 +275,11 @@ TEST_CASE("nonzero and masked_select", "[index]") {
   CHECK(ops::nonzero(zeros({3, 2})).shape() == Shape{0, 2});
   CHECK(ops::nonzero(ones({})).shape() == Shape{1, 0});
   CHECK(numbers(ops::flat_nonzero(ops::transpose(tensor({{1, 0, 1}}), 0, 1))) == Numbers{0, 2});
-  CHECK(numbers(ops::masked_select(x, tensor({true, false}))) == Numbers{0, 5});
-  CHECK(numbers(ops::masked_select(tensor({1, 2}), tensor({{true, true}, {false, true}}))) ==
-        Numbers{1, 2, 2});
-  CHECK(ops::masked_select(x, tensor({false})).shape() == Shape{0});
-  CHECK_THROWS_WITH(ops::masked_select(x, x), Contains("masked_select: the mask must be bool, got int64"));
-  CHECK_THROWS_AS(ops::masked_select(x, tensor({true, false, true})), ShapeError);
+  CHECK(numbers(masked_select(x, tensor({true, false}))) == Numbers{0, 5});
+  CHECK(numbers(masked_select(tensor({1, 2}), tensor({{true, true}, {false, true}}))) == Numbers{1, 2, 2});
+  CHECK(masked_select(x, tensor({false})).shape() == Shape{0});
+  CHECK_THROWS_WITH(masked_select(x, x), Contains("masked_select: the mask must be bool, got int64"));
+  CHECK_THROWS_AS(masked_select(x, tensor({true, false, true})), ShapeError);
 }
 
 TEST_CASE("negative indices count from the end") {

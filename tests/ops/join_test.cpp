@@ -1,5 +1,6 @@
 #include "pleat/ops/shape/join.h"
 
+#include "pleat/autograd/functions/join.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -68,21 +69,21 @@ TEST_CASE("split and chunk are views", "[join]") {
     for (const Tensor& piece : pieces) sizes.push_back(piece.size(0));
     return sizes;
   };
-  CHECK(shapes(ops::split(x, 3)) == std::vector<int64_t>{3, 3, 1});
-  CHECK(shapes(ops::split(x, 100)) == std::vector<int64_t>{7});
-  CHECK(shapes(ops::chunk(x, 3)) == std::vector<int64_t>{3, 3, 1});
-  CHECK(shapes(ops::chunk(x, 4)) == std::vector<int64_t>{2, 2, 2, 1});
-  CHECK(shapes(ops::chunk(x, 100)) == std::vector<int64_t>(7, 1));
-  CHECK(shapes(ops::chunk(zeros({0}), 3)) == std::vector<int64_t>{0});
-  CHECK(shapes(ops::split(zeros({0}), 3)) == std::vector<int64_t>{0});
+  CHECK(shapes(split(x, 3)) == std::vector<int64_t>{3, 3, 1});
+  CHECK(shapes(split(x, 100)) == std::vector<int64_t>{7});
+  CHECK(shapes(chunk(x, 3)) == std::vector<int64_t>{3, 3, 1});
+  CHECK(shapes(chunk(x, 4)) == std::vector<int64_t>{2, 2, 2, 1});
+  CHECK(shapes(chunk(x, 100)) == std::vector<int64_t>(7, 1));
+  CHECK(shapes(chunk(zeros({0}), 3)) == std::vector<int64_t>{0});
+  CHECK(shapes(split(zeros({0}), 3)) == std::vector<int64_t>{0});
   CHECK(shapes(ops::split_with_sizes(x, {0, 5, 2})) == std::vector<int64_t>{0, 5, 2});
-  CHECK(ops::split(x, 3)[1].impl().storage == x.impl().storage);
-  CHECK(ops::split(x, 1, -1)[1].to_vector<int>() == std::vector<int>{1, 3, 5, 7, 9, 11, 13});
-  CHECK(ops::split(x, 3)[2].to_vector<int>() == std::vector<int>{12, 13});
-  CHECK_THROWS_WITH(ops::split(x, 0), "split: the size of a piece must be at least 1, got 0");
-  CHECK_THROWS_WITH(ops::chunk(x, 0), "chunk: needs at least 1 chunk, got 0");
+  CHECK(split(x, 3)[1].impl().storage == x.impl().storage);
+  CHECK(split(x, 1, -1)[1].to_vector<int>() == std::vector<int>{1, 3, 5, 7, 9, 11, 13});
+  CHECK(split(x, 3)[2].to_vector<int>() == std::vector<int>{12, 13});
+  CHECK_THROWS_WITH(split(x, 0), "split: the size of a piece must be at least 1, got 0");
+  CHECK_THROWS_WITH(chunk(x, 0), "chunk: needs at least 1 chunk, got 0");
   CHECK_THROWS_WITH(ops::split_with_sizes(x, {3, 3}), Contains("add up to 6, dimension 0 of [7, 2] has 7"));
   CHECK_THROWS_AS(ops::split_with_sizes(x, {8, -1}), ShapeError);
-  CHECK_THROWS_AS(ops::split(scalar(1), 1), ShapeError);
-  CHECK_THROWS_AS(ops::chunk(x, 2, 2), IndexError);
+  CHECK_THROWS_AS(split(scalar(1), 1), ShapeError);
+  CHECK_THROWS_AS(chunk(x, 2, 2), IndexError);
 }

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/pool.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/pool/problem.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
@@ -77,9 +78,7 @@ Pooled max_reference(const Tensor& x, const Tensor& y, const Geometry& g) {
   return result;
 }
 
-Tensor ties(const Shape& shape, DType dtype) {
-  return ops::cast(ops::round(numbers(shape, float64, 3)), dtype);
-}
+Tensor ties(const Shape& shape, DType dtype) { return ops::cast(round(numbers(shape, float64, 3)), dtype); }
 
 }  // namespace
 
@@ -200,12 +199,12 @@ TEST_CASE("avg_pool: by the definition, in every layout and implementation", "[p
               CAPTURE(g.kernel, g.stride, g.padding, g.ceil_mode, include_pad, shape, layout, implementation,
                       name(dtype));
               const Tensor x = laid_out(numbers(shape, dtype), layout);
-              const Tensor y = ops::avg_pool(x, {.kernel_size = g.kernel,
-                                                 .stride = g.stride,
-                                                 .padding = g.padding,
-                                                 .ceil_mode = g.ceil_mode,
-                                                 .count_include_pad = include_pad,
-                                                 .implementation = implementation});
+              const Tensor y = avg_pool(x, {.kernel_size = g.kernel,
+                                            .stride = g.stride,
+                                            .padding = g.padding,
+                                            .ceil_mode = g.ceil_mode,
+                                            .count_include_pad = include_pad,
+                                            .implementation = implementation});
               std::vector<double> wanted;
               std::size_t i = 0;
               for_windows(x, y, g, [&](const auto& window) {
@@ -225,8 +224,7 @@ TEST_CASE("avg_pool: by the definition, in every layout and implementation", "[p
               CHECK(y.is_contiguous(x.memory_format()));
             }
   const Tensor ten = full({1, 1, 4}, 10);
-  CHECK(ops::avg_pool(ten, {.kernel_size = 2, .divisor_override = 4}).to_vector() ==
-        std::vector<float>{5, 5});
+  CHECK(avg_pool(ten, {.kernel_size = 2, .divisor_override = 4}).to_vector() == std::vector<float>{5, 5});
 }
 
 TEST_CASE("avg_pool: more kinds of windows than are remembered, twice over", "[pool]") {
@@ -237,7 +235,7 @@ TEST_CASE("avg_pool: more kinds of windows than are remembered, twice over", "[p
       const AvgPoolOptions native{.kernel_size = {2, 3}, .stride = {1, 2}};
       AvgPoolOptions reference = native;
       reference.implementation = "reference";
-      CHECK(test::relative_error(ops::avg_pool(x, native), ops::avg_pool(x, reference)) < 1e-6);
+      CHECK(test::relative_error(avg_pool(x, native), avg_pool(x, reference)) < 1e-6);
     }
 }
 
@@ -250,10 +248,10 @@ TEST_CASE("adaptive pooling to one element is the mean and the maximum", "[pool]
       mean[i / 132] += a[i] / 132;
       maximum[i / 132] = std::max(maximum[i / 132], a[i]);
     }
-    CHECK(relative_error(ops::adaptive_avg_pool(x, {}), mean) < 1e-6);
+    CHECK(relative_error(adaptive_avg_pool(x, {}), mean) < 1e-6);
     CHECK(ops::adaptive_max_pool(x, {}).values.to_vector<double>() == maximum);
   }
-  CHECK(ops::adaptive_avg_pool(ones({2, 3, 4}), {.output_size = 0}).shape() == Shape{2, 3, 0});
+  CHECK(adaptive_avg_pool(ones({2, 3, 4}), {.output_size = 0}).shape() == Shape{2, 3, 0});
 }
 
 TEST_CASE("pooling: empty batches and channels", "[pool]") {
@@ -263,7 +261,7 @@ TEST_CASE("pooling: empty batches and channels", "[pool]") {
     CHECK(got.values.shape() == halved);
     CHECK(ops::max_pool_backward(got.values, got.indices, shape, MemoryFormat::contiguous).shape() == shape);
     CHECK(ops::max_pool_gather(zeros(shape), got.indices).shape() == halved);
-    CHECK(ops::avg_pool(zeros(shape), {.kernel_size = 2}).shape() == halved);
+    CHECK(avg_pool(zeros(shape), {.kernel_size = 2}).shape() == halved);
   }
 }
 
@@ -275,7 +273,7 @@ TEST_CASE("pooling: the same bits for any number of threads", "[pool]") {
     for (const int threads : {1, 2, 5}) {
       set_num_threads(threads);
       const auto got = ops::max_pool(x, {.kernel_size = 3, .stride = 2, .padding = 1});
-      std::vector<float> all = ops::avg_pool(x, {.kernel_size = 3, .stride = 2, .padding = 1}).to_vector();
+      std::vector<float> all = avg_pool(x, {.kernel_size = 3, .stride = 2, .padding = 1}).to_vector();
       const Tensor dx = ops::max_pool_backward(got.values, got.indices, x.shape(), x.memory_format());
       for (const Tensor& t : {got.values, dx})
         for (const float value : t.to_vector()) all.push_back(value);
@@ -291,8 +289,8 @@ TEST_CASE("pooling: bad input is refused", "[pool][cpu]") {
   const Tensor x = ones({2, 3, 8, 8});
   CHECK_THROWS_WITH(ops::max_pool(x, {.kernel_size = 2, .padding = 2}),
                     Contains("max_pool: padding must be at most half of kernel_size, got 2 and 2"));
-  CHECK_THROWS_AS(ops::avg_pool(x, {.kernel_size = 3, .padding = 2}), ValueError);
-  CHECK_THROWS_AS(ops::avg_pool(x, {.kernel_size = 3, .padding = -1}), ValueError);
+  CHECK_THROWS_AS(avg_pool(x, {.kernel_size = 3, .padding = 2}), ValueError);
+  CHECK_THROWS_AS(avg_pool(x, {.kernel_size = 3, .padding = -1}), ValueError);
   CHECK_THROWS_WITH(ops::max_pool(x, {.kernel_size = 0}), Contains("kernel_size must be at least 1, got 0"));
   CHECK_THROWS_WITH(ops::max_pool(x, {.kernel_size = 2, .stride = 0}),
                     Contains("stride must be at least 1, got 0"));
@@ -302,15 +300,15 @@ TEST_CASE("pooling: bad input is refused", "[pool][cpu]") {
   CHECK_THROWS_AS(ops::max_pool(x, {.kernel_size = {2, 2, 2}}), ShapeError);
   CHECK_THROWS_AS(ops::max_pool(x, {.kernel_size = 3, .dilation = int64_t{1} << 62}), ShapeError);
   CHECK_THROWS_AS(ops::max_pool(x, {.kernel_size = std::numeric_limits<int64_t>::max()}), ShapeError);
-  CHECK_THROWS_AS(ops::avg_pool(x, {.kernel_size = std::numeric_limits<int64_t>::max(),
-                                    .padding = std::numeric_limits<int64_t>::max() / 2}),
+  CHECK_THROWS_AS(avg_pool(x, {.kernel_size = std::numeric_limits<int64_t>::max(),
+                               .padding = std::numeric_limits<int64_t>::max() / 2}),
                   ShapeError);
   CHECK_THROWS_WITH(ops::max_pool(ones({2, 3}), {.kernel_size = 2}),
                     Contains("with 1 to 3 spatial dimensions"));
-  CHECK_THROWS_WITH(ops::avg_pool(ones({2, 3, 0, 4}), {.kernel_size = 1}), Contains("is empty"));
+  CHECK_THROWS_WITH(avg_pool(ones({2, 3, 0, 4}), {.kernel_size = 1}), Contains("is empty"));
   CHECK_THROWS_AS(ops::max_pool(zeros({1, 1, 4}, {.dtype = int64}), {.kernel_size = 2}), DTypeError);
-  CHECK_THROWS_WITH(ops::avg_pool(x, {.kernel_size = 2, .divisor_override = 0}), Contains("must not be 0"));
-  CHECK_THROWS_WITH(ops::adaptive_avg_pool(x, {.output_size = -1}), Contains("output_size must be in"));
+  CHECK_THROWS_WITH(avg_pool(x, {.kernel_size = 2, .divisor_override = 0}), Contains("must not be 0"));
+  CHECK_THROWS_WITH(adaptive_avg_pool(x, {.output_size = -1}), Contains("output_size must be in"));
   CHECK_THROWS_WITH(ops::max_pool(x, {.kernel_size = 2, .implementation = "magic"}),
                     Contains("\"magic\" does not exist; there are: native, reference"));
   const auto got = ops::max_pool(x, {.kernel_size = 2});

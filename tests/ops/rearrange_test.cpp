@@ -1,4 +1,4 @@
-#include "pleat/ops/shape/rearrange.h"
+#include "pleat/autograd/functions/rearrange.h"
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/copy.h"
@@ -17,47 +17,47 @@ Tensor sample() { return tensor({{1, 2, 3}, {4, 5, 6}}); }
 
 TEST_CASE("flip reverses dimensions", "[rearrange]") {
   const Tensor x = sample();
-  CHECK(numbers(ops::flip(x, 0)) == Numbers{4, 5, 6, 1, 2, 3});
-  CHECK(numbers(ops::flip(x, -1)) == Numbers{3, 2, 1, 6, 5, 4});
-  CHECK(numbers(ops::flip(x, {0, 1})) == Numbers{6, 5, 4, 3, 2, 1});
-  CHECK(numbers(ops::flip(ops::transpose(x, 0, 1), 0)) == Numbers{3, 6, 2, 5, 1, 4});
-  CHECK(ops::flip(zeros({2, 0}), 1).shape() == Shape{2, 0});
+  CHECK(numbers(flip(x, 0)) == Numbers{4, 5, 6, 1, 2, 3});
+  CHECK(numbers(flip(x, -1)) == Numbers{3, 2, 1, 6, 5, 4});
+  CHECK(numbers(flip(x, {0, 1})) == Numbers{6, 5, 4, 3, 2, 1});
+  CHECK(numbers(flip(ops::transpose(x, 0, 1), 0)) == Numbers{3, 6, 2, 5, 1, 4});
+  CHECK(flip(zeros({2, 0}), 1).shape() == Shape{2, 0});
   const Tensor last = zeros({1, 2, 3, 3}, {.format = MemoryFormat::channels_last});
-  CHECK(ops::flip(last, {2, 3}).memory_format() == MemoryFormat::channels_last);
-  CHECK_THROWS_WITH(ops::flip(x, {1, -1}), "flip: dimension 1 is named twice in [1, -1]");
-  CHECK_THROWS_AS(ops::flip(x, 2), IndexError);
+  CHECK(flip(last, {2, 3}).memory_format() == MemoryFormat::channels_last);
+  CHECK_THROWS_WITH(flip(x, {1, -1}), "flip: dimension 1 is named twice in [1, -1]");
+  CHECK_THROWS_AS(flip(x, 2), IndexError);
 }
 
 TEST_CASE("roll moves elements around", "[rearrange]") {
   const Tensor x = sample();
-  CHECK(numbers(ops::roll(x, 1, 1)) == Numbers{3, 1, 2, 6, 4, 5});
-  CHECK(numbers(ops::roll(x, -4, -1)) == Numbers{2, 3, 1, 5, 6, 4});
-  CHECK(numbers(ops::roll(x, {1, 2}, {0, 1})) == Numbers{5, 6, 4, 2, 3, 1});
-  CHECK(numbers(ops::roll(x, 2)) == Numbers{5, 6, 1, 2, 3, 4});
-  CHECK(numbers(ops::roll(x, {1, 1}, {1, 1})) == Numbers{2, 3, 1, 5, 6, 4});
-  CHECK(ops::roll(zeros({0, 2}), 1, 0).shape() == Shape{0, 2});
-  CHECK_THROWS_WITH(ops::roll(x, {1, 2}), "roll: without dimensions there must be one shift, got [1, 2]");
-  CHECK_THROWS_WITH(ops::roll(x, 1, {0, 1}), Contains("needs a shift for each dimension"));
-  CHECK_THROWS_AS(ops::roll(x, 1, 2), IndexError);
-  CHECK_THROWS_AS(ops::roll(scalar(1), 1, 0), ShapeError);
+  CHECK(numbers(roll(x, 1, 1)) == Numbers{3, 1, 2, 6, 4, 5});
+  CHECK(numbers(roll(x, -4, -1)) == Numbers{2, 3, 1, 5, 6, 4});
+  CHECK(numbers(roll(x, {1, 2}, {0, 1})) == Numbers{5, 6, 4, 2, 3, 1});
+  CHECK(numbers(roll(x, 2)) == Numbers{5, 6, 1, 2, 3, 4});
+  CHECK(numbers(roll(x, {1, 1}, {1, 1})) == Numbers{2, 3, 1, 5, 6, 4});
+  CHECK(roll(zeros({0, 2}), 1, 0).shape() == Shape{0, 2});
+  CHECK_THROWS_WITH(roll(x, {1, 2}), "roll: without dimensions there must be one shift, got [1, 2]");
+  CHECK_THROWS_WITH(roll(x, 1, {0, 1}), Contains("needs a shift for each dimension"));
+  CHECK_THROWS_AS(roll(x, 1, 2), IndexError);
+  CHECK_THROWS_AS(roll(scalar(1), 1, 0), ShapeError);
 }
 
 TEST_CASE("repeat, tile and repeat_interleave", "[rearrange]") {
   const Tensor x = sample();
-  CHECK(numbers(ops::repeat(x, {1, 2})) == Numbers{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
-  CHECK(numbers(ops::repeat(tensor({1, 2}), {2, 1, 2})) == Numbers{1, 2, 1, 2, 1, 2, 1, 2});
-  CHECK(ops::repeat(tensor({1, 2}), {2, 1, 2}).shape() == Shape{2, 1, 4});
-  CHECK(ops::repeat(x, {0, 2}).shape() == Shape{0, 6});
-  CHECK(numbers(ops::repeat(scalar(7), {3})) == Numbers{7, 7, 7});
-  CHECK(numbers(ops::repeat(ops::transpose(x, 0, 1), {1, 2})) == Numbers{1, 4, 1, 4, 2, 5, 2, 5, 3, 6, 3, 6});
-  CHECK(numbers(ops::tile(x, {2})) == Numbers{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
-  CHECK(ops::tile(x, {2, 1, 1}).shape() == Shape{2, 2, 3});
-  CHECK(numbers(ops::repeat_interleave(x, 2, 0)) == Numbers{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
-  CHECK(numbers(ops::repeat_interleave(x, 2, -1)) == Numbers{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6});
-  CHECK(ops::repeat_interleave(x, 0, 1).shape() == Shape{2, 0});
-  CHECK_THROWS_WITH(ops::repeat(x, {2}), "repeat: needs at least 2 numbers for [2, 3], got [2]");
-  CHECK_THROWS_AS(ops::repeat(x, {1, -1}), ShapeError);
-  CHECK_THROWS_AS(ops::repeat(x, {1, int64_t{1} << 62}), ShapeError);
-  CHECK_THROWS_AS(ops::repeat_interleave(x, -1, 0), ValueError);
-  CHECK_THROWS_AS(ops::repeat_interleave(x, 1, 2), IndexError);
+  CHECK(numbers(repeat(x, {1, 2})) == Numbers{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
+  CHECK(numbers(repeat(tensor({1, 2}), {2, 1, 2})) == Numbers{1, 2, 1, 2, 1, 2, 1, 2});
+  CHECK(repeat(tensor({1, 2}), {2, 1, 2}).shape() == Shape{2, 1, 4});
+  CHECK(repeat(x, {0, 2}).shape() == Shape{0, 6});
+  CHECK(numbers(repeat(scalar(7), {3})) == Numbers{7, 7, 7});
+  CHECK(numbers(repeat(ops::transpose(x, 0, 1), {1, 2})) == Numbers{1, 4, 1, 4, 2, 5, 2, 5, 3, 6, 3, 6});
+  CHECK(numbers(tile(x, {2})) == Numbers{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
+  CHECK(tile(x, {2, 1, 1}).shape() == Shape{2, 2, 3});
+  CHECK(numbers(repeat_interleave(x, 2, 0)) == Numbers{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
+  CHECK(numbers(repeat_interleave(x, 2, -1)) == Numbers{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6});
+  CHECK(repeat_interleave(x, 0, 1).shape() == Shape{2, 0});
+  CHECK_THROWS_WITH(repeat(x, {2}), "repeat: needs at least 2 numbers for [2, 3], got [2]");
+  CHECK_THROWS_AS(repeat(x, {1, -1}), ShapeError);
+  CHECK_THROWS_AS(repeat(x, {1, int64_t{1} << 62}), ShapeError);
+  CHECK_THROWS_AS(repeat_interleave(x, -1, 0), ValueError);
+  CHECK_THROWS_AS(repeat_interleave(x, 1, 2), IndexError);
 }

@@ -92,6 +92,41 @@ TEST_CASE("activations at their kinks: the stated derivatives") {
   CHECK(slopes([](const Tensor& x) { return hardtanh(x); }, {-2, -1, 0, 1, 2}) == Slopes{0, 0, 1, 0, 0});
 }
 
+TEST_CASE("prelu: one slope or one for each channel") {
+  const auto f = [](const std::vector<Tensor>& t) { return prelu(t[0], t[1]); };
+  for (const Tensor& x : {uniform({2, 3, 2}, 0.1, 2), uniform({2, 3, 2}, -2, -0.1),
+                          uniform({2, 3, 2, 2}, -2, -0.1).to(MemoryFormat::channels_last)})
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{3}}) {
+      const Tensor weight = uniform(shape, 0.1, 1, 2);
+      CHECK(gradcheck(f, {x, weight}));
+      CHECK(gradgradcheck(f, {x, weight}));
+    }
+  const Tensor x = tensor({{-2.0, -4.0}, {0.0, 3.0}}).set_requires_grad();
+  const Tensor weight = tensor({0.5, 0.25}).set_requires_grad();
+  const Tensor y = prelu(x, weight);
+  CHECK(y.to_vector() == std::vector<float>{-1, -1, 0, 3});
+  sum(y).backward();
+  CHECK(x.grad().to_vector() == std::vector<float>{0.5, 0.25, 0.5, 1});
+  CHECK(weight.grad().to_vector() == std::vector<float>{-2, -4});
+  CHECK(prelu(tensor({-2}), tensor({0.5})).to_vector() == std::vector<float>{-1});
+  CHECK(prelu(scalar(-2.0), tensor({0.5})).shape() == Shape{});
+  for (const DType dtype : {float16, bfloat16, float32}) {
+    const Tensor image = uniform({2, 3, 2, 2}, -2, 2).to(dtype).to(MemoryFormat::channels_last).detach();
+    const Tensor slopes = uniform({3}, 0.1, 1, 2).to(dtype).detach().set_requires_grad();
+    image.set_requires_grad();
+    const Tensor result = prelu(image, slopes);
+    CHECK(result.memory_format() == MemoryFormat::channels_last);
+    result.backward(ones_like(result));
+    CHECK(image.grad().memory_format() == MemoryFormat::channels_last);
+    CHECK(slopes.grad().dtype() == dtype);
+  }
+  CHECK_THROWS_WITH(
+      prelu(ones({2, 3}), ones({2})),
+      Contains("prelu: weight must have one element, or one for each channel of [N, C, ...], got [2] beside"));
+  CHECK_THROWS_AS(prelu(ones({3}), ones({3})), ShapeError);
+  CHECK_THROWS_AS(prelu(ones({2, 3}), ones({3, 1})), ShapeError);
+}
+
 TEST_CASE("relu_ changes in place, on the tape when needed") {
   const Tensor x = tensor({-2.0, 0.5, 2.0});
   relu_(x);

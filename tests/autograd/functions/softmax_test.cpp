@@ -2,12 +2,12 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -45,7 +45,7 @@ void check_against_torch(const char* op, Function function) {
     const Tensor y = function(x, wanted["options"]["dim"].get<int64_t>());
     y.backward(test::tensor_from(wanted["grad_output"]));
     const auto close = [](const Tensor& got, const Tensor& right) {
-      return max(ops::abs(got.detach() - right)).item<double>() < 1e-12;
+      return max(abs(got.detach() - right)).item<double>() < 1e-12;
     };
     CHECK(close(y, test::tensor_from(wanted["outputs"]["y"])));
     CHECK(close(x.grad(), test::tensors_from(wanted["grads"]).begin()->second));

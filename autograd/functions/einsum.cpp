@@ -1,22 +1,20 @@
-#include "pleat/ops/matmul/einsum.h"
-
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/matmul.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/matmul/einsum_with.h"
-#include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/one_type.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/view.h"
 
-namespace pleat::ops {
+namespace pleat {
 namespace {
 
 /// A dimension's name: a letter's code, or `ellipsis` plus the distance from the last dimension that "..."
@@ -83,8 +81,7 @@ struct Named {
 
 class Einsum {
  public:
-  Einsum(const EinsumFunctions& functions, std::string_view text, const std::vector<Tensor>& operands)
-      : f_(functions), text_(text), equation_(parse(text)) {
+  Einsum(std::string_view text, const std::vector<Tensor>& operands) : text_(text), equation_(parse(text)) {
     check<ValueError>(equation_.inputs.size() == operands.size(), "einsum: \"{}\" names {} operands, got {}",
                       text, equation_.inputs.size(), operands.size());
     for (std::size_t i = 0; i < operands.size(); ++i) add_operand(equation_.inputs[i], operands[i]);
@@ -99,7 +96,7 @@ class Einsum {
     std::vector<int64_t> order;
     for (const Label label : output_)
       order.push_back(std::find(result.labels.begin(), result.labels.end(), label) - result.labels.begin());
-    return std::is_sorted(order.begin(), order.end()) ? result.tensor : f_.permute(result.tensor, order);
+    return std::is_sorted(order.begin(), order.end()) ? result.tensor : permute(result.tensor, order);
   }
 
  private:
@@ -139,7 +136,7 @@ class Einsum {
       check<ShapeError>(shape[i] == shape[static_cast<std::size_t>(other)],
                         "einsum: the diagonal {} of \"{}\" needs equal sizes, got {}",
                         static_cast<char>(label), text_, shape);
-      named.tensor = f_.diagonal(named.tensor, 0, static_cast<int64_t>(i), other);
+      named.tensor = diagonal(named.tensor, 0, static_cast<int64_t>(i), other);
       named.labels.erase(twin);
       named.labels.erase(named.labels.begin() + static_cast<std::ptrdiff_t>(i));
       named.labels.push_back(label);
@@ -184,7 +181,7 @@ class Einsum {
       kept.push_back(named.labels[d]);
     }
     if (kept.size() == named.labels.size()) return;
-    named.tensor = f_.reshape(named.tensor, std::move(shape));
+    named.tensor = reshape(named.tensor, std::move(shape));
     named.labels = std::move(kept);
   }
 
@@ -206,7 +203,7 @@ class Einsum {
       else
         dims.push_back(static_cast<int64_t>(d));
     if (dims.empty()) return;
-    named.tensor = f_.sum(named.tensor, dims, false);
+    named.tensor = sum(named.tensor, dims, false);
     named.labels = std::move(kept);
   }
 
@@ -260,7 +257,7 @@ class Einsum {
     for (const Labels& labels : order)
       for (const Label label : labels)
         dims.push_back(std::find(named.labels.begin(), named.labels.end(), label) - named.labels.begin());
-    return f_.reshape(f_.permute(named.tensor, dims), std::move(shape));
+    return reshape(permute(named.tensor, dims), std::move(shape));
   }
 
   Shape sizes(std::initializer_list<Labels> groups) const {
@@ -280,18 +277,17 @@ class Einsum {
       Shape right = sizes({r.batch});
       right.insert(right.end(), r.left.size(), 1);
       for (const Label label : r.right) right.push_back(sizes_.at(label));
-      return {f_.multiply(arrange(a, {r.batch, r.left}, std::move(left)),
-                          arrange(b, {r.batch, r.right}, std::move(right))),
+      return {multiply(arrange(a, {r.batch, r.left}, std::move(left)),
+                       arrange(b, {r.batch, r.right}, std::move(right))),
               std::move(labels)};
     }
     const int64_t batch = elements(r.batch);
     const int64_t k = elements(r.contracted);
     const Tensor left = arrange(a, {r.batch, r.left, r.contracted}, {batch, elements(r.left), k});
     const Tensor right = arrange(b, {r.batch, r.contracted, r.right}, {batch, k, elements(r.right)});
-    return {f_.reshape(f_.matmul(left, right), sizes({r.batch, r.left, r.right})), std::move(labels)};
+    return {reshape(matmul(left, right), sizes({r.batch, r.left, r.right})), std::move(labels)};
   }
 
-  const EinsumFunctions& f_;
   std::string_view text_;
   Equation equation_;
   std::vector<Named> operands_;
@@ -302,18 +298,15 @@ class Einsum {
 
 }  // namespace
 
-Tensor einsum_with(const EinsumFunctions& functions, std::string_view equation,
-                   const std::vector<Tensor>& operands) {
-  for (const Tensor& operand : operands)
-    check_one_type("einsum", "one operand", operand, "the first", operands[0]);
-  return Einsum(functions, equation, operands).run();
-}
-
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, MatmulOptions options) {
   const RecordOp range("einsum", operands);
+  std::vector<Tensor> inputs = operands;
+  autograd::cast_to_half(inputs);
+  for (const Tensor& input : inputs)
+    ops::check_one_type("einsum", "one operand", input, "the first", inputs[0]);
+  const Autocast one_type{float16, {.enabled = false}};  // its sums are parts of the product
   const PrecisionScope scope(options.precision);
-  const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
-  return einsum_with({permute, reshape, diagonal, sum, multiply, product}, equation, operands);
+  return Einsum(equation, inputs).run();
 }
 
-}  // namespace pleat::ops
+}  // namespace pleat
