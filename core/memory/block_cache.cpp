@@ -90,7 +90,7 @@ std::shared_ptr<std::byte> BlockCache::allocate(int64_t bytes, StreamId stream) 
     statistics_.allocated += block->size;
     statistics_.peak = std::max(statistics_.peak, statistics_.allocated);
   }
-  memory_.record(block->address, block->size);
+  memory_.report(block->address, block->size);
   return {block->address, GiveBack{this, block}};
 }
 
@@ -191,7 +191,7 @@ void BlockCache::make_free(Block* block) {
 }
 
 void BlockCache::give_back(Block* block) noexcept {
-  memory_.record(block->address, -block->size);
+  memory_.report(block->address, -block->size);
   const std::lock_guard lock(mutex_);
   statistics_.allocated -= block->size;
   try {
@@ -217,7 +217,7 @@ void BlockCache::record_events() {
       auto& queue = pending_[others.back()];
       queue.push_back({nullptr, block});
       try {
-        queue.back().event = memory_.record(others.back());
+        queue.back().event = memory_.report(others.back());
       } catch (...) {
         queue.pop_back();
         return;

@@ -51,7 +51,7 @@ class RawMemory {
   virtual void wait(Event event) = 0;
   virtual void destroy(Event event) noexcept = 0;
   /// Told of each block that is handed out (bytes > 0) and given back (bytes < 0). Must not call the cache.
-  virtual void record(const std::byte*, int64_t /*bytes*/) noexcept {}
+  virtual void report(const std::byte*, int64_t /*bytes*/) noexcept {}
   /// For messages: "cuda:0", and "the device has 80.0 GiB, of which 1.5 GiB are free".
   virtual std::string name() const = 0;
   virtual std::string state() const = 0;

@@ -21,7 +21,7 @@ class GpuMemory final : public CudaEvents {
   explicit GpuMemory(Device device) : device_(device) {}
   std::byte* allocate(int64_t bytes) override;
   void free(std::byte* memory) noexcept override;
-  void record(const std::byte* memory, int64_t bytes) noexcept override;
+  void report(const std::byte* memory, int64_t bytes) noexcept override;
   std::string name() const override;
   std::string state() const override;
 

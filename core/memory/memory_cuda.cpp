@@ -79,7 +79,7 @@ void GpuMemory::free(std::byte* memory) noexcept {
   cudaGetLastError();
 }
 
-void GpuMemory::record(const std::byte* memory, int64_t bytes) noexcept {
+void GpuMemory::report(const std::byte* memory, int64_t bytes) noexcept {
   if (is_recording()) record_memory(memory, bytes, device_);
 }
 

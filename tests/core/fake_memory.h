@@ -54,7 +54,7 @@ class FakeMemory final : public RawMemory {
     done_[stream] = std::max(done_[stream], work);
   }
   void destroy(Event event) noexcept override { events_.erase(reinterpret_cast<uintptr_t>(event)); }
-  void record(const std::byte*, int64_t bytes) noexcept override { recorded += bytes; }
+  void report(const std::byte*, int64_t bytes) noexcept override { recorded += bytes; }
   std::string name() const override { return "cuda:0"; }
   std::string state() const override {
     ++questions;
