@@ -10,6 +10,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 
 /// Backward takes the raw function that does it in one pass, unless it is itself recorded (a graph of
 /// gradients is wanted): then the same formula is written with differentiable functions. The piecewise linear
@@ -155,6 +156,7 @@ Tensor hardsigmoid(const Tensor& x) { return hardtanh(x * (1.0 / 6) + 0.5, 0, 1)
 Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
   const ClampOptions bounds{.min = double{min}, .max = double{max}};
+  const RecordOp range("hardtanh", x);
   return record(
       "hardtanh", ops::clamp(x, bounds),
       {grad_of(x, [x = saved(x), bounds](const Tensor& dy) { return hardtanh_backward(dy, *x, bounds); })});

@@ -9,6 +9,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
@@ -191,6 +192,7 @@ Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
 Tensor pow(const Tensor& any_base, Number exponent) {
   const Tensor base = autocast_to_float32(any_base);
   const auto e = exponent.to<double>();
+  const RecordOp range("pow", base);
   return record("pow", ops::pow(base, exponent), {grad_of(base, [x = saved(base), e](const Tensor& dy) {
                   if (e == 0) return zeros_like(dy);
                   return dy * (pow(*x, e - 1) * e);
