@@ -15,11 +15,6 @@ OpCase with(OpCase c, const std::string& variant, const Function& call) {
   return c;
 }
 
-OpCase refusing(OpCase c, std::vector<Refusal> refused) {
-  c.refused = std::move(refused);
-  return c;
-}
-
 OpCase make_relu() {
   OpCase c = unary("relu", relu, [](double x) { return x > 0 || std::isnan(x) ? x : 0; }, {-5, 5},
                    {{0.1, 2}, {-2, -0.1}});
@@ -50,11 +45,6 @@ OpCase make_hardsigmoid() {
                    {{-2.9, 2.9}, {3.1, 9}, {-9, -3.1}});
   c.slack = 4;
   c.recorded = "-";
-  return c;
-}
-
-OpCase as_hardtanh(OpCase c) {
-  c.recorded = "hardtanh";
   return c;
 }
 
@@ -96,23 +86,24 @@ std::vector<OpCase> make() {
       unary("hardswish", hardswish, [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; },
             {-2.9, 5}, {{-2.9, 2.9}, {3.1, 9}, {-9, -3.1}}),
       make_hardsigmoid(),
-      as_hardtanh(
-          refusing(unary("hardtanh", default_hardtanh, [](double x) { return std::clamp(x, -1.0, 1.0); },
-                         {-5, 5}, {{-0.9, 0.9}, {1.1, 3}, {-3, -1.1}}),
-                   {{{normal({2})},
-                     [](const Tensors& x) { return hardtanh(x[0], 1, -1); },
-                     "hardtanh: needs min <= max, got 1 and -1"}})),
-      as_hardtanh(with(unary("hardtanh", default_hardtanh, [](double x) { return std::clamp(x, -1.0, 3.0); },
+      recorded_as("hardtanh", refusing(unary("hardtanh", default_hardtanh,
+                                             [](double x) { return std::clamp(x, -1.0, 1.0); }, {-5, 5},
+                                             {{-0.9, 0.9}, {1.1, 3}, {-3, -1.1}}),
+                                       {{{normal({2})},
+                                         [](const Tensors& x) { return hardtanh(x[0], 1, -1); },
+                                         "hardtanh: needs min <= max, got 1 and -1"}})),
+      recorded_as("hardtanh",
+                  with(unary("hardtanh", default_hardtanh, [](double x) { return std::clamp(x, -1.0, 3.0); },
                              {-5, 5}, {{-0.9, 2.9}, {3.1, 5}}),
                        "-1 to 3", [](const Tensors& x) { return hardtanh(x[0], -1, 3); })),
-      as_hardtanh(unary("relu6", relu6, [](double x) { return std::clamp(x, 0.0, 6.0); }, {-5, 9},
-                        {{0.1, 5.9}, {6.1, 9}, {-3, -0.1}})),
+      recorded_as("hardtanh", unary("relu6", relu6, [](double x) { return std::clamp(x, 0.0, 6.0); }, {-5, 9},
+                                    {{0.1, 5.9}, {6.1, 9}, {-3, -0.1}})),
   };
 }
 
 }  // namespace
 
-const std::vector<OpCase>& activation_cases() {
+const std::vector<OpCase>& activation_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

@@ -253,7 +253,7 @@ std::vector<OpCase> make_select() {
 
 }  // namespace
 
-const std::vector<OpCase>& arithmetic_cases() {
+const std::vector<OpCase>& arithmetic_ops() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all = make_arithmetic();
     for (const auto& part : {make_math(), make_select()}) all.insert(all.end(), part.begin(), part.end());

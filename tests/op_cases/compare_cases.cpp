@@ -33,12 +33,13 @@ OpCase comparison(const char* name, Binary function, bool (*reference)(double, d
           .refused = {{{normal({2}), normal({3})}, call, name}}};
 }
 
-OpCase with_number(const char* name, const Function& call, bool (*reference)(double)) {
+OpCase with_number(const char* name, const Function& call, bool (*reference)(double),
+                   const char* variant = "with a number") {
   return {.name = name,
           .inputs = {whole()[0]},
           .call = call,
           .reference = each(reference),
-          .variant = "with a number",
+          .variant = variant,
           .types = all_types,
           .results = {truth_type},
           .elementwise = true,
@@ -89,8 +90,9 @@ std::vector<OpCase> make() {
           "not_equal", [](const Tensors& x) { return 2 != x[0]; }, [](double x) { return x != 2; }),
       with_number(
           "less", [](const Tensors& x) { return x[0] < 1.5; }, [](double x) { return x < 1.5; }),
-      with_number(
-          "less", [](const Tensors& x) { return 2 < x[0]; }, [](double x) { return 2 < x; }),
+      recorded_as("greater", with_number(
+                                 "less", [](const Tensors& x) { return 2 < x[0]; },
+                                 [](double x) { return 2 < x; }, "of a number")),
       with_number(
           "less_equal", [](const Tensors& x) { return x[0] <= 2; }, [](double x) { return x <= 2; }),
       with_number(
@@ -135,7 +137,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& compare_cases() {
+const std::vector<OpCase>& compare_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

@@ -71,12 +71,6 @@ Arrays convolution(const Arrays& x, const Window& w) {
       })};
 }
 
-double& element(Array& x, const Index& at) {
-  int64_t linear = 0;
-  for (std::size_t d = 0; d < x.shape.size(); ++d) linear = linear * x.shape[d] + at[d];
-  return x.elements.at(static_cast<std::size_t>(linear));
-}
-
 /// The adjoint: x [N, C, ...], weight [C, O / groups, ...] -> [N, O, ...] of these spatial sizes.
 Arrays transposed(const Arrays& x, const Window& w, const Shape& sizes) {
   const Array &image = x[0], &weight = x[1];
@@ -88,8 +82,7 @@ Arrays transposed(const Arrays& x, const Window& w, const Shape& sizes) {
       const Index i = place({at.begin() + 2, at.end()}, k, w);
       if (!inside(i, sizes)) return;
       for (int64_t o = 0; o < outer; ++o)
-        element(y, joined({at[0], at[1] / inner * outer + o}, i)) +=
-            image(at) * weight(joined({at[1], o}, k));
+        y(joined({at[0], at[1] / inner * outer + o}, i)) += image(at) * weight(joined({at[1], o}, k));
     });
   });
   return {y};
@@ -266,7 +259,7 @@ std::vector<OpCase> make_windows() {
 
 }  // namespace
 
-const std::vector<OpCase>& conv_cases() {
+const std::vector<OpCase>& conv_ops() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all = make_conv();
     for (OpCase& c : make_windows()) all.push_back(std::move(c));

@@ -82,7 +82,6 @@ std::vector<OpCase> make() {
        .reference = each([](double, double b) { return b; }),
        .types = all_types,
        .smooth = {{normal({2, 3}), normal({3}, 2)}},
-       .recorded = "-",
        .refused = {{{normal({2}), normal({3})},
                     [](const Tensors& x) { return copy_(x[0], x[1]); },
                     "copy: "}}},
@@ -104,7 +103,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& copy_cases() {
+const std::vector<OpCase>& copy_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

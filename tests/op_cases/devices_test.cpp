@@ -10,7 +10,8 @@ using namespace pleat::test;
 namespace {
 
 void check_devices(const OpCase& c) {
-  if (pleat_test::lacks_gpus()) return;
+  static const bool lacks_gpus = pleat_test::lacks_gpus();  // which is said once
+  if (lacks_gpus) return;
   const AgreeOptions options{.differentiable = c.order > 0, .differences = false, .slack = c.slack};
   agrees(c.inputs, c.call, options);
   for (const DType dtype : types_of(c))

@@ -1,5 +1,7 @@
 // Derivatives of functions: against differences, of any order, in all types and layouts.
 
+#include <algorithm>
+
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
@@ -71,6 +73,33 @@ void check_both_backwards(const OpCase& c) {
   }
 }
 
+/// How far gradients of a type may be from those of float64: some roundings of results and of what is
+/// computed on the way.
+double tolerance(DType dtype) {
+  return dtype == float64 ? 1e-13 : dtype == float32 ? 1e-5 : 8 * rounding(dtype);
+}
+
+/// Gradients of a type are those in float64 of the same numbers.
+void check_numbers(const OpCase& c, const Tensors& inputs) {
+  for (const DType dtype : {float32, float16, bfloat16}) {
+    CAPTURE(name(dtype));
+    const Tensors x = tracked(typed(inputs, dtype));
+    const auto [ys, dys] = differentiable(c.run(x));
+    const Tensors gradients = grad(ys, floating_of(x), dys, {.allow_unused = true});
+    Tensors wide, wide_dys;
+    for (const Tensor& t : x) wide.push_back(is_floating(t.dtype()) ? ops::cast(t.detach(), float64) : t);
+    wide = tracked(wide);
+    const Tensors wide_ys = differentiable(c.run(wide)).ys;
+    for (std::size_t i = 0; i < wide_ys.size(); ++i)
+      wide_dys.push_back(ops::cast(dys[i], wide_ys[i].dtype()));
+    const Tensors wanted = grad(wide_ys, floating_of(wide), wide_dys, {.allow_unused = true});
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      REQUIRE(gradients[i].defined() == wanted[i].defined());
+      if (wanted[i].defined()) CHECK(relative_error(gradients[i], wanted[i]) <= c.slack * tolerance(dtype));
+    }
+  }
+}
+
 /// Gradients have type and shape of the inputs, and for functions of elements their format.
 void check_types(const OpCase& c) {
   for (const DType dtype : {float64, float32, float16, bfloat16})
@@ -96,16 +125,27 @@ void check_types(const OpCase& c) {
     CHECK((!dx.defined() || dx.shape() == Shape{0, 3}));
 }
 
+std::vector<Tensors> smooth_inputs(const OpCase& c) {
+  return c.smooth.empty() ? std::vector<Tensors>{c.inputs} : c.smooth;
+}
+
 void check_gradients(const OpCase& c) {
-  if (c.order == 0) {
-    if (!c.types.floating) return;
+  if (c.order > 0) {
+    check_both_backwards(c);
+    check_types(c);
+    check_numbers(c, smooth_inputs(c).front());
+  } else if (c.types.floating) {
     for (const Tensor& y : c.run(tracked(typed(c.inputs, float64)))) CHECK_FALSE(y.requires_grad());
-    return;
   }
-  check_both_backwards(c);
-  check_types(c);
-  for (const Tensors& inputs : c.smooth.empty() ? std::vector<Tensors>{c.inputs} : c.smooth)
-    for (const std::string layout : {"contiguous", "transposed", "gaps"}) {
+}
+
+void check_all_differences(const OpCase& c) {
+  if (c.order == 0) return;
+  for (const Tensors& inputs : smooth_inputs(c))
+    for (const std::string layout : {"contiguous", "transposed", "gaps", "channels_last"}) {
+      const bool image = std::any_of(inputs.begin(), inputs.end(),
+                                     [](const Tensor& x) { return x.defined() && x.rank() > 3; });
+      if (layout == "channels_last" && !image) continue;
       CAPTURE(layout);
       check_differences(c, in_layout(typed(inputs, float64), layout));
     }
@@ -142,10 +182,18 @@ void check_in_place(const OpCase& c) {
       if (wanted[i].defined()) CHECK(relative_error(got[i], wanted[i]) <= 1e-6);
     }
     CHECK_THROWS_AS(c.in_place.call(tracked(laid())), AutogradError);
+    // Only the others are on the tape.
+    Tensors partly = tracked(laid());
+    partly[0] = laid()[0];
+    const bool depends = c.run(partly)[0].requires_grad();
+    (void)c.in_place.call(partly);
+    CHECK(partly[0].requires_grad() == depends);
   }
 }
 
 }  // namespace
 
-PLEAT_TEST_FAMILIES("gradients", "[op_cases][gradients]", check_gradients)
+PLEAT_TEST_FAMILIES("gradients", "[op_cases]", check_gradients)
+// On the double of CUDA they take minutes; devices_test.cpp has differences of the first order.
+PLEAT_TEST_FAMILIES("differences", "[op_cases][cpu]", check_all_differences)
 PLEAT_TEST_FAMILIES("in place", "[op_cases]", check_in_place)

@@ -1,7 +1,8 @@
 // Reading and writing by indices and masks.
 
+#include <algorithm>
+
 #include "pleat/autograd/functions/index.h"
-#include "pleat/ops/shape/view.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
@@ -22,40 +23,25 @@ Reference written(const std::function<void(Array& y, const Index& at, const Arra
   };
 }
 
-double& element(Array& x, const Index& at) {
-  int64_t linear = 0;
-  for (std::size_t d = 0; d < x.shape.size(); ++d) linear = linear * x.shape[d] + at[d];
-  return x.elements.at(static_cast<std::size_t>(linear));
-}
-
-/// An index for each element, along dimension 2 of [2, 3, 4, 5]; scattered to with each place at most once.
+/// An index for each element, along dimension 2 of [2, 3, 4, 5], with places that come twice and more.
 Tensor wide_index() { return integers({2, 3, 6, 5}, 0, 4); }
-Tensor distinct_index() {
-  Numbers places = integers({2, 3, 4, 5}, 0, 1).to_vector<double>();
-  for (std::size_t i = 0; i < places.size(); ++i)
-    places[i] = static_cast<double>((i / 5 % 4 + i / 20) % 4);  // a permutation of each line
-  return ops::cast(from_vector(places, {2, 3, 4, 5}, Device()), pleat::int64);
-}
-
 Index to_place(Index at, const Array& index, std::size_t dim) {
   at[dim] = static_cast<int64_t>(index(at));
   return at;
 }
 
-OpCase scattering(const char* name, const Function& call, const Tensor& index, InPlace in_place,
+OpCase scattering(const char* name, const Function& call, InPlace in_place,
                   const std::function<void(double&, double)>& write) {
-  return {
-      .name = name,
-      .inputs = {normal({2, 3, 4, 5}), index, normal(index.shape(), 2)},
-      .call = call,
-      .reference = written([write](Array& y, const Index& at,
-                                   const Arrays& x) { write(element(y, to_place(at, x[1], 2)), x[2](at)); },
-                           1),
-      .types = all_types,
-      .smooth = {{normal({2, 1, 4, 2}), ops::copy(ops::slice(ops::slice(index, 1, 0, 1), 3, 0, 2)),
-                  normal({2, 1, index.size(2), 2}, 2)}},
-      .large = {normal({30, 40, 50, 2}), integers({30, 40, 60, 2}, 0, 50), normal({30, 40, 60, 2}, 2)},
-      .in_place = std::move(in_place)};
+  return {.name = name,
+          .inputs = {normal({2, 3, 4, 5}), wide_index(), normal({2, 3, 6, 5}, 2)},
+          .call = call,
+          .reference = written([write](Array& y, const Index& at,
+                                       const Arrays& x) { write(y(to_place(at, x[1], 2)), x[2](at)); },
+                               1),
+          .types = all_types,
+          .smooth = {{normal({2, 1, 4, 1}), integers({2, 1, 6, 1}, 0, 4), normal({2, 1, 6, 1}, 2)}},
+          .large = {normal({30, 40, 50, 2}), integers({30, 40, 60, 2}, 0, 50), normal({30, 40, 60, 2}, 2)},
+          .in_place = std::move(in_place)};
 }
 
 /// Rows of dimension 1 of [2, 3, 4, 5].
@@ -69,7 +55,7 @@ OpCase of_rows(const char* name, const Function& call, int64_t rows, bool distin
               [write](Array& y, const Index& at, const Arrays& x) {
                 Index to = at;
                 to[1] = static_cast<int64_t>(x[1]({at[1]}));
-                write(element(y, to), x[2](at));
+                write(y(to), x[2](at));
               },
               2),
           .types = all_types,
@@ -87,8 +73,8 @@ OpCase put(const char* variant, const Function& call, bool accumulate, InPlace i
           .call = call,
           .reference = written(
               [accumulate](Array& y, const Index& at, const Arrays& x) {
-                double& to = element(y, {static_cast<int64_t>(x[1]({at[0]})),
-                                         static_cast<int64_t>(x[2]({at[0]})), at[1], at[2]});
+                double& to = y(
+                    {static_cast<int64_t>(x[1]({at[0]})), static_cast<int64_t>(x[2]({at[0]})), at[1], at[2]});
                 to = accumulate ? to + x[3](at) : x[3](at);
               },
               3),
@@ -122,8 +108,13 @@ OpCase without_values(OpCase c, const char* variant, const Function& call, InPla
   return c;
 }
 
-OpCase refusing(OpCase c, std::vector<Refusal> refused) {
-  c.refused = std::move(refused);
+/// Along a line so long that on a GPU its elements are sorted by where they go.
+OpCase long_line(OpCase c) {
+  c.variant = "a long line";
+  c.inputs = {normal({2, 3, 5}), integers({2, 3, 100}, 0, 5), normal({2, 3, 100}, 2)};
+  c.smooth = {{normal({1, 1, 5}), integers({1, 1, 20}, 0, 5), normal({1, 1, 20}, 2)}};
+  c.in_place = {};
+  c.large = {};
   return c;
 }
 
@@ -142,8 +133,11 @@ Reference rows_of_table() {
 
 std::vector<OpCase> make_scatter() {
   const OpCase scatter_case = scattering(
-      "scatter", [](T x) { return scatter(x[0], 2, x[1], x[2]); }, distinct_index(),
+      "scatter", [](T x) { return scatter(x[0], 2, x[1], x[2]); },
       {"scatter_", [](T x) { return scatter_(x[0], 2, x[1], x[2]); }}, set);
+  const OpCase add_case = of_numbers(scattering(
+      "scatter_add", [](T x) { return scatter_add(x[0], 2, x[1], x[2]); },
+      {"scatter_add_", [](T x) { return scatter_add_(x[0], 2, x[1], x[2]); }}, add));
   OpCase fill_case = of_rows("index_fill", nullptr, 2, true, {}, set);
   fill_case.recorded = "index_copy";
   const OpCase put_case = put("",
@@ -158,9 +152,9 @@ std::vector<OpCase> make_scatter() {
   std::vector<OpCase> cases = {
       scatter_case,
       without_values(scatter_case, "a number", [](T x) { return scatter(x[0], 2, x[1], 1); }, {}),
-      of_numbers(scattering(
-          "scatter_add", [](T x) { return scatter_add(x[0], 2, x[1], x[2]); }, wide_index(),
-          {"scatter_add_", [](T x) { return scatter_add_(x[0], 2, x[1], x[2]); }}, add)),
+      long_line(scatter_case),
+      add_case,
+      long_line(add_case),
       of_numbers(of_rows(
           "index_add", [](T x) { return index_add(x[0], 1, x[1], x[2]); }, 7, false,
           {"index_add_", [](T x) { return index_add_(x[0], 1, x[1], x[2]); }}, add)),
@@ -296,6 +290,20 @@ std::vector<OpCase> make_read() {
        .results = {index_type},
        .order = 0,
        .refused = {{{integers({2}, 5, 9)}, [](T x) { return one_hot(x[0], 5); }, "one_hot: "}}},
+      {.name = "one_hot",
+       .inputs = {integers({3, 4}, 0, 5)},
+       .call = [](T x) { return one_hot(x[0]); },
+       .reference =
+           [](const Arrays& x) {
+             const double most = *std::max_element(x[0].elements.begin(), x[0].elements.end());
+             return Arrays{computed({3, 4, static_cast<int64_t>(most) + 1}, [&](const Index& i) {
+               return static_cast<double>(x[0]({i[0], i[1]}) == static_cast<double>(i[2]));
+             })};
+           },
+       .variant = "as many as there are",
+       .types = {.floating = false, .integers = true},
+       .results = {index_type},
+       .order = 0},
       {.name = "nonzero",
        .inputs = {coins({3, 4, 5})},
        .call = [](T x) { return nonzero(x[0]); },
@@ -319,7 +327,7 @@ std::vector<OpCase> make_read() {
 
 }  // namespace
 
-const std::vector<OpCase>& index_cases() {
+const std::vector<OpCase>& index_ops() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all = make_read();
     for (OpCase& c : make_scatter()) all.push_back(std::move(c));

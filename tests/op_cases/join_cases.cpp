@@ -1,5 +1,7 @@
 // Joining, splitting, rearranging and padding.
 
+#include <algorithm>
+
 #include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/functions/rearrange.h"
@@ -19,7 +21,8 @@ OpCase rearranged(const char* name, const Function& call, const Shape& shape,
           .reference = moved([shape](const Shape&) { return shape; },
                              [place](const Index& at, const Shape&) { return place(at); }),
           .variant = variant,
-          .types = all_types};
+          .types = all_types,
+          .smooth = {{normal({2, 3, 4, 5})}}};
 }
 
 /// Parts along a dimension that begin at `starts`; the last of these is the end.
@@ -48,23 +51,27 @@ OpCase splitting(const char* name, const Function& call, const Reference& refere
           .refused = {std::move(refused)}};
 }
 
-/// Where padding finds an element at position i of n, or -1 for the constant.
-int64_t source(PadMode mode, int64_t i, int64_t n) {
-  if (i >= 0 && i < n) return i;
+/// Where padding of the low side by `low` finds an element at position i of n, or -1 for the constant. Of
+/// what is cropped nothing is read.
+int64_t source(PadMode mode, int64_t i, int64_t n, int64_t low, int64_t high) {
+  const int64_t cropped = std::max<int64_t>(0, -low);
+  n -= cropped + std::max<int64_t>(0, -high);
+  i -= std::max<int64_t>(0, low);
+  if (i >= 0 && i < n) return cropped + i;
   switch (mode) {
     case PadMode::reflect:
-      return i < 0 ? -i : 2 * (n - 1) - i;
+      return cropped + (i < 0 ? -i : 2 * (n - 1) - i);
     case PadMode::replicate:
-      return i < 0 ? 0 : n - 1;
+      return cropped + (i < 0 ? 0 : n - 1);
     case PadMode::circular:
-      return modulo(i, n);
+      return cropped + modulo(i, n);
     default:
       return -1;
   }
 }
 
 /// The last dimension by 1 and 2, the one before by 3 and 0; or some taken off.
-OpCase padding(PadMode mode, const char* variant, const Index& widths, Types types = all_types) {
+OpCase padding(PadMode mode, const char* variant, const Index& widths) {
   return {.name = "pad",
           .inputs = {normal({2, 2, 4, 5})},
           .call = [mode, widths](const Tensors& x) { return pad(x[0], widths, {.mode = mode, .value = 1}); },
@@ -74,13 +81,13 @@ OpCase padding(PadMode mode, const char* variant, const Index& widths, Types typ
                 shape[3] += widths[0] + widths[1];
                 shape[2] += widths[2] + widths[3];
                 return Arrays{computed(shape, [&](Index at) {
-                  at[3] = source(mode, at[3] - widths[0], 5);
-                  at[2] = source(mode, at[2] - widths[2], 4);
+                  at[3] = source(mode, at[3], 5, widths[0], widths[1]);
+                  at[2] = source(mode, at[2], 4, widths[2], widths[3]);
                   return at[2] < 0 || at[3] < 0 ? 1 : x[0](at);
                 })};
               },
           .variant = variant,
-          .types = types,
+          .types = all_types,
           .smooth = {{normal({1, 1, 4, 5})}}};
 }
 
@@ -195,6 +202,9 @@ std::vector<OpCase> make() {
       padding(PadMode::replicate, "replicate", {1, 2, 3, 0}),
       padding(PadMode::circular, "circular", {1, 2, 3, 0}),
       padding(PadMode::constant, "cropped", {-1, 2, 1, -1}),
+      padding(PadMode::reflect, "reflect, cropped", {-1, 2, 1, -1}),
+      padding(PadMode::replicate, "replicate, cropped", {-1, 2, 1, -1}),
+      padding(PadMode::circular, "circular, cropped", {-1, 2, 1, -1}),
   };
   for (OpCase& c : cases)
     if (c.name == "tile") c.recorded = "repeat";
@@ -217,7 +227,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& join_cases() {
+const std::vector<OpCase>& join_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

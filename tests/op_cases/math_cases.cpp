@@ -22,8 +22,7 @@ OpCase also(OpCase c, const std::string& variant) {
 }
 
 double sign_of(double x) {
-  if (std::isnan(x)) return x;
-  return x > 0 ? 1 : x < 0 ? -1 : 0;
+  return std::isnan(x) ? x : static_cast<double>(x > 0) - static_cast<double>(x < 0);
 }
 
 /// Constant between jumps, where its gradient is 0.
@@ -50,6 +49,7 @@ std::vector<OpCase> make() {
       unary("expm1", expm1, [](double x) { return std::expm1(x); }, {-20, 20}, {{-2, 2}}),
       also(unary("expm1", expm1, [](double x) { return std::expm1(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
       unary("log", log, [](double x) { return std::log(x); }, {1e-3, 100}, {{0.5, 3}}),
+      also(unary("log", log, [](double x) { return std::log(x); }, {1e-38, 1e-37}, {{0.5, 3}}), "tiny"),
       unary("log1p", log1p, [](double x) { return std::log1p(x); }, {-0.9, 10}, {{-0.5, 3}}),
       also(unary("log1p", log1p, [](double x) { return std::log1p(x); }, {-1e-3, 1e-3}, {{-0.5, 1}}),
            "small"),
@@ -87,7 +87,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& math_cases() {
+const std::vector<OpCase>& math_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

@@ -97,8 +97,7 @@ OpCase summation(const std::string& equation, const std::vector<Shape>& shapes,
           .reference = [=](const Arrays& x) { return Arrays{einsum_of(operands, result, x)}; },
           .variant = equation,
           .types = number_types,
-          .slack = 4,
-          .recorded = "-"};
+          .slack = 4};
 }
 
 /// A sum along a dimension makes integers int64.
@@ -209,7 +208,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& matmul_cases() {
+const std::vector<OpCase>& matmul_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

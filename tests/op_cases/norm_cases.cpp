@@ -133,7 +133,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& norm_cases() {
+const std::vector<OpCase>& norm_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

@@ -110,4 +110,14 @@ OpCase unary(const std::string& name, Tensor (*function)(const Tensor&), double 
   return c;
 }
 
+OpCase refusing(OpCase c, std::vector<Refusal> refused) {
+  c.refused = std::move(refused);
+  return c;
+}
+
+OpCase recorded_as(const std::string& name, OpCase c) {
+  c.recorded = name;
+  return c;
+}
+
 }  // namespace pleat::test

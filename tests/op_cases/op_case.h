@@ -77,22 +77,26 @@ struct OpCase {
 };
 
 /// The families, in the order of docs/op_coverage.md.
-#define PLEAT_OP_FAMILIES(DO, ...)                                                               \
-  DO(math, __VA_ARGS__)                                                                          \
-  DO(activation, __VA_ARGS__)                                                                    \
-  DO(arithmetic, __VA_ARGS__)                                                                    \
-  DO(compare, __VA_ARGS__)                                                                       \
-  DO(copy, __VA_ARGS__)                                                                          \
-  DO(reduce, __VA_ARGS__) DO(scan, __VA_ARGS__) DO(shape, __VA_ARGS__) DO(join, __VA_ARGS__)     \
-      DO(index, __VA_ARGS__) DO(matmul, __VA_ARGS__) DO(conv, __VA_ARGS__) DO(pool, __VA_ARGS__) \
-          DO(norm, __VA_ARGS__) DO(loss, __VA_ARGS__)
+#define PLEAT_OP_FAMILIES(DO, ...)                                                          \
+  DO(math, __VA_ARGS__)                                                                     \
+  DO(activation, __VA_ARGS__)                                                               \
+  DO(arithmetic, __VA_ARGS__)                                                               \
+  DO(compare, __VA_ARGS__)                                                                  \
+  DO(copy, __VA_ARGS__)                                                                     \
+  DO(reduce, __VA_ARGS__)                                                                   \
+  DO(scan, __VA_ARGS__)                                                                     \
+  DO(shape, __VA_ARGS__)                                                                    \
+  DO(join, __VA_ARGS__)                                                                     \
+  DO(index, __VA_ARGS__)                                                                    \
+  DO(matmul, __VA_ARGS__) DO(conv, __VA_ARGS__) DO(pool, __VA_ARGS__) DO(norm, __VA_ARGS__) \
+      DO(loss, __VA_ARGS__)
 
-#define PLEAT_DECLARE_FAMILY(family, ...) const std::vector<OpCase>& family##_cases();
+#define PLEAT_DECLARE_FAMILY(family, ...) const std::vector<OpCase>& family##_ops();
 PLEAT_OP_FAMILIES(PLEAT_DECLARE_FAMILY)
 
 /// A test case for each family: `check` of each row.
 #define PLEAT_TEST_FAMILY(family, what, tags, check) \
-  TEST_CASE(what ": " #family, tags) { pleat::test::check_all(pleat::test::family##_cases(), check); }
+  TEST_CASE(what ": " #family, tags) { pleat::test::check_all(pleat::test::family##_ops(), check); }
 #define PLEAT_TEST_FAMILIES(what, tags, check) PLEAT_OP_FAMILIES(PLEAT_TEST_FAMILY, what, tags, check)
 
 /// Runs `check` for each row in a section of its own, which `pleat_tests TEST -c TITLE` chooses.
@@ -121,5 +125,10 @@ struct Range {
 /// A function of each element: values in `values`, derivatives in each of `smooth`.
 OpCase unary(const std::string& name, Tensor (*function)(const Tensor&), double (*reference)(double),
              Range values, const std::vector<Range>& smooth);
+
+/// The row with calls that are refused.
+OpCase refusing(OpCase c, std::vector<Refusal> refused);
+/// The row under another name in a profile; "-": of several other functions.
+OpCase recorded_as(const std::string& name, OpCase c);
 
 }  // namespace pleat::test

@@ -31,6 +31,13 @@ Spans windows(bool ceil_mode) {
   };
 }
 
+/// Windows of 3 in steps of 2.
+std::vector<Span> unpadded(int64_t n) {
+  std::vector<Span> spans;
+  for (int64_t begin = 0; begin + 3 <= n; begin += 2) spans.push_back({begin, begin + 3});
+  return spans;
+}
+
 Spans adaptive(int64_t count) {
   return [=](int64_t n) {
     std::vector<Span> spans;
@@ -82,26 +89,30 @@ double mean(const Numbers& x, const Index&) {
   return sum / static_cast<double>(x.size());
 }
 
-using Fold = double (*)(const Numbers&, const Index&);
+using Fold = std::function<double(const Numbers&, const Index&)>;
 
 /// The same function for any number of dimensions, and for `dims` of them under a name with that number.
 template <class Options>
 void add_pools(std::vector<OpCase>& cases, const std::string& name, const Options& options,
                const std::vector<Tensor (*)(const Tensor&, const Options&)>& functions, const Spans& spans,
-               Fold fold, std::vector<ResultType> results = {same_type}) {
+               const Fold& fold, const std::string& variant = "") {
   const std::vector<Shape> shapes{{2, 3, 9}, {2, 3, 7, 6}, {1, 2, 5, 4, 3}};
-  const std::vector<Shape> small{{1, 2, 5}, {1, 2, 3, 4}, {1, 1, 3, 2, 3}};
+  const std::vector<Shape> small{{1, 2, 5}, {1, 2, 3, 4}, {1, 1, 3, 3, 3}};
+  // Powers and roots are of positive numbers.
+  const auto input = [&](const Shape& shape) {
+    return variant.empty() ? normal(shape) : uniform(shape, 0.5, 2);
+  };
   for (std::size_t k = 0; k < functions.size(); ++k) {
     const std::size_t d = k == 0 ? 1 : k - 1;  // the first is for any number
     cases.push_back(
         {.name = k == 0 ? name : name + std::to_string(k) + "d",
-         .inputs = {normal(shapes[d])},
+         .inputs = {input(shapes[d])},
          .call = [=, f = functions[k]](T x) { return f(x[0], options); },
          .reference = [=](const Arrays& x) { return Arrays{pooled(x[0], spans, fold)}; },
-         .results = results,
-         .smooth = {{normal(small[d])}},
+         .variant = variant,
+         .smooth = {{input(small[d])}},
          .slack = 2,
-         .large = {normal({8, 16, 40, 40})},
+         .large = {input({8, 16, 40, 40})},
          .refused = {{{normal({3}, 2)}, [=, f = functions[k]](T x) { return f(x[0], options); }, name}}});
     if (d != 1) cases.back().large.clear();
   }
@@ -169,7 +180,8 @@ OpCase resampling(const std::string& variant, const Shape& shape, const Interpol
           .reference = [=](const Arrays& x) { return Arrays{resampled(x[0], sizes, read)}; },
           .variant = variant,
           .smooth = {{normal(small)}},
-          .slack = 2};
+          .slack = 2,
+          .large = shape.size() == 4 ? Tensors{normal({8, 16, 40, 40})} : Tensors{}};
 }
 
 Refusal refused(const InterpolateOptions& options, const char* words) {
@@ -192,6 +204,16 @@ std::vector<OpCase> make() {
   add_pools<AdaptivePoolOptions>(
       cases, "adaptive_avg_pool", {.output_size = 2},
       {adaptive_avg_pool, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d}, adaptive(2), mean);
+  for (const double p : {1.0, 2.0, 3.0})
+    add_pools<LpPoolOptions>(
+        cases, "lp_pool", {.norm_type = p, .kernel_size = 3, .stride = 2},
+        {lp_pool, lp_pool1d, lp_pool2d, lp_pool3d}, unpadded,
+        [p](const Numbers& x, const Index&) {
+          double sum = 0;
+          for (const double n : x) sum += std::pow(n, p);
+          return std::pow(sum, 1 / p);
+        },
+        "norm_type " + std::to_string(p));
   cases.push_back({.name = "max_pool_with_indices",
                    .inputs = {normal({2, 3, 7, 6})},
                    .call =
@@ -224,7 +246,6 @@ std::vector<OpCase> make() {
   cases.push_back(resampling("aligned corners", shapes[1],
                              {.size = {9, 4}, .mode = Interpolation::linear, .align_corners = true}, {9, 4},
                              aligned));
-  cases.back().large = {normal({8, 16, 40, 40})};
   cases.back().refused = {refused({}, "interpolate: needs either size or scale_factor, got neither"),
                           refused({.size = 2, .scale_factor = 2}, "got both"),
                           refused({.size = 2, .align_corners = true}, "linear mode only"),
@@ -239,7 +260,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& pool_cases() {
+const std::vector<OpCase>& pool_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

@@ -6,7 +6,9 @@
 
 namespace pleat::test {
 
-double Array::operator()(const Index& at) const {
+double Array::operator()(const Index& at) const { return const_cast<Array&>(*this)(at); }
+
+double& Array::operator()(const Index& at) {
   int64_t linear = 0;
   for (std::size_t d = 0; d < shape.size(); ++d) linear = linear * shape[d] + at[d];
   return elements.at(static_cast<std::size_t>(linear));

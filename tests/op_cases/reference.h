@@ -19,6 +19,7 @@ struct Array {
   Numbers elements;
 
   double operator()(const Index& at) const;
+  double& operator()(const Index& at);
   /// The element that broadcasting puts at an index of a larger shape.
   double broadcast(const Index& at) const;
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }

@@ -216,7 +216,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& scan_cases() {
+const std::vector<OpCase>& scan_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

@@ -30,16 +30,6 @@ OpCase reshaped(const char* name, View view, const Shape& shape, const char* var
   return c;
 }
 
-OpCase refusing(OpCase c, std::vector<Refusal> refused) {
-  c.refused = std::move(refused);
-  return c;
-}
-
-OpCase composite(OpCase c) {
-  c.recorded = "-";
-  return c;
-}
-
 Index replaced(Index at, std::size_t d, int64_t value) {
   at[d] = value;
   return at;
@@ -65,12 +55,12 @@ std::vector<OpCase> make() {
   using I = const Index&;
   using S = const Shape&;
   return {
-      composite(reshaped(
-          "view",
-          [](X x) {
-            return view(to_format(x, MemoryFormat::contiguous), {6, 20});
-          },
-          {6, 20}, "contiguous")),
+      recorded_as("-", reshaped(
+                           "view",
+                           [](X x) {
+                             return view(to_format(x, MemoryFormat::contiguous), {6, 20});
+                           },
+                           {6, 20}, "contiguous")),
       refusing(reshaped("view",
                         [](X x) {
                           return view(x, {2, 1, 3, 2, 2, 5});
@@ -194,7 +184,7 @@ std::vector<OpCase> make() {
 
 }  // namespace
 
-const std::vector<OpCase>& shape_cases() {
+const std::vector<OpCase>& shape_ops() {
   static const std::vector<OpCase> cases = make();
   return cases;
 }

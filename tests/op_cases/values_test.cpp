@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/op_cases/op_case.h"
@@ -91,6 +92,14 @@ void check_elementwise(const OpCase& c, const Tensors& inputs, DType dtype, cons
   for (const Tensor& x : inputs) {
     first.push_back(x.as_strided({}, {}, x.offset()));
     none.push_back(zeros({0, 3}, {.dtype = x.dtype()}));
+  }
+  if (inputs.size() == 1 && is_floating(dtype)) {
+    const Tensors nan = {full({17}, std::nan(""), {.dtype = dtype})};
+    const Tensors got = c.run(nan);
+    const Arrays wanted = wanted_of(c, nan);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (is_floating(got[i].dtype()) || got[i].dtype() == boolean)
+        CHECK(same_numbers(got[i].to_vector<double>(), held_by(got[i].dtype(), wanted[i].elements)));
   }
   const Tensors ones = c.run(first);
   const Tensors nothing = c.run(none);
