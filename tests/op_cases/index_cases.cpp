@@ -305,7 +305,7 @@ std::vector<OpCase> make_read() {
        .results = {index_type},
        .order = 0},
       {.name = "nonzero",
-       .inputs = {coins({3, 4, 5})},
+       .inputs = {ops::cast(integers({3, 4, 5}, 0, 2), float64)},
        .call = [](T x) { return nonzero(x[0]); },
        .reference =
            [](const Arrays& x) {
@@ -319,7 +319,7 @@ std::vector<OpCase> make_read() {
              });
              return Arrays{{{count, 3}, places}};
            },
-       .types = {.floating = false, .boolean = true},
+       .types = all_types,
        .results = {index_type},
        .order = 0},
   };

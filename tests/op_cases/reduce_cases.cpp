@@ -112,12 +112,12 @@ OpCase place(const char* name, const Function& call, const Index& dims, bool kee
 
 OpCase logic(const char* name, const Function& call, const Index& dims, bool keepdim, bool all) {
   return {.name = name,
-          .inputs = {coins({3, 2, 4})},
+          .inputs = {ops::cast(integers({3, 2, 4}, 0, 2), float64)},
           .call = call,
           .reference = over(dims, keepdim,
                             [all](const Numbers& x) { return all ? smallest(x) != 0 : largest(x) != 0; }),
           .variant = "dims " + to_string(dims),
-          .types = {.floating = false, .boolean = true},
+          .types = all_types,
           .results = {truth_type},
           .order = 0};
 }
