@@ -4,6 +4,7 @@
 # format and the rules that sources keep (include rule and the like), builds pleat_tests, and runs the test files that
 # belong to the change. Those are the ones whose name begins with the name of a changed file or of one of its folders
 # (ops/conv/cpu/gather.cpp: conv_test, conv_tune_test, ...), else all of the mirrored folder (core/tensor/copy.cpp: tests/core/).
+# To functions belong the tests of tests/op_cases/, too.
 # PLEAT_PRESET chooses a preset other than release. scripts/test.sh runs all tests.
 set -euo pipefail
 # shellcheck source=common.sh
@@ -25,6 +26,7 @@ find_formatter() {
 # Prints the test files that belong to a source file.
 tests_of() {
   local path=${1%.*} folder
+  [[ $1 =~ ^(ops|autograd/functions|tests/op_cases)/ ]] && grep '^tests/op_cases/' <<<"$test_files"
   grep -Fx "$1" <<<"$test_files" && return
   path=${path#tests/} folder=tests/$(dirname "$path")
   path=${path#*/} path=${path%_cases}

@@ -418,8 +418,8 @@ sanitize() {
 
 # Parts that have every kind of kernel: elementwise, blocks whose threads meet, sorts, convolutions, losses; and the
 # blocks alone.
-meeting='device: sum,device: softmax,device: cumsum,device: batch_norm'
-part="device: relu,device: add,device: sort,device: gather,device: conv2d,device: max_pool,device: cross_entropy,$meeting"
+meeting='device: reductions*,device: scans*,device: softmax*,devices: norm'
+part="devices: activation,devices: scan,devices: index,devices: conv,devices: pool,devices: loss,$meeting"
 
 stage_memcheck() {
   have_sanitizer memcheck || return

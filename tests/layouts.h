@@ -17,6 +17,16 @@ inline const std::vector<std::string>& layouts() {
   return all;
 }
 
+/// A copy of x, of at least one dimension, with a gap after each element.
+inline Tensor with_gaps(const Tensor& x) {
+  Shape wide = x.shape();
+  wide.back() *= 2;
+  const Tensor gaps =
+      ops::slice(zeros(wide, {.dtype = x.dtype(), .device = x.device()}), -1, 0, wide.back(), 2);
+  ops::copy_into(gaps, x);
+  return gaps;
+}
+
 /// A copy of x [N, C, spatial...] of any number of spatial dimensions: row-major, with the channels densest,
 /// or with gaps between elements.
 inline Tensor laid_out(const Tensor& x, const std::string& layout) {
@@ -31,12 +41,7 @@ inline Tensor laid_out(const Tensor& x, const std::string& layout) {
     there.push_back(1);
     return ops::permute(ops::to_format(ops::permute(x, there), MemoryFormat::contiguous), back);
   }
-  Shape wide = x.shape();
-  wide.back() *= 2;
-  const Tensor gaps =
-      ops::slice(zeros(wide, {.dtype = x.dtype(), .device = x.device()}), -1, 0, wide.back(), 2);
-  ops::copy_into(gaps, x);
-  return gaps;
+  return with_gaps(x);
 }
 
 /// Normally distributed numbers that depend on shape and seed alone.

@@ -8,6 +8,7 @@
 #include "pleat/autograd/functions/pointwise.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/elementwise/relu.h"
 
 namespace pleat {
@@ -255,6 +256,7 @@ Tensor hardsigmoid(const Tensor& x) { return hardtanh(x * (1.0 / 6) + 0.5, 0, 1)
 
 Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
+  const RecordOp range("hardtanh", x);
   const Tensor y = no_grad([&] { return clamp(x, double{min}, double{max}); });
   return record_pointwise("hardtanh", y, x, Hardtanh{Weak(min), Weak(max)});
 }

@@ -8,6 +8,7 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/pointwise.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -354,7 +355,10 @@ Tensor raised(const Tensor& base, Number exponent) {
   const auto apply = [&](const auto& f) { return ops::unary_floating("pow", base, f); };
   if (e == 2) return apply(Square{});
   if (e == 3) return apply(Cube{});
-  if (e == 1) return ops::copy(ops::cast(base, ops::floating_result(base.dtype())));
+  if (e == 1) {
+    const RecordOp range("pow", base);
+    return ops::copy(ops::cast(base, ops::floating_result(base.dtype())));
+  }
   if (e == 0.5) return apply(Sqrt{});
   if (e == -0.5) return apply(Rsqrt{});
   if (e == -1) return apply(Reciprocal{});

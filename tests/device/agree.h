@@ -55,6 +55,9 @@ struct AgreeOptions {
 /// roundings: 2e-3 in float16, 1.6e-2 in bfloat16. Integers and truth values are equal.
 void agrees(const Tensors& inputs, const Function& f, AgreeOptions options = {});
 
+/// Checks that the gradients on the other device are those that differences of float64 inputs give.
+void differences_agree(const Tensors& inputs, const Function& f);
+
 /// For functions without derivatives.
 inline void agrees_in_value(const Tensors& inputs, const Function& f) {
   agrees(inputs, f, {.differentiable = false});

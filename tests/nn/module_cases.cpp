@@ -86,13 +86,13 @@ const std::vector<ModuleCase>& module_cases() {
        [](const Integers& i) { return made(Linear{{.in_features = i[0], .out_features = i[1]}}); },
        {3, 4}},
       {.name = "Embedding",
-       .usual = {4, 2, 1},
+       .usual = {4, 2, 3},
        .make_with =
            [](const Integers& i) {
              return made(Embedding{{.num_embeddings = i[0], .embedding_dim = i[1], .padding_idx = i[2]}});
            },
        .input = {2, 5},
-       .classes = 4},
+       .classes = 3},  // the padding row, whose gradient is 0, is not drawn
       {"Conv1d",
        {4, 3, 3, 1},
        [](const Integers& i) {

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "pleat/core/base/error.h"
-#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -352,26 +351,4 @@ TEST_CASE("results lie in memory as their input does") {
   CHECK(ops::max(x, 0, true).strides() == Strides{60, 1, 15, 3});
   CHECK(ops::sum(x, 0).strides() == Strides{1, 15, 3});
   CHECK(ops::sum(ops::slice(x, 1, 0, 3, 2), 0).is_contiguous());
-}
-
-TEST_CASE("reductions give the same bits for any number of threads") {
-  const int before = num_threads();
-  const Tensor x = rand({300, 70, 11});
-  const std::vector<Dims> all = {{}, {0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}};
-  const auto results = [&](int threads) {
-    set_num_threads(threads);
-    std::vector<std::vector<float>> values;
-    for (const Dims& dims : all) {
-      values.push_back(ops::sum(x, dims).to_vector());
-      values.push_back(ops::mean(ops::permute(x, {2, 0, 1}), dims).to_vector());
-      values.push_back(ops::var(x, dims).to_vector());
-      values.push_back(ops::logsumexp(x, dims).to_vector());
-      values.push_back(ops::norm(x, dims, {.p = 3}).to_vector());
-    }
-    return values;
-  };
-  const auto one = results(1);
-  CHECK(results(2) == one);
-  CHECK(results(3) == one);
-  set_num_threads(before);
 }

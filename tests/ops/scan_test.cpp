@@ -1,7 +1,6 @@
 #include "pleat/ops/reduce/scan.h"
 
 #include "pleat/core/base/error.h"
-#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -129,19 +128,4 @@ TEST_CASE("shifted moves elements and fills what is left") {
   CHECK(ops::shifted(x, 1, -2, 0).to_vector() == std::vector<float>{3, 0, 0, 6, 0, 0});
   CHECK(ops::shifted(x, 0, 5, 1).to_vector() == std::vector<float>{1, 1, 1, 1, 1, 1});
   CHECK(ops::shifted(scalar(2.0), 0, 1, 7).item() == 7);
-}
-
-TEST_CASE("scans give the same bits for any number of threads") {
-  const int before = num_threads();
-  const Tensor x = random({300, 40, 7}, float32);
-  const auto results = [&](int threads) {
-    set_num_threads(threads);
-    std::vector<std::vector<float>> values;
-    for (int64_t dim = 0; dim < 3; ++dim) values.push_back(ops::cumsum(x, dim).to_vector());
-    return values;
-  };
-  const auto one = results(1);
-  CHECK(results(2) == one);
-  CHECK(results(3) == one);
-  set_num_threads(before);
 }

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "pleat/core/base/error.h"
-#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -127,22 +126,4 @@ TEST_CASE("softmax stands large, infinite and missing numbers") {
   CHECK_THROWS_AS(ops::softmax(zeros({2, 3}), 2), IndexError);
   CHECK_THROWS_WITH(ops::softmax_backward(zeros({2, 3}), zeros({3, 2}), 0),
                     Contains("the gradient has shape [2, 3]"));
-}
-
-TEST_CASE("softmax gives the same bits for any number of threads") {
-  const int before = num_threads();
-  const Tensor x = random({400, 30, 5}, float32);
-  const auto results = [&](int threads) {
-    set_num_threads(threads);
-    std::vector<std::vector<float>> values;
-    for (int64_t dim = 0; dim < 3; ++dim) {
-      values.push_back(ops::softmax(x, dim).to_vector());
-      values.push_back(ops::log_softmax_backward(x, ops::log_softmax(x, dim), dim).to_vector());
-    }
-    return values;
-  };
-  const auto one = results(1);
-  CHECK(results(2) == one);
-  CHECK(results(3) == one);
-  set_num_threads(before);
 }

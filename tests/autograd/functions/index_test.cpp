@@ -127,13 +127,3 @@ TEST_CASE("embedding is differentiable but for the padding row", "[index]") {
   CHECK(select(weight.grad(), 0, 2).to_vector() == std::vector<float>{0, 0});
   CHECK(select(weight.grad(), 0, 0).to_vector() == select(select(scale, 0, 0), 0, 0).to_vector());
 }
-
-TEST_CASE("sort and topk are differentiable", "[sort]") {
-  const TensorFunction sorted = [](const std::vector<Tensor>& t) { return sort(t[0], {.dim = 0}).values; };
-  check_derivatives(sorted, {{3, 2}});
-  check_derivatives([](const std::vector<Tensor>& t) { return topk(t[0], 2, {.largest = false}).values; },
-                    {{2, 3}});
-  const Tensor x = scalar(3.0).set_requires_grad();
-  sort(x).values.backward();
-  CHECK(x.grad().item() == 1);
-}

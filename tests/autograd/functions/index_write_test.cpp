@@ -1,4 +1,3 @@
-#include <functional>
 #include <vector>
 
 #include "pleat/pleat.h"
@@ -75,64 +74,6 @@ TEST_CASE("writing by indices is differentiable in both tensors, duplicates incl
   check_derivatives([&](const std::vector<Tensor>& t) { return index_copy(t[0], 0, i, t[1]); },
                     {{3, 2}, {3, 1}});
   check_derivatives([&](const std::vector<Tensor>& t) { return index_fill(t[0], 1, j, 0.5); }, {{2, 4}});
-}
-
-TEST_CASE("the in-place forms change x and its gradient as the others do", "[index]") {
-  const Tensor i = tensor({0, 2, 0});
-  struct Case {
-    const char* name;
-    std::function<Tensor(const Tensor& x, const Tensor& v)> function;
-    std::function<Tensor(const Tensor& x, const Tensor& v)> in_place;
-  };
-  using X = const Tensor&;
-  const Tensor wide = expand(unsqueeze(i, 1), {3, 4});
-  const std::vector<Case> cases = {
-      {"index_put_", [=](X x, X v) { return index_put(x, {i}, v); },
-       [=](X x, X v) { return index_put_(x, {i}, v); }},
-      {"index_put_, added", [=](X x, X v) { return index_put(x, {i}, v, true); },
-       [=](X x, X v) { return index_put_(x, {i}, v, true); }},
-      {"index_put_ a number", [=](X x, X v) { return index_put(x, {i}, 5) * v; },
-       [=](X x, X v) { return index_put_(x, {i}, 5) * v; }},
-      {"index_copy_", [=](X x, X v) { return index_copy(x, 0, i, v); },
-       [=](X x, X v) { return index_copy_(x, 0, i, v); }},
-      {"index_fill_", [=](X x, X v) { return index_fill(x, 0, i, 5) * v; },
-       [=](X x, X v) { return index_fill_(x, 0, i, 5) * v; }},
-      {"index_add_", [=](X x, X v) { return index_add(x, 0, i, v); },
-       [=](X x, X v) { return index_add_(x, 0, i, v); }},
-      {"scatter_", [=](X x, X v) { return scatter(x, 0, wide, v); },
-       [=](X x, X v) { return scatter_(x, 0, wide, v); }},
-      {"scatter_add_", [=](X x, X v) { return scatter_add(x, 0, wide, v); },
-       [=](X x, X v) { return scatter_add_(x, 0, wide, v); }},
-  };
-  for (const Case& c : cases)
-    for (const bool turned : {false, true}) {
-      CAPTURE(c.name, turned);
-      const Tensor start = turned ? transpose(ramp({4, 3}), 0, 1) : ramp({3, 4});
-      const Tensor values = ramp({3, 4}) + 20;
-      // Off the tape.
-      const Tensor x = turned ? transpose(ramp({4, 3}).clone(), 0, 1) : start.clone();
-      const uint64_t version = x.version();
-      const Tensor expected = c.function(start, values);
-      CHECK(c.in_place(x, values).to_vector() == expected.to_vector());
-      CHECK(x.version() > version);
-      // On it.
-      const auto gradients = [&](const auto& f) {
-        const Tensor a = start.clone().set_requires_grad();
-        const Tensor v = values.clone().set_requires_grad();
-        const Tensor y = f(a * 2, v);
-        sum(y * y).backward();
-        return std::pair(a.grad().to_vector(), v.grad().to_vector());
-      };
-      CHECK(gradients(c.in_place) == gradients(c.function));
-      // Only the values are on it.
-      const Tensor v = values.clone().set_requires_grad();
-      const Tensor out = start.clone();
-      (void)c.in_place(out, v);
-      CHECK(out.requires_grad() ==
-            (std::string(c.name) != "index_put_ a number" && std::string(c.name) != "index_fill_"));
-    }
-  const Tensor leaf = zeros({3, 4}).set_requires_grad();
-  CHECK_THROWS_AS(index_put_(leaf, {i}, 1), AutogradError);
 }
 
 TEST_CASE("values may lie in what is written", "[index]") {

@@ -3,12 +3,8 @@
 #include <cmath>
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
-#include "pleat/core/parallel/parallel.h"
-#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -48,38 +44,6 @@ TEST_CASE("interpolate: PyTorch's results and gradients", "[interpolate]") {
         CHECK(relative_error(dx, test::tensors_from(json["grads"])["x"]) < 1e-14);
         CHECK(dx.is_contiguous(x.memory_format()));
       }
-}
-
-TEST_CASE("interpolate: gradients, and gradients of gradients", "[interpolate]") {
-  for (const Shape& shape : {Shape{2, 2, 3}, Shape{1, 2, 3, 2}, Shape{1, 1, 2, 3, 2}})
-    for (const std::string& layout : test::layouts())
-      for (const InterpolateOptions& options :
-           std::vector<InterpolateOptions>{{.scale_factor = 2},
-                                           {.scale_factor = 1.5, .mode = Interpolation::linear},
-                                           {.size = 2, .mode = Interpolation::linear, .align_corners = true},
-                                           {.size = 4}}) {
-        const Tensor x = test::laid_out(test::numbers(shape), layout);
-        const auto f = [&](const std::vector<Tensor>& t) { return interpolate(t[0] * t[0], options); };
-        CHECK(gradcheck(f, {x}));
-        CHECK(gradgradcheck(f, {x}));
-      }
-}
-
-TEST_CASE("interpolate: float32 and half types, any number of threads", "[interpolate]") {
-  const int before = num_threads();
-  for (const std::string& layout : test::layouts()) {
-    const InterpolateOptions options{.size = {31, 70}, .mode = Interpolation::linear};
-    const Tensor x = test::laid_out(test::numbers({3, 37, 20, 50}), layout);
-    const Tensor wanted = interpolate(x, options);
-    CHECK(relative_error(interpolate(ops::cast(x, float32), options), wanted) < 1e-6);
-    CHECK(relative_error(interpolate(ops::cast(x, float16), options), wanted) < 1e-3);
-    CHECK(interpolate(ops::cast(x, bfloat16), options).dtype() == bfloat16);
-    set_num_threads(1);
-    const auto alone = interpolate(x, options).to_vector<double>();
-    set_num_threads(3);
-    CHECK(interpolate(x, options).to_vector<double>() == alone);
-    set_num_threads(before);
-  }
 }
 
 TEST_CASE("interpolate: bad input is refused, an empty batch is not", "[interpolate]") {

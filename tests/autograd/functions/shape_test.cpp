@@ -16,45 +16,7 @@ Tensor leaf(const Tensor& x) { return x.set_requires_grad(); }
 
 Tensor random64(const Shape& shape) { return randn(shape, {.dtype = float64}); }
 
-/// Checks both derivatives of a view f of a tensor [3, 4, 5]: plain, and transposed with gaps.
-void check_view(const std::function<Tensor(const Tensor&)>& f) {
-  // Squared, so that the second derivative is not just zero.
-  const auto function = [&](const std::vector<Tensor>& t) {
-    const Tensor y = f(t[0]);
-    return y * y;
-  };
-  const Tensor plain = random64({3, 4, 5});
-  const Tensor strided = slice(transpose(random64({10, 4, 3}), 0, 2), 2, 1, 10, 2);
-  REQUIRE(strided.shape() == plain.shape());
-  for (const Tensor& x : {plain, strided}) {
-    CHECK(gradcheck(function, {x}));
-    CHECK(gradgradcheck(function, {x}));
-  }
-}
-
 }  // namespace
-
-TEST_CASE("views are differentiable", "[shape][cpu]") {
-  check_view([](const Tensor& x) { return reshape(x, {4, 15}); });
-  check_view([](const Tensor& x) { return view(unsqueeze(x, 1), {3, 4, 1, 5}); });
-  check_view([](const Tensor& x) { return permute(x, {2, 0, 1}); });
-  check_view([](const Tensor& x) { return transpose(x, 0, -1); });
-  check_view([](const Tensor& x) { return expand(unsqueeze(x, 1), {3, 2, 4, 5}); });
-  check_view([](const Tensor& x) { return slice(x, 1, 1, 4, 2); });
-  check_view([](const Tensor& x) { return slice(x, -1, -4, -1); });
-  check_view([](const Tensor& x) { return slice(x, 0, 2, 2); });
-  check_view([](const Tensor& x) { return narrow(x, 2, 1, 3); });
-  check_view([](const Tensor& x) { return select(x, 1, -2); });
-  check_view([](const Tensor& x) { return select(select(select(x, 1, 2), 0, 0), 0, 4); });
-  check_view([](const Tensor& x) { return squeeze(narrow(x, 1, 2, 1), 1); });
-  check_view([](const Tensor& x) { return flatten(x, 1); });
-  check_view([](const Tensor& x) { return unflatten(x, 1, {2, 2}); });
-  check_view([](const Tensor& x) { return unfold_dimension(x, 2, 3, 1); });
-  check_view([](const Tensor& x) { return unfold_dimension(x, -2, 2, 2); });
-  check_view([](const Tensor& x) { return unfold_dimension(x, 0, 3, 1); });
-  check_view([](const Tensor& x) { return diagonal(x, 1, 1, 2); });
-  check_view([](const Tensor& x) { return diagonal(x, -1, 2, 0); });
-}
 
 TEST_CASE("gradients of parts lie as the whole does", "[shape]") {
   const Tensor x = random64({2, 3, 4, 4}).to(MemoryFormat::channels_last).set_requires_grad();

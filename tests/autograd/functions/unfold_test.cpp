@@ -3,7 +3,6 @@
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/matmul.h"
 #include "pleat/autograd/functions/shape.h"
-#include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
@@ -81,19 +80,6 @@ TEST_CASE("weights times unfolded windows are a convolution", "[unfold]") {
     const auto expected = y.to_vector<double>();
     REQUIRE(product.size() == expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) CHECK(product[i] == Approx(expected[i]).margin(1e-10));
-  }
-}
-
-TEST_CASE("unfold and fold pass gradcheck and gradgradcheck", "[unfold][cpu]") {
-  for (const WindowCase& c : window_cases()) {
-    if (c.image[0] == 0) continue;
-    const Tensor x = randn(c.image, {.dtype = float64});
-    const auto windows = [&](const std::vector<Tensor>& t) { return unfold(t[0], c.options); };
-    CHECK(gradcheck(windows, {x}));
-    CHECK(gradgradcheck(windows, {x}));
-    const auto images = [&](const std::vector<Tensor>& t) { return fold(t[0], spatial(c.image), c.options); };
-    CHECK(gradcheck(images, {unfold(x, c.options)}));
-    CHECK(gradgradcheck(images, {unfold(x, c.options)}));
   }
 }
 

@@ -7,7 +7,6 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/core/base/error.h"
-#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -21,75 +20,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-struct Case {
-  const char* name;
-  Tensor (*function)(const Tensor&);
-  double (*reference)(double);
-  double low, high;  ///< where it is tried
-};
-
-/// Every function of one tensor with floating results, its value from the standard library.
-const std::vector<Case>& cases() {
-  static const std::vector<Case> table = {
-      {"exp", exp, [](double x) { return std::exp(x); }, -20, 20},
-      {"expm1", expm1, [](double x) { return std::expm1(x); }, -20, 20},
-      {"expm1", expm1, [](double x) { return std::expm1(x); }, -1e-3, 1e-3},
-      {"log", log, [](double x) { return std::log(x); }, 1e-3, 100},
-      {"log", log, [](double x) { return std::log(x); }, 1e-38, 1e-37},
-      {"log1p", log1p, [](double x) { return std::log1p(x); }, -0.9, 10},
-      {"log1p", log1p, [](double x) { return std::log1p(x); }, -1e-3, 1e-3},
-      {"log2", log2, [](double x) { return std::log2(x); }, 1e-3, 100},
-      {"log10", log10, [](double x) { return std::log10(x); }, 1e-3, 100},
-      {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0, 100},
-      {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.01, 100},
-      {"reciprocal", reciprocal, [](double x) { return 1 / x; }, -10, 10},
-      {"sin", sin, [](double x) { return std::sin(x); }, -10, 10},
-      {"cos", cos, [](double x) { return std::cos(x); }, -10, 10},
-      {"tan", tan, [](double x) { return std::tan(x); }, -1.5, 1.5},
-      {"asin", asin, [](double x) { return std::asin(x); }, -1, 1},
-      {"acos", acos, [](double x) { return std::acos(x); }, -1, 1},
-      {"atan", atan, [](double x) { return std::atan(x); }, -10, 10},
-      {"sinh", sinh, [](double x) { return std::sinh(x); }, -10, 10},
-      {"cosh", cosh, [](double x) { return std::cosh(x); }, -10, 10},
-      {"tanh", tanh, [](double x) { return std::tanh(x); }, -12, 12},
-      {"tanh", tanh, [](double x) { return std::tanh(x); }, -1e-3, 1e-3},
-      {"erf", erf, [](double x) { return std::erf(x); }, -5, 5},
-      {"erf", erf, [](double x) { return std::erf(x); }, -1e-3, 1e-3},
-      {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -40, 40},
-      {"abs", abs, [](double x) { return std::abs(x); }, -5, 5},
-      {"sign", sign, [](double x) { return x > 0   ? 1.0
-                                           : x < 0 ? -1.0
-                                                   : 0.0; }, -5, 5},
-      {"square", square, [](double x) { return x * x; }, -5, 5},
-      {"floor", floor, [](double x) { return std::floor(x); }, -5, 5},
-      {"ceil", ceil, [](double x) { return std::ceil(x); }, -5, 5},
-      {"round", round, [](double x) { return std::nearbyint(x); }, -5, 5},
-      {"trunc", trunc, [](double x) { return std::trunc(x); }, -5, 5},
-      {"relu", relu, [](double x) { return x > 0 ? x : 0; }, -5, 5},
-      {"leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.125); },
-       [](double x) { return x > 0 ? x : 0.125 * x; }, -5, 5},
-      {"elu", [](const Tensor& x) { return elu(x, 1.5); },
-       [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); }, -20, 5},
-      {"log_sigmoid", log_sigmoid,
-       [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); }, -40, 40},
-      {"softplus", [](const Tensor& x) { return softplus(x, {}); },
-       [](double x) { return x > 20 ? x : std::log1p(std::exp(x)); }, -40, 40},
-      {"softplus, beta 2", [](const Tensor& x) { return softplus(x, {.beta = 2}); },
-       [](double x) { return x > 10 ? x : std::log1p(std::exp(2 * x)) / 2; }, -15, 15},
-      {"silu", silu, [](double x) { return x / (1 + std::exp(-x)); }, -20, 20},
-      {"mish", mish, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, -20, 20},
-      {"hardswish", hardswish, [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; }, -2.9, 5},
-      {"gelu", [](const Tensor& x) { return gelu(x, GeluApproximation::none); },
-       [](double x) { return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0))); }, -0.5, 6},
-      {"gelu by tanh", [](const Tensor& x) { return gelu(x, GeluApproximation::tanh); },
-       [](double x) {
-         return x * 0.5 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
-       },
-       -0.5, 6},
-  };
-  return table;
-}
-
 Tensor uniform(Shape shape, double low, double high, DType dtype) {
   const Tensor x = empty(std::move(shape), {.dtype = dtype});
   Generator generator(1);
@@ -97,79 +27,14 @@ Tensor uniform(Shape shape, double low, double high, DType dtype) {
   return x;
 }
 
-/// The largest |y - reference| / |reference| over the elements.
-double worst_error(const Tensor& y, const Tensor& x, double (*reference)(double)) {
-  const auto ys = y.to_vector<double>();
-  const auto xs = x.to_vector<double>();
-  double worst = 0;
-  for (std::size_t i = 0; i < ys.size(); ++i) {
-    const double wanted = reference(xs[i]);
-    const double error = std::abs(ys[i] - wanted) / std::max(std::abs(wanted), 1e-300);
-    worst = ys[i] == wanted ? worst : std::max(worst, error);
-  }
-  return worst;
-}
-
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
 using Values = std::vector<double>;
 
 }  // namespace
 
-TEST_CASE("functions of one tensor agree with the standard library") {
-  for (const Case& c : cases()) {
-    CAPTURE(c.name, c.low, c.high);
-    // An odd count, so that vectors have a rest. Errors are those of each element, in units of the last
-    // place.
-    const Tensor x = uniform({7, 143}, c.low, c.high, float64);
-    CHECK(worst_error(c.function(x), x, c.reference) <= 4 * std::numeric_limits<double>::epsilon());
-    const Tensor narrow = uniform({7, 143}, c.low, c.high, float32);
-    const Tensor y = c.function(narrow);
-    CHECK(y.dtype() == float32);
-    CHECK(worst_error(y, narrow, c.reference) <= 4 * std::numeric_limits<float>::epsilon());
-  }
-}
-
-TEST_CASE("elementwise functions compute half types in float32 and round once") {
-  for (const Case& c : cases())
-    for (const DType dtype : {float16, bfloat16}) {
-      CAPTURE(c.name, dtype == float16);
-      const Tensor x = uniform({50}, c.low, c.high, dtype);
-      const Tensor y = c.function(x);
-      CHECK(y.dtype() == dtype);
-      CHECK(array_equal(y, c.function(x.to(float32)).to(dtype)));
-    }
-}
-
-TEST_CASE("bits do not depend on layout, neighbours or threads") {
-  const int threads = num_threads();
-  for (const Case& c : cases()) {
-    CAPTURE(c.name);
-    const Tensor x = uniform({2, 3, 4, 5}, c.low, c.high, float32);
-    const Tensor y = c.function(x);
-    CHECK(array_equal(c.function(x.to(MemoryFormat::channels_last)), y));
-    CHECK(c.function(x.to(MemoryFormat::channels_last)).memory_format() == MemoryFormat::channels_last);
-    const Tensor one = x.as_strided({}, {}, 77);
-    CHECK(c.function(one).item<float>() == y.to_vector()[77]);
-    CHECK(array_equal(c.function(ops::permute(x, {3, 1, 0, 2})), ops::permute(y, {3, 1, 0, 2})));
-    CHECK(c.function(zeros({0, 3})).shape() == Shape{0, 3});
-  }
-  const Tensor large = uniform({70001}, -5, 5, float32);
-  set_num_threads(1);
-  const Tensor alone = exp(large);
-  set_num_threads(3);
-  CHECK(array_equal(exp(large), alone));
-  set_num_threads(threads);
-}
-
 TEST_CASE("special values") {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const DType dtype : {float32, float64}) {
     CAPTURE(dtype == float64);
-    for (const Case& c : cases()) {
-      CAPTURE(c.name);
-      CHECK((std::isnan(c.function(full({17}, nan, {.dtype = dtype})).to_vector()[3]) ||
-             c.function == static_cast<Tensor (*)(const Tensor&)>(sign)));
-    }
     const Tensor ends = tensor({-infinity, infinity, 0.0, -1000.0, 1000.0}, dtype);
     CHECK(values(exp(ends)) == Values{0, infinity, 1, 0, dtype == float64 ? infinity : infinity});
     CHECK(values(expm1(ends)) == Values{-1, infinity, 0, -1, infinity});

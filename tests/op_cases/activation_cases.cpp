@@ -1,0 +1,133 @@
+// Activation functions.
+
+#include <cmath>
+
+#include "pleat/autograd/functions/activation.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/tests/op_cases/op_case.h"
+
+namespace pleat::test {
+namespace {
+
+/// A call with options.
+OpCase with(OpCase c, const std::string& variant, const Function& call) {
+  c.variant = variant;
+  c.call = call;
+  return c;
+}
+
+OpCase make_relu() {
+  OpCase c = unary("relu", relu, [](double x) { return x > 0 || std::isnan(x) ? x : 0; }, {-5, 5},
+                   {{0.1, 2}, {-2, -0.1}});
+  c.types = number_types;
+  c.results = {same_type};
+  c.in_place = {"relu_", [](const Tensors& x) { return relu_(x[0]); }};
+  c.large = {uniform({70001}, -5, 5)};
+  return c;
+}
+
+double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+double softplus_of(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+double gelu_of(double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+double gelu_by_tanh(double x) {
+  return x * 0.5 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+
+Tensor default_leaky_relu(const Tensor& x) { return leaky_relu(x); }
+Tensor default_elu(const Tensor& x) { return elu(x); }
+Tensor default_softplus(const Tensor& x) { return softplus(x); }
+Tensor default_gelu(const Tensor& x) { return gelu(x); }
+Tensor default_hardtanh(const Tensor& x) { return hardtanh(x); }
+
+/// Of three functions, each of which rounds half types.
+OpCase make_hardsigmoid() {
+  OpCase c = unary("hardsigmoid", hardsigmoid,
+                   [](double x) { return std::min(std::max(x * (1.0 / 6) + 0.5, 0.0), 1.0); }, {-2, 5},
+                   {{-2.9, 2.9}, {3.1, 9}, {-9, -3.1}});
+  c.slack = 4;
+  c.recorded = "-";
+  return c;
+}
+
+/// `weight` is [1] or [C]; half types are rounded once.
+OpCase make_prelu(const std::string& variant, const Tensor& weight) {
+  return {.name = "prelu",
+          .inputs = {normal({2, 3, 4, 5}), weight},
+          .call = [](const Tensors& x) { return prelu(x[0], x[1]); },
+          .reference =
+              [](const Arrays& x) {
+                return Arrays{computed(x[0].shape, [&](const Index& at) {
+                  const double slope = x[1].elements[x[1].elements.size() == 1 ? 0 : at[1]];
+                  return x[0](at) > 0 ? x[0](at) : slope * x[0](at);
+                })};
+              },
+          .variant = variant,
+          .smooth = {{normal({2, 3, 2}), weight}},
+          .refused = {{{normal({2, 4}), normal({3})},
+                       [](const Tensors& x) { return prelu(x[0], x[1]); },
+                       "prelu: weight must have one element, or one for each channel of [N, C, ...]"}}};
+}
+
+std::vector<OpCase> make() {
+  return {
+      make_relu(),
+      make_prelu("one slope", tensor({0.25}, float64)),
+      make_prelu("a slope for each channel", tensor({0.25, -0.5, 2.0}, float64)),
+      unary("leaky_relu", default_leaky_relu, [](double x) { return x > 0 ? x : 0.01 * x; }, {-5, 5},
+            {{0.1, 2}, {-2, -0.1}}),
+      with(unary("leaky_relu", default_leaky_relu, [](double x) { return x > 0 ? x : 0.125 * x; }, {-5, 5},
+                 {{0.1, 2}, {-2, -0.1}}),
+           "slope 1/8", [](const Tensors& x) { return leaky_relu(x[0], 0.125); }),
+      unary("elu", default_elu, [](double x) { return x > 0 ? x : std::expm1(x); }, {-20, 5},
+            {{0.1, 2}, {-2, -0.1}}),
+      with(unary("elu", default_elu, [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); }, {-20, 5},
+                 {{0.1, 2}, {-2, -0.1}}),
+           "alpha 1.5", [](const Tensors& x) { return elu(x[0], 1.5); }),
+      unary("sigmoid", sigmoid, sigmoid_of, {-40, 40}, {{-3, 3}}),
+      unary("log_sigmoid", log_sigmoid,
+            [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); },
+            {-40, 40}, {{-3, 3}}),
+      refusing(unary("softplus", default_softplus, softplus_of, {-40, 40}, {{-3, 3}}),
+               {{{normal({2})},
+                 [](const Tensors& x) { return softplus(x[0], {.beta = 0}); },
+                 "softplus: beta must be above 0 and finite, got 0"},
+                {{normal({2})},
+                 [](const Tensors& x) { return softplus(x[0], {.beta = -1}); },
+                 "softplus: beta must be above 0 and finite, got -1"}}),
+      with(unary("softplus", default_softplus,
+                 [](double x) { return x > 1.5 ? x : std::log1p(std::exp(2 * x)) / 2; }, {-15, 15},
+                 {{-3, 1.4}, {2, 3}}),
+           "beta 2, threshold 3",
+           [](const Tensors& x) { return softplus(x[0], {.beta = 2, .threshold = 3}); }),
+      unary("gelu", default_gelu, gelu_of, {-0.5, 6}, {{-3, 3}}),
+      with(unary("gelu", default_gelu, gelu_by_tanh, {-0.5, 6}, {{-3, 3}}), "by tanh",
+           [](const Tensors& x) { return gelu(x[0], GeluApproximation::tanh); }),
+      unary("silu", silu, [](double x) { return x * sigmoid_of(x); }, {-20, 20}, {{-3, 3}}),
+      unary("mish", mish, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, {-20, 20},
+            {{-3, 3}}),
+      unary("hardswish", hardswish, [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; },
+            {-2.9, 5}, {{-2.9, 2.9}, {3.1, 9}, {-9, -3.1}}),
+      make_hardsigmoid(),
+      recorded_as("hardtanh", refusing(unary("hardtanh", default_hardtanh,
+                                             [](double x) { return std::clamp(x, -1.0, 1.0); }, {-5, 5},
+                                             {{-0.9, 0.9}, {1.1, 3}, {-3, -1.1}}),
+                                       {{{normal({2})},
+                                         [](const Tensors& x) { return hardtanh(x[0], 1, -1); },
+                                         "hardtanh: needs min <= max, got 1 and -1"}})),
+      recorded_as("hardtanh",
+                  with(unary("hardtanh", default_hardtanh, [](double x) { return std::clamp(x, -1.0, 3.0); },
+                             {-5, 5}, {{-0.9, 2.9}, {3.1, 5}}),
+                       "-1 to 3", [](const Tensors& x) { return hardtanh(x[0], -1, 3); })),
+      recorded_as("hardtanh", unary("relu6", relu6, [](double x) { return std::clamp(x, 0.0, 6.0); }, {-5, 9},
+                                    {{0.1, 5.9}, {6.1, 9}, {-3, -0.1}})),
+  };
+}
+
+}  // namespace
+
+const std::vector<OpCase>& activation_ops() {
+  static const std::vector<OpCase> cases = make();
+  return cases;
+}
+
+}  // namespace pleat::test

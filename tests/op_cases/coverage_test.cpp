@@ -1,0 +1,198 @@
+// Every public function has a row, and docs/op_coverage.md shows the rows.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "pleat/tests/catch.h"
+#include "pleat/tests/op_cases/op_case.h"
+
+using namespace pleat;
+using namespace pleat::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path root = PLEAT_SOURCE_DIR;
+
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// The headers of a folder that are installed.
+std::vector<fs::path> public_headers(const std::string& folder) {
+  std::vector<fs::path> headers;
+  for (const auto& entry : fs::recursive_directory_iterator(root / folder))
+    if (entry.path().extension() == ".h" && text_of(entry.path()).rfind("// Private header", 0) != 0)
+      headers.push_back(entry.path());
+  return headers;
+}
+
+/// The functions that a header declares at the start of a line, or takes over by `using ops::name`.
+std::set<std::string> declared_in(const fs::path& header) {
+  static const std::regex declaration(
+      "^(?:using ops::([a-z_0-9]+);|(?:inline )?(?:const )?[A-Za-z_:<>]+[&*]? ([a-z_0-9]+)\\().*");
+  std::set<std::string> names;
+  std::ifstream stream(header);
+  for (std::string line; std::getline(stream, line);) {
+    std::smatch found;
+    if (std::regex_match(line, found, declaration)) names.insert(found[1].str() + found[2].str());
+  }
+  return names;
+}
+
+/// The functions of namespace ops that a text calls.
+void add_raw_calls(const std::string& text, std::set<std::string>& names) {
+  static const std::regex call("ops::([a-z_0-9]+)");
+  for (auto i = std::sregex_iterator(text.begin(), text.end(), call); i != std::sregex_iterator(); ++i)
+    names.insert((*i)[1]);
+}
+
+struct Family {
+  const char* name;
+  const std::vector<OpCase>& (*cases)();
+};
+const std::vector<Family>& families() {
+#define PLEAT_FAMILY_ROW(family, ...) {#family, family##_ops},
+  static const std::vector<Family> all = {PLEAT_OP_FAMILIES(PLEAT_FAMILY_ROW)};
+  return all;
+}
+
+std::set<std::string> names_in_table() {
+  std::set<std::string> names;
+  for (const Family& family : families())
+    for (const OpCase& c : family.cases()) {
+      names.insert(c.name);
+      if (c.in_place.call) names.insert(c.in_place.name);
+    }
+  return names;
+}
+
+/// What the rows of a function say together.
+struct Coverage {
+  Types types{.floating = false};
+  int order = 0;
+  std::set<std::string> in_place;
+  bool shown = false;
+};
+
+constexpr const char* head =
+    R"(# Coverage of the functions
+
+What the tests of `tests/op_cases/` run, by function: on which types, on which devices, and to which
+derivative. A test writes this page from the table there and fails when it is old:
+
+```sh
+PLEAT_WRITE_OP_COVERAGE=docs/op_coverage.md build/release/tests/pleat_tests "docs/op_coverage*"
+```
+
+- floating: `float64`, `float32`, `float16`, `bfloat16`; integers: `uint8`, `int32`, `int64`. Types
+  without "yes" are refused with `DTypeError`; functions of indices and masks take these types only.
+- derivatives: "any" were differentiated twice against differences and can be differentiated further.
+- CUDA: compared with the CPU, on a GPU or on the double of CUDA ([cuda.md](cuda.md)).
+)";
+
+std::string page() {
+  std::string text = head;
+  std::map<std::string, Coverage> functions;
+  for (const Family& family : families())
+    for (const OpCase& c : family.cases()) {
+      Coverage& f = functions[c.name];
+      f.types.floating |= c.types.floating;
+      f.types.integers |= c.types.integers;
+      f.types.boolean |= c.types.boolean;
+      f.order = std::max(f.order, c.order);
+      if (c.in_place.call) f.in_place.insert(c.in_place.name);
+    }
+  for (const Family& family : families()) {
+    text += std::string("\n## ") + family.name +
+            "\n\n| function | floating | integers | bool | CPU | CUDA | derivatives | in place |\n"
+            "|---|---|---|---|---|---|---|---|\n";
+    for (const OpCase& c : family.cases()) {
+      Coverage& f = functions[c.name];
+      if (std::exchange(f.shown, true)) continue;
+      const auto yes = [](bool b) { return b ? " yes |" : " |"; };
+      text += "| `" + c.name + "` |" + yes(f.types.floating) + yes(f.types.integers) + yes(f.types.boolean) +
+              " yes | yes |" +
+              (f.order == 0   ? " |"
+               : f.order == 1 ? " first |"
+                              : " any |");
+      for (const std::string& name : f.in_place) text += " `" + name + "`";
+      text += " |\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("every public function has a row in the table of op cases", "[op_cases][cpu]") {
+  const std::set<std::string> rows = names_in_table();
+  std::set<std::string> declared, missing;
+  std::vector<fs::path> headers = public_headers("autograd/functions");
+  headers.push_back(root / "nn/loss.h");
+  for (const fs::path& header : headers)
+    for (const std::string& name : declared_in(header)) {
+      declared.insert(name);
+      if (rows.count(name) == 0) missing.insert(fs::relative(header, root).string() + ": " + name);
+    }
+  for (const std::string& name : rows) {
+    CAPTURE(name);
+    CHECK(declared.count(name) == 1);
+  }
+
+  // A raw function: a differentiable one or an optimiser calls it, or a test of devices.
+  std::set<std::string> called;
+  for (const char* folder : {"autograd", "nn", "tests/device", "tests/op_cases"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder))
+      if (entry.is_regular_file()) add_raw_calls(text_of(entry.path()), called);
+  static const std::regex describes("(problem|implementation|simplify|channel_layout)\\.h$");
+  for (const fs::path& header : public_headers("ops")) {
+    // These describe and choose; what they choose is computed by the others.
+    if (std::regex_search(header.string(), describes)) continue;
+    if (text_of(header).find("namespace ops") == std::string::npos &&
+        text_of(header).find("namespace pleat::ops") == std::string::npos)
+      continue;
+    for (const std::string& name : declared_in(header)) {
+      declared.insert(name);
+      if (name.find("_implementations") == std::string::npos && name != "describe" && called.count(name) == 0)
+        missing.insert(fs::relative(header, root).string() + ": ops::" + name);
+    }
+  }
+  std::string list;
+  for (const std::string& name : missing) list += "\n  " + name;
+  INFO("without a row in tests/op_cases/:" << list);
+  CHECK(missing.empty());
+  // Were the headers written in another way, nothing would be found and nothing missing.
+  CHECK(declared.size() > 200);
+}
+
+TEST_CASE("rows have titles of their own, and a reference or the test of their values", "[op_cases][cpu]") {
+  std::set<std::string> titles;
+  for (const Family& family : families())
+    for (const OpCase& c : family.cases()) {
+      CAPTURE(c.title());
+      CHECK(titles.insert(c.title()).second);  // Catch runs one section of a name
+      CHECK((c.reference || fs::exists(root / "tests" / c.values_in)));
+      CHECK((c.reference || !c.values_in.empty()));
+    }
+}
+
+TEST_CASE("docs/op_coverage.md is what the table of op cases says", "[op_cases][cpu]") {
+  const std::string now = page();
+  if (const char* path = std::getenv("PLEAT_WRITE_OP_COVERAGE")) {
+    std::ofstream(path) << now;
+    return;
+  }
+  INFO("PLEAT_WRITE_OP_COVERAGE=docs/op_coverage.md writes it anew");
+  CHECK((text_of(root / "docs/op_coverage.md") == now));
+}

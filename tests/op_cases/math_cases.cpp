@@ -1,0 +1,95 @@
+// Mathematical functions of one tensor.
+
+#include <cmath>
+
+#include "pleat/autograd/functions/math.h"
+#include "pleat/tests/op_cases/op_case.h"
+
+namespace pleat::test {
+namespace {
+
+/// A function that keeps integers, and takes no truth values.
+OpCase keeps_integers(OpCase c) {
+  c.types = number_types;
+  c.results = {same_type};
+  return c;
+}
+
+/// With a variant's name, and a type of results where it is another.
+OpCase also(OpCase c, const std::string& variant) {
+  c.variant = variant;
+  return c;
+}
+
+double sign_of(double x) {
+  return std::isnan(x) ? x : static_cast<double>(x > 0) - static_cast<double>(x < 0);
+}
+
+/// Constant between jumps, where its gradient is 0.
+OpCase steps(const char* name, Tensor (*function)(const Tensor&), double (*reference)(double), Range smooth) {
+  return keeps_integers(unary(name, function, reference, {-5, 5}, {smooth}));
+}
+
+OpCase power(double exponent, Range smooth) {
+  const auto f = [exponent](const Tensors& x) { return pow(x[0], exponent); };
+  return {.name = "pow",
+          .inputs = {uniform({3, 5, 7, 9}, 0.1, 3)},
+          .call = f,
+          .reference = each([exponent](double x) { return std::pow(x, exponent); }),
+          .variant = "exponent " + std::to_string(exponent),
+          .types = all_types,
+          .results = {floating_type},
+          .elementwise = true,
+          .smooth = {{uniform({2, 3}, smooth.low, smooth.high)}}};
+}
+
+std::vector<OpCase> make() {
+  std::vector<OpCase> cases = {
+      unary("exp", exp, [](double x) { return std::exp(x); }, {-20, 20}, {{-2, 2}}),
+      unary("expm1", expm1, [](double x) { return std::expm1(x); }, {-20, 20}, {{-2, 2}}),
+      also(unary("expm1", expm1, [](double x) { return std::expm1(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
+      unary("log", log, [](double x) { return std::log(x); }, {1e-3, 100}, {{0.5, 3}}),
+      also(unary("log", log, [](double x) { return std::log(x); }, {1e-38, 1e-37}, {{0.5, 3}}), "tiny"),
+      unary("log1p", log1p, [](double x) { return std::log1p(x); }, {-0.9, 10}, {{-0.5, 3}}),
+      also(unary("log1p", log1p, [](double x) { return std::log1p(x); }, {-1e-3, 1e-3}, {{-0.5, 1}}),
+           "small"),
+      unary("log2", log2, [](double x) { return std::log2(x); }, {1e-3, 100}, {{0.5, 3}}),
+      unary("log10", log10, [](double x) { return std::log10(x); }, {1e-3, 100}, {{0.5, 3}}),
+      unary("sqrt", sqrt, [](double x) { return std::sqrt(x); }, {0, 100}, {{0.5, 3}}),
+      unary("rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, {0.01, 100}, {{0.5, 3}}),
+      unary("reciprocal", reciprocal, [](double x) { return 1 / x; }, {-10, 10}, {{0.5, 3}}),
+      unary("sin", sin, [](double x) { return std::sin(x); }, {-10, 10}, {{-3, 3}}),
+      unary("cos", cos, [](double x) { return std::cos(x); }, {-10, 10}, {{-3, 3}}),
+      unary("tan", tan, [](double x) { return std::tan(x); }, {-1.5, 1.5}, {{-1, 1}}),
+      unary("asin", asin, [](double x) { return std::asin(x); }, {-1, 1}, {{-0.8, 0.8}}),
+      unary("acos", acos, [](double x) { return std::acos(x); }, {-1, 1}, {{-0.8, 0.8}}),
+      unary("atan", atan, [](double x) { return std::atan(x); }, {-10, 10}, {{-3, 3}}),
+      unary("sinh", sinh, [](double x) { return std::sinh(x); }, {-10, 10}, {{-2, 2}}),
+      unary("cosh", cosh, [](double x) { return std::cosh(x); }, {-10, 10}, {{-2, 2}}),
+      unary("tanh", tanh, [](double x) { return std::tanh(x); }, {-12, 12}, {{-2, 2}}),
+      also(unary("tanh", tanh, [](double x) { return std::tanh(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
+      unary("erf", erf, [](double x) { return std::erf(x); }, {-5, 5}, {{-2, 2}}),
+      also(unary("erf", erf, [](double x) { return std::erf(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
+      keeps_integers(unary("square", square, [](double x) { return x * x; }, {-5, 5}, {{-2, 2}})),
+      keeps_integers(
+          unary("abs", abs, [](double x) { return std::abs(x); }, {-5, 5}, {{0.1, 2}, {-2, -0.1}})),
+      steps("sign", sign, sign_of, {0.1, 2}),
+      steps("floor", floor, [](double x) { return std::floor(x); }, {0.1, 0.9}),
+      steps("ceil", ceil, [](double x) { return std::ceil(x); }, {0.1, 0.9}),
+      steps("round", round, [](double x) { return std::nearbyint(x); }, {0.6, 1.4}),
+      steps("trunc", trunc, [](double x) { return std::trunc(x); }, {0.1, 0.9}),
+  };
+  for (const double exponent : {0.0, 1.0, 2.0, 3.0}) cases.push_back(power(exponent, {-2, 2}));
+  for (const double exponent : {0.5, -0.5, -1.0, -2.0, 2.7, -1.3}) cases.push_back(power(exponent, {0.5, 2}));
+  cases.front().large = {uniform({70001}, -5, 5)};
+  return cases;
+}
+
+}  // namespace
+
+const std::vector<OpCase>& math_ops() {
+  static const std::vector<OpCase> cases = make();
+  return cases;
+}
+
+}  // namespace pleat::test

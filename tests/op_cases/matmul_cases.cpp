@@ -1,0 +1,216 @@
+// Products.
+
+#include <map>
+
+#include "pleat/autograd/functions/matmul.h"
+#include "pleat/tests/op_cases/op_case.h"
+
+namespace pleat::test {
+namespace {
+
+using T = const Tensors&;
+
+double sum_over(int64_t n, const std::function<double(int64_t)>& f) {
+  double sum = 0;
+  for (int64_t k = 0; k < n; ++k) sum += f(k);
+  return sum;
+}
+
+/// NumPy's matmul: vectors count as a row or a column, batches broadcast.
+Array product_of(Array a, Array b) {
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  if (row) a.shape.insert(a.shape.begin(), 1);
+  if (column) b.shape.push_back(1);
+  Shape shape(static_cast<std::size_t>(std::max(a.rank(), b.rank())), 1);
+  for (const Array* x : {&a, &b})
+    for (int64_t d = 3; d <= x->rank(); ++d) {
+      int64_t& size = shape[shape.size() - static_cast<std::size_t>(d)];
+      if (x->size(-d) != 1) size = x->size(-d);
+    }
+  shape[shape.size() - 2] = a.size(-2);
+  shape[shape.size() - 1] = b.size(-1);
+  Array y = computed(shape, [&](const Index& at) {
+    return sum_over(a.size(-1), [&](int64_t k) {
+      Index of_a = at, of_b = at;
+      of_a.back() = k;
+      of_b[at.size() - 2] = k;
+      return a.broadcast(of_a) * b.broadcast(of_b);
+    });
+  });
+  if (column) y.shape.pop_back();
+  if (row) y.shape.erase(y.shape.end() - (column ? 1 : 2));
+  return y;
+}
+
+OpCase product(const Shape& a, const Shape& b) {
+  return {.name = "matmul",
+          .inputs = {normal(a), normal(b, 2)},
+          .call = [](T x) { return matmul(x[0], x[1]); },
+          .reference = [](const Arrays& x) { return Arrays{product_of(x[0], x[1])}; },
+          .variant = to_string(a) + " " + to_string(b),
+          .types = number_types,
+          .slack = 2};
+}
+
+/// Each letter is a dimension; those that the result lacks are summed over.
+Array einsum_of(const std::vector<std::string>& operands, const std::string& result, const Arrays& x) {
+  std::map<char, int64_t> sizes;
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    for (std::size_t d = 0; d < operands[k].size(); ++d) {
+      int64_t& size = sizes[operands[k][d]];
+      size = std::max(size, x[k].shape[d]);
+    }
+  Shape shape, summed;
+  std::string inner;
+  for (const char letter : result) shape.push_back(sizes[letter]);
+  for (const auto& [letter, size] : sizes)
+    if (result.find(letter) == std::string::npos) {
+      inner += letter;
+      summed.push_back(size);
+    }
+  return computed(shape, [&](const Index& outer) {
+    double sum = 0;
+    (void)computed(summed, [&](const Index& at) {
+      double term = 1;
+      for (std::size_t k = 0; k < operands.size(); ++k) {
+        Index index;
+        for (const char letter : operands[k]) {
+          const std::size_t d = result.find(letter);
+          index.push_back(d != std::string::npos ? outer[d] : at[inner.find(letter)]);
+        }
+        term *= x[k].broadcast(index);
+      }
+      sum += term;
+      return 0.0;
+    });
+    return sum;
+  });
+}
+
+OpCase summation(const std::string& equation, const std::vector<Shape>& shapes,
+                 const std::vector<std::string>& operands, const std::string& result) {
+  Tensors inputs;
+  for (std::size_t k = 0; k < shapes.size(); ++k) inputs.push_back(normal(shapes[k], k + 1));
+  return {.name = "einsum",
+          .inputs = inputs,
+          .call = [equation](T x) { return einsum(equation, x); },
+          .reference = [=](const Arrays& x) { return Arrays{einsum_of(operands, result, x)}; },
+          .variant = equation,
+          .types = number_types,
+          .slack = 4};
+}
+
+/// A sum along a dimension makes integers int64.
+OpCase summed(OpCase c) {
+  c.types = all_types;
+  c.results = {sum_type};
+  return c;
+}
+
+Array linear_of(const Arrays& x) {
+  const Array& w = x[1];
+  Shape shape = x[0].shape;
+  shape.back() = w.shape[0];
+  return computed(shape, [&](Index at) {
+    const int64_t o = at.back();
+    return x[2]({o}) + sum_over(w.shape[1], [&](int64_t k) {
+             at.back() = k;
+             return x[0](at) * w({o, k});
+           });
+  });
+}
+
+OpCase addition(const Shape& input) {
+  return {.name = "addmm",
+          .inputs = {normal(input), normal({2, 3}, 2), normal({3, 4}, 3)},
+          .call = [](T x) { return addmm(x[0], x[1], x[2], {.beta = 3, .alpha = -2}); },
+          .reference =
+              [](const Arrays& x) {
+                const Array product = product_of(x[1], x[2]);
+                return Arrays{computed(product.shape, [&](const Index& at) {
+                  return 3 * x[0].broadcast(at) - 2 * product(at);
+                })};
+              },
+          .variant = to_string(input),
+          .types = number_types,
+          .slack = 4,
+          .refused = {{{normal(input), normal({2, 3}), normal({2, 4})},
+                       [](T x) { return addmm(x[0], x[1], x[2]); },
+                       "addmm: "}}};
+}
+
+OpCase affine(const Shape& x) {
+  return {.name = "linear",
+          .inputs = {normal(x), normal({2, 3}, 2), normal({2}, 3)},
+          .call = [](T t) { return linear(t[0], t[1], t[2]); },
+          .reference = [](const Arrays& t) { return Arrays{linear_of(t)}; },
+          .variant = to_string(x),
+          .types = number_types,
+          .slack = 4,
+          .refused = {{{normal(x), normal({2, 5})}, [](T t) { return linear(t[0], t[1]); }, "linear: "}}};
+}
+
+std::vector<OpCase> make() {
+  std::vector<OpCase> cases;
+  const std::vector<std::pair<Shape, Shape>> shapes = {{{2, 3}, {3, 2}},
+                                                       {{3}, {3}},
+                                                       {{2, 3}, {3}},
+                                                       {{3}, {3, 2}},
+                                                       {{2, 2, 3}, {3}},
+                                                       {{3}, {2, 3, 2}},
+                                                       {{2, 2, 3}, {3, 2}},
+                                                       {{2, 3}, {2, 3, 2}},
+                                                       {{2, 1, 2, 3}, {2, 3, 1}},
+                                                       {{1, 2, 3}, {2, 3, 2}},
+                                                       {{2, 3}, {2, 2, 3, 2}},
+                                                       {{2, 2, 2, 3}, {3, 2}},
+                                                       {{2, 1, 2, 3}, {1, 3, 3, 2}},
+                                                       {{3, 1, 2, 2}, {3, 2, 2, 1}},
+                                                       {{2, 2, 2, 3}, {3}},
+                                                       {{2, 1, 2, 3}, {1, 2, 1, 3, 2}}};
+  for (const auto& [a, b] : shapes) cases.push_back(product(a, b));
+  cases.front().large = {normal({130, 70}), normal({70, 90}, 2)};
+  cases.front().refused = {
+      {{normal({2, 3}), normal({2, 3})}, [](T x) { return matmul(x[0], x[1]); }, "matmul: "},
+      {{normal({}), normal({2})}, [](T x) { return matmul(x[0], x[1]); }, "matmul: "},
+      {{normal({2, 2, 3}), normal({3, 3, 2})}, [](T x) { return matmul(x[0], x[1]); }, "matmul: "}};
+  for (const Shape& input : {Shape{2, 4}, Shape{4}, Shape{2, 1}}) cases.push_back(addition(input));
+  for (const Shape& x : {Shape{3}, Shape{4, 3}, Shape{2, 2, 3}}) cases.push_back(affine(x));
+  cases.back().large = {normal({20, 30, 40}), normal({70, 40}, 2), normal({70}, 3)};
+  cases.push_back({.name = "linear",
+                   .inputs = {normal({2, 3}), normal({2, 3}, 2)},
+                   .call = [](T t) { return linear(t[0], t[1]); },
+                   .reference =
+                       [](const Arrays& x) {
+                         return Arrays{linear_of({x[0], x[1], {{2}, {0, 0}}})};
+                       },
+                   .variant = "no bias",
+                   .types = number_types,
+                   .slack = 4});
+  const std::vector<OpCase> sums = {
+      summation("ij,jk->ki", {{2, 3}, {3, 2}}, {"ij", "jk"}, "ki"),
+      summation("bij,bjk->bik", {{2, 2, 3}, {2, 3, 2}}, {"bij", "bjk"}, "bik"),
+      summation("ij,jk,kl->il", {{2, 3}, {3, 2}, {2, 2}}, {"ij", "jk", "kl"}, "il"),
+      summation("ii,j->ij", {{2, 2}, {3}}, {"ii", "j"}, "ij"),
+      summation("...i,...i->...", {{2, 1, 3}, {2, 3}}, {"abi", "bi"}, "ab"),
+      summation("i,i,i->i", {{3}, {3}, {3}}, {"i", "i", "i"}, "i"),
+      summed(summation("...i,...i->i", {{2, 1, 3}, {2, 3}}, {"abi", "bi"}, "i")),
+      summed(summation("i...->i", {{2, 3}}, {"ia"}, "i")),
+      summation("ij,ij->ij", {{2, 3}, {1, 3}}, {"ij", "ij"}, "ij"),
+      summation("bik,bjk,j->ij", {{2, 4, 5}, {2, 3, 5}, {3}}, {"bik", "bjk", "j"}, "ij"),
+  };
+  cases.insert(cases.end(), sums.begin(), sums.end());
+  cases.back().smooth = {{normal({2, 2, 2}), normal({2, 3, 2}, 2), normal({3}, 3)}};
+  cases.back().refused = {{{normal({2, 3})}, [](T x) { return einsum("ijk->i", x); }, "einsum"},
+                          {{normal({2, 3})}, [](T x) { return einsum("ij->k", x); }, "einsum"}};
+  return cases;
+}
+
+}  // namespace
+
+const std::vector<OpCase>& matmul_ops() {
+  static const std::vector<OpCase> cases = make();
+  return cases;
+}
+
+}  // namespace pleat::test
