@@ -97,7 +97,7 @@ PLEAT_WRITE_OP_COVERAGE=docs/op_coverage.md build/release/tests/pleat_tests "doc
 
 - floating: `float64`, `float32`, `float16`, `bfloat16`; integers: `uint8`, `int32`, `int64`. Types
   without "yes" are refused with `DTypeError`; functions of indices and masks take these types only.
-- derivatives: "any" were differentiated twice against differences and can be differentiated further.
+- derivatives: "any" were differentiated twice, against differences, and can be further.
 - CUDA: compared with the CPU, on a GPU or on the double of CUDA ([cuda.md](cuda.md)).
 )";
 

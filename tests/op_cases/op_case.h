@@ -77,19 +77,14 @@ struct OpCase {
 };
 
 /// The families, in the order of docs/op_coverage.md.
-#define PLEAT_OP_FAMILIES(DO, ...)                                                          \
-  DO(math, __VA_ARGS__)                                                                     \
-  DO(activation, __VA_ARGS__)                                                               \
-  DO(arithmetic, __VA_ARGS__)                                                               \
-  DO(compare, __VA_ARGS__)                                                                  \
-  DO(copy, __VA_ARGS__)                                                                     \
-  DO(reduce, __VA_ARGS__)                                                                   \
-  DO(scan, __VA_ARGS__)                                                                     \
-  DO(shape, __VA_ARGS__)                                                                    \
-  DO(join, __VA_ARGS__)                                                                     \
-  DO(index, __VA_ARGS__)                                                                    \
-  DO(matmul, __VA_ARGS__) DO(conv, __VA_ARGS__) DO(pool, __VA_ARGS__) DO(norm, __VA_ARGS__) \
-      DO(loss, __VA_ARGS__)
+// clang-format off
+#define PLEAT_OP_FAMILIES(DO, ...) \
+  DO(math, __VA_ARGS__) DO(activation, __VA_ARGS__) DO(arithmetic, __VA_ARGS__) \
+  DO(compare, __VA_ARGS__) DO(copy, __VA_ARGS__) DO(reduce, __VA_ARGS__) \
+  DO(scan, __VA_ARGS__) DO(shape, __VA_ARGS__) DO(join, __VA_ARGS__) \
+  DO(index, __VA_ARGS__) DO(matmul, __VA_ARGS__) DO(conv, __VA_ARGS__) \
+  DO(pool, __VA_ARGS__) DO(norm, __VA_ARGS__) DO(loss, __VA_ARGS__)
+// clang-format on
 
 #define PLEAT_DECLARE_FAMILY(family, ...) const std::vector<OpCase>& family##_ops();
 PLEAT_OP_FAMILIES(PLEAT_DECLARE_FAMILY)
