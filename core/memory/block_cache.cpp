@@ -217,7 +217,7 @@ void BlockCache::record_events() {
       auto& queue = pending_[others.back()];
       queue.push_back({nullptr, block});
       try {
-        queue.back().event = memory_.report(others.back());
+        queue.back().event = memory_.record(others.back());
       } catch (...) {
         queue.pop_back();
         return;
