@@ -193,7 +193,8 @@ void check_in_place(const OpCase& c) {
 
 }  // namespace
 
-PLEAT_TEST_FAMILIES("gradients", "[op_cases]", check_gradients)
-// On the double of CUDA they take minutes; devices_test.cpp has differences of the first order.
+PLEAT_TEST_FAMILIES("gradients", "[op_cases][cpu]", check_gradients)
+// On the double of CUDA these take minutes; devices_test.cpp has gradients and differences of the first
+// order.
 PLEAT_TEST_FAMILIES("differences", "[op_cases][cpu]", check_all_differences)
 PLEAT_TEST_FAMILIES("in place", "[op_cases]", check_in_place)

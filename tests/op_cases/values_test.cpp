@@ -153,5 +153,6 @@ void check_refused_types(const OpCase& c) {
 
 }  // namespace
 
-PLEAT_TEST_FAMILIES("values", "[op_cases]", check_values)
+// On the double of CUDA these take minutes; devices_test.cpp compares values and gradients there.
+PLEAT_TEST_FAMILIES("values", "[op_cases][cpu]", check_values)
 PLEAT_TEST_FAMILIES("refused types", "[op_cases]", check_refused_types)
