@@ -62,6 +62,8 @@ OpCase make_prelu(const std::string& variant, const Tensor& weight) {
                 })};
               },
           .variant = variant,
+          .types = all_types,
+          .results = {floating_type},
           .smooth = {{normal({2, 3, 2}), weight}},
           .refused = {{{normal({2, 4}), normal({3})},
                        [](const Tensors& x) { return prelu(x[0], x[1]); },
