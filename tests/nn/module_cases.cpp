@@ -57,8 +57,7 @@ ModuleCase conv_with_padding(const std::string& mode) {
 
 Tensor ModuleCase::make_input() const {
   Generator generator(7);
-  return classes > 0 ? randint(0, classes, input, {}, generator)
-                     : randn(input, {.dtype = float64}, generator);
+  return classes > 0 ? randint(0, classes, input, generator) : randn(input, {.dtype = float64}, generator);
 }
 
 const std::vector<ModuleCase>& module_cases() {
