@@ -127,6 +127,7 @@
 #include "pleat/ops/shape/view.h"
 #include "pleat/ops/softmax/softmax.h"
 #include "pleat/ops/spatial/channel_layout.h"
+#include "pleat/ops/tune/tuner.h"
 #include "pleat/ops/unfold/unfold.h"
 #include "pleat/ops/update/step_count.h"
 #include "pleat/profile/chrome_trace.h"

@@ -11,18 +11,18 @@ void run() {
   const Tensor w = randn({64, 64, 3, 3});
 
   // By hand: every implementation, each pass apart, the fastest first.
-  for (const ops::ConvTiming& timing : ops::tune_conv(x, w, {.padding = 1}))
+  for (const ops::Timing& timing : ops::tune_conv(x, w, {.padding = 1}))
     std::cout << describe(timing) << '\n';
 
   // Or by itself: in this scope each convolution is timed at its first use, forward and backward.
   const ConvPolicy policy{{.benchmark = true}};
   const Tensor weight = randn({32, 64, 3, 3}).set_requires_grad();
   sum(conv2d(x, weight, {.stride = 2, .padding = 1})).backward();
-  std::cout << "\n" << ops::ConvTuner::table();
+  std::cout << "\n" << ops::Tuner::table();
 
   // The next process need not time them again.
-  ops::ConvTuner::save("tuned.json");
-  std::cout << ops::ConvTuner::load("tuned.json") << " problems in tuned.json\n";
+  ops::Tuner::save("tuned.json");
+  std::cout << ops::Tuner::load("tuned.json") << " problems in tuned.json\n";
 }
 
 int main(int argc, char** argv) {

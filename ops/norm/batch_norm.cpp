@@ -1,5 +1,9 @@
 #include "pleat/ops/norm/batch_norm.h"
 
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
@@ -10,15 +14,30 @@
 #include "pleat/ops/norm/running_statistics.h"
 
 namespace pleat::ops {
+namespace {
+
+RunningStatistics copied(RunningStatistics running) {
+  for (Tensor* t : {&running.mean, &running.var, &running.count})
+    if (t->defined()) *t = copy(*t);
+  return running;
+}
+
+/// What the time of a pass depends on beside its problem.
+std::string conditions_text(std::initializer_list<std::pair<const char*, Tensor>> operands) {
+  std::string text;
+  for (const auto& [role, tensor] : operands)
+    if (tensor.defined()) text += fmt::format(" {} {}", role, tensor.dtype());
+  return text;
+}
+
+}  // namespace
+
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
                                    const BatchNormOptions& options, const char* op) {
   const RecordOp range(op, x, weight, bias);
   const BatchNormProblem problem =
       batch_norm_problem(op, x, weight, bias, running_mean, running_var, options);
-  const BatchNormImplementation& implementation =
-      choose_batch_norm(op, problem, BatchNormPass::forward, options.implementation);
-  range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
   const Tensor dense = channel_dense(x);
   const TensorOptions statistics{.dtype = float64, .device = x.device()};
   const Shape shape{problem.view.channels};
@@ -40,6 +59,21 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
                            .y = empty_like(dense)};
   if (zero) reciprocal_deviation(t.variance, options.eps, t.rstd);
   if (!options.training) read_running(running_mean, running_var, options.eps, t.mean, t.variance, t.rstd);
+  std::optional<BatchNormForward> tried;
+  const BatchNormTrial trial{
+      [&](const BatchNormImplementation& one) {
+        if (!tried) {
+          tried = t;
+          tried->running = copied(running);
+        }
+        one.forward(problem, *tried);
+      },
+      [&] {
+        return conditions_text({{"weight", weight}, {"bias", bias}, {"running", running.mean}});
+      }};
+  const BatchNormImplementation& implementation =
+      choose_batch_norm(op, problem, BatchNormPass::forward, options.implementation, trial);
+  range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
   if (!empty_batch) implementation.forward(problem, t);
   return {t.y, t.mean, t.rstd};
 }
@@ -49,40 +83,49 @@ BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tens
                                    const BatchNormOptions& options, bool need_input, const char* op,
                                    const Tensor& y, const Tensor& more_dy) {
   const RecordOp range(op, "_backward", dy, x, weight);
-  BatchNormProblem problem =
+  const BatchNormProblem problem =
       batch_norm_backward_problem(op, dy, x, weight, bias, mean, rstd, y, more_dy, options);
-  const BatchNormImplementation& implementation =
-      choose_batch_norm(op, problem, BatchNormPass::backward,
-                        first_named(options.backward_implementation, options.implementation));
-  range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
   const Tensor dense = channel_dense(x);
   const DType parameters = weight.defined() ? weight.dtype() : compute_dtype(x.dtype());
   const TensorOptions gradients{.dtype = parameters, .device = x.device()};
   const Shape shape{problem.view.channels};
   const bool empty_batch = x.numel() == 0;
-  const bool opens = y.defined() && (implementation.opens_by_result() || empty_batch);
-  const Tensor sum = more_dy.defined() && !opens ? add(dy, more_dy) : dy;
-  Tensor open;
-  if (opens) {
-    open = empty_like(dense);
-  } else if (y.defined()) {
-    open = laid_out_as(relu_backward(sum, y), dense);
-    problem.relu = false;
-  }
-  const BatchNormBackward t{.dy = y.defined() && !opens ? open : laid_out_as(sum, dense),
-                            .x = dense,
-                            .weight = weight,
-                            .bias = bias,
-                            .mean = to_format(mean, MemoryFormat::contiguous),
-                            .rstd = to_format(rstd, MemoryFormat::contiguous),
-                            .more_dy = opens && more_dy.defined() ? laid_out_as(more_dy, dense) : Tensor(),
-                            .y = opens ? laid_out_as(y, dense) : Tensor(),
-                            .dresidual = open,
-                            .dx = need_input ? empty_like(dense) : Tensor(),
-                            .dweight = empty_batch ? zeros(shape, gradients) : empty(shape, gradients),
-                            .dbias = empty_batch ? zeros(shape, gradients) : empty(shape, gradients)};
-  if (!empty_batch) implementation.backward(problem, t);
-  return {t.dx, t.dweight, t.dbias, t.dresidual};
+  const auto compute = [&](const BatchNormImplementation& implementation) -> BatchNormGrads {
+    BatchNormProblem solved = problem;
+    const bool opens = y.defined() && (implementation.opens_by_result() || empty_batch);
+    const Tensor sum = more_dy.defined() && !opens ? add(dy, more_dy) : dy;
+    Tensor open;
+    if (opens) {
+      open = empty_like(dense);
+    } else if (y.defined()) {
+      open = laid_out_as(relu_backward(sum, y), dense);
+      solved.relu = false;
+    }
+    const BatchNormBackward t{.dy = y.defined() && !opens ? open : laid_out_as(sum, dense),
+                              .x = dense,
+                              .weight = weight,
+                              .bias = bias,
+                              .mean = to_format(mean, MemoryFormat::contiguous),
+                              .rstd = to_format(rstd, MemoryFormat::contiguous),
+                              .more_dy = opens && more_dy.defined() ? laid_out_as(more_dy, dense) : Tensor(),
+                              .y = opens ? laid_out_as(y, dense) : Tensor(),
+                              .dresidual = open,
+                              .dx = need_input ? empty_like(dense) : Tensor(),
+                              .dweight = empty_batch ? zeros(shape, gradients) : empty(shape, gradients),
+                              .dbias = empty_batch ? zeros(shape, gradients) : empty(shape, gradients)};
+    if (!empty_batch) implementation.backward(solved, t);
+    return {t.dx, t.dweight, t.dbias, t.dresidual};
+  };
+  const BatchNormTrial trial{[&](const BatchNormImplementation& one) { (void)compute(one); },
+                             [&] {
+                               return conditions_text({{"weight", weight}, {"y", y}, {"more_dy", more_dy}}) +
+                                      (need_input ? " to input" : "");
+                             }};
+  const BatchNormImplementation& implementation =
+      choose_batch_norm(op, problem, BatchNormPass::backward,
+                        first_named(options.backward_implementation, options.implementation), trial);
+  range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
+  return compute(implementation);
 }
 
 }  // namespace pleat::ops

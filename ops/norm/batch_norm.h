@@ -31,6 +31,10 @@ struct BatchNormOptions {
 struct BatchNormPolicyOptions {
   std::string implementation = {};
   std::string backward_implementation = {};
+  /// Times every implementation at the first use of a problem and pass, then takes the fastest
+  /// (ops/tune/tuner.h), where none is named and several can compute it. The fastest may differ from run to
+  /// run, and with it the last bits of the result.
+  bool benchmark = false;
 };
 
 /// Sets them for a scope: `BatchNormPolicy guard{{.implementation = "reference"}};`

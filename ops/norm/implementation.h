@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -54,10 +55,20 @@ class BatchNormImplementation : public Implementation<BatchNormProblem, BatchNor
 /// The implementations of batch normalisation.
 const Implementations<BatchNormImplementation>& batch_norm_implementations();
 
+/// What a policy with `benchmark` needs to time a pass.
+struct BatchNormTrial {
+  /// Computes it and leaves the caller's tensors as they are.
+  std::function<void(const BatchNormImplementation&)> run;
+  /// What its speed depends on beside the problem, as text.
+  std::function<std::string()> conditions;
+};
+
 /// The one with this name, or for an empty name the one that the BatchNormPolicy in force names for the pass,
-/// or else the first that supports the problem. Throws ValueError, listing those that can solve it, when the
-/// named one does not exist or cannot; messages begin with `op`.
+/// or else with the policy's `benchmark` the fastest, or the first that supports the problem. Throws
+/// ValueError, listing those that can solve it, when the named one does not exist or cannot; messages begin
+/// with `op`.
 const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
-                                                 BatchNormPass pass, const std::string& requested);
+                                                 BatchNormPass pass, const std::string& requested,
+                                                 const BatchNormTrial& trial);
 
 }  // namespace pleat::ops

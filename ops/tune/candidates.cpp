@@ -6,6 +6,8 @@
 #include <exception>
 #include <fstream>
 #include <limits>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -108,6 +110,17 @@ std::string versions_text(Device device) {
                      versions.cublas, versions.cudnn);
 }
 
+/// Held while candidates are timed: two threads at a time would slow each other down.
+std::mutex& timing_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::vector<Timing> keep(const TuneKey& key, std::vector<Timing> timings) {
+  known_timings().put(TuneEntry{key, timings});
+  return timings;
+}
+
 }  // namespace
 
 bool is_timing() { return timing_candidates; }
@@ -117,42 +130,59 @@ std::unique_ptr<Stopwatch> stopwatch_for(Device device) {
   return std::make_unique<ClockStopwatch>();
 }
 
-std::vector<CandidateTime> time_candidates(const char* op, const std::vector<Candidate>& candidates,
-                                           Stopwatch& stopwatch, int warmups, int samples) {
-  const RecordFunction range(op, ".tune");
+std::vector<Timing> time_candidates(const TimedPass& timed, const std::vector<Candidate>& candidates,
+                                    Stopwatch& stopwatch, const TuneOptions& how) {
+  const RecordFunction range(timed.op, ".tune");
   const TimingScope guard;
-  std::vector<CandidateTime> times;
-  std::vector<CandidateTime> failures;
+  std::vector<Timing> timings, failures;
   std::exception_ptr first_error;
   double best = std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : candidates) {
-    CandidateTime time{.name = candidate.name, .failure = candidate.failure};
+    Timing timing{
+        .pass = std::string(timed.pass), .implementation = candidate.name, .failure = candidate.failure};
     try {
       if (candidate.run == nullptr) throw DeviceError(candidate.failure);
-      time.workspace_bytes = candidate.workspace_bytes();
-      const std::vector<double> taken = sample(candidate.run, stopwatch, warmups, samples, best);
-      time.milliseconds = median(taken);
-      time.fastest = *std::min_element(taken.begin(), taken.end());
-      best = std::min(best, time.milliseconds);
-      times.push_back(std::move(time));
+      timing.workspace_bytes = candidate.workspace_bytes();
+      const std::vector<double> taken = sample(candidate.run, stopwatch, how.warmups, how.samples, best);
+      timing.milliseconds = median(taken);
+      timing.fastest = *std::min_element(taken.begin(), taken.end());
+      if (timing.milliseconds > 0) timing.gflops = timed.flops / timing.milliseconds / 1e6;
+      best = std::min(best, timing.milliseconds);
+      timings.push_back(std::move(timing));
     } catch (const DeviceLostError&) {
       throw;
     } catch (const std::exception& error) {
       if (first_error == nullptr) first_error = std::current_exception();
-      time.failure = error.what();
-      failures.push_back(std::move(time));
+      timing.failure = error.what();
+      failures.push_back(std::move(timing));
     }
   }
-  if (times.empty() && first_error != nullptr) std::rethrow_exception(first_error);
-  std::stable_sort(times.begin(), times.end(), [](const CandidateTime& a, const CandidateTime& b) {
-    return a.milliseconds < b.milliseconds;
-  });
-  times.insert(times.end(), failures.begin(), failures.end());
-  return times;
+  if (timings.empty() && first_error != nullptr) std::rethrow_exception(first_error);
+  std::stable_sort(timings.begin(), timings.end(),
+                   [](const Timing& a, const Timing& b) { return a.milliseconds < b.milliseconds; });
+  timings.insert(timings.end(), failures.begin(), failures.end());
+  return timings;
 }
 
 TuneKey tune_key(Device device, std::string problem) {
   return {machine_text(device), versions_text(device), std::move(problem)};
+}
+
+std::vector<Timing> time_and_keep(const TuneKey& key, const std::function<std::vector<Timing>()>& time) {
+  const std::lock_guard lock(timing_mutex());
+  return keep(key, time());
+}
+
+std::string fastest(const TuneKey& key, const std::function<bool(const std::string&)>& exists,
+                    const std::function<std::vector<Timing>()>& time) {
+  const auto known = [&] {
+    const std::optional<std::string> winner = known_timings().winner(key);
+    return winner && exists(*winner) ? *winner : "";
+  };
+  if (const std::string winner = known(); !winner.empty() || time == nullptr) return winner;
+  const std::lock_guard lock(timing_mutex());
+  if (const std::string winner = known(); !winner.empty()) return winner;  // another thread was first
+  return keep(key, time()).front().implementation;
 }
 
 }  // namespace pleat::ops

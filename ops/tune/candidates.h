@@ -5,12 +5,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pleat/core/base/device.h"
+#include "pleat/ops/tune/cache.h"
+#include "pleat/ops/tune/tuner.h"
 
 /// Which of several ways to compute one thing is the fastest here, found by timing them. Knows no operation:
-/// ops/conv/tune/ times convolutions with it.
+/// convolutions and batch normalisations use it.
 
 namespace pleat::ops {
 
@@ -28,42 +31,32 @@ std::unique_ptr<Stopwatch> stopwatch_for(Device device);
 /// One way to compute it.
 struct Candidate {
   std::string name;
-  std::function<void()> run;                 ///< null: it failed before it could be timed
-  std::function<int64_t()> workspace_bytes;  ///< beside operands and result
+  std::function<void()> run;  ///< null: it failed before it could be timed
+  std::function<int64_t()> workspace_bytes = [] { return int64_t{0}; };  ///< beside operands and result
   std::string failure = {};
 };
 
-/// What a candidate took.
-struct CandidateTime {
-  std::string name;
-  double milliseconds = 0;  ///< median of the samples
-  double fastest = 0;
-  int64_t workspace_bytes = 0;
-  std::string failure = {};  ///< why it could not be timed; empty when it was
+/// What the candidates compute: `op` names the range of their timing in a profile.
+struct TimedPass {
+  const char* op;
+  std::string_view pass;
+  double flops = 0;  ///< of one run; 0: not counted
 };
 
-/// Times candidates one after another: `warmups` runs that do not count, then `samples` of as many runs as
-/// fill a millisecond (50 at most). One whose first sample takes over three times the best median so far gets
-/// no more. Returns the fastest first, failures last. DeviceLostError is passed on; when all fail, so is the
-/// first error. `op` names the range in a profile.
-std::vector<CandidateTime> time_candidates(const char* op, const std::vector<Candidate>& candidates,
-                                           Stopwatch& stopwatch, int warmups, int samples);
+/// Times candidates one after another, as `how` says. Returns the fastest first, failures last.
+/// DeviceLostError is passed on; when all fail, so is the first error.
+std::vector<Timing> time_candidates(const TimedPass& timed, const std::vector<Candidate>& candidates,
+                                    Stopwatch& stopwatch, const TuneOptions& how);
 
 /// Whether this thread is timing candidates. What a candidate itself calls is not tuned then.
 bool is_timing();
 
-/// Everything on which a timing depends, as text: what a file has is compared as it is.
-struct TuneKey {
-  std::string machine;   ///< "NVIDIA H200 sm_90", "AMD EPYC 9654, 16 threads"
-  std::string versions;  ///< of Pleat and the libraries
-  std::string problem;   ///< the problem and the conditions of the call
+/// Calls `time`, one thread at a time, and keeps its result as what is known for the key.
+std::vector<Timing> time_and_keep(const TuneKey& key, const std::function<std::vector<Timing>()>& time);
 
-  /// All of it, a line each.
-  std::string text() const { return machine + '\n' + versions + '\n' + problem; }
-  bool operator==(const TuneKey&) const = default;
-};
-
-/// The key of a problem on a device, now.
-TuneKey tune_key(Device device, std::string problem);
+/// The name of the fastest implementation for a key: of what is known, if it `exists` here (a file may say
+/// anything), else by time_and_keep; without `time` "".
+std::string fastest(const TuneKey& key, const std::function<bool(const std::string&)>& exists,
+                    const std::function<std::vector<Timing>()>& time);
 
 }  // namespace pleat::ops

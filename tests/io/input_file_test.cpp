@@ -13,7 +13,7 @@
 #include "pleat/io/npy.h"
 #include "pleat/io/npz.h"
 #include "pleat/io/safetensors.h"
-#include "pleat/ops/conv/tune/tune.h"
+#include "pleat/ops/tune/tuner.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 
@@ -39,7 +39,7 @@ std::vector<Reader> readers() {
           {"safetensors", [](const fs::path& path, ReadOptions o) { io::read_safetensors(path, o); }},
           {"idx", [](const fs::path& path, ReadOptions o) { data::read_idx(path, o); }},
           {"image", [](const fs::path& path, ReadOptions o) { data::read_image(path, o); }},
-          {"tuning", [](const fs::path& path, ReadOptions o) { ops::ConvTuner::load(path, o); }}};
+          {"tuning", [](const fs::path& path, ReadOptions o) { ops::Tuner::load(path, o); }}};
 }
 
 template <class E = FileError>
@@ -128,7 +128,7 @@ TEST_CASE("JSON of a stranger is neither deep nor slow", "[io]") {
   const TemporaryDirectory folder;
   const auto path = folder / "x.json";
   const auto message = [&](ReadOptions options) {
-    return message_of([&] { ops::ConvTuner::load(path, options); });
+    return message_of([&] { ops::Tuner::load(path, options); });
   };
   write_bytes(path, std::string(1'000'000, '[') + std::string(1'000'000, ']'));
   CHECK_THAT(message({}), Contains("nested too deeply"));

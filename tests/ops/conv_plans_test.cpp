@@ -127,7 +127,7 @@ TEST_CASE("a plan that is not there is refused with its name", "[conv][cuda]") {
                     Contains("has no plan \"eng123456\" for the forward pass of n2 c4 k4 "));
   const int64_t limit = int64_t{1} << 20;
   const ConvPolicy policy{{.workspace_limit = limit}};
-  for (const ConvTiming& timing : tune_conv(x, w, {.implementation = "cudnn"}, {.samples = 1}))
+  for (const Timing& timing : tune_conv(x, w, {.implementation = "cudnn"}, {.samples = 1}))
     CHECK(timing.workspace_bytes <= limit);
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("tuning on a GPU times all plans and the other implementations", "[con
   const auto timings = tune_conv(x, w, {.padding = 1}, {.warmups = 1, .samples = 3});
   const auto has = [&](const std::string& start) {
     return std::any_of(timings.begin(), timings.end(),
-                       [&](const ConvTiming& t) { return t.implementation.rfind(start, 0) == 0; });
+                       [&](const Timing& t) { return t.implementation.rfind(start, 0) == 0; });
   };
   CHECK(has("cudnn:eng"));
   CHECK(has("unfold"));
@@ -147,5 +147,5 @@ TEST_CASE("tuning on a GPU times all plans and the other implementations", "[con
   const Tensor y = conv_forward(x, w, {}, {.padding = 1});
   const Tensor expected = conv_forward(x, w, {}, {.padding = 1, .implementation = "reference"});
   CHECK(relative_error(y, expected.to("cpu")) < 1e-4);
-  ConvTuner::clear();
+  Tuner::clear();
 }

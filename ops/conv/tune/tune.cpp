@@ -1,31 +1,19 @@
 #include "pleat/ops/conv/tune/tune.h"
 
-#include <mutex>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "pleat/core/base/bytes.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/files/atomic_file.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/tune/candidates.h"
 
 namespace pleat::ops {
 namespace {
-
-TuneCache<ConvTiming>& known() {
-  static TuneCache<ConvTiming> cache(4096);
-  return cache;
-}
-
-/// Held while candidates are timed: two threads at a time would slow each other down.
-std::mutex& timing_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
 
 std::string_view text(Precision precision) {
   return precision == Precision::highest ? "highest" : precision == Precision::high ? "high" : "medium";
@@ -67,19 +55,11 @@ TuneKey key_of(const ConvCall& call, const std::string& requested) {
   return tune_key(call.problem.device, problem_text(call, requested));
 }
 
-std::vector<ConvTiming> tune(const ConvCall& call, const std::string& requested, const TuneOptions& how) {
+std::vector<Timing> time_all(const ConvCall& call, const std::string& requested, const TuneOptions& how) {
   const std::vector<Candidate> candidates = conv_candidates(call, requested);
   // None: this throws the reason.
   if (candidates.empty()) choose_conv(call.op, call.problem, call.pass, requested);
-  std::vector<ConvTiming> timings = time_conv(call, candidates, *stopwatch_for(call.problem.device), how);
-  known().put(ConvTuneEntry{key_of(call, requested), timings});
-  return timings;
-}
-
-/// What is known to be the fastest, if it exists here: a file may say anything.
-std::shared_ptr<const ConvImplementation> known_winner(const ConvCall& call, const TuneKey& key) {
-  const std::optional<std::string> winner = known().winner(key);
-  return winner.has_value() ? find_conv(call.problem, call.pass, *winner) : nullptr;
+  return time_conv(call, candidates, *stopwatch_for(call.problem.device), how);
 }
 
 }  // namespace
@@ -126,20 +106,10 @@ std::vector<Candidate> conv_candidates(const ConvCall& call, const std::string& 
   return candidates;
 }
 
-std::vector<ConvTiming> time_conv(const ConvCall& call, const std::vector<Candidate>& candidates,
-                                  Stopwatch& stopwatch, const TuneOptions& how) {
-  std::vector<ConvTiming> timings;
-  for (CandidateTime& time : time_candidates(call.op, candidates, stopwatch, how.warmups, how.samples)) {
-    const auto flops = static_cast<double>(call.problem.flops());
-    timings.push_back({.pass = call.pass,
-                       .implementation = std::move(time.name),
-                       .milliseconds = time.milliseconds,
-                       .fastest = time.fastest,
-                       .workspace_bytes = time.workspace_bytes,
-                       .gflops = time.milliseconds > 0 ? flops / time.milliseconds / 1e6 : 0,
-                       .failure = std::move(time.failure)});
-  }
-  return timings;
+std::vector<Timing> time_conv(const ConvCall& call, const std::vector<Candidate>& candidates,
+                              Stopwatch& stopwatch, const TuneOptions& how) {
+  return time_candidates({call.op, name(call.pass), static_cast<double>(call.problem.flops())}, candidates,
+                         stopwatch, how);
 }
 
 std::shared_ptr<const ConvImplementation> choose(const ConvCall& call) {
@@ -147,27 +117,32 @@ std::shared_ptr<const ConvImplementation> choose(const ConvCall& call) {
   if (!policy.benchmark || is_timing() || call.is_empty())
     return choose_conv(call.op, call.problem, call.pass, call.requested);
   const std::string requested = requested_conv(call.pass, call.requested);
-  const TuneKey key = key_of(call, requested);
-  if (auto winner = known_winner(call, key)) return winner;
+  std::function<std::vector<Timing>()> time = [&] { return time_all(call, requested, {}); };
   // The fastest differs from run to run, and with it the last bits of the result.
-  if (policy.deterministic) return choose_conv(call.op, call.problem, call.pass, requested);
-  const std::lock_guard lock(timing_mutex());
-  if (auto winner = known_winner(call, key)) return winner;  // another thread was first
-  return choose_conv(call.op, call.problem, call.pass, tune(call, requested, {}).front().implementation);
+  if (policy.deterministic) time = nullptr;
+  std::shared_ptr<const ConvImplementation> known;
+  const auto exists = [&](const std::string& name) {
+    known = find_conv(call.problem, call.pass, name);
+    return known != nullptr;
+  };
+  const std::string found = fastest(key_of(call, requested), exists, time);
+  if (known != nullptr) return known;
+  return choose_conv(call.op, call.problem, call.pass, found.empty() ? requested : found);
 }
 
-std::vector<ConvTiming> tune_conv(const Tensor& x, const Tensor& w, const Tensor& bias,
-                                  const ConvOptions& options, TuneOptions how) {
+std::vector<Timing> tune_conv(const Tensor& x, const Tensor& w, const Tensor& bias,
+                              const ConvOptions& options, TuneOptions how) {
   check<ValueError>(how.warmups >= 0 && how.samples >= 1,
                     "tune_conv: needs warmups >= 0 and samples >= 1, got {} and {}", how.warmups,
                     how.samples);
   const ConvCall forward = forward_call(x, w, bias, options);
   check<ValueError>(!forward.is_empty(), "tune_conv: the result {} has no elements to time",
                     forward.problem.output_shape());
-  std::vector<ConvTiming> timings;
+  std::vector<Timing> timings;
   const auto add = [&](const ConvCall& call) {
-    const std::lock_guard lock(timing_mutex());
-    const std::vector<ConvTiming> found = tune(call, requested_conv(call.pass, call.requested), how);
+    const std::string requested = requested_conv(call.pass, call.requested);
+    const std::vector<Timing> found =
+        time_and_keep(key_of(call, requested), [&] { return time_all(call, requested, how); });
     timings.insert(timings.end(), found.begin(), found.end());
     return found.front().implementation;
   };
@@ -179,44 +154,8 @@ std::vector<ConvTiming> tune_conv(const Tensor& x, const Tensor& w, const Tensor
   return timings;
 }
 
-std::vector<ConvTiming> tune_conv(const Tensor& x, const Tensor& w, const ConvOptions& options,
-                                  TuneOptions how) {
+std::vector<Timing> tune_conv(const Tensor& x, const Tensor& w, const ConvOptions& options, TuneOptions how) {
   return tune_conv(x, w, {}, options, how);
-}
-
-std::string describe(const ConvTiming& timing) {
-  if (!timing.failure.empty())
-    return fmt::format("{:<15} {:<24} failed: {}", name(timing.pass), timing.implementation, timing.failure);
-  return fmt::format("{:<15} {:<24} {:>10.4f} ms  (best {:.4f})  {:>9.1f} GFLOP/s  workspace {}",
-                     name(timing.pass), timing.implementation, timing.milliseconds, timing.fastest,
-                     timing.gflops, text_of_bytes(timing.workspace_bytes));
-}
-
-std::size_t ConvTuner::size() { return known().size(); }
-std::size_t ConvTuner::limit() { return known().limit(); }
-void ConvTuner::set_limit(std::size_t most) {
-  check<ValueError>(most >= 1, "ConvTuner::set_limit: needs at least 1");
-  known().set_limit(most);
-}
-void ConvTuner::clear() { known().clear(); }
-
-std::string ConvTuner::table() {
-  std::string text;
-  for (const ConvTuneEntry& entry : known().entries()) {
-    text += fmt::format("{}\n  on {} ({})\n", entry.key.problem, entry.key.machine, entry.key.versions);
-    for (const ConvTiming& timing : entry.timings) text += "  " + describe(timing) + '\n';
-  }
-  return text;
-}
-
-void ConvTuner::save(const std::filesystem::path& path) {
-  write_file("ConvTuner::save", path, tuning_text(known().entries()));
-}
-
-std::size_t ConvTuner::load(const std::filesystem::path& path, ReadOptions options) {
-  const std::vector<ConvTuneEntry> entries = read_tuning(path.string(), options);
-  known().put(entries);
-  return entries.size();
 }
 
 }  // namespace pleat::ops

@@ -6,18 +6,18 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/input_file.h"
 #include "pleat/core/files/json_input.h"
-#include "pleat/ops/conv/tune/candidates.h"
+#include "pleat/ops/tune/cache.h"
 
 namespace pleat::ops {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* format_name = "pleat convolution timings";
+constexpr const char* format_name = "pleat timings";
 constexpr int format_version = 1;
 
-json timing_json(const ConvTiming& timing) {
-  json result = {{"pass", name(timing.pass)},
+json timing_json(const Timing& timing) {
+  json result = {{"pass", timing.pass},
                  {"implementation", timing.implementation},
                  {"milliseconds", timing.milliseconds},
                  {"fastest", timing.fastest},
@@ -33,11 +33,11 @@ class Reader {
   /// `name` opens the messages.
   explicit Reader(const std::string& name) : name_(name) {}
 
-  std::vector<ConvTuneEntry> entries(const json& file) const {
+  std::vector<TuneEntry> entries(const json& file) const {
     demand(file.is_object() && file.value("format", json()) == format_name, "it holds no timings of Pleat");
     demand(file.value("version", json()) == format_version,
            fmt::format("its version is not {}", format_version));
-    std::vector<ConvTuneEntry> result;
+    std::vector<TuneEntry> result;
     std::set<std::string> seen;
     for (const json& one : list(file, "entries")) {
       result.push_back(entry(one));
@@ -75,17 +75,9 @@ class Reader {
            fmt::format("'{}' is no number of 0 or more", key));
     return value.get<double>();
   }
-  ConvPass pass(const json& object) const {
-    const std::string given = text(object, "pass");
-    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
-      if (given == name(pass)) return pass;
-    demand(false, fmt::format("there is no pass '{}'", given));
-    return {};
-  }
-
-  ConvTiming timing(const json& one) const {
-    ConvTiming result;
-    result.pass = pass(one);
+  Timing timing(const json& one) const {
+    Timing result;
+    result.pass = text(one, "pass");
     result.implementation = text(one, "implementation");
     demand(!result.implementation.empty(), "an implementation has no name");
     result.milliseconds = number(one, "milliseconds");
@@ -102,8 +94,8 @@ class Reader {
     return result;
   }
 
-  ConvTuneEntry entry(const json& one) const {
-    ConvTuneEntry result{{text(one, "machine"), text(one, "versions"), text(one, "problem")}, {}};
+  TuneEntry entry(const json& one) const {
+    TuneEntry result{{text(one, "machine"), text(one, "versions"), text(one, "problem")}, {}};
     for (const json& each : list(one, "timings")) result.timings.push_back(timing(each));
     demand(!result.timings.empty() && result.timings.front().failure.empty(),
            fmt::format("nothing was timed for '{}'", result.key.problem));
@@ -115,11 +107,11 @@ class Reader {
 
 }  // namespace
 
-std::string tuning_text(const std::vector<ConvTuneEntry>& entries) {
+std::string tuning_text(const std::vector<TuneEntry>& entries) {
   json list = json::array();
-  for (const ConvTuneEntry& entry : entries) {
+  for (const TuneEntry& entry : entries) {
     json timings = json::array();
-    for (const ConvTiming& timing : entry.timings) timings.push_back(timing_json(timing));
+    for (const Timing& timing : entry.timings) timings.push_back(timing_json(timing));
     list.push_back({{"machine", entry.key.machine},
                     {"versions", entry.key.versions},
                     {"problem", entry.key.problem},
@@ -130,8 +122,8 @@ std::string tuning_text(const std::vector<ConvTuneEntry>& entries) {
   return file.dump(1, ' ', false, json::error_handler_t::replace) + '\n';
 }
 
-std::vector<ConvTuneEntry> read_tuning(const std::string& path, ReadOptions options) {
-  const InputFile file("ConvTuner::load", path, options);
+std::vector<TuneEntry> read_tuning(const std::string& path, ReadOptions options) {
+  const InputFile file("Tuner::load", path, options);
   return reading(file.name(), [&] {
     const json parsed = parse_json<json>(file.read_text(json_expansion), file.name());
     return Reader(file.name()).entries(parsed);
