@@ -39,24 +39,10 @@ struct Fold {
   PLEAT_HOST_DEVICE State state(const Running& total) const { return total; }
 
   State row(const In* x, int64_t n, int64_t) const {
-    // Independent lanes fill the vector unit and hide its latency.
-    constexpr int64_t lanes = 32;
-    if (n < lanes) {
-      State total = s.start();
-      for (int64_t i = 0; i < n; ++i) total = s.step(total, x[i]);
-      return total;
-    }
-    std::array<State, lanes> lane;
-    lane.fill(s.start());
-    int64_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-      for (int64_t j = 0; j < lanes; ++j)
-        lane[static_cast<std::size_t>(j)] = s.step(lane[static_cast<std::size_t>(j)], x[i + j]);
-    for (int64_t j = 0; i + j < n; ++j)
-      lane[static_cast<std::size_t>(j)] = s.step(lane[static_cast<std::size_t>(j)], x[i + j]);
-    for (std::size_t half = lanes / 2; half > 0; half /= 2)
-      for (std::size_t j = 0; j < half; ++j) lane[j] = s.join(lane[j], lane[j + half]);
-    return lane[0];
+    if (n >= lanes) return long_row(x, n);
+    State total = s.start();
+    for (int64_t i = 0; i < n; ++i) total = s.step(total, x[i]);
+    return total;
   }
 
   void columns(State* states, const In* const* rows, int64_t row_count, int64_t n, int64_t) const {
@@ -75,6 +61,24 @@ struct Fold {
       const In* __restrict const a = rows[r];
       for (int64_t j = 0; j < n; ++j) out[j] = s.step(out[j], a[j]);
     }
+  }
+
+ private:
+  static constexpr int64_t lanes = 32;  ///< independent ones fill the vector unit and hide its latency
+
+  // Not inlined: in the loop over rows, g++ 12 keeps lanes in memory rather than in registers.
+  [[gnu::noinline]] State long_row(const In* x, int64_t n) const {
+    std::array<State, lanes> lane;
+    lane.fill(s.start());
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+      for (int64_t j = 0; j < lanes; ++j)
+        lane[static_cast<std::size_t>(j)] = s.step(lane[static_cast<std::size_t>(j)], x[i + j]);
+    for (int64_t j = 0; i + j < n; ++j)
+      lane[static_cast<std::size_t>(j)] = s.step(lane[static_cast<std::size_t>(j)], x[i + j]);
+    for (std::size_t half = lanes / 2; half > 0; half /= 2)
+      for (std::size_t j = 0; j < half; ++j) lane[j] = s.join(lane[j], lane[j + half]);
+    return lane[0];
   }
 };
 
