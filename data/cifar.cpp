@@ -1,5 +1,3 @@
-#include "pleat/data/cifar.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/input_file.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/data/datasets.h"
 #include "pleat/io/looks_like.h"
 
 namespace pleat::data {

@@ -1,5 +1,3 @@
-#include "pleat/data/idx.h"
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -7,6 +5,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/data/datasets.h"
 #include "pleat/io/byte_source.h"
 #include "pleat/io/elements.h"
 #include "pleat/io/looks_like.h"

@@ -4,7 +4,7 @@
 # format and the rules that sources keep (include rule and the like), builds pleat_tests, and runs the test files that
 # belong to the change. Those are the ones whose name begins with the name of a changed file or of one of its folders
 # (ops/conv/cpu/gather.cpp: conv_test, conv_tune_test, ...), else all of the mirrored folder (core/tensor/copy.cpp: tests/core/).
-# To functions belong the tests of tests/op_cases/, too.
+# To functions belong the tests of tests/op_cases/, too: those of the families with one of these names (conv), else all.
 # PLEAT_PRESET chooses a preset other than release. scripts/test.sh runs all tests.
 set -euo pipefail
 # shellcheck source=common.sh
@@ -26,13 +26,18 @@ find_formatter() {
 # Prints the test files that belong to a source file.
 tests_of() {
   local path=${1%.*} folder
-  [[ $1 =~ ^(ops|autograd/functions|tests/op_cases)/ ]] && grep '^tests/op_cases/' <<<"$test_files"
   grep -Fx "$1" <<<"$test_files" && return
   path=${path#tests/} folder=tests/$(dirname "$path")
   path=${path#*/} path=${path%_cases}
   grep -E "/(${path//\//|})_[^/]*$" <<<"$test_files" && return
   while [[ ! -d $folder ]]; do folder=$(dirname "$folder"); done
   [[ $folder == tests ]] || grep "^$folder/" <<<"$test_files"
+}
+
+# Prints the families of op cases that belong to a source file.
+families_of() {
+  [[ $1 =~ ^(ops|autograd/functions|tests/op_cases)/ ]] || return 0
+  tr '/._' '\n' <<<"$1" | grep -Fx "$families" || echo '*'
 }
 
 base=$(git merge-base HEAD "${1:-HEAD}") || fail "COMMIT must be a commit of this repository, got '${1:-HEAD}'"
@@ -62,14 +67,19 @@ say "rules of the sources"
 quietly rules ctest --test-dir "build/$preset" --label-regex '^sources$' --output-on-failure
 
 test_files=$(list tests | grep -E '_test(_[a-z]+)?\.(cpp|cu)$')
+families=$(list 'tests/op_cases/*_cases.cpp' | sed -E 's#.*/(.*)_cases\.cpp#\1#')
 mapfile -t concerned < <(for file in "${sources[@]}"; do tests_of "$file" || true; done | sort -u)
-((${#concerned[@]})) || { say "no test file belongs to the change" && exit; }
+mapfile -t op_cases < <(for file in "${sources[@]}"; do families_of "$file"; done | sort -u)
+((${#concerned[@]} + ${#op_cases[@]})) || { say "no test file belongs to the change" && exit; }
 say "tests"
-printf '  %s\n' "${concerned[@]}"
+printf '  %s\n' "${concerned[@]}" "${op_cases[@]/#/op cases: }"
 # With -# the name of a test's file is a tag; [.] are those that run only when they are asked for.
-tags=$(printf '%s\n' "${concerned[@]}" | sed -E 's#.*/(.*)\.[a-z]+$#[\#\1]~[.]#' | sort -u | paste -sd,)
+tests=$({
+  printf '%s\n' "${concerned[@]}" | sed -nE 's#.*/(.*)\.[a-z]+$#[\#\1]~[.]#p' | sort -u
+  ((${#op_cases[@]} == 0)) || printf '*: %s[op_cases]\n' "${op_cases[@]}"
+} | paste -sd,)
 status=0
-"build/$preset/tests/pleat_tests" "-#" "$tags" >"$logs/check.log" || status=$?
+"build/$preset/tests/pleat_tests" "-#" "$tests" >"$logs/check.log" || status=$?
 # 77: some tests were skipped; each says why.
 ((status == 0 || status == 77)) || { tail -n 60 "$logs/check.log" && exit 1; }
 { grep '^skipped: ' "$logs/check.log" || true; } | sort | uniq -c

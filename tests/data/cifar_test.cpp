@@ -1,8 +1,7 @@
-#include "pleat/data/cifar.h"
-
 #include <string>
 
 #include "pleat/core/base/error.h"
+#include "pleat/data/datasets.h"
 #include "pleat/data/synthetic_shapes.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"

@@ -1,5 +1,3 @@
-#include "pleat/data/idx.h"
-
 #include <filesystem>
 #include <string>
 
@@ -7,6 +5,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/memory/allocator.h"
+#include "pleat/data/datasets.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/file_fixture.h"
 #include "pleat/tests/temporary_directory.h"

@@ -1,7 +1,6 @@
 // The binary versions of CIFAR-10 and CIFAR-100. The input is every file of the folder, the names of the
 // classes among them.
-#include "pleat/data/cifar.h"
-
+#include "pleat/data/datasets.h"
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;

@@ -1,11 +1,10 @@
 // idx files as they are, gzipped by somebody else, and gzipped here, by which every input gets past the
 // checksum.
-#include "pleat/data/idx.h"
-
 #include <vector>
 
 #include <zlib.h>
 
+#include "pleat/data/datasets.h"
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;

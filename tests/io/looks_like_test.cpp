@@ -4,7 +4,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/data/idx.h"
+#include "pleat/data/datasets.h"
 #include "pleat/data/image.h"
 #include "pleat/io/npy.h"
 #include "pleat/io/npz.h"

@@ -15,6 +15,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/view.h"
+#include "pleat/ops/tune/tuner.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
 #include "pleat/tests/gpu.h"

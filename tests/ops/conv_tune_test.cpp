@@ -12,6 +12,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/tune/candidates.h"
+#include "pleat/ops/conv/tune/tune.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/damage.h"
 #include "pleat/tests/temporary_directory.h"
