@@ -128,8 +128,11 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
 
 Tensor kl_div(const Tensor& any_input, const Tensor& any_target, KlDivOptions options) {
   check_pair("kl_div", any_input, any_target);
-  const Tensor input = autocast_to_float32(any_input);
-  const Tensor target = autocast_to_float32(any_target);
+  // Differences of integers would wrap around.
+  const auto floating = [](const Tensor& x) {
+    return is_floating(x.dtype()) ? autocast_to_float32(x) : x.to(float32);
+  };
+  const Tensor input = floating(any_input), target = floating(any_target);
   if (options.log_target) return reduced(exp(target) * (target - input), options.reduction);
   const Tensor positive = masked_fill(target, target == 0, 1);
   return reduced(target * (log(positive) - input), options.reduction);

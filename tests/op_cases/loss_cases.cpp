@@ -196,11 +196,11 @@ std::vector<OpCase> make() {
       cross);
   add_rows(
       cases, "kl_div", [](auto& x, auto& y, Reduction r) { return kl_div(x, y, {.reduction = r}); },
-      probabilities, divergence, "", number_types);
+      probabilities, divergence);
   add_rows(
       cases, "kl_div",
       [](auto& x, auto& y, Reduction r) { return kl_div(x, y, {.log_target = true, .reduction = r}); },
-      logarithms, log_divergence, "log_target ", number_types);
+      logarithms, log_divergence, "log_target ");
   cases.push_back({.name = "distance_losses",
                    .inputs = distances,
                    .call =
