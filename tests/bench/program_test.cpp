@@ -72,8 +72,8 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
       {{"norm", "--eval", "--layer", "layer"}, "norm: --eval: is for batch norm, which --layer leaves out"},
       {{"step", "--batch-size", "0"}, "step: --batch-size: must be a whole number from 1"},
       {{"list", "--dtype", "float64"}, "--dtype requires --shape"},
-      {{"list", "--seconds", "3"}, "list: --seconds: has no effect on it"},
-      {{"ceilings", "--quick"}, "ceilings: --quick: has no effect on it"},
+      {{"list", "--seconds", "3"}, "not expected: 3 --seconds (see pleat-bench list --help)"},
+      {{"ceilings", "--quick"}, "not expected: --quick (see pleat-bench ceilings --help)"},
       {{"ask", ""}, "must not be empty"},
   }));
   CAPTURE(arguments);
