@@ -43,7 +43,7 @@ struct Runner {
     }
   }
 
-  std::vector<Tensor> results() const {
+  Tensors results() const {
     const PrecisionScope scope(one.precision);
     return compute();
   }
@@ -68,16 +68,16 @@ void add_rates(Runner& runner, const Ceilings& best) {
   }
 }
 
-std::vector<Tensor> exact_results(const Case& one) {
+Tensors exact_results(const Case& one) {
   if (one.exact) return one.exact();
-  std::vector<Tensor> operands;
+  Tensors operands;
   for (const Tensor& operand : one.operands) operands.push_back(as_kind(operand, {.dtype = "float64"}));
   return (one.reference ? one.reference : one.prepare)(operands)();
 }
 
 void add_error(Runner& runner) {
   try {
-    const std::vector<Tensor> exact = exact_results(runner.one), got = runner.results();
+    const Tensors exact = exact_results(runner.one), got = runner.results();
     double worst = 0;
     for (std::size_t i = 0; i < exact.size(); ++i)
       worst = std::max(worst, relative_error(got.at(i), exact[i]));
@@ -90,8 +90,8 @@ void add_error(Runner& runner) {
 
 }  // namespace
 
-Prepare function_of(std::function<std::vector<Tensor>(const std::vector<Tensor>&)> function) {
-  return [function = std::move(function)](const std::vector<Tensor>& operands) -> Compute {
+Prepare function_of(std::function<Tensors(const Tensors&)> function) {
+  return [function = std::move(function)](const Tensors& operands) -> Compute {
     return [=] { return function(operands); };
   };
 }
@@ -125,7 +125,7 @@ std::vector<Record> measure(const std::vector<Case>& cases, const CommonOptions&
   return records;
 }
 
-double bytes_of(const std::vector<Tensor>& tensors) {
+double bytes_of(const Tensors& tensors) {
   double bytes = 0;
   for (const Tensor& t : tensors)
     bytes += static_cast<double>(t.numel()) * static_cast<double>(size_of(t.dtype()));
@@ -163,18 +163,17 @@ std::vector<OperandKind> OperandOptions::kinds(Device device) const {
 }
 
 void add_operand_options(CLI::App& app, OperandOptions& options) {
-  const bool of_conv = options.formats[0] == "auto";
   add_list(app, "--dtype", options.dtypes, "types of the operands, separated by commas",
            {"float64", "float32", "bfloat16", "float16"});
-  if (of_conv)
-    add_list(
-        app, "--format", options.formats,
-        "memory formats of images, on CUDA of what convolutions give, too, separated by commas; auto: what "
-        "Pleat chooses",
-        {"auto", "contiguous", "channels_last"});
-  else if (!options.formats[0].empty())
-    add_list(app, "--format", options.formats, "memory formats of the operands, separated by commas",
-             {"contiguous", "channels_last"});
+  std::vector<std::string> formats{"contiguous", "channels_last"};
+  std::string of_what = "of the operands";
+  if (options.formats[0] == "auto") {
+    formats.insert(formats.begin(), "auto");
+    of_what = "of images, on CUDA of what convolutions give, too (auto: what Pleat chooses)";
+  }
+  if (!options.formats[0].empty())
+    add_list(app, "--format", options.formats, "memory formats " + of_what + ", separated by commas",
+             formats);
   if (!options.precision.empty())
     add_choice(app, "--precision", options.precision, {"highest", "high", "medium"},
                "of float32 on CUDA: highest is true float32, high TF32 inside, medium bfloat16 inside");

@@ -14,18 +14,19 @@
 
 namespace pleat::bench {
 
+using Tensors = std::vector<Tensor>;
 /// A computation with its operands in place; returns what it computes.
-using Compute = std::function<std::vector<Tensor>()>;
+using Compute = std::function<Tensors()>;
 /// Prepares a computation on operands of any type and device. What it does besides is not timed.
-using Prepare = std::function<Compute(const std::vector<Tensor>& operands)>;
+using Prepare = std::function<Compute(const Tensors& operands)>;
 /// For a function of the operands that needs no preparation.
-Prepare function_of(std::function<std::vector<Tensor>(const std::vector<Tensor>&)> function);
+Prepare function_of(std::function<Tensors(const Tensors&)> function);
 
 /// One of several computations that are timed interleaved.
 struct Case {
   Record record;  ///< subcommand, labels, and values that are known before
   DType dtype = float32;
-  std::vector<Tensor> operands = {};
+  Tensors operands = {};
   Prepare prepare;
   std::function<void()> tune = {};  ///< is run once before the first call and timed apart
   /// For the error: what is right, in float64. None: `reference`, else `prepare`, of the operands in float64
@@ -45,7 +46,7 @@ struct Case {
 /// gives a record with the reason.
 std::vector<Record> measure(const std::vector<Case>& cases, const CommonOptions& common, bool check);
 
-double bytes_of(const std::vector<Tensor>& tensors);
+double bytes_of(const Tensors& tensors);
 
 /// |got - exact| / |exact| as vectors, in float64, on the CPU; |got| where `exact` is 0. Infinite when a
 /// number is not finite. Throws ShapeError unless shapes are equal.

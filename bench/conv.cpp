@@ -155,11 +155,11 @@ class Conv : public OperationSubcommand {
       one.flops = static_cast<double>(problem.flops());
       if (work) one.operands = work->operands();
       const auto requested = std::make_shared<std::string>(name);  // after tuning with the fastest plan
-      one.prepare = [work, failure, requested](const std::vector<Tensor>&) -> Compute {
+      one.prepare = [work, failure, requested](const Tensors&) -> Compute {
         if (work == nullptr) throw OutOfMemoryError(failure);
         if (const std::string reason = work->unsupported(*requested); !reason.empty())
           throw ValueError(reason);
-        return [work, requested] { return std::vector<Tensor>{work->run(*requested)}; };
+        return [work, requested] { return Tensors{work->run(*requested)}; };
       };
       if (tune_ && work && !work->plans(name).empty())
         one.tune = [work, requested, name] {
@@ -174,7 +174,7 @@ class Conv : public OperationSubcommand {
       };
       one.exact = [work, exact] {
         if (!exact->defined()) *exact = work->exact();
-        return std::vector<Tensor>{*exact};
+        return Tensors{*exact};
       };
     }
     return cases;

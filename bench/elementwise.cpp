@@ -15,7 +15,6 @@ namespace pleat::bench {
 namespace {
 
 using test::OpCase;
-using test::Tensors;
 
 const std::string add_bias = "add_bias";
 

@@ -56,8 +56,7 @@ class Matmul : public OperationSubcommand {
         return transposed ? ops::transpose(x, -2, -1) : x;
       };
       one.operands = {matrix(m, k, "a", 1), matrix(k, n, "b", 2)};
-      one.prepare =
-          function_of([](const std::vector<Tensor>& t) { return std::vector{ops::matmul(t[0], t[1])}; });
+      one.prepare = function_of([](const Tensors& t) { return std::vector{ops::matmul(t[0], t[1])}; });
       one.flops = 2 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
                   static_cast<double>(k);
       one.precision = parse_precision(operands_.precision);

@@ -14,14 +14,13 @@ namespace pleat::bench {
 namespace {
 
 /// Of x, weight, bias, and for batch norm in evaluation running mean and variance.
-using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+using Function = std::function<Tensor(const Tensors&)>;
 
 /// In a backward pass the last operand is dy.
 Prepare pass_of(const Function& forward, bool backward) {
-  return [forward, backward](const std::vector<Tensor>& operands) -> Compute {
-    if (!backward)
-      return [forward, operands] { return std::vector<Tensor>{no_grad([&] { return forward(operands); })}; };
-    std::vector<Tensor> leaves;
+  return [forward, backward](const Tensors& operands) -> Compute {
+    if (!backward) return [forward, operands] { return Tensors{no_grad([&] { return forward(operands); })}; };
+    Tensors leaves;
     for (const Tensor& operand : operands) leaves.push_back(operand.detach());
     for (std::size_t i = 0; i < 3; ++i) leaves[i].set_requires_grad();
     const Tensor y = forward(leaves);

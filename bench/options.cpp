@@ -47,6 +47,8 @@ void add_common_options(CLI::App& app, CommonOptions& options, bool is_timed) {
         ->transform(real_number(1e-6, 3600));
     app.add_flag("--quick", options.quick, "short: smaller problems where there is a choice, fewer runs");
     app.add_flag("--cold-cache", options.cold_cache, "empty the caches before each run");
+    app.add_flag("--fresh-memory", options.fresh_memory,
+                 "take each tensor's memory from the system, not from what was used before");
   }
   app.add_option("--json", options.json,
                  "write all results to this file (-: to standard output, instead of tables)")

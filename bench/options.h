@@ -22,13 +22,14 @@ using ::UsageError;
 
 inline constexpr int64_t most_count = int64_t{1} << 24;
 
-/// What all subcommands take; those that run nothing for a time have no `seconds`, `quick` and `cold_cache`.
+/// What all subcommands take; `seconds`, `quick`, `cold_cache` and `fresh_memory` only those that time
+/// something.
 struct CommonOptions {
   std::string device = "auto";
   int threads = 0;     ///< 0: as many as Pleat takes by itself
   double seconds = 0;  ///< of runs of one subject; 0: by `quick`
   bool quick = false;
-  bool cold_cache = false;
+  bool cold_cache = false, fresh_memory = false;
   std::string json, csv, plot, baseline;  ///< files; empty: none. "-" for JSON is standard output
   std::string color = "auto";
 

@@ -14,6 +14,7 @@
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/atomic_file.h"
+#include "pleat/core/memory/allocator.h"
 #include "pleat/core/parallel/threads_scope.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/profile/compare.h"
@@ -68,6 +69,7 @@ void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const 
   const std::string machine = describe_machine(options.chosen_device(), options.threads);
   const Results before = check_files(subcommand, options);
   const ThreadsScope threads(options.threads);
+  if (options.fresh_memory) set_cache_limit(0, options.chosen_device());
   const bool shows = options.json != "-";
   const bool color =
       options.color == "always" || (options.color == "auto" && benchmark::may_color(STDOUT_FILENO));

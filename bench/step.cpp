@@ -20,7 +20,6 @@ namespace {
 struct Part {
   std::string name;
   std::function<void()> run;
-  std::vector<benchmark::Clock::Elapsed> readings = {};
   benchmark::Measurement measured = {};
 };
 
@@ -51,21 +50,20 @@ std::vector<Part> time_step(TrainingStep& step, const benchmark::TimerOptions& o
       if (options.cold_cache) clock->empty_caches();
       clock->start();
       part.run();
-      part.readings.push_back(clock->stop());
+      const auto [wall, device] = clock->stop();
+      part.measured.wall_times.push_back(wall);
+      part.measured.times.push_back(device.value_or(wall));
     }
   };
   const auto measured = benchmark::Timer(options).measure_in_turns({{.run = run_apart}, {.run = run_all}});
   for (Part& part : parts) {
-    part.measured = measured[0];
-    part.measured.block_size = 1;
-    part.measured.first_call = part.readings.front().wall;
-    part.measured.times = part.measured.wall_times = {};
-    for (auto reading = part.readings.end() - measured[0].runs(); reading != part.readings.end(); ++reading) {
-      part.measured.wall_times.push_back(reading->wall);
-      part.measured.times.push_back(reading->device.value_or(reading->wall));
-    }
+    part.measured.first_call = part.measured.wall_times.front();
+    for (std::vector<double>* times : {&part.measured.times, &part.measured.wall_times})
+      times->erase(times->begin(), times->end() - measured[0].runs());  // first call and warm-up
+    part.measured.threads = measured[0].threads;
+    part.measured.cold_cache = measured[0].cold_cache;
   }
-  parts.push_back({"step", run_all, {}, measured[1]});
+  parts.push_back({"step", run_all, measured[1]});
   parts.back().measured.first_call = measured[0].first_call;  // that of the first step of all
   return parts;
 }

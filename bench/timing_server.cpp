@@ -22,9 +22,9 @@
 #include <pleat/pleat.h>
 
 #include "pleat/bench/ask/questions.h"
+#include "pleat/bench/case.h"
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
-#include "pleat/bench/options.h"
 #include "pleat/bench/training_step.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/device.h"
@@ -42,9 +42,7 @@ using Numbers = std::vector<int64_t>;
 
 /// Standard normal numbers in the shape of that name and the request's format.
 Tensor numbers(const Json& request, const char* name, Device device) {
-  const bool last = request.at("format") == "channels_last";
-  return ops::to_format(randn(request.at(name).get<Numbers>(), {.device = device}),
-                        last ? MemoryFormat::channels_last : MemoryFormat::contiguous);
+  return bench::operand(request.at(name).get<Numbers>(), {.format = request.at("format"), .device = device});
 }
 
 Work conv_work(const Json& request, Device device) {

@@ -64,7 +64,7 @@ class Unfold : public OperationSubcommand {
       if (fold && !all.empty() && kind.dtype == all.back().record.label("dtype")) continue;
       Case& one = all.emplace_back(make_case(name(), problem, {{"pass", pass}}, kind));
       one.operands = {operand(fold ? columns : image, kind)};
-      one.prepare = function_of([=](const std::vector<Tensor>& x) {
+      one.prepare = function_of([=](const Tensors& x) {
         return std::vector{fold ? ops::fold(x[0], spatial, options) : ops::unfold(x[0], options)};
       });
     }

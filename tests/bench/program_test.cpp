@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pleat/core/memory/allocator.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 
@@ -187,4 +188,19 @@ TEST_CASE("pleat-bench ends with status 1 when nothing could be measured", "[ben
   CHECK(outcome.status == 1);
   CHECK(has(outcome.out, "3 groups do not divide"));
   CHECK(has(outcome.err, "pleat-bench: norm: nothing could be measured: group_norm: 3 groups do not divide"));
+}
+
+TEST_CASE("pleat-bench --fresh-memory: nothing comes from the cache of the allocator", "[bench]") {
+  const std::vector<std::string> arguments{"elementwise", "--op", "relu",     "--quick",
+                                           "--seconds",   "1e-3", "--device", "cpu"};
+  const auto hits_of = [&](std::vector<std::string> all) {
+    const int64_t before = pleat::allocator_statistics().hits;
+    CHECK(run(all).status == 0);
+    return pleat::allocator_statistics().hits - before;
+  };
+  CHECK(hits_of(arguments) > 0);
+  std::vector<std::string> fresh = arguments;
+  fresh.emplace_back("--fresh-memory");
+  CHECK(hits_of(fresh) == 0);
+  pleat::set_cache_limit(int64_t{1} << 30);
 }
