@@ -25,7 +25,6 @@ struct ComparedRecord {
   Change change = Change::same;
   const Record* before = nullptr;  ///< null: not there
   const Record* now = nullptr;
-  double ratio = 1;  ///< now / before, of the medians; 1 where one is missing
 };
 
 /// Every record of `now` beside the one of the same subcommand and labels, then what only `before` has (of

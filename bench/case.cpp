@@ -18,124 +18,118 @@
 namespace pleat::bench {
 namespace {
 
-/// Runs a case until it throws for the first time, and keeps the reason: one that cannot go on must not end
-/// those that it is timed with.
-class Runner {
- public:
-  explicit Runner(const Case& one) : case_(one) {
-    attempt([&] { compute_ = one.prepare(one.operands); });
-  }
+/// A case on the way to its record. It runs until it throws for the first time, and the record says why: one
+/// that cannot go on must not end those that it is timed with.
+struct Runner {
+  const Case& one;
+  Record record;
+  Compute compute;
 
-  void run() {
-    attempt([&] { (void)compute_(); });
+  explicit Runner(const Case& c) : one(c), record(c.record) {
+    attempt([&] { compute = one.prepare(one.operands); });
   }
-  void tune() { attempt(case_.tune); }
-  std::vector<Tensor> results() const {
-    const PrecisionScope scope(case_.precision);
-    return compute_();
-  }
-  const std::string& failure() const { return failure_; }
+  bool failed() const { return !record.failure.empty(); }
 
- private:
   template <class Work>
   void attempt(const Work& work) {
-    if (!failure_.empty()) return;
-    const PrecisionScope scope(case_.precision);
+    if (failed()) return;
+    const PrecisionScope scope(one.precision);
     try {
       work();
     } catch (const DeviceLostError&) {
       throw;
     } catch (const Error& error) {
-      failure_ = error.what();
+      record.failure = error.what();
     }
   }
 
-  const Case& case_;
-  Compute compute_;
-  std::string failure_;
+  Tensors results() const {
+    const PrecisionScope scope(one.precision);
+    return compute();
+  }
 };
 
-void add_rates(Record& record, const Case& one, const Ceilings& best) {
-  const double seconds = record.time->median;
+void add_rates(Runner& runner, const Ceilings& best) {
+  const Case& one = runner.one;
+  Record& record = runner.record;
+  const double giga = 1e-9 / record.time->median;
+  const double bytes = one.bytes ? *one.bytes : bytes_of(one.operands) + bytes_of(runner.results());
   if (one.flops > 0) {
-    const double gflops = 1e-9 * one.flops / seconds;
     record.set_value("flops", one.flops);
-    record.set_value("gflops", gflops);
+    record.set_value("gflops", giga * one.flops);
     if (const auto peak = best.peak(one.dtype, one.precision))
-      record.set_value("share_of_peak", gflops / *peak);
-    if (one.bytes > 0) record.set_value("intensity", one.flops / one.bytes);
+      record.set_value("share_of_peak", giga * one.flops / *peak);
+    if (bytes > 0) record.set_value("intensity", one.flops / bytes);
   }
-  if (one.bytes > 0) {
-    const double rate = 1e-9 * one.bytes / seconds;
-    record.set_value("bytes", one.bytes);
-    record.set_value("gbytes", rate);
-    record.set_value("share_of_copy", rate / best.copy_bandwidth());
+  if (bytes > 0) {
+    record.set_value("bytes", bytes);
+    record.set_value("gbytes", giga * bytes);
+    record.set_value("share_of_copy", giga * bytes / best.copy_bandwidth());
   }
 }
 
-std::vector<Tensor> exact_results(const Case& one) {
+Tensors exact_results(const Case& one) {
   if (one.exact) return one.exact();
-  std::vector<Tensor> operands;
-  for (const Tensor& operand : one.operands)
-    operands.push_back(
-        ops::to_device(is_floating(operand.dtype()) ? ops::cast(operand, float64) : operand, {}));
+  Tensors operands;
+  for (const Tensor& operand : one.operands) operands.push_back(as_kind(operand, {.dtype = "float64"}));
   return (one.reference ? one.reference : one.prepare)(operands)();
 }
 
-void add_error(Record& record, const Case& one, const Runner& runner) {
+void add_error(Runner& runner) {
   try {
-    const std::vector<Tensor> exact = exact_results(one), got = runner.results();
+    const Tensors exact = exact_results(runner.one), got = runner.results();
     double worst = 0;
     for (std::size_t i = 0; i < exact.size(); ++i)
       worst = std::max(worst, relative_error(got.at(i), exact[i]));
-    if (std::isfinite(worst))
-      record.set_value("error", worst);
-    else
-      record.set_detail("error", "not finite");
+    runner.record.set_value("error", worst);  // not when it is not finite
+    if (!std::isfinite(worst)) runner.record.set_detail("error", "not finite");
   } catch (const OutOfMemoryError& error) {
-    record.set_detail("not_checked", error.what());
+    runner.record.set_detail("not_checked", error.what());
   }
 }
 
 }  // namespace
+
+Prepare function_of(std::function<Tensors(const Tensors&)> function) {
+  return [function = std::move(function)](const Tensors& operands) -> Compute {
+    return [=] { return function(operands); };
+  };
+}
 
 std::vector<Record> measure(const std::vector<Case>& cases, const CommonOptions& common, bool check) {
   const benchmark::TimerOptions timer = common.timer();
   // Before the operands fill the caches, and never between two that are timed interleaved.
   const Ceilings& best = ceilings(timer.device);
   std::list<Runner> runners;
+  std::vector<Runner*> timed;
   std::vector<benchmark::Subject> subjects;
   for (const Case& one : cases) {
     Runner& runner = runners.emplace_back(one);
-    if (!runner.failure().empty()) continue;
-    subjects.push_back({.run = [&runner] { runner.run(); }});
-    if (one.tune) subjects.back().tune = [&runner] { runner.tune(); };
+    if (runner.failed()) continue;
+    timed.push_back(&runner);
+    subjects.push_back({.run = [&runner] { runner.attempt([&] { (void)runner.compute(); }); }});
+    if (one.tune) subjects.back().tune = [&runner] { runner.attempt(runner.one.tune); };
   }
-  std::vector<bool> ran;
-  for (const Runner& runner : runners) ran.push_back(runner.failure().empty());
   const std::vector<benchmark::Measurement> measurements = benchmark::Timer(timer).measure_in_turns(subjects);
 
-  std::vector<Record> records;
-  auto runner = runners.begin();
-  auto measured = measurements.begin();
-  for (std::size_t i = 0; i < cases.size(); ++i, ++runner) {
-    Record& record = records.emplace_back(cases[i].record);
-    const auto own = ran[i] ? measured++ : measurements.end();
-    record.failure = runner->failure();
-    if (!record.failure.empty()) continue;
-    record.time = Time(*own);
-    add_rates(record, cases[i], best);
-    if (check) add_error(record, cases[i], *runner);
-    if (cases[i].finish) cases[i].finish(record);
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    Runner& runner = *timed[i];
+    if (runner.failed()) continue;
+    runner.record.time = Time(measurements[i]);
+    add_rates(runner, best);
+    if (check) add_error(runner);
+    if (runner.one.finish) runner.one.finish(runner.record);
   }
+  std::vector<Record> records;
+  for (Runner& runner : runners) records.push_back(std::move(runner.record));
   return records;
 }
 
-std::vector<std::string> measured_columns(std::vector<std::string> labels) {
-  labels.insert(labels.end(),
-                {"median", "quartiles", "runs", "first_call", "gflops", "gflops_valid", "share_of_peak",
-                 "gbytes", "share_of_copy", "workspace_bytes", "error", "bad_error"});
-  return labels;
+double bytes_of(const Tensors& tensors) {
+  double bytes = 0;
+  for (const Tensor& t : tensors)
+    bytes += static_cast<double>(t.numel()) * static_cast<double>(size_of(t.dtype()));
+  return bytes;
 }
 
 double relative_error(const Tensor& got, const Tensor& exact) {
@@ -148,13 +142,17 @@ double relative_error(const Tensor& got, const Tensor& exact) {
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }
 
+Tensor as_kind(const Tensor& x, const OperandKind& kind) {
+  Tensor y = ops::to_device(x, kind.device);
+  if (is_floating(x.dtype())) y = ops::cast(y, parse_dtype(kind.dtype));
+  if (!kind.format.empty() && x.rank() >= 3 && x.rank() <= 5)
+    y = ops::to_format(y, parse_format(kind.format));
+  return y;
+}
+
 Tensor operand(const Shape& shape, const OperandKind& kind, uint64_t seed) {
   manual_seed(seed);
-  Tensor x = ops::cast(randn(shape, {.device = kind.device}), parse_dtype(kind.dtype));
-  // A format says something about images only.
-  if (!kind.format.empty() && shape.size() >= 3 && shape.size() <= 5)
-    x = ops::to_format(x, parse_format(kind.format));
-  return x;
+  return as_kind(randn(shape, {.device = kind.device}), kind);
 }
 
 std::vector<OperandKind> OperandOptions::kinds(Device device) const {
@@ -164,25 +162,21 @@ std::vector<OperandKind> OperandOptions::kinds(Device device) const {
   return all;
 }
 
-void add_operand_options(CLI::App& app, OperandOptions& options, With with) {
-  const bool of_conv = with == With::conv_format_and_precision;
+void add_operand_options(CLI::App& app, OperandOptions& options) {
   add_list(app, "--dtype", options.dtypes, "types of the operands, separated by commas",
            {"float64", "float32", "bfloat16", "float16"});
-  if (of_conv) options.formats = {"auto"};
-  if (of_conv)
-    add_list(
-        app, "--format", options.formats,
-        "memory formats of images, on CUDA of what convolutions give, too, separated by commas; auto: what "
-        "Pleat chooses",
-        {"auto", "contiguous", "channels_last"});
-  else if (with == With::format)
-    add_list(app, "--format", options.formats, "memory formats of the operands, separated by commas",
-             {"contiguous", "channels_last"});
-  if (of_conv || with == With::precision)
-    app.add_option("--precision", options.precision,
-                   "of float32 on CUDA: highest is true float32, high TF32 inside, medium bfloat16 inside")
-        ->check(CLI::IsMember({"highest", "high", "medium"}))
-        ->capture_default_str();
+  std::vector<std::string> formats{"contiguous", "channels_last"};
+  std::string of_what = "of the operands";
+  if (options.formats[0] == "auto") {
+    formats.insert(formats.begin(), "auto");
+    of_what = "of images, on CUDA of what convolutions give, too (auto: what Pleat chooses)";
+  }
+  if (!options.formats[0].empty())
+    add_list(app, "--format", options.formats, "memory formats " + of_what + ", separated by commas",
+             formats);
+  if (!options.precision.empty())
+    add_choice(app, "--precision", options.precision, {"highest", "high", "medium"},
+               "of float32 on CUDA: highest is true float32, high TF32 inside, medium bfloat16 inside");
   app.add_flag("--check", options.check, "the error against float64, beside the time");
 }
 
@@ -199,13 +193,21 @@ Case make_case(const std::string& subcommand, const std::string& problem, const 
   return one;
 }
 
+void OperationSubcommand::add_options(CLI::App& app) {
+  app.add_option(shape_.name, shapes_, shape_.description + "; several may be given")->take_all();
+  if (passes_.size() > 1) add_list(app, "--pass", passes_, "which passes, separated by commas", passes_);
+  add_operand_options(app, operands_);
+}
+
 void OperationSubcommand::run(const CommonOptions& common, Report& report) {
-  Layout shown = layout();
+  Layout shown = layout_;
   if (shown.heading.empty()) {
     shown.heading = {"problem"};
     shown.columns.insert(shown.columns.end(), {"dtype", "format"});
   }
-  shown.columns = measured_columns(shown.columns);
+  shown.columns.insert(shown.columns.end(),
+                       {"median", "quartiles", "runs", "first_call", "gflops", "gflops_valid",
+                        "share_of_peak", "gbytes", "share_of_copy", "workspace_bytes", "error", "bad_error"});
   std::vector<Record> table;
   bool first = true;
   list(common, [&](const std::vector<Case>& cases, bool ends_table) {
@@ -220,14 +222,17 @@ void OperationSubcommand::run(const CommonOptions& common, Report& report) {
   });
 }
 
-std::vector<Shape> OperationSubcommand::shapes(const CommonOptions& common,
-                                               const std::vector<std::string>& usual,
-                                               const std::vector<std::string>& quick,
-                                               const std::string& option) const {
-  std::vector<Shape> result;
-  for (const std::string& text : !shapes_.empty() ? shapes_ : common.quick ? quick : usual)
-    result.push_back(parse_sizes(name() + ": " + option, text));
-  return result;
+void OperationSubcommand::list(const CommonOptions& common, const Block& block) const {
+  std::vector<Shape> shapes;
+  for (const std::string& text : !shapes_.empty() ? shapes_ : common.quick ? shape_.quick : shape_.usual) {
+    shapes.push_back(parse_sizes(name() + ": " + shape_.name, text));
+    check<UsageError>(shape_.fits(shapes.back().size()), "{}: {}: must have {}, got \"{}\"", name(),
+                      shape_.name, shape_.must_have, text);
+  }
+  check_options(shapes);
+  for (const Shape& shape : shapes)
+    for (const std::string& pass : passes_)
+      block(cases(shape, pass, operands_.kinds(common.chosen_device())), true);
 }
 
 }  // namespace pleat::bench

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "pleat/bench/charts.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/tensor/tensor.h"
 
@@ -12,16 +14,19 @@
 
 namespace pleat::bench {
 
+using Tensors = std::vector<Tensor>;
 /// A computation with its operands in place; returns what it computes.
-using Compute = std::function<std::vector<Tensor>()>;
+using Compute = std::function<Tensors()>;
 /// Prepares a computation on operands of any type and device. What it does besides is not timed.
-using Prepare = std::function<Compute(const std::vector<Tensor>& operands)>;
+using Prepare = std::function<Compute(const Tensors& operands)>;
+/// For a function of the operands that needs no preparation.
+Prepare function_of(std::function<Tensors(const Tensors&)> function);
 
 /// One of several computations that are timed interleaved.
 struct Case {
   Record record;  ///< subcommand, labels, and values that are known before
   DType dtype = float32;
-  std::vector<Tensor> operands = {};
+  Tensors operands = {};
   Prepare prepare;
   std::function<void()> tune = {};  ///< is run once before the first call and timed apart
   /// For the error: what is right, in float64. None: `reference`, else `prepare`, of the operands in float64
@@ -29,7 +34,8 @@ struct Case {
   Compute exact = {};
   Prepare reference = {};
   double flops = 0;  ///< of one run; 0: not counted
-  double bytes = 0;  ///< that one run must read and write at least
+  /// That one run must read and write at least; 0: not counted; none: those of all operands and results.
+  std::optional<double> bytes = {};
   Precision precision = Precision::highest;
   std::function<void(Record&)> finish = {};  ///< adds more to what was measured
 };
@@ -40,8 +46,7 @@ struct Case {
 /// gives a record with the reason.
 std::vector<Record> measure(const std::vector<Case>& cases, const CommonOptions& common, bool check);
 
-/// The columns of these labels, and those for what `measure` finds.
-std::vector<std::string> measured_columns(std::vector<std::string> labels);
+double bytes_of(const Tensors& tensors);
 
 /// |got - exact| / |exact| as vectors, in float64, on the CPU; |got| where `exact` is 0. Infinite when a
 /// number is not finite. Throws ShapeError unless shapes are equal.
@@ -54,55 +59,74 @@ struct OperandKind {
   Device device = {};
 };
 
+/// In that type, unless x is of integers or truth values; the format is that of images (3 to 5 dimensions).
+Tensor as_kind(const Tensor& x, const OperandKind& kind);
 /// Standard normal numbers; the same for the same seed on every device.
 Tensor operand(const Shape& shape, const OperandKind& kind, uint64_t seed = 1);
 
-/// Options for operands, each perhaps with several values.
+/// Options for operands, each perhaps with several values. A subcommand sets what they are by default.
 struct OperandOptions {
   std::vector<std::string> dtypes = {"float32"};
+  /// "": no --format; "auto": for convolutions, which choose one themselves where none is named.
   std::vector<std::string> formats = {""};
-  std::string precision = "highest";
+  std::string precision = {};  ///< "": no --precision
   bool check = false;
 
   /// All types in all formats.
   std::vector<OperandKind> kinds(Device device) const;
 };
 
-/// Adds --dtype and --check, and those that are wanted: --format; --format for programs of convolutions,
-/// which choose one themselves where none is named ("auto"); --precision.
-enum class With : unsigned char { format, precision, conv_format_and_precision };
-void add_operand_options(CLI::App& app, OperandOptions& options, With with);
+/// Adds --dtype and --check, and --format and --precision where the options have a default for them.
+void add_operand_options(CLI::App& app, OperandOptions& options);
 
 /// A case with the labels problem, `labels`, dtype, format and device.
 Case make_case(const std::string& subcommand, const std::string& problem, const Record::Texts& labels,
                const OperandKind& kind);
 
+/// The option by which a subcommand takes shapes, and what it takes without.
+struct ShapeOption {
+  std::string name = "--shape", description = {};
+  std::vector<std::string> usual = {}, quick = {};
+  std::string must_have = {};  ///< "3 to 5 sizes, N,C,spatial...": what `fits` wants of the number of sizes
+  bool (*fits)(std::size_t sizes) = [](std::size_t) { return true; };
+};
+
 /// A subcommand that lists cases, block by block. All else is done here.
 class OperationSubcommand : public Subcommand {
  public:
-  using Subcommand::Subcommand;
+  OperationSubcommand(std::string name, std::string summary, ShapeOption shape = {})
+      : Subcommand(std::move(name), std::move(summary)), shape_(std::move(shape)) {}
+  /// --shape, --pass where there are several passes, and those for operands.
+  void add_options(CLI::App& app) override;
   void run(const CommonOptions& common, Report& report) final;
   bool has_plot() const override { return true; }
+  std::string plot(const std::vector<Record>& records) const override { return time_bars(chart_, records); }
 
  protected:
-  /// Its own columns, labels by which cases compete, and the heading: see Layout. Without a heading it is the
-  /// problem, and types and formats get columns.
-  virtual Layout layout() const { return {}; }
   /// Says something above all tables.
   virtual void begin(const CommonOptions&, Report&) {}
   /// Calls `block` for one list of cases after the other: the cases of each are timed interleaved; lists up
-  /// to one that `ends_table` are shown together. Throws UsageError before the first.
+  /// to one that `ends_table` are shown together. Throws UsageError before the first. By default a table for
+  /// each shape and pass.
   using Block = std::function<void(const std::vector<Case>&, bool ends_table)>;
-  virtual void list(const CommonOptions& common, const Block& block) const = 0;
+  virtual void list(const CommonOptions& common, const Block& block) const;
+  /// Throws UsageError for options that make no sense together, or with a shape.
+  virtual void check_options(const std::vector<Shape>&) const {}
+  /// Of a shape and a pass, on operands of each of these kinds.
+  virtual std::vector<Case> cases(const Shape&, const std::string& /*pass*/,
+                                  const std::vector<OperandKind>&) const {
+    return {};
+  }
   /// Takes records out of a block that are not to be shown.
   virtual void filter(std::vector<Record>&) const {}
 
-  /// The shapes that were given, else the `usual`, or `quick` ones. `option` names them in error messages.
-  std::vector<Shape> shapes(const CommonOptions& common, const std::vector<std::string>& usual,
-                            const std::vector<std::string>& quick,
-                            const std::string& option = "--shape") const;
-
-  std::vector<std::string> shapes_;
+  /// Its own columns, labels by which cases compete, and the heading: see Layout. Without a heading it is the
+  /// problem, and types and formats get columns.
+  Layout layout_;
+  TimeChart chart_;  ///< what --plot draws
+  ShapeOption shape_;
+  std::vector<std::string> shapes_;         ///< as they were given
+  std::vector<std::string> passes_ = {""};  ///< at first all that there are
   OperandOptions operands_;
 };
 

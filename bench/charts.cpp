@@ -11,16 +11,27 @@
 namespace pleat::bench {
 namespace {
 
-/// Of these labels those that are not the same in all records: only they tell series apart.
-std::vector<std::string> differing(const std::vector<Record>& records,
-                                   const std::vector<std::string>& labels) {
-  std::vector<std::string> result;
-  std::copy_if(labels.begin(), labels.end(), std::back_inserter(result), [&](const std::string& label) {
-    return std::any_of(records.begin(), records.end(), [&](const Record& record) {
-      return record.label(label) != records.front().label(label);
-    });
-  });
-  return result;
+/// Labels, by whether they are the same in all records: only others tell series apart.
+struct Labels {
+  std::string common;  ///< their texts
+  std::vector<std::string> differing;
+
+  Labels(const std::vector<Record>& records, const std::vector<std::string>& labels) {
+    std::vector<std::string> same;
+    for (const std::string& label : labels) {
+      const auto differs = [&](const Record& r) { return r.label(label) != records[0].label(label); };
+      (std::any_of(records.begin(), records.end(), differs) ? differing : same).push_back(label);
+    }
+    if (!records.empty()) common = label_text(records[0], same);
+  }
+};
+
+/// "Convolution: direct, float32".
+std::string title_of(const TimeChart& chart, const std::vector<std::string>& common) {
+  std::string title = chart.title;
+  for (const std::string& text : common)
+    if (!text.empty()) title += (title == chart.title ? ": " : ", ") + text;
+  return title;
 }
 
 std::string subtitle(const std::vector<Record>& records) {
@@ -44,47 +55,36 @@ benchmark::TimeUnit unit_of(const std::vector<Record>& records, const std::strin
 
 }  // namespace
 
-std::string with_common_labels(const std::string& title, const std::vector<Record>& records,
-                               const std::vector<std::string>& labels) {
-  if (records.empty()) return title;
-  std::vector<std::string> common = labels;
-  for (const std::string& label : differing(records, labels)) std::erase(common, label);
-  const std::string text = label_text(records.front(), common);
-  return text.empty() ? title : title + ": " + text;
-}
-
 chart::Bar bar(const Time& time, double unit) {
   return {.value = time.median / unit, .low = time.lower_quartile / unit, .high = time.upper_quartile / unit};
 }
 
-std::string time_bars(const std::string& title, const std::vector<Record>& records,
-                      const std::vector<std::string>& series, const std::vector<std::string>& also_by) {
-  const benchmark::TimeUnit unit = unit_of(records, title);
-  std::vector<std::string> groups = differing(records, also_by);
-  groups.insert(groups.begin(), "problem");
-  const std::vector<std::string> kinds = differing(records, series);
-  chart::BarChart chart{.title = title,
-                        .subtitle = subtitle(records) + "; whiskers: quartiles",
-                        .axis = fmt::format("time [{}]", unit.name)};
+std::string time_bars(const TimeChart& chart, const std::vector<Record>& records) {
+  const benchmark::TimeUnit unit = unit_of(records, chart.title);
+  const Labels groups(records, chart.groups), series(records, chart.series);
+  chart::BarChart bars{.title = title_of(chart, {groups.common, series.common}),
+                       .subtitle = subtitle(records) + "; whiskers: quartiles",
+                       .axis = fmt::format("time [{}]", unit.name)};
   for (const Record& record : records)
-    chart.add(label_text(record, groups), label_text(record, kinds),
-              record.time ? bar(*record.time, unit.seconds) : chart::Bar{.note = record.failure});
-  return chart::svg(chart);
+    bars.add(label_text(record, groups.differing.empty() ? chart.groups : groups.differing),
+             label_text(record, series.differing),
+             record.time ? bar(*record.time, unit.seconds) : chart::Bar{.note = record.failure});
+  return chart::svg(bars);
 }
 
-std::string time_lines(const LinesOptions& options, const std::vector<Record>& records) {
-  const benchmark::TimeUnit unit = unit_of(records, options.title);
-  const std::vector<std::string> kinds = differing(records, options.series);
-  chart::LineChart chart{.title = options.title,
+std::string time_lines(const TimeChart& chart, const std::vector<Record>& records) {
+  const benchmark::TimeUnit unit = unit_of(records, chart.title);
+  const Labels series(records, chart.series);
+  chart::LineChart lines{.title = title_of(chart, {series.common}),
                          .subtitle = subtitle(records),
-                         .x_axis = options.x_axis,
+                         .x_axis = chart.x_axis,
                          .y_axis = fmt::format("time [{}]", unit.name),
                          .log_x = true,
                          .log_y = true};
   for (const Record& record : records)
-    if (const auto x = record.value(options.x_value); record.time && x)
-      chart.add(label_text(record, kinds), {*x, record.time->median / unit.seconds});
-  return chart::svg(chart);
+    if (const auto x = record.value(chart.x_value); record.time && x)
+      lines.add(label_text(record, series.differing), {*x, record.time->median / unit.seconds});
+  return chart::svg(lines);
 }
 
 std::string roofline(const std::string& title, const std::string& note, const std::vector<Record>& records,

@@ -11,24 +11,19 @@
 
 namespace pleat::bench {
 
-/// "Convolution: direct, float32": the title, and what of these labels is the same in all records.
-std::string with_common_labels(const std::string& title, const std::vector<Record>& records,
-                               const std::vector<std::string>& labels);
-
-/// Median times with their quartiles: a group for each label `problem` (and the labels in `also_by`), a
-/// series for each combination of the labels `series`. Records that failed say so.
-std::string time_bars(const std::string& title, const std::vector<Record>& records,
-                      const std::vector<std::string>& series, const std::vector<std::string>& also_by = {});
-
-/// Median times over the value `x_value`, both axes logarithmic; a line for each combination of the labels
-/// `series`.
-struct LinesOptions {
+/// Median times. What of the labels is the same in all records stands in the title; the others tell apart.
+struct TimeChart {
   std::string title;
-  std::string x_value;
-  std::string x_axis;
-  std::vector<std::string> series;
+  std::vector<std::string> series;                ///< labels of lines, or of the bars of a group
+  std::vector<std::string> groups = {"problem"};  ///< labels of groups of bars
+  std::string x_value = {};                       ///< of lines: which value, and the axis' title
+  std::string x_axis = x_value;
 };
-std::string time_lines(const LinesOptions& options, const std::vector<Record>& records);
+
+/// With their quartiles. Records that failed say so.
+std::string time_bars(const TimeChart& chart, const std::vector<Record>& records);
+/// Over a value, both axes logarithmic.
+std::string time_lines(const TimeChart& chart, const std::vector<Record>& records);
 
 /// Records' operations per second over operations per byte (without those on padding, where the record has
 /// the value flops_valid) under the machine's ceilings; colours by the label `series`.

@@ -276,12 +276,12 @@ def read_shapes(path, batch=math.inf):
     return convs
 
 
-def conv_problems(args, batch):
+def conv_problems(args):
     convs = [(f"{c}->{k} {size}x{size} {r}x{r}/{s}",
-              convolution([batch, c, size, size], [k, c, r, r], [s, s], [r // 2, r // 2]))
+              convolution([args.batch, c, size, size], [k, c, r, r], [s, s], [r // 2, r // 2]))
              for c, k, size, r, s in RESNET18]
     if args.shapes:
-        convs = read_shapes(args.shapes, batch if args.quick else math.inf)
+        convs = read_shapes(args.shapes, args.batch if args.quick else math.inf)
     for name, conv in convs:
         if args.quick and gflop(conv) > QUICK_GFLOP:
             continue
@@ -292,24 +292,24 @@ def conv_problems(args, batch):
                    "tuned": args.device == "cuda"} | conv
 
 
-def norm_problems(args, batch):
+def norm_problems(args):
     for n, *sizes in ((128, 16, 32, 32), (256, 64, 56, 56), (128, 512, 4, 4)):
-        shape = [batch if args.quick else n, *sizes]
+        shape = [args.batch if args.quick else n, *sizes]
         for which in ("forward", "backward"):
             yield {"group": "batch norm", "name": " x ".join(map(str, shape)), "pass": which, "input": shape}
 
 
-def unfold_problems(args, batch):
+def unfold_problems(args):
     patches = 2560 if args.quick else 20480
     conv = convolution([patches, 32, 4, 4], [64, 32, 3, 3], [1, 1], [1, 1])
     for which in ("unfold", "fold", "forward", "backward"):
         yield {"group": "patches", "name": f"{patches} patches of 32 x 4 x 4", "pass": which} | conv
 
 
-def step_problems(args, batch):
-    batch = args.batch_size or batch
+def step_problems(args):
     for model in args.models:
-        yield {"group": model, "name": f"{model}, batch {batch}", "pass": "step", "model": model, "batch": batch}
+        yield {"group": model, "name": f"{model}, batch {args.batch_size}", "pass": "step", "model": model,
+               "batch": args.batch_size}
 
 
 PROBLEMS = {"step": step_problems, "norm": norm_problems, "unfold": unfold_problems, "conv": conv_problems}
@@ -317,7 +317,7 @@ PROBLEMS = {"step": step_problems, "norm": norm_problems, "unfold": unfold_probl
 
 def all_problems(args):
     for section in args.only:
-        for problem in PROBLEMS[section](args, QUICK_BATCH if args.quick else 128):
+        for problem in PROBLEMS[section](args):
             for format in args.formats if section != "unfold" else ("contiguous",):
                 # PyTorch has no channels_last with one dimension.
                 if format == "contiguous" or len(problem.get("stride", "hw")) > 1:
@@ -407,13 +407,13 @@ def print_summary(summary):
     print("\nPyTorch's time over Pleat's:\n")
     rows = [("section", "of", "pass", "format", "problems", "geometric mean", "worst", "which", "at least as fast")]
     for s in summary:
-        which = s["worst_name"] if s["pass"] != "all" else f"{s['worst_name']} {s['worst_pass']}"
+        which = s["worst_name"] + (" " + s["worst_pass"] if s["pass"] == "all" else "")
         rows.append((s["section"], s["group"] or "-", s["pass"], s["format"], str(s["problems"]),
                      f"{s['geometric_mean']:.2f}", f"{s['worst']:.2f}", which, str(s["at_least_as_fast"])))
     widths = [max(map(len, column)) for column in zip(*rows)]
     rows.insert(1, ["-" * width for width in widths])
     for row in rows:
-        print("| " + " | ".join(f"{cell:{width}}" for cell, width in zip(row, widths)) + " |")
+        print("| " + " | ".join(map(str.ljust, row, widths)) + " |")
 
 
 # --- the program
@@ -423,10 +423,10 @@ def processors():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def lines_of(path):
+def lines_of(path, word):
     try:
         with open(path) as file:
-            return list(file)
+            return [line for line in file if word in line]
     except OSError:
         return []
 
@@ -436,21 +436,19 @@ def blas():
     times say nothing about PyTorch."""
     if torch.backends.mkl.is_available():
         return "MKL"
-    paths = {os.path.realpath(line.split()[-1]) for line in lines_of("/proc/self/maps")
-             if "blas" in line or "libmkl" in line}
+    paths = {os.path.realpath(line.split()[-1]) for line in lines_of("/proc/self/maps", "blas")}
     return ", ".join(sorted(paths)) or "inside PyTorch"
 
 
 def conditions(args, pleat):
     """What the times were taken on."""
-    models = [line.split(":", 1)[1].strip() for line in lines_of("/proc/cpuinfo") if line.startswith("model name")]
-    processor = (models or [platform.processor() or platform.machine()])[0]
+    models = [line.split(":", 1)[1].strip() for line in lines_of("/proc/cpuinfo", "model name")]
     torch_on = f"BLAS {blas()}"
     if args.device == "cuda":
         torch_on = (f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, "
                     f"cuDNN {torch.backends.cudnn.version()}")
     return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "machine": f"{processor}, {processors()} processors, {platform.system()}",
+            "machine": f"{(models or [platform.machine()])[0]}, {processors()} processors, {platform.system()}",
             "pleat": pleat.ask("versions"), "torch": f"PyTorch {torch.__version__}, {torch_on}",
             "threads": args.threads, "precision": args.precision,
             "clock": "device events" if args.device == "cuda" else args.clock, "command": " ".join(sys.argv),
@@ -464,16 +462,6 @@ def several(known):
         if wrong := [name for name in names if name not in known]:
             raise argparse.ArgumentTypeError(f"must be some of {','.join(known)}, got '{wrong[0]}'")
         return [name for name in known if name in names]
-    return parse
-
-
-def at_least(lowest, number):
-    def parse(text):
-        value = number(text)
-        if not value >= lowest:
-            raise argparse.ArgumentTypeError(f"must be at least {lowest}, got {text}")
-        return value
-    parse.__name__ = number.__name__
     return parse
 
 
@@ -493,23 +481,28 @@ def options():
     add("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
     add("--models", type=several(list(MODELS)), default=["small", "resnet20"],
         help=f"for step: some of {','.join(MODELS)} (small,resnet20)")
-    add("--batch-size", type=at_least(1, int), help=f"for step (128, with --quick {QUICK_BATCH})")
+    add("--batch-size", type=int, help=f"for step (128, with --quick {QUICK_BATCH})")
     add("--formats", type=several(FORMATS), default=list(FORMATS), help="memory formats, separated by commas (both)")
     add("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
     add("--device", default="cpu", choices=("cpu", "cuda"))
-    add("--threads", type=at_least(1, int), default=processors(), help="of both sides on the CPU (all processors)")
+    add("--threads", type=int, default=processors(), help="of both sides on the CPU (all processors)")
     add("--clock", default="wall", choices=("wall", "processor"), help="on the CPU (wall)")
     add("--precision", default="highest", choices=("highest", "high"), help="of float32 on a GPU; high: TF32 on both")
-    add("--rounds", type=at_least(3, int), help="(7, with --quick 3)")
+    add("--rounds", type=int, help="(7, with --quick 3)")
     add("--quick", action="store_true",
         help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
-    add("--limit-seconds", type=at_least(0, float), default=math.inf, metavar="S",
+    add("--limit-seconds", type=float, default=math.inf, metavar="S",
         help="after these no further problem is begun")
     add("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
     add("--program", default=os.path.join(root, "build", "release", "bench", "timing_server"),
         help="Pleat's side, built from bench/timing_server.cpp (build/release/bench/timing_server)")
     args = parser.parse_args()
-    args.rounds = args.rounds or (3 if args.quick else 7)
+    args.rounds = args.rounds if args.rounds is not None else 3 if args.quick else 7
+    args.batch = QUICK_BATCH if args.quick else 128
+    args.batch_size = args.batch if args.batch_size is None else args.batch_size
+    for name, least in ("batch_size", 1), ("threads", 1), ("rounds", 3), ("limit_seconds", 0):
+        if not getattr(args, name) >= least:
+            parser.error(f"--{name.replace('_', '-')}: must be at least {least}, got {getattr(args, name)}")
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
         # Threads that wait for others spin, and would be counted.
         parser.error("--clock processor: needs --device cpu and --threads 1")

@@ -2,14 +2,12 @@
 #include "pleat/ops/conv/conv.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <set>
 
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/case.h"
-#include "pleat/bench/charts.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
@@ -36,7 +34,14 @@ std::vector<NamedProblem> default_problems(bool quick) {
 
 class Conv : public OperationSubcommand {
  public:
-  Conv() : OperationSubcommand("conv", "convolutions by every implementation") {}
+  Conv() : OperationSubcommand("conv", "convolutions by every implementation") {
+    operands_.formats = {"auto"};
+    operands_.precision = "highest";
+    passes_ = {"all"};
+    layout_ = {.heading = {"problem", "dtype", "precision", "format", "bias", "name"},
+               .columns = {"pass", "implementation", "plan"},
+               .competing = {"pass"}};
+  }
 
   void add_options(CLI::App& app) override {
     app.add_option("--shape", shapes_,
@@ -48,10 +53,11 @@ class Conv : public OperationSubcommand {
         ->check(not_empty())
         ->needs("--shapes");
     add_list(app, "--batch", batches_, "instead of the batch sizes in the shapes");
-    add_list(app, "--pass", passes_, "forward, backward_input, backward_weight or all");
+    add_list(app, "--pass", passes_, "which passes, separated by commas",
+             {"forward", "backward_input", "backward_weight", "all"});
     add_list(app, "--implementation", implementations_,
              "all (the reference only where there is no other), names, or names with a plan (name:plan)");
-    add_operand_options(app, operands_, With::conv_format_and_precision);
+    add_operand_options(app, operands_);
     app.add_flag("--bias", bias_, "add a bias in the forward pass");
     app.add_flag("--tune", tune_,
                  "time the plans of each implementation that has some, and take the fastest");
@@ -61,21 +67,15 @@ class Conv : public OperationSubcommand {
   }
 
   std::vector<OutputFile> files() const override {
-    return {{"--roofline", roofline_, [this](const std::vector<Record>& records) {
+    return {{"--roofline", roofline_, [this](const Results& results) {
                return roofline("Convolution under the machine's ceilings",
                                "operations without those on padding; input, weight and output once each",
-                               records, "implementation", *ceilings_);
+                               results.records, "implementation", *ceilings_);
              }}};
   }
   std::string plot(const std::vector<Record>& records) const override { return conv_plot(records); }
 
  protected:
-  Layout layout() const override {
-    return {.heading = {"problem", "dtype", "precision", "format", "bias", "name"},
-            .columns = {"pass", "implementation", "plan"},
-            .competing = {"pass"}};
-  }
-
   void begin(const CommonOptions& common, Report& report) override {
     ceilings_ = &ceilings(common.chosen_device());
     report.say(ceilings_text(*ceilings_));
@@ -85,17 +85,18 @@ class Conv : public OperationSubcommand {
 
   void list(const CommonOptions& common, const Block& block) const override {
     const Device device = common.chosen_device();
-    const std::vector<ConvPass> passes = chosen_passes();
+    std::vector<ConvPass> passes;
+    for (const auto& [name, pass] : conv_passes)
+      if (contains(passes_, "all") || contains(passes_, name)) passes.push_back(pass);
     std::vector<std::string> known = ops::conv_implementations(device);
     known.emplace_back("all");
     for (const std::string& name : implementations_)
       check_known(fmt::format("--implementation: on {} there are", device), name.substr(0, name.find(':')),
                   known);
-    const Precision precision = parse_precision(operands_.precision);
-    const std::vector<NamedProblem> problems = chosen_problems(common.quick);
-    check<UsageError>(!bias_ || std::find(passes.begin(), passes.end(), ConvPass::forward) != passes.end(),
+    check<UsageError>(!bias_ || passes[0] == ConvPass::forward,
                       "conv: --bias: is added in the forward pass, which --pass leaves out");
-    for (const NamedProblem& named : problems)
+    const Precision precision = parse_precision(operands_.precision);
+    for (const NamedProblem& named : chosen_problems(common.quick))
       for (const OperandKind& kind : operands_.kinds(device)) {
         ops::ConvProblem problem = named.problem;
         problem.dtype = parse_dtype(kind.dtype);
@@ -110,89 +111,61 @@ class Conv : public OperationSubcommand {
   }
 
  private:
-  std::vector<ConvPass> chosen_passes() const {
-    std::set<ConvPass> passes;
-    for (const std::string& name : passes_) {
-      const auto is_named = [&](const auto& known) { return name == "all" || name == known.first; };
-      check<UsageError>(std::any_of(conv_passes.begin(), conv_passes.end(), is_named),
-                        "--pass: must be forward, backward_input, backward_weight or all, got \"{}\"", name);
-      for (const auto& known : conv_passes)
-        if (is_named(known)) passes.insert(known.second);
-    }
-    return {passes.begin(), passes.end()};
-  }
-
   std::vector<NamedProblem> chosen_problems(bool quick) const {
     std::vector<NamedProblem> problems;
     for (const std::string& shape : shapes_) problems.push_back({"", parse_conv_shape(shape)});
     if (!file_.empty()) {
-      const std::vector<NamedProblem> rows = read_conv_shapes(file_);
-      std::copy_if(rows.begin(), rows.end(), std::back_inserter(problems),
-                   [&](const NamedProblem& row) { return row.name.find(match_) != std::string::npos; });
+      for (NamedProblem& row : read_conv_shapes(file_))
+        if (row.name.find(match_) != std::string::npos) problems.push_back(std::move(row));
       check<UsageError>(!problems.empty(), "--match: no problem of {} has a name that contains \"{}\"", file_,
                         match_);
     }
     if (shapes_.empty() && file_.empty()) problems = default_problems(quick);
-    if (batches_.empty()) return problems;
     std::vector<NamedProblem> with_batches;
-    for (const NamedProblem& named : problems)
+    for (NamedProblem& named : problems)
       for (const std::string& batch : batches_) {
+        named.problem.batch = parse_count("conv: --batch", batch);
         with_batches.push_back(named);
-        with_batches.back().problem.batch = parse_count("conv: --batch", batch);
       }
-    return with_batches;
-  }
-
-  Case make(const std::string& problem_name, const ops::ConvProblem& problem, ConvPass pass,
-            const std::string& implementation, const CommonOptions& common) const {
-    Record::Texts labels{{"pass", std::string(ops::name(pass))}, {"implementation", implementation}};
-    if (problem.precision != Precision::highest)
-      labels.emplace_back("precision", text_of_precision(problem.precision));
-    if (problem.bias) labels.emplace_back("bias", "bias");
-    if (tune_) labels.emplace_back("tuned", "yes");
-    if (common.cold_cache) labels.emplace_back("cache", "cold");
-    if (!problem_name.empty()) labels.emplace_back("name", problem_name);
-    Case one =
-        make_case(name(), problem.describe(), labels,
-                  {std::string(pleat::name(problem.dtype)), pleat::name(problem.format), problem.device});
-    one.precision = problem.precision;
-    one.flops = static_cast<double>(problem.flops());
-    one.bytes = least_bytes(problem);
-    return one;
+    return batches_.empty() ? problems : with_batches;
   }
 
   std::vector<Case> cases_of(const std::string& problem_name, const ops::ConvProblem& problem, ConvPass pass,
                              const CommonOptions& common) const {
     std::shared_ptr<const ConvWork> work;
+    std::string failure;  // of what all implementations need
+    std::vector<std::string> names;
     try {
       work = std::make_shared<const ConvWork>(problem, pass);
+      for (const std::string& name : implementations_)
+        for (const std::string& one : name == "all" ? work->supporting() : std::vector{name})
+          if (!contains(names, one)) names.push_back(one);
     } catch (const OutOfMemoryError& error) {
-      Case one = make(problem_name, problem, pass, "all", common);
-      one.prepare = [error](const std::vector<Tensor>&) -> Compute { throw error; };
-      return {one};
+      failure = error.what();
+      names = {"all"};
     }
-    std::vector<std::string> names;
-    for (const std::string& name : implementations_)
-      for (const std::string& one : name == "all" ? work->supporting() : std::vector{name})
-        if (std::find(names.begin(), names.end(), one) == names.end()) names.push_back(one);
 
     const auto exact = std::make_shared<Tensor>();  // one for all implementations
     std::vector<Case> cases;
     for (const std::string& name : names) {
-      Case& one = cases.emplace_back(make(problem_name, problem, pass, name, common));
+      Case& one = cases.emplace_back(
+          make_case(this->name(), problem.describe(), labels(problem_name, problem, pass, name, common),
+                    {std::string(pleat::name(problem.dtype)), pleat::name(problem.format), problem.device}));
+      one.precision = problem.precision;
+      one.flops = static_cast<double>(problem.flops());
+      if (work) one.operands = work->operands();
       const auto requested = std::make_shared<std::string>(name);  // after tuning with the fastest plan
-      one.prepare = [work, requested](const std::vector<Tensor>&) -> Compute {
+      one.prepare = [work, failure, requested](const Tensors&) -> Compute {
+        if (work == nullptr) throw OutOfMemoryError(failure);
         if (const std::string reason = work->unsupported(*requested); !reason.empty())
           throw ValueError(reason);
-        return [work, requested] { return std::vector<Tensor>{work->run(*requested)}; };
+        return [work, requested] { return Tensors{work->run(*requested)}; };
       };
-      if (tune_ && work->unsupported(name).empty() && !work->plans(name).empty())
+      if (tune_ && work && !work->plans(name).empty())
         one.tune = [work, requested, name] {
           const auto candidates = ops::conv_candidates(work->call(), name);
-          *requested =
-              ops::time_conv(work->call(), candidates, *ops::stopwatch_for(work->problem().device), {})
-                  .front()
-                  .implementation;
+          const auto stopwatch = ops::stopwatch_for(work->problem().device);
+          *requested = ops::time_conv(work->call(), candidates, *stopwatch, {}).front().implementation;
         };
       one.finish = [work, requested](Record& record) {
         work->describe(*requested, record);
@@ -201,15 +174,27 @@ class Conv : public OperationSubcommand {
       };
       one.exact = [work, exact] {
         if (!exact->defined()) *exact = work->exact();
-        return std::vector<Tensor>{*exact};
+        return Tensors{*exact};
       };
     }
     return cases;
   }
 
+  Record::Texts labels(const std::string& problem_name, const ops::ConvProblem& problem, ConvPass pass,
+                       const std::string& implementation, const CommonOptions& common) const {
+    Record::Texts labels{{"pass", std::string(ops::name(pass))}, {"implementation", implementation}};
+    if (problem.precision != Precision::highest)
+      labels.emplace_back("precision", text_of_precision(problem.precision));
+    if (problem.bias) labels.emplace_back("bias", "bias");
+    if (tune_) labels.emplace_back("tuned", "yes");
+    if (common.cold_cache) labels.emplace_back("cache", "cold");
+    if (!problem_name.empty()) labels.emplace_back("name", problem_name);
+    return labels;
+  }
+
   std::vector<std::string> batches_;
   std::string file_, match_, roofline_;
-  std::vector<std::string> passes_{"all"}, implementations_{"all"};
+  std::vector<std::string> implementations_{"all"};
   bool bias_ = false, tune_ = false;
   const Ceilings* ceilings_ = nullptr;
 };
@@ -217,9 +202,11 @@ class Conv : public OperationSubcommand {
 }  // namespace
 
 std::string conv_plot(const std::vector<Record>& records) {
-  // What tells lines and bars of one problem and pass apart, or is said once above all of them.
-  std::vector<std::string> kinds = {"implementation", "dtype", "precision", "format",
-                                    "bias",           "tuned", "cache"};
+  TimeChart chart{.title = "Convolution",
+                  .series = {"implementation", "dtype", "precision", "format", "bias", "tuned", "cache"},
+                  .groups = {"problem", "pass"},
+                  .x_value = "batch",
+                  .x_axis = "batch size"};
   std::set<std::string> problems;
   std::set<int64_t> batches;
   std::vector<Record> by_batch = records;
@@ -230,14 +217,10 @@ std::string conv_plot(const std::vector<Record>& records) {
     problem.batch = 1;
     problems.insert(problem.describe().substr(3));  // behind "n1 "
   }
-  if (problems.size() > 1 || batches.size() < 3)
-    return time_bars(with_common_labels("Convolution", records, kinds), records, kinds, {"pass"});
-  kinds.insert(kinds.begin(), "pass");
-  return time_lines({.title = with_common_labels("Convolution " + *problems.begin(), records, kinds),
-                     .x_value = "batch",
-                     .x_axis = "batch size",
-                     .series = kinds},
-                    by_batch);
+  if (problems.size() > 1 || batches.size() < 3) return time_bars(chart, records);
+  chart.title += " " + *problems.begin();
+  chart.series.insert(chart.series.begin(), "pass");
+  return time_lines(chart, by_batch);
 }
 
 SubcommandPointer make_conv() { return std::make_unique<Conv>(); }

@@ -7,15 +7,12 @@
 #include "pleat/ops/conv/problem.h"
 
 /// Convolutions as strings: "n128 c64 k64 hw32 r3 s1 p1". Letters with numbers, in any order, with or without
-/// spaces between them:
+/// spaces between them; in brackets what is taken when it is not there: n batch (1), c input channels, k
+/// output channels, g groups (1); w32, h32 w16 or d8 h32 w16 the sizes of a 1-, 2- or 3-dimensional input,
+/// hw32 and dhw8 where all are alike; r kernel, s stride (1), p padding (0), dil dilation (1), each one
+/// number, or one a dimension: r1x3x3; pl0x1 ph1x2 padding, where the low and the high side differ.
 ///
-///   n batch (1)   c input channels   k output channels   g groups (1)
-///   w32, h32 w16, d8 h32 w16         sizes of a 1-, 2-, 3-dimensional input; hw32 and dhw8 where all are
-///   alike r3, r1x3x3    kernel             s stride (1)   p padding (0)   dil dilation (1): one number, or
-///   one a dimension pl0x1 ph1x2   padding, where the low and the high side differ
-///
-/// In brackets what is taken when it is not there. The canonical form is what ConvProblem::describe() writes,
-/// in error messages, too; it can be pasted back.
+/// The canonical form is what ConvProblem::describe() writes, in error messages, too; it can be pasted back.
 
 namespace pleat::bench {
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "pleat/bench/options.h"
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
@@ -78,8 +79,7 @@ std::string ConvWork::unsupported(const std::string& implementation) const {
   const std::string base = implementation.substr(0, implementation.find(':'));
   const auto& all = ops::all_conv_implementations();
   if (all.find(problem(), call_.pass, base) != nullptr) return {};
-  const std::vector<std::string> names = all.names(problem().device);
-  if (std::find(names.begin(), names.end(), base) == names.end())
+  if (!contains(all.names(problem().device), base))
     return fmt::format("there is no implementation \"{}\" on {}", base, problem().device);
   return all.refusal(problem(), call_.pass, base).reason;
 }
@@ -137,13 +137,6 @@ double valid_flops(const ops::ConvProblem& p) {
   }
   return 2 * static_cast<double>(p.batch) * static_cast<double>(p.out_channels) *
          static_cast<double>(p.group_in()) * pairs;
-}
-
-double least_bytes(const ops::ConvProblem& p) {
-  const auto elements = static_cast<double>(p.batch * p.in_channels * p.input_pixels()) +
-                        static_cast<double>(p.out_channels * p.depth()) +
-                        static_cast<double>(p.batch * p.out_channels * p.output_pixels());
-  return elements * static_cast<double>(size_of(p.dtype));
 }
 
 }  // namespace pleat::bench

@@ -33,6 +33,8 @@ class ConvWork {
 
   const ops::ConvProblem& problem() const { return call_.problem; }
   const ops::ConvCall& call() const { return call_; }
+  /// With the result, what the pass moves at least: input, weight and output once each.
+  std::vector<Tensor> operands() const { return {a_, b_}; }
 
   /// The pass as a user calls it, by an implementation ("direct", "cudnn:eng1_k2=3"; empty: Pleat's choice).
   Tensor run(const std::string& implementation) const {
@@ -68,9 +70,6 @@ class ConvWork {
 /// Products that count: those with elements of the input, not with padding. [FLOP] of one pass, a
 /// multiply-add is two: 2 N K C/g times, for each dimension, the pairs of output and tap that meet the input.
 double valid_flops(const ops::ConvProblem& problem);
-
-/// Bytes that the pass moves at least: input, weight and output once each.
-double least_bytes(const ops::ConvProblem& problem);
 
 /// Times of conv's records as an SVG: a bar for each implementation, grouped by problem and pass; or, where
 /// problems differ in nothing but the batch, a line for each implementation and pass over the batch size.

@@ -35,37 +35,20 @@ template <class T>
 [[gnu::target("avx2,fma"), gnu::noinline]] double run_avx2(int64_t rounds) {
   return run<T, 32, 12>(rounds);
 }
-
-enum class Instructions : unsigned char { baseline, avx2, avx512 };
-Instructions instructions() {
-  static const Instructions found = __builtin_cpu_supports("avx512f") ? Instructions::avx512
-                                    : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-                                        ? Instructions::avx2
-                                        : Instructions::baseline;
-  return found;
-}
 #endif
 
 }  // namespace
 
 template <class T>
-double multiply_adds(int64_t rounds) {
+MultiplyAdds multiply_adds() {
 #if defined(__x86_64__)
-  if (instructions() == Instructions::avx512) return run_avx512<T>(rounds);
-  if (instructions() == Instructions::avx2) return run_avx2<T>(rounds);
+  if (__builtin_cpu_supports("avx512f")) return {"AVX-512", run_avx512<T>};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"AVX2", run_avx2<T>};
 #endif
-  return run<T, 16, 12>(rounds);
+  return {"baseline", run<T, 16, 12>};
 }
 
-template double multiply_adds<float>(int64_t);
-template double multiply_adds<double>(int64_t);
-
-const char* multiply_add_instructions() {
-#if defined(__x86_64__)
-  if (instructions() == Instructions::avx512) return "AVX-512";
-  if (instructions() == Instructions::avx2) return "AVX2";
-#endif
-  return "baseline";
-}
+template MultiplyAdds multiply_adds<float>();
+template MultiplyAdds multiply_adds<double>();
 
 }  // namespace pleat::bench

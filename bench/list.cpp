@@ -1,5 +1,4 @@
 // pleat-bench list: which implementations there are, what each can compute, and why not what it cannot.
-#include <algorithm>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +15,10 @@
 namespace pleat::bench {
 namespace {
 
-using NamedNorm = std::pair<std::string, ops::BatchNormProblem>;
+struct NamedNorm {
+  std::string name;
+  ops::BatchNormProblem problem;
+};
 
 /// One of each kind of convolution, so that whatever an implementation refuses comes up.
 std::vector<NamedProblem> conv_problems() {
@@ -38,81 +40,63 @@ std::vector<NamedProblem> conv_problems() {
 }
 
 std::vector<NamedNorm> norm_problems() {
-  constexpr MemoryFormat last = MemoryFormat::channels_last;
-  std::vector<NamedNorm> problems;
-  const auto add = [&](const std::string& name, DType dtype, MemoryFormat format, bool training, bool relu) {
-    const Tensor x = empty({8, 64, 32, 32}, {.dtype = dtype, .format = format});
-    // Statistics to normalise by, where they are not those of the batch.
-    const Tensor statistic = empty({64}, {.dtype = compute_dtype(dtype)});
-    problems.emplace_back(name, ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic,
-                                                        {.training = training, .relu = relu}));
+  struct Row {
+    const char* name;
+    DType dtype = float32;
+    MemoryFormat format = MemoryFormat::channels_last;
+    BatchNormOptions options = {.training = true};
   };
-  add("training", float32, last, true, false);
-  add("evaluation", float32, last, false, false);
-  add("contiguous", float32, MemoryFormat::contiguous, true, false);
-  add("fused relu", float32, last, true, true);
-  for (const DType dtype : {float64, float16, bfloat16})
-    add(std::string(name(dtype)), dtype, last, true, false);
+  std::vector<NamedNorm> problems;
+  for (const Row& row : {Row{"training"}, Row{.name = "evaluation", .options = {.training = false}},
+                         Row{.name = "contiguous", .format = MemoryFormat::contiguous},
+                         Row{.name = "fused relu", .options = {.training = true, .relu = true}},
+                         Row{"float64", float64}, Row{"float16", float16}, Row{"bfloat16", bfloat16}}) {
+    const Tensor x = empty({8, 64, 32, 32}, {.dtype = row.dtype, .format = row.format});
+    // Statistics to normalise by, where they are not those of the batch.
+    const Tensor statistic = empty({64}, {.dtype = compute_dtype(row.dtype)});
+    problems.push_back(
+        {row.name, ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic, row.options)});
+  }
   return problems;
 }
 
-/// Which of the passes an implementation computes, and why not the others: `passes` has a reason for each of
-/// these, which is empty for the former.
-template <class Problem>
-Record record_of(const char* op, std::string_view implementation, const std::string& name,
-                 const Problem& problem, const std::vector<std::pair<std::string, std::string>>& passes) {
-  Record record{.subcommand = "list",
-                .labels = {{"op", op},
-                           {"implementation", std::string(implementation)},
-                           {"device", problem.device.is_cpu() ? "cpu" : "cuda"}}};
-  if (!name.empty()) record.set_label("case", name);
-  record.set_label("problem", problem.describe());
-  std::vector<std::string> computed;
-  std::set<std::string> reasons;
-  for (const auto& [pass, reason] : passes)
-    if (reason.empty())
-      computed.push_back(pass);
-    else
-      reasons.insert(reason);
-  record.set_detail("computes", reasons.empty()    ? "all passes"
-                                : computed.empty() ? "nothing"
-                                                   : fmt::format("{}", fmt::join(computed, ", ")));
-  if (!reasons.empty()) record.set_detail("reason", fmt::format("{}", fmt::join(reasons, "; ")));
-  return record;
-}
+const std::vector<std::pair<std::string, ops::BatchNormPass>> norm_passes = {
+    {"forward", ops::BatchNormPass::forward}, {"backward", ops::BatchNormPass::backward}};
 
-std::vector<Record> conv_block(const ops::ConvImplementation& implementation, Device device,
-                               const std::vector<NamedProblem>& problems) {
+/// Of each problem, the passes that an implementation computes, and why not the others.
+template <class I, class Named, class Passes>
+std::vector<Record> block(const char* op, const I& implementation, Device device,
+                          const std::vector<Named>& problems, const Passes& all_passes) {
   std::vector<Record> block;
   for (auto [name, problem] : problems) {
     problem.device = device;
-    std::vector<std::pair<std::string, std::string>> passes;
-    for (const auto& [pass_name, pass] : conv_passes)
-      passes.emplace_back(pass_name, implementation.unsupported(problem, pass));
     Record& record =
-        block.emplace_back(record_of("convolution", implementation.name(), name, problem, passes));
-    // On CUDA a library needs a device to tell.
-    const bool can_tell = device.is_cpu() || cuda::is_available();
-    if (constexpr auto forward = ops::ConvPass::forward;
-        can_tell && implementation.unsupported(problem, forward).empty())
-      record.set_value("workspace_bytes", static_cast<double>(implementation.workspace_bytes(
-                                              ops::solved_problem(problem, implementation), forward)));
+        block.emplace_back(Record{.subcommand = "list",
+                                  .labels = {{"op", op},
+                                             {"implementation", std::string(implementation.name())},
+                                             {"device", device.is_cpu() ? "cpu" : "cuda"}}});
+    if (!name.empty()) record.set_label("case", name);
+    record.set_label("problem", problem.describe());
+    std::vector<std::string> computed;
+    std::set<std::string> reasons;
+    for (const auto& [pass_name, pass] : all_passes)
+      if (const std::string reason = implementation.unsupported(problem, pass); reason.empty())
+        computed.push_back(pass_name);
+      else
+        reasons.insert(reason);
+    record.set_detail("computes", reasons.empty()    ? "all passes"
+                                  : computed.empty() ? "nothing"
+                                                     : fmt::format("{}", fmt::join(computed, ", ")));
+    if (!reasons.empty()) record.set_detail("reason", fmt::format("{}", fmt::join(reasons, "; ")));
+    if constexpr (std::is_same_v<I, ops::ConvImplementation>) {
+      // On CUDA a library needs a device to tell.
+      if ((device.is_cpu() || cuda::is_available()) && contains(computed, "forward"))
+        record.set_value("workspace_bytes",
+                         static_cast<double>(implementation.workspace_bytes(
+                             ops::solved_problem(problem, implementation), ops::ConvPass::forward)));
+    }
   }
   return block;
-}
-
-/// Empty for one that computes nothing on this device.
-std::vector<Record> norm_block(const ops::BatchNormImplementation& implementation, Device device) {
-  using ops::BatchNormPass;
-  std::vector<Record> block;
-  for (auto [name, problem] : norm_problems()) {
-    problem.device = device;
-    block.push_back(record_of("batch norm", implementation.name(), name, problem,
-                              {{"forward", implementation.unsupported(problem, BatchNormPass::forward)},
-                               {"backward", implementation.unsupported(problem, BatchNormPass::backward)}}));
-  }
-  const auto none = [](const Record& record) { return record.detail("computes") == "nothing"; };
-  return std::all_of(block.begin(), block.end(), none) ? std::vector<Record>() : block;
 }
 
 class List : public Subcommand {
@@ -144,10 +128,10 @@ class List : public Subcommand {
     if (common.device != "auto") devices = {common.chosen_device()};
     for (const Device device : devices) {
       for (const ops::ConvImplementation* one : ops::all_conv_implementations())
-        if (one->runs_on(device)) report.add(conv_block(*one, device, problems));
+        if (one->runs_on(device)) report.add(block("convolution", *one, device, problems, conv_passes));
       if (!shapes_.empty()) continue;
       for (const ops::BatchNormImplementation* one : ops::batch_norm_implementations())
-        report.add(norm_block(*one, device));
+        if (one->runs_on(device)) report.add(block("batch norm", *one, device, norm_problems(), norm_passes));
     }
     if (!cuda::is_available()) report.say("CUDA: " + cuda::unavailable_reason());
   }

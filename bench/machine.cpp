@@ -8,7 +8,6 @@
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
@@ -44,6 +43,7 @@ double processor_seconds() {
 template <class T>
 Ceiling fma_peak(const char* type) {
   constexpr int64_t pieces_each = 4, rounds = 50000;
+  const MultiplyAdds kernel = multiply_adds<T>();
   const int threads = num_threads();
   const int64_t pieces = pieces_each * threads;
   std::vector<double> rates;
@@ -52,14 +52,14 @@ Ceiling fma_peak(const char* type) {
     parallel_chunks(pieces, [&](int64_t piece) {
       const auto i = static_cast<std::size_t>(piece);
       const double start = processor_seconds();
-      done[i] = multiply_adds<T>(rounds);
+      done[i] = kernel.run(rounds);
       seconds[i] = processor_seconds() - start;
     });
     rates.push_back(threads * std::accumulate(done.begin(), done.end(), 0.0) /
                     std::accumulate(seconds.begin(), seconds.end(), 0.0));
   }
   return {fmt::format("FMA {}", type), 1e-9 * benchmark::quantile(rates, 0.5),
-          fmt::format("{} multiply-adds in registers, by processor time", multiply_add_instructions())};
+          fmt::format("{} multiply-adds in registers, by processor time", kernel.instructions)};
 }
 
 /// Copies between two arrays of `bytes` each, `times` times in a run.
@@ -93,26 +93,33 @@ Ceilings measure_cpu() {
   return result;
 }
 
-Ceiling gemm_peak(const char* name, Device device, DType dtype, Precision precision, int64_t n) {
-  const PrecisionScope scope(precision);
-  const Tensor a = randn({n, n}, {.device = device}).to(dtype),
-               b = randn({n, n}, {.device = device}).to(dtype);
-  const double flops = 2 * std::pow(static_cast<double>(n), 3);
+/// Products whose rate is the peak of a type on CUDA; `size` of square matrices.
+struct Gemm {
+  const char* name;
+  DType dtype;
+  Precision precision;
+  int64_t size;
+};
+constexpr Gemm gemms[] = {{"GEMM float32", float32, Precision::highest, 8192},
+                          {"GEMM TF32", float32, Precision::high, 8192},
+                          {"GEMM float32 as bfloat16", float32, Precision::medium, 8192},
+                          {"GEMM float16", float16, Precision::highest, 8192},
+                          {"GEMM bfloat16", bfloat16, Precision::highest, 8192},
+                          {"GEMM float64", float64, Precision::highest, 4096}};
+
+Ceiling gemm_peak(const Gemm& gemm, Device device) {
+  const PrecisionScope scope(gemm.precision);
+  const Shape square{gemm.size, gemm.size};
+  const Tensor a = randn(square, {.device = device}).to(gemm.dtype);
+  const Tensor b = randn(square, {.device = device}).to(gemm.dtype);
+  const double flops = 2 * std::pow(static_cast<double>(gemm.size), 3);
   const double rate = best_rate(device, 7, flops, [&] { (void)ops::matmul(a, b); });
-  return {name, 1e-9 * rate, fmt::format("matrix product {0}x{0}x{0}", n)};
+  return {gemm.name, 1e-9 * rate, fmt::format("matrix product {0}x{0}x{0}", gemm.size)};
 }
 
 Ceilings measure_cuda(Device device) {
   Ceilings result{.device = device, .threads = num_threads()};
-  for (const auto& [name, dtype, precision, size] :
-       std::vector<std::tuple<const char*, DType, Precision, int64_t>>{
-           {"GEMM float32", float32, Precision::highest, 8192},
-           {"GEMM TF32", float32, Precision::high, 8192},
-           {"GEMM float32 as bfloat16", float32, Precision::medium, 8192},
-           {"GEMM float16", float16, Precision::highest, 8192},
-           {"GEMM bfloat16", bfloat16, Precision::highest, 8192},
-           {"GEMM float64", float64, Precision::highest, 4096}})
-    result.peaks.push_back(gemm_peak(name, device, dtype, precision, size));
+  for (const Gemm& gemm : gemms) result.peaks.push_back(gemm_peak(gemm, device));
   const int64_t bytes = std::clamp(cuda::memory_info(device).free / 8, 64 * mib, 1024 * mib) / 4 * 4;
   const Tensor from = ones({bytes / 4}, {.device = device}), to = ones({bytes / 4}, {.device = device});
   const double rate =
@@ -144,15 +151,10 @@ std::string describe_machine(Device device, int threads) {
 
 std::optional<double> Ceilings::peak(DType dtype, Precision precision) const {
   std::string wanted;
-  if (device.is_cpu()) {
-    if (is_floating(dtype)) wanted = dtype == DType::float64 ? "FMA float64" : "FMA float32";
-  } else if (dtype == DType::float32) {
-    wanted = precision == Precision::highest ? "GEMM float32"
-             : precision == Precision::high  ? "GEMM TF32"
-                                             : "GEMM float32 as bfloat16";
-  } else {
-    wanted = "GEMM " + std::string(name(dtype));
-  }
+  if (device.is_cpu() && is_floating(dtype)) wanted = dtype == float64 ? "FMA float64" : "FMA float32";
+  if (dtype != float32) precision = Precision::highest;
+  for (const Gemm& gemm : gemms)
+    if (device.is_cuda() && gemm.dtype == dtype && gemm.precision == precision) wanted = gemm.name;
   for (const Ceiling& ceiling : peaks)
     if (ceiling.name == wanted) return ceiling.value;
   return {};

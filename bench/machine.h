@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "pleat/core/base/device.h"
-#include "pleat/core/tensor/dtype.h"
 #include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/dtype.h"
 
 namespace pleat::bench {
 

@@ -56,9 +56,7 @@ class Selftest : public Subcommand {
  public:
   Selftest() : Subcommand("selftest", "check the timer against a stopwatch of its own") {}
   void add_options(CLI::App& app) override {
-    app.add_option("--size", size_, "of the matrices that are multiplied")
-        ->transform(whole_number(16, 16384))
-        ->capture_default_str();
+    add_number(app, "--size", size_, 16, "of the matrices that are multiplied", 16384);
   }
 
   void run(const CommonOptions& common, Report& report) override {

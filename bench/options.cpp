@@ -1,8 +1,6 @@
 #include "pleat/bench/options.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,15 +14,14 @@ namespace pleat::bench {
 namespace {
 
 /// The one of `values` that has this name.
-template <class Value, std::size_t n, class Name>
-Value named(const char* option, const std::string& text, const std::array<Value, n>& values,
-            const Name& name_of) {
-  std::string names;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (text == name_of(values[i])) return values[i];
-    names += (i == 0 ? "" : i + 1 == n ? " or " : ", ") + std::string(name_of(values[i]));
+template <class Value, class Name>
+Value named(const char* option, const std::string& text, const std::vector<Value>& values, Name name_of) {
+  std::vector<std::string> names;
+  for (const Value value : values) {
+    names.emplace_back(name_of(value));
+    if (text == names.back()) return value;
   }
-  fail<UsageError>("{}: must be {}, got \"{}\"", option, names, text);
+  fail<UsageError>("{}: must be {}, got \"{}\"", option, fmt::join(names, ", "), text);
 }
 
 }  // namespace
@@ -41,14 +38,18 @@ benchmark::TimerOptions CommonOptions::timer() const {
           .cold_cache = cold_cache};
 }
 
-void add_common_options(CLI::App& app, CommonOptions& options) {
+void add_common_options(CLI::App& app, CommonOptions& options, bool is_timed) {
   app.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--threads", options.threads, "threads of the CPU; all of them when not given")
       ->transform(whole_number(1, max_num_threads()));
-  app.add_option("--seconds", options.seconds, "how long to run each thing, at least (0.2; --quick: 0.02)")
-      ->transform(real_number(1e-6, 3600));
-  app.add_flag("--quick", options.quick, "short: smaller problems where there is a choice, fewer runs");
-  app.add_flag("--cold-cache", options.cold_cache, "empty the caches before each run");
+  if (is_timed) {
+    app.add_option("--seconds", options.seconds, "how long to run each thing, at least (0.2; --quick: 0.02)")
+        ->transform(real_number(1e-6, 3600));
+    app.add_flag("--quick", options.quick, "short: smaller problems where there is a choice, fewer runs");
+    app.add_flag("--cold-cache", options.cold_cache, "empty the caches before each run");
+    app.add_flag("--fresh-memory", options.fresh_memory,
+                 "take each tensor's memory from the system, not from what was used before");
+  }
   app.add_option("--json", options.json,
                  "write all results to this file (-: to standard output, instead of tables)")
       ->check(not_empty());
@@ -56,24 +57,34 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--plot", options.plot, "draw the results into this SVG file")->check(not_empty());
   app.add_option("--baseline", options.baseline, "compare with what --json wrote before")
       ->check(CLI::ExistingFile);
-  app.add_option("--color", options.color, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
+  add_choice(app, "--color", options.color, {"auto", "always", "never"}, "auto, always or never");
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
+                        const std::vector<std::string>& choice, const std::string& description) {
+  return app.add_option(name, value, description)->check(CLI::IsMember(choice))->capture_default_str();
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& name, int64_t& value, int64_t least,
+                        const std::string& description, int64_t most) {
+  return app.add_option(name, value, description)
+      ->transform(whole_number(least, most))
       ->capture_default_str();
 }
 
 DType parse_dtype(const std::string& text) {
-  return named("--dtype", text, std::array<DType, 4>{float32, float64, float16, bfloat16},
-               [](DType dtype) { return name(dtype); });
+  return named<DType>("--dtype", text, {float32, float64, float16, bfloat16},
+                      [](DType dtype) { return name(dtype); });
 }
 
 MemoryFormat parse_format(const std::string& text) {
-  return named("--format", text, std::array{MemoryFormat::contiguous, MemoryFormat::channels_last},
-               [](MemoryFormat format) { return name(format); });
+  return named<MemoryFormat>("--format", text, {MemoryFormat::contiguous, MemoryFormat::channels_last},
+                             [](MemoryFormat format) { return name(format); });
 }
 
 Precision parse_precision(const std::string& text) {
-  return named("--precision", text, std::array{Precision::highest, Precision::high, Precision::medium},
-               text_of_precision);
+  return named<Precision>("--precision", text, {Precision::highest, Precision::high, Precision::medium},
+                          text_of_precision);
 }
 
 std::string text_of_precision(Precision precision) {
@@ -81,10 +92,9 @@ std::string text_of_precision(Precision precision) {
 }
 
 int64_t parse_count(const std::string& option, const std::string& text) {
-  constexpr int64_t most = int64_t{1} << 24;
   const auto count = parse_number<int64_t>(text);
-  check<UsageError>(count && *count >= 1 && *count <= most,
-                    "{}: must be a whole number from 1 to {}, got \"{}\"", option, most, text);
+  check<UsageError>(count && *count >= 1 && *count <= most_count,
+                    "{}: must be a whole number from 1 to {}, got \"{}\"", option, most_count, text);
   return *count;
 }
 
@@ -102,9 +112,12 @@ Shape parse_sizes(const std::string& option, const std::string& text) {
   return Shape(sizes);
 }
 
+bool contains(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
 void check_known(const std::string& must, const std::string& name, const std::vector<std::string>& known) {
-  check<UsageError>(std::find(known.begin(), known.end(), name) != known.end(), "{} {}, got \"{}\"", must,
-                    fmt::join(known, ", "), name);
+  check<UsageError>(contains(known, name), "{} {}, got \"{}\"", must, fmt::join(known, ", "), name);
 }
 
 }  // namespace pleat::bench

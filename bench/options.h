@@ -4,28 +4,32 @@
 #include <vector>
 
 #include "pleat/core/base/device.h"
-#include "pleat/core/tensor/dtype.h"
 #include "pleat/core/base/precision.h"
+#include "pleat/core/tensor/dtype.h"
 #include "pleat/core/tensor/shape.h"
 #include "pleat/examples/common/program.h"
 #include "pleat/profile/timer.h"
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace pleat::bench {
 
 /// What the user asked for makes no sense: the program says so and exits with status 2.
 using ::UsageError;
 
-/// What every subcommand that measures takes.
+inline constexpr int64_t most_count = int64_t{1} << 24;
+
+/// What all subcommands take; `seconds`, `quick`, `cold_cache` and `fresh_memory` only those that time
+/// something.
 struct CommonOptions {
   std::string device = "auto";
   int threads = 0;     ///< 0: as many as Pleat takes by itself
   double seconds = 0;  ///< of runs of one subject; 0: by `quick`
   bool quick = false;
-  bool cold_cache = false;
+  bool cold_cache = false, fresh_memory = false;
   std::string json, csv, plot, baseline;  ///< files; empty: none. "-" for JSON is standard output
   std::string color = "auto";
 
@@ -35,7 +39,13 @@ struct CommonOptions {
   benchmark::TimerOptions timer() const;
 };
 
-void add_common_options(CLI::App& app, CommonOptions& options);
+void add_common_options(CLI::App& app, CommonOptions& options, bool is_timed);
+/// An option whose value, at first its default, is one of `choice`.
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
+                        const std::vector<std::string>& choice, const std::string& description);
+/// An option whose value, at first its default, is a whole number from `least` to `most`.
+CLI::Option* add_number(CLI::App& app, const std::string& name, int64_t& value, int64_t least,
+                        const std::string& description, int64_t most = most_count);
 
 // Values of options, from text and back. What reads throws UsageError, naming the option.
 
@@ -46,10 +56,11 @@ MemoryFormat parse_format(const std::string& text);
 /// "highest", "high", "medium".
 Precision parse_precision(const std::string& text);
 std::string text_of_precision(Precision precision);
-/// "128": a number from 1 to 2^24.
+/// "128": a number from 1 to most_count.
 int64_t parse_count(const std::string& option, const std::string& text);
 /// "128,64,32,32" or "128x64x32x32": sizes of at least 1.
 Shape parse_sizes(const std::string& option, const std::string& text);
+bool contains(const std::vector<std::string>& list, const std::string& text);
 /// Throws UsageError, which `must` begins, unless the name is among those that are known.
 void check_known(const std::string& must, const std::string& name, const std::vector<std::string>& known);
 

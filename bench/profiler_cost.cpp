@@ -16,41 +16,38 @@ namespace {
 /// Keeps the compiler from leaving out what nobody uses.
 void keep(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
 
-using Repeated = std::function<void(int64_t times)>;
+using Options = profile::ProfilerOptions;
 
-void run(int64_t times, int rounds) {
+/// A function that does something `n` times, and the profiler that listens.
+struct Variant {
+  const char* name;
+  std::function<void(int64_t n)> run;
+  std::optional<Options> listening = {};
+  benchmark::Measurement measured = {};
+};
+
+void run(int64_t times, int64_t rounds) {
   set_num_threads(1);
   const Tensor x = randn({8, 4, 2, 2}), w = randn({4, 4, 1, 1});
-  const auto repeated = [](const auto& once) -> Repeated {
+  const auto repeated = [](const auto& once) {
     return [once](int64_t n) {
       for (int64_t i = 0; i < n; ++i) once();
     };
   };
-  const Repeated nothing = repeated([] {
-    const int local = 0;
-    keep(&local);
-  });
-  const Repeated range = repeated([] {
+  const auto range = repeated([] {
     const RecordFunction r("range");
     keep(&r);
   });
-  const Repeated op = repeated([x, w] {
+  const auto op = repeated([x, w] {
     const RecordOp r("op", x, w);
     r.details([] { return RangeDetails{.implementation = "direct", .flops = 1}; });
     keep(&r);
   });
-  const Repeated relu = repeated([x] { keep(&pleat::relu(x).impl()); });
-  using Options = profile::ProfilerOptions;
+  const auto relu = repeated([x] { keep(&pleat::relu(x).impl()); });
   const Options plain{.activities = profile::Activities::cpu, .record_shapes = false};
   const Options shapes{.activities = profile::Activities::cpu};
   const Options memory{.activities = profile::Activities::cpu, .with_memory = true};
-  struct Variant {
-    const char* name;
-    Repeated run;
-    std::optional<Options> listening = {};
-    benchmark::Measurement measured = {};
-  };
-  std::vector<Variant> variants{{"an empty loop", nothing},
+  std::vector<Variant> variants{{"an empty loop", repeated([] { keep(nullptr); })},
                                 {"RecordFunction, nobody listens", range},
                                 {"RecordOp of two tensors, nobody listens", op},
                                 {"RecordFunction, profiler", range, plain},
@@ -60,7 +57,7 @@ void run(int64_t times, int rounds) {
                                 {"relu of 128 elements, profiler with shapes", relu, shapes},
                                 {"relu of 128 elements, profiler with shapes and memory", relu, memory}};
   const auto clock = benchmark::device_clock({});
-  for (int round = 0; round < rounds; ++round)
+  for (int64_t round = 0; round < rounds; ++round)
     for (Variant& variant : variants) {
       std::optional<profile::Profiler> profiler;
       if (variant.listening) profiler.emplace(*variant.listening);
@@ -76,8 +73,7 @@ void run(int64_t times, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int64_t times = 20000;
-  int rounds = 31;
+  int64_t times = 20000, rounds = 31;
   CLI::App app{"Measures what ranges cost, in nanoseconds each.", "profiler_cost"};
   app.add_option("--times", times)->transform(whole_number(1))->capture_default_str();
   app.add_option("--rounds", rounds)->transform(whole_number(1, 1'000'000))->capture_default_str();

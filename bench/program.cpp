@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "pleat/bench/baseline.h"
@@ -14,6 +14,7 @@
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/atomic_file.h"
+#include "pleat/core/memory/allocator.h"
 #include "pleat/core/parallel/threads_scope.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/profile/compare.h"
@@ -33,27 +34,21 @@ std::string quoted(const std::string& argument) {
   return text + '\'';
 }
 
-bool wants_color(const CommonOptions& options) {
-  return options.color == "always" || (options.color == "auto" && benchmark::may_color(STDOUT_FILENO));
-}
-
-void check_options(const Subcommand& subcommand, const CommonOptions& options) {
-  const char* timed = options.seconds > 0  ? "--seconds"
-                      : options.quick      ? "--quick"
-                      : options.cold_cache ? "--cold-cache"
-                                           : nullptr;
-  check<UsageError>(subcommand.is_timed() || timed == nullptr, "{}: {}: has no effect on it",
-                    subcommand.name(), timed);
-  check<UsageError>(options.plot.empty() || subcommand.has_plot(), "{}: --plot: has nothing to draw",
-                    subcommand.name());
+/// All files that are to be written, but for the CSV.
+std::vector<OutputFile> output_files(const Subcommand& subcommand, const CommonOptions& options) {
+  std::vector<OutputFile> files = subcommand.files();
+  if (options.json != "-") files.push_back({"--json", options.json, to_text});
+  files.push_back(
+      {"--plot", options.plot, [&](const Results& results) { return subcommand.plot(results.records); }});
+  return files;
 }
 
 /// What cannot be written or compared is said before minutes are spent. Returns the baseline.
 Results check_files(const Subcommand& subcommand, const CommonOptions& options) {
-  std::vector<OutputFile> files = subcommand.files();
-  if (options.json != "-") files.push_back({"--json", options.json});
+  check<UsageError>(options.plot.empty() || subcommand.has_plot(), "{}: --plot: has nothing to draw",
+                    subcommand.name());
+  std::vector<OutputFile> files = output_files(subcommand, options);
   files.push_back({"--csv", options.csv});
-  files.push_back({"--plot", options.plot});
   std::erase_if(files, [](const OutputFile& file) { return file.path.empty(); });
   for (auto file = files.begin(); file != files.end(); ++file) {
     AtomicFile::check_writable(file->option, file->path);
@@ -69,34 +64,28 @@ Results check_files(const Subcommand& subcommand, const CommonOptions& options) 
   return before;
 }
 
-/// Returns the exit status.
-int run_subcommand(Subcommand& subcommand, const CommonOptions& options, const std::string& command,
-                   std::ostream& out, std::ostream& err) {
-  check_options(subcommand, options);
+void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const std::string& command,
+                    std::ostream& out) {
   const std::string machine = describe_machine(options.chosen_device(), options.threads);
   const Results before = check_files(subcommand, options);
   const ThreadsScope threads(options.threads);
+  if (options.fresh_memory) set_cache_limit(0, options.chosen_device());
   const bool shows = options.json != "-";
-  Report report(shows ? &out : nullptr, shows && wants_color(options), machine);
+  const bool color =
+      options.color == "always" || (options.color == "auto" && benchmark::may_color(STDOUT_FILENO));
+  Report report(shows ? &out : nullptr, shows && color, machine);
   subcommand.run(options, report);
 
   const Results results{machine, command, report.records()};
   if (!options.baseline.empty()) report.say(comparison(before, results, options.baseline, report.color()));
-  if (options.json == "-")
-    put(out, to_text(results));
-  else if (!options.json.empty())
-    write_results(options.json, results);
+  if (!shows) put(out, to_text(results));
+  for (const OutputFile& file : output_files(subcommand, options))
+    if (!file.path.empty()) write_file(file.option, file.path, file.content(results));
   if (!options.csv.empty()) write_csv(options.csv, results.records);
-  if (!options.plot.empty()) write_file("--plot", options.plot, subcommand.plot(results.records));
-  for (const OutputFile& file : subcommand.files())
-    if (!file.path.empty()) write_file(file.option, file.path, file.content(results.records));
   const auto failed = [](const Record& record) { return !record.failure.empty(); };
-  if (results.records.empty() || !std::all_of(results.records.begin(), results.records.end(), failed))
-    return exit_fine;
+  if (results.records.empty() || !std::all_of(results.records.begin(), results.records.end(), failed)) return;
   const std::string& why = results.records.front().failure;
-  err << "pleat-bench: " << subcommand.name()
-      << ": nothing could be measured: " << why.substr(0, why.find('\n')) << '\n';
-  return exit_failed;
+  fail<ValueError>("{}: nothing could be measured: {}", subcommand.name(), why.substr(0, why.find('\n')));
 }
 
 /// In the order of the help.
@@ -116,46 +105,41 @@ int run_program(const std::vector<std::string>& arguments, std::ostream& out, st
   app.require_subcommand(1);
   CommonOptions options;
   const std::vector<SubcommandPointer> subcommands = all_subcommands();
-  std::vector<CLI::App*> apps;
+  std::vector<std::string> names;
   for (const SubcommandPointer& subcommand : subcommands) {
-    apps.push_back(app.add_subcommand(subcommand->name(), subcommand->summary()));
-    subcommand->add_options(*apps.back());
-    add_common_options(*apps.back(), options);
+    CLI::App& own = *app.add_subcommand(subcommand->name(), subcommand->summary());
+    subcommand->add_options(own);
+    add_common_options(own, options, subcommand->is_timed());
+    names.push_back(subcommand->name());
   }
-  const bool named = !arguments.empty() && arguments[0].rfind('-', 0) != 0;
-  // CLI11 would only say that one is required.
-  if (named && std::none_of(apps.begin(), apps.end(),
-                            [&](CLI::App* one) { return one->get_name() == arguments[0]; })) {
-    err << "pleat-bench: there is no subcommand \"" << arguments[0] << "\"; there are:";
-    for (const CLI::App* one : apps) err << ' ' << one->get_name();
-    err << '\n';
-    return exit_wrong_use;
-  }
+  std::string command = "pleat-bench";
+  for (const std::string& argument : arguments) command += ' ' + quoted(argument);
+  const std::string named = !arguments.empty() && !arguments[0].starts_with('-') ? arguments[0] : "";
+  const auto say = [&](const std::string& message, int status) {
+    err << "pleat-bench: " << message << '\n';
+    return status;
+  };
   try {
+    // CLI11 would only say that one is required.
+    check<UsageError>(named.empty() || contains(names, named), "there is no subcommand \"{}\"; there are: {}",
+                      named, fmt::join(names, " "));
     // CLI11 takes them from the end.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    for (const SubcommandPointer& subcommand : subcommands)
+      if (app.got_subcommand(subcommand->name())) run_subcommand(*subcommand, options, command, out);
+    return exit_fine;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {
-      app.exit(error, out, err);
-      out.flush();
-      if (out.good()) return exit_fine;
-      err << "pleat-bench: cannot write to standard output\n";
-      return exit_failed;
-    }
-    err << "pleat-bench: " << error.what() << " (see pleat-bench " << (named ? arguments[0] + " " : "")
-        << "--help)\n";
-    return exit_wrong_use;
-  }
-  try {
-    std::string command = "pleat-bench";
-    for (const std::string& argument : arguments) command += ' ' + quoted(argument);
-    for (std::size_t i = 0; i < apps.size(); ++i)
-      if (apps[i]->parsed()) return run_subcommand(*subcommands[i], options, command, out, err);
+    if (error.get_exit_code() != 0)
+      return say(
+          fmt::format("{} (see pleat-bench {}{}--help)", error.what(), named, named.empty() ? "" : " "),
+          exit_wrong_use);
+    app.exit(error, out, err);  // writes the help
+    return out.flush().good() ? exit_fine : say("cannot write to standard output", exit_failed);
+  } catch (const UsageError& error) {
+    return say(error.what(), exit_wrong_use);
   } catch (const std::exception& error) {
-    err << "pleat-bench: " << error.what() << '\n';
-    return dynamic_cast<const UsageError*>(&error) != nullptr ? exit_wrong_use : exit_failed;
+    return say(error.what(), exit_failed);
   }
-  return exit_fine;
 }
 
 }  // namespace pleat::bench

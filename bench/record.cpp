@@ -17,23 +17,26 @@
 namespace pleat::bench {
 namespace {
 
+/// The value of that name; null where there is none.
 template <class List>
-auto find(List& list, const std::string& name) {
-  return std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == name; });
+auto find(List& list, const std::string& name) -> decltype(&list.front().second) {
+  for (auto& [key, value] : list)
+    if (key == name) return &value;
+  return nullptr;
 }
 
-/// The value of that name; an empty one where there is none.
-template <class List>
-const auto& value_of(const List& list, const std::string& name) {
-  static const typename List::value_type::second_type none{};
-  const auto found = find(list, name);
-  return found == list.end() ? none : found->second;
+const std::string& text_of(const Record::Texts& list, const std::string& name) {
+  static const std::string none;
+  const std::string* found = find(list, name);
+  return found != nullptr ? *found : none;
 }
 
 template <class List, class Value>
 void set(List& list, const std::string& name, Value value) {
-  if (find(list, name) == list.end()) list.emplace_back(name, Value());
-  find(list, name)->second = std::move(value);
+  if (auto* known = find(list, name))
+    *known = std::move(value);
+  else
+    list.emplace_back(name, std::move(value));
 }
 
 using Json = nlohmann::ordered_json;
@@ -112,12 +115,11 @@ Time::Time(const benchmark::Measurement& m)
       threads(m.threads),
       cold_cache(m.cold_cache) {}
 
-const std::string& Record::label(const std::string& name) const { return value_of(labels, name); }
-const std::string& Record::detail(const std::string& name) const { return value_of(details, name); }
-
+const std::string& Record::label(const std::string& name) const { return text_of(labels, name); }
+const std::string& Record::detail(const std::string& name) const { return text_of(details, name); }
 std::optional<double> Record::value(const std::string& name) const {
-  const auto found = find(values, name);
-  return found == values.end() ? std::nullopt : std::optional(found->second);
+  const double* found = find(values, name);
+  return found != nullptr ? std::optional(*found) : std::nullopt;
 }
 
 void Record::set_label(const std::string& name, std::string text) { set(labels, name, std::move(text)); }
@@ -181,27 +183,23 @@ Results read_results(const std::filesystem::path& path) {
 
 void write_csv(const std::string& path, const std::vector<Record>& records) {
   using Value = io::CsvWriter::Value;
-  const auto value_of = [](const Json& json) -> Value {
-    if (json.is_string()) return json.get<std::string>();
-    if (json.is_number_float()) return json.get<double>();
-    return json.is_boolean() ? int64_t{json.get<bool>()} : json.get<int64_t>();
-  };
-  std::vector<std::string> columns{"subcommand"};
+  std::vector<std::string> columns;
   std::vector<std::map<std::string, Value>> rows;
   for (const Record& record : records) {
-    std::map<std::string, Value>& row = rows.emplace_back();
-    row["subcommand"] = record.subcommand;
-    const auto put = [&](const std::string& name, Value value) {
-      if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
-      row.insert_or_assign(name, std::move(value));
-    };
-    const Json json = json_of(record);
-    for (const char* part : {"labels", "details", "time", "values"})
-      if (json.contains(part))
-        for (const auto& [name, value] : json[part].items()) put(name, value_of(value));
-    if (!record.failure.empty()) put("failure", record.failure);
+    auto& row = rows.emplace_back();
+    const Json members = json_of(record).flatten();
+    // "/time/median": the column is "median".
+    for (const auto& [place, value] : members.items()) {
+      if (value.is_null()) continue;  // an empty object
+      const std::string column = place.substr(place.rfind('/') + 1);
+      if (std::find(columns.begin(), columns.end(), column) == columns.end()) columns.push_back(column);
+      row[column] = value.is_string()         ? Value(value.get<std::string>())
+                    : value.is_number_float() ? Value(value.get<double>())
+                    : value.is_boolean()      ? Value(int64_t{value.get<bool>()})
+                                              : Value(value.get<int64_t>());
+    }
   }
-  io::CsvWriter file(path, columns);
+  io::CsvWriter file(path, columns.empty() ? std::vector<std::string>{"subcommand"} : columns);
   for (auto& row : rows) {
     std::vector<Value> values;
     for (const std::string& column : columns)

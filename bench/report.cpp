@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <ostream>
 #include <utility>
@@ -21,84 +20,77 @@ constexpr const char* green = "\x1b[1;32m";
 constexpr const char* dim = "\x1b[2m";
 constexpr const char* plain = "\x1b[0m";
 
-using Cell = std::function<std::string(const Record&)>;  ///< "" where there is nothing to say
-
-/// Of a label or a detail.
-Cell text(const std::string& name) {
-  return [name](const Record& record) {
-    return record.label(name).empty() ? record.detail(name) : record.label(name);
-  };
-}
-
-template <class Text>
-Cell value(const char* name, Text text) {
-  return [name, text](const Record& record) -> std::string {
-    const auto number = record.value(name);
-    return number.has_value() ? text(*number) : "";
-  };
-}
-
-template <class Text>
-Cell time(Text text) {
-  return [text](const Record& record) -> std::string {
-    return record.time.has_value() ? text(*record.time) : "";
-  };
-}
-
-template <int digits, int scale = 1>
+/// Numbers above a thousand are whole: rounding them to few digits would only look odd.
+template <int digits>
 std::string significant(double number) {
-  // Numbers above a thousand are whole: rounding them to three digits would only look odd.
-  return std::abs(number * scale) >= 1000 ? fmt::format("{:.0f}", number * scale)
-                                          : benchmark::format_significant(number * scale, digits);
+  return std::abs(number) >= 1000 ? fmt::format("{:.0f}", number)
+                                  : benchmark::format_significant(number, digits);
 }
 
 std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.0995 ? 1 : 0); }
 std::string exponential(double error) { return fmt::format("{:.1e}", error); }
 std::string bytes(double number) { return text_of_bytes(static_cast<int64_t>(number)); }
+std::string milliseconds(double seconds) { return significant<4>(1000 * seconds); }
 
+std::string median(const Time& time) {
+  return benchmark::format_time(time.median) + (time.has_wide_spread() ? " ~" : "  ");
+}
 std::string quartiles(const Time& time) {
   const benchmark::TimeUnit unit = benchmark::time_unit(time.median);
   return fmt::format("{} to {} {}", benchmark::format_significant(time.lower_quartile / unit.seconds, 4),
                      benchmark::format_significant(time.upper_quartile / unit.seconds, 4), unit.name);
 }
+std::string runs(const Time& time) { return std::to_string(time.runs); }
+std::string first_call(const Time& time) { return benchmark::format_time(time.first_call, 3); }
 
+/// Of a time, of the value `source`, or of a label or detail `source`.
 struct Column {
   std::string name, title;
-  Cell cell;
-  bool is_text = false;  ///< aligned left; numbers are aligned right
+  std::string source = name;
+  std::string (*of_time)(const Time&) = nullptr;
+  std::string (*of_value)(double) = nullptr;
+
+  bool is_text() const { return of_time == nullptr && of_value == nullptr; }
+  /// "" where there is nothing to say.
+  std::string cell(const Record& record) const {
+    if (of_time != nullptr) return record.time ? of_time(*record.time) : "";
+    if (is_text()) return record.label(source).empty() ? record.detail(source) : record.label(source);
+    const auto number = record.value(source);
+    return number ? of_value(*number) : "";
+  }
 };
 
 /// A label or a detail is a column under its own name; what else tables can have is listed here.
 Column column(const std::string& name) {
   static const std::vector<Column> all{
-      {"ceiling", "ceiling", text("problem"), true},
-      {"dtype", "type", text("dtype"), true},
-      {"median", "median", time([](const Time& time) {
-         return benchmark::format_time(time.median) + (time.has_wide_spread() ? " ~" : "  ");
-       })},
-      {"quartiles", "quartiles", time(quartiles)},
-      {"runs", "runs", time([](const Time& time) { return std::to_string(time.runs); })},
-      {"first_call", "first call",
-       time([](const Time& time) { return benchmark::format_time(time.first_call, 3); })},
-      {"share", "share", value("share", percent)},
-      {"gflops", "GFLOP/s", value("gflops", significant<3>)},
-      {"gflops_valid", "valid", value("gflops_valid", significant<3>)},
-      {"share_of_peak", "of peak", value("share_of_peak", percent)},
-      {"gbytes", "GB/s", value("gbytes", significant<3>)},
-      {"share_of_copy", "of copy", value("share_of_copy", percent)},
-      {"peak_gflops", "GFLOP/s", value("gflops", significant<4>)},
-      {"peak_gbytes", "GB/s", value("gbytes", significant<4>)},
-      {"images_per_s", "images/s", value("images_per_s", significant<4>)},
-      {"stopwatch", "stopwatch ms", value("stopwatch", significant<4, 1000>)},
-      {"ratio", "timer/stopwatch", value("ratio", significant<4>)},
-      {"workspace_bytes", "workspace", value("workspace_bytes", bytes)},
-      {"forward_bytes", "workspace of forward", value("workspace_bytes", bytes)},
-      {"error", "error", value("error", exponential)},
-      {"bad_error", "", text("error"), true},
-      {"how", "measured by", text("how"), true}};
+      {"ceiling", "ceiling", "problem"},
+      {"dtype", "type"},
+      {.name = "median", .title = "median", .of_time = median},
+      {"quartiles", "quartiles", {}, quartiles},
+      {"runs", "runs", {}, runs},
+      {"first_call", "first call", {}, first_call},
+      {.name = "share", .title = "share", .of_value = percent},
+      {.name = "gflops", .title = "GFLOP/s", .of_value = significant<3>},
+      {.name = "gflops_valid", .title = "valid", .of_value = significant<3>},
+      {.name = "share_of_peak", .title = "of peak", .of_value = percent},
+      {.name = "gbytes", .title = "GB/s", .of_value = significant<3>},
+      {.name = "share_of_copy", .title = "of copy", .of_value = percent},
+      {.name = "peak_gflops", .title = "GFLOP/s", .source = "gflops", .of_value = significant<4>},
+      {.name = "peak_gbytes", .title = "GB/s", .source = "gbytes", .of_value = significant<4>},
+      {.name = "images_per_s", .title = "images/s", .of_value = significant<4>},
+      {.name = "stopwatch", .title = "stopwatch ms", .of_value = milliseconds},
+      {.name = "ratio", .title = "timer/stopwatch", .of_value = significant<4>},
+      {.name = "workspace_bytes", .title = "workspace", .of_value = bytes},
+      {.name = "forward_bytes",
+       .title = "workspace of forward",
+       .source = "workspace_bytes",
+       .of_value = bytes},
+      {.name = "error", .title = "error", .of_value = exponential},
+      {"bad_error", "", "error"},
+      {"how", "measured by"}};
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const Column& one) { return one.name == name; });
-  return found != all.end() ? *found : Column{name, name, text(name), true};
+  return found != all.end() ? *found : Column{name, name};
 }
 
 }  // namespace
@@ -121,13 +113,13 @@ std::string table(const std::vector<Record>& records, const Layout& layout, bool
   std::vector<TextTable::Column> columns;
   std::vector<std::vector<std::string>> lines(records.size() + 1);  // titles first
   for (const std::string& name : layout.columns) {
-    const auto [key, title, cell, is_text] = column(name);
+    const Column shown = column(name);
     std::vector<std::string> cells;
-    for (const Record& record : records) cells.push_back(cell(record));
+    for (const Record& record : records) cells.push_back(shown.cell(record));
     if (std::all_of(cells.begin(), cells.end(), [](const std::string& text) { return text.empty(); }))
       continue;
-    columns.push_back({.left = is_text});
-    lines[0].push_back(title);
+    columns.push_back({.left = shown.is_text()});
+    lines[0].push_back(shown.title);
     for (std::size_t r = 0; r < records.size(); ++r) lines[r + 1].push_back(std::move(cells[r]));
   }
   columns.push_back({.left = true});  // what is longer than any cell comes last

@@ -20,7 +20,6 @@ namespace {
 struct Part {
   std::string name;
   std::function<void()> run;
-  std::vector<benchmark::Clock::Elapsed> readings = {};
   benchmark::Measurement measured = {};
 };
 
@@ -42,51 +41,50 @@ std::vector<Part> time_step(TrainingStep& step, const benchmark::TimerOptions& o
                           {"loss", [&] { step.loss(); }},
                           {"backward", [&] { step.backward(); }},
                           {"optimiser", [&] { step.optimize(); }}};
+  const auto run_all = [parts] {
+    for (const Part& part : parts) part.run();
+  };
   const auto clock = benchmark::device_clock(options.device);
-  const auto split = [&] {
+  const auto run_apart = [&] {
     for (Part& part : parts) {
       if (options.cold_cache) clock->empty_caches();
       clock->start();
       part.run();
-      part.readings.push_back(clock->stop());
+      const auto [wall, device] = clock->stop();
+      part.measured.wall_times.push_back(wall);
+      part.measured.times.push_back(device.value_or(wall));
     }
   };
-  Part whole{"step", [parts] {
-               for (const Part& part : parts) part.run();
-             }};
-  const auto measured = benchmark::Timer(options).measure_in_turns({{.run = split}, {.run = whole.run}});
-  whole.measured = measured[1];
-  whole.measured.first_call = measured[0].first_call;  // that of the first step of all
+  const auto measured = benchmark::Timer(options).measure_in_turns({{.run = run_apart}, {.run = run_all}});
   for (Part& part : parts) {
-    part.measured = measured[0];
-    part.measured.block_size = 1;
-    part.measured.first_call = part.readings.front().wall;
-    part.measured.times = part.measured.wall_times = {};
-    for (auto reading = part.readings.end() - measured[0].runs(); reading != part.readings.end(); ++reading) {
-      part.measured.wall_times.push_back(reading->wall);
-      part.measured.times.push_back(reading->device.value_or(reading->wall));
-    }
+    part.measured.first_call = part.measured.wall_times.front();
+    for (std::vector<double>* times : {&part.measured.times, &part.measured.wall_times})
+      times->erase(times->begin(), times->end() - measured[0].runs());  // first call and warm-up
+    part.measured.threads = measured[0].threads;
+    part.measured.cold_cache = measured[0].cold_cache;
   }
-  parts.push_back(whole);
+  parts.push_back({"step", run_all, measured[1]});
+  parts.back().measured.first_call = measured[0].first_call;  // that of the first step of all
   return parts;
 }
 
 class Step : public Subcommand {
  public:
-  Step() : Subcommand("step", "a training step of a network: data, forward, loss, backward, optimiser") {}
+  Step() : Subcommand("step", "a training step of a network: data, forward, loss, backward, optimiser") {
+    operands_.formats = {"auto"};
+    operands_.precision = "highest";
+  }
 
   void add_options(CLI::App& app) override {
     add_list(app, "--model", models_, "networks, separated by commas", model_names());
     add_list(app, "--batch-size", batch_sizes_, "images a step, several separated by commas");
-    app.add_option("--optimizer", optimizer_, "sgd (with momentum and weight decay) or adam")
-        ->check(CLI::IsMember({"sgd", "adam"}))
-        ->capture_default_str();
-    app.add_option("--workers", workers_, "threads that prepare batches ahead; 0: nothing of it is hidden")
-        ->transform(whole_number(0, 256))
-        ->capture_default_str();
+    add_choice(app, "--optimizer", optimizer_, {"sgd", "adam"},
+               "sgd (with momentum and weight decay) or adam");
+    add_number(app, "--workers", workers_, 0,
+               "threads that prepare batches ahead; 0: nothing of it is hidden", 256);
     add_list(app, "--implementation", implementations_,
              "of all convolutions, several separated by commas; auto: what Pleat chooses");
-    add_operand_options(app, operands_, With::conv_format_and_precision);
+    add_operand_options(app, operands_);
     app.get_option("--dtype")->description("types, separated by commas; half types: mixed precision");
   }
 
@@ -112,7 +110,7 @@ class Step : public Subcommand {
                                      .optimizer = optimizer_,
                                      .dtype = kind.dtype,
                                      .format = kind.format,
-                                     .workers = workers_,
+                                     .workers = static_cast<int>(workers_),
                                      .device = device},
                                     implementation, common));
   }
@@ -120,16 +118,15 @@ class Step : public Subcommand {
   bool has_plot() const override { return true; }
   /// Lines of whole steps over the batch size where there are several, else bars of the parts.
   std::string plot(const std::vector<Record>& records) const override {
-    const std::vector<std::string> series{"model", "implementation", "dtype", "format"};
-    std::vector<Record> drawn = records;
-    if (batch_sizes_.size() > 1) {
-      std::erase_if(drawn, [](const Record& record) { return record.label("part") != "step"; });
-      return time_lines(
-          {.title = "Training step", .x_value = "batch_size", .x_axis = "batch size", .series = series},
-          drawn);
-    }
-    for (Record& record : drawn) record.set_label("problem", record.label("part"));
-    return time_bars(with_common_labels("Training step", records, {"problem"}), drawn, series);
+    const TimeChart chart{.title = "Training step",
+                          .series = {"model", "implementation", "dtype", "format"},
+                          .groups = {"part"},
+                          .x_value = "batch_size",
+                          .x_axis = "batch size"};
+    if (batch_sizes_.size() < 2) return time_bars(chart, records);
+    std::vector<Record> whole = records;
+    std::erase_if(whole, [](const Record& record) { return record.label("part") != "step"; });
+    return time_lines(chart, whole);
   }
 
  private:
@@ -141,13 +138,11 @@ class Step : public Subcommand {
     if (options.device.is_cuda() && options.format != "auto") conv.format = parse_format(options.format);
     const ConvPolicy policy(conv);
     const auto record = [&](const std::string& part) {
-      Record result =
-          make_case(name(), problem(options, implementation),
-                    {{"part", part}, {"model", options.model}, {"implementation", implementation}},
-                    {options.dtype, options.format, options.device})
-              .record;
-      result.set_value("batch_size", static_cast<double>(options.batch_size));
-      return result;
+      Case one = make_case(name(), problem(options, implementation),
+                           {{"part", part}, {"model", options.model}, {"implementation", implementation}},
+                           {options.dtype, options.format, options.device});
+      one.record.set_value("batch_size", static_cast<double>(options.batch_size));
+      return one.record;
     };
     std::vector<Record> results;
     try {
@@ -164,14 +159,14 @@ class Step : public Subcommand {
         if (flops > 0 && best) result.set_value("share_of_peak", gflops / *best);
         if (results.size() < parts.size()) result.set_value("share", result.time->median / sum);
       }
-      results.back().set_value("images_per_s",
-                               static_cast<double>(options.batch_size) / results.back().time->median);
-      if (operands_.check) results.back().set_value("error", step.gradient_error());
+      Record& whole = results.back();
+      whole.set_value("images_per_s", static_cast<double>(options.batch_size) / whole.time->median);
+      if (operands_.check) whole.set_value("error", step.gradient_error());
     } catch (const DeviceLostError&) {
       throw;
     } catch (const Error& error) {
       results = {record("step")};
-      results.back().failure = error.what();
+      results[0].failure = error.what();
     }
     return results;
   }
@@ -189,7 +184,7 @@ class Step : public Subcommand {
 
   std::vector<std::string> models_ = {"resnet20"}, batch_sizes_, implementations_ = {"auto"};
   std::string optimizer_ = "sgd";
-  int workers_ = 0;
+  int64_t workers_ = 0;
   OperandOptions operands_;
 };
 

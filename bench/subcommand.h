@@ -14,7 +14,7 @@ namespace pleat::bench {
 /// A file that an option of the subcommand names ("": none), and what is written to it.
 struct OutputFile {
   std::string option, path;
-  std::function<std::string(const std::vector<Record>&)> content = {};
+  std::function<std::string(const Results&)> content = {};
 };
 
 /// One thing that pleat-bench can do. To add one: a file that derives from this, a function below, and its

@@ -11,10 +11,10 @@
 //     step     a training step of a network for images of 32 x 32 pixels
 //   with "pass", "format" and lists of sizes "input", "weight", "stride", "padding", "dilation"; "groups",
 //   "implementation", "tuned"; of a step "model" and "batch".
-#include <algorithm>
 #include <ctime>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +22,7 @@
 #include <pleat/pleat.h>
 
 #include "pleat/bench/ask/questions.h"
+#include "pleat/bench/case.h"
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/training_step.h"
@@ -36,18 +37,12 @@ using bench::ask::gradient_for;
 namespace {
 
 using Json = nlohmann::json;
-using Work = std::function<void()>;
+using Work = std::function<void()>;  ///< null: there is no such pass
 using Numbers = std::vector<int64_t>;
 
 /// Standard normal numbers in the shape of that name and the request's format.
 Tensor numbers(const Json& request, const char* name, Device device) {
-  const bool last = request.at("format") == "channels_last";
-  return ops::to_format(randn(request.at(name).get<Numbers>(), {.device = device}),
-                        last ? MemoryFormat::channels_last : MemoryFormat::contiguous);
-}
-
-[[noreturn]] void no_such_pass(const Json& request) {
-  fail<ValueError>("{} has no pass {}", request.at("section").dump(), request.at("pass").dump());
+  return bench::operand(request.at(name).get<Numbers>(), {.format = request.at("format"), .device = device});
 }
 
 Work conv_work(const Json& request, Device device) {
@@ -57,24 +52,24 @@ Work conv_work(const Json& request, Device device) {
                             .groups = request.at("groups").get<int64_t>(),
                             .implementation = request.value("implementation", "")};
   const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
-  const auto pass = std::find_if(bench::conv_passes.begin(), bench::conv_passes.end(),
-                                 [&](const auto& known) { return request.at("pass") == known.first; });
-  if (pass == bench::conv_passes.end()) no_such_pass(request);
   const Tensor x = numbers(request, "input", device), w = numbers(request, "weight", device);
-  const bool forward = pass->second == ops::ConvPass::forward;
-  const bool to_weight = pass->second == ops::ConvPass::backward_weight;
-  const Tensor a = forward ? x : gradient_for(ops::conv_forward(x, w, {}, options));
-  return [=, which = pass->second] {
-    const ConvPolicy guard{policy};
-    (void)bench::conv_pass(which, a, to_weight ? x : w, to_weight ? w.shape() : x.shape(), options);
-  };
+  for (const auto& [name, pass] : bench::conv_passes) {
+    if (request.at("pass") != name) continue;
+    const bool to_weight = pass == ops::ConvPass::backward_weight;
+    const Tensor a = pass == ops::ConvPass::forward ? x : gradient_for(ops::conv_forward(x, w, {}, options));
+    return [=, which = pass] {
+      const ConvPolicy guard{policy};
+      (void)bench::conv_pass(which, a, to_weight ? x : w, to_weight ? w.shape() : x.shape(), options);
+    };
+  }
+  return nullptr;
 }
 
 /// A differentiable function of `inputs` forward alone, or backward alone to all of them.
 Work differentiable_work(const Json& request, const std::vector<Tensor>& inputs,
                          const std::function<Tensor()>& function) {
   if (request.at("pass") == "forward") return [=] { (void)no_grad(function); };
-  if (request.at("pass") != "backward") no_such_pass(request);
+  if (request.at("pass") != "backward") return nullptr;
   const Tensor y = function(), dy = gradient_for(y);
   return [=] { (void)grad({y}, inputs, {dy}, {.retain_graph = true}); };
 }
@@ -133,14 +128,12 @@ Json result_of(const Json& request, Device device, benchmark::Clock& clock, Work
   if (command == "versions") return bench::describe_machine(device, 0);
   if (command == "prepare") {
     work = {};  // its memory first
+    static const std::map<std::string, Work (*)(const Json&, Device)> sections{
+        {"conv", conv_work}, {"norm", norm_work}, {"unfold", unfold_work}, {"step", step_work}};
     const std::string section = request.at("section");
-    const auto make = section == "conv"     ? conv_work
-                      : section == "norm"   ? norm_work
-                      : section == "unfold" ? unfold_work
-                      : section == "step"   ? step_work
-                                            : nullptr;
-    check<ValueError>(make != nullptr, "there is no section \"{}\"", section);
-    work = make(request, device);
+    check<ValueError>(sections.count(section) > 0, "there is no section \"{}\"", section);
+    work = sections.at(section)(request, device);
+    check<ValueError>(work != nullptr, "{} has no pass {}", section, request.at("pass").dump());
     return nullptr;
   }
   check<ValueError>(command == "time", "there is no command \"{}\"", command);
@@ -161,14 +154,12 @@ int main(int argc, char** argv) {
   CLI::App app{"Times operations for bench/compare_torch.py; the head of its source says what it reads.",
                "timing_server"};
   app.add_option("--device", device_name)->capture_default_str();
-  app.add_option("--precision", precision)->check(CLI::IsMember({"highest", "high"}))->capture_default_str();
-  app.add_option("--clock", clock_name, "on the CPU")
-      ->check(CLI::IsMember({"wall", "processor"}))
-      ->capture_default_str();
+  bench::add_choice(app, "--precision", precision, {"highest", "high"}, "of float32 on a GPU");
+  bench::add_choice(app, "--clock", clock_name, {"wall", "processor"}, "on the CPU");
   app.add_option("--threads", threads)->transform(whole_number(1, max_num_threads()));
   return run_program(app, argc, argv, [&] {
     const Device device = choose_device(device_name);
-    set_float32_precision(precision == "high" ? Precision::high : Precision::highest);
+    set_float32_precision(bench::parse_precision(precision));
     if (threads > 0) set_num_threads(threads);
     const auto clock =
         clock_name == "processor" ? std::make_shared<ProcessorClock>() : benchmark::device_clock(device);

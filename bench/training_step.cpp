@@ -54,9 +54,9 @@ TrainingStep::TrainingStep(const TrainingStepOptions& options)
 void TrainingStep::data() {
   if (next_) ++*next_;
   if (!next_ || *next_ == std::default_sentinel) next_ = loader_.begin();
-  images_ = (*next_)->inputs;
-  if (options_.format != "auto") images_ = ops::to_format(images_, parse_format(options_.format));
-  if (options_.dtype == "float64") images_ = ops::cast(images_, DType::float64);
+  images_ = as_kind((*next_)->inputs, {.dtype = options_.dtype == "float64" ? "float64" : "float32",
+                                       .format = options_.format == "auto" ? "" : options_.format,
+                                       .device = options_.device});
   labels_ = (*next_)->targets;
 }
 
@@ -88,7 +88,7 @@ double TrainingStep::gradient_error() {
   const Grads wanted = grad({cross_entropy(exact(images), ops::to_device(labels_, {}))}, exact.parameters());
   std::vector<Tensor> all_got, all_wanted;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    all_got.push_back(flatten(ops::to_device(ops::cast(got[i], DType::float64), {})));
+    all_got.push_back(flatten(got[i]));
     all_wanted.push_back(flatten(wanted[i]));
   }
   loss_ = logits_ = Tensor();

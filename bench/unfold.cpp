@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "pleat/bench/case.h"
-#include "pleat/bench/charts.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
@@ -15,95 +14,67 @@ namespace {
 
 class Unfold : public OperationSubcommand {
  public:
-  Unfold() : OperationSubcommand("unfold", "unfold (im2col) and fold (col2im)") {
+  Unfold()
+      : OperationSubcommand("unfold", "unfold (im2col) and fold (col2im)",
+                            {.description = "sizes of the image: N,C,spatial... (1 to 3 of them)",
+                             .usual = {"32,64,32,32", "128,16,32,32", "2,10,50,50", "512,10,50,50"},
+                             .quick = {"4,8,16,16"},
+                             .must_have = "3 to 5 sizes, N,C,spatial...",
+                             .fits = [](std::size_t n) { return n >= 3 && n <= 5; }}) {
     operands_.formats = {"contiguous"};
+    passes_ = {"unfold", "fold"};
+    chart_ = {.title = "unfold and fold", .series = {"dtype", "format"}};
   }
 
   void add_options(CLI::App& app) override {
-    app.add_option("--shape", shapes_,
-                   "sizes of the image: N,C,spatial... (1 to 3 of them); several may be given")
-        ->take_all();
-    const auto number = [&](const char* name, int64_t& value, int64_t least, const char* description = "") {
-      app.add_option(name, value, description)
-          ->transform(whole_number(least, 1 << 24))
-          ->capture_default_str();
-    };
-    number("--kernel", kernel_, 1, "size of the windows, the same in each dimension");
-    number("--stride", stride_, 1);
-    number("--padding", padding_, 0);
-    number("--dilation", dilation_, 1);
-    add_list(app, "--pass", passes_, "which of them, separated by commas", {"unfold", "fold"});
-    add_operand_options(app, operands_, With::format);
-  }
-
-  std::string plot(const std::vector<Record>& records) const override {
-    return time_bars("unfold and fold", records, {"dtype", "format"});
+    OperationSubcommand::add_options(app);
+    add_number(app, "--kernel", kernel_, 1, "size of the windows, the same in each dimension");
+    add_number(app, "--stride", stride_, 1, "");
+    add_number(app, "--padding", padding_, 0, "");
+    add_number(app, "--dilation", dilation_, 1, "");
   }
 
  protected:
-  void list(const CommonOptions& common, const Block& block) const override {
-    const std::vector<Shape> images =
-        shapes(common, {"32,64,32,32", "128,16,32,32", "2,10,50,50", "512,10,50,50"}, {"4,8,16,16"});
-    for (const Shape& image : images) {
-      check<UsageError>(image.size() >= 3 && image.size() <= 5,
-                        "unfold: --shape: must have 3 to 5 sizes, N,C,spatial..., got \"{}\"",
-                        fmt::join(image, ","));
+  void check_options(const std::vector<Shape>& images) const override {
+    for (const Shape& image : images)
       for (std::size_t d = 2; d < image.size(); ++d)
         check<UsageError>(image[d] + 2 * padding_ >= window(),
                           "unfold: --kernel: a window of {} must fit into {} with padding {}", window(),
                           image[d], padding_);
+  }
+
+  std::vector<Case> cases(const Shape& image, const std::string& pass,
+                          const std::vector<OperandKind>& kinds) const override {
+    const bool fold = pass == "fold";
+    Shape columns{image[0], image[1], 1};  // [N, C taps, windows]
+    for (std::size_t d = 2; d < image.size(); ++d) {
+      columns[1] = checked_multiply(columns[1], kernel_, "unfold");
+      columns[2] = checked_multiply(columns[2], (image[d] + 2 * padding_ - window()) / stride_ + 1, "unfold");
     }
-    for (const Shape& image : images)
-      for (const std::string& pass : passes_) {
-        OperandOptions operands = operands_;
-        if (pass == "fold") operands.formats = {""};  // columns have no format
-        std::vector<Case> cases;
-        for (const OperandKind& kind : operands.kinds(common.chosen_device()))
-          cases.push_back(case_of(image, pass, kind));
-        block(cases, true);
-      }
+    std::string problem = fmt::format("{}, {} k{}", to_string(image), pass, kernel_);
+    if (stride_ != 1) problem += fmt::format(" s{}", stride_);
+    if (padding_ != 0) problem += fmt::format(" p{}", padding_);
+    if (dilation_ != 1) problem += fmt::format(" d{}", dilation_);
+    const UnfoldOptions options{
+        .kernel_size = kernel_, .stride = stride_, .padding = padding_, .dilation = dilation_};
+    const Shape spatial(image.begin() + 2, image.end());
+    std::vector<Case> all;
+    for (OperandKind kind : kinds) {
+      if (fold) kind.format = {};  // columns have no format
+      if (fold && !all.empty() && kind.dtype == all.back().record.label("dtype")) continue;
+      Case& one = all.emplace_back(make_case(name(), problem, {{"pass", pass}}, kind));
+      one.operands = {operand(fold ? columns : image, kind)};
+      one.prepare = function_of([=](const Tensors& x) {
+        return std::vector{fold ? ops::fold(x[0], spatial, options) : ops::unfold(x[0], options)};
+      });
+    }
+    return all;
   }
 
  private:
   int64_t window() const { return dilation_ * (kernel_ - 1) + 1; }
 
-  Case case_of(const Shape& image, const std::string& pass, const OperandKind& kind) const {
-    const auto part = [](const char* name, int64_t value, int64_t usual) {
-      return value == usual ? "" : fmt::format("{}{}", name, value);
-    };
-    Shape columns{image[0], image[1], 1};  // [N, C taps, windows]
-    for (std::size_t d = 2; d < image.size(); ++d) {
-      const int64_t windows = (image[d] + 2 * padding_ - window()) / stride_ + 1;
-      columns[1] = checked_multiply(columns[1], kernel_, "unfold");
-      columns[2] = checked_multiply(columns[2], windows, "unfold");
-    }
-    const bool fold = pass == "fold";
-    Case one =
-        make_case(name(),
-                  fmt::format("{}, {}{}{}{}{}", to_string(image), pass, part(" k", kernel_, 0),
-                              part(" s", stride_, 1), part(" p", padding_, 0), part(" d", dilation_, 1)),
-                  {{"pass", pass}}, kind);
-    one.operands = {operand(fold ? columns : image, kind)};
-    const UnfoldOptions options{
-        .kernel_size = kernel_, .stride = stride_, .padding = padding_, .dilation = dilation_};
-    const Shape spatial(image.begin() + 2, image.end());
-    one.prepare = [options, spatial, fold](const std::vector<Tensor>& operands) -> Compute {
-      return [=, x = operands[0]] {
-        return std::vector<Tensor>{fold ? ops::fold(x, spatial, options) : ops::unfold(x, options)};
-      };
-    };
-    double elements = 0;
-    for (const Shape& shape : {image, columns}) {
-      double all = 1;
-      for (const int64_t size : shape) all *= static_cast<double>(size);
-      elements += all;
-    }
-    one.bytes = elements * static_cast<double>(size_of(one.dtype));
-    return one;
-  }
-
   int64_t kernel_ = 3, stride_ = 1, padding_ = 1, dilation_ = 1;
-  std::vector<std::string> passes_ = {"unfold", "fold"};
 };
 
 }  // namespace

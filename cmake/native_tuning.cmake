@@ -6,7 +6,7 @@
 # loads for 12 multiply-adds where 7 loads do, and the matrix product loses a fifth with AVX-512 and a third with AVX2.
 # Tuned for Ice Lake it is as fast as any flags make it; that tuning would halve the vectors of auto-vectorised loops,
 # which the last flag undoes. Only scheduling changes: the instructions stay those of the CPU.
-# Numbers: docs/measurements.md; to repeat them: bench/gemm_flags.sh.
+# Numbers, and how to repeat them: docs/measurements.md.
 include_guard()
 include(CheckCXXCompilerFlag)
 

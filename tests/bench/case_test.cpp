@@ -59,7 +59,8 @@ TEST_CASE("cases: rates are of the median and shares of the ceilings", "[bench]"
 
 TEST_CASE("cases: what is not known is left out", "[bench]") {
   Case one = doubling({10});
-  one.flops = one.bytes = 0;
+  one.flops = 0;
+  one.bytes = 0;
   const Record record = measure({one}, quick, false).at(0);
   CHECK(record.values.empty());
 }

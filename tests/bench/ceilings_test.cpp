@@ -1,9 +1,8 @@
-#include "pleat/bench/machine.h"
-
 #include <set>
 #include <string>
 
 #include "pleat/bench/fma_peak.h"
+#include "pleat/bench/machine.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/tests/catch.h"
 
@@ -61,8 +60,8 @@ TEST_CASE("ceilings: which peak counts for which type", "[bench]") {
 }
 
 TEST_CASE("ceilings: multiply-adds are counted, and float32 has twice as many as float64", "[bench]") {
-  const double single = multiply_adds<float>(10);
+  const double single = multiply_adds<float>().run(10);
   CHECK(single > 0);
-  CHECK(multiply_adds<float>(20) == 2 * single);
-  CHECK(multiply_adds<double>(10) == single / 2);
+  CHECK(multiply_adds<float>().run(20) == 2 * single);
+  CHECK(multiply_adds<double>().run(10) == single / 2);
 }

@@ -10,6 +10,7 @@
 #include "pleat/core/base/error.h"
 #include "pleat/examples/common/cifar_models.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/op_cases/op_case.h"
 #include "pleat/tests/temporary_directory.h"
 
 namespace {
@@ -116,6 +117,31 @@ TEST_CASE("pleat-bench elementwise: all functions are right", "[bench]") {
   for (const auto& result : found) CHECK(result["values"]["elements"] == 120);
   const auto few = results({"elementwise", "--shape", "7", "--op", "add,add_bias"});
   CHECK(few.size() == 2);
+  // Of the bias a number for each element of the last dimension.
+  CHECK(few[0]["values"]["bytes"] == 3 * 7 * 4);
+}
+
+TEST_CASE("pleat-bench elementwise: every pointwise function of the table of op cases", "[bench]") {
+  const auto found = results({"elementwise", "--shape", "3,7,50", "--op", "all", "--check"});
+  check_times(found);
+  check_errors(found, 1e-5);
+  std::set<std::string> wanted{"copy", "relu_backward", "add_bias", "other_format"};
+  for (const pleat::test::OpFamily& family : pleat::test::op_families())
+    for (const pleat::test::OpCase& row : family.cases())
+      if (row.elementwise) wanted.insert(row.name);
+  CHECK(all_of(found, "function") == wanted);
+  CHECK(found.size() == wanted.size());
+  CHECK(wanted.contains("where"));  // of a condition and two numbers
+  const auto bytes = [&](const std::string& function) {
+    for (const auto& result : found)
+      if (result["labels"]["function"] == function) return result["values"]["bytes"].get<int>();
+    return 0;
+  };
+  CHECK(bytes("exp") == 2 * 1050 * 4);
+  CHECK(bytes("add") == 3 * 1050 * 4);
+  CHECK(bytes("add_bias") == (2 * 1050 + 7) * 4);
+  CHECK(bytes("where") == 1050 + 3 * 1050 * 4);
+  CHECK(bytes("isnan") == 1050 * 4 + 1050);
 }
 
 TEST_CASE("pleat-bench matmul: sizes, batches, operands that lie transposed", "[bench]") {
@@ -209,7 +235,7 @@ TEST_CASE("pleat-bench: options that make no sense are named before anything is 
       {{"unfold", "--shape", "2,3"}, "unfold: --shape: must have 3 to 5 sizes"},
       {{"unfold", "--shape", "1,1,2", "--kernel", "9"}, "a window of 9 must fit into 2 with padding 1"},
       {{"unfold", "--stride", "0"}, "--stride"},
-      {{"elementwise", "--op", "fold"}, "--op"},
+      {{"elementwise", "--op", "fold"}, "elementwise: --op: must be some of all, copy, "},
       {{"elementwise", "--shape", "x"}, "elementwise: --shape: must be sizes of at least 1"},
       {{"matmul", "--size", "1,2"}, "matmul: --size: must have 1, 3 or 4 numbers, got \"1,2\""},
       {{"matmul", "--precision", "low"}, "--precision"},

@@ -151,10 +151,11 @@ TEST_CASE("a file of layers that is none is refused with the line", "[bench]") {
       {header + "a,4,1,1,4,8,1,16,16,1,3,3,1,1,1,0,1,1,1,1,1,1,16,16,0,1,1,1,1,f\n",
        ":2: dims must be 1, 2 or 3, got 4"},
       {header + "a,2,1,0,4,8,1,16,16,1,3,3,1,1,1,0,1,1,1,1,1,1,16,16,0,1,1,1,1,f\n",
-       ":2: g must be at least 1"},
+       ":2: shape \"n1 c4 k8 g0 hw16x16 r3x3 s1x1 dil1x1 pl1x1 ph1x1\": g must be at least 1"},
       {header + "a,2,1,1,4,8,1,16,16,1,3,3,1,1,1,0,1,1,1,1,1,1,17,16,0,1,1,1,1,f\n",
        ":2: the output of n1 c4 k8 hw16 r3 s1 p1 has sizes [16, 16], the row says [17, 16]"},
-      {header + "a,2,1,1,4,8,1,2,2,1,5,5,1,1,1,0,0,0,1,1,1,1,1,1,0,0,0,1,1,f\n", ":2: conv2d: a kernel of 5"},
+      {header + "a,2,1,1,4,8,1,2,2,1,5,5,1,1,1,0,0,0,1,1,1,1,1,1,0,0,0,1,1,f\n",
+       ":2: shape \"n1 c4 k8 g1 hw2x2 r5x5 s1x1 dil1x1 pl0x0 ph0x0\": conv2d: a kernel of 5"},
   }));
   CAPTURE(text);
   CHECK_THROWS_AS(read(text), FileError);

@@ -80,6 +80,8 @@ TEST_CASE("pleat-bench conv reports what the issue of a time is", "[bench]") {
   CHECK(first["time"]["threads"] == 1);
   CHECK(first["values"]["flops"] == 2 * 2 * 4 * 64 * 36);
   CHECK(first["values"]["flops_valid"] < first["values"]["flops"]);
+  for (const int pass : {0, 2})  // input, weight and output once each
+    CHECK(results[pass]["values"]["bytes"] == 4 * (2 * 4 * 64 + 4 * 4 * 9 + 2 * 4 * 64));
   CHECK(first["values"]["gflops"].get<double>() ==
         Approx(first["values"]["flops"].get<double>() / first["time"]["median"].get<double>() / 1e9));
   CHECK(first["values"]["share_of_peak"] > 0);
@@ -102,7 +104,8 @@ TEST_CASE("pleat-bench conv says what is wrong with its arguments", "[bench]") {
   const auto [arguments, message] = GENERATE(table<std::vector<std::string>, std::string>({
       {{"--shape", "n1 c3 hw8 r3"}, "k is missing; write for example"},
       {{"--shape", "c3 k4 hw2 r5"}, "shape \"c3 k4 hw2 r5\": conv2d: a kernel of 5"},
-      {{"--shape", "c3 k4 hw8 r3", "--pass", "forwards"}, "--pass: must be forward, backward_input"},
+      {{"--shape", "c3 k4 hw8 r3", "--pass", "forwards"},
+       "--pass: must be some of forward, backward_input, backward_weight, all"},
       {{"--shape", "c3 k4 hw8 r3", "--implementation", "winograd9"},
        "--implementation: on cpu there are direct"},
       {{"--shape", "c3 k4 hw8 r3", "--dtype", "int8"}, "--dtype: must be some of float64, float32"},
@@ -149,7 +152,7 @@ TEST_CASE("batches become lines, problems become bars", "[bench]") {
   half.set_label("dtype", "float16");
   single.set_label("dtype", "float32");
   const std::string two = conv_plot({half, single});
-  CHECK(has(two, "Convolution: direct"));
+  CHECK(has(two, "Convolution: n1 c4 k4 hw8 r3 s1 p1, forward, direct"));
   CHECK(has(two, "float16"));
   CHECK(has(two, "float32"));
   Record failed = timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1);

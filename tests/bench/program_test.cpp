@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pleat/core/memory/allocator.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 
@@ -72,8 +73,8 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
       {{"norm", "--eval", "--layer", "layer"}, "norm: --eval: is for batch norm, which --layer leaves out"},
       {{"step", "--batch-size", "0"}, "step: --batch-size: must be a whole number from 1"},
       {{"list", "--dtype", "float64"}, "--dtype requires --shape"},
-      {{"list", "--seconds", "3"}, "list: --seconds: has no effect on it"},
-      {{"ceilings", "--quick"}, "ceilings: --quick: has no effect on it"},
+      {{"list", "--seconds", "3"}, "not expected: 3 --seconds (see pleat-bench list --help)"},
+      {{"ceilings", "--quick"}, "not expected: --quick (see pleat-bench ceilings --help)"},
       {{"ask", ""}, "must not be empty"},
   }));
   CAPTURE(arguments);
@@ -187,4 +188,19 @@ TEST_CASE("pleat-bench ends with status 1 when nothing could be measured", "[ben
   CHECK(outcome.status == 1);
   CHECK(has(outcome.out, "3 groups do not divide"));
   CHECK(has(outcome.err, "pleat-bench: norm: nothing could be measured: group_norm: 3 groups do not divide"));
+}
+
+TEST_CASE("pleat-bench --fresh-memory: nothing comes from the cache of the allocator", "[bench]") {
+  const std::vector<std::string> arguments{"elementwise", "--op", "relu",     "--quick",
+                                           "--seconds",   "1e-3", "--device", "cpu"};
+  const auto hits_of = [&](std::vector<std::string> all) {
+    const int64_t before = pleat::allocator_statistics().hits;
+    CHECK(run(all).status == 0);
+    return pleat::allocator_statistics().hits - before;
+  };
+  CHECK(hits_of(arguments) > 0);
+  std::vector<std::string> fresh = arguments;
+  fresh.emplace_back("--fresh-memory");
+  CHECK(hits_of(fresh) == 0);
+  pleat::set_cache_limit(int64_t{1} << 30);
 }

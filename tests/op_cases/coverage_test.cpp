@@ -57,19 +57,9 @@ void add_raw_calls(const std::string& text, std::set<std::string>& names) {
     names.insert((*i)[1]);
 }
 
-struct Family {
-  const char* name;
-  const std::vector<OpCase>& (*cases)();
-};
-const std::vector<Family>& families() {
-#define PLEAT_FAMILY_ROW(family, ...) {#family, family##_ops},
-  static const std::vector<Family> all = {PLEAT_OP_FAMILIES(PLEAT_FAMILY_ROW)};
-  return all;
-}
-
 std::set<std::string> names_in_table() {
   std::set<std::string> names;
-  for (const Family& family : families())
+  for (const OpFamily& family : op_families())
     for (const OpCase& c : family.cases()) {
       names.insert(c.name);
       if (c.in_place.call) names.insert(c.in_place.name);
@@ -104,7 +94,7 @@ PLEAT_WRITE_OP_COVERAGE=docs/op_coverage.md build/release/tests/pleat_tests "doc
 std::string page() {
   std::string text = head;
   std::map<std::string, Coverage> functions;
-  for (const Family& family : families())
+  for (const OpFamily& family : op_families())
     for (const OpCase& c : family.cases()) {
       Coverage& f = functions[c.name];
       f.types.floating |= c.types.floating;
@@ -113,7 +103,7 @@ std::string page() {
       f.order = std::max(f.order, c.order);
       if (c.in_place.call) f.in_place.insert(c.in_place.name);
     }
-  for (const Family& family : families()) {
+  for (const OpFamily& family : op_families()) {
     text += std::string("\n## ") + family.name +
             "\n\n| function | floating | integers | bool | CPU | CUDA | derivatives | in place |\n"
             "|---|---|---|---|---|---|---|---|\n";
@@ -178,7 +168,7 @@ TEST_CASE("every public function has a row in the table of op cases", "[op_cases
 
 TEST_CASE("rows have titles of their own, and a reference or the test of their values", "[op_cases][cpu]") {
   std::set<std::string> titles;
-  for (const Family& family : families())
+  for (const OpFamily& family : op_families())
     for (const OpCase& c : family.cases()) {
       CAPTURE(c.title());
       CHECK(titles.insert(c.title()).second);  // Catch runs one section of a name

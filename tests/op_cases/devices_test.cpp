@@ -1,8 +1,8 @@
 // Functions give the same on the CPU and on a GPU.
 
-#include "pleat/tests/catch.h"
+#include "pleat/tests/device/agree.h"
 #include "pleat/tests/gpu.h"
-#include "pleat/tests/op_cases/op_case.h"
+#include "pleat/tests/op_cases/all_cases.h"
 
 using namespace pleat;
 using namespace pleat::test;

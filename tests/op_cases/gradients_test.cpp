@@ -6,8 +6,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/gradcheck.h"
-#include "pleat/tests/catch.h"
-#include "pleat/tests/op_cases/op_case.h"
+#include "pleat/tests/op_cases/all_cases.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "pleat/ops/shape/view.h"
-#include "pleat/tests/catch.h"
 #include "pleat/tests/layouts.h"
 
 namespace pleat::test {
@@ -15,10 +14,10 @@ DType number_type(DType dtype) { return dtype == boolean ? int64 : dtype; }
 DType index_type(DType) { return int64; }
 DType truth_type(DType) { return boolean; }
 
-void check_all(const std::vector<OpCase>& cases, void (*check)(const OpCase&)) {
-  for (const OpCase& c : cases) DYNAMIC_SECTION(c.title()) {
-      check(c);
-    }
+const std::vector<OpFamily>& op_families() {
+#define PLEAT_FAMILY_ROW(family, ...) {#family, family##_ops},
+  static const std::vector<OpFamily> all = {PLEAT_OP_FAMILIES(PLEAT_FAMILY_ROW)};
+  return all;
 }
 
 std::vector<DType> types_of(const OpCase& c) {

@@ -4,11 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "pleat/tests/device/agree.h"
+#include "pleat/tests/op_cases/inputs.h"
 #include "pleat/tests/op_cases/reference.h"
 
-/// The table of public functions: a row says how a function is called and what it must give, and every test
-/// of this folder runs over all rows. A family of functions is a file `NAME_cases.cpp` beside this one.
+/// The table of public functions: a row says how a function is called and what it must give. Every test of
+/// this folder runs over all rows (all_cases.h), `pleat-bench elementwise` over those of pointwise functions.
+/// A family of functions is a file `NAME_cases.cpp` beside this one.
 
 namespace pleat::test {
 
@@ -89,13 +90,11 @@ struct OpCase {
 #define PLEAT_DECLARE_FAMILY(family, ...) const std::vector<OpCase>& family##_ops();
 PLEAT_OP_FAMILIES(PLEAT_DECLARE_FAMILY)
 
-/// A test case for each family: `check` of each row.
-#define PLEAT_TEST_FAMILY(family, what, tags, check) \
-  TEST_CASE(what ": " #family, tags) { pleat::test::check_all(pleat::test::family##_ops(), check); }
-#define PLEAT_TEST_FAMILIES(what, tags, check) PLEAT_OP_FAMILIES(PLEAT_TEST_FAMILY, what, tags, check)
-
-/// Runs `check` for each row in a section of its own, which `pleat_tests TEST -c TITLE` chooses.
-void check_all(const std::vector<OpCase>& cases, void (*check)(const OpCase&));
+struct OpFamily {
+  const char* name;
+  const std::vector<OpCase>& (*cases)();
+};
+const std::vector<OpFamily>& op_families();
 
 /// All types that a function takes, float64 first.
 std::vector<DType> types_of(const OpCase& c);

@@ -4,8 +4,7 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/profile/profiler.h"
-#include "pleat/tests/catch.h"
-#include "pleat/tests/op_cases/op_case.h"
+#include "pleat/tests/op_cases/all_cases.h"
 
 using namespace pleat;
 using namespace pleat::profile;

@@ -1,8 +1,7 @@
 // Calls that are refused say why, and leave their tensors as they were.
 
 #include "pleat/core/base/error.h"
-#include "pleat/tests/catch.h"
-#include "pleat/tests/op_cases/op_case.h"
+#include "pleat/tests/op_cases/all_cases.h"
 
 using namespace pleat;
 using namespace pleat::test;

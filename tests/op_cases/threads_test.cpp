@@ -2,8 +2,7 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/core/parallel/parallel.h"
-#include "pleat/tests/catch.h"
-#include "pleat/tests/op_cases/op_case.h"
+#include "pleat/tests/op_cases/all_cases.h"
 
 using namespace pleat;
 using namespace pleat::test;

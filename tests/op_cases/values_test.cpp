@@ -6,8 +6,7 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/shape/view.h"
-#include "pleat/tests/catch.h"
-#include "pleat/tests/op_cases/op_case.h"
+#include "pleat/tests/op_cases/all_cases.h"
 
 using namespace pleat;
 using namespace pleat::test;
