@@ -33,7 +33,7 @@ const Question questions[] = {
 
 const Layout layout{.heading = {"problem"},
                     .columns = {"pass", "way", "median", "quartiles", "first_call", "error"},
-                    .competing = {"pass"}};
+                    .competing = {"pass", "piece"}};  // pieces of one way do not compete
 
 class Ask : public Subcommand {
  public:

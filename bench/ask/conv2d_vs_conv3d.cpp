@@ -14,27 +14,22 @@ const char* const careless[] = {"no warm-up, conv2d first", "no warm-up, conv3d 
 /// How somebody measures who knows neither of first calls nor that a device works by itself: the backward of
 /// conv2d and conv3d, one after the other, and what the host's clock says of each.
 void time_carelessly(const AskOptions& options, const std::vector<Way>& ways, Times& times) {
-  const auto wait = [&] {
-    if (options.device.is_cuda()) cuda::synchronize(options.device);
-  };
-  const auto clock = benchmark::device_clock(Device());
   const auto add = [&](const std::string& how, const std::vector<std::size_t>& order, bool waits) {
+    const auto clock = benchmark::device_clock(waits ? options.device : Device());
     std::vector<double> seconds[2];
     std::function<void()> run[2];
     for (const std::size_t way : order) run[way] = backward_of(ways[way].compute(), ways[way].inputs);
     if (!waits) run[0](), run[1]();
     for (int repeat = 0; repeat < (options.quick ? 3 : 9); ++repeat) {
-      wait();                                  // else the queue of the run before would count, too
       if (waits) empty_cache(options.device);  // as in a program that has just started
       for (const std::size_t way : order) {
-        if (!waits) wait();
+        // Else the queue of the run before would count, too.
+        if (options.device.is_cuda()) cuda::synchronize(options.device);
         clock->start();
         run[way]();
-        if (waits) wait();
         seconds[way].push_back(clock->stop().wall);
       }
     }
-    wait();
     for (const std::size_t way : {0, 1})
       times.add("timed carelessly", ways[way].name, how, time_of(seconds[way]));
   };
@@ -74,7 +69,8 @@ Answer ask(const AskOptions& options) {
           fmt::format("conv2d: {} with {} filters (3, 3); conv3d: {} with the same filters as (1, 3, 3); "
                       "padding 1, float32. Backward is that of input and filters.",
                       to_string(ways[0].inputs[0].shape()), filters, to_string(videos.shape())),
-          "\"Not reduced\": frames of padding at both ends keep the problem in three dimensions."}};
+          "\"Not reduced\": frames of padding at both ends keep the problem in three dimensions.",
+          "What careless timing says of conv3d holds only where the backward pass below says the same."}};
   if (options.device.is_cpu())
     answer.setup.emplace_back(
         "On a CPU a call returns when its result is there: there is nothing to wait for.");

@@ -36,8 +36,10 @@ void measure_batch(const AskOptions& options, int64_t batch, Times& times) {
     for (std::size_t i = 0; const double seconds : time_pieces(x, filters, kernel, margin, dy))
       if (run > 0) runs[i++].push_back(seconds);  // the first allocates
   const char* const pieces[] = {"unfold", "product", "fold", "fold", "product", "unfold"};
-  for (std::size_t i = 0; i < 6; ++i)
+  for (std::size_t i = 0; i < 6; ++i) {
     times.add(problem_of(batch), pieces[i], i < 3 ? forward_by_piece : backward_by_piece, time_of(runs[i]));
+    times.records.back().set_label("piece", pieces[i]);
+  }
 }
 
 /// The piece that takes most of a pass.
