@@ -32,7 +32,7 @@ const Question questions[] = {
 };
 
 const Layout layout{.heading = {"problem"},
-                    .columns = {"pass", "way", "median", "quartiles", "first_call", "error"},
+                    .columns = {"pass", "way", "median", "quartiles", "first_call", "error", "bad_error"},
                     .competing = {"pass", "piece"}};  // pieces of one way do not compete
 
 class Ask : public Subcommand {

@@ -8,12 +8,6 @@ namespace {
 
 constexpr int64_t channels = 3, filters = 16, side = 32, layer_padding = 1;
 
-/// That of the question, and one whose result no cache holds.
-std::vector<int64_t> batches(const AskOptions& options) {
-  if (options.quick) return {8, 32};
-  return {128, options.device.is_cuda() ? 8192 : 2048};
-}
-
 std::vector<Way> convolutions(const Tensor& x, const Tensor& w) {
   std::vector<Way> ways;
   ConvOptions options{.padding = layer_padding};
@@ -98,7 +92,10 @@ Answer ask(const AskOptions& options) {
                     "float32. Batch norm is timed on the convolution's result in the format that it has, "
                     "which stands in brackets.",
                     channels, filters, layer_padding, filters, channels, side, side)}};
-  for (const int64_t batch : batches(options)) {
+  std::vector<int64_t> batches{8, 32};
+  // That of the question, and one whose result no cache holds.
+  if (!options.quick) batches = {128, options.device.is_cuda() ? 8192 : 2048};
+  for (const int64_t batch : batches) {
     const Strings problems = measure_batch(options, batch, answer.times);
     const Times norms = answer.times.only("problem", problems);
     answer.plot = time_bars(fmt::format("Batch norm of [{}, {}, {}, {}]", batch, filters, side, side),

@@ -99,8 +99,11 @@ Tensor one_hot_filters(int64_t channels, const Shape& kernel, const Tensor& like
 Tensor conv_fast(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t padding, Windows layout,
                  Precision convolution = Precision::highest, Precision product = Precision::highest);
 
-/// The pass is "forward". Records have the value "tolerated", the error that type and precision explain, and
-/// "error" where that is finite.
+/// Whether an error against float64 is that of some roundings: of operands, of windows and of the result.
+bool is_explained(double error, DType dtype, const std::string& way);
+
+/// The pass is `forward`. Records whose error is more than type and precision explain have the detail
+/// "error".
 Strings conclude(const Times& times);
 Answer ask(const AskOptions& options);
 

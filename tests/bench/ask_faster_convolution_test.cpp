@@ -50,10 +50,6 @@ Times times(double conv, double im2col, double one_hot, double spread = 0.02) {
   all.add("2-D float32", "convolution", forward, made_up(conv, spread));
   all.add("2-D float32", "fast, im2col", forward, made_up(im2col, spread));
   all.add("2-D float32", "fast, one-hot filters", forward, made_up(one_hot, spread));
-  for (bench::Record& record : all.records) {
-    record.set_value("error", 1e-7);
-    record.set_value("tolerated", 1e-5);
-  }
   return all;
 }
 
@@ -72,15 +68,21 @@ TEST_CASE("faster-convolution concludes from the times, whatever they are", "[as
 }
 
 TEST_CASE("faster-convolution distrusts what is wrong", "[ask]") {
+  CHECK(is_explained(1e-7, float32, "fast, im2col"));
+  CHECK_FALSE(is_explained(1e-3, float32, "fast, im2col"));
+  CHECK(is_explained(1e-3, float32, "convolution, TF32"));
+  CHECK(is_explained(1e-3, float16, "convolution"));
+  CHECK_FALSE(is_explained(5e-3, float16, "convolution"));
+  CHECK(is_explained(5e-3, bfloat16, "convolution"));
+  CHECK_FALSE(is_explained(std::numeric_limits<double>::infinity(), bfloat16, "convolution"));
+  CHECK_FALSE(is_explained(std::numeric_limits<double>::quiet_NaN(), bfloat16, "convolution"));
+
   Times all = times(10, 80, 160);
-  all.records[1].set_value("error", 1e-3);
-  CHECK(contains(conclude(all), "2-D float32, fast, im2col is off by 1.0e-03"));
+  all.records[1].set_detail("error", "more than its type explains");
+  CHECK(contains(conclude(all), "so that their times mean nothing: 2-D float32, fast, im2col."));
   CHECK_FALSE(contains(conclude(all), "All ways agree"));
-  all.records[1].set_value("tolerated", 1.5e-3);
-  CHECK(contains(conclude(all), "All ways agree"));
-  all.records[1].values = {{"tolerated", 1e-5}};  // the error is not finite
-  CHECK(contains(conclude(all), "2-D float32, fast, im2col is off by inf"));
-  CHECK_FALSE(contains(conclude(all), "All ways agree"));
+  all.records[2].set_detail("error", "more than its type explains");
+  CHECK(contains(conclude(all), "fast, im2col; 2-D float32, fast, one-hot filters."));
 }
 
 TEST_CASE("faster-convolution names the time that a first call falsifies most", "[ask]") {
