@@ -16,14 +16,11 @@ std::string problem_of(int64_t n) { return fmt::format("{} patches", n); }
 std::vector<Way> ways_of(const Tensor& x, const Tensor& filters, bool all) {
   std::vector<Way> ways;
   const auto add_batch = [&](const std::string& name, const std::string& implementation, bool tuned) {
-    ways.push_back({.name = name,
-                    .compute =
-                        [=] {
-                          const ConvPolicy policy({.benchmark = tuned});  // of the backward pass, too
-                          return as_batch(x, filters, implementation);
-                        },
-                    .inputs = {x, filters},
-                    .tuned = tuned});
+    const auto compute = [=] {
+      const ConvPolicy policy({.benchmark = tuned});  // of the backward pass, too
+      return as_batch(x, filters, implementation);
+    };
+    ways.push_back({name, compute, {x, filters}, tuned});
   };
   const Strings names = fast_implementations(x.device());
   for (const std::string& name : names) add_batch("a batch, " + name, name, false);
