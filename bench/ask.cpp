@@ -8,6 +8,7 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/examples/common/options.h"
+#include "pleat/examples/common/terminal.h"
 
 namespace pleat::bench {
 namespace {
@@ -29,6 +30,10 @@ const Question questions[] = {
     {"faster-convolution", "Is a convolution faster with TF32, and is it faster as unfold and a product?",
      ask::faster_convolution::ask},
 };
+
+const Layout layout{.heading = {"problem"},
+                    .columns = {"pass", "way", "median", "quartiles", "first_call", "error", "bad_error"},
+                    .competing = {"pass", "piece"}};  // pieces of one way do not compete
 
 class Ask : public Subcommand {
  public:
@@ -73,21 +78,28 @@ class Ask : public Subcommand {
       options.timer.min_blocks = 9;
       if (common.seconds == 0) options.timer.min_run_time = 0.5;
     }
-    ask::Answer answer = question.answer(options);
-    if (common.quick) answer.setup.emplace_back("Small sizes (--quick), for a first look.");
-    std::string text = ask::text(answer);
-    text.pop_back();  // say() ends the line
-    report.say(fmt::format("On {}:\n{}", device, text));
-    const auto record = [&](const std::string& what) {
-      return Record{.subcommand = name(),
-                    .labels = {{"question", question.name}, {"what", what}, {"device", pleat::name(device)}}};
+    const ask::Answer answer = question.answer(options);
+    std::string setup = fmt::format("On {}:", device),
+                conclusion = "Conclusion (in brackets: between what the quartiles leave a ratio)";
+    for (const std::string& line : answer.setup) setup += '\n' + wrapped(line, 100);
+    report.say(setup + (common.quick ? "\nSmall sizes (--quick), for a first look." : ""));
+    const auto show = [&](std::string text) {
+      text.pop_back();  // say() ends the line
+      report.say(text);
     };
-    std::vector<Record> records;
-    for (const ask::Cell& cell : answer.times.cells()) {
-      records.push_back(record(cell.name()));
-      records.back().time = cell.time;
-    }
-    records.push_back(record("conclusion"));
+    for (const std::string& problem : answer.times.values("problem"))
+      show(table(answer.times.only("problem", {problem}).records, layout, report.color()));
+    for (const std::string& note : answer.notes) show(note);
+    for (const std::string& sentence : answer.conclusion) conclusion += '\n' + ask::list_item(sentence);
+    report.say(conclusion);
+
+    std::vector<Record> records = answer.times.records;
+    const auto describe = [&](Record& record, const std::string& what) {
+      record.subcommand = name();
+      record.labels = {{"question", question.name}, {"what", what}, {"device", pleat::name(device)}};
+    };
+    for (Record& record : records) describe(record, label_text(record, {"problem", "way", "pass"}));
+    describe(records.emplace_back(), "conclusion");
     for (std::size_t i = 0; i < answer.conclusion.size(); ++i)
       records.back().set_detail(fmt::format("sentence_{}", i + 1), answer.conclusion[i]);
     report.keep(records);

@@ -1,20 +1,20 @@
 #pragma once
 
-#include <array>
 #include <functional>
-#include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "pleat/bench/record.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/profile/timer.h"
 
-/// What all questions of `pleat-bench ask` share: times in cells, and from them tables, a chart and
-/// sentences.
+/// What all questions of `pleat-bench ask` share: times of a computation that is done in several ways, and
+/// the sentences that follow from them. Tables are those of report.h, charts those of charts.h.
 
 namespace pleat::bench::ask {
+
+using Strings = std::vector<std::string>;
 
 struct AskOptions {
   Device device = {};
@@ -22,124 +22,65 @@ struct AskOptions {
   benchmark::TimerOptions timer = {};
 };
 
-/// A measured time and what it is of: a table, a row and a column.
-struct Cell {
-  std::string problem;  ///< "batch 128"
-  std::string way;      ///< to compute it: "direct", "by hand"
-  std::string pass;     ///< "forward"
-  Time time = {};
-  double error = 0;  ///< of the result, relatively, where it was found
-
-  /// "batch 128, direct, forward".
-  std::string name() const;
+/// A way to compute something.
+struct Way {
+  std::string name;
+  std::function<Tensor()> compute;
+  std::vector<Tensor> inputs = {};  ///< whose gradients its backward pass computes
+  bool tuned = false;               ///< its first runs search for the fastest plan: they are timed apart
 };
 
-/// A cell that is yet to be measured. `tune` has to happen once before it and is no part of its time.
-struct Work {
-  std::string problem, way, pass;
-  std::function<void()> run;
-  std::function<void()> tune = {};
+/// Passes of a way: with nothing recorded; as in training; the backward pass alone.
+inline const std::string forward = "forward", recorded = "forward, recorded", backward = "backward";
+
+/// Records with the labels "problem" ("batch 128"), "way" ("direct", "by hand") and "pass" ("forward").
+struct Times {
+  std::vector<Record> records = {};
+
+  /// Times these passes of all ways interleaved, so that what disturbs the machine disturbs all alike. Adds
+  /// and returns the records, pass by pass; they stay where they are until something else is added.
+  std::span<Record> measure(const AskOptions& options, const std::string& problem,
+                            const std::vector<Way>& ways, const Strings& passes);
+  void add(const std::string& problem, const std::string& way, const std::string& pass, const Time& time);
+  /// Adds the pass `name`, these passes one after the other, which were measured of the same ways.
+  void add_sum(const std::string& name, const Strings& passes);
+
+  /// The records whose label is one of `texts`.
+  Times only(const std::string& label, const Strings& texts) const;
+  /// The texts of a label, in the order in which they came.
+  Strings values(const std::string& label) const;
+  /// A sentence for each text of the label `group` and each of these passes: records that differ in the label
+  /// `of` beside the first of them, see comparison. The first way is what a user gets who asks for nothing.
+  Strings compare(const std::string& group, const Strings& passes, const std::string& of) const;
 };
-
-/// A column of a table: its title, and its text for a row.
-struct Column {
-  std::string title;
-  std::function<std::string(const Cell& row)> text;
-};
-
-class Times {
- public:
-  Times() = default;
-  Times(std::initializer_list<Cell> cells) : cells_(cells) {}
-  /// Times all of them interleaved, so that what disturbs the machine disturbs all alike, and adds them.
-  void measure(const AskOptions& options, const std::vector<Work>& all);
-  void add(Cell cell) { cells_.push_back(std::move(cell)); }
-
-  const std::vector<Cell>& cells() const { return cells_; }
-  std::vector<Cell>& cells() { return cells_; }
-  /// Null when it was not measured.
-  const Cell* find(const std::string& problem, const std::string& way, const std::string& pass) const;
-  /// Throws ValueError when it was not measured.
-  const Time& at(const std::string& problem, const std::string& way, const std::string& pass) const;
-  /// The passes one after the other (see sum). Throws as `at`.
-  Time total(const std::string& problem, const std::string& way,
-             const std::vector<std::string>& passes) const;
-  /// In the order in which they were measured.
-  std::vector<std::string> problems() const;
-  std::vector<std::string> ways(const std::string& problem) const;
-  /// The way in which these passes together take the least time; `except` is left out.
-  std::string fastest(const std::string& problem, const std::vector<std::string>& passes,
-                      const std::string& except = {}) const;
-
-  /// Rows of a table: one for each way to compute these problems.
-  std::vector<Cell> rows(const std::vector<std::string>& problems) const;
-  /// The times of these passes one after the other; without any: of the pass `title`. What a column says
-  /// refers to these Times.
-  Column column(const std::string& title, std::vector<std::string> passes = {}) const;
-  /// The time of a pass over that of another.
-  Column ratio_column(const std::string& over, const std::string& under) const;
-
- private:
-  std::vector<Cell> cells_;
-};
-
-/// Aligned columns, of which the first says the way of each row.
-std::string table(const std::string& title, const std::vector<Cell>& rows,
-                  const std::vector<Column>& columns);
-
-/// Bars in milliseconds with quartiles: `place` gives the group and the series of a cell, or none.
-using Place = std::optional<std::pair<std::string, std::string>>;
-std::string bars(const std::string& title, Device device, const Times& times,
-                 const std::function<Place(const Cell&)>& place);
 
 /// What the command gives for a question.
 struct Answer {
-  std::vector<std::string> setup = {};       ///< what was computed on what, a line each
-  std::vector<std::string> tables = {};      ///< texts
-  std::vector<std::string> conclusion = {};  ///< sentences that follow from the numbers
-  std::string plot = {};                     ///< a chart of them, as SVG
-  Times times = {};                          ///< every measurement behind it
+  Strings setup = {};       ///< what was computed on what, a line each
+  Times times = {};         ///< every measurement; a table is made for each problem
+  Strings notes = {};       ///< texts below the tables
+  Strings conclusion = {};  ///< sentences that follow from the numbers
+  std::string plot = {};    ///< a chart of them, as SVG
 };
 
-/// The answer as text for a terminal, lines of about 100 characters but for tables.
-std::string text(const Answer& answer);
-/// A sentence broken at spaces; the first line begins with `first`, further ones with as many spaces.
-std::string indented(const std::string& sentence, const std::string& first = {});
-/// "12.3 ms"; with a ~ when the quartiles are more than a tenth of the median apart.
-std::string text(const Time& time);
-/// "4.60 ms": a median in a sentence.
-std::string median_text(const Time& time);
-/// "2.3", "1.25", "140": a ratio with as many digits as one reads.
-std::string factor_text(double factor);
-/// With a capital letter, as a sentence begins.
-std::string capitalized(std::string text);
+/// A time beside another, with the quartiles of the ratio, as part of a sentence: "takes 2.30 times as long
+/// (2.10 to 2.50)"; "is level (0.98 to 1.06)" when medians are within 5 % of each other, which on a machine
+/// with other work means nothing; "cannot be told apart in the noise (0.87 to 1.95)" when they are further
+/// apart, but their quartiles overlap.
+std::string comparison(const Time& time, const Time& other);
+/// A sentence behind "- ", broken at spaces into lines of at most 100 columns.
+std::string list_item(const std::string& sentence);
 
 /// Of single runs, in seconds. Throws ValueError for none.
 Time time_of(const std::vector<double>& runs);
-/// One after the other: medians and quartiles added, which makes the quartiles a little too wide.
-Time sum(const Time& a, const Time& b);
-
-/// a / b, and between what the quartiles leave it.
-struct Ratio {
-  double value = 0, low = 0, high = 0;
-};
-Ratio ratio(const Time& a, const Time& b);
-
-/// How a compares with b. Level: medians within 5 % of each other, which on a machine with other work means
-/// nothing. Unclear: further apart, but their quartiles overlap.
-enum class Relation : unsigned char { shorter, level, unclear, longer };
-Relation relate(const Time& a, const Time& b);
-/// The one of four texts, by Relation, that says how a compares with b.
-std::string verdict(const Time& a, const Time& b, const std::array<std::string, 4>& texts);
-
-/// A comparison as part of a sentence, the longer one first: "unfold takes 2.3 times as long as direct (4.60
-/// ms against 2.00 ms, quartiles 2.10 to 2.50)", "unfold and direct are level (...)", or "unfold and direct
-/// cannot be told apart in the noise (...)".
-std::string comparison(const std::string& a, const Time& time_a, const std::string& b, const Time& time_b);
+/// So many times as long.
+Time scaled(Time time, double factor);
 
 /// A random gradient of a result, in the format of the result, as the next layer would give it.
 Tensor gradient_for(const Tensor& y);
+/// The backward pass of y alone, from gradient_for(y) to `inputs`; may be called again and again.
+std::function<void()> backward_of(const Tensor& y, const std::vector<Tensor>& inputs);
 /// Implementations of a convolution that are made for speed: all but the reference, the preferred first.
-std::vector<std::string> fast_implementations(Device device);
+Strings fast_implementations(Device device);
 
 }  // namespace pleat::bench::ask

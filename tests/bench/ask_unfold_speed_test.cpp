@@ -30,52 +30,49 @@ TEST_CASE("unfold, product and fold by hand are conv2d, forward and backward", "
   }
 }
 
-TEST_CASE("Hooks on gradients split a backward into pieces that take time", "[ask]") {
+TEST_CASE("A convolution by hand is split into pieces that take time, forward and backward", "[ask]") {
   const Tensor x = randn({4, 3, 32, 32}).set_requires_grad();
   const Tensor filters = randn({4, 27}).set_requires_grad();
-  const auto pieces = backward_pieces(x, filters, 3, 1, randn({4, 4, 32, 32}));
-  REQUIRE(pieces.size() == 3);
-  for (const char* piece : {"unfold", "product", "fold"}) {
-    CHECK(pieces.at(piece) > 0);
-    CHECK(pieces.at(piece) < 60);
+  const std::vector<double> pieces = time_pieces(x, filters, 3, 1, randn({4, 4, 32, 32}));
+  REQUIRE(pieces.size() == 6);
+  for (const double seconds : pieces) {
+    CHECK(seconds > 0);
+    CHECK(seconds < 60);
   }
   CHECK_FALSE(x.grad().defined());  // nothing is accumulated
 }
 
 TEST_CASE("unfold-speed concludes for each batch size, and which piece takes the time", "[ask]") {
   Times times;
-  const auto add = [&](const std::string& problem, const std::string& way, double inference, double forward,
-                       double backward) {
-    times.add({problem, way, "inference", made_up(inference)});
-    times.add({problem, way, "forward, recorded", made_up(forward)});
-    times.add({problem, way, "backward", made_up(backward)});
+  const auto add = [&](const std::string& problem, const std::string& way, double inference,
+                       double training) {
+    times.add(problem, way, forward, made_up(inference));
+    times.add(problem, way, "training", made_up(training));
   };
-  const auto add_piece = [&](const std::string& batch, const char* piece, double forward, double backward) {
-    times.add({pieces_of + batch, piece, "forward", made_up(forward)});
-    times.add({pieces_of + batch, piece, "backward (between hooks)", made_up(backward)});
+  const auto add_piece = [&](const std::string& problem, const char* piece, double there, double back) {
+    times.add(problem, piece, forward_by_piece, made_up(there));
+    times.add(problem, piece, backward_by_piece, made_up(back));
   };
-  add("batch 2", "conv2d, direct", 1, 1, 2);
-  add("batch 2", "conv2d, unfold", 0.5, 2, 4);
-  add("batch 2", by_hand, 4, 4, 8);
+  add("batch 2", "conv2d, direct", 1, 3);
+  add("batch 2", "conv2d, unfold", 0.5, 6);
+  add("batch 2", "by hand", 4, 12);
   add_piece("batch 2", "unfold", 3, 6);
   add_piece("batch 2", "product", 1, 1);
   add_piece("batch 2", "fold", 0, 1);
-  add("batch 512", "conv2d, direct", 100, 100, 200);
-  add("batch 512", by_hand, 50, 101, 200);
+  add("batch 512", "conv2d, direct", 100, 300);
+  add("batch 512", "by hand", 50, 301);
   add_piece("batch 512", "unfold", 1, 1);
   add_piece("batch 512", "product", 8, 1);
   add_piece("batch 512", "fold", 1, 98);
   const auto sentences = conclude(times);
-  CHECK(
-      contains(sentences, "Batch 2, inference: the one by hand takes 8.0 times as long as conv2d (unfold)"));
-  CHECK(contains(sentences, "Batch 2, training: the one by hand takes 4.0 times as long as conv2d (direct)"));
   CHECK(contains(sentences,
-                 "Batch 512, inference: conv2d (direct) takes 2.0 times as long as the one by hand"));
-  CHECK(contains(sentences, "Batch 512, training: the one by hand and conv2d (direct) are level"));
-  CHECK(contains(sentences,
-                 "with batch 2, most of the forward time goes to unfold (75 %), most of the backward time "
-                 "to unfold (75 %)"));
-  CHECK(contains(sentences,
-                 "with batch 512, most of the forward time goes to product (80 %), most of the backward "
-                 "time to fold (98 %)"));
+                 "batch 2, forward, beside conv2d, direct: conv2d, unfold takes 0.500 times as long (0.48 to "
+                 "0.52); by hand takes 4.00 times as long"));
+  CHECK(contains(sentences, "batch 2, training, beside conv2d, direct: conv2d, unfold takes 2.00 times"));
+  CHECK(contains(sentences, "batch 512, forward, beside conv2d, direct: by hand takes 0.500 times as long"));
+  CHECK(contains(sentences, "batch 512, training, beside conv2d, direct: by hand is level"));
+  CHECK(contains(sentences, "batch 2, by hand, piece by piece, forward: unfold takes 75 % of the time"));
+  CHECK(contains(sentences, "batch 2, by hand, piece by piece, backward: unfold takes 75 % of the time"));
+  CHECK(contains(sentences, "batch 512, by hand, piece by piece, forward: product takes 80 % of the time"));
+  CHECK(contains(sentences, "batch 512, by hand, piece by piece, backward: fold takes 98 % of the time"));
 }
