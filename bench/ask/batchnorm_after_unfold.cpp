@@ -98,8 +98,11 @@ Answer ask(const AskOptions& options) {
   for (const int64_t batch : batches) {
     const Strings problems = measure_batch(options, batch, answer.times);
     const Times norms = answer.times.only("problem", problems);
-    answer.plot = time_bars(fmt::format("Batch norm of [{}, {}, {}, {}]", batch, filters, side, side),
-                            norms.records, {"way"}, {"pass"});
+    answer.plot =
+        time_bars({.title = fmt::format("Batch norm of [{}, {}, {}, {}]", batch, filters, side, side),
+                   .series = {"way"},
+                   .groups = {"problem", "pass"}},
+                  norms.records);
     for (const std::string& sentence : norms.compare("problem", {forward, backward}, "way"))
       answer.conclusion.push_back(sentence);
     for (const std::string& implementation : fast_implementations(options.device))

@@ -80,7 +80,9 @@ Answer ask(const AskOptions& options) {
     ways = ways_of(videos, w, name);
     times.measure(options, name, ways, {forward, backward});
   }
-  answer.plot = time_bars("conv2d, and the same as conv3d", times.records, {"way"}, {"pass"});
+  answer.plot =
+      time_bars({.title = "conv2d, and the same as conv3d", .series = {"way"}, .groups = {"problem", "pass"}},
+                times.records);
   Strings passes = times.values("pass");
   std::erase(passes, forward);
   answer.conclusion = times.compare("problem", passes, "way");

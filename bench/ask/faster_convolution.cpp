@@ -132,8 +132,8 @@ Answer ask(const AskOptions& options) {
   for (const Shape& input : inputs)
     for (const DType dtype : {float32, float16, bfloat16})
       measure_problem(options, input, dtype, answer.times);
-  answer.plot =
-      time_bars("A convolution, and the same from unfold and einsum", answer.times.records, {"way"});
+  answer.plot = time_bars({.title = "A convolution, and the same from unfold and einsum", .series = {"way"}},
+                          answer.times.records);
   answer.conclusion = conclude(answer.times);
   return answer;
 }

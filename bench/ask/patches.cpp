@@ -78,9 +78,9 @@ Answer ask(const AskOptions& options) {
   times.add_sum(together, {forward, backward});
   answer.plot = time_lines({.title = fmt::format("N patches of {}x{}x{}, {} filters of 3x3: {}", channels,
                                                  side, side, filters_out, together),
+                            .series = {"way"},
                             .x_value = "outputs",
-                            .x_axis = "elements of the result",
-                            .series = {"way"}},
+                            .x_axis = "elements of the result"},
                            times.only("pass", {together}).records);
   for (Record record : times.only("pass", {together}).records) {
     record.time = scaled(*record.time, 1e6 / record.value("outputs").value());

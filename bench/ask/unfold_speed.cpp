@@ -103,8 +103,10 @@ Answer ask(const AskOptions& options) {
       options.quick ? std::vector<int64_t>{2, 8} : std::vector<int64_t>{2, 256, 512};
   for (const int64_t batch : batches) measure_batch(options, batch, times);
   const Times largest = times.only("problem", {problem_of(batches.back())});
-  answer.plot = time_bars(fmt::format("[{}, {}", batches.back(), layer),
-                          largest.only("pass", {forward, recorded, backward}).records, {"way"}, {"pass"});
+  answer.plot = time_bars({.title = fmt::format("[{}, {}", batches.back(), layer),
+                           .series = {"way"},
+                           .groups = {"problem", "pass"}},
+                          largest.only("pass", {forward, recorded, backward}).records);
   times.add_sum("training", {recorded, backward});
   answer.conclusion = conclude(times);
   return answer;
