@@ -79,8 +79,8 @@ class Reduction {
     merge(result, right.bytes, n);
   }
 
-  // --- one result after another
-  // -----------------------------------------------------------------------------------
+  // One result after another.
+
   /// Whether the elements of a result are a plain array, or long pieces of one.
   bool has_plain_rows() const {
     const Dim& inner = plan_.reduced[0];
@@ -158,8 +158,8 @@ class Reduction {
     }
   }
 
-  // --- many results side by side
-  // ----------------------------------------------------------------------------------
+  // Many results side by side.
+
   /// The block of `n` columns from `column` on, over rows first ... last - 1.
   void reduce_columns(std::byte* totals, int64_t offset, int64_t n, int64_t first, int64_t last) const {
     const Dim& inner = plan_.kept[0];

@@ -16,9 +16,9 @@
 ///     using In = float;                // the type of the elements it sees
 ///     using State = double;            // what is known of some elements
 ///     State empty() const;             // of none
-///     State row(const In* x, int64_t n, int64_t first) const;   // of n elements; the first is number
-///     `first`
-///     // states[c] of column c of some rows; row r is number first + r
+///     // Of n elements; the first is number `first`.
+///     State row(const In* x, int64_t n, int64_t first) const;
+///     // states[c] of column c of some rows; row r is number first + r.
 ///     void columns(State* states, const In* const* rows, int64_t row_count, int64_t n, int64_t first) const;
 ///     void merge(State& into, const State& other) const;
 ///     static constexpr bool uses_index = false;  // whether `first` matters
