@@ -22,7 +22,6 @@ class Tensor;
 namespace cuda {
 
 // --- Devices
-// ------------------------------------------------------------------------------------------------------
 
 /// Whether this Pleat was built with CUDA.
 bool is_built();
@@ -86,7 +85,6 @@ class DeviceGuard {
 void synchronize(Device device = DeviceType::cuda);
 
 // --- Streams and events
-// ---------------------------------------------------------------------------------------------
 
 class Event;
 

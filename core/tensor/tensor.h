@@ -77,7 +77,6 @@ class Tensor {
   explicit operator bool() const = delete;  // use defined() or item<bool>()
 
   // --- What it is
-  // -------------------------------------------------------------------------------------------------
   const Shape& shape() const { return impl().shape; }
   const Strides& strides() const { return impl().strides; }
   int64_t rank() const { return static_cast<int64_t>(impl().shape.size()); }
@@ -98,7 +97,6 @@ class Tensor {
   std::string describe() const;
 
   // --- Elements
-  // ---------------------------------------------------------------------------------------------------
   /// Pointer to the first element. Throws DTypeError when T is not the element type.
   template <Element T>
   T* data() const {
@@ -119,7 +117,6 @@ class Tensor {
   Tensor operator[](Integer index) const;
 
   // --- Other forms of it (differentiable)
-  // -------------------------------------------------------------------------
   /// These return the tensor itself when nothing changes, else a copy.
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
@@ -133,7 +130,6 @@ class Tensor {
   Tensor detach() const;
 
   // --- Gradients (autograd/)
-  // --------------------------------------------------------------------------------------
   bool requires_grad() const;
   /// Marks a leaf whose gradient is wanted. Returns the tensor. Throws DTypeError unless floating,
   /// AutogradError on a tensor that a function produced.
@@ -156,7 +152,6 @@ class Tensor {
   const Tensor& register_hook(std::function<Tensor(const Tensor&)> hook) const;
 
   // --- For those who write operations
-  // -----------------------------------------------------------------------------
   /// A view of the same storage. Throws ShapeError when it would reach outside.
   Tensor as_strided(Shape shape, Strides strides, int64_t offset) const;
   /// Makes this tensor another: same handle, other elements (module.to(...), loading weights).

@@ -79,7 +79,7 @@ class Reduction {
     merge(result, right.bytes, n);
   }
 
-  // One result after another.
+  // --- one result after another
 
   /// Whether the elements of a result are a plain array, or long pieces of one.
   bool has_plain_rows() const {
@@ -158,7 +158,7 @@ class Reduction {
     }
   }
 
-  // Many results side by side.
+  // --- many results side by side
 
   /// The block of `n` columns from `column` on, over rows first ... last - 1.
   void reduce_columns(std::byte* totals, int64_t offset, int64_t n, int64_t first, int64_t last) const {

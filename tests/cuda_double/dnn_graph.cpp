@@ -110,7 +110,6 @@ double factor(const State& state, cudnnBackendAttributeName_t name, double other
 }
 
 // --- Graphs
-// ------------------------------------------------------------------------------------------------------
 
 /// A graph as one convolution; its tensors have no memory yet.
 struct Understood {
@@ -243,7 +242,6 @@ cudnnStatus_t understand(const State& graph, Understood& result) {
 }
 
 // --- Engines
-// -----------------------------------------------------------------------------------------------------
 
 /// What engines of cuDNN are like: exact ones, some that round operands, some whose sums change from run to
 /// run, some that need much memory.
@@ -290,7 +288,6 @@ Engine engine_of(const State& state) {
 }
 
 // --- Reading
-// -----------------------------------------------------------------------------------------------------
 
 template <class T>
 cudnnStatus_t give(const std::vector<T>& values, int64_t most, int64_t* count, void* into) {
