@@ -106,19 +106,16 @@ class List : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("--shape", shapes_, "ask for these convolutions: \"n128 c64 k64 hw32 r3 s1 p1\"")
         ->allow_extra_args(false);
-    app.add_option("--dtype", dtype_, "of these shapes")
-        ->check(not_empty())
-        ->capture_default_str()
+    add_choice(app, "--dtype", dtype_, {"float64", "float32", "bfloat16", "float16"}, "of these shapes")
         ->needs("--shape");
   }
   bool is_timed() const override { return false; }
 
   void run(const CommonOptions& common, Report& report) override {
-    const DType dtype = parse_dtype(dtype_);
     std::vector<NamedProblem> problems;
     for (const std::string& shape : shapes_) {
       problems.push_back({"", parse_conv_shape(shape)});
-      problems.back().problem.dtype = dtype;
+      problems.back().problem.dtype = dtypes.at(dtype_);
     }
     if (shapes_.empty()) problems = conv_problems();
     report.set_layout({.heading = {"op", "implementation", "device"},

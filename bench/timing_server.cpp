@@ -23,7 +23,6 @@
 
 #include "pleat/bench/ask/questions.h"
 #include "pleat/bench/case.h"
-#include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/training_step.h"
 #include "pleat/core/base/format.h"
@@ -53,16 +52,17 @@ Work conv_work(const Json& request, Device device) {
                             .implementation = request.value("implementation", "")};
   const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
   const Tensor x = numbers(request, "input", device), w = numbers(request, "weight", device);
-  for (const auto& [name, pass] : bench::conv_passes) {
-    if (request.at("pass") != name) continue;
-    const bool to_weight = pass == ops::ConvPass::backward_weight;
-    const Tensor a = pass == ops::ConvPass::forward ? x : gradient_for(ops::conv_forward(x, w, {}, options));
-    return [=, which = pass] {
-      const ConvPolicy guard{policy};
-      (void)bench::conv_pass(which, a, to_weight ? x : w, to_weight ? w.shape() : x.shape(), options);
-    };
-  }
-  return nullptr;
+  const std::string pass = request.at("pass");
+  const Tensor dy = pass == "forward" ? Tensor() : gradient_for(ops::conv_forward(x, w, {}, options));
+  const std::map<std::string, Work> passes{
+      {"forward", [=] { (void)ops::conv_forward(x, w, {}, options); }},
+      {"backward_input", [=] { (void)ops::conv_backward_input(dy, w, x.shape(), options); }},
+      {"backward_weight", [=] { (void)ops::conv_backward_weight(dy, x, w.shape(), options); }}};
+  if (passes.count(pass) == 0) return nullptr;
+  return [policy, run = passes.at(pass)] {
+    const ConvPolicy guard{policy};
+    run();
+  };
 }
 
 /// A differentiable function of `inputs` forward alone, or backward alone to all of them.
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads)->transform(whole_number(1, max_num_threads()));
   return run_program(app, argc, argv, [&] {
     const Device device = choose_device(device_name);
-    set_float32_precision(bench::parse_precision(precision));
+    set_float32_precision(bench::precisions.at(precision));
     if (threads > 0) set_num_threads(threads);
     const auto clock =
         clock_name == "processor" ? std::make_shared<ProcessorClock>() : benchmark::device_clock(device);
