@@ -172,10 +172,10 @@ class Conv : public OperationSubcommand {
         if (record.value("error"))
           record.set_detail("checked_against", work->exact_implementation() + " in float64");
       };
-      one.exact = [work, exact] {
+      one.reference = function_of([work, exact](const Tensors&) {
         if (!exact->defined()) *exact = work->exact();
         return Tensors{*exact};
-      };
+      });
     }
     return cases;
   }

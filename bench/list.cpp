@@ -40,23 +40,20 @@ std::vector<NamedProblem> conv_problems() {
 }
 
 std::vector<NamedNorm> norm_problems() {
-  struct Row {
-    const char* name;
-    DType dtype = float32;
-    MemoryFormat format = MemoryFormat::channels_last;
-    BatchNormOptions options = {.training = true};
-  };
   std::vector<NamedNorm> problems;
-  for (const Row& row : {Row{"training"}, Row{.name = "evaluation", .options = {.training = false}},
-                         Row{.name = "contiguous", .format = MemoryFormat::contiguous},
-                         Row{.name = "fused relu", .options = {.training = true, .relu = true}},
-                         Row{"float64", float64}, Row{"float16", float16}, Row{"bfloat16", bfloat16}}) {
-    const Tensor x = empty({8, 64, 32, 32}, {.dtype = row.dtype, .format = row.format});
+  const auto add = [&](std::string_view name, const BatchNormOptions& options, DType dtype = float32,
+                       MemoryFormat format = MemoryFormat::channels_last) {
+    const Tensor x = empty({8, 64, 32, 32}, {.dtype = dtype, .format = format});
     // Statistics to normalise by, where they are not those of the batch.
-    const Tensor statistic = empty({64}, {.dtype = compute_dtype(row.dtype)});
+    const Tensor statistic = empty({64}, {.dtype = compute_dtype(dtype)});
     problems.push_back(
-        {row.name, ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic, row.options)});
-  }
+        {std::string(name), ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic, options)});
+  };
+  add("training", {.training = true});
+  add("evaluation", {.training = false});
+  add("contiguous", {.training = true}, float32, MemoryFormat::contiguous);
+  add("fused relu", {.training = true, .relu = true});
+  for (const DType dtype : {float64, float16, bfloat16}) add(name(dtype), {.training = true}, dtype);
   return problems;
 }
 

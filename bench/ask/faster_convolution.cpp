@@ -108,7 +108,7 @@ Strings conclude(const Times& times) {
                                   benchmark::format_time(slowest_start.time->median, 3)));
   Strings wrong;
   for (const Record& record : times.records)
-    if (!record.detail("error").empty()) wrong.push_back(full_name(record));
+    if (!record.label("error").empty()) wrong.push_back(full_name(record));
   sentences.push_back(
       wrong.empty()
           ? "All ways agree with float64 as far as their types and precisions let them."
