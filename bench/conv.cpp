@@ -1,7 +1,6 @@
 // pleat-bench conv: every implementation of convolutions, timed interleaved.
 #include "pleat/ops/conv/conv.h"
 
-#include <algorithm>
 #include <memory>
 #include <set>
 

@@ -8,7 +8,6 @@
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
-#include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/pleat.h"
 

@@ -12,7 +12,6 @@
 #include "pleat/bench/machine.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
-#include "pleat/examples/common/options.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench {

@@ -2,7 +2,6 @@
 #include "pleat/ops/matmul/matmul.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "pleat/bench/case.h"
 #include "pleat/core/base/format.h"

@@ -1,5 +1,4 @@
 // pleat-bench step: a training step of a network, part by part.
-#include <algorithm>
 #include <functional>
 
 #include <CLI/CLI.hpp>

@@ -92,7 +92,7 @@ Work unfold_work(const Json& request, Device device) {
     };
   const Tensor w = flatten(filters, 1).detach().set_requires_grad();
   return differentiable_work(request, {x, w},
-                             [=] { return bench::ask::unfold_speed::conv_by_hand(x, w, kernel, padding); });
+                             [=] { return bench::ask::conv_by_hand(x, w, kernel, padding); });
 }
 
 Work step_work(const Json& request, Device device) {
