@@ -21,14 +21,13 @@ struct Question {
 
 const Question questions[] = {
     {"batchnorm-after-unfold", "Why does batch norm slow down when Conv2d is executed in unfolded fashion?",
-     ask::batchnorm_after_unfold::ask},
+     ask::batchnorm_after_unfold},
     {"unfold-speed", "Can a convolution that is written with unfold and fold be made faster?",
-     ask::unfold_speed::ask},
-    {"conv2d-vs-conv3d", "Why is the backward of Conv2d faster than that of Conv3d?",
-     ask::conv2d_vs_conv3d::ask},
-    {"patches", "How is one filter bank best applied to many small patches?", ask::patches::ask},
+     ask::unfold_speed},
+    {"conv2d-vs-conv3d", "Why is the backward of Conv2d faster than that of Conv3d?", ask::conv2d_vs_conv3d},
+    {"patches", "How is one filter bank best applied to many small patches?", ask::patches},
     {"faster-convolution", "Is a convolution faster with TF32, and is it faster as unfold and a product?",
-     ask::faster_convolution::ask},
+     ask::faster_convolution},
 };
 
 const Layout layout{.heading = {"problem"},

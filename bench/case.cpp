@@ -69,7 +69,6 @@ void add_rates(Runner& runner, const Ceilings& best) {
 }
 
 Tensors exact_results(const Case& one) {
-  if (one.exact) return one.exact();
   Tensors operands;
   for (const Tensor& operand : one.operands) operands.push_back(as_kind(operand, {.dtype = "float64"}));
   return (one.reference ? one.reference : one.prepare)(operands)();
@@ -144,9 +143,8 @@ double relative_error(const Tensor& got, const Tensor& exact) {
 
 Tensor as_kind(const Tensor& x, const OperandKind& kind) {
   Tensor y = ops::to_device(x, kind.device);
-  if (is_floating(x.dtype())) y = ops::cast(y, parse_dtype(kind.dtype));
-  if (!kind.format.empty() && x.rank() >= 3 && x.rank() <= 5)
-    y = ops::to_format(y, parse_format(kind.format));
+  if (is_floating(x.dtype())) y = ops::cast(y, dtypes.at(kind.dtype));
+  if (!kind.format.empty() && x.rank() >= 3 && x.rank() <= 5) y = ops::to_format(y, formats.at(kind.format));
   return y;
 }
 
@@ -165,15 +163,14 @@ std::vector<OperandKind> OperandOptions::kinds(Device device) const {
 void add_operand_options(CLI::App& app, OperandOptions& options) {
   add_list(app, "--dtype", options.dtypes, "types of the operands, separated by commas",
            {"float64", "float32", "bfloat16", "float16"});
-  std::vector<std::string> formats{"contiguous", "channels_last"};
+  std::vector<std::string> known{"contiguous", "channels_last"};
   std::string of_what = "of the operands";
   if (options.formats[0] == "auto") {
-    formats.insert(formats.begin(), "auto");
+    known.insert(known.begin(), "auto");
     of_what = "of images, on CUDA of what convolutions give, too (auto: what Pleat chooses)";
   }
   if (!options.formats[0].empty())
-    add_list(app, "--format", options.formats, "memory formats " + of_what + ", separated by commas",
-             formats);
+    add_list(app, "--format", options.formats, "memory formats " + of_what + ", separated by commas", known);
   if (!options.precision.empty())
     add_choice(app, "--precision", options.precision, {"highest", "high", "medium"},
                "of float32 on CUDA: highest is true float32, high TF32 inside, medium bfloat16 inside");
@@ -183,7 +180,7 @@ void add_operand_options(CLI::App& app, OperandOptions& options) {
 Case make_case(const std::string& subcommand, const std::string& problem, const Record::Texts& labels,
                const OperandKind& kind) {
   Case one{.record = {.subcommand = subcommand, .labels = {{"problem", problem}}},
-           .dtype = parse_dtype(kind.dtype),
+           .dtype = dtypes.at(kind.dtype),
            .prepare = {}};
   Record::Texts& all = one.record.labels;
   all.insert(all.end(), labels.begin(), labels.end());

@@ -29,9 +29,7 @@ struct Case {
   Tensors operands = {};
   Prepare prepare;
   std::function<void()> tune = {};  ///< is run once before the first call and timed apart
-  /// For the error: what is right, in float64. None: `reference`, else `prepare`, of the operands in float64
-  /// on the CPU.
-  Compute exact = {};
+  /// What is right, for the error, of the operands in float64 on the CPU. None: `prepare`.
   Prepare reference = {};
   double flops = 0;  ///< of one run; 0: not counted
   /// That one run must read and write at least; 0: not counted; none: those of all operands and results.

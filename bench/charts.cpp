@@ -55,20 +55,20 @@ benchmark::TimeUnit unit_of(const std::vector<Record>& records, const std::strin
 
 }  // namespace
 
-chart::Bar bar(const Time& time, double unit) {
-  return {.value = time.median / unit, .low = time.lower_quartile / unit, .high = time.upper_quartile / unit};
-}
-
 std::string time_bars(const TimeChart& chart, const std::vector<Record>& records) {
   const benchmark::TimeUnit unit = unit_of(records, chart.title);
   const Labels groups(records, chart.groups), series(records, chart.series);
   chart::BarChart bars{.title = title_of(chart, {groups.common, series.common}),
                        .subtitle = subtitle(records) + "; whiskers: quartiles",
                        .axis = fmt::format("time [{}]", unit.name)};
-  for (const Record& record : records)
+  for (const Record& record : records) {
+    chart::Bar bar{.note = record.failure};
+    if (record.time)
+      bar = {record.time->median / unit.seconds, record.time->lower_quartile / unit.seconds,
+             record.time->upper_quartile / unit.seconds};
     bars.add(label_text(record, groups.differing.empty() ? chart.groups : groups.differing),
-             label_text(record, series.differing),
-             record.time ? bar(*record.time, unit.seconds) : chart::Bar{.note = record.failure});
+             label_text(record, series.differing), bar);
+  }
   return chart::svg(bars);
 }
 

@@ -30,7 +30,4 @@ std::string time_lines(const TimeChart& chart, const std::vector<Record>& record
 std::string roofline(const std::string& title, const std::string& note, const std::vector<Record>& records,
                      const std::string& series, const Ceilings& ceilings);
 
-/// A time as a bar in a unit of so many seconds, with a whisker for the quartiles.
-chart::Bar bar(const Time& time, double unit);
-
 }  // namespace pleat::bench

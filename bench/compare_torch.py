@@ -42,7 +42,6 @@ except ImportError as error:
     print(f"compare_torch.py: needs PyTorch (Debian: python3-torch): {error}", file=sys.stderr)
     sys.exit(3)
 
-SECTIONS = ("step", "norm", "unfold", "conv")
 FORMATS = ("contiguous", "channels_last")
 # Input channels, output channels, size, kernel, stride of its different layers, for images of 224 x 224.
 RESNET18 = [
@@ -106,7 +105,7 @@ class Torch:
         if self.device == "cuda":
             torch.cuda.empty_cache()
         try:
-            self.work = WORKS[problem["section"]](problem, self.device)
+            self.work = SECTIONS[problem["section"]][1](problem, self.device)
         except RuntimeError as error:
             raise RuntimeError(f"PyTorch: {error}") from error
 
@@ -190,9 +189,6 @@ def step_work(problem, device):
     return step
 
 
-WORKS = {"conv": conv_work, "norm": norm_work, "unfold": unfold_work, "step": step_work}
-
-
 def conv_norm(inside, out, kernel=3, stride=1):
     return [nn.Conv2d(inside, out, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(out)]
 
@@ -260,18 +256,18 @@ def read_shapes(path, batch=math.inf):
     with open(path, newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 2):
             try:
-                sizes = lambda letter: [int(row[letter + axis]) for axis in "dhw"[3 - int(row["dims"]):]]
+                axes = "dhw"[3 - int(row["dims"]):]
+                i, k, s, p, d, o = ([int(row[letter + axis]) for axis in axes] for letter in "ikspdo")
                 n, groups, channels, filters = (int(row[key]) for key in ("n", "g", "ic", "oc"))
-                conv = convolution([min(n, batch), channels, *sizes("i")], [filters, channels // groups, *sizes("k")],
-                                   sizes("s"), sizes("p"), sizes("d"), groups)
-                wanted, name = sizes("o"), row["name"]
+                conv = convolution([min(n, batch), channels, *i], [filters, channels // groups, *k], s, p, d, groups)
+                name = row["name"]
             except KeyError as error:
                 raise ValueError(f"{path}: the column {error} is missing") from error
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{path}:{number}: not a convolution: {error!r}") from error
             # Where the padding of the two sides differs, the low one for both gives the same output.
-            if output(conv) != wanted:
-                raise ValueError(f"{path}:{number}: {name}: the output would be {output(conv)}, not {wanted}")
+            if output(conv) != o:
+                raise ValueError(f"{path}:{number}: {name}: the output would be {output(conv)}, not {o}")
             convs.append((name, conv))
     return convs
 
@@ -312,12 +308,14 @@ def step_problems(args):
                "batch": args.batch_size}
 
 
-PROBLEMS = {"step": step_problems, "norm": norm_problems, "unfold": unfold_problems, "conv": conv_problems}
+# In the order in which they run: the problems, and what PyTorch does with one.
+SECTIONS = {"step": (step_problems, step_work), "norm": (norm_problems, norm_work),
+            "unfold": (unfold_problems, unfold_work), "conv": (conv_problems, conv_work)}
 
 
 def all_problems(args):
     for section in args.only:
-        for problem in PROBLEMS[section](args):
+        for problem in SECTIONS[section][0](args):
             for format in args.formats if section != "unfold" else ("contiguous",):
                 # PyTorch has no channels_last with one dimension.
                 if format == "contiguous" or len(problem.get("stride", "hw")) > 1:
@@ -394,7 +392,7 @@ def summarise(results):
             sets[r["section"], "all", "all", r["format"]].append(r)
     summary = []
     # `all` of a section after its groups.
-    for key, members in sorted(sets.items(), key=lambda item: (SECTIONS.index(item[0][0]), item[0][1] == "all")):
+    for key, members in sorted(sets.items(), key=lambda item: (list(SECTIONS).index(item[0][0]), item[0][1] == "all")):
         worst = min(members, key=lambda member: member["ratio"])
         summary.append(dict(zip(("section", "group", "pass", "format"), key), problems=len(members),
                             geometric_mean=statistics.geometric_mean(m["ratio"] for m in members),

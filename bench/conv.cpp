@@ -1,7 +1,6 @@
 // pleat-bench conv: every implementation of convolutions, timed interleaved.
 #include "pleat/ops/conv/conv.h"
 
-#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -95,16 +94,16 @@ class Conv : public OperationSubcommand {
                   known);
     check<UsageError>(!bias_ || passes[0] == ConvPass::forward,
                       "conv: --bias: is added in the forward pass, which --pass leaves out");
-    const Precision precision = parse_precision(operands_.precision);
+    const Precision precision = precisions.at(operands_.precision);
     for (const NamedProblem& named : chosen_problems(common.quick))
       for (const OperandKind& kind : operands_.kinds(device)) {
         ops::ConvProblem problem = named.problem;
-        problem.dtype = parse_dtype(kind.dtype);
+        problem.dtype = dtypes.at(kind.dtype);
         problem.device = device;
         problem.bias = bias_;
         problem.precision = problem.dtype == float32 && device.is_cuda() ? precision : Precision::highest;
         problem.format = kind.format == "auto" ? conv_format(device, problem.dtype, problem.precision)
-                                               : parse_format(kind.format);
+                                               : formats.at(kind.format);
         for (const ConvPass pass : passes)
           block(cases_of(named.name, problem, pass, common), pass == passes.back());
       }
@@ -153,7 +152,7 @@ class Conv : public OperationSubcommand {
                     {std::string(pleat::name(problem.dtype)), pleat::name(problem.format), problem.device}));
       one.precision = problem.precision;
       one.flops = static_cast<double>(problem.flops());
-      if (work) one.operands = work->operands();
+      if (work) one.bytes = work->bytes();
       const auto requested = std::make_shared<std::string>(name);  // after tuning with the fastest plan
       one.prepare = [work, failure, requested](const Tensors&) -> Compute {
         if (work == nullptr) throw OutOfMemoryError(failure);
@@ -172,10 +171,10 @@ class Conv : public OperationSubcommand {
         if (record.value("error"))
           record.set_detail("checked_against", work->exact_implementation() + " in float64");
       };
-      one.exact = [work, exact] {
+      one.reference = function_of([work, exact](const Tensors&) {
         if (!exact->defined()) *exact = work->exact();
         return Tensors{*exact};
-      };
+      });
     }
     return cases;
   }
@@ -183,8 +182,7 @@ class Conv : public OperationSubcommand {
   Record::Texts labels(const std::string& problem_name, const ops::ConvProblem& problem, ConvPass pass,
                        const std::string& implementation, const CommonOptions& common) const {
     Record::Texts labels{{"pass", std::string(ops::name(pass))}, {"implementation", implementation}};
-    if (problem.precision != Precision::highest)
-      labels.emplace_back("precision", text_of_precision(problem.precision));
+    if (problem.precision != Precision::highest) labels.emplace_back("precision", operands_.precision);
     if (problem.bias) labels.emplace_back("bias", "bias");
     if (tune_) labels.emplace_back("tuned", "yes");
     if (common.cold_cache) labels.emplace_back("cache", "cold");

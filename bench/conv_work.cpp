@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
 
 #include "pleat/bench/options.h"
@@ -23,30 +22,32 @@ Tensor numbers(const Shape& shape, const ops::ConvProblem& problem, double scale
 
 }  // namespace
 
-Tensor conv_pass(ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape,
-                 const ConvOptions& options, const Tensor& bias) {
-  if (pass == ConvPass::forward) return ops::conv_forward(a, b, bias, options);
-  return pass == ConvPass::backward_input ? ops::conv_backward_input(a, b, shape, options)
-                                          : ops::conv_backward_weight(a, b, shape, options);
-}
-
-ops::ConvCall conv_call(ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape,
-                        const ConvOptions& options, const Tensor& bias) {
-  if (pass == ConvPass::forward) return ops::forward_call(a, b, bias, options);
-  return pass == ConvPass::backward_input ? ops::backward_input_call(a, b, shape, options)
-                                          : ops::backward_weight_call(a, b, shape, options);
-}
-
 ConvWork::ConvWork(const ops::ConvProblem& problem, ConvPass pass) : requested_(problem) {
-  const bool forward = pass == ConvPass::forward, to_weight = pass == ConvPass::backward_weight;
-  a_ = numbers(forward ? problem.input_shape() : problem.output_shape(), problem, 1);
-  b_ = to_weight
-           ? numbers(problem.input_shape(), problem, 1)
-           : numbers(problem.weight_shape(), problem, 1 / std::sqrt(static_cast<double>(problem.depth())));
-  if (forward && problem.bias)
-    bias_ = ops::cast(randn({problem.out_channels}, {.device = problem.device}), problem.dtype);
-  shape_ = to_weight ? problem.weight_shape() : problem.input_shape();
-  call_ = conv_call(pass, a_, b_, shape_, options({}), bias_);
+  const auto make = [&](const Shape& shape, double scale) { return numbers(shape, problem, scale); };
+  Tensor x, w, dy, bias;
+  if (pass != ConvPass::forward) dy = make(problem.output_shape(), 1);
+  if (pass != ConvPass::backward_input) x = make(problem.input_shape(), 1);
+  if (pass != ConvPass::backward_weight)
+    w = make(problem.weight_shape(), 1 / std::sqrt(static_cast<double>(problem.depth())));
+  if (pass == ConvPass::forward && problem.bias)
+    bias = ops::cast(randn({problem.out_channels}, {.device = problem.device}), problem.dtype);
+  call_ = !dy.defined() ? ops::forward_call(x, w, bias, options({}))
+          : w.defined() ? ops::backward_input_call(dy, w, problem.input_shape(), options({}))
+                        : ops::backward_weight_call(dy, x, problem.weight_shape(), options({}));
+}
+
+Tensor ConvWork::run(const std::string& implementation) const {
+  const ConvOptions how = options(implementation);
+  if (call_.pass == ConvPass::forward) return ops::conv_forward(call_.x, call_.w, call_.bias, how);
+  if (call_.pass == ConvPass::backward_input)
+    return ops::conv_backward_input(call_.dy, call_.w, problem().input_shape(), how);
+  return ops::conv_backward_weight(call_.dy, call_.x, problem().weight_shape(), how);
+}
+
+double ConvWork::bytes() const {
+  const ops::ConvProblem& p = problem();
+  return static_cast<double>(count(p.input_shape()) + count(p.weight_shape()) + count(p.output_shape())) *
+         static_cast<double>(size_of(p.dtype));
 }
 
 ConvOptions ConvWork::options(const std::string& implementation) const {
@@ -115,7 +116,8 @@ std::string ConvWork::exact_implementation() const {
 
 Tensor ConvWork::exact() const {
   ConvWork in_double = *this;
-  for (Tensor* operand : {&in_double.a_, &in_double.b_, &in_double.bias_})
+  ops::ConvCall& call = in_double.call_;
+  for (Tensor* operand : {&call.x, &call.w, &call.dy, &call.bias})
     if (operand->defined()) *operand = ops::cast(ops::to_device(*operand, Device()), float64);
   in_double.requested_.dtype = float64;
   in_double.requested_.device = Device();

@@ -16,14 +16,6 @@ inline const std::vector<std::pair<std::string, ops::ConvPass>> conv_passes = {
     {"backward_input", ops::ConvPass::backward_input},
     {"backward_weight", ops::ConvPass::backward_weight}};
 
-/// A pass as users call it. `a` is x, or dy in backward passes; `b` is w, in backward_weight x; `shape` is
-/// that of a backward pass's result.
-Tensor conv_pass(ops::ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape,
-                 const ConvOptions& options, const Tensor& bias = {});
-/// The same, checked but not run.
-ops::ConvCall conv_call(ops::ConvPass pass, const Tensor& a, const Tensor& b, const Shape& shape,
-                        const ConvOptions& options, const Tensor& bias = {});
-
 /// One pass of a convolution with operands to run it on: random normal numbers, all in the problem's type and
 /// format (the weight scaled by 1/sqrt(products summed), so that results are of size 1).
 class ConvWork {
@@ -33,13 +25,11 @@ class ConvWork {
 
   const ops::ConvProblem& problem() const { return call_.problem; }
   const ops::ConvCall& call() const { return call_; }
-  /// With the result, what the pass moves at least: input, weight and output once each.
-  std::vector<Tensor> operands() const { return {a_, b_}; }
+  /// What the pass moves at least: input, weight and output once each.
+  double bytes() const;
 
   /// The pass as a user calls it, by an implementation ("direct", "cudnn:eng1_k2=3"; empty: Pleat's choice).
-  Tensor run(const std::string& implementation) const {
-    return conv_pass(call_.pass, a_, b_, shape_, options(implementation), bias_);
-  }
+  Tensor run(const std::string& implementation) const;
 
   /// Names of the implementations for this device that support it: all but the reference, unless there is no
   /// other.
@@ -62,9 +52,7 @@ class ConvWork {
   ConvOptions options(const std::string& implementation) const;
 
   ops::ConvProblem requested_;
-  Tensor a_, b_, bias_;  ///< see conv_pass
-  Shape shape_;
-  ops::ConvCall call_;
+  ops::ConvCall call_;  ///< with the operands
 };
 
 /// Products that count: those with elements of the input, not with padding. [FLOP] of one pass, a

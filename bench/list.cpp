@@ -8,7 +8,6 @@
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
-#include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/pleat.h"
 
@@ -40,23 +39,20 @@ std::vector<NamedProblem> conv_problems() {
 }
 
 std::vector<NamedNorm> norm_problems() {
-  struct Row {
-    const char* name;
-    DType dtype = float32;
-    MemoryFormat format = MemoryFormat::channels_last;
-    BatchNormOptions options = {.training = true};
-  };
   std::vector<NamedNorm> problems;
-  for (const Row& row : {Row{"training"}, Row{.name = "evaluation", .options = {.training = false}},
-                         Row{.name = "contiguous", .format = MemoryFormat::contiguous},
-                         Row{.name = "fused relu", .options = {.training = true, .relu = true}},
-                         Row{"float64", float64}, Row{"float16", float16}, Row{"bfloat16", bfloat16}}) {
-    const Tensor x = empty({8, 64, 32, 32}, {.dtype = row.dtype, .format = row.format});
+  const auto add = [&](std::string_view name, const BatchNormOptions& options, DType dtype = float32,
+                       MemoryFormat format = MemoryFormat::channels_last) {
+    const Tensor x = empty({8, 64, 32, 32}, {.dtype = dtype, .format = format});
     // Statistics to normalise by, where they are not those of the batch.
-    const Tensor statistic = empty({64}, {.dtype = compute_dtype(row.dtype)});
+    const Tensor statistic = empty({64}, {.dtype = compute_dtype(dtype)});
     problems.push_back(
-        {row.name, ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic, row.options)});
-  }
+        {std::string(name), ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic, options)});
+  };
+  add("training", {.training = true});
+  add("evaluation", {.training = false});
+  add("contiguous", {.training = true}, float32, MemoryFormat::contiguous);
+  add("fused relu", {.training = true, .relu = true});
+  for (const DType dtype : {float64, float16, bfloat16}) add(name(dtype), {.training = true}, dtype);
   return problems;
 }
 
@@ -106,19 +102,16 @@ class List : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("--shape", shapes_, "ask for these convolutions: \"n128 c64 k64 hw32 r3 s1 p1\"")
         ->allow_extra_args(false);
-    app.add_option("--dtype", dtype_, "of these shapes")
-        ->check(not_empty())
-        ->capture_default_str()
+    add_choice(app, "--dtype", dtype_, {"float64", "float32", "bfloat16", "float16"}, "of these shapes")
         ->needs("--shape");
   }
   bool is_timed() const override { return false; }
 
   void run(const CommonOptions& common, Report& report) override {
-    const DType dtype = parse_dtype(dtype_);
     std::vector<NamedProblem> problems;
     for (const std::string& shape : shapes_) {
       problems.push_back({"", parse_conv_shape(shape)});
-      problems.back().problem.dtype = dtype;
+      problems.back().problem.dtype = dtypes.at(dtype_);
     }
     if (shapes_.empty()) problems = conv_problems();
     report.set_layout({.heading = {"op", "implementation", "device"},

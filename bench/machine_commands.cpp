@@ -8,12 +8,10 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <time.h>
 
 #include "pleat/bench/machine.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
-#include "pleat/examples/common/options.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench {
@@ -45,13 +43,6 @@ class CeilingsCommand : public Subcommand {
   }
 };
 
-/// Seconds of a clock that the Timer does not use.
-double stopwatch_now() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 class Selftest : public Subcommand {
  public:
   Selftest() : Subcommand("selftest", "check the timer against a stopwatch of its own") {}
@@ -68,10 +59,11 @@ class Selftest : public Subcommand {
       // Both time the same runs, so that other work on the machine cannot come between them.
       std::vector<double> readings;
       const benchmark::Measurement measured = timer.measure([&] {
-        const double start = stopwatch_now();
+        constexpr clockid_t stopwatch = CLOCK_MONOTONIC_RAW;  // which the Timer does not use
+        const double start = seconds_of(stopwatch);
         work();
         if (options.device.is_cuda()) cuda::synchronize(options.device);
-        readings.push_back(stopwatch_now() - start);
+        readings.push_back(seconds_of(stopwatch) - start);
       });
       readings.erase(readings.begin(), readings.end() - measured.runs());  // first call and warm-up
       Record record{.subcommand = name(),

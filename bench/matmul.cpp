@@ -2,7 +2,6 @@
 #include "pleat/ops/matmul/matmul.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "pleat/bench/case.h"
 #include "pleat/core/base/format.h"
@@ -59,7 +58,7 @@ class Matmul : public OperationSubcommand {
       one.prepare = function_of([](const Tensors& t) { return std::vector{ops::matmul(t[0], t[1])}; });
       one.flops = 2 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
                   static_cast<double>(k);
-      one.precision = parse_precision(operands_.precision);
+      one.precision = precisions.at(operands_.precision);
     }
     return all;
   }

@@ -11,21 +11,6 @@
 #include "pleat/examples/common/options.h"
 
 namespace pleat::bench {
-namespace {
-
-/// The one of `values` that has this name.
-template <class Value, class Name>
-Value named(const char* option, const std::string& text, const std::vector<Value>& values, Name name_of) {
-  std::vector<std::string> names;
-  for (const Value value : values) {
-    names.emplace_back(name_of(value));
-    if (text == names.back()) return value;
-  }
-  fail<UsageError>("{}: must be {}, got \"{}\"", option, fmt::join(names, ", "), text);
-}
-
-}  // namespace
-
 Device CommonOptions::chosen_device() const { return choose_device(device); }
 
 benchmark::TimerOptions CommonOptions::timer() const {
@@ -70,25 +55,6 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, int64_t& value, 
   return app.add_option(name, value, description)
       ->transform(whole_number(least, most))
       ->capture_default_str();
-}
-
-DType parse_dtype(const std::string& text) {
-  return named<DType>("--dtype", text, {float32, float64, float16, bfloat16},
-                      [](DType dtype) { return name(dtype); });
-}
-
-MemoryFormat parse_format(const std::string& text) {
-  return named<MemoryFormat>("--format", text, {MemoryFormat::contiguous, MemoryFormat::channels_last},
-                             [](MemoryFormat format) { return name(format); });
-}
-
-Precision parse_precision(const std::string& text) {
-  return named<Precision>("--precision", text, {Precision::highest, Precision::high, Precision::medium},
-                          text_of_precision);
-}
-
-std::string text_of_precision(Precision precision) {
-  return precision == Precision::highest ? "highest" : precision == Precision::high ? "high" : "medium";
 }
 
 int64_t parse_count(const std::string& option, const std::string& text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,15 +48,16 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
 CLI::Option* add_number(CLI::App& app, const std::string& name, int64_t& value, int64_t least,
                         const std::string& description, int64_t most = most_count);
 
-// Values of options, from text and back. What reads throws UsageError, naming the option.
+// What the values of --dtype, --format and --precision stand for.
+inline const std::map<std::string, DType> dtypes{
+    {"float64", float64}, {"float32", float32}, {"bfloat16", bfloat16}, {"float16", float16}};
+inline const std::map<std::string, MemoryFormat> formats{{"contiguous", MemoryFormat::contiguous},
+                                                         {"channels_last", MemoryFormat::channels_last}};
+inline const std::map<std::string, Precision> precisions{
+    {"highest", Precision::highest}, {"high", Precision::high}, {"medium", Precision::medium}};
 
-/// "float32", "float64", "float16", "bfloat16".
-DType parse_dtype(const std::string& text);
-/// "contiguous", "channels_last".
-MemoryFormat parse_format(const std::string& text);
-/// "highest", "high", "medium".
-Precision parse_precision(const std::string& text);
-std::string text_of_precision(Precision precision);
+// Other values of options, from text. They throw UsageError, naming the option.
+
 /// "128": a number from 1 to most_count.
 int64_t parse_count(const std::string& option, const std::string& text);
 /// "128,64,32,32" or "128x64x32x32": sizes of at least 1.

@@ -25,12 +25,6 @@ auto find(List& list, const std::string& name) -> decltype(&list.front().second)
   return nullptr;
 }
 
-const std::string& text_of(const Record::Texts& list, const std::string& name) {
-  static const std::string none;
-  const std::string* found = find(list, name);
-  return found != nullptr ? *found : none;
-}
-
 template <class List, class Value>
 void set(List& list, const std::string& name, Value value) {
   if (auto* known = find(list, name))
@@ -51,16 +45,9 @@ Json object_of(const List& list) {
 }
 
 template <class List>
-void get_list(const Json& json, const char* key, List& list) {
-  if (!json.contains(key)) return;
-  for (const auto& [name, value] : json.at(key).items())
+void get_list(const Json& json, List& list) {
+  for (const auto& [name, value] : json.items())
     list.emplace_back(name, value.template get<typename List::value_type::second_type>());
-}
-
-Json json_of(const Time& time) {
-  Json json;
-  for_each_member(time, [&](const char* name, const auto& value) { json[name] = value; });
-  return json;
 }
 
 Time time_of(const Json& json) {
@@ -82,7 +69,8 @@ Time time_of(const Json& json) {
 Json json_of(const Record& record) {
   Json json{{"subcommand", record.subcommand}, {"labels", object_of(record.labels)}};
   if (!record.details.empty()) json["details"] = object_of(record.details);
-  if (record.time.has_value()) json["time"] = json_of(*record.time);
+  if (record.time)
+    for_each_member(*record.time, [&](const char* name, auto value) { json["time"][name] = value; });
   if (!record.values.empty()) json["values"] = object_of(record.values);
   if (!record.failure.empty()) json["failure"] = record.failure;
   return json;
@@ -91,11 +79,10 @@ Json json_of(const Record& record) {
 Record record_of(const Json& json) {
   Record record;
   json.at("subcommand").get_to(record.subcommand);
-  (void)json.at("labels");  // must be there
-  get_list(json, "labels", record.labels);
-  get_list(json, "details", record.details);
+  get_list(json.at("labels"), record.labels);
+  if (json.contains("details")) get_list(json.at("details"), record.details);
   if (json.contains("time")) record.time = time_of(json.at("time"));
-  get_list(json, "values", record.values);
+  if (json.contains("values")) get_list(json.at("values"), record.values);
   record.failure = json.value("failure", "");
   return record;
 }
@@ -115,8 +102,13 @@ Time::Time(const benchmark::Measurement& m)
       threads(m.threads),
       cold_cache(m.cold_cache) {}
 
-const std::string& Record::label(const std::string& name) const { return text_of(labels, name); }
-const std::string& Record::detail(const std::string& name) const { return text_of(details, name); }
+const std::string& Record::label(const std::string& name) const {
+  static const std::string none;
+  const std::string* found = find(labels, name);
+  if (found == nullptr) found = find(details, name);
+  return found != nullptr ? *found : none;
+}
+
 std::optional<double> Record::value(const std::string& name) const {
   const double* found = find(values, name);
   return found != nullptr ? std::optional(*found) : std::nullopt;

@@ -64,9 +64,8 @@ struct Record {
 
   bool operator==(const Record&) const = default;
 
-  /// Empty when there is none.
+  /// A label, else a detail; empty when there is none.
   const std::string& label(const std::string& name) const;
-  const std::string& detail(const std::string& name) const;
   std::optional<double> value(const std::string& name) const;
   /// Adds or replaces. A number that is not finite is left out: JSON has no place for it.
   void set_label(const std::string& name, std::string text);

@@ -43,7 +43,7 @@ std::string quartiles(const Time& time) {
 std::string runs(const Time& time) { return std::to_string(time.runs); }
 std::string first_call(const Time& time) { return benchmark::format_time(time.first_call, 3); }
 
-/// Of a time, of the value `source`, or of a label or detail `source`.
+/// Of a time, of the value `source`, or of the label `source`.
 struct Column {
   std::string name, title;
   std::string source = name;
@@ -54,7 +54,7 @@ struct Column {
   /// "" where there is nothing to say.
   std::string cell(const Record& record) const {
     if (of_time != nullptr) return record.time ? of_time(*record.time) : "";
-    if (is_text()) return record.label(source).empty() ? record.detail(source) : record.label(source);
+    if (is_text()) return record.label(source);
     const auto number = record.value(source);
     return number ? of_value(*number) : "";
   }

@@ -1,5 +1,4 @@
 // pleat-bench step: a training step of a network, part by part.
-#include <algorithm>
 #include <functional>
 
 #include <CLI/CLI.hpp>
@@ -132,10 +131,10 @@ class Step : public Subcommand {
  private:
   std::vector<Record> measure_step(const TrainingStepOptions& options, const std::string& implementation,
                                    const CommonOptions& common) const {
-    const Precision precision = parse_precision(operands_.precision);
+    const Precision precision = precisions.at(operands_.precision);
     const PrecisionScope precision_scope(precision);
     ConvPolicyOptions conv{.implementation = implementation == "auto" ? "" : implementation};
-    if (options.device.is_cuda() && options.format != "auto") conv.format = parse_format(options.format);
+    if (options.device.is_cuda() && options.format != "auto") conv.format = formats.at(options.format);
     const ConvPolicy policy(conv);
     const auto record = [&](const std::string& part) {
       Case one = make_case(name(), problem(options, implementation),
@@ -146,7 +145,7 @@ class Step : public Subcommand {
     };
     std::vector<Record> results;
     try {
-      const auto best = ceilings(options.device).peak(parse_dtype(options.dtype), precision);
+      const auto best = ceilings(options.device).peak(dtypes.at(options.dtype), precision);
       TrainingStep step(options);
       const std::vector<Part> parts = time_step(step, common.timer());
       double sum = 0;  // of the parts

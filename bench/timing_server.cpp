@@ -11,7 +11,6 @@
 //     step     a training step of a network for images of 32 x 32 pixels
 //   with "pass", "format" and lists of sizes "input", "weight", "stride", "padding", "dilation"; "groups",
 //   "implementation", "tuned"; of a step "model" and "batch".
-#include <ctime>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -23,7 +22,6 @@
 
 #include "pleat/bench/ask/questions.h"
 #include "pleat/bench/case.h"
-#include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/training_step.h"
 #include "pleat/core/base/format.h"
@@ -53,25 +51,25 @@ Work conv_work(const Json& request, Device device) {
                             .implementation = request.value("implementation", "")};
   const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
   const Tensor x = numbers(request, "input", device), w = numbers(request, "weight", device);
-  for (const auto& [name, pass] : bench::conv_passes) {
-    if (request.at("pass") != name) continue;
-    const bool to_weight = pass == ops::ConvPass::backward_weight;
-    const Tensor a = pass == ops::ConvPass::forward ? x : gradient_for(ops::conv_forward(x, w, {}, options));
-    return [=, which = pass] {
-      const ConvPolicy guard{policy};
-      (void)bench::conv_pass(which, a, to_weight ? x : w, to_weight ? w.shape() : x.shape(), options);
-    };
-  }
-  return nullptr;
+  const std::string pass = request.at("pass");
+  const Tensor dy = pass == "forward" ? Tensor() : gradient_for(ops::conv_forward(x, w, {}, options));
+  const std::map<std::string, Work> passes{
+      {"forward", [=] { (void)ops::conv_forward(x, w, {}, options); }},
+      {"backward_input", [=] { (void)ops::conv_backward_input(dy, w, x.shape(), options); }},
+      {"backward_weight", [=] { (void)ops::conv_backward_weight(dy, x, w.shape(), options); }}};
+  if (passes.count(pass) == 0) return nullptr;
+  return [policy, run = passes.at(pass)] {
+    const ConvPolicy guard{policy};
+    run();
+  };
 }
 
 /// A differentiable function of `inputs` forward alone, or backward alone to all of them.
 Work differentiable_work(const Json& request, const std::vector<Tensor>& inputs,
                          const std::function<Tensor()>& function) {
   if (request.at("pass") == "forward") return [=] { (void)no_grad(function); };
-  if (request.at("pass") != "backward") return nullptr;
-  const Tensor y = function(), dy = gradient_for(y);
-  return [=] { (void)grad({y}, inputs, {dy}, {.retain_graph = true}); };
+  if (request.at("pass") == "backward") return bench::ask::backward_of(function(), inputs);
+  return nullptr;
 }
 
 Work norm_work(const Json& request, Device device) {
@@ -94,7 +92,7 @@ Work unfold_work(const Json& request, Device device) {
     };
   const Tensor w = flatten(filters, 1).detach().set_requires_grad();
   return differentiable_work(request, {x, w},
-                             [=] { return bench::ask::unfold_speed::conv_by_hand(x, w, kernel, padding); });
+                             [=] { return bench::ask::conv_by_hand(x, w, kernel, padding); });
 }
 
 Work step_work(const Json& request, Device device) {
@@ -112,18 +110,8 @@ Work step_work(const Json& request, Device device) {
   };
 }
 
-/// Time that the processors spent on this process: other programs take nothing from it.
-class ProcessorClock : public benchmark::Clock {
- public:
-  void start() override { start_ = std::clock(); }
-  Elapsed stop() override { return {static_cast<double>(std::clock() - start_) / CLOCKS_PER_SEC, {}}; }
-  void empty_caches() override {}
-
- private:
-  std::clock_t start_ = 0;
-};
-
-Json result_of(const Json& request, Device device, benchmark::Clock& clock, Work& work) {
+/// `by_processor`: by the time that processors spent on this process, of which other programs take nothing.
+Json result_of(const Json& request, Device device, bool by_processor, Work& work) {
   const std::string command = request.at("command");
   if (command == "versions") return bench::describe_machine(device, 0);
   if (command == "prepare") {
@@ -140,10 +128,13 @@ Json result_of(const Json& request, Device device, benchmark::Clock& clock, Work
   const auto runs = request.at("runs").get<int64_t>();
   check<ValueError>(runs >= 1, "time: needs at least 1 run, got {}", runs);
   check<ValueError>(work != nullptr, "time: nothing was prepared");
-  clock.start();
+  const auto clock = benchmark::device_clock(device);
+  clock->start();
+  const double begin = bench::seconds_of(CLOCK_PROCESS_CPUTIME_ID);
   for (int64_t i = 0; i < runs; ++i) work();
-  const benchmark::Clock::Elapsed elapsed = clock.stop();
-  return 1e3 * elapsed.device.value_or(elapsed.wall) / static_cast<double>(runs);
+  const double processor = bench::seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begin;
+  const auto [wall, on_device] = clock->stop();
+  return 1e3 * (by_processor ? processor : on_device.value_or(wall)) / static_cast<double>(runs);
 }
 
 }  // namespace
@@ -159,15 +150,13 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads)->transform(whole_number(1, max_num_threads()));
   return run_program(app, argc, argv, [&] {
     const Device device = choose_device(device_name);
-    set_float32_precision(bench::parse_precision(precision));
+    set_float32_precision(bench::precisions.at(precision));
     if (threads > 0) set_num_threads(threads);
-    const auto clock =
-        clock_name == "processor" ? std::make_shared<ProcessorClock>() : benchmark::device_clock(device);
     Work work;
     for (std::string line; std::getline(std::cin, line);) {
       Json reply;
       try {
-        reply["result"] = result_of(Json::parse(line), device, *clock, work);
+        reply["result"] = result_of(Json::parse(line), device, clock_name == "processor", work);
       } catch (const std::exception& error) {
         reply["error"] = error.what();
       }

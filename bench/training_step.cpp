@@ -38,7 +38,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name,
 template <class Work>
 auto autocast(const std::string& dtype, const Work& work) {
   std::optional<Autocast> scope;
-  if (is_half(parse_dtype(dtype))) scope.emplace(parse_dtype(dtype));
+  if (is_half(dtypes.at(dtype))) scope.emplace(dtypes.at(dtype));
   return work();
 }
 

@@ -2,12 +2,10 @@
 #include "pleat/ops/unfold/unfold.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "pleat/bench/case.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
-#include "pleat/examples/common/options.h"
 
 namespace pleat::bench {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/bench/options.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/random/random.h"
@@ -18,10 +19,6 @@ namespace {
 
 constexpr double Time::*seconds[] = {&Time::median, &Time::lower_quartile, &Time::upper_quartile,
                                      &Time::mean,   &Time::wall_median,    &Time::first_call};
-
-bool contains(const Strings& texts, const std::string& text) {
-  return std::find(texts.begin(), texts.end(), text) != texts.end();
-}
 
 }  // namespace
 

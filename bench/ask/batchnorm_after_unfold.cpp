@@ -3,7 +3,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
-namespace pleat::bench::ask::batchnorm_after_unfold {
+namespace pleat::bench::ask {
 namespace {
 
 constexpr int64_t channels = 3, filters = 16, side = 32, layer_padding = 1;
@@ -86,7 +86,7 @@ Tensor conv_by_product(const Tensor& x, const Tensor& w, int64_t padding, bool w
                            x.size(3) + 2 * padding - w.size(3) + 1});
 }
 
-Answer ask(const AskOptions& options) {
+Answer batchnorm_after_unfold(const AskOptions& options) {
   Answer answer{.setup = {fmt::format(
                     "Conv2d {} -> {}, 3x3, padding {}, no bias; BatchNorm2d {}; input [N, {}, {}, {}], "
                     "float32. Batch norm is timed on the convolution's result in the format that it has, "
@@ -111,4 +111,4 @@ Answer ask(const AskOptions& options) {
   return answer;
 }
 
-}  // namespace pleat::bench::ask::batchnorm_after_unfold
+}  // namespace pleat::bench::ask

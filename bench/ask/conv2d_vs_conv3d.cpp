@@ -4,7 +4,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
-namespace pleat::bench::ask::conv2d_vs_conv3d {
+namespace pleat::bench::ask {
 namespace {
 
 constexpr int64_t channels = 2, filters = 4;
@@ -43,7 +43,7 @@ Tensor frames_of(const Tensor& videos) {
   return reshape(permute(videos, {0, 2, 1, 3, 4}), {s[0] * s[2], s[1], s[3], s[4]});
 }
 
-std::vector<Way> ways_of(const Tensor& videos, const Tensor& w, const std::string& implementation) {
+std::vector<Way> frames_and_videos(const Tensor& videos, const Tensor& w, const std::string& implementation) {
   using Conv = Tensor(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
   const auto way = [&](const char* name, Conv* conv, const Tensor& input, const Tensor& weight,
                        const Padding& padding) {
@@ -56,12 +56,12 @@ std::vector<Way> ways_of(const Tensor& videos, const Tensor& w, const std::strin
           way("conv3d", conv3d, videos, w, {0, 1, 1}), way("conv3d, not reduced", conv3d, inner, w, 1)};
 }
 
-Answer ask(const AskOptions& options) {
+Answer conv2d_vs_conv3d(const AskOptions& options) {
   manual_seed(1);
   const int64_t depth = options.quick ? 50 : 500, size = options.quick ? 12 : 64;
   const Tensor videos = randn({8, channels, depth, size, size}, {.device = options.device});
   const Tensor w = randn({filters, channels, 1, 3, 3}, {.device = options.device});
-  std::vector<Way> ways = ways_of(videos, w, "");
+  std::vector<Way> ways = frames_and_videos(videos, w, "");
   Answer answer{
       .setup = {
           fmt::format("conv2d: {} with {} filters (3, 3); conv3d: {} with the same filters as (1, 3, 3); "
@@ -77,7 +77,7 @@ Answer ask(const AskOptions& options) {
   const double difference =
       no_grad([&] { return relative_error(frames_of(ways[1].compute()), ways[0].compute()); });
   for (const std::string& name : fast_implementations(options.device)) {
-    ways = ways_of(videos, w, name);
+    ways = frames_and_videos(videos, w, name);
     times.measure(options, name, ways, {forward, backward});
   }
   answer.plot =
@@ -92,4 +92,4 @@ Answer ask(const AskOptions& options) {
   return answer;
 }
 
-}  // namespace pleat::bench::ask::conv2d_vs_conv3d
+}  // namespace pleat::bench::ask

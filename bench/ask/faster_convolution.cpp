@@ -9,7 +9,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
-namespace pleat::bench::ask::faster_convolution {
+namespace pleat::bench::ask {
 namespace {
 
 constexpr int64_t kernel_size = 3, layer_padding = 1, filters = 16;
@@ -20,12 +20,8 @@ std::vector<Way> ways_of(const Tensor& x, const Tensor& w, const Tensor& bias) {
   std::vector<Way> ways;
   constexpr Precision full = Precision::highest, tf32 = Precision::high;
   const auto add = [&](const char* name, Windows windows, Precision convolution, Precision product) {
-    ways.push_back({name, [=] {
-                      return windows == Windows::none
-                                 ? ops::conv_forward(x, w, bias,
-                                                     {.padding = layer_padding, .precision = convolution})
-                                 : conv_fast(x, w, bias, layer_padding, windows, convolution, product);
-                    }});
+    ways.push_back(
+        {name, [=] { return conv_fast(x, w, bias, layer_padding, windows, convolution, product); }});
   };
   add("convolution", Windows::none, full, full);
   add("fast, im2col", Windows::im2col, full, full);
@@ -72,6 +68,8 @@ Tensor one_hot_filters(int64_t channels, const Shape& kernel, const Tensor& like
 
 Tensor conv_fast(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t padding, Windows layout,
                  Precision convolution, Precision product) {
+  if (layout == Windows::none)
+    return ops::conv_forward(x, w, bias, {.padding = padding, .precision = convolution});
   const int64_t channels = x.size(1);
   const Shape kernel = spatial(w);
   const Tensor padded = pad(x, std::vector<int64_t>(2 * kernel.size(), padding));
@@ -95,7 +93,7 @@ bool is_explained(double error, DType dtype, const std::string& way) {
   return error <= (dtype == bfloat16 ? 1e-2 : short_factors ? 1.5e-3 : 1e-5);
 }
 
-Strings conclude(const Times& times) {
+Strings conclude_faster_convolution(const Times& times) {
   Strings sentences = times.compare("problem", {forward}, "way");
   const auto full_name = [](const Record& record) { return label_text(record, {"problem", "way"}); };
   const Record& slowest_start =
@@ -108,7 +106,7 @@ Strings conclude(const Times& times) {
                                   benchmark::format_time(slowest_start.time->median, 3)));
   Strings wrong;
   for (const Record& record : times.records)
-    if (!record.detail("error").empty()) wrong.push_back(full_name(record));
+    if (!record.label("error").empty()) wrong.push_back(full_name(record));
   sentences.push_back(
       wrong.empty()
           ? "All ways agree with float64 as far as their types and precisions let them."
@@ -117,7 +115,7 @@ Strings conclude(const Times& times) {
   return sentences;
 }
 
-Answer ask(const AskOptions& options) {
+Answer faster_convolution(const AskOptions& options) {
   const NoGrad guard;
   // As many elements in one and three dimensions as in two.
   const std::vector<Shape> inputs =
@@ -134,8 +132,8 @@ Answer ask(const AskOptions& options) {
       measure_problem(options, input, dtype, answer.times);
   answer.plot = time_bars({.title = "A convolution, and the same from unfold and einsum", .series = {"way"}},
                           answer.times.records);
-  answer.conclusion = conclude(answer.times);
+  answer.conclusion = conclude_faster_convolution(answer.times);
   return answer;
 }
 
-}  // namespace pleat::bench::ask::faster_convolution
+}  // namespace pleat::bench::ask

@@ -3,7 +3,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
-namespace pleat::bench::ask::patches {
+namespace pleat::bench::ask {
 namespace {
 
 constexpr int64_t channels = 32, side = 4, filters_out = 64;
@@ -48,10 +48,10 @@ Tensor as_frames(const Tensor& x, const Tensor& filters) {
 }
 
 Tensor by_unfold(const Tensor& x, const Tensor& filters) {
-  return patches_of(batchnorm_after_unfold::conv_by_product(flatten(x, 0, 1), filters, 1, false), x);
+  return patches_of(conv_by_product(flatten(x, 0, 1), filters, 1, false), x);
 }
 
-Answer ask(const AskOptions& options) {
+Answer patches(const AskOptions& options) {
   const int64_t image = options.quick ? 60 : 600;
   const std::vector<int64_t> numbers =  // the last one is that of the question
       options.quick ? std::vector<int64_t>{40, 80, 160}
@@ -94,4 +94,4 @@ Answer ask(const AskOptions& options) {
   return answer;
 }
 
-}  // namespace pleat::bench::ask::patches
+}  // namespace pleat::bench::ask

@@ -8,26 +8,22 @@
 #include "pleat/core/base/precision.h"
 #include "pleat/core/tensor/tensor.h"
 
-/// The questions that people asked, a file each. `ask` measures; `conclude` makes the sentences from times
-/// alone, where Times::compare alone does not; what else is here computes what is timed.
+/// The questions that people asked, a file each: a function that measures, then what it times, and where
+/// Times::compare alone does not make the sentences, what makes them from times.
 
 namespace pleat::bench::ask {
 
 /// "Why does batch norm slow down when Conv2d is executed in unfolded fashion?"
-namespace batchnorm_after_unfold {
+Answer batchnorm_after_unfold(const AskOptions& options);
 
-/// The convolution as a product, in the two ways that users write it; stride 1. x [N, C, H, W], w [K, C, R,
-/// S]
-/// -> [N, K, H', W']. Filters times columns: the result is contiguous. With `windows_first`, windows times
-/// filters, [N, L, C R S] x [C R S, K]: the result, a transposed view, is channels-last.
+/// The convolution as a product, in the two ways that users write it; stride 1.
+/// x [N, C, H, W], w [K, C, R, S] -> [N, K, H', W']. Filters times columns: the result is contiguous. With
+/// `windows_first`, windows times filters, [N, L, C R S] x [C R S, K]: the result, a transposed view, is
+/// channels-last.
 Tensor conv_by_product(const Tensor& x, const Tensor& w, int64_t padding, bool windows_first);
 
-Answer ask(const AskOptions& options);
-
-}  // namespace batchnorm_after_unfold
-
 /// "Speed up F.unfold and F.fold": what a convolution costs that is written as unfold, product and fold.
-namespace unfold_speed {
+Answer unfold_speed(const AskOptions& options);
 
 /// A convolution of x [N, C, H, W] with stride 1 as users write it: windows, a product with the filters
 /// [K, C * size * size], and fold, which here only makes images of columns. Same result as
@@ -45,31 +41,24 @@ inline const std::string backward_by_piece = "by hand, piece by piece, backward"
 std::vector<double> time_pieces(const Tensor& x, const Tensor& filters, int64_t size, int64_t padding,
                                 const Tensor& dy);
 
-/// Passes `forward` and "training", and those by piece.
-Strings conclude(const Times& times);
-Answer ask(const AskOptions& options);
-
-}  // namespace unfold_speed
+/// Of passes `forward` and "training", and those by piece.
+Strings conclude_unfold_speed(const Times& times);
 
 /// "Why is the backward of Conv2d faster than that of Conv3d?", asked of one computation written in two ways:
 /// frames [N D, C, H, W] with 3x3 filters, or videos [N, C, D, H, W] with (1, 3, 3) filters.
-namespace conv2d_vs_conv3d {
+Answer conv2d_vs_conv3d(const AskOptions& options);
 
 /// Videos [N, C, D, H, W] as frames [N * D, C, H, W]: a copy unless they are channels-last.
 Tensor frames_of(const Tensor& videos);
 
 /// Of videos and w [K, C, 1, 3, 3]: conv2d of their frames, conv3d, and a conv3d that is not solved as a
 /// conv2d (ops/conv/problem.h), because its first and last frames are padding. On tensors of their own.
-std::vector<Way> ways_of(const Tensor& videos, const Tensor& w, const std::string& implementation);
-
-Answer ask(const AskOptions& options);
-
-}  // namespace conv2d_vs_conv3d
+std::vector<Way> frames_and_videos(const Tensor& videos, const Tensor& w, const std::string& implementation);
 
 /// "Convolution in groups, but not grouped convolution": one filter bank [K, C, 3, 3] over each of B x N
 /// small patches, x [B, N, C, H, W]. Three ways to write it, all with padding 1, all with the result [B, N,
 /// K, H, W] up to the order in which it lies in memory.
-namespace patches {
+Answer patches(const AskOptions& options);
 
 /// Patches as a batch of B * N images. `implementation` as in ConvOptions; empty: the default.
 Tensor as_batch(const Tensor& x, const Tensor& filters, const std::string& implementation = {});
@@ -78,12 +67,8 @@ Tensor as_frames(const Tensor& x, const Tensor& filters);
 /// Windows of all patches as columns, times the filters.
 Tensor by_unfold(const Tensor& x, const Tensor& filters);
 
-Answer ask(const AskOptions& options);
-
-}  // namespace patches
-
 /// "Is a convolution with TF32 faster, and is one made of unfold and a matrix product?"
-namespace faster_convolution {
+Answer faster_convolution(const AskOptions& options);
 
 /// How windows are laid out for conv_fast: by copying (im2col), or by a convolution with filters of a single
 /// one each. None: the convolution itself.
@@ -95,7 +80,7 @@ Tensor one_hot_filters(int64_t channels, const Shape& kernel, const Tensor& like
 
 /// What `conv1d`, `conv2d` or `conv3d` of x [N, C, spatial...] with w [K, C, kernel...] and bias [K] compute
 /// with stride 1, out of public functions: pad, unfold, einsum, fold, and an addition. `padding` zeros on
-/// each side. The precisions are those of the convolution in Windows::one_hot and of einsum.
+/// each side. The precisions are those of convolutions and of einsum.
 Tensor conv_fast(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t padding, Windows layout,
                  Precision convolution = Precision::highest, Precision product = Precision::highest);
 
@@ -104,9 +89,6 @@ bool is_explained(double error, DType dtype, const std::string& way);
 
 /// The pass is `forward`. Records whose error is more than type and precision explain have the detail
 /// "error".
-Strings conclude(const Times& times);
-Answer ask(const AskOptions& options);
-
-}  // namespace faster_convolution
+Strings conclude_faster_convolution(const Times& times);
 
 }  // namespace pleat::bench::ask

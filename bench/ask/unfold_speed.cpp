@@ -6,7 +6,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
-namespace pleat::bench::ask::unfold_speed {
+namespace pleat::bench::ask {
 namespace {
 
 constexpr int64_t channels = 10, height = 50, filters_out = 15, kernel = 3, margin = 1;
@@ -83,7 +83,7 @@ std::vector<double> time_pieces(const Tensor& x, const Tensor& filters, int64_t 
   return seconds;
 }
 
-Strings conclude(const Times& times) {
+Strings conclude_unfold_speed(const Times& times) {
   Strings sentences = times.compare("problem", {forward, "training"}, "way");
   for (const std::string& problem : times.values("problem"))
     for (const std::string& pass : {forward_by_piece, backward_by_piece})
@@ -91,7 +91,7 @@ Strings conclude(const Times& times) {
   return sentences;
 }
 
-Answer ask(const AskOptions& options) {
+Answer unfold_speed(const AskOptions& options) {
   const std::string layer =
       fmt::format("{}, {}, {}], {} filters of {}x{}", channels, height, height, filters_out, kernel, kernel);
   Answer answer{.setup = {fmt::format("Input [N, {}, padding {}, float32. Backward is that of input and "
@@ -108,8 +108,8 @@ Answer ask(const AskOptions& options) {
                            .groups = {"problem", "pass"}},
                           largest.only("pass", {forward, recorded, backward}).records);
   times.add_sum("training", {recorded, backward});
-  answer.conclusion = conclude(times);
+  answer.conclusion = conclude_unfold_speed(times);
   return answer;
 }
 
-}  // namespace pleat::bench::ask::unfold_speed
+}  // namespace pleat::bench::ask

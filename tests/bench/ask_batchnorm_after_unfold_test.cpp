@@ -5,7 +5,7 @@
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
-using namespace pleat::bench::ask::batchnorm_after_unfold;
+using namespace pleat::bench::ask;
 using pleat::test::relative_error;
 
 TEST_CASE("Convolutions by hand are convolutions, and leave results in different layouts", "[ask]") {

@@ -12,7 +12,7 @@ using pleat::test::relative_error;
 
 TEST_CASE("Frames of videos are the pictures in order", "[ask]") {
   const Tensor videos = randn({2, 3, 4, 5, 6});
-  const Tensor frames = conv2d_vs_conv3d::frames_of(videos);
+  const Tensor frames = frames_of(videos);
   REQUIRE(frames.shape() == Shape{8, 3, 5, 6});
   const auto v = videos.to_vector(), f = frames.to_vector();
   for (std::size_t n = 0; n < 2; ++n)
@@ -26,11 +26,11 @@ TEST_CASE("The ways of conv2d-vs-conv3d are one convolution, solved in two dimen
   manual_seed(7);
   const Tensor videos = randn({2, 3, 6, 5, 7}), w = randn({4, 3, 1, 3, 3});
   for (const std::string& name : fast_implementations(Device())) {
-    const auto ways = conv2d_vs_conv3d::ways_of(videos, w, name);
+    const auto ways = frames_and_videos(videos, w, name);
     REQUIRE(ways.size() == 3);
     const Tensor y2 = ways[0].compute(), y3 = ways[1].compute(), padded = ways[2].compute();
     CHECK(padded.shape() == y3.shape());
-    CHECK(relative_error(conv2d_vs_conv3d::frames_of(y3), y2) < 1e-6);
+    CHECK(relative_error(frames_of(y3), y2) < 1e-6);
     CHECK(relative_error(narrow(padded, 2, 1, 4), narrow(y3, 2, 1, 4)) < 1e-6);
     CHECK(relative_error(narrow(padded, 2, 0, 1), narrow(y3, 2, 0, 1)) == 1);  // zeros
 

@@ -10,7 +10,6 @@
 
 using namespace pleat;
 using namespace pleat::bench::ask;
-using namespace pleat::bench::ask::faster_convolution;
 using pleat::test::contains;
 using pleat::test::made_up;
 using pleat::test::relative_error;
@@ -56,15 +55,16 @@ Times times(double conv, double im2col, double one_hot, double spread = 0.02) {
 }  // namespace
 
 TEST_CASE("faster-convolution concludes from the times, whatever they are", "[ask]") {
-  const auto expected = conclude(times(10, 80, 160));
+  const auto expected = conclude_faster_convolution(times(10, 80, 160));
   CHECK(contains(expected,
                  "2-D float32, forward, beside convolution: fast, im2col takes 8.00 times as long (7.69 to "
                  "8.33); fast, one-hot filters takes 16.0 times as long"));
   CHECK(contains(expected, "All ways agree with float64"));
 
-  CHECK(contains(conclude(times(80, 20, 10)), "fast, im2col takes 0.250 times as long"));
-  CHECK(contains(conclude(times(10, 10.1, 30)), "fast, im2col is level"));
-  CHECK(contains(conclude(times(10, 13, 30, 0.2)), "fast, im2col cannot be told apart in the noise"));
+  CHECK(contains(conclude_faster_convolution(times(80, 20, 10)), "fast, im2col takes 0.250 times as long"));
+  CHECK(contains(conclude_faster_convolution(times(10, 10.1, 30)), "fast, im2col is level"));
+  CHECK(contains(conclude_faster_convolution(times(10, 13, 30, 0.2)),
+                 "fast, im2col cannot be told apart in the noise"));
 }
 
 TEST_CASE("faster-convolution distrusts what is wrong", "[ask]") {
@@ -79,14 +79,16 @@ TEST_CASE("faster-convolution distrusts what is wrong", "[ask]") {
 
   Times all = times(10, 80, 160);
   all.records[1].set_detail("error", "more than its type explains");
-  CHECK(contains(conclude(all), "so that their times mean nothing: 2-D float32, fast, im2col."));
-  CHECK_FALSE(contains(conclude(all), "All ways agree"));
+  CHECK(contains(conclude_faster_convolution(all),
+                 "so that their times mean nothing: 2-D float32, fast, im2col."));
+  CHECK_FALSE(contains(conclude_faster_convolution(all), "All ways agree"));
   all.records[2].set_detail("error", "more than its type explains");
-  CHECK(contains(conclude(all), "fast, im2col; 2-D float32, fast, one-hot filters."));
+  CHECK(contains(conclude_faster_convolution(all), "fast, im2col; 2-D float32, fast, one-hot filters."));
 }
 
 TEST_CASE("faster-convolution names the time that a first call falsifies most", "[ask]") {
   Times all = times(10, 80, 160);
   all.records[1].time->first_call = 0.8;
-  CHECK(contains(conclude(all), "misled most by 2-D float32, fast, im2col: 800 ms instead of 80.0 ms"));
+  CHECK(contains(conclude_faster_convolution(all),
+                 "misled most by 2-D float32, fast, im2col: 800 ms instead of 80.0 ms"));
 }

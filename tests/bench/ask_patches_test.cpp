@@ -4,7 +4,7 @@
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
-using namespace pleat::bench::ask::patches;
+using namespace pleat::bench::ask;
 using pleat::test::relative_error;
 
 TEST_CASE("All ways to convolve patches with one filter bank give the same", "[ask]") {

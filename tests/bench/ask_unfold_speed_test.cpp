@@ -9,7 +9,6 @@
 
 using namespace pleat;
 using namespace pleat::bench::ask;
-using namespace pleat::bench::ask::unfold_speed;
 using pleat::test::contains;
 using pleat::test::made_up;
 using pleat::test::relative_error;
@@ -64,7 +63,7 @@ TEST_CASE("unfold-speed concludes for each batch size, and which piece takes the
   add_piece("batch 512", "unfold", 1, 1);
   add_piece("batch 512", "product", 8, 1);
   add_piece("batch 512", "fold", 1, 98);
-  const auto sentences = conclude(times);
+  const auto sentences = conclude_unfold_speed(times);
   CHECK(contains(sentences,
                  "batch 2, forward, beside conv2d, direct: conv2d, unfold takes 0.500 times as long (0.48 to "
                  "0.52); by hand takes 4.00 times as long"));

@@ -101,9 +101,9 @@ TEST_CASE("cases: errors are told against the reference in float64", "[bench]") 
 TEST_CASE("cases: what is right may come from elsewhere, and more may be added to what was measured",
           "[bench]") {
   Case one = doubling({1000});
-  one.exact = [x = one.operands[0]] {
-    return std::vector<Tensor>{ops::multiply(x, ops::number_like(2.02, x))};
-  };
+  one.reference = function_of([x = one.operands[0]](const Tensors&) {
+    return Tensors{ops::multiply(x, ops::number_like(2.02, x))};
+  });
   int tuned = 0;
   one.tune = [&tuned] { ++tuned; };
   one.finish = [](Record& record) { record.set_value("more", record.value("flops").value() + 1); };
@@ -112,9 +112,9 @@ TEST_CASE("cases: what is right may come from elsewhere, and more may be added t
   CHECK(record.value("more") == 1001.0);
   CHECK(tuned == 1);
   CHECK(record.time.value().tuning > 0);
-  one.exact = []() -> std::vector<Tensor> { throw OutOfMemoryError("no room"); };
+  one.reference = [](const Tensors&) -> Compute { throw OutOfMemoryError("no room"); };
   const Record unchecked = measure({one}, quick, true).at(0);
-  CHECK(unchecked.detail("not_checked") == "no room");
+  CHECK(unchecked.label("not_checked") == "no room");
   CHECK_FALSE(unchecked.value("error").has_value());
   one.tune = [] { throw ValueError("no plan"); };
   CHECK(measure({one}, quick, true).at(0).failure == "no plan");

@@ -1,7 +1,6 @@
 #include <set>
 #include <string>
 
-#include "pleat/bench/fma_peak.h"
 #include "pleat/bench/machine.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/tests/catch.h"

@@ -73,6 +73,7 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
       {{"norm", "--eval", "--layer", "layer"}, "norm: --eval: is for batch norm, which --layer leaves out"},
       {{"step", "--batch-size", "0"}, "step: --batch-size: must be a whole number from 1"},
       {{"list", "--dtype", "float64"}, "--dtype requires --shape"},
+      {{"list", "--shape", "c3 k4 hw8 r3", "--dtype", "int8"}, "--dtype: int8 not in {"},
       {{"list", "--seconds", "3"}, "not expected: 3 --seconds (see pleat-bench list --help)"},
       {{"ceilings", "--quick"}, "not expected: --quick (see pleat-bench ceilings --help)"},
       {{"ask", ""}, "must not be empty"},

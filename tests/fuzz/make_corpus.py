@@ -101,7 +101,7 @@ def main() -> None:
         '"name",n\r\n"a ""b"", c",1\r\n'))
     write("conv_shape", texts("n128 c64 k64 hw32 r3 s1 p1", "c32 k32 w4096 r2", "n2 c16 k32 d8 h32 w32 r1x3x3 p0x1x1",
                               "n1c4k4g2hw8r2s2x1pl0ph1dil2", "n2 c2 k2 dhw4 r3 p1"))
-    write("bench_values", texts("\0float32", "\0bfloat16", "\1channels_last", "\2highest", "\x03128,64,32,32", "\x031x2x3"))
+    write("bench_values", texts("\x00128", "\x001e3", "\x01128,64,32,32", "\x011x2x3"))
     write("command_line", texts(
         "conv\n--shape\nn1 c1 k1 hw3 r3\n--pass\nforward,backward_input\n--threads\n2\n--json\n-",
         "conv\n--shapes\nx.csv\n--match\na\n--batch\n1,2\n--dtype\nfloat32,float64\n--device\ncpu\n--seconds\n0.5",
