@@ -82,6 +82,10 @@ Strings Times::compare(const std::string& group, const Strings& passes, const st
       Strings others;
       for (std::size_t i = 1; i < found.size(); ++i)
         others.push_back(found[i].label(of) + ' ' + comparison(*found[i].time, *found[0].time));
+      const Record& least =
+          *std::min_element(found.begin(), found.end(),
+                            [](const Record& a, const Record& b) { return a.time->median < b.time->median; });
+      others.push_back(least.label(of) + " takes least, " + benchmark::format_time(least.time->median, 3));
       sentences.push_back(
           fmt::format("{}, {}, beside {}: {}.", text, pass, found[0].label(of), fmt::join(others, "; ")));
     }

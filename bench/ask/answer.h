@@ -50,7 +50,8 @@ struct Times {
   /// The texts of a label, in the order in which they came.
   Strings values(const std::string& label) const;
   /// A sentence for each text of the label `group` and each of these passes: records that differ in the label
-  /// `of` beside the first of them, see comparison. The first way is what a user gets who asks for nothing.
+  /// `of` beside the first of them, see comparison, and which takes least. The first way is what a user gets
+  /// who asks for nothing.
   Strings compare(const std::string& group, const Strings& passes, const std::string& of) const;
 };
 

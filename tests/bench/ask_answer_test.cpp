@@ -84,10 +84,12 @@ TEST_CASE("Times are found by label, added up, and compared within problems or w
   // Of batch 4 there is nothing to be compared.
   CHECK(times.compare("problem", {"both", "forward"}, "way") ==
         Strings{"batch 2, both, beside direct: by hand takes 30.0 times as long (21.82 to 40.00); "
-                "unfold is level (0.90 to 1.14).",
-                "batch 2, forward, beside direct: by hand takes 30.0 times as long (21.82 to 40.00)."});
+                "unfold is level (0.90 to 1.14); direct takes least, 2.00 ms.",
+                "batch 2, forward, beside direct: by hand takes 30.0 times as long (21.82 to 40.00); "
+                "direct takes least, 1.00 ms."});
   CHECK(times.compare("way", {"both"}, "problem") ==
-        Strings{"direct, both, beside batch 2: batch 4 takes 2.00 times as long (1.64 to 2.44)."});
+        Strings{"direct, both, beside batch 2: batch 4 takes 2.00 times as long (1.64 to 2.44); "
+                "batch 2 takes least, 2.00 ms."});
 }
 
 TEST_CASE("Passes of ways are timed together, and what tunes one is no part of its time", "[ask]") {
