@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "pleat/core/base/simd.h"
+#include "pleat/ops/tune/cache.h"
 #include "pleat/pleat.h"
 #include "pleat/profile/cache_size.h"
 
@@ -173,18 +173,10 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("model name", 0) == 0)
-      if (const auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
-  return "unknown CPU";
-}
-
 std::string describe_machine(Device device, int threads) {
   if (device.is_cpu()) {
     const int used = threads > 0 ? threads : num_threads();
-    return fmt::format("cpu: {}, {} thread{}", cpu_model(), used, used == 1 ? "" : "s");
+    return fmt::format("cpu: {}, {} thread{}", ops::cpu_model(), used, used == 1 ? "" : "s");
   }
   const cuda::Versions v = cuda::versions();
   return fmt::format("{}: {}, CUDA {}, driver {}, cuBLAS {}, cuDNN {}", name(device),

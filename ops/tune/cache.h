@@ -14,6 +14,9 @@
 
 namespace pleat::ops {
 
+/// "AMD EPYC 9654 96-Core Processor", where the system tells; else "unknown CPU".
+std::string cpu_model();
+
 /// Everything on which a timing depends, as text: what a file has is compared as it is.
 struct TuneKey {
   std::string machine;   ///< "NVIDIA H200 sm_90", "AMD EPYC 9654, 16 threads"

@@ -84,21 +84,12 @@ std::vector<double> sample(const std::function<void()>& run, Stopwatch& stopwatc
   return samples;
 }
 
-/// "AMD EPYC 9654 96-Core Processor", where the system names it.
-std::string read_cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("model name", 0) == 0)
-      if (const auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
-  return "unknown CPU";
-}
-
 std::string machine_text(Device device) {
   if (device.is_cuda()) {
     const cuda::DeviceProperties& gpu = cuda::properties(device);
     return fmt::format("{} sm_{}{}", gpu.name, gpu.major, gpu.minor);
   }
-  static const std::string model = read_cpu_model();
+  static const std::string model = cpu_model();
   return fmt::format("{}, {} threads", model, num_threads());
 }
 
@@ -122,6 +113,14 @@ std::vector<Timing> keep(const TuneKey& key, std::vector<Timing> timings) {
 }
 
 }  // namespace
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0)
+      if (const auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+  return "unknown CPU";
+}
 
 bool is_timing() { return timing_candidates; }
 
