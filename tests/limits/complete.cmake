@@ -5,11 +5,9 @@
 # raw one of ops/ may be swept through the differentiable one of its name.
 cmake_minimum_required(VERSION 3.24)
 
-# Options without integers.
-set(other_options AllcloseOptions ClipGradNormOptions ClipGradValueOptions KaimingOptions LeakyReLUOptions ELUOptions
-  GELUOptions SoftplusOptions DropoutOptions ResidualOptions MatmulOptions NormOptions VarOptions LossOptions
-  SmoothL1Options HuberOptions BceOptions KlDivOptions TransferOptions TruncNormalOptions ColorJitterOptions
-  LinearMapOptions ConvPolicyOptions BatchNormPolicyOptions FusionPolicyOptions)
+set(integers "int64_t|uint64_t|int |size_t|Integer|Dims|PerDim|Padding|Shape|Sizes|Number|Scalar")
+# Options that do not count: those whose integers are swept where a call names them beside the options ...
+set(other_options VarOptions NormOptions ConvPolicyOptions)
 # Functions that write or read no element and no size that an integer could make wrong.
 set(exempt make_tensor tune_conv set_limit requested_conv find_conv choose_conv requested_layout simplify
   make_conv_problem is_pointwise
@@ -27,6 +25,20 @@ file(GLOB_RECURSE headers ${ROOT}/ops/*.h)
 file(GLOB more ${ROOT}/autograd/functions/*.h ${ROOT}/nn/*.h ${ROOT}/data/transforms.h ${ROOT}/data/synthetic_shapes.h
   ${ROOT}/core/tensor/create.h ${ROOT}/core/random/random.h ${ROOT}/core/parallel/parallel.h ${ROOT}/core/memory/allocator.h)
 list(APPEND headers ${more})
+# ... and those without any.
+foreach(header IN LISTS headers)
+  file(READ ${header} text)
+  string(REGEX REPLACE "//[^\n]*" "" text "${text}")
+  string(REGEX REPLACE "= {[^{}]*}" "" text "${text}")
+  string(REGEX REPLACE "[; \n]+" " " text "${text}")
+  string(REGEX MATCHALL "struct [A-Za-z0-9]+Options {[^{}]*}" structs "${text}")
+  foreach(struct IN LISTS structs)
+    if(NOT struct MATCHES "${integers}|Options [a-z_]")
+      string(REGEX REPLACE "^struct ([A-Za-z0-9]+) .*" "\\1" name "${struct}")
+      list(APPEND other_options ${name})
+    endif()
+  endforeach()
+endforeach()
 set(missing "")
 set(count 0)
 foreach(header IN LISTS headers)
@@ -48,7 +60,7 @@ foreach(header IN LISTS headers)
     foreach(options IN LISTS other_options)
       string(REGEX REPLACE "(ops::)?${options}" "" parameters "${parameters}")
     endforeach()
-    if(NOT parameters MATCHES "int64_t|uint64_t|int |size_t|Integer|Dims|PerDim|Padding|Shape|Sizes|Number|Scalar|Options|span<const (ops::)?Image" OR
+    if(NOT parameters MATCHES "${integers}|Options|span<const (ops::)?Image" OR
        name IN_LIST exempt OR name MATCHES "^(forward|members|operator.*|options_text|type_name)$")
       continue()
     endif()
