@@ -24,4 +24,8 @@ Softplus::Softplus(SoftplusOptions options_) : options(options_) {
                     options.threshold);
 }
 
+Softshrink::Softshrink(SoftshrinkOptions options_) : options(options_) {
+  check<ValueError>(options.lambd >= 0, "Softshrink: lambd must be at least 0, got {}", options.lambd);
+}
+
 }  // namespace pleat::nn

@@ -100,6 +100,19 @@ struct Hardswish : Module {
   std::string type_name() const override { return "Hardswish"; }
 };
 
+struct SoftshrinkOptions {
+  double lambd = 0.5;  ///< at least 0
+};
+class Softshrink : public Module {
+ public:
+  /// Throws ValueError unless lambd is at least 0.
+  explicit Softshrink(SoftshrinkOptions options_ = {});
+  Tensor forward(const Tensor& x) override { return softshrink(x, options.lambd); }
+  std::string type_name() const override { return "Softshrink"; }
+
+  SoftshrinkOptions options;
+};
+
 struct SoftmaxOptions {
   int64_t dim = -1;
 };

@@ -186,6 +186,21 @@ struct Hardtanh {
   }
 };
 
+/// NaN is within no bounds, so it stays, and passes the gradient on.
+struct Softshrink {
+  Weak lambd;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    const auto l = lambd.as<T>();
+    return where(abs(x) <= l, 0, where(x > 0, x - l, x + l));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return where(abs(x) <= lambd.as<T>(), 0, dy);
+  }
+};
+
 /// Linear in dy, and its own adjoint.
 Tensor relu_backward(const Tensor& dy, const Tensor& y) {
   return record("relu_backward", ops::relu_backward(dy, y),
@@ -262,5 +277,10 @@ Tensor hardtanh(const Tensor& x, Real min, Real max) {
 }
 
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0, 6); }
+
+Tensor softshrink(const Tensor& x, Real lambd) {
+  check<ValueError>(lambd >= 0, "softshrink: lambd must be at least 0, got {}", lambd);
+  return pointwise("softshrink", x, Softshrink{Weak(lambd)});
+}
 
 }  // namespace pleat

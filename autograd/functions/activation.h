@@ -24,9 +24,9 @@ Tensor relu(const Tensor& x);
 const Tensor& relu_(const Tensor& x);
 /// x where positive, else negative_slope * x; derivative negative_slope at 0.
 Tensor leaky_relu(const Tensor& x, Real negative_slope = 0.01);
-/// x where positive, else weight * x, for a weight of one element, or [C] with one for each channel of x [N, C,
-/// ...]; derivative weight at 0. Types are promoted. He et al., "Delving deep into rectifiers" (2015). Throws
-/// ShapeError for another weight.
+/// x where positive, else weight * x, for a weight of one element, or [C] with one for each channel of x
+/// [N, C, ...]; derivative weight at 0. Types are promoted. He et al., "Delving deep into rectifiers" (2015).
+/// Throws ShapeError for another weight.
 Tensor prelu(const Tensor& x, const Tensor& weight);
 /// x where positive, else alpha * (exp(x) - 1). Clevert et al., "Exponential linear units" (2015).
 Tensor elu(const Tensor& x, Real alpha = 1);
@@ -51,5 +51,8 @@ Tensor hardsigmoid(const Tensor& x);
 Tensor hardtanh(const Tensor& x, Real min = -1, Real max = 1);
 /// x within [0, 6], else the nearer bound; derivative 0 at both.
 Tensor relu6(const Tensor& x);
+/// x - lambd where x > lambd, x + lambd where x < -lambd, else 0; derivative 0 at both bounds. Throws
+/// ValueError unless lambd is at least 0.
+Tensor softshrink(const Tensor& x, Real lambd = 0.5);
 
 }  // namespace pleat

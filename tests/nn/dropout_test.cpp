@@ -56,5 +56,7 @@ TEST_CASE("activation modules compute their functions with their options", "[nn]
   CHECK(same(nn::SiLU()(x), silu(x)));
   CHECK(same(nn::Mish()(x), mish(x)));
   CHECK(same(nn::Hardswish()(x), hardswish(x)));
+  CHECK(same(nn::Softshrink{}(x), softshrink(x)));
+  CHECK(same(nn::Softshrink{{.lambd = 0.25}}(x), softshrink(x, 0.25)));
   CHECK(nn::Hardswish().type_name() == "Hardswish");
 }

@@ -75,6 +75,7 @@ const std::vector<ModuleCase>& module_cases() {
       plain("SiLU", SiLU{}),
       plain("Mish", Mish{}),
       plain("Hardswish", Hardswish{}),
+      plain("Softshrink", Softshrink{{.lambd = 0.25}}),
       {"Softmax", {1}, [](const Integers& i) { return made(Softmax{{.dim = i[0]}}); }, {3, 4}},
       {"LogSoftmax", {1}, [](const Integers& i) { return made(LogSoftmax{{.dim = i[0]}}); }, {3, 4}},
       plain("Identity", Identity{}),

@@ -204,6 +204,8 @@ TEST_CASE("options of layers outside their range are refused") {
   refuses("alpha", not_finite, {-1, 0}, [](double v) { nn::ELU{{.alpha = v}}; });
   refuses("beta", not_positive, {1}, [](double v) { nn::Softplus{{.beta = v}}; });
   refuses("threshold", {not_a_number}, {20, infinity}, [](double v) { nn::Softplus{{.threshold = v}}; });
+  refuses("lambd", {not_a_number, -1, -infinity}, {0, infinity},
+          [](double v) { nn::Softshrink{{.lambd = v}}; });
   refuses("in_features", no_count, {1},
           [&](double v) { nn::Linear{{.in_features = whole(v), .out_features = 1}}; });
   refuses("out_features", no_count, {1},
@@ -261,6 +263,7 @@ TEST_CASE("options of layers outside their range are refused") {
   refuses("alpha", not_finite, {0}, [&](double v) { elu(x, v); });
   refuses("beta", not_positive, {1}, [&](double v) { softplus(x, {.beta = v}); });
   refuses("threshold", {not_a_number}, {1}, [&](double v) { softplus(x, {.threshold = v}); });
+  refuses("lambd", {not_a_number, -1, -infinity}, {0, infinity}, [&](double v) { softshrink(x, v); });
 }
 
 TEST_CASE("options of losses and initialisers outside their range are refused") {

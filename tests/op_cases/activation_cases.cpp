@@ -28,6 +28,9 @@ OpCase make_relu() {
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus_of(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+double softshrink_of(double x, double lambd) {
+  return std::abs(x) <= lambd ? 0 : x - std::copysign(lambd, x);
+}
 double gelu_of(double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 double gelu_by_tanh(double x) {
   return x * 0.5 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
@@ -38,6 +41,7 @@ Tensor default_elu(const Tensor& x) { return elu(x); }
 Tensor default_softplus(const Tensor& x) { return softplus(x); }
 Tensor default_gelu(const Tensor& x) { return gelu(x); }
 Tensor default_hardtanh(const Tensor& x) { return hardtanh(x); }
+Tensor default_softshrink(const Tensor& x) { return softshrink(x); }
 
 /// Of three functions, each of which rounds half types.
 OpCase make_hardsigmoid() {
@@ -122,6 +126,14 @@ std::vector<OpCase> make() {
                        "-1 to 3", [](const Tensors& x) { return hardtanh(x[0], -1, 3); })),
       recorded_as("hardtanh", unary("relu6", relu6, [](double x) { return std::clamp(x, 0.0, 6.0); }, {-5, 9},
                                     {{0.1, 5.9}, {6.1, 9}, {-3, -0.1}})),
+      refusing(unary("softshrink", default_softshrink, [](double x) { return softshrink_of(x, 0.5); },
+                     {-3, 3}, {{-0.4, 0.4}, {0.6, 3}, {-3, -0.6}}),
+               {{{normal({2})},
+                 [](const Tensors& x) { return softshrink(x[0], -1); },
+                 "softshrink: lambd must be at least 0, got -1"}}),
+      with(unary("softshrink", default_softshrink, [](double x) { return softshrink_of(x, 2); }, {-5, 5},
+                 {{-1.9, 1.9}, {2.1, 5}, {-5, -2.1}}),
+           "lambd 2", [](const Tensors& x) { return softshrink(x[0], 2); }),
   };
 }
 

@@ -1,5 +1,7 @@
 #include "pleat/autograd/functions/activation.h"
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "pleat/autograd/backward.h"
@@ -57,6 +59,8 @@ TEST_CASE("activations at their kinks: the stated derivatives") {
   CHECK(slopes(hardswish, {-4, -3, 3, 4}) == Slopes{0, 0, 1, 1});
   CHECK(slopes(relu6, {-1, 0, 1, 6, 7}) == Slopes{0, 0, 1, 0, 0});
   CHECK(slopes([](const Tensor& x) { return hardtanh(x); }, {-2, -1, 0, 1, 2}) == Slopes{0, 0, 1, 0, 0});
+  CHECK(slopes([](const Tensor& x) { return softshrink(x, 1); }, {-2, -1, 0, 1, 2}) == Slopes{1, 0, 0, 0, 1});
+  CHECK(slopes([](const Tensor& x) { return softshrink(x, 0); }, {-1, 0, 1}) == Slopes{1, 0, 1});
 }
 
 TEST_CASE("prelu: one slope or one for each channel") {
@@ -82,6 +86,18 @@ TEST_CASE("prelu: one slope or one for each channel") {
   }
   CHECK_THROWS_AS(prelu(ones({3}), ones({3})), ShapeError);
   CHECK_THROWS_AS(prelu(ones({2, 3}), ones({3, 1})), ShapeError);
+}
+
+TEST_CASE("softshrink of infinities, of NaN, and with an infinite lambd") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const Tensor x = tensor({-infinity, -0.5, -0.0, 0.5, 1.0, infinity});
+  CHECK(softshrink(x).to_vector() == std::vector<float>{-infinity, 0, 0, 0, 0.5, infinity});
+  CHECK(softshrink(x, infinity).to_vector() == std::vector<float>(6));
+  const Tensor nan = tensor({std::nan("")}).set_requires_grad();
+  const Tensor y = softshrink(nan);
+  CHECK(std::isnan(y.item()));
+  sum(y).backward();
+  CHECK(nan.grad().item() == 1);
 }
 
 TEST_CASE("relu_ changes in place, on the tape when needed") {
