@@ -5,6 +5,7 @@
 # belong to the change. Those are the ones whose name begins with the name of a changed file or of one of its folders
 # (ops/conv/cpu/gather.cpp: conv_test, conv_tune_test, ...), else all of the mirrored folder (core/tensor/copy.cpp: tests/core/).
 # To functions belong the tests of tests/op_cases/, too: those of the families with one of these names (conv), else all.
+# To modules belong those that run over tests/nn/module_cases.cpp.
 # PLEAT_PRESET chooses a preset other than release. scripts/test.sh runs all tests.
 set -euo pipefail
 # shellcheck source=common.sh
@@ -26,6 +27,7 @@ find_formatter() {
 # Prints the test files that belong to a source file.
 tests_of() {
   local path=${1%.*} folder
+  [[ $1 =~ ^(tests/)?nn/ ]] && grep -E '/(modules|nn_sweep)_test\.cpp$' <<<"$test_files"
   grep -Fx "$1" <<<"$test_files" && return
   path=${path#tests/} folder=tests/$(dirname "$path")
   path=${path#*/} path=${path%_cases}
@@ -76,7 +78,7 @@ printf '  %s\n' "${concerned[@]}" "${op_cases[@]/#/op cases: }"
 # With -# the name of a test's file is a tag; [.] are those that run only when they are asked for.
 tests=$({
   printf '%s\n' "${concerned[@]}" | sed -nE 's#.*/(.*)\.[a-z]+$#[\#\1]~[.]#p' | sort -u
-  ((${#op_cases[@]} == 0)) || printf '*: %s[op_cases]\n' "${op_cases[@]}"
+  ((${#op_cases[@]} == 0)) || printf '%s\n' "[#coverage_test]" "${op_cases[@]/*/*: &[op_cases]}"
 } | paste -sd,)
 status=0
 "build/$preset/tests/pleat_tests" "-#" "$tests" >"$logs/check.log" || status=$?

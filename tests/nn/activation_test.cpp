@@ -1,0 +1,28 @@
+#include "pleat/nn/activation.h"
+
+#include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+
+TEST_CASE("activation modules compute their functions with their options", "[nn]") {
+  const Tensor x = linspace(-4, 4, 17);
+  const auto same = [](const Tensor& a, const Tensor& b) { return a.to_vector() == b.to_vector(); };
+  CHECK(same(nn::LeakyReLU{{.negative_slope = 0.2}}(x), leaky_relu(x, 0.2)));
+  CHECK(same(nn::PReLU{}(x), leaky_relu(x, 0.25)));
+  const Tensor channels = reshape(x, {1, 17});
+  CHECK(same(nn::PReLU{{.num_parameters = 17, .init = 0.5}}(channels), leaky_relu(channels, 0.5)));
+  CHECK(nn::PReLU{}.parameters().size() == 1);
+  CHECK(same(nn::ELU{{.alpha = 0.5}}(x), elu(x, 0.5)));
+  CHECK(same(nn::GELU{}(x), gelu(x)));
+  CHECK(same(nn::GELU{{.approximation = GeluApproximation::tanh}}(x), gelu(x, GeluApproximation::tanh)));
+  CHECK(same(nn::Softplus{{.beta = 2}}(x), softplus(x, {.beta = 2})));
+  CHECK(same(nn::SiLU()(x), silu(x)));
+  CHECK(same(nn::Mish()(x), mish(x)));
+  CHECK(same(nn::Hardswish()(x), hardswish(x)));
+  CHECK(same(nn::Softshrink{}(x), softshrink(x)));
+  CHECK(same(nn::Softshrink{{.lambd = 0.25}}(x), softshrink(x, 0.25)));
+  CHECK(nn::Hardswish().type_name() == "Hardswish");
+}
