@@ -33,12 +33,9 @@ void convert_run_by_float(std::byte* to, int64_t to_step, const std::byte* from,
   }
 }
 
-template <class T>
-constexpr bool is_half_type = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-
 template <class To, class From>
 constexpr ConvertRun run_for() {
-  constexpr bool has_half = is_half_type<To> || is_half_type<From>;
+  constexpr bool has_half = is_half(dtype_of<To>()) || is_half(dtype_of<From>());
   constexpr bool has_float = std::is_same_v<To, float> || std::is_same_v<From, float>;
   if constexpr (has_half && !has_float && !std::is_same_v<To, From>)
     return convert_run_by_float<To, From>;
