@@ -1,80 +1,88 @@
 #!/usr/bin/env python3
 """Runs the same problems in Pleat and in PyTorch, interleaved, and prints PyTorch's time over Pleat's.
 
-    bench/compare_torch.py [--shapes conv_shapes.csv] [--only step,conv] [--quick] [--json FILE]
+    bench/compare_torch.py [--only step,conv,ops] [--match REGEX] [--torch default,keep] [--quick] [--json FILE]
+    bench/compare_report.py FILE...    prints the tables of such files again, together
 
 Sections, in this order:
-  step    a training step (forward, loss, backward, SGD) of networks for images of 32 x 32 pixels
+  step    a training step (forward, loss, backward, update) of ten networks, and the memory that it took: the peak of
+          its process less what the process held before
   norm    batch norm in training, forward and backward
   unfold  20,480 patches of 32 x 4 x 4, 3 x 3 to 64 channels: unfold and fold alone, and a convolution written
           as unfold, matmul, fold: forward, and backward to image and weight
-  conv    convolutions, each pass: those of ResNet-18 at batch 128, or those of --shapes
+  conv    convolutions, each pass: layers of 35 networks (bench/layers.csv names their papers; where the column
+          transposed is 1, the layer is the transpose of what the row says), or those of --shapes
+  ops     a survey of all other ops in three sizes, forward and backward; the rows are in op_rows_*.cpp
 
 Both sides have the same sizes, memory formats (contiguous is PyTorch's default), threads and precision. A gradient
 comes in the format that the framework's own forward gave its result. Pleat chooses its implementations as in any
 program, unless --implementation names one; on a GPU both sides tune (ConvPolicy's benchmark, cudnn.benchmark).
 
-Two calls of each side are not counted. Then in each round one side is timed and then the other, in changing order;
-problems under 5 ms run several times in a row, after a call that is not counted. By events of the device on a GPU, on
-the CPU by a steady clock; on a machine that other work shares, --threads 1 --clock processor counts only the time that
-the processor spent on either side. A ratio is one of the medians over the rounds: above 1, Pleat is faster.
+PyTorch runs in one or several ways (--torch), each a column of ratios: as it is installed (default), with a malloc
+that keeps its pages (keep), and so with torch.compile besides (compile; of steps and ops).
+
+Each side is a process. Two calls of each are not counted. Then in each round one side is timed after the other, in
+changing order; problems under 5 ms run several times in a row, after a call that is not counted. By events of the
+device on a GPU, on the CPU by a steady clock. Where the system gives a processor to other work meanwhile, times under
+50 ms are taken again until that is over, and a ~ stands in the row when it did not end. On a machine that other
+work shares, --threads 1 --clock processor counts only the time that the processor spent on either side. A ratio is
+one of the medians over the rounds: above 1, Pleat is faster.
 
 Exit status: 0 all was compared, 1 something failed, 2 wrong options, 3 PyTorch cannot be used here.
 """
 import argparse
-import collections
-import csv
 import datetime
 import json
 import math
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
 import time
 
-try:
-    import torch
-    import torch.nn as nn
-    import torch.nn.functional as F
-except ImportError as error:
-    print(f"compare_torch.py: needs PyTorch (Debian: python3-torch): {error}", file=sys.stderr)
-    sys.exit(3)
+from compare_report import SECTIONS, heading, print_result, report
+from conv_layers import convolution, gflop, output, read_layers
 
 FORMATS = ("contiguous", "channels_last")
-# Input channels, output channels, size, kernel, stride of its different layers, for images of 224 x 224.
-RESNET18 = [
-    (3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (64, 128, 56, 1, 2), (128, 128, 28, 3, 1),
-    (128, 256, 28, 3, 2), (128, 256, 28, 1, 2), (256, 256, 14, 3, 1), (256, 512, 14, 3, 2), (256, 512, 14, 1, 2),
-    (512, 512, 7, 3, 1),
-]
+# Networks of a step, and their batches.
+MODELS = {"small": 128, "resnet20": 128, "resnet18": 128, "vgg11": 128, "lenet": 16, "mobilenet_v2": 64, "unet": 16,
+          "dcgan": 64, "voxels": 32, "chars": 32}
+# Ways to run PyTorch: arguments of torch_server.py, variables of the environment.
+KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**34), "MALLOC_TOP_PAD_": str(2**28)}
+WAYS = {"default": ([], {}), "keep": ([], KEEP_PAGES), "compile": (["--compile"], KEEP_PAGES)}
 LONG_ENOUGH = 5.0  # milliseconds in a row, for the clock
+# Interruptions by other work are no closer where it is calm [ms]; times below the second are else taken again, so often.
+CALM, SHORT, ATTEMPTS = 20.0, 50.0, 10
+SECONDS_BETWEEN_ATTEMPTS = 0.1
 QUICK_GFLOP = 20  # of a pass of a convolution
+QUICK_ELEMENTS = 1_000_000  # of an operand of ops
 # At smaller batches PyTorch takes other implementations for some convolutions.
 QUICK_BATCH = 16
 # Idle threads of OpenMP spin for some milliseconds after the work of one side, in the way of the other's.
 SECONDS_BETWEEN = 0.01
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-# --- the two sides: prepare(problem), then time(n), the milliseconds of one of n runs
+# --- the sides
 
 
-class Pleat:
-    """The program timing_server: a JSON object a line, and one back."""
+class Side:
+    """A process that reads a JSON object a line, and writes one back: timing_server, or torch_server.py."""
 
-    def __init__(self, args):
-        self.command = [args.program, "--device", args.device, "--precision", args.precision,
-                        "--threads", str(args.threads), "--clock", args.clock]
-        self.process = None
+    def __init__(self, name, command, environment={}):
+        self.name, self.command, self.environment, self.process = name, command, os.environ | environment, None
+        self.disturbed = False  # by other work, since prepare
 
     def ask(self, command, **request):
         if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.process = subprocess.Popen(self.command, env=self.environment, stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, text=True)
         try:
             print(json.dumps({"command": command} | request), file=self.process.stdin, flush=True)
         except BrokenPipeError:
-            pass  # it has ended: there is no reply either
+            pass  # it has ended: its last words, if any
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self.command[0]} ended with status {self.process.wait()} at '{command}'")
@@ -83,243 +91,106 @@ class Pleat:
             raise RuntimeError(reply["error"].replace("\n", " "))
         return reply["result"]
 
-    def prepare(self, problem):
-        self.ask("prepare", **problem)
-
     def time(self, runs):
-        return self.ask("time", runs=runs)
+        """Milliseconds of a run. When other work got a processor meanwhile, a short time is taken again until that is
+        over: a thread that waits for its share makes all others wait, which is long beside some microseconds. Where it
+        does not end, that is tried once a problem."""
+        for _ in range(1 if self.disturbed else ATTEMPTS):
+            took = self.ask("time", runs=runs)
+            total = runs * took["ms"]
+            disturbed = took["interruptions"] > total / CALM
+            if not disturbed or total > SHORT:
+                break
+            time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+        self.disturbed |= disturbed
+        return took["ms"]
+
+    def prepare(self, problem):
+        self.disturbed = False
+        return self.ask("prepare", **problem)
+
+    def ended_with(self):
+        """The exit status, after an error with which it ends."""
+        return self.process.wait() if self.process is not None else None
 
     def close(self):
         if self.process is not None:
             self.process.stdin.close()  # it reads until there
             self.process.wait()
+            self.process = None
 
 
-class Torch:
-    def __init__(self, device, clock):
-        self.device, self.work = device, None
-        self.clock = time.process_time if clock == "processor" else time.perf_counter
-
-    def prepare(self, problem):
-        self.work = None  # its memory first
-        if self.device == "cuda":
-            torch.cuda.empty_cache()
-        try:
-            self.work = SECTIONS[problem["section"]][1](problem, self.device)
-        except RuntimeError as error:
-            raise RuntimeError(f"PyTorch: {error}") from error
-
-    def time(self, runs):
-        if self.device == "cuda":
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda.synchronize()
-            start.record()
-        begin = self.clock()
-        for _ in range(runs):
-            self.work()
-        if self.device != "cuda":
-            return 1e3 * (self.clock() - begin) / runs
-        end.record()
-        end.synchronize()
-        return start.elapsed_time(end) / runs
+def make_sides(args):
+    """Pleat's, then PyTorch's."""
+    how = ["--device", args.device, "--precision", args.precision, "--threads", str(args.threads),
+           "--clock", args.clock]
+    server = os.path.join(HERE, "torch_server.py")
+    return [Side("pleat", [args.program, *how])] + [
+        Side(way, [sys.executable, server, *how, *WAYS[way][0]], WAYS[way][1]) for way in args.torch]
 
 
-# --- what PyTorch does with a problem; timing_server.cpp does the same
+# --- the problems: what all sides prepare, beside "section" and "format"
 
 
-def random_numbers(shape, device, format="contiguous"):
-    x = torch.randn(*shape, device=device)
-    if format == "channels_last":
-        x = x.contiguous(memory_format=torch.channels_last_3d if x.dim() == 5 else torch.channels_last)
-    return x
+def conv_problems(args, pleat):
+    for path in args.layers:
+        for name, conv in read_layers(path, args.batch if args.quick else math.inf):
+            if args.quick and gflop(conv) > QUICK_GFLOP:
+                continue
+            # "resnet_50:conv1" is of the group resnet_50.
+            group = name.split(":")[0] if ":" in name else ""
+            for which in ("forward", "backward_input", "backward_weight"):
+                yield {"group": group, "name": name, "pass": which, "implementation": args.implementation,
+                       "tuned": args.device == "cuda"} | conv
 
 
-def differentiable_work(problem, inputs, function):
-    """A function forward alone, or backward alone to all inputs."""
-    if problem["pass"] == "forward":
-        return torch.no_grad()(function)
-    y = function()
-    dy = torch.randn_like(y)
-    return lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True)
-
-
-def conv_work(problem, device):
-    x, w = (random_numbers(problem[key], device, problem["format"]) for key in ("input", "weight"))
-    how = (problem["stride"], problem["padding"], problem["dilation"], False, [0] * (x.dim() - 2), problem["groups"])
-    forward = lambda: torch.ops.aten.convolution(x, w, None, *how)
-    if problem["pass"] == "forward":
-        return forward
-    dy = torch.randn_like(forward())
-    wanted = [problem["pass"] == "backward_input", problem["pass"] == "backward_weight", False]
-    return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *how, wanted)
-
-
-def norm_work(problem, device):
-    x = random_numbers(problem["input"], device, problem["format"]).requires_grad_()
-    weight, bias = (torch.full((x.shape[1],), value, device=device, requires_grad=True) for value in (1.0, 0.0))
-    return differentiable_work(problem, (x, weight, bias), lambda: F.batch_norm(x, None, None, weight, bias, True))
-
-
-def unfold_work(problem, device):
-    x = random_numbers(problem["input"], device).requires_grad_()
-    w = random_numbers(problem["weight"], device).flatten(1).requires_grad_()
-    kernel, padding = problem["weight"][2], problem["padding"][0]
-    unfold = lambda: F.unfold(x, kernel, padding=padding)
-    if problem["pass"] == "unfold":
-        return torch.no_grad()(unfold)
-    if problem["pass"] == "fold":
-        columns = unfold().detach()
-        return lambda: F.fold(columns, x.shape[2:], kernel, padding=padding)
-    return differentiable_work(problem, (x, w), lambda: F.fold(w @ unfold(), output(problem), 1))
-
-
-def step_work(problem, device):
-    net = MODELS[problem["model"]]().to(device)
-    images = random_numbers((problem["batch"], 3, 32, 32), device, problem["format"])
-    if problem["format"] == "channels_last":
-        net = net.to(memory_format=torch.channels_last)
-    labels = torch.randint(10, (problem["batch"],), device=device)
-    sgd = torch.optim.SGD(net.parameters(), 1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
-
-    def step():
-        loss = F.cross_entropy(net(images), labels)
-        sgd.zero_grad()
-        loss.backward()
-        sgd.step()
-    return step
-
-
-def conv_norm(inside, out, kernel=3, stride=1):
-    return [nn.Conv2d(inside, out, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(out)]
-
-
-class BasicBlock(nn.Module):
-    def __init__(self, inside, out, stride):
-        super().__init__()
-        self.body = nn.Sequential(*conv_norm(inside, out, 3, stride), nn.ReLU(), *conv_norm(out, out))
-        self.shortcut = nn.Sequential(*conv_norm(inside, out, 1, stride) if stride != 1 or inside != out else ())
-
-    def forward(self, x):
-        return F.relu(self.body(x) + self.shortcut(x))
-
-
-def resnet(widths, blocks):
-    layers, inside = [*conv_norm(3, widths[0]), nn.ReLU()], widths[0]
-    for width in widths:
-        for block in range(blocks):
-            layers.append(BasicBlock(inside, width, 2 if block == 0 and width != widths[0] else 1))
-            inside = width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, 10))
-
-
-def plain(widths, features):
-    """3 x 3 convolutions of these widths with batch norm and ReLU, a 2 x 2 maximum where there is a 0."""
-    layers, inside = [], 3
-    for width in widths:
-        layers += [*conv_norm(inside, width), nn.ReLU()] if width else [nn.MaxPool2d(2)]
-        inside = width or inside
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, 10))
-
-
-# As in examples/common/cifar_models.cpp.
-MODELS = {
-    "small": lambda: plain((32, 0, 64, 0, 128, 0), 128 * 4 * 4),
-    "resnet20": lambda: resnet((16, 32, 64), 3),
-    "resnet18": lambda: resnet((64, 128, 256, 512), 2),
-    "vgg11": lambda: plain((64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0), 512),
-}
-
-
-# --- the problems: what both sides prepare, beside "section" and "format"
-
-
-def convolution(input, weight, stride, padding, dilation=None, groups=1):
-    """Input [N, C, spatial...], weight [K, C / groups, kernel...]."""
-    return dict(input=input, weight=weight, stride=stride, padding=padding,
-                dilation=dilation or [1] * len(stride), groups=groups)
-
-
-def output(conv):
-    return [(size + 2 * padding - dilation * (taps - 1) - 1) // stride + 1 for size, taps, stride, padding, dilation
-            in zip(conv["input"][2:], conv["weight"][2:], conv["stride"], conv["padding"], conv["dilation"])]
-
-
-def gflop(conv):
-    return 2e-9 * conv["input"][0] * math.prod(output(conv)) * math.prod(conv["weight"])
-
-
-def read_shapes(path, batch=math.inf):
-    """Names and convolutions of a file with the columns name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,
-    dw,od,oh,ow, in which dilation counts from 1; batches no larger than `batch`. Raises OSError, and ValueError for a row
-    that is no convolution."""
-    convs = []
-    with open(path, newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), 2):
-            try:
-                axes = "dhw"[3 - int(row["dims"]):]
-                i, k, s, p, d, o = ([int(row[letter + axis]) for axis in axes] for letter in "ikspdo")
-                n, groups, channels, filters = (int(row[key]) for key in ("n", "g", "ic", "oc"))
-                conv = convolution([min(n, batch), channels, *i], [filters, channels // groups, *k], s, p, d, groups)
-                name = row["name"]
-            except KeyError as error:
-                raise ValueError(f"{path}: the column {error} is missing") from error
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{path}:{number}: not a convolution: {error!r}") from error
-            # Where the padding of the two sides differs, the low one for both gives the same output.
-            if output(conv) != o:
-                raise ValueError(f"{path}:{number}: {name}: the output would be {output(conv)}, not {o}")
-            convs.append((name, conv))
-    return convs
-
-
-def conv_problems(args):
-    convs = [(f"{c}->{k} {size}x{size} {r}x{r}/{s}",
-              convolution([args.batch, c, size, size], [k, c, r, r], [s, s], [r // 2, r // 2]))
-             for c, k, size, r, s in RESNET18]
-    if args.shapes:
-        convs = read_shapes(args.shapes, args.batch if args.quick else math.inf)
-    for name, conv in convs:
-        if args.quick and gflop(conv) > QUICK_GFLOP:
-            continue
-        # "resnet_50:conv1" is of the group resnet_50.
-        group = name.split(":")[0] if ":" in name else "" if args.shapes else "ResNet-18"
-        for which in ("forward", "backward_input", "backward_weight"):
-            yield {"group": group, "name": name, "pass": which, "implementation": args.implementation,
-                   "tuned": args.device == "cuda"} | conv
-
-
-def norm_problems(args):
+def norm_problems(args, pleat):
     for n, *sizes in ((128, 16, 32, 32), (256, 64, 56, 56), (128, 512, 4, 4)):
         shape = [args.batch if args.quick else n, *sizes]
         for which in ("forward", "backward"):
             yield {"group": "batch norm", "name": " x ".join(map(str, shape)), "pass": which, "input": shape}
 
 
-def unfold_problems(args):
+def unfold_problems(args, pleat):
     patches = 2560 if args.quick else 20480
     conv = convolution([patches, 32, 4, 4], [64, 32, 3, 3], [1, 1], [1, 1])
     for which in ("unfold", "fold", "forward", "backward"):
-        yield {"group": "patches", "name": f"{patches} patches of 32 x 4 x 4", "pass": which} | conv
+        yield {"group": "patches", "name": f"{patches} patches of 32 x 4 x 4", "pass": which,
+               "output": output(conv)} | conv
 
 
-def step_problems(args):
+def step_problems(args, pleat):
     for model in args.models:
-        yield {"group": model, "name": f"{model}, batch {args.batch_size}", "pass": "step", "model": model,
-               "batch": args.batch_size}
+        batch = args.batch_size or min(args.batch, MODELS[model])
+        yield {"group": model, "name": f"{model}, batch {batch}", "pass": "step", "model": model, "batch": batch}
 
 
-# In the order in which they run: the problems, and what PyTorch does with one.
-SECTIONS = {"step": (step_problems, step_work), "norm": (norm_problems, norm_work),
-            "unfold": (unfold_problems, unfold_work), "conv": (conv_problems, conv_work)}
+def op_problems(args, pleat):
+    for row in pleat.ask("ops"):
+        if args.quick and max(math.prod(operand["shape"]) for operand in row["operands"]) > QUICK_ELEMENTS:
+            continue
+        for which in row.pop("passes"):
+            yield row | {"pass": which}
 
 
-def all_problems(args):
+PROBLEMS = dict(zip(SECTIONS, (step_problems, norm_problems, unfold_problems, conv_problems, op_problems)))
+
+
+def has_formats(problem):
+    """Whether it has images or volumes: PyTorch has no channels_last with one dimension."""
+    if problem["section"] == "ops":
+        return any(len(operand["shape"]) in (4, 5) for operand in problem["operands"])
+    return problem["section"] != "unfold" and len(problem.get("stride", "hw")) > 1 and problem["group"] != "chars"
+
+
+def all_problems(args, pleat):
     for section in args.only:
-        for problem in SECTIONS[section][0](args):
-            for format in args.formats if section != "unfold" else ("contiguous",):
-                # PyTorch has no channels_last with one dimension.
-                if format == "contiguous" or len(problem.get("stride", "hw")) > 1:
-                    yield problem | {"section": section, "format": format}
+        for problem in PROBLEMS[section](args, pleat):
+            problem["section"] = section
+            if not args.match.search(f"{section}/{problem['group']}/{problem['name']}/{problem['pass']}"):
+                continue
+            for format in args.formats if has_formats(problem) else ("contiguous",):
+                yield problem | {"format": format}
 
 
 # --- measuring
@@ -331,7 +202,7 @@ def interleaved(sides, rounds):
     for side in sides:
         side.time(1)  # plans, tunes, allocates
         once = side.time(1)
-        runs.append(1 if once >= LONG_ENOUGH else min(200, math.ceil(LONG_ENOUGH / max(once, 1e-3))))
+        runs.append(1 if once >= LONG_ENOUGH else min(2000, math.ceil(LONG_ENOUGH / max(once, 1e-3))))
     times = [[] for _ in sides]
     for round in range(rounds):
         for i in range(len(sides))[::1 if round % 2 == 0 else -1]:
@@ -345,73 +216,41 @@ def interleaved(sides, rounds):
 def compare(problem, sides, rounds):
     """A result as it stands in the JSON file; with "error" in place of times where a side cannot do it."""
     result = {key: problem[key] for key in ("section", "group", "name", "format", "pass")}
+    with_memory = problem["section"] == "step"
     try:
-        for side in sides:
-            side.prepare(problem)
+        if with_memory:  # processes of their own, whose peak is that of this step
+            for side in sides:
+                side.close()
+            before = [side.ask("peak") for side in sides]
+        facts = [side.prepare(problem) for side in sides]
+        if any(fact != facts[0] for fact in facts):
+            raise RuntimeError(f"not the same on all sides: {facts}")
         times = interleaved(sides, rounds)
+        peaks = [side.ask("peak") - held for side, held in zip(sides, before)] if with_memory else None
     except RuntimeError as error:
         return result | {"error": str(error).splitlines()[0]}
-    for name, own in zip(("pleat", "torch"), times):
+    for i, (side, own) in enumerate(zip(sides, times)):
         low, median, high = statistics.quantiles(own, n=4)
-        result[name] = {"median_ms": median, "lower_quartile_ms": low, "upper_quartile_ms": high, "rounds_ms": own}
-    return result | {"ratio": result["torch"]["median_ms"] / result["pleat"]["median_ms"]}
+        result[side.name] = {"median_ms": median, "lower_quartile_ms": low, "upper_quartile_ms": high,
+                             "rounds_ms": own, "disturbed": side.disturbed} | ({"peak_mb": peaks[i]} if peaks else {})
+    own = result["pleat"]["median_ms"]
+    return result | {"ratio": {side.name: result[side.name]["median_ms"] / own for side in sides[1:]}}
 
 
-def print_result(result):
-    line = f"  {result['name']:36.36} {result['pass']:15} {result['format']:13}"
-    for side in () if "error" in result else (result["pleat"], result["torch"]):
-        spread = (side["upper_quartile_ms"] - side["lower_quartile_ms"]) / side["median_ms"]
-        line += f" {side['median_ms']:10.3f} ±{spread:5.0%}"
-    print(line + (f" failed: {result['error']}" if "error" in result else f" {result['ratio']:7.2f}"), flush=True)
-
-
-def compare_all(args, pleat):
+def compare_all(args, sides):
     """The results, and how many problems were left when the time was up."""
-    sides = (pleat, Torch(args.device, args.clock))
     ends = time.monotonic() + args.limit_seconds
-    problems = list(all_problems(args))
+    problems = list(all_problems(args, sides[0]))
     results, section = [], None
     for done, problem in enumerate(problems):
         if time.monotonic() > ends:
             return results, len(problems) - done
         if problem["section"] != section:
             section = problem["section"]
-            print(f"{section:39}{'pass':16}{'format':12}{'Pleat ms':>12}{'quart.':>7}{'PyTorch ms':>11}{'quart.':>7}"
-                  f"{'ratio':>8}")
+            print(heading(section, args.torch))
         results.append(compare(problem, sides, args.rounds))
         print_result(results[-1])
     return results, 0
-
-
-def summarise(results):
-    """A row for each group, pass and format, then two for each section, a format each."""
-    sets = collections.defaultdict(list)
-    for r in results:
-        if "ratio" in r:
-            sets[r["section"], r["group"], r["pass"], r["format"]].append(r)
-            sets[r["section"], "all", "all", r["format"]].append(r)
-    summary = []
-    # `all` of a section after its groups.
-    for key, members in sorted(sets.items(), key=lambda item: (list(SECTIONS).index(item[0][0]), item[0][1] == "all")):
-        worst = min(members, key=lambda member: member["ratio"])
-        summary.append(dict(zip(("section", "group", "pass", "format"), key), problems=len(members),
-                            geometric_mean=statistics.geometric_mean(m["ratio"] for m in members),
-                            worst=worst["ratio"], worst_name=worst["name"], worst_pass=worst["pass"],
-                            at_least_as_fast=sum(m["ratio"] >= 1 for m in members)))
-    return summary
-
-
-def print_summary(summary):
-    print("\nPyTorch's time over Pleat's:\n")
-    rows = [("section", "of", "pass", "format", "problems", "geometric mean", "worst", "which", "at least as fast")]
-    for s in summary:
-        which = s["worst_name"] + (" " + s["worst_pass"] if s["pass"] == "all" else "")
-        rows.append((s["section"], s["group"] or "-", s["pass"], s["format"], str(s["problems"]),
-                     f"{s['geometric_mean']:.2f}", f"{s['worst']:.2f}", which, str(s["at_least_as_fast"])))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    rows.insert(1, ["-" * width for width in widths])
-    for row in rows:
-        print("| " + " | ".join(map(str.ljust, row, widths)) + " |")
 
 
 # --- the program
@@ -429,25 +268,12 @@ def lines_of(path, word):
         return []
 
 
-def blas():
-    """The library of PyTorch's matrix products on the CPU: where it is the unoptimised one of a distribution, their
-    times say nothing about PyTorch."""
-    if torch.backends.mkl.is_available():
-        return "MKL"
-    paths = {os.path.realpath(line.split()[-1]) for line in lines_of("/proc/self/maps", "blas")}
-    return ", ".join(sorted(paths)) or "inside PyTorch"
-
-
-def conditions(args, pleat):
+def conditions(args, sides):
     """What the times were taken on."""
     models = [line.split(":", 1)[1].strip() for line in lines_of("/proc/cpuinfo", "model name")]
-    torch_on = f"BLAS {blas()}"
-    if args.device == "cuda":
-        torch_on = (f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, "
-                    f"cuDNN {torch.backends.cudnn.version()}")
     return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
             "machine": f"{(models or [platform.machine()])[0]}, {processors()} processors, {platform.system()}",
-            "pleat": pleat.ask("versions"), "torch": f"PyTorch {torch.__version__}, {torch_on}",
+            "pleat": sides[0].ask("versions"), "torch": sides[1].ask("versions"),
             "threads": args.threads, "precision": args.precision,
             "clock": "device events" if args.device == "cuda" else args.clock, "command": " ".join(sys.argv),
             "rounds": args.rounds, "quick": args.quick, "load_before": os.getloadavg()[0]}
@@ -471,15 +297,19 @@ def writable(path):
 
 
 def options():
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = argparse.ArgumentParser(usage="%(prog)s [OPTIONS], see --help", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--only", type=several(SECTIONS), default=list(SECTIONS), help="sections, separated by commas")
-    add("--shapes", metavar="FILE", help="a CSV file of convolutions in place of ResNet-18's")
-    add("--models", type=several(list(MODELS)), default=["small", "resnet20"],
-        help=f"for step: some of {','.join(MODELS)} (small,resnet20)")
-    add("--batch-size", type=int, help=f"for step (128, with --quick {QUICK_BATCH})")
+    add("--only", type=several(SECTIONS), default=SECTIONS, help="sections, separated by commas")
+    add("--match", metavar="REGEX", type=re.compile, default=re.compile(""),
+        help="only problems whose section/group/name/pass has this in it")
+    add("--torch", type=several(WAYS), default=["default"],
+        help="ways to run PyTorch, separated by commas: default, keep, compile (default)")
+    add("--shapes", metavar="FILE", dest="layers", action="append",
+        help="a CSV file of convolutions (bench/layers.csv); may be given again")
+    add("--models", type=several(MODELS), default=list(MODELS),
+        help=f"for step: some of {','.join(MODELS)} (all)")
+    add("--batch-size", type=int, help=f"for step (16 to 128 by the network, with --quick to {QUICK_BATCH})")
     add("--formats", type=several(FORMATS), default=list(FORMATS), help="memory formats, separated by commas (both)")
     add("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
     add("--device", default="cpu", choices=("cpu", "cuda"))
@@ -488,61 +318,56 @@ def options():
     add("--precision", default="highest", choices=("highest", "high"), help="of float32 on a GPU; high: TF32 on both")
     add("--rounds", type=int, help="(7, with --quick 3)")
     add("--quick", action="store_true",
-        help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP")
+        help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP, no large "
+        "operands of ops")
     add("--limit-seconds", type=float, default=math.inf, metavar="S",
         help="after these no further problem is begun")
     add("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
-    add("--program", default=os.path.join(root, "build", "release", "bench", "timing_server"),
+    add("--program", default=os.path.join(os.path.dirname(HERE), "build", "release", "bench", "timing_server"),
         help="Pleat's side, built from bench/timing_server.cpp (build/release/bench/timing_server)")
     args = parser.parse_args()
     args.rounds = args.rounds if args.rounds is not None else 3 if args.quick else 7
     args.batch = QUICK_BATCH if args.quick else 128
-    args.batch_size = args.batch if args.batch_size is None else args.batch_size
     for name, least in ("batch_size", 1), ("threads", 1), ("rounds", 3), ("limit_seconds", 0):
-        if not getattr(args, name) >= least:
-            parser.error(f"--{name.replace('_', '-')}: must be at least {least}, got {getattr(args, name)}")
+        value = getattr(args, name)
+        if value is not None and not value >= least:
+            parser.error(f"--{name.replace('_', '-')}: must be at least {least}, got {value}")
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
         # Threads that wait for others spin, and would be counted.
         parser.error("--clock processor: needs --device cpu and --threads 1")
     if not os.path.isfile(args.program) or not os.access(args.program, os.X_OK):
         parser.error(f"--program: there is no program {args.program}: build it (target timing_server)")
-    try:
-        if args.shapes and not read_shapes(args.shapes):
-            parser.error(f"--shapes: {args.shapes} has no rows")
-    except (OSError, ValueError) as error:
-        parser.error(f"--shapes: {error}")
+    args.layers = args.layers or [os.path.join(HERE, "layers.csv")]
+    for path in args.layers:
+        try:
+            if not read_layers(path):
+                parser.error(f"--shapes: {path} has no rows")
+        except (OSError, ValueError) as error:
+            parser.error(f"--shapes: {error}")
     return args
 
 
 def main():
     args = options()
-    if args.device == "cuda" and not torch.cuda.is_available():
-        print(f"compare_torch.py: PyTorch {torch.__version__} finds no GPU", file=sys.stderr)
-        return 3
-    torch.manual_seed(1)
-    torch.set_num_threads(args.threads)
-    torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.precision == "high"
-    pleat = Pleat(args)
+    sides = make_sides(args)
     try:
-        where = conditions(args, pleat)
+        where = conditions(args, sides)
     except RuntimeError as error:
         print(f"compare_torch.py: {error}", file=sys.stderr)
-        return 1
+        return 3 if sides[1].ended_with() == 3 else 1
     quick = f", batches to {QUICK_BATCH}, convolutions to {QUICK_GFLOP} GFLOP (--quick)" if args.quick else ""
     print(f"{where['date']}, {where['machine']}, load before {where['load_before']:.1f}\n"
-          f"Pleat: {where['pleat']}\n{where['torch']}\n"
-          f"threads of both: {args.threads}, float32, precision {args.precision}, clock: {where['clock']}, "
+          f"Pleat: {where['pleat']}\n{where['torch']}, {', '.join(args.torch)}\n"
+          f"threads of all: {args.threads}, float32, precision {args.precision}, clock: {where['clock']}, "
           f"medians of {args.rounds} interleaved rounds{quick}\n")
     if args.clock == "wall" and args.device == "cpu" and where["load_before"] > 0.5 * processors():
         print("Other work uses this machine: threads that wait for each other wait longest, and ratios are far off. "
               "See --clock processor.\n")
-    results, left = compare_all(args, pleat)
-    pleat.close()
+    results, left = compare_all(args, sides)
+    for side in sides:
+        side.close()
     where["load_after"] = os.getloadavg()[0]
-    summary = summarise(results)
-    if summary:
-        print_summary(summary)
+    summary = report(results)
     failed = sum("error" in result for result in results)
     print(f"\n{len(results) - failed} compared, {failed} failed, {left} not begun for lack of time; "
           f"load after {where['load_after']:.1f}")

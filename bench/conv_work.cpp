@@ -92,7 +92,7 @@ std::vector<std::string> ConvWork::plans(const std::string& implementation) cons
 }
 
 void ConvWork::describe(const std::string& implementation, Record& record) const {
-  const double valid = valid_flops(problem()), all = record.value("flops").value_or(0);
+  const double valid = problem().valid_flops(), all = record.value("flops").value_or(0);
   record.set_value("flops_valid", valid);
   record.set_value("gflops_valid", valid / record.time->median / 1e9);
   if (const auto share = record.value("share_of_peak"))
@@ -122,23 +122,6 @@ Tensor ConvWork::exact() const {
   in_double.requested_.dtype = float64;
   in_double.requested_.device = Device();
   return in_double.run(exact_implementation());
-}
-
-double valid_flops(const ops::ConvProblem& p) {
-  double pairs = 1;
-  for (std::size_t d = 0; d < 3; ++d) {
-    int64_t in_this = 0;
-    for (int64_t tap = 0; tap < p.kernel[d]; ++tap) {
-      // Outputs o with 0 <= o * stride + start < input.
-      const int64_t start = tap * p.dilation[d] - p.padding_low[d];
-      const int64_t first = start >= 0 ? 0 : (-start + p.stride[d] - 1) / p.stride[d];
-      const int64_t end = start >= p.input[d] ? 0 : (p.input[d] - 1 - start) / p.stride[d] + 1;
-      in_this += std::max<int64_t>(0, std::min(end, p.output[d]) - first);
-    }
-    pairs *= static_cast<double>(in_this);
-  }
-  return 2 * static_cast<double>(p.batch) * static_cast<double>(p.out_channels) *
-         static_cast<double>(p.group_in()) * pairs;
 }
 
 }  // namespace pleat::bench

@@ -55,10 +55,6 @@ class ConvWork {
   ops::ConvCall call_;  ///< with the operands
 };
 
-/// Products that count: those with elements of the input, not with padding. [FLOP] of one pass, a
-/// multiply-add is two: 2 N K C/g times, for each dimension, the pairs of output and tap that meet the input.
-double valid_flops(const ops::ConvProblem& problem);
-
 /// Times of conv's records as an SVG: a bar for each implementation, grouped by problem and pass; or, where
 /// problems differ in nothing but the batch, a line for each implementation and pass over the batch size.
 /// Throws UsageError when there is no time among them.

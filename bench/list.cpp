@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "pleat/bench/case.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/subcommand.h"
@@ -85,6 +86,12 @@ std::vector<Record> block(const char* op, const I& implementation, Device device
                                                      : fmt::format("{}", fmt::join(computed, ", ")));
     if (!reasons.empty()) record.set_detail("reason", fmt::format("{}", fmt::join(reasons, "; ")));
     if constexpr (std::is_same_v<I, ops::ConvImplementation>) {
+      if (device.is_cpu() && contains(computed, "forward")) {
+        ops::ConvProblem one_image = problem;
+        one_image.batch = 1;
+        const ConvWork work(one_image, ops::ConvPass::forward);
+        record.set_value("error", relative_error(work.run(std::string(implementation.name())), work.exact()));
+      }
       // On CUDA a library needs a device to tell.
       if ((device.is_cpu() || cuda::is_available()) && contains(computed, "forward"))
         record.set_value("workspace_bytes",
@@ -115,7 +122,7 @@ class List : public Subcommand {
     }
     if (shapes_.empty()) problems = conv_problems();
     report.set_layout({.heading = {"op", "implementation", "device"},
-                       .columns = {"case", "problem", "computes", "forward_bytes", "reason"}});
+                       .columns = {"case", "problem", "computes", "forward_bytes", "error", "reason"}});
     std::vector<Device> devices{Device()};
     if (cuda::is_built()) devices.emplace_back(DeviceType::cuda);
     if (common.device != "auto") devices = {common.chosen_device()};

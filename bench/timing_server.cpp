@@ -1,16 +1,23 @@
 // Pleat's side of bench/compare_torch.py, which times two processes interleaved. Reads a JSON object from
 // each line of standard input and writes one for each: {"result": ...}, or {"error": "..."}.
 //   {"command": "versions"}             what it runs on
+//   {"command": "peak"}                 the most memory that it has held until now [MiB]
+//   {"command": "ops"}                  the problems of the survey of ops
 //   {"command": "time", "runs": N}      runs what was prepared N times: milliseconds of one, on a GPU
-//                                       between events of the device, on the CPU by the clock of --clock
+//                                       between events of the device, on the CPU by the clock of --clock; and
+//                                       how often the system took a processor away meanwhile
 //   {"command": "prepare", "section": ...}
 //                                       makes the operands. Sections and their passes:
-//     conv     forward, backward_input, backward_weight, by the raw functions of ops/conv/
+//     conv     forward, backward_input, backward_weight, by the raw functions of ops/conv/; "transposed"
+//              with "output_padding": by conv_transpose1d ... 3d
 //     norm     forward, backward: batch norm in training
 //     unfold   unfold, fold; forward (unfold, matmul, fold: a convolution written by hand), backward of that
-//     step     a training step of a network for images of 32 x 32 pixels
+//     step     a training step of a network (network_step.h); its result tells the number of parameters
+//     ops      a row of the survey of ops (op_survey.h)
 //   with "pass", "format" and lists of sizes "input", "weight", "stride", "padding", "dilation"; "groups",
 //   "implementation", "tuned"; of a step "model" and "batch".
+#include <concepts>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -19,11 +26,13 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <pleat/pleat.h>
+#include <sys/resource.h>
 
 #include "pleat/bench/ask/questions.h"
 #include "pleat/bench/case.h"
 #include "pleat/bench/machine.h"
-#include "pleat/bench/training_step.h"
+#include "pleat/bench/network_step.h"
+#include "pleat/bench/op_survey.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/device.h"
 #include "pleat/examples/common/options.h"
@@ -35,15 +44,47 @@ using bench::ask::gradient_for;
 namespace {
 
 using Json = nlohmann::json;
-using Work = std::function<void()>;  ///< null: there is no such pass
+using bench::Work;
 using Numbers = std::vector<int64_t>;
+
+/// What runs, and what must be the same on the other side.
+struct Prepared {
+  template <std::convertible_to<Work> F>
+  Prepared(F work_, Json facts_ = nullptr) : work(std::move(work_)), facts(std::move(facts_)) {}
+  Work work;
+  Json facts;
+};
 
 /// Standard normal numbers in the shape of that name and the request's format.
 Tensor numbers(const Json& request, const char* name, Device device) {
   return bench::operand(request.at(name).get<Numbers>(), {.format = request.at("format"), .device = device});
 }
 
-Work conv_work(const Json& request, Device device) {
+/// The layer as a function that users call, with respect to its input or its weight alone.
+Prepared conv_transpose_work(const Json& request, Device device) {
+  const ConvTransposeOptions options{.stride = request.at("stride").get<Numbers>(),
+                                     .padding = request.at("padding").get<Numbers>(),
+                                     .output_padding = request.at("output_padding").get<Numbers>(),
+                                     .dilation = request.at("dilation").get<Numbers>(),
+                                     .groups = request.at("groups").get<int64_t>(),
+                                     .implementation = request.value("implementation", "")};
+  const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
+  const Tensor x = numbers(request, "input", device), w = numbers(request, "weight", device);
+  const std::string pass = request.at("pass");
+  const auto forward = [=] {
+    const ConvPolicy guard{policy};
+    return x.rank() == 3   ? conv_transpose1d(x, w, options)
+           : x.rank() == 4 ? conv_transpose2d(x, w, options)
+                           : conv_transpose3d(x, w, options);
+  };
+  if (pass == "forward") return [=] { (void)forward(); };
+  const Tensor wanted = pass == "backward_input" ? x : w;
+  wanted.set_requires_grad();
+  return bench::ask::backward_of(forward(), {wanted});
+}
+
+Prepared conv_work(const Json& request, Device device) {
+  if (request.value("transposed", false)) return conv_transpose_work(request, device);
   const ConvOptions options{.stride = request.at("stride").get<Numbers>(),
                             .padding = request.at("padding").get<Numbers>(),
                             .dilation = request.at("dilation").get<Numbers>(),
@@ -72,7 +113,7 @@ Work differentiable_work(const Json& request, const std::vector<Tensor>& inputs,
   return nullptr;
 }
 
-Work norm_work(const Json& request, Device device) {
+Prepared norm_work(const Json& request, Device device) {
   const Tensor x = numbers(request, "input", device).set_requires_grad();
   const Tensor weight = ones({x.size(1)}, {.device = device}).set_requires_grad();
   const Tensor bias = zeros({x.size(1)}, {.device = device}).set_requires_grad();
@@ -80,7 +121,7 @@ Work norm_work(const Json& request, Device device) {
                              [=] { return batch_norm(x, weight, bias, {}, {}, {.training = true}); });
 }
 
-Work unfold_work(const Json& request, Device device) {
+Prepared unfold_work(const Json& request, Device device) {
   const Tensor x = numbers(request, "input", device).set_requires_grad();
   const Tensor filters = numbers(request, "weight", device);
   const int64_t kernel = filters.size(2), padding = request.at("padding").at(0).get<int64_t>();
@@ -95,46 +136,62 @@ Work unfold_work(const Json& request, Device device) {
                              [=] { return bench::ask::conv_by_hand(x, w, kernel, padding); });
 }
 
-Work step_work(const Json& request, Device device) {
-  const auto step = std::make_shared<bench::TrainingStep>(
-      bench::TrainingStepOptions{.model = request.at("model"),
-                                 .batch_size = request.at("batch").get<int64_t>(),
-                                 .format = request.at("format"),
-                                 .device = device});
-  step->data();
-  return [=] {
-    step->forward();
-    step->loss();
-    step->backward();
-    step->optimize();
-  };
+/// Says how many parameters it trains, so that both sides train the same.
+Prepared step_work(const Json& request, Device) {
+  const bench::NetworkStep step =
+      bench::make_network_step(request.at("model"), request.at("batch").get<int64_t>(), request.at("format"));
+  return {step.run, {{"parameters", step.parameters}}};
+}
+
+/// Of /proc/self/status, because the peak of getrusage is that of the program that started this one, too.
+double peak_mb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:" && status >> word) return std::stod(word) / 1024;
+  fail<Error>("/proc/self/status does not tell the peak of memory");
+}
+
+/// How often the system took a processor away from a thread of this program that had work.
+int64_t interruptions() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
 }
 
 /// `by_processor`: by the time that processors spent on this process, of which other programs take nothing.
 Json result_of(const Json& request, Device device, bool by_processor, Work& work) {
   const std::string command = request.at("command");
   if (command == "versions") return bench::describe_machine(device, 0);
+  if (command == "peak") return peak_mb();
+  if (command == "ops") return bench::op_problems();
   if (command == "prepare") {
     work = {};  // its memory first
-    static const std::map<std::string, Work (*)(const Json&, Device)> sections{
-        {"conv", conv_work}, {"norm", norm_work}, {"unfold", unfold_work}, {"step", step_work}};
+    static const std::map<std::string, std::function<Prepared(const Json&, Device)>> sections{
+        {"conv", conv_work},
+        {"norm", norm_work},
+        {"unfold", unfold_work},
+        {"step", step_work},
+        {"ops", [](const Json& row, Device) { return bench::prepare_op(row); }}};
     const std::string section = request.at("section");
     check<ValueError>(sections.count(section) > 0, "there is no section \"{}\"", section);
-    work = sections.at(section)(request, device);
+    const Prepared prepared = sections.at(section)(request, device);
+    work = prepared.work;
     check<ValueError>(work != nullptr, "{} has no pass {}", section, request.at("pass").dump());
-    return nullptr;
+    return prepared.facts;
   }
   check<ValueError>(command == "time", "there is no command \"{}\"", command);
   const auto runs = request.at("runs").get<int64_t>();
   check<ValueError>(runs >= 1, "time: needs at least 1 run, got {}", runs);
   check<ValueError>(work != nullptr, "time: nothing was prepared");
   const auto clock = benchmark::device_clock(device);
+  const int64_t interrupted = interruptions();
   clock->start();
   const double begin = bench::seconds_of(CLOCK_PROCESS_CPUTIME_ID);
   for (int64_t i = 0; i < runs; ++i) work();
   const double processor = bench::seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begin;
   const auto [wall, on_device] = clock->stop();
-  return 1e3 * (by_processor ? processor : on_device.value_or(wall)) / static_cast<double>(runs);
+  return {{"ms", 1e3 * (by_processor ? processor : on_device.value_or(wall)) / static_cast<double>(runs)},
+          {"interruptions", interruptions() - interrupted}};
 }
 
 }  // namespace
@@ -152,6 +209,7 @@ int main(int argc, char** argv) {
     const Device device = choose_device(device_name);
     set_float32_precision(bench::precisions.at(precision));
     if (threads > 0) set_num_threads(threads);
+    const DefaultDevice guard(device);
     Work work;
     for (std::string line; std::getline(std::cin, line);) {
       Json reply;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "classification.h"
+#include "networks.h"
 #include "options.h"
 #include "program.h"
 #include "terminal.h"
@@ -112,23 +113,6 @@ data::TensorDataset make_volumes(int64_t count, int64_t size, uint64_t seed) {
   return data::TensorDataset(noise, from_vector(labels));
 }
 
-nn::Sequential network(int64_t classes) {
-  nn::Sequential net;
-  int64_t in = 1;
-  for (const int64_t out : {16, 32, 64}) {
-    net.add(
-        nn::Conv3d{{.in_channels = in, .out_channels = out, .kernel_size = 3, .padding = 1, .bias = false}});
-    net.add(nn::BatchNorm3d{{.num_features = out}});
-    net.add(nn::ReLU{});
-    net.add(nn::MaxPool3d{{.kernel_size = 2}});
-    in = out;
-  }
-  net.add(nn::AdaptiveAvgPool3d{{.output_size = 1}});
-  net.add(nn::Flatten{});
-  net.add(nn::Linear{{.in_features = in, .out_features = classes}});
-  return net;
-}
-
 /// To mean 0 and deviation 1, as measured on the first volumes.
 data::Transform normalization(const data::TensorDataset& volumes) {
   const Tensor some =
@@ -157,7 +141,7 @@ void run(const Settings& s) {
   data::DataLoader train_loader(
       volumes.train, {.batch_size = s.batch_size, .shuffle = true, .seed = s.seed, .transforms = {normal}});
   data::DataLoader test_loader(volumes.test, {.batch_size = 32, .transforms = {normal}});
-  nn::Sequential net = network(classes);
+  nn::Sequential net = voxel_net(classes);
   optim::AdamW adam{net.parameters(), {.lr = s.lr, .weight_decay = 0.01}};
   optim::Schedule schedule{adam, optim::CosineAnnealingLR{.steps = s.epochs * train_loader.size()}};
 

@@ -491,7 +491,9 @@ stage_torch() {
   ((budget < 20)) && budget=20
   local compare=(python3 "$root/bench/compare_torch.py" --program "$build/bench/timing_server" --device "$device"
     --threads "$threads" --limit-seconds "$budget" --json "$out/compare_torch.json")
-  [[ -z $shapes ]] || compare+=(--shapes "$shapes")
+  compare+=(--only "step,norm,unfold,conv" --models "small,resnet20")
+  # Of the layers that it knows itself.
+  if [[ -n $shapes ]]; then compare+=(--shapes "$shapes"); else compare+=(--match '^(conv/resnet18|step|norm|unfold)/'); fi
   [[ $quick == 0 && $device == cuda ]] || compare+=(--quick)
   run torch $((budget + 40)) "${compare[@]}"
   report torch

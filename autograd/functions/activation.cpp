@@ -176,6 +176,17 @@ struct Hardswish {
   }
 };
 
+struct Hardsigmoid {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return at_most(where(x < -3, 0, x + 3), 6) * Weak(1.0 / 6);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return where(x > -3, where(x < 3, dy * Weak(1.0 / 6), 0), 0);
+  }
+};
+
 /// The values are those of clamp.
 struct Hardtanh {
   Weak min, max;
@@ -267,7 +278,7 @@ Tensor gelu(const Tensor& x, GeluApproximation approximation) {
 Tensor silu(const Tensor& x) { return pointwise("silu", x, Silu{}); }
 Tensor mish(const Tensor& x) { return pointwise("mish", x, Mish{}); }
 Tensor hardswish(const Tensor& x) { return pointwise("hardswish", x, Hardswish{}); }
-Tensor hardsigmoid(const Tensor& x) { return hardtanh(x * (1.0 / 6) + 0.5, 0, 1); }
+Tensor hardsigmoid(const Tensor& x) { return pointwise("hardsigmoid", x, Hardsigmoid{}); }
 
 Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);

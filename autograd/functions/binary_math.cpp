@@ -23,7 +23,7 @@ using ops::number_like;
 struct Atan2 {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& y, const T& x) const {
-    return std::atan2(y, x);
+    return atan2(y, x);
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_first(const T& d, const T& y, const T& x) const {
@@ -39,17 +39,21 @@ struct Atan2 {
 struct Remainder {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
-    if constexpr (std::is_unsigned_v<T>) {
-      return static_cast<T>(a % b);
+    if constexpr (std::is_integral_v<T> && sizeof(T) <= sizeof(int32_t)) {
+      // Exact, and without integer division, of which there are no vector instructions.
+      const double x = a, y = b;
+      const double rest = x - std::trunc(x / y) * y;
+      return static_cast<T>(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);
     } else if constexpr (std::is_integral_v<T>) {
       if (b == -1) return 0;  // the smallest integer % -1 overflows
       const T rest = a % b;
       return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     } else {
-      const T rest = std::fmod(a, b);
-      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+      const T rest = fmod(a, b);
+      return ((rest != 0) & ((rest < 0) != (b < 0))) ? rest + b : rest;
     }
   }
+  PLEAT_HOST_DEVICE static bool is_near(float a, float b) { return remainder_is_near(a, b); }
 };
 
 /// What goes to one of two that are compared: half at a tie, nothing where it loses, else (with a NaN) all.

@@ -13,6 +13,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/index/indices.h"
+#include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat {
@@ -23,8 +24,27 @@ using ops::IndicesAreChecked;
 using Sign = IndicesAreChecked::Sign;
 
 /// Zeros for the gradient of a tensor of this shape.
-Tensor zeros_for(const Tensor& dy, const Shape& shape) {
-  return zeros(shape, {.dtype = dy.dtype(), .device = dy.device()});
+Tensor zeros_for(const Tensor& dy, const Shape& shape, MemoryFormat format = MemoryFormat::contiguous) {
+  return zeros(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
+}
+
+/// scatter_add to `dx`, zeros that nobody else has.
+Tensor scatter_add_to(const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& dy) {
+  ops::scatter_add_into(dx, dim, index, dy);
+  return record("scatter_add", dx, {grad_of(dy, [dim, index = saved(index)](const Tensor& d) {
+                  const IndicesAreChecked checked;
+                  return gather(d, dim, *index);
+                })});
+}
+
+/// index_add to such zeros.
+Tensor index_add_to(const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& dy) {
+  ops::index_add_into(dx, dim, index, dy);
+  return record("index_add", dx,
+                {grad_of(dy, [dim, index = saved(index), shape = dy.shape()](const Tensor& d) {
+                  const IndicesAreChecked checked;
+                  return d.rank() == 0 ? expand(d, shape) : index_select(d, dim, *index);
+                })});
 }
 
 /// Values that were found along `dim`: their gradient goes back there.
@@ -33,7 +53,7 @@ Tensor record_gathered(const char* name, const Tensor& values, const Tensor& x, 
   return record(name, values,
                 {grad_of(x, [shape = x.shape(), dim, indices = saved(indices)](const Tensor& dy) {
                   const IndicesAreChecked checked;
-                  return scatter_add(zeros_for(dy, shape), dim, *indices, dy);
+                  return scatter_add_to(zeros_for(dy, shape), dim, *indices, dy);
                 })});
 }
 
@@ -44,12 +64,21 @@ Tensor last_writers(const Shape& shape, int64_t dim, const Tensor& index) {
   Shape line(index.shape().size(), 1);
   const auto along = static_cast<std::size_t>(dim < 0 ? dim + index.rank() : dim);
   line[along] = index.shape()[along];
-  const Tensor places =
-      ops::expand(ops::reshape(arange(0, line[along], 1, {.dtype = int64, .device = index.device()}), line),
-                  index.shape());
-  const Tensor winners =
-      ops::scatter(zeros(shape, {.dtype = int64, .device = index.device()}), dim, index, places);
+  const TensorOptions numbers{.dtype = line[along] >> 31 == 0 ? int32 : int64, .device = index.device()};
+  const Tensor places = ops::expand(ops::reshape(arange(0, line[along], 1, numbers), line), index.shape());
+  const Tensor winners = ops::scatter(zeros(shape, numbers), dim, index, places);
   return ops::equal(ops::gather(winners, dim, index), places);
+}
+
+/// The same for a line of indices into `places`.
+Tensor last_writers(int64_t places, const Tensor& index) {
+  const int64_t n = index.numel();
+  if (n == 0 || n > places / 16) return last_writers(Shape{places}, 0, index);
+  // Few of many: sorted, the last of each place is the one before another place.
+  const auto [values, order] = ops::sort(ops::checked_places("index_copy", index, 0, {places}));
+  const Tensor changes = ops::not_equal(ops::narrow(values, 0, 1, n - 1), ops::narrow(values, 0, 0, n - 1));
+  const Tensor is_last = ops::cat({changes, ones({1}, {.dtype = boolean, .device = index.device()})}, 0);
+  return ops::scatter(is_last, 0, order, is_last);
 }
 
 /// The gradient of rows that were written at these indices [n] along `dim` of what `dy` is the gradient of.
@@ -59,8 +88,7 @@ Tensor written_gradient(const Tensor& dy, int64_t dim, const Tensor& index) {
   Shape shape(static_cast<std::size_t>(dy.rank() - along), 1);
   shape[0] = index.numel();
   const Tensor flat = ops::reshape(index, {index.numel()});
-  return where(ops::reshape(last_writers({dy.size(along)}, 0, flat), shape), index_select(dy, along, flat),
-               0);
+  return where(ops::reshape(last_writers(dy.size(along), flat), shape), index_select(dy, along, flat), 0);
 }
 
 void check_holds(const char* op, const Tensor& x, Number value) {
@@ -131,14 +159,12 @@ Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value) 
 }
 
 Tensor index_select(const Tensor& x, Integer dim, const Tensor& index) {
-  return record(
-      "index_select", ops::index_select(x, dim, index),
-      {grad_of(
-          x, [shape = x.shape(), format = x.memory_format(), dim, index = saved(index)](const Tensor& dy) {
-            const Tensor dx = zeros(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
-            const IndicesAreChecked checked;
-            return index_add(dx, dim, *index, dy);
-          })});
+  return record("index_select", ops::index_select(x, dim, index),
+                {grad_of(x, [shape = x.shape(), format = x.memory_format(), dim,
+                             index = saved(index)](const Tensor& dy) {
+                  const IndicesAreChecked checked;
+                  return index_add_to(zeros_for(dy, shape, format), dim, *index, dy);
+                })});
 }
 
 Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
@@ -204,9 +230,9 @@ Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions opt
                   const Tensor rows = reshape(dy, {flat.numel(), shape[1]});
                   const Tensor dweight = zeros_for(dy, shape);
                   const IndicesAreChecked checked(Sign::not_negative);
-                  if (!padding) return index_add(dweight, 0, flat, rows);
+                  if (!padding) return index_add_to(dweight, 0, flat, rows);
                   const Tensor used = ops::reshape(ops::not_equal(flat, *padding), {flat.numel(), 1});
-                  return index_add(dweight, 0, flat, where(used, rows, 0));
+                  return index_add_to(dweight, 0, flat, where(used, rows, 0));
                 })});
 }
 
@@ -220,13 +246,13 @@ const Tensor& scatter_add_(const Tensor& x, Integer dim, const Tensor& index, co
   return in_place(
       "scatter_add_", x, {source},
       [&](const Tensor& before) { return scatter_add(before, dim, index, source); },
-      [&] { ops::copy_into(x, ops::scatter_add(x, dim, index, source)); });
+      [&] { ops::scatter_add_into(x, dim, index, source); });
 }
 
 const Tensor& index_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
   return in_place(
       "index_add_", x, {source}, [&](const Tensor& before) { return index_add(before, dim, index, source); },
-      [&] { ops::copy_into(x, ops::index_add(x, dim, index, source)); });
+      [&] { ops::index_add_into(x, dim, index, source); });
 }
 
 const Tensor& index_copy_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {

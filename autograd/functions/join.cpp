@@ -1,5 +1,6 @@
 #include "pleat/autograd/functions/join.h"
 
+#include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/ops/shape/join.h"
@@ -29,13 +30,13 @@ Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim) {
-  std::vector<Tensor> pieces = ops::split_with_sizes(x, sizes, dim);
-  int64_t start = 0;
-  for (Tensor& piece : pieces) {
-    const int64_t length = piece.size(dim);
-    piece = narrow(x, dim, start, length);
-    start += length;
-  }
+  // One node for all pieces, so that their gradients are put together once.
+  const auto join = [dim, format = x.memory_format()](const Grads& dys, const Needs&) -> Grads {
+    return {to_format(cat(dys, dim), format)};
+  };
+  const std::vector<Tensor> pieces =
+      record("split_with_sizes", ops::split_with_sizes(x, sizes, dim), {Derivative{{x}, join}});
+  for (const Tensor& piece : pieces) autograd::follow(piece, x);
   return pieces;
 }
 

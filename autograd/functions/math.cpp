@@ -66,7 +66,7 @@ struct Log1p {
 struct Log2 {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return std::log2(x);
+    return log2(x);
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
@@ -77,7 +77,7 @@ struct Log2 {
 struct Log10 {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return std::log10(x);
+    return log10(x);
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
@@ -119,6 +119,7 @@ struct Reciprocal {
 };
 
 struct Sin {
+  PLEAT_HOST_DEVICE static bool is_near(float x) { return sin_is_near(x); }
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return sin(x);
@@ -130,6 +131,7 @@ struct Sin {
 };
 
 struct Cos {
+  PLEAT_HOST_DEVICE static bool is_near(float x) { return sin_is_near(x); }
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return cos(x);
@@ -141,9 +143,10 @@ struct Cos {
 };
 
 struct Tan {
+  PLEAT_HOST_DEVICE static bool is_near(float x) { return sin_is_near(x); }
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return std::tan(x);
+    return tan(x);
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
@@ -154,7 +157,7 @@ struct Tan {
 struct Asin {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return std::asin(x);
+    return asin(x);
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
@@ -165,7 +168,7 @@ struct Asin {
 struct Acos {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return std::acos(x);
+    return acos(x);
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
@@ -176,7 +179,7 @@ struct Acos {
 struct Atan {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return std::atan(x);
+    return atan(x);
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
@@ -330,7 +333,13 @@ struct Power {
     if constexpr (std::is_integral_v<T>)
       return integer_power(base, exponent);
     else
-      return std::pow(base, exponent);
+      return pow(base, exponent);
+  }
+  /// x^0 is constant in the base; a base of 1 keeps 0 * 0^-1 = NaN out.
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& base, const T& exponent) const {
+    const T safe = where(exponent == 0, where(base == 0, 1, where(base != base, 1, base)), base);
+    return dy * exponent * pow(safe, exponent - 1);
   }
 };
 
@@ -339,9 +348,29 @@ struct PowerOf {
 
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T base) const {
-    return std::pow(base, static_cast<T>(exponent));
+    return pow(base, static_cast<T>(exponent));
   }
 };
+
+struct Itself {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T base) const {
+    return base;
+  }
+};
+
+/// Calls `use` with the functor that raises to the power e.
+template <class Use>
+Tensor with_power(double e, const Use& use) {
+  if (e == 2) return use(Square{});
+  if (e == 3) return use(Cube{});
+  if (e == 1) return use(Itself{});
+  if (e == 0.5) return use(Sqrt{});
+  if (e == -0.5) return use(Rsqrt{});
+  if (e == -1) return use(Reciprocal{});
+  if (e == -2) return use(ReciprocalSquare{});
+  return use(PowerOf{e});
+}
 
 Tensor raised(const Tensor& base, Number exponent) {
   if (!is_floating(promote_with_number(base.dtype(), exponent))) {
@@ -351,20 +380,22 @@ Tensor raised(const Tensor& base, Number exponent) {
         exponent.to<int64_t>());
     return ops::binary("pow", base, number_like(exponent, base, "pow"), Power{});
   }
-  const auto e = exponent.to<double>();
-  const auto apply = [&](const auto& f) { return ops::unary_floating("pow", base, f); };
-  if (e == 2) return apply(Square{});
-  if (e == 3) return apply(Cube{});
-  if (e == 1) {
-    const RecordOp range("pow", base);
-    return ops::copy(ops::cast(base, ops::floating_result(base.dtype())));
-  }
-  if (e == 0.5) return apply(Sqrt{});
-  if (e == -0.5) return apply(Rsqrt{});
-  if (e == -1) return apply(Reciprocal{});
-  if (e == -2) return apply(ReciprocalSquare{});
-  return apply(PowerOf{e});
+  return with_power(exponent.to<double>(),
+                    [&](const auto& f) { return ops::unary_floating("pow", base, f); });
 }
+
+/// The gradient of a power with the exponent e; `power` raises to e - 1.
+template <class F>
+struct PowerBackward {
+  F power;
+  double e;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T dy, T base) const {
+    return dy * (power(base) * static_cast<T>(e));
+  }
+  Tensor operator()(const Tensor& dy, const Tensor& base) const { return dy * (pow(base, e - 1) * e); }
+};
 
 }  // namespace
 
@@ -403,9 +434,7 @@ Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
   return record("pow", y,
                 {grad_of(base,
                          [a = saved(base), e = saved(exponent)](const Tensor& dy) {
-                           // x^0 is constant in the base; a base of 1 keeps 0 * 0^-1 = NaN out.
-                           const Tensor safe = where(*e == 0 && (*a == 0 || isnan(*a)), 1, *a);
-                           return dy * *e * pow(safe, *e - 1);
+                           return detail::run_backward("pow", detail::BackwardFirst<Power>{}, dy, *a, *e);
                          }),
                  grad_of(exponent, [a = saved(base), e = saved(exponent), y = saved(y)](const Tensor& dy) {
                    return dy * *y * log(where(*a == 0 && *e >= 0, 1, *a));
@@ -415,10 +444,13 @@ Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
 Tensor pow(const Tensor& any_base, Number exponent) {
   const Tensor base = autocast_to_float32(any_base);
   const auto e = exponent.to<double>();
-  return record("pow", raised(base, exponent), {grad_of(base, [x = saved(base), e](const Tensor& dy) {
-                  if (e == 0) return zeros_like(dy);
-                  return dy * (pow(*x, e - 1) * e);
-                })});
+  return record(
+      "pow", raised(base, exponent), {grad_of(base, [x = saved(base), e](const Tensor& dy) {
+        if (e == 0) return zeros_like(dy);
+        return with_power(e - 1, [&](const auto& power) {
+          return detail::run_backward("pow", PowerBackward<std::decay_t<decltype(power)>>{power, e}, dy, *x);
+        });
+      })});
 }
 
 Tensor pow(Number base, const Tensor& any_exponent) {

@@ -38,6 +38,7 @@ Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, const
 Tensor matmul_grad_left(const Tensor& dy, const Tensor& b, const Shape& shape, const MatmulOptions& options) {
   const bool left_is_vector = shape.size() == 1;
   const bool right_is_vector = b.rank() == 1;
+  if (left_is_vector && right_is_vector) return dy * b;
   const Tensor right = right_is_vector ? unsqueeze(b, -1) : b;
   const Tensor da = matmul_sum_to(as_matrices(dy, left_is_vector, right_is_vector), transpose(right, -2, -1),
                                   left_is_vector ? Shape{1, shape[0]} : shape, options);
@@ -48,6 +49,7 @@ Tensor matmul_grad_right(const Tensor& dy, const Tensor& a, const Shape& shape,
                          const MatmulOptions& options) {
   const bool left_is_vector = a.rank() == 1;
   const bool right_is_vector = shape.size() == 1;
+  if (left_is_vector && right_is_vector) return dy * a;
   const Tensor left = left_is_vector ? unsqueeze(a, -2) : a;
   const Tensor db = matmul_sum_to(transpose(left, -2, -1), as_matrices(dy, left_is_vector, right_is_vector),
                                   right_is_vector ? Shape{shape[0], 1} : shape, options);

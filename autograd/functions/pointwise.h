@@ -14,6 +14,8 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/vector_math.h"
+#include "pleat/ops/elementwise/vector_power.h"
+#include "pleat/ops/elementwise/vector_trigonometry.h"
 
 /// Pointwise functions of one tensor or two. Each is a formula: what becomes of an element, and what becomes
 /// of a gradient, written once for any T:
@@ -37,6 +39,7 @@
 /// formula
 /// - calls functions that exist for both (ops/elementwise/vector_math.h has them for numbers);
 /// - chooses by `where(x > 0, a, b)`, never by a branch: such loops become vector instructions;
+/// - has `is_near(x)` where it calls a function like sin, which holds up to some size of x only;
 /// - writes constants that are not whole as Weak(0.5).
 /// `backward_from_result(dy, y)` in the place of `backward(dy, x)` starts from y = f(x), which is then kept
 /// instead of x. Without either the function is constant piece by piece, and its gradient 0. A formula of two
@@ -114,6 +117,8 @@ struct Backward {
     else
       return formula.backward(dy, kept);
   }
+  bool is_near(float, float kept) const requires requires { formula.is_near(kept); }
+  { return formula.is_near(kept); }
 };
 template <class F>
 struct BackwardFirst {

@@ -47,10 +47,13 @@ Tensor record_max(const char* op, const Tensor& x, const ops::MaxPoolResult& res
 }
 
 Tensor max_pool(const char* op, const Tensor& x, const MaxPoolOptions& options) {
-  return record_max(op, x, ops::max_pool(x, options, op), ops::max_pool_windows(op, x, options));
+  const bool backwards = autograd::anything_to_record({x});
+  return record_max(op, x, ops::max_pool(x, options, op, backwards), ops::max_pool_windows(op, x, options));
 }
 Tensor adaptive_max_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
-  return record_max(op, x, ops::adaptive_max_pool(x, options, op), ops::adaptive_windows(op, x, options));
+  const bool backwards = autograd::anything_to_record({x});
+  return record_max(op, x, ops::adaptive_max_pool(x, options, op, backwards),
+                    ops::adaptive_windows(op, x, options));
 }
 Tensor avg_pool(const char* op, const Tensor& x, const AvgPoolOptions& options) {
   return linear_map(op, ops::avg_pool_map(op, x, options), x, {.implementation = options.implementation});

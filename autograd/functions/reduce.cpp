@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/index.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/scan.h"
 #include "pleat/autograd/functions/select.h"
@@ -17,6 +19,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/index/indices.h"
 #include "pleat/ops/reduce/shares.h"
 
 namespace pleat {
@@ -97,6 +100,17 @@ class FromMean {
   Saved mean_;
 };
 
+/// Whether all of y are ordinary numbers: neither 0 nor NaN, and inside the range of the type with all its
+/// digits. Asked on the CPU alone, as a GPU would be waited for.
+bool are_normal(const Tensor& y) {
+  if (y.device().is_cuda() || is_half(y.dtype())) return false;
+  const auto check = [&]<class T>(Type<T>) {
+    const std::vector<T> numbers = y.detach().to_vector<T>();
+    return std::all_of(numbers.begin(), numbers.end(), [](T number) { return std::isnormal(number); });
+  };
+  return y.dtype() == float64 ? check(Type<double>{}) : check(Type<float>{});
+}
+
 Tensor without_zeros(const Tensor& x) { return masked_fill(x, x == 0, 1); }
 
 using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, Flag);
@@ -106,19 +120,30 @@ Tensor extreme(const char* op, ExtremeFunction function, const Tensor& x, const 
   const Tensor y = function(x, dims, keepdim);
   return record(
       op, y, {grad_of(x, [spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
-        return spread(dy) * ops::shares_of_equals(*x, spread.keepdim((*y).detach()), dims);
+        const Tensor equal = ops::equal_elements(*x, spread.keepdim((*y).detach()));
+        return spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
       })});
+}
+
+/// Zeros but for the values at the indices along `dim`; gathering from there is the adjoint.
+Tensor placed(const Tensor& values, const Tensor& indices, int64_t dim, int64_t size, MemoryFormat format) {
+  return record("place_at_indices", ops::place_at_indices(values, indices, dim, size, format),
+                {grad_of(values, [indices = saved(indices), dim](const Tensor& dy) {
+                  const ops::IndicesAreChecked checked;
+                  return gather(dy, dim, *indices);
+                })});
 }
 
 ValuesIndices with_indices(const char* op, IndicesFunction function, const Tensor& x, int64_t dim,
                            bool keepdim) {
   const ValuesIndices y = function(x, dim, keepdim);
   const int64_t size = x.rank() == 0 ? 1 : x.size(dim);
-  const Tensor values = record(
-      op, y.values,
-      {grad_of(x, [spread = Spread(x, dim, op), indices = saved(y.indices), dim, size](const Tensor& dy) {
-        return spread(dy) * ops::mask_of_index(spread.keepdim(*indices), dim, size, dy.dtype());
-      })});
+  const Tensor values =
+      record(op, y.values,
+             {grad_of(x, [spread = Spread(x, dim, op), indices = saved(y.indices), dim, size,
+                          format = x.memory_format()](const Tensor& dy) {
+               return placed(spread.keepdim(dy), spread.keepdim(*indices), dim, size, format);
+             })});
   return {values, y.indices};
 }
 
@@ -151,10 +176,13 @@ Tensor mean(const Tensor& input, const Dims& dims, Flag keepdim) {
 
 Tensor prod(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
-  return record("prod", ops::prod(x, dims, keepdim),
-                {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x)](const Tensor& dy) {
-                  // The product of all others: those before times those after. No division, so zeros do no
-                  // harm.
+  const Tensor y = ops::prod(x, dims, keepdim);
+  return record("prod", y,
+                {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
+                  // The product of all others is a quotient where nothing has left the range.
+                  const Tensor scaled = dy * *y;
+                  if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / *x;
+                  // Else those before times those after: zeros do no harm.
                   const Tensor rows = spread.to_rows(*x);
                   const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
                   const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
@@ -205,9 +233,11 @@ Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
                  if (p == 0) return zeros_like(*x);
                  if (p == 1) return sign(*x) * spread(dy);
                  if (p == 2) return *x * spread(dy / without_zeros(*y));
+                 if (p == 3) return *x * abs(*x) * spread(dy / square(without_zeros(*y)));
                  if (std::isinf(p)) {
                    const Tensor largest = spread.keepdim((*y).detach());
-                   return sign(*x) * ops::shares_of_equals(abs(*x).detach(), largest, dims) * spread(dy);
+                   const Tensor equal = ops::equal_elements(abs(*x).detach(), largest);
+                   return sign(*x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
                  }
                  const Tensor size = p > 1 ? without_zeros(*y) : *y;  // else 0^(1 - p) is 0
                  return sign(*x) * pow(without_zeros(abs(*x)), p - 1) * spread(dy * pow(size, 1 - p));

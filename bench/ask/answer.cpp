@@ -12,6 +12,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/examples/common/terminal.h"
+#include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv.h"
 
 namespace pleat::bench::ask {
@@ -129,9 +130,14 @@ std::function<void()> backward_of(const Tensor& y, const std::vector<Tensor>& in
   return [=, dy = gradient_for(y)] { (void)grad({y}, inputs, {dy}, {.retain_graph = true}); };
 }
 
-Strings fast_implementations(Device device) {
-  Strings names = ops::conv_implementations(device);
-  std::erase(names, "reference");
+Strings fast_implementations(const Tensor& x, const Tensor& w, const ConvOptions& options) {
+  const ops::ConvProblem problem = ops::forward_call(x, w, {}, options).problem;
+  Strings names = ops::conv_implementations(x.device());
+  std::erase_if(names, [&](const std::string& name) {
+    const auto lacks = [&](ops::ConvPass pass) { return ops::find_conv(problem, pass, name) == nullptr; };
+    return name == "reference" || lacks(ops::ConvPass::forward) || lacks(ops::ConvPass::backward_input) ||
+           lacks(ops::ConvPass::backward_weight);
+  });
   return names;
 }
 

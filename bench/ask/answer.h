@@ -7,6 +7,7 @@
 
 #include "pleat/bench/record.h"
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/conv/options.h"
 #include "pleat/profile/timer.h"
 
 /// What all questions of `pleat-bench ask` share: times of a computation that is done in several ways, and
@@ -81,7 +82,8 @@ Time scaled(Time time, double factor);
 Tensor gradient_for(const Tensor& y);
 /// The backward pass of y alone, from gradient_for(y) to `inputs`; may be called again and again.
 std::function<void()> backward_of(const Tensor& y, const std::vector<Tensor>& inputs);
-/// Implementations of a convolution that are made for speed: all but the reference, the preferred first.
-Strings fast_implementations(Device device);
+/// Implementations that are made for speed, not the reference, and compute all passes of a convolution, in the
+/// order of the library's list.
+Strings fast_implementations(const Tensor& x, const Tensor& w, const ConvOptions& options);
 
 }  // namespace pleat::bench::ask

@@ -12,7 +12,7 @@ std::vector<Way> convolutions(const Tensor& x, const Tensor& w) {
   std::vector<Way> ways;
   ConvOptions options{.padding = layer_padding};
   for (const char* asked_for : {"", ", asked for contiguous"}) {
-    for (const std::string& name : fast_implementations(x.device())) {
+    for (const std::string& name : fast_implementations(x, w, options)) {
       options.implementation = name;
       ways.push_back({name + asked_for, [=] { return conv2d(x, w, options); }});
     }
@@ -105,7 +105,9 @@ Answer batchnorm_after_unfold(const AskOptions& options) {
                   norms.records);
     for (const std::string& sentence : norms.compare("problem", {forward, backward}, "way"))
       answer.conclusion.push_back(sentence);
-    for (const std::string& implementation : fast_implementations(options.device))
+    const Tensor x = empty({batch, channels, side, side}, {.device = options.device});
+    const Tensor w = empty({filters, channels, 3, 3}, {.device = options.device});
+    for (const std::string& implementation : fast_implementations(x, w, {.padding = layer_padding}))
       answer.notes.push_back(profile_of(implementation, batch, options.device));
   }
   return answer;

@@ -22,12 +22,12 @@ std::vector<Way> ways_of(const Tensor& x, const Tensor& filters, bool all) {
     };
     ways.push_back({name, compute, {x, filters}, tuned});
   };
-  const Strings names = fast_implementations(x.device());
+  const Strings names = fast_implementations(flatten(x, 0, 1), filters, {.padding = 1});
   for (const std::string& name : names) add_batch("a batch, " + name, name, false);
   ways.push_back({"(1, 3, 3) conv3d", [=] { return as_frames(x, filters); }, {x, filters}});
   ways.push_back({"unfold and product", [=] { return by_unfold(x, filters); }, {x, filters}});
   if (all) add_batch("a batch, tuned", "", true);
-  if (all && x.device().is_cuda())  // elsewhere implementations have no plans to choose from
+  if (all && x.device().is_cuda())  // elsewhere few have plans to choose from
     for (const std::string& name : names) add_batch("a batch, " + name + ", tuned", name, true);
   return ways;
 }

@@ -20,11 +20,10 @@ void measure_batch(const AskOptions& options, int64_t batch, Times& times) {
   const Tensor filters =
       (randn({filters_out, channels * kernel * kernel}, on) * 0.1).detach().set_requires_grad();
   std::vector<Way> ways;
-  for (const std::string& name : fast_implementations(options.device))
-    ways.push_back({"conv2d, " + name, [=] {
-                      return conv2d(x, reshape(filters, {filters_out, channels, kernel, kernel}),
-                                    {.padding = margin, .implementation = name});
-                    }});
+  const auto as_kernels = [=] { return reshape(filters, {filters_out, channels, kernel, kernel}); };
+  for (const std::string& name : fast_implementations(x, as_kernels(), {.padding = margin}))
+    ways.push_back({"conv2d, " + name,
+                    [=] { return conv2d(x, as_kernels(), {.padding = margin, .implementation = name}); }});
   ways.push_back({"unfold, product, fold by hand", [=] { return conv_by_hand(x, filters, kernel, margin); }});
   for (Way& way : ways) way.inputs = {x, filters};
   times.measure(options, problem_of(batch), ways, {forward, recorded, backward});

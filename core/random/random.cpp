@@ -8,6 +8,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/kernels/for_each_index.h"
 #include "pleat/core/parallel/parallel.h"
@@ -121,9 +122,22 @@ Tensor randperm(Integer n, Device device, Generator& generator) {
   int64_t* const order = result.data<int64_t>();
   std::iota(order, order + n, int64_t{0});
   const RandomDraw random = next_draw("randperm", generator, Device());
-  for (int64_t i = n - 1; i > 0; --i) {  // Fisher-Yates
-    const auto j = static_cast<int64_t>(scale_word(random.word64(i), static_cast<uint64_t>(i + 1)));
-    std::swap(order[i], order[j]);
+  // Fisher-Yates. Some places ahead of their use, so that they are drawn in vectors and fetched in time.
+  constexpr int64_t ahead = 256;
+  int64_t places[ahead];
+  for (int64_t last = n - 1; last > 0; last -= ahead) {
+    const int64_t count = std::min(ahead, last);
+    const auto draw = [&](const auto& scale) {
+      PLEAT_INDEPENDENT_ITERATIONS
+      for (int64_t k = 0; k < count; ++k)
+        places[k] = static_cast<int64_t>(scale(random.word64(last - k), static_cast<uint64_t>(last - k + 1)));
+    };
+    if ((last + 1) >> 32 == 0)
+      draw([](uint64_t word, uint64_t bound) { return scale_word_little(word, bound); });
+    else
+      draw([](uint64_t word, uint64_t bound) { return scale_word(word, bound); });
+    for (int64_t k = 0; k < count; ++k) __builtin_prefetch(order + places[k], 1);
+    for (int64_t k = 0; k < count; ++k) std::swap(order[last - k], order[places[k]]);
   }
   return ops::to_device(result, device);
 }

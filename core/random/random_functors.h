@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "pleat/core/base/device.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/core/random/box_muller.h"
 #include "pleat/core/random/philox.h"
 
@@ -20,7 +21,9 @@ struct RandomDraw {
   const uint64_t* state = nullptr;  ///< in a graph: the seed on the device, and a number to add to `draw`
 
   PLEAT_HOST_DEVICE std::array<uint32_t, 4> words(int64_t i) const {
+#if PLEAT_DEVICE_CODE  // only a GPU has graphs; the CPU's loops are vectorised without the branch
     if (state != nullptr) return philox(state[0], static_cast<uint64_t>(i), state[1] + draw);
+#endif
     return philox(seed, static_cast<uint64_t>(i), draw);
   }
   PLEAT_HOST_DEVICE uint64_t word64(int64_t i) const {
@@ -68,14 +71,30 @@ PLEAT_HOST_DEVICE inline uint64_t scale_word(uint64_t word, uint64_t range) {
   return static_cast<uint64_t>((uint128{word} * range) >> 64);
 }
 
+/// The same number for a range below 2^32, by products that vectors have.
+PLEAT_HOST_DEVICE inline uint64_t scale_word_little(uint64_t word, uint64_t range) {
+  return ((word >> 32) * range + ((word & 0xFFFFFFFFu) * range >> 32)) >> 32;
+}
+
 struct IntegerElement {
   RandomDraw random;
   int64_t low;
   uint64_t range;
   int64_t* out;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    out[i] = static_cast<int64_t>(static_cast<uint64_t>(low) + scale_word(random.word64(i), range));
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const { put(i, scale_word(random.word64(i), range)); }
+
+  void run(int64_t first, int64_t last) const {
+    if (range >> 32 != 0) {
+      for (int64_t i = first; i < last; ++i) (*this)(i);
+      return;
+    }
+    PLEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = first; i < last; ++i) put(i, scale_word_little(random.word64(i), range));
+  }
+
+  PLEAT_HOST_DEVICE void put(int64_t i, uint64_t scaled) const {
+    out[i] = static_cast<int64_t>(static_cast<uint64_t>(low) + scaled);
   }
 };
 

@@ -44,9 +44,15 @@ PLEAT_HOST_DEVICE To convert(From value) {
     return static_cast<To>(value);
 }
 
-/// Copies and converts n elements that lie `step` elements apart.
-using ConvertRun = void (*)(std::byte* to, int64_t to_step, const std::byte* from, int64_t from_step,
-                            int64_t n);
+/// Distances in elements: of neighbours in a row, and of rows.
+struct Steps {
+  int64_t element;
+  int64_t row = 0;
+};
+
+/// Copies and converts rows of n elements each.
+using ConvertRun = void (*)(std::byte* to, Steps to_step, const std::byte* from, Steps from_step, int64_t n,
+                            int64_t rows);
 
 ConvertRun find_convert_run(DType to, DType from);
 

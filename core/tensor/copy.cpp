@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 
 #include "pleat/core/base/checked_math.h"
@@ -11,11 +13,11 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/parallel/parallel.h"
-#include "pleat/core/tensor/copy_between_formats.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/core/tensor/fits.h"
 #include "pleat/core/tensor/pinned_memory.h"
+#include "pleat/core/tensor/strided_copy.h"
 #include "pleat/core/tensor/transfer.h"
 
 namespace pleat::ops {
@@ -76,8 +78,7 @@ void copy_elements(const Tensor& to, const Tensor& from) {
     if (to.device().is_cuda())
       return dispatch(to.dtype(),
                       [&]<class T>(Type<T>) { elementwise_kernel<T, T>("copy", to, {from}, Identity{}); });
-  if (to.impl().storage->bytes.get() != from.impl().storage->bytes.get() && copied_between_formats(to, from))
-    return;
+  if (to.dtype() == from.dtype()) return copy_strided(to, from);
   dispatch(to.dtype(), [&]<class T>(Type<T>) {
     elementwise<T, T>("copy", to, {from}, [](T* out, const T* in, int64_t n) {
       if (out != in) std::copy_n(in, n, out);
@@ -139,7 +140,12 @@ void fill(const Tensor& x, const Scalar& value) {
     const T element = value.to<T>();
     if constexpr (with_cuda)
       if (x.device().is_cuda()) return elementwise_kernel<T>("fill", x, {}, Constant<T>{element});
-    elementwise<T>("fill", x, {}, [element](T* out, int64_t n) { std::fill_n(out, n, element); });
+    elementwise<T>("fill", x, {}, [element](T* out, int64_t n) {
+      if constexpr (is_half(dtype_of<T>()))  // of numbers the compiler makes vectors
+        std::fill_n(reinterpret_cast<uint16_t*>(out), n, std::bit_cast<uint16_t>(element));
+      else
+        std::fill_n(out, n, element);
+    });
   });
 }
 

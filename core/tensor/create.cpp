@@ -36,10 +36,21 @@ struct RampElement {
   std::byte* out;
   DType dtype;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    store_as<V>(out, i, dtype, i == last ? end : at(start, step, i));
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const { store_as<V>(out, i, dtype, element(i)); }
+
+  /// The same by the loops of casts.
+  void run(int64_t first, int64_t stop) const {
+    constexpr int64_t most = 512;
+    alignas(64) V elements[most];
+    const ConvertRun store = find_convert_run(dtype, dtype_of<V>());
+    for (int64_t i = first; i < stop; i += most) {
+      const int64_t count = std::min(most, stop - i);
+      for (int64_t k = 0; k < count; ++k) elements[k] = element(i + k);
+      store(out + i * size_of(dtype), {1}, reinterpret_cast<const std::byte*>(elements), {1}, count, 1);
+    }
   }
 
+  PLEAT_HOST_DEVICE V element(int64_t i) const { return i == last ? end : at(start, step, i); }
   PLEAT_HOST_DEVICE static V at(V start, V step, int64_t i) {
     if constexpr (std::is_integral_v<V>)  // without sign: the largest steps exceed int64
       return static_cast<V>(static_cast<uint64_t>(start) +

@@ -24,7 +24,22 @@ constexpr int64_t grain_elements = 32768;
 /// ones are collected into chunks of many.
 constexpr int64_t long_run = 128;
 
+/// Whether the elements of all operands lie one behind the other in the same order: most loops are such, and
+/// the small ones should cost little.
+bool lie_alike(std::span<const Operand> operands) {
+  const Tensor& first = operands[0].tensor;
+  return (first.is_contiguous() || first.is_contiguous(MemoryFormat::channels_last)) &&
+         std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& operand) {
+           return operand.tensor.shape() == first.shape() && operand.tensor.strides() == first.strides();
+         });
+}
+
 std::vector<LoopDim> joined_dims(std::span<const Operand> operands) {
+  if (lie_alike(operands)) {
+    LoopDim all{operands[0].tensor.numel(), {}};
+    all.step.fill(1);
+    return {all};
+  }
   const Shape& shape = operands[0].tensor.shape();
   const auto rank = shape.size();
   std::vector<LoopDim> dims(rank);
@@ -77,6 +92,10 @@ class Position {
 
   /// Elements left in the innermost run.
   int64_t run_left() const { return loop_->dims[0].size - index_[0]; }
+  /// Runs left in the innermost plane, the first one perhaps begun.
+  int64_t runs_left() const { return loop_->dims.size() > 1 ? loop_->dims[1].size - index_[1] : 1; }
+  /// Elements left in the innermost plane.
+  int64_t plane_left() const { return runs_left() * loop_->dims[0].size - index_[0]; }
   int64_t at(std::size_t operand) const { return at_[operand]; }
 
   /// Moves on by `n` elements, not beyond the end of the loop.
@@ -107,6 +126,8 @@ struct Runner {
   const void* context;
   /// Whether the inner runs are long enough to be handed on one by one.
   bool by_runs;
+  /// Else, whether chunks end with a plane, in each of which an operand repeats its run.
+  bool by_planes = false;
   bool all_direct = true;
   struct Lane {
     ConvertRun load = nullptr;
@@ -115,7 +136,7 @@ struct Runner {
     int64_t bytes = 0;     ///< of an element in the tensor
     int64_t as_bytes = 0;  ///< of an element in the kernel
     bool direct = false;   ///< the kernel sees the tensor's own memory
-    bool repeats = false;
+    bool repeats = false;  ///< its runs, in the loop or in each plane
   };
   std::array<Lane, max_operands> lanes{};
 
@@ -132,9 +153,12 @@ struct Runner {
       a.bytes = size_of(dtype);
       a.as_bytes = size_of(operand.as);
       a.direct = operand.as == dtype && (loop.is_dense(k) || (by_runs && loop.dims[0].step[k] == 1));
-      a.repeats = loop.repeats(k);
       all_direct = all_direct && a.direct;
       if (a.direct) continue;
+      a.repeats = loop.repeats(k);
+      if (!a.repeats && !by_runs && loop.dims[1].step[k] == 0 &&
+          loop.dims[0].size * loop.dims[1].size >= long_run)
+        a.repeats = by_planes = true;
       if (operand.access != Access::write) a.load = find_convert_run(operand.as, dtype);
       if (operand.access != Access::read) a.store = find_convert_run(dtype, operand.as);
     }
@@ -144,16 +168,18 @@ struct Runner {
     return lanes[k].base + position.at(k) * lanes[k].bytes;
   }
 
-  /// Calls `copy(place in the tensor, step, elements done, elements)` for the inner runs of n elements of
-  /// operand k.
+  /// Calls `copy(place in the tensor, steps, elements done, elements of a row, rows)` for n elements of
+  /// operand k: whole inner runs of a plane as rows, others alone.
   template <class Copy>
   void walk(Position& position, std::size_t k, int64_t n, const Copy& copy) const {
-    const int64_t step = loop.dims[0].step[k];
+    const int64_t size = loop.dims[0].size;
+    const Steps steps{loop.dims[0].step[k], loop.dims.size() > 1 ? loop.dims[1].step[k] : 0};
     for (int64_t done = 0; done < n;) {
       const int64_t run = std::min(n - done, position.run_left());
-      copy(address(position, k), step, done, run);
-      done += run;
-      if (done < n) position.advance(run);
+      const int64_t rows = run < size ? 1 : std::min((n - done) / size, position.runs_left());
+      copy(address(position, k), steps, done, run, rows);
+      done += run * rows;
+      if (done < n) position.advance(run * rows);
     }
   }
 
@@ -161,8 +187,8 @@ struct Runner {
     const Lane& a = lanes[k];
     const int64_t period = loop.dims[0].size;
     int64_t filled = a.repeats ? std::min(n, period) : n;
-    walk(position, k, filled, [&](std::byte* own, int64_t step, int64_t done, int64_t run) {
-      a.load(buffer + done * a.as_bytes, 1, own, step, run);
+    walk(position, k, filled, [&](std::byte* own, Steps steps, int64_t done, int64_t run, int64_t rows) {
+      a.load(buffer + done * a.as_bytes, {1, run}, own, steps, run, rows);
     });
     while (filled < n) {
       const int64_t more = std::min(filled, n - filled);
@@ -173,23 +199,28 @@ struct Runner {
 
   void scatter(const std::byte* buffer, Position& position, std::size_t k, int64_t n) const {
     const Lane& a = lanes[k];
-    walk(position, k, n, [&](std::byte* own, int64_t step, int64_t done, int64_t run) {
-      a.store(own, step, buffer + done * a.as_bytes, 1, run);
+    walk(position, k, n, [&](std::byte* own, Steps steps, int64_t done, int64_t run, int64_t rows) {
+      a.store(own, steps, buffer + done * a.as_bytes, {1, run}, run, rows);
     });
   }
 
-  /// Elements handed to the kernel at once. Chunks of whole runs begin at the same place of a run, so that
-  /// what repeats is gathered only once.
+  /// Elements handed to the kernel at once. Chunks of short runs begin with a run, so that what repeats is
+  /// gathered only once.
   int64_t chunk(const Position& position, int64_t left) const {
-    int64_t n = left;
-    if (!all_direct)
-      n = std::min(n, by_runs ? chunk_elements : chunk_elements / loop.dims[0].size * loop.dims[0].size);
-    return by_runs ? std::min(n, position.run_left()) : n;
+    const int64_t size = loop.dims[0].size;
+    if (by_runs) return std::min({left, all_direct ? left : chunk_elements, position.run_left()});
+    if (position.run_left() < size) return std::min(left, position.run_left());
+    const int64_t n = std::min(left, chunk_elements / size * size);
+    return by_planes ? std::min(n, position.plane_left()) : n;
   }
 
   void run(int64_t first, int64_t last) const {
-    alignas(64) std::byte buffer[max_operands][chunk_elements * 8];
     std::array<std::byte*, max_operands> arrays{};
+    if (all_direct && loop.dims.size() == 1) {
+      for (std::size_t k = 0; k < operands.size(); ++k) arrays[k] = lanes[k].base + first * lanes[k].bytes;
+      return kernel(context, arrays.data(), last - first);
+    }
+    alignas(64) std::byte buffer[max_operands][chunk_elements * 8];
     // Where the elements that lie in a buffer came from, and how many they are: often the next ones are the
     // same.
     std::array<const std::byte*, max_operands> gathered{};
@@ -202,11 +233,12 @@ struct Runner {
         const Lane& a = lanes[k];
         arrays[k] = a.direct ? address(position, k) : buffer[k];
         if (a.load == nullptr) continue;
-        const bool lasting = operands[k].access == Access::read && (by_runs || a.repeats);
+        const bool whole_runs = by_runs || position.run_left() == loop.dims[0].size;
+        const bool lasting = operands[k].access == Access::read && whole_runs && (by_runs || a.repeats);
         if (lasting && gathered[k] == address(position, k) && gathered_elements[k] >= n) continue;
         walker = position;
         gather(buffer[k], walker, k, n);
-        gathered[k] = address(position, k);
+        gathered[k] = lasting ? address(position, k) : nullptr;
         gathered_elements[k] = n;
       }
       kernel(context, arrays.data(), n);
@@ -275,6 +307,16 @@ void check_operands(const char* op, std::span<const Operand> operands) {
   }
 }
 
+void check_on_cpu(const char* op, std::span<const Operand> operands) {
+  check<DeviceError>(operands[0].tensor.device().is_cpu(), "{}: runs on the CPU only, got a tensor on {}", op,
+                     operands[0].tensor.device());
+}
+
+void note_writes(std::span<const Operand> operands) {
+  for (const Operand& operand : operands)
+    if (operand.access != Access::read) operand.tensor.bump_version();
+}
+
 }  // namespace
 
 bool may_overlap(const Tensor& t) {
@@ -320,17 +362,41 @@ ElementwiseLoop make_elementwise_loop(const char* op, std::span<const Operand> o
   return loop;
 }
 
+void elementwise_loops(const char* op, std::span<const ElementwiseCall> calls) {
+  std::vector<ElementwiseLoop> loops;
+  loops.reserve(calls.size());
+  std::vector<Runner> runners;
+  runners.reserve(calls.size());
+  std::vector<int64_t> ends;  // of each runner's elements among all
+  int64_t total = 0;
+  for (const auto& [operands, kernel, context] : calls) {
+    loops.push_back(make_elementwise_loop(op, operands));
+    check_on_cpu(op, operands);
+    if (loops.back().numel() == 0) continue;
+    runners.emplace_back(loops.back(), kernel, context);
+    ends.push_back(total += loops.back().numel());
+  }
+  parallel_for(0, total, grain_elements, [&](int64_t first, int64_t last) {
+    auto at = static_cast<std::size_t>(std::ranges::upper_bound(ends, first) - ends.begin());
+    for (; first < last; ++at) {
+      const int64_t begin = at == 0 ? 0 : ends[at - 1];
+      const int64_t end = std::min(last, ends[at]);
+      runners[at].run(first - begin, end - begin);
+      first = end;
+    }
+  });
+  for (const Runner& runner : runners) note_writes(runner.operands);
+}
+
 void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
                       const void* context) {
   const ElementwiseLoop loop = make_elementwise_loop(op, operands);
-  check<DeviceError>(operands[0].tensor.device().is_cpu(), "{}: runs on the CPU only, got a tensor on {}", op,
-                     operands[0].tensor.device());
+  check_on_cpu(op, operands);
   if (loop.numel() == 0) return;
   const Runner runner(loop, kernel, context);
   parallel_for(0, loop.numel(), grain_elements,
                [&](int64_t first, int64_t last) { runner.run(first, last); });
-  for (const Operand& operand : operands)
-    if (operand.access != Access::read) operand.tensor.bump_version();
+  note_writes(operands);
 }
 
 void elementwise_loop(const char* op, const Tensor& out, std::span<const Tensor> in,

@@ -65,6 +65,14 @@ ElementwiseLoop make_elementwise_loop(const char* op, std::span<const Operand> o
 /// Throws what make_elementwise_loop does, and DeviceError when the operands are not on the CPU.
 void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
                       const void* context);
+/// The same for many loops in one parallel pass: small tensors are shared among threads as one large one is.
+/// All calls are checked before any of them runs.
+struct ElementwiseCall {
+  std::span<const Operand> operands;
+  ElementwiseKernel kernel;
+  const void* context;
+};
+void elementwise_loops(const char* op, std::span<const ElementwiseCall> calls);
 /// The same for out and inputs that the kernel sees as the types `as`, out's first.
 void elementwise_loop(const char* op, const Tensor& out, std::span<const Tensor> in,
                       std::span<const DType> as, ElementwiseKernel kernel, const void* context);

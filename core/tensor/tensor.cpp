@@ -7,6 +7,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/convert.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/fits.h"
@@ -120,7 +121,7 @@ MemoryFormat Tensor::memory_format() const {
 
 bool Tensor::is_dense() const {
   const TensorImpl& t = impl();
-  if (numel() == 0) return true;
+  if (is_contiguous()) return true;
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (std::size_t d = 0; d < t.shape.size(); ++d)
     if (t.shape[d] > 1) dims.emplace_back(t.strides[d], t.shape[d]);
@@ -190,14 +191,15 @@ T Tensor::item() const {
                     "item: needs a tensor of one element, got {}; reduce it (sum, mean), take one (x[0]) or "
                     "read all by to_vector()",
                     *this);
-  const Tensor here = ops::to_device(*this, Device());  // once: the host waits for it
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    if (is_floating(dtype()))
-      check_fits("item", here.to_vector<double>()[0], dtype_of<T>());
-    else
-      check_fits("item", here.to_vector<int64_t>()[0], dtype_of<T>());
-  }
-  return here.to_vector<T>()[0];
+  const Tensor here = ops::to_device(*this, Device());
+  return dispatch(dtype(), [&]<class From>(Type<From>) {
+    const From value = *here.data<From>();
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      using Wide = std::conditional_t<is_floating(dtype_of<From>()), double, int64_t>;
+      check_fits("item", convert<Wide>(value), dtype_of<T>());
+    }
+    return convert<T>(value);
+  });
 }
 
 #define PLEAT_INSTANTIATE(T)                         \

@@ -51,24 +51,35 @@ template <class T>
 void transpose_matrix(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
   constexpr int64_t n = sizeof(typename detail::BlockRow<sizeof(T)>::type) / sizeof(T);
   constexpr int64_t tile_rows = 8 * n;
-  constexpr int64_t tile_columns = 4 * n;
+  const int64_t tile_columns = columns < rows ? 8 * n : 4 * n;
   for (int64_t r = 0; r < rows; r += tile_rows) {
     const int64_t r_end = std::min(rows, r + tile_rows);
     for (int64_t c = 0; c < columns; c += tile_columns) {
       const int64_t c_end = std::min(columns, c + tile_columns);
-      const auto one_by_one = [&](int64_t first_row, int64_t first_column, int64_t last_column) {
-        for (int64_t i = first_column; i < last_column; ++i)
-          for (int64_t j = first_row; j < r_end; ++j) to[i * to_row + j] = from[j * from_row + i];
+      const auto one_by_one = [&](int64_t first_row, int64_t first_column, int64_t last_column)
+          __attribute__((always_inline)) {
+        // The longer loop inside.
+        if (r_end - first_row < last_column - first_column)
+          for (int64_t j = first_row; j < r_end; ++j)
+            for (int64_t i = first_column; i < last_column; ++i) to[i * to_row + j] = from[j * from_row + i];
+        else
+          for (int64_t i = first_column; i < last_column; ++i)
+            for (int64_t j = first_row; j < r_end; ++j) to[i * to_row + j] = from[j * from_row + i];
       };
-      int64_t i = c;
-      for (; i + n <= c_end; i += n) {
-        int64_t j = r;
-        for (; j + n <= r_end; j += n)
-          detail::transpose_block<T, static_cast<std::size_t>(n)>(to + i * to_row + j, to_row,
-                                                                  from + j * from_row + i, from_row);
-        one_by_one(j, i, i + n);
-      }
-      one_by_one(r, i, c_end);
+      const auto turn = [&](int64_t j, int64_t i) {
+        detail::transpose_block<T, static_cast<std::size_t>(n)>(to + i * to_row + j, to_row,
+                                                                from + j * from_row + i, from_row);
+      };
+      // Whole blocks, so that the shorter rows are read, or written, in their order.
+      const int64_t j_end = r + (r_end - r) / n * n, i_end = c + (c_end - c) / n * n;
+      if (columns < rows)
+        for (int64_t j = r; j < j_end; j += n)
+          for (int64_t i = c; i < i_end; i += n) turn(j, i);
+      else
+        for (int64_t i = c; i < i_end; i += n)
+          for (int64_t j = r; j < j_end; j += n) turn(j, i);
+      for (int64_t i = c; i < i_end; i += n) one_by_one(j_end, i, i + n);
+      one_by_one(r, i_end, c_end);
     }
   }
 }

@@ -65,7 +65,9 @@ Tensor clip_on_device(const std::vector<Tensor>& grads, const ClipGradNormOption
   const Tensor pair = ops::joint_norm(norm_op, grads, options.norm_type, options.max_norm);
   const Tensor norm = ops::select(pair, 0, 0);
   if (options.error_if_nonfinite) check_finite(norm.item());
-  change_all(norm_op, ScaleByOf{pair.data<double>() + 1}, grads);
+  const double* const factor = pair.data<double>() + 1;
+  // The host can see that nothing is to be done where it need not wait for it.
+  if (pair.device().is_cuda() || *factor != 1) change_all(norm_op, ScaleByOf{factor}, grads);
   return norm;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "pleat/autograd/functions/arithmetic.h"
@@ -33,6 +34,19 @@ struct Unscale {
   PLEAT_HOST_DEVICE void operator()(T& x) const {
     if (!(x - x == 0)) mark();
     x *= T(*factor);
+  }
+
+  /// The same for an array on the CPU, without a branch for each element.
+  template <class T>
+  void update_array(int64_t n, T* x) const {
+    using Word = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    const T by = T(*factor);
+    Word others = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      others |= x[i] - x[i] == 0 ? 0 : 1;
+      x[i] *= by;
+    }
+    if (others != 0) mark();
   }
 
  private:

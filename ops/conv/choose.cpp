@@ -9,6 +9,7 @@ namespace pleat::ops {
 const ConvImplementation& direct_conv();
 const ConvImplementation& direct_conv_cuda();
 const ConvImplementation& unfold_conv();
+const ConvImplementation& winograd_conv();
 const ConvImplementation& unfold_conv_cuda();
 const ConvImplementation& cudnn_conv();
 const ConvImplementation& reference_conv();
@@ -27,7 +28,7 @@ std::string_view name(ConvPass pass) {
 
 const Implementations<ConvImplementation>& all_conv_implementations() {
   static const Implementations<ConvImplementation> all([] {
-    std::vector<const ConvImplementation*> list{&direct_conv(), &unfold_conv()};
+    std::vector<const ConvImplementation*> list{&direct_conv(), &winograd_conv(), &unfold_conv()};
     // On CUDA `direct` computes depthwise convolutions only, which read and write much for each product and
     // gain nothing from cuDNN's matrix products. That it is the faster there is reasoned, not measured on a
     // GPU.
@@ -59,11 +60,19 @@ const std::string& requested_conv(ConvPass pass, const std::string& requested) {
 
 std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, ConvPass pass,
                                                     const std::string& name) {
+  if (name.empty()) {
+    const ConvImplementation* best = nullptr;
+    for (const ConvImplementation* one : all_conv_implementations())
+      if (one->unsupported(problem, pass).empty() &&
+          (best == nullptr || one->cost(problem, pass) < best->cost(problem, pass)))
+        best = one;
+    return {std::shared_ptr<void>(), best};  // exists as long as the process: nothing to count
+  }
   const std::size_t colon = name.find(':');
   const ConvImplementation* found =
       all_conv_implementations().find(problem, pass, std::string_view(name).substr(0, colon));
   if (found != nullptr && colon != std::string::npos) return found->with_plan(name.substr(colon + 1));
-  return {std::shared_ptr<void>(), found};  // exists as long as the process: nothing to count
+  return {std::shared_ptr<void>(), found};
 }
 
 std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const ConvProblem& problem,

@@ -43,6 +43,10 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
   /// `num_threads()` threads.
   virtual int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const = 0;
 
+  /// An estimate of the time of a pass that it supports, in multiply-adds at full speed. Where nothing names
+  /// or measures an implementation, the one with the least is taken, of equal ones the first in the list.
+  virtual double cost(const ConvProblem&, ConvPass) const { return 0; }
+
   /// Names of the ways in which it can compute a problem as `layout` leaves it, its own choice first; none
   /// when there is one way only.
   virtual std::vector<std::string> plans(const ConvProblem&, ConvPass) const { return {}; }
@@ -66,8 +70,8 @@ const Implementations<ConvImplementation>& all_conv_implementations();
 /// The name of what a pass is to be computed by: `requested`, else what the policy in force names; or empty.
 const std::string& requested_conv(ConvPass pass, const std::string& requested);
 
-/// The implementation "name", or "name:plan" bound to that plan; for an empty name the first that supports
-/// the problem. Null when there is none.
+/// The implementation "name", or "name:plan" bound to that plan; for an empty name, of those that support the
+/// problem, the one with the least estimate of its time. Null when there is none.
 std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, ConvPass pass,
                                                     const std::string& name);
 

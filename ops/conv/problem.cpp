@@ -76,6 +76,23 @@ Shape ConvProblem::weight_shape() const {
 }
 Shape ConvProblem::output_shape() const { return with_spatial(batch, out_channels, output, spatial_dims); }
 
+double ConvProblem::valid_flops() const {
+  double pairs = 1;  // of an output and a tap that meet the input
+  for (std::size_t d = 0; d < 3; ++d) {
+    int64_t in_this = 0;
+    for (int64_t tap = 0; tap < kernel[d]; ++tap) {
+      // Outputs o with 0 <= o * stride + start < input.
+      const int64_t start = tap * dilation[d] - padding_low[d];
+      const int64_t first = start >= 0 ? 0 : (-start + stride[d] - 1) / stride[d];
+      const int64_t end = start >= input[d] ? 0 : (input[d] - 1 - start) / stride[d] + 1;
+      in_this += std::max<int64_t>(0, std::min(end, output[d]) - first);
+    }
+    pairs *= static_cast<double>(in_this);
+  }
+  return 2 * static_cast<double>(batch) * static_cast<double>(out_channels) *
+         static_cast<double>(group_in()) * pairs;
+}
+
 std::string ConvProblem::describe() const {
   std::string text =
       fmt::format("n{} c{} k{} {} {} {}", batch, in_channels, out_channels, sizes_text(input, spatial_dims),
@@ -251,6 +268,12 @@ void clear(ConvProblem& p, std::size_t d) {
   p.padding_low[d] = p.padding_high[d] = 0;
 }
 
+/// Whether the windows of dimension d are the stretches that it falls into, none of them in the padding.
+bool has_patches(const ConvProblem& p, std::size_t d) {
+  return p.kernel[d] == p.stride[d] && p.dilation[d] == 1 && p.padding_low[d] == 0 &&
+         p.padding_high[d] == 0 && p.input[d] == p.output[d] * p.kernel[d];
+}
+
 void swap_dims(ConvProblem& p, std::size_t a, std::size_t b) {
   for (Spatial* sizes :
        {&p.input, &p.output, &p.kernel, &p.stride, &p.dilation, &p.padding_low, &p.padding_high})
@@ -269,6 +292,12 @@ ConvProblem simplify(const ConvProblem& problem, MemoryFormat format) {
   if (whole && p.groups == 1) {
     p.in_channels *= p.input_pixels();
     for (std::size_t d = 0; d < 3; ++d) clear(p, d);
+  }
+  // The columns of a patch are more channels.
+  if (format == MemoryFormat::channels_last && p.groups == 1 && has_patches(p, 2)) {
+    p.in_channels *= p.kernel[2];
+    p.input[2] = p.output[2];
+    p.kernel[2] = p.stride[2] = 1;
   }
   // Contiguous, the channels lie between the batch and its pixels.
   if (format == MemoryFormat::channels_last)

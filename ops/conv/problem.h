@@ -55,6 +55,8 @@ struct ConvProblem {
   constexpr int64_t depth() const { return group_in() * taps(); }
   /// Floating-point operations of one pass, padding taps counted: 2 N K P C/g R.
   int64_t flops() const { return 2 * batch * out_channels * output_pixels() * depth(); }
+  /// Of these, those with elements of the input, not with padding.
+  double valid_flops() const;
 
   /// Of the result where an implementation can write either.
   MemoryFormat wanted_format() const { return result_format.value_or(conv_format(device, dtype, precision)); }
@@ -98,7 +100,7 @@ std::vector<std::pair<int64_t, int64_t>> resolve_padding(const char* op, const P
 
 /// The simplest problem with the same elements in the same places, for operands that all lie dense in one
 /// format (weights [K, C/g, kernel...], too), so that only sizes change and nothing moves:
-/// - a kernel as large as its unpadded input is a linear layer: a 1x1 convolution with more channels;
+/// - a kernel as large as its unpadded input is a 1x1 one of more channels, as columns of NHWC patches are;
 /// - in channels-last format, outermost dimensions with kernel 1, stride 1 and no padding join the batch: a
 ///   (1, 3, 3) conv3d is a conv2d, and a 1x1 convolution one matrix product;
 /// - neighbouring dimensions of that kind merge into one.

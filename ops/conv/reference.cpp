@@ -213,6 +213,8 @@ class ReferenceConv : public ConvImplementation {
   std::string unsupported(const ConvProblem&, ConvPass) const override { return {}; }
   ConvLayout layout(const ConvProblem&) const override { return ConvLayout::strided; }
   int64_t workspace_bytes(const ConvProblem&, ConvPass) const override { return 0; }
+  /// Above that of all others.
+  double cost(const ConvProblem& p, ConvPass) const override { return 100 * static_cast<double>(p.flops()); }
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {

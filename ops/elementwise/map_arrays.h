@@ -1,6 +1,8 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
 
 #include "pleat/core/base/simd.h"
@@ -9,11 +11,35 @@
 
 namespace pleat::ops {
 
-/// y[i] = f(in[i]...).
+/// A functor of floats that holds only where its `is_near` of the inputs is true, as sin; elsewhere its
+/// formula is computed in double.
+template <class F, class... In>
+concept HoldsNear = (std::same_as<In, float> && ...) && requires {
+  &F::is_near;
+};
+
+/// y[i] = f(in[i]...). The functor is a copy: what stands behind a reference may not be read where a branch
+/// is not taken, so that the compiler would have to keep the branch.
 template <class Out, class F, class... In>
-void map_inputs(Out* y, int64_t n, const F& f, const In*... in) {
-  PLEAT_INDEPENDENT_ITERATIONS
-  for (int64_t i = 0; i < n; ++i) y[i] = f(in[i]...);
+void map_inputs(Out* y, int64_t n, const F f, const In*... in) {
+  if constexpr (HoldsNear<F, In...>) {
+    constexpr int64_t block = 256;
+    for (int64_t first = 0; first < n; first += block) {
+      const int64_t last = std::min(n, first + block);
+      int far = 0;
+      for (int64_t i = first; i < last; ++i) far |= f.is_near(in[i]...) ? 0 : 1;
+      if (far != 0) {
+        for (int64_t i = first; i < last; ++i)
+          y[i] = f.is_near(in[i]...) ? f(in[i]...) : static_cast<Out>(f(static_cast<double>(in[i])...));
+        continue;
+      }
+      PLEAT_INDEPENDENT_ITERATIONS
+      for (int64_t i = first; i < last; ++i) y[i] = f(in[i]...);
+    }
+  } else {
+    PLEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < n; ++i) y[i] = f(in[i]...);
+  }
 }
 template <class Out, class A, class F>
 void map(Out* y, const A* a, int64_t n, const F& f) {

@@ -34,6 +34,13 @@ void check_source(const char* op, const Tensor& x, const Tensor& index, const Te
                     op, index.shape(), source.shape());
 }
 
+/// Its strides with the index's part left to the index.
+Strides without_step(const Tensor& x, std::size_t dim) {
+  Strides strides = x.strides();
+  strides[dim] = 0;
+  return strides;
+}
+
 }  // namespace
 
 void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indices, const Tensor& source) {
@@ -44,16 +51,12 @@ void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indi
       y.is_dense() ? y.bump_version() : copy_into(y, dense);
       return;
     }
-  const int64_t n = indices.shape()[along];
-  const int64_t step = indices.strides()[along];
-  const int64_t source_step = source.strides()[along];
   const int64_t y_step = y.strides()[along];
   dispatch(y.dtype(), [&]<class T>(Type<T>) {
-    for_each_line<3>(
-        indices.shape(), along, {indices.strides(), source.strides(), y.strides()},
-        [&, to = y.data<T>(), from = source.data<T>(), at = indices.data<int64_t>()](const auto& start) {
-          for (int64_t i = 0; i < n; ++i)
-            to[start[2] + at[start[0] + i * step] * y_step] = from[start[1] + i * source_step];
+    for_each_in_lines<3>(
+        indices.shape(), along, {indices.strides(), source.strides(), without_step(y, along)},
+        [y_step, to = y.data<T>(), from = source.data<T>(), at = indices.data<int64_t>()](const auto& place) {
+          to[place[2] + at[place[0]] * y_step] = from[place[1]];
         });
   });
   y.bump_version();
@@ -78,55 +81,54 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
       gather_cuda(x, along, indices, y);
       return y;
     }
-  const int64_t n = index.shape()[along];
-  const int64_t step = y.strides()[along];
   const int64_t x_step = x.strides()[along];
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
-    for_each_line<2>(
-        y.shape(), along, {y.strides(), x.strides()},
-        [&, to = y.data<T>(), from = x.data<T>(), at = indices.data<int64_t>()](const auto& start) {
-          for (int64_t i = 0; i < n; ++i)
-            to[start[0] + i * step] = from[start[1] + at[start[0] + i * step] * x_step];
-        });
+    for_each_in_lines<2>(y.shape(), along, {y.strides(), without_step(x, along)},
+                         [x_step, to = y.data<T>(), from = x.data<T>(), at = indices.data<int64_t>()](
+                             const auto& place) { to[place[0]] = from[place[1] + at[place[0]] * x_step]; });
   });
   return y;
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("scatter_add", x, index, source);
+  const DType dtype = compute_dtype(x.dtype());
+  const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
+  scatter_add_into(y, dim, index, source);
+  return cast(y, x.dtype());
+}
+
+void scatter_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const RecordOp range("scatter_add", x, index, source);
   check_source("scatter_add", x, index, source);
   if (x.rank() == 0 || index.rank() == 0)
-    return view(scatter_add(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), x.shape());
+    return scatter_add_into(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source));
   const std::size_t along = index_dim("scatter_add", dim, x, index);
   check_index_shape("scatter_add", x, along, index);
   check<DTypeError>(x.dtype() != boolean, "scatter_add: needs numbers, got bool");
   const Tensor indices = checked_places("scatter_add", index, static_cast<int64_t>(along), x.shape());
   const DType dtype = compute_dtype(x.dtype());
-  const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
+  if (!x.is_dense() || x.dtype() != dtype) return copy_into(x, scatter_add(x, dim, index, source));
+  const bool shared = source.impl().storage == x.impl().storage;
+  const Tensor given = shared ? copy(source) : source;
   if constexpr (with_cuda)
     if (x.device().is_cuda()) {
       // The kernel reads half types and any strides.
-      scatter_add_cuda(y, along, indices,
-                       compute_dtype(source.dtype()) == dtype ? source : cast(source, dtype));
-      return cast(y, x.dtype());
+      scatter_add_cuda(x, along, indices, compute_dtype(given.dtype()) == dtype ? given : cast(given, dtype));
+      return x.bump_version();
     }
-  const Tensor values = to_format(cast(source, dtype), MemoryFormat::contiguous);
-  const int64_t n = index.shape()[along];
-  const int64_t step = indices.strides()[along];
-  const int64_t y_step = y.strides()[along];
+  const Tensor values = to_format(cast(given, dtype), MemoryFormat::contiguous);
+  const int64_t x_step = x.strides()[along];
   dispatch(dtype, [&]<class T>(Type<T>) {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
-      for_each_line<2>(
-          index.shape(), along, {indices.strides(), y.strides()},
-          [&, to = y.data<T>(), from = values.data<T>(), at = indices.data<int64_t>()](const auto& start) {
-            for (int64_t i = 0; i < n; ++i) {
-              const int64_t place = start[0] + i * step;
-              T& sum = to[start[1] + at[place] * y_step];
-              sum = Plus{}(sum, from[place]);
-            }
-          });
+      for_each_in_lines<2>(index.shape(), along, {indices.strides(), without_step(x, along)},
+                           [x_step, to = x.data<T>(), from = values.data<T>(),
+                            at = indices.data<int64_t>()](const auto& place) {
+                             T& sum = to[place[1] + at[place[0]] * x_step];
+                             sum = Plus{}(sum, from[place[0]]);
+                           });
   });
-  return cast(y, x.dtype());
+  x.bump_version();
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {

@@ -23,6 +23,8 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 /// What goes to one place is added in the order of `dim`, in float32 for half types. The result has x's type.
 /// Throws ShapeError, DTypeError for bool.
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+/// The same in x itself.
+void scatter_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 
 /// A copy of x with source[i][j][k] written to [index[i][j][k]][j][k] for dim = 0, and so on for the others.
 /// `source` has index's shape and x's type. Of several that go to one place, the last in the order of `dim`
@@ -43,6 +45,8 @@ Tensor take_rows(const Tensor& x, std::span<const int64_t> indices);
 /// The adjoint: a copy of x with the elements of `source` added at these indices along `dim`, in their order,
 /// in float32 for half types. The result has x's type. Throws ShapeError, DTypeError for bool.
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
+/// The same in x itself.
+void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
 
 /// A copy of x with the elements of `source` written at these indices along `dim`; of several at one index
 /// the last stands. `source` is as index_select would give it, or broadcasts to that, and has x's type.

@@ -1,9 +1,11 @@
 #include "pleat/ops/index/indices.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
@@ -31,9 +33,13 @@ bool within(const char* op, const Tensor& indices, int64_t low, int64_t high) {
   // As unsigned numbers those below `low` are large. The plain loop over all is faster than one that stops.
   const auto first = static_cast<uint64_t>(low);
   const uint64_t size = static_cast<uint64_t>(high) - first;
-  int64_t wrong = 0;
-  for (int64_t i = 0; i < n; ++i) wrong += static_cast<uint64_t>(values[i]) - first >= size ? 1 : 0;
-  return wrong == 0;
+  std::atomic<bool> all = true;
+  parallel_for(0, n, 65536, [&](int64_t begin, int64_t end) {
+    int64_t wrong = 0;
+    for (int64_t i = begin; i < end; ++i) wrong += static_cast<uint64_t>(values[i]) - first >= size ? 1 : 0;
+    if (wrong != 0) all = false;
+  });
+  return all;
 }
 
 [[noreturn]] void fail_index(const char* op, const Tensor& indices, int64_t low, int64_t dim,

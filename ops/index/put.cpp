@@ -43,18 +43,6 @@ Tensor as_rows(const Tensor& x, int64_t rows) {
   return reshape(x, {rows, x.numel() / std::max<int64_t>(rows, 1)});
 }
 
-/// The places where a mask is true, one index tensor for each of its dimensions.
-std::vector<Tensor> places_of(const char* op, const Shape& shape, const Tensor& mask) {
-  const auto rank = mask.shape().size();
-  check<ShapeError>(
-      rank <= shape.size() && std::equal(mask.shape().begin(), mask.shape().end(), shape.begin()),
-      "{}: the mask {} must have the first sizes of the tensor {}", op, mask.shape(), shape);
-  const Tensor places = nonzero(mask);
-  std::vector<Tensor> indices;
-  for (std::size_t d = 0; d < rank; ++d) indices.push_back(select(places, 1, static_cast<int64_t>(d)));
-  return indices;
-}
-
 }  // namespace
 
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
@@ -83,16 +71,14 @@ IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<T
   check<ShapeError>(!indices.empty(), "{}: needs an index for at least one dimension", op);
   if (indices[0].dtype() == boolean) {
     check<ShapeError>(indices.size() == 1, "{}: a mask must be the only index, got {}", op, indices.size());
-    // A mask of rank 0 names no dimension; it selects once or never.
-    if (indices[0].rank() > 0) {
-      const std::vector<Tensor> places = places_of(op, shape, indices[0]);
-      const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
-      return index_places(op, shape, places);
-    }
-    const Tensor rows = view(select(nonzero(reshape(indices[0], {1})), 1, 0), {-1});
-    Shape result = shape;
+    const Shape& mask = indices[0].shape();
+    const auto rank = static_cast<std::ptrdiff_t>(mask.size());
+    check<ShapeError>(mask.size() <= shape.size() && std::equal(mask.begin(), mask.end(), shape.begin()),
+                      "{}: the mask {} must have the first sizes of the tensor {}", op, mask, shape);
+    const Tensor rows = flat_nonzero(indices[0]);
+    Shape result(shape.begin() + rank, shape.end());
     result.insert(result.begin(), rows.numel());
-    return {rows, 1, std::move(result)};
+    return {rows, count(mask), std::move(result)};
   }
   check<ShapeError>(indices.size() <= shape.size(), "{}: {} indices for a tensor of {} dimensions, {}", op,
                     indices.size(), shape.size(), shape);

@@ -6,7 +6,8 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/memory/host_memory.h"
+#include "pleat/core/base/simd.h"
+#include "pleat/core/kernels/fast_divider.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -56,25 +57,23 @@ Tensor check_selection(const char* op, const Tensor& x, std::size_t dim, const T
   return at_least_1d(checked_places(op, index, static_cast<int64_t>(dim), x.shape()));
 }
 
-/// The places in `indices` that hold each value, in order: those of v are order[first[v]] ... order[first[v +
-/// 1]].
-struct Buckets {
-  std::vector<int64_t> first, order;
+/// to[at[j]] += from[j] for all j.
+template <class T>
+void add_elements(T* to, const T* from, const int64_t* at, int64_t m) {
+  for (int64_t j = 0; j < m; ++j) to[at[j]] = Plus{}(to[at[j]], from[j]);
+}
 
-  Buckets(const Tensor& indices, int64_t values) {
-    const int64_t numbers =
-        checked_add(checked_multiply(2, values, "index_add"), indices.numel(), "index_add");
-    check_host_memory("index_add", checked_multiply(numbers, sizeof(int64_t), "index_add"));
-    first.resize(static_cast<std::size_t>(values) + 1);
-    order.resize(static_cast<std::size_t>(indices.numel()));
-    const int64_t* const at = indices.data<int64_t>();
-    for (std::size_t i = 0; i < order.size(); ++i) ++first[static_cast<std::size_t>(at[i]) + 1];
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    std::vector<int64_t> next(first.begin(), first.end() - 1);
-    for (std::size_t i = 0; i < order.size(); ++i)
-      order[static_cast<std::size_t>(next[static_cast<std::size_t>(at[i])]++)] = static_cast<int64_t>(i);
+/// The same for rows of `inner` elements, of those rows `at` that are in [low, high).
+template <class T>
+void add_rows(T* to, const T* from, const int64_t* at, int64_t m, int64_t inner, int64_t low, int64_t high) {
+  for (int64_t j = 0; j < m; ++j) {
+    if (at[j] < low || at[j] >= high) continue;
+    T* const sum = to + at[j] * inner;
+    const T* const row = from + j * inner;
+    PLEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < inner; ++i) sum[i] = Plus{}(sum[i], row[i]);
   }
-};
+}
 
 }  // namespace
 
@@ -105,12 +104,16 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
     const int64_t* const at = indices.data<int64_t>();
     parallel_for(0, around.outer * m, std::max<int64_t>(1, 32768 / std::max<int64_t>(inner, 1)),
                  [&](int64_t first, int64_t last) {
-                   for (int64_t i = first; i < last; ++i) {
-                     const T* const row = in + (i / m * n + at[i % m]) * inner;
+                   for (int64_t i = first; i < last;) {
+                     const int64_t begin = i % m;
+                     const int64_t count = std::min(m - begin, last - i);
+                     const T* const block = in + i / m * n * inner;
                      if (inner == 1)
-                       out[i] = *row;
+                       for (int64_t j = 0; j < count; ++j) out[i + j] = block[at[begin + j]];
                      else
-                       std::copy_n(row, inner, out + i * inner);
+                       for (int64_t j = 0; j < count; ++j)
+                         std::copy_n(block + at[begin + j] * inner, inner, out + (i + j) * inner);
+                     i += count;
                    }
                  });
   });
@@ -119,11 +122,19 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("index_add", x, index, source);
+  const DType dtype = compute_dtype(x.dtype());
+  const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
+  index_add_into(y, dim, index, source);
+  return cast(y, x.dtype());
+}
+
+void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const RecordOp range("index_add", x, index, source);
   const std::size_t along = index_dim("index_add", dim, x, index);
   check<DeviceError>(source.device() == x.device(),
                      "index_add: the source must be on {} like the tensor, got {}", x.device(),
                      source.device());
-  if (x.rank() == 0) return view(index_add(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), {});
+  if (x.rank() == 0) return index_add_into(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source));
   const Tensor indices = check_selection("index_add", x, along, index);
   Shape expected = x.shape();
   expected[along] = indices.numel();
@@ -132,40 +143,48 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   check<DTypeError>(x.dtype() != boolean, "index_add: needs numbers, got bool");
   const DType dtype = compute_dtype(x.dtype());
   const Around around(x, along);
-  const Tensor y = copy(around.rows_of(cast(x, dtype)));
+  const Tensor y = around.rows_of(x);
+  if (y.raw() != x.raw() || x.dtype() != dtype) return copy_into(x, index_add(x, dim, index, source));
+  const bool shared = source.impl().storage == x.impl().storage;
+  const Tensor given = shared ? copy(source) : source;
   const int64_t n = x.shape()[along];
   const int64_t m = indices.numel();
   const int64_t inner = around.inner;
   if constexpr (with_cuda)
     if (x.device().is_cuda()) {
       // The kernel reads half types as they are.
-      const bool reads = compute_dtype(source.dtype()) == dtype;
-      index_add_cuda(y, indices, around.rows_of(reads ? source : cast(source, dtype)), n, inner);
-      return around.back(cast(y, x.dtype()));
+      const bool reads = compute_dtype(given.dtype()) == dtype;
+      index_add_cuda(y, indices, around.rows_of(reads ? given : cast(given, dtype)), n, inner);
+      return x.bump_version();
     }
-  if (y.numel() == 0) return around.back(cast(y, x.dtype()));
-  const Tensor values = around.rows_of(cast(source, dtype));
-  const Buckets buckets(indices, n);
+  if (y.numel() == 0) return;
+  const Tensor values = around.rows_of(cast(given, dtype));
   dispatch(dtype, [&]<class T>(Type<T>) {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
       const T* const from = values.data<T>();
       T* const to = y.data<T>();
-      // Each row of the result is one thread's: the order of its sum is that of the indices.
-      parallel_for(0, around.outer * n, std::max<int64_t>(1, 8192 / std::max<int64_t>(inner, 1)),
+      const int64_t* const at = indices.data<int64_t>();
+      // Each row of the result is one thread's: the order of its sum is that of the indices. Where there are
+      // few blocks, a thread takes a range of rows, and passes over the indices of others.
+      const int64_t work = std::max<int64_t>(1, m * inner);
+      const int64_t threads = num_threads();
+      const bool shares = threads > 1 && inner >= 32 && around.outer < 4 * threads;
+      const int64_t ranges = shares ? std::min(n, std::clamp<int64_t>(work / 8192, 1, 2 * threads)) : 1;
+      parallel_for(0, around.outer * ranges, std::max<int64_t>(1, 8192 * ranges / work),
                    [&](int64_t first, int64_t last) {
                      for (int64_t i = first; i < last; ++i) {
-                       const auto row = static_cast<std::size_t>(i % n);
-                       for (int64_t k = buckets.first[row]; k < buckets.first[row + 1]; ++k) {
-                         const T* const add =
-                             from + (i / n * m + buckets.order[static_cast<std::size_t>(k)]) * inner;
-                         for (int64_t j = 0; j < inner; ++j)
-                           to[i * inner + j] = Plus{}(to[i * inner + j], add[j]);
-                       }
+                       const int64_t block = i / ranges;
+                       const int64_t part = i % ranges;
+                       if (inner == 1)
+                         add_elements(to + block * n, from + block * m, at, m);
+                       else
+                         add_rows(to + block * n * inner, from + block * m * inner, at, m, inner,
+                                  part * n / ranges, (part + 1) * n / ranges);
                      }
                    });
     }
   });
-  return around.back(cast(y, x.dtype()));
+  x.bump_version();
 }
 
 Tensor embedding(const Tensor& index, const Tensor& weight) {
@@ -224,11 +243,31 @@ Tensor flat_nonzero(const Tensor& x) {
   const Tensor flags = to_format(cast(x, boolean), MemoryFormat::contiguous);
   if constexpr (with_cuda)
     if (x.device().is_cuda()) return places_cuda("nonzero", flags);
-  std::vector<int64_t> places;
-  const bool* const set = flags.data<bool>();
-  for (int64_t i = 0; i < flags.numel(); ++i)
-    if (set[i]) places.push_back(i);
-  return from_vector(places, places.size(), Device());
+  // Counted, then written.
+  constexpr int64_t length = 8192;
+  const int64_t n = flags.numel();
+  const uint8_t* const set = reinterpret_cast<const uint8_t*>(flags.data<bool>());
+  std::vector<int64_t> ends(static_cast<std::size_t>(ceil_div(n, length)));  // of each chunk's places
+  const auto chunks = static_cast<int64_t>(ends.size());
+  parallel_for(0, chunks, 4, [&](int64_t first, int64_t last) {
+    for (int64_t chunk = first; chunk < last; ++chunk) {
+      int32_t found = 0;
+      for (int64_t i = chunk * length; i < std::min(n, (chunk + 1) * length); ++i) found += set[i];
+      ends[static_cast<std::size_t>(chunk)] = found;
+    }
+  });
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  const Tensor places = empty({ends.empty() ? 0 : ends.back()}, {.dtype = int64, .device = Device()});
+  parallel_for(0, chunks, 4, [&](int64_t first, int64_t last) {
+    int64_t* out = places.data<int64_t>() + (first == 0 ? 0 : ends[static_cast<std::size_t>(first) - 1]);
+    const int64_t* const end = places.data<int64_t>() + ends[static_cast<std::size_t>(last) - 1];
+    // Without a branch on the flag, which nobody can predict.
+    for (int64_t i = first * length; out != end; ++i) {
+      *out = i;
+      out += set[i];
+    }
+  });
+  return places;
 }
 
 Tensor nonzero(const Tensor& x) {
@@ -240,14 +279,20 @@ Tensor nonzero(const Tensor& x) {
       coordinates_cuda("nonzero", places, x.shape(), y);
       return y;
     }
-  for (int64_t i = 0; i < places.numel(); ++i) {
-    int64_t rest = places.data<int64_t>()[i];
-    for (int64_t d = x.rank(); d-- > 0;) {
-      const int64_t size = x.shape()[static_cast<std::size_t>(d)];
-      y.data<int64_t>()[i * x.rank() + d] = rest % size;
-      rest /= size;
+  const auto rank = x.shape().size();
+  const std::vector<FastDivider> sizes(x.shape().begin(), x.shape().end());
+  parallel_for(0, places.numel(), 4096, [&](int64_t first, int64_t last) {
+    const int64_t* const at = places.data<int64_t>();
+    int64_t* row = y.data<int64_t>() + first * x.rank();
+    for (int64_t i = first; i < last; ++i, row += rank) {
+      int64_t rest = at[i];
+      for (std::size_t d = rank; d-- > 1;) {
+        row[d] = rest;
+        rest = sizes[d].divide(row[d]);
+      }
+      if (rank > 0) row[0] = rest;
     }
-  }
+  });
   return y;
 }
 

@@ -1,15 +1,21 @@
 #include "pleat/ops/index/sort.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/core/memory/host_memory.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/index/index_cuda.h"
@@ -19,21 +25,126 @@
 namespace pleat::ops {
 namespace {
 
+/// The type of a key: as many bits as the elements have, float's for half types.
 template <class T>
-auto key_of(T value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-    return static_cast<float>(value);
-  else
-    return value;
+using KeyOf =
+    std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
+
+/// A number without sign whose order is that of the values: NaN behind all others and equal to itself, -0
+/// equal to 0.
+template <class T>
+KeyOf<T> key_of(T value) {
+  using Key = KeyOf<T>;
+  constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    return key_of(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    // By bits alone: threads that flush denormals would take them for zeros.
+    constexpr Key infinity = std::bit_cast<Key>(std::numeric_limits<T>::infinity());
+    const Key bits = std::bit_cast<Key>(value);
+    const Key size = bits & ~sign;
+    const Key ordered = size == 0 ? sign : bits ^ ((size == bits ? Key(0) : ~Key(0)) | sign);
+    return size > infinity ? ~Key(0) : ordered;
+  } else {
+    return static_cast<Key>(static_cast<Key>(value) ^ (std::is_signed_v<T> ? sign : Key(0)));
+  }
 }
 
-template <class K>
-bool less(K a, K b) {
-  if constexpr (std::is_floating_point_v<K>)
-    return std::isnan(b) ? !std::isnan(a) : a < b;
-  else
-    return a < b;
+__extension__ typedef unsigned __int128 uint128;
+
+/// A key above its place in the line: no two are equal, and their order is that of the stable sort.
+template <class T>
+using WordOf = std::conditional_t<sizeof(KeyOf<T>) <= 4, uint64_t, uint128>;
+
+/// The words first ... last - 1 of a line, whose keys are counted from `least` on; a function of plain
+/// arrays, which the compiler makes vectors of.
+template <class Word, class T>
+void make_words(Word* words, const T* from, int64_t step, int64_t first, int64_t last, KeyOf<T> least,
+                bool descending) {
+  using Key = std::conditional_t<sizeof(Word) == 8, uint32_t, uint64_t>;
+  const Key turned = descending ? static_cast<Key>(~KeyOf<T>(0)) : Key(0);
+  PLEAT_INDEPENDENT_ITERATIONS
+  for (int64_t i = first; i < last; ++i) {
+    const Key key = static_cast<Key>(key_of(from[i * step]) - least) ^ turned;
+    words[i] = (Word{key} << (4 * sizeof(Word))) | static_cast<uint64_t>(i);
+  }
 }
+
+/// Sorts words by their keys of `bytes` bytes, from the least byte on (radix sort), which keeps the order of
+/// equal ones.
+template <class Word>
+void sort_by_bytes(std::vector<Word>& words, int bytes) {
+  constexpr int place_bits = 4 * sizeof(Word);
+  std::array<std::array<int64_t, 256>, 8> counts{};
+  for (const Word word : words)
+    for (int byte = 0; byte < bytes; ++byte)
+      ++counts[static_cast<std::size_t>(byte)][static_cast<uint8_t>(word >> (place_bits + 8 * byte))];
+  std::vector<Word> spare(words.size());
+  for (int byte = 0; byte < bytes; ++byte) {
+    auto& next = counts[static_cast<std::size_t>(byte)];
+    const int shift = place_bits + 8 * byte;
+    if (next[static_cast<uint8_t>(words[0] >> shift)] == static_cast<int64_t>(words.size())) continue;
+    std::exclusive_scan(next.begin(), next.end(), next.begin(), int64_t{0});
+    for (const Word word : words)
+      spare[static_cast<std::size_t>(next[static_cast<uint8_t>(word >> shift)]++)] = word;
+    words.swap(spare);
+  }
+}
+
+/// Puts the first k words in order.
+template <class Word>
+void sort_first(std::vector<Word>& words, int64_t k, int bytes) {
+  const auto n = static_cast<int64_t>(words.size());
+  const bool is_short = n < 64 * bytes;  // counting would cost more than comparing
+  if (k < n / (is_short ? 4 : 16))
+    std::partial_sort(words.begin(), words.begin() + k, words.end());
+  else if (is_short)
+    std::sort(words.begin(), words.end());
+  else
+    sort_by_bytes(words, bytes);
+}
+
+/// A line to be sorted, and where its first k elements and their places go.
+template <class T>
+struct Line {
+  const T* from;
+  T* to;
+  int64_t* places;
+  int64_t from_step, to_step, place_step;
+  int64_t n, k;
+  bool descending;
+
+  template <class Word>
+  void sort(KeyOf<T> least, int bytes) const {
+    std::vector<Word> words(static_cast<std::size_t>(n));
+    parallel_for(0, n, 65536, [&](int64_t first, int64_t last) {
+      make_words(words.data(), from, from_step, first, last, least, descending);
+    });
+    sort_first(words, k, bytes);
+    constexpr Word mask = (Word{1} << (4 * sizeof(Word))) - 1;
+    parallel_for(0, k, 16384, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const auto place = static_cast<int64_t>(words[static_cast<std::size_t>(i)] & mask);
+        to[i * to_step] = from[place * from_step];
+        places[i * place_step] = place;
+      }
+    });
+  }
+
+  void sort() const {
+    if constexpr (std::is_same_v<T, int64_t>) {
+      // Integers are seldom far apart, and small words are sorted twice as fast.
+      uint64_t least = key_of(from[0]);
+      uint64_t most = least;
+      for (int64_t i = 1; i < n; ++i) {
+        least = std::min(least, key_of(from[i * from_step]));
+        most = std::max(most, key_of(from[i * from_step]));
+      }
+      if ((most - least) >> 32 == 0 && n >> 32 == 0) return sort<uint64_t>(least, 4);
+    }
+    sort<WordOf<T>>(0, sizeof(KeyOf<T>));
+  }
+};
 
 /// Sorts lines of x into `values` and `indices`, the first k elements of each.
 void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descending, const Tensor& values,
@@ -42,37 +153,24 @@ void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descendin
     if (x.device().is_cuda()) return sort_lines_cuda(op, x, dim, descending, values, indices);
   const int64_t n = x.shape()[dim];
   const int64_t k = values.shape()[dim];
-  const int64_t x_step = x.strides()[dim];
-  const int64_t value_step = values.strides()[dim];
-  const int64_t index_step = indices.strides()[dim];
   if (k == 0) return;
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
-    using Key = decltype(key_of(T{}));
-    struct Entry {
-      Key key;
-      int64_t index;
-    };
-    if (x.numel() > 0) check_host_memory(op, checked_multiply(n, sizeof(Entry), op));
-    const auto before = [descending](const Entry& a, const Entry& b) {
-      if (less(a.key, b.key)) return !descending;
-      if (less(b.key, a.key)) return descending;
-      return a.index < b.index;
-    };
+    constexpr auto word = static_cast<int64_t>(sizeof(WordOf<T>));
+    if (x.numel() > 0) check_host_memory(op, checked_multiply(n, 2 * word, op));
+    check<ShapeError>(word > 8 || n >> 32 == 0, "{}: at most 2^32 elements of {} in a line, got {}", op,
+                      x.dtype(), n);
     for_each_line<3>(x.shape(), dim, {x.strides(), values.strides(), indices.strides()},
                      [&](const auto& start) {
-                       const T* const from = x.data<T>() + start[0];
-                       std::vector<Entry> entries(static_cast<std::size_t>(n));
-                       for (int64_t i = 0; i < n; ++i)
-                         entries[static_cast<std::size_t>(i)] = {key_of(from[i * x_step]), i};
-                       if (k == n)
-                         std::sort(entries.begin(), entries.end(), before);
-                       else
-                         std::partial_sort(entries.begin(), entries.begin() + k, entries.end(), before);
-                       for (int64_t i = 0; i < k; ++i) {
-                         const int64_t index = entries[static_cast<std::size_t>(i)].index;
-                         values.data<T>()[start[1] + i * value_step] = from[index * x_step];
-                         indices.data<int64_t>()[start[2] + i * index_step] = index;
-                       }
+                       Line<T>{x.data<T>() + start[0],
+                               values.data<T>() + start[1],
+                               indices.data<int64_t>() + start[2],
+                               x.strides()[dim],
+                               values.strides()[dim],
+                               indices.strides()[dim],
+                               n,
+                               k,
+                               descending}
+                           .sort();
                      });
   });
 }

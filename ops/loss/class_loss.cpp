@@ -26,6 +26,8 @@ using Classes = ClassProblem::Classes;
 
 /// Logits worth waking another thread for.
 constexpr int64_t grain_elements = 8192;
+/// Targets, of each of which a single logit is looked at.
+constexpr int64_t grain_targets = 4096;
 constexpr int64_t block_targets = 128;
 
 int64_t grain(const ClassProblem& problem) {
@@ -217,11 +219,13 @@ Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const 
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const T* const x = problem.logits().data<T>();
     T* const y = losses.data<T>();
-    for (int64_t i = 0; i < problem.targets(); ++i) {
-      const int64_t own = view.class_of(i);
-      y[i] =
-          own < 0 ? T(0) : static_cast<T>(-view.weight(own)) * x[view.first_logit(i) + own * problem.inner()];
-    }
+    parallel_for(0, problem.targets(), grain_targets, [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) {
+        const int64_t own = view.class_of(i);
+        y[i] = own < 0 ? T(0)
+                       : static_cast<T>(-view.weight(own)) * x[view.first_logit(i) + own * problem.inner()];
+      }
+    });
     return cast(losses, log_probabilities.dtype());
   });
 }
@@ -242,8 +246,9 @@ Tensor nll_backward(const Tensor& dlosses, const Tensor& log_probabilities, cons
     const Tensor dx = zeros_like(problem.logits());
     const T* const g = gradient.data<T>();
     T* const to = dx.data<T>();
-    for (int64_t i = 0; i < problem.targets(); ++i)
-      subtract_shares(problem.view(), to, i, static_cast<double>(g[i]));
+    parallel_for(0, problem.targets(), grain_targets, [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) subtract_shares(problem.view(), to, i, static_cast<double>(g[i]));
+    });
     return cast(dx, log_probabilities.dtype());
   });
 }
@@ -261,7 +266,9 @@ Tensor class_shares(const Tensor& logits, const Tensor& target, const Tensor& we
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor shares = zeros_like(problem.logits());
     T* const to = shares.data<T>();
-    for (int64_t i = 0; i < problem.targets(); ++i) subtract_shares(problem.view(), to, i, -1.0);
+    parallel_for(0, problem.targets(), grain(problem), [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) subtract_shares(problem.view(), to, i, -1.0);
+    });
     return cast(shares, logits.dtype());
   });
 }
@@ -279,10 +286,12 @@ Tensor target_weights(const Tensor& logits, const Tensor& target, const Tensor& 
     }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     T* const to = weights.data<T>();
-    for (int64_t i = 0; i < problem.targets(); ++i) {
-      const int64_t own = view.class_of(i);
-      to[i] = own < 0 ? T(0) : static_cast<T>(view.weight(own));
-    }
+    parallel_for(0, problem.targets(), grain_targets, [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) {
+        const int64_t own = view.class_of(i);
+        to[i] = own < 0 ? T(0) : static_cast<T>(view.weight(own));
+      }
+    });
     return weights;
   });
 }

@@ -92,8 +92,7 @@ struct HuberDistanceBackward {
 struct BinaryCrossEntropy {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T x, T target, T positive) const {
-    const T softplus = std::log1p(vmath::exp(-std::abs(x))) + (x < 0 ? -x : T(0));  // log(1 + exp(-x))
-    return (1 - target) * x + (1 + (positive - 1) * target) * softplus;
+    return (1 - target) * x + (1 + (positive - 1) * target) * vmath::softplus(-x);
   }
 };
 

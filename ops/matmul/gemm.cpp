@@ -39,8 +39,23 @@ void multiply(const Gemm<T>& p) {
     c.noalias() = p.alpha * a * b;
 }
 
+/// The product of a row and a column that are plain arrays, which Eigen takes for matrices of any strides.
+template <class T>
+void multiply_vectors(const Gemm<T>& p) {
+  using Vector = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, 1>>;
+  constexpr int64_t block = 4096;  // summed in T
+  double sum = 0;
+  for (int64_t i = 0; i < p.k; i += block) {
+    const int64_t n = std::min(block, p.k - i);
+    sum += static_cast<double>(Vector(p.a + i, n).dot(Vector(p.b + i, n)));
+  }
+  *p.c = (p.accumulate ? *p.c : T(0)) + p.alpha * static_cast<T>(sum);
+}
+
 template <class T>
 void multiply_one(const Gemm<T>& p) {
+  if (p.m == 1 && p.n == 1 && (!p.transpose_a || p.lda == 1) && (p.transpose_b || p.ldb == 1))
+    return multiply_vectors(p);
   constexpr int rows = Eigen::RowMajor;
   constexpr int columns = Eigen::ColMajor;
   if (p.transpose_a && p.transpose_b)

@@ -1,6 +1,9 @@
 #include "pleat/ops/norm/group_norm.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
@@ -17,6 +20,10 @@
 namespace pleat::ops {
 namespace {
 
+/// Elements of a group that stay in the second-level cache between readings. Larger ones are worth more than
+/// one thread each.
+constexpr double cached_group = 1 << 18;
+
 /// Sizes of a problem on the CPU; `dense` is x, in float32 or float64, as the kernels take it.
 struct Groups {
   Tensor dense;
@@ -26,12 +33,22 @@ struct Groups {
 
   int64_t count() const { return view.images * groups; }
   double values() const { return static_cast<double>(channels * view.pixels); }
-  /// Without spatial dimensions a channel of an image is a single element.
-  bool is_rows() const { return view.pixels == 1; }
-  RowView rows() const { return {view.images, view.channels, groups}; }
-  /// The group of (n, c), which is number n * view.channels + c.
-  std::size_t group_of(int64_t n, int64_t c) const {
-    return static_cast<std::size_t>(n * groups + c / channels);
+  /// Small planes are worked on as rows of elements with a weight each, as without spatial dimensions, where
+  /// a channel of an image is a single element.
+  bool is_rows() const {
+    constexpr int64_t small_plane = 128;
+    return view.pixels == 1 || (!view.channels_last && view.pixels < small_plane);
+  }
+  /// Whether the elements of a group are.
+  bool are_neighbours() const { return !view.channels_last || view.pixels == 1; }
+  RowView rows() const { return {view.images, view.channels * view.pixels, groups}; }
+  /// Calls `f(at, c, group)` for each channel c of each image, number `at` of all.
+  template <class F>
+  void for_each_channel(const F& f) const {
+    std::size_t at = 0, group = 0;
+    for (int64_t n = 0; n < view.images; ++n)
+      for (std::size_t c = 0; c < static_cast<std::size_t>(view.channels); ++group)
+        for (int64_t k = 0; k < channels; ++k, ++at, ++c) f(at, c, group);
   }
 };
 
@@ -60,8 +77,8 @@ Groups groups_of(const Tensor& x, const GroupNormOptions& options) {
 
 template <class T>
 Moments group_moments(const Groups& of, const T* x) {
-  if (!of.view.channels_last || of.is_rows()) {
-    // The channels of a group lie next to each other: one long plane.
+  if (of.are_neighbours()) {
+    // One long plane.
     return channel_moments(ChannelView{of.count(), 1, of.channels * of.view.pixels, false}, true, x);
   }
   const Moments each = channel_moments(of.view, true, x);
@@ -75,41 +92,46 @@ Moments group_moments(const Groups& of, const T* x) {
   return merged;
 }
 
+/// The numbers of a parameter [channels], each `times` times, or `otherwise` where it is undefined.
 template <class T>
-std::vector<T> numbers_as(const Tensor& t, int64_t channels, T otherwise) {
-  return t.defined() ? t.to_vector<T>() : std::vector<T>(static_cast<std::size_t>(channels), otherwise);
+std::vector<T> row_numbers(const Tensor& t, int64_t channels, int64_t times, T otherwise) {
+  std::vector<T> numbers(static_cast<std::size_t>(channels * times), otherwise);
+  if (!t.defined()) return numbers;
+  auto to = numbers.begin();
+  for (const T number : t.to_vector<T>()) to = std::fill_n(to, times, number);
+  return numbers;
 }
 
 template <class T>
 void run_forward(const Groups& of, const Tensor& weight, const Tensor& bias, double eps,
                  const GroupNormResult& to) {
-  const Moments moments = group_moments(of, of.dense.data<T>());
   double* mean = to.mean.data<double>();
   double* variance = to.variance.data<double>();
   double* rstd = to.rstd.data<double>();
+  if (of.is_rows() || (of.are_neighbours() && of.values() <= cached_group)) {
+    const int64_t pixels = of.is_rows() ? 1 : of.view.pixels;
+    return normalize_rows<T>(of.rows(), pixels, of.dense.data<T>(),
+                             row_numbers<T>(weight, of.view.channels, of.view.pixels / pixels, 1).data(),
+                             row_numbers<T>(bias, of.view.channels, of.view.pixels / pixels, 0).data(), eps,
+                             {mean, variance, rstd}, to.y.data<T>());
+  }
+  const Moments moments = group_moments(of, of.dense.data<T>());
   for (std::size_t group = 0; group < moments.mean.size(); ++group) {
     mean[group] = moments.mean[group];
     variance[group] = moments.m2[group] / of.values();
     rstd[group] = 1 / std::sqrt(variance[group] + eps);
   }
-  if (of.is_rows())
-    return normalize_rows<T>(of.rows(), of.dense.data<T>(), mean, rstd,
-                             numbers_as<T>(weight, of.view.channels, 1).data(),
-                             numbers_as<T>(bias, of.view.channels, 0).data(), to.y.data<T>());
   const std::vector<double> scale = per_channel(weight, of.view.channels, 1);
   const std::vector<double> offset = per_channel(bias, of.view.channels, 0);
   Affine<T> numbers(static_cast<std::size_t>(of.view.images * of.view.channels));
-  std::size_t at = 0;
-  for (int64_t n = 0; n < of.view.images; ++n)
-    for (int64_t c = 0; c < of.view.channels; ++c, ++at) {
-      const std::size_t group = of.group_of(n, c);
-      const double factor = scale[static_cast<std::size_t>(c)] * rstd[group];
-      numbers.shift[at] = static_cast<T>(mean[group]);
-      numbers.scale[at] = static_cast<T>(factor);
-      // The part of the mean that its rounding cuts off.
-      numbers.bias[at] = static_cast<T>(offset[static_cast<std::size_t>(c)] +
-                                        (static_cast<double>(numbers.shift[at]) - mean[group]) * factor);
-    }
+  of.for_each_channel([&](std::size_t at, std::size_t c, std::size_t group) {
+    const double factor = scale[c] * rstd[group];
+    numbers.shift[at] = static_cast<T>(mean[group]);
+    numbers.scale[at] = static_cast<T>(factor);
+    // The part of the mean that its rounding cuts off.
+    numbers.bias[at] =
+        static_cast<T>(offset[c] + (static_cast<double>(numbers.shift[at]) - mean[group]) * factor);
+  });
   channel_affine(of.view, true, of.dense.data<T>(), numbers, false, to.y.data<T>());
 }
 
@@ -119,43 +141,45 @@ void run_forward(const Groups& of, const Tensor& weight, const Tensor& bias, dou
 template <class T>
 void run_backward(const Groups& of, const Tensor& dy, const Tensor& weight, const double* mean,
                   const double* rstd, const Tensor& dx, double* dweight, double* dbias) {
-  if (of.is_rows())
-    return normalize_rows_backward<T>(of.rows(), dy.data<T>(), of.dense.data<T>(), mean, rstd,
-                                      numbers_as<T>(weight, of.view.channels, 1).data(),
-                                      dx.defined() ? dx.data<T>() : nullptr, dweight, dbias);
+  if (of.is_rows()) {
+    std::vector<double> sums(static_cast<std::size_t>(2 * of.view.channels * of.view.pixels));
+    double* const dbiases = sums.data() + of.view.channels * of.view.pixels;
+    normalize_rows_backward<T>(of.rows(), dy.data<T>(), of.dense.data<T>(), mean, rstd,
+                               row_numbers<T>(weight, of.view.channels, of.view.pixels, 1).data(),
+                               dx.defined() ? dx.data<T>() : nullptr, sums.data(), dbiases);
+    for (int64_t c = 0; c < of.view.channels; ++c) {
+      const int64_t at = c * of.view.pixels;
+      dweight[c] = std::accumulate(sums.data() + at, sums.data() + at + of.view.pixels, 0.0);
+      dbias[c] = std::accumulate(dbiases + at, dbiases + at + of.view.pixels, 0.0);
+    }
+    return;
+  }
   const auto numbers_count = static_cast<std::size_t>(of.view.images * of.view.channels);
   InputGradient<T> numbers(numbers_count);
-  std::size_t at = 0;
-  for (int64_t n = 0; n < of.view.images; ++n)
-    for (int64_t c = 0; c < of.view.channels; ++c, ++at)
-      numbers.shift[at] = static_cast<T>(mean[of.group_of(n, c)]);
+  of.for_each_channel([&](std::size_t at, std::size_t, std::size_t group) {
+    numbers.shift[at] = static_cast<T>(mean[group]);
+  });
   const T* x = of.dense.data<T>();
   const GradientSums sums = channel_gradient_sums(of.view, true, dy.data<T>(), x, numbers.shift);
   const std::vector<double> scale = per_channel(weight, of.view.channels, 1);
   std::vector<double> a(static_cast<std::size_t>(of.count()));
   std::vector<double> b(a.size());
-  at = 0;
-  for (int64_t n = 0; n < of.view.images; ++n)
-    for (int64_t c = 0; c < of.view.channels; ++c, ++at) {
-      const std::size_t group = of.group_of(n, c);
-      const double cut = static_cast<double>(numbers.shift[at]) - mean[group];
-      const double product = (sums.dy_x[at] + cut * sums.dy[at]) * rstd[group];
-      dbias[c] += sums.dy[at];
-      dweight[c] += product;
-      a[group] += scale[static_cast<std::size_t>(c)] * sums.dy[at];
-      b[group] += scale[static_cast<std::size_t>(c)] * product;
-    }
+  of.for_each_channel([&](std::size_t at, std::size_t c, std::size_t group) {
+    const double cut = static_cast<double>(numbers.shift[at]) - mean[group];
+    const double product = (sums.dy_x[at] + cut * sums.dy[at]) * rstd[group];
+    dbias[c] += sums.dy[at];
+    dweight[c] += product;
+    a[group] += scale[c] * sums.dy[at];
+    b[group] += scale[c] * product;
+  });
   if (!dx.defined()) return;
-  at = 0;
-  for (int64_t n = 0; n < of.view.images; ++n)
-    for (int64_t c = 0; c < of.view.channels; ++c, ++at) {
-      const std::size_t group = of.group_of(n, c);
-      const double cut = static_cast<double>(numbers.shift[at]) - mean[group];
-      const double slope = rstd[group] * rstd[group] * b[group] / of.values();
-      numbers.scale[at] = static_cast<T>(rstd[group] * scale[static_cast<std::size_t>(c)]);
-      numbers.slope[at] = static_cast<T>(slope);
-      numbers.offset[at] = static_cast<T>(rstd[group] * a[group] / of.values() + slope * cut);
-    }
+  of.for_each_channel([&](std::size_t at, std::size_t c, std::size_t group) {
+    const double cut = static_cast<double>(numbers.shift[at]) - mean[group];
+    const double slope = rstd[group] * rstd[group] * b[group] / of.values();
+    numbers.scale[at] = static_cast<T>(rstd[group] * scale[c]);
+    numbers.slope[at] = static_cast<T>(slope);
+    numbers.offset[at] = static_cast<T>(rstd[group] * a[group] / of.values() + slope * cut);
+  });
   channel_input_gradient(of.view, true, dy.data<T>(), x, numbers, dx.data<T>());
 }
 

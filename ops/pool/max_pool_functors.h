@@ -110,8 +110,9 @@ struct MaxPoolScatter {
 
   PLEAT_HOST_DEVICE void pixels(int64_t n, int64_t first_channel, int64_t last_channel) const {
     const int64_t to = in.at(n, 0, 0);
-    for (int64_t p = 0; p < in.pixels; ++p)
-      for (int64_t c = first_channel; c < last_channel; ++c) dx[to + p * in.channels + c] = T(0);
+    const int64_t row = last_channel - first_channel == in.channels ? in.channels * in.pixels : in.channels;
+    for (int64_t at = to; at < to + in.channels * in.pixels; at += row)
+      for (int64_t i = first_channel; i < row - in.channels + last_channel; ++i) dx[at + i] = T(0);
     for (int64_t p = 0; p < out.pixels; ++p) {
       const int64_t from = out.at(n, 0, p);
       for (int64_t c = first_channel; c < last_channel; ++c) {

@@ -7,15 +7,14 @@
 #include <span>
 #include <type_traits>
 
-#include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/kernels/for_each_index.h"
-#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/index/index_cuda.h"
+#include "pleat/ops/pool/max_pool_cpu.h"
 #include "pleat/ops/pool/max_pool_functors.h"
 #include "pleat/ops/pool/problem.h"
 
@@ -71,137 +70,8 @@ void gather_by_index(const char* op, const Tensor& x, const Tensor& indices, con
   });
 }
 
-constexpr int64_t grain_elements = 16384;
-
-/// The windows along one dimension as plain arrays.
-struct WindowsView {
-  int64_t inputs, outputs, step;
-  const int64_t* begin;
-  const int64_t* end;
-};
-
-/// A rule worked out.
-struct Windows {
-  WindowRule rule;
-  std::vector<int64_t> begin, end;
-
-  explicit Windows(const WindowRule& of) : rule(of) {
-    for (int64_t o = 0; o < rule.outputs; ++o) {
-      begin.push_back(rule.begin(o));
-      end.push_back(rule.end(o));
-    }
-  }
-  WindowsView view() const { return {rule.inputs, rule.outputs, rule.step, begin.data(), end.data()}; }
-};
-
-/// best[i], index[i] <- value[i], place + i * step where that is larger.
-template <class T, class Index>
-void take_larger(int64_t n, const T* __restrict value, Index place, Index step, T* __restrict best,
-                 Index* __restrict index) {
-  for (int64_t i = 0; i < n; ++i) {
-    const bool larger = is_new_maximum(value[i], best[i]);
-    best[i] = larger ? value[i] : best[i];
-    index[i] = larger ? static_cast<Index>(place + static_cast<Index>(i) * step) : index[i];
-  }
-}
-
-/// Takes the first candidates as they are.
-template <class T, class Index>
-void take_all(int64_t n, const T* __restrict value, Index place, Index step, T* __restrict best,
-              Index* __restrict index) {
-  for (int64_t i = 0; i < n; ++i) {
-    best[i] = value[i];
-    index[i] = static_cast<Index>(place + static_cast<Index>(i) * step);
-  }
-}
-
-template <class T, class Index>
-struct NativeForward {
-  std::array<WindowsView, 3> windows;
-  PlaneSteps in, out;
-  const T* x;
-  T* values;
-  Index* indices;
-
-  /// Output row r counts [images, D, H]: all channels of a pixel at a time.
-  void channels_last_row(int64_t r) const {
-    const int64_t oh = r % windows[1].outputs;
-    const int64_t od = r / windows[1].outputs % windows[0].outputs;
-    const T* image = x + r / windows[1].outputs / windows[0].outputs * in.image_step;
-    for (int64_t ow = 0; ow < windows[2].outputs; ++ow) {
-      const int64_t to = (r * windows[2].outputs + ow) * out.channels;
-      bool first = true;
-      for (int64_t d = windows[0].begin[od]; d < windows[0].end[od]; d += windows[0].step)
-        for (int64_t h = windows[1].begin[oh]; h < windows[1].end[oh]; h += windows[1].step)
-          for (int64_t w = windows[2].begin[ow]; w < windows[2].end[ow]; w += windows[2].step) {
-            const int64_t place = (d * windows[1].inputs + h) * windows[2].inputs + w;
-            const auto take = first ? take_all<T, Index> : take_larger<T, Index>;
-            take(in.channels, image + place * in.channels, static_cast<Index>(place), Index(0), values + to,
-                 indices + to);
-            first = false;
-          }
-      if (first) set_empty(to, out.channels);
-    }
-  }
-
-  /// Output row r counts [images, channels, D, H]: first the maximum of each column over d and h, whole rows
-  /// at a time, then that of each window's columns. `best` and `index` are a row of columns.
-  void contiguous_row(int64_t r, T* best, Index* index) const {
-    const int64_t oh = r % windows[1].outputs;
-    const int64_t od = r / windows[1].outputs % windows[0].outputs;
-    const T* plane = x + r / windows[1].outputs / windows[0].outputs * in.pixels;
-    const int64_t to = r * windows[2].outputs;
-    bool first = true;
-    for (int64_t d = windows[0].begin[od]; d < windows[0].end[od]; d += windows[0].step)
-      for (int64_t h = windows[1].begin[oh]; h < windows[1].end[oh]; h += windows[1].step) {
-        const int64_t place = (d * windows[1].inputs + h) * windows[2].inputs;
-        const auto take = first ? take_all<T, Index> : take_larger<T, Index>;
-        take(windows[2].inputs, plane + place, static_cast<Index>(place), Index(1), best, index);
-        first = false;
-      }
-    if (first) return set_empty(to, windows[2].outputs);
-    for (int64_t ow = 0; ow < windows[2].outputs; ++ow) {
-      int64_t w = windows[2].begin[ow];
-      if (w >= windows[2].end[ow]) {
-        set_empty(to + ow, 1);
-        continue;
-      }
-      T value = best[w];
-      Index place = index[w];
-      for (w += windows[2].step; w < windows[2].end[ow]; w += windows[2].step) {
-        // Of equal columns the one whose maximum comes first in the plane.
-        const bool equal = (best[w] == value) | ((best[w] != best[w]) & (value != value));
-        const bool larger = is_new_maximum(best[w], value) | (equal & (index[w] < place));
-        value = larger ? best[w] : value;
-        place = larger ? index[w] : place;
-      }
-      values[to + ow] = value;
-      indices[to + ow] = place;
-    }
-  }
-
-  void set_empty(int64_t to, int64_t n) const {
-    std::fill_n(values + to, n, -std::numeric_limits<T>::infinity());
-    std::fill_n(indices + to, n, Index(-1));
-  }
-
-  void run(int64_t images, bool channels_last) const {
-    const int64_t rows =
-        images * windows[0].outputs * windows[1].outputs * (channels_last ? 1 : out.channels);
-    const int64_t row = windows[2].inputs * (channels_last ? out.channels : 1);
-    parallel_for(0, rows, std::max<int64_t>(1, grain_elements / row), [&](int64_t first, int64_t last) {
-      if (channels_last) {
-        for (int64_t r = first; r < last; ++r) channels_last_row(r);
-        return;
-      }
-      std::vector<T> best(static_cast<std::size_t>(windows[2].inputs));
-      std::vector<Index> index(best.size());
-      for (int64_t r = first; r < last; ++r) contiguous_row(r, best.data(), index.data());
-    });
-  }
-};
-
-MaxPoolResult pool(const char* op, const Tensor& x, const WindowRules& rules, bool reference) {
+MaxPoolResult pool(const char* op, const Tensor& x, const WindowRules& rules, bool reference,
+                   bool with_indices) {
   Shape shape{x.size(0), x.size(1)};
   for (auto d = static_cast<std::size_t>(5 - x.rank()); d < 3; ++d) shape.push_back(rules[d].outputs);
   const MemoryFormat format = x.memory_format();
@@ -209,8 +79,9 @@ MaxPoolResult pool(const char* op, const Tensor& x, const WindowRules& rules, bo
   const DType index = plane <= std::numeric_limits<int32_t>::max() ? int32 : int64;
   const bool by_index = reference || x.device().is_cuda();
   const DType dtype = by_index ? x.dtype() : compute_dtype(x.dtype());
-  const MaxPoolResult result{empty(shape, {.dtype = dtype, .device = x.device(), .format = format}),
-                             empty(shape, {.dtype = index, .device = x.device(), .format = format})};
+  MaxPoolResult result{empty(shape, {.dtype = dtype, .device = x.device(), .format = format}), {}};
+  if (by_index || with_indices)
+    result.indices = empty(shape, {.dtype = index, .device = x.device(), .format = format});
   if (by_index) {
     max_pool_by_index(op, rules, x, result, format);
     return result;
@@ -218,15 +89,10 @@ MaxPoolResult pool(const char* op, const Tensor& x, const WindowRules& rules, bo
   if (result.values.numel() == 0) return {cast(result.values, x.dtype()), result.indices};
   const Tensor dense = to_format(cast(x, dtype), format);
   const bool last = format == MemoryFormat::channels_last;
-  const std::array windows{Windows(rules[0]), Windows(rules[1]), Windows(rules[2])};
   dispatch_types(dtype, index, [&]<class T, class Index>(Type<T>, Type<Index>) {
-    NativeForward<T, Index>{{windows[0].view(), windows[1].view(), windows[2].view()},
-                            plane_steps(dense, last),
-                            plane_steps(result.values, last),
-                            dense.data<T>(),
-                            result.values.data<T>(),
-                            result.indices.data<Index>()}
-        .run(x.size(0), last);
+    max_pool_on_cpu(rules, x.size(0), plane_steps(dense, last), plane_steps(result.values, last),
+                    dense.data<T>(), result.values.data<T>(),
+                    with_indices ? result.indices.data<Index>() : nullptr);
   });
   return {cast(result.values, x.dtype()), result.indices};
 }
@@ -272,59 +138,54 @@ void check_gradient(const char* op, const Tensor& dy, const Tensor& indices, con
                     indices.shape(), dy);
 }
 
-/// Runs `f(n, first channel, last channel)` over all planes, in groups of channels that share cache lines.
-template <class F>
-void for_planes(int64_t images, const PlaneSteps& in, bool channels_last, const F& f) {
-  const int64_t group = channels_last ? std::min<int64_t>(64, in.channels) : 1;
-  const int64_t groups = ceil_div(in.channels, group);
-  parallel_for(0, images * groups, std::max<int64_t>(1, grain_elements / (in.pixels * group)),
-               [&](int64_t first, int64_t last) {
-                 for (int64_t i = first; i < last; ++i)
-                   f(i / groups, i % groups * group, std::min(in.channels, i % groups * group + group));
-               });
-}
-
-}  // namespace
-
-MaxPoolResult max_pool(const Tensor& x, const MaxPoolOptions& options, const char* op) {
-  const RecordOp range(op, x);
-  const bool reference = wants_reference(op, options.implementation);
-  return pool(op, x, max_pool_windows(op, x, options), reference);
-}
-
-MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options, const char* op) {
-  const RecordOp range(op, x);
-  const bool reference = wants_reference(op, options.implementation);
-  return pool(op, x, adaptive_windows(op, x, options), reference);
-}
-
-Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Sizes& input_shape,
-                         MemoryFormat format, const char* op) {
-  const RecordOp range(op, "_backward", dy, indices);
-  check_gradient(op, dy, indices, input_shape);
+/// Each dy where its index points to. Indices that anyone gave are checked.
+Tensor scattered(const char* op, const Tensor& dy, const Tensor& indices, bool check,
+                 const Shape& input_shape, MemoryFormat format) {
   const bool last = format == MemoryFormat::channels_last;
   const Tensor places = to_format(indices, format);
   const Tensor gradient = to_format(cast(dy, compute_dtype(dy.dtype())), format);
   const Tensor dx = empty(input_shape, {.dtype = gradient.dtype(), .device = dy.device(), .format = format});
   if (dx.numel() == 0) return cast(dx, dy.dtype());
   const PlaneSteps in = plane_steps(dx, last);
-  check_range(op, places, in.pixels);
+  if (check) check_range(op, places, in.pixels);
   if (dy.device().is_cuda())
     scatter_by_plane(op, gradient, places, dx, format);
   else
     dispatch_types(gradient.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-      for_planes(dx.size(0), in, last,
-                 MaxPoolScatter<T, Index>{in, plane_steps(gradient, last), gradient.data<T>(),
-                                          places.data<Index>(), dx.data<T>()});
+      max_pool_backward_on_cpu(dx.size(0),
+                               MaxPoolScatter<T, Index>{in, plane_steps(gradient, last), gradient.data<T>(),
+                                                        places.data<Index>(), dx.data<T>()});
     });
   return cast(dx, dy.dtype());
+}
+
+}  // namespace
+
+MaxPoolResult max_pool(const Tensor& x, const MaxPoolOptions& options, const char* op, bool with_indices) {
+  const RecordOp range(op, x);
+  const bool reference = wants_reference(op, options.implementation);
+  return pool(op, x, max_pool_windows(op, x, options), reference, with_indices);
+}
+
+MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options, const char* op,
+                                bool with_indices) {
+  const RecordOp range(op, x);
+  const bool reference = wants_reference(op, options.implementation);
+  return pool(op, x, adaptive_windows(op, x, options), reference, with_indices);
+}
+
+Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Sizes& input_shape,
+                         MemoryFormat format, const char* op) {
+  const RecordOp range(op, "_backward", dy, indices);
+  check_gradient(op, dy, indices, input_shape);
+  return scattered(op, dy, indices, true, input_shape, format);
 }
 
 Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const WindowRules& windows,
                          const Shape& input_shape, MemoryFormat format, const char* op) {
   const RecordOp range(op, "_backward", dy, indices);
-  if (dy.device().is_cpu()) return max_pool_backward(dy, indices, input_shape, format, op);
   check_gradient(op, dy, indices, input_shape);
+  if (dy.device().is_cpu()) return scattered(op, dy, indices, false, input_shape, format);
   const Tensor dx = empty(input_shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
   max_pool_backward_by_index(op, windows, dy, indices, dx, format);
   return dx;

@@ -57,9 +57,11 @@ struct MaxPoolResult {
 /// -infinity. All throw ShapeError (rank, an output without elements),
 /// ValueError (kernel size, stride or dilation below 1, padding above half of the window, "same" with a
 /// stride, divisor 0), DTypeError, DeviceError; `op` names the function in the message.
-MaxPoolResult max_pool(const Tensor& x, const MaxPoolOptions& options, const char* op = "max_pool");
+/// Without `with_indices` there may be none, which is faster.
+MaxPoolResult max_pool(const Tensor& x, const MaxPoolOptions& options, const char* op = "max_pool",
+                       bool with_indices = true);
 MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options,
-                                const char* op = "adaptive_max_pool");
+                                const char* op = "adaptive_max_pool", bool with_indices = true);
 
 /// The gradient of `values` with respect to x [input_shape], in the given format: each dy goes where its
 /// index points to. Throws IndexError when an index is outside.

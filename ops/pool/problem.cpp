@@ -100,7 +100,12 @@ std::vector<WindowRule> adaptive_dims(const char* op, const Tensor& x, const Ada
     check<ValueError>(sizes[d] >= 0 && sizes[d] <= max_output, "{}: output_size must be in [0, {}], got {}",
                       op, max_output, sizes[d]);
     check<ShapeError>(inputs >= 1, "{}: spatial dimension {} of {} is empty", op, d, x);
-    result.push_back({.inputs = inputs, .outputs = sizes[d], .adaptive = true});
+    if (sizes[d] > 0 && inputs % sizes[d] == 0) {
+      const int64_t size = inputs / sizes[d];
+      result.push_back({.inputs = inputs, .outputs = sizes[d], .kernel = size, .stride = size});
+    } else {
+      result.push_back({.inputs = inputs, .outputs = sizes[d], .adaptive = true});
+    }
   }
   return result;
 }

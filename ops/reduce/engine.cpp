@@ -9,6 +9,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/convert.h"
+#include "pleat/core/tensor/transpose.h"
 
 namespace pleat::ops::reduction {
 namespace {
@@ -17,8 +18,16 @@ constexpr int64_t chunk_elements = 32768;  ///< one thread's piece of a long red
 constexpr int64_t row_block = 2048;        ///< elements given to rows(): they stay in the first-level cache
 constexpr int64_t gather_block = 1024;     ///< elements gathered at a time when they are no plain array
 constexpr int64_t row_count_block = 64;    ///< rows given to columns()
+constexpr int64_t least_columns = 16;      ///< worth being made of short rows
 constexpr int64_t long_run = 256;          ///< runs so long are handed on without gathering
 constexpr int64_t largest_element = 8;     ///< bytes
+
+constexpr int64_t column_elements = 8192;  ///< columns changed into rows at a time, at most
+constexpr int64_t turned_elements = 4096;  ///< so many of short runs leave room in the cache for what is read
+
+struct ColumnBuffer {
+  alignas(64) std::byte bytes[column_elements * largest_element];
+};
 
 /// States side by side.
 struct States {
@@ -38,7 +47,7 @@ class Reduction {
 
   void run() const {
     if (plan_.outputs == 0) return;
-    if (plan_.by_columns && plan_.count > 0)
+    if (is_by_columns() && plan_.count > 0)
       run_columns();
     else
       run_rows();
@@ -79,6 +88,12 @@ class Reduction {
     merge(result, right.bytes, n);
   }
 
+  /// Whether many results are worked on side by side.
+  bool is_by_columns() const {
+    const bool is_short = plan_.reduced[0].size < operation_.short_run && plan_.kept[0].size >= least_columns;
+    return plan_.kept_inside || is_short;
+  }
+
   // --- one result after another
 
   /// Whether the elements of a result are a plain array, or long pieces of one.
@@ -110,7 +125,7 @@ class Reduction {
         n = std::min(last - first, gather_block);
         for (int64_t done = 0; done < n;) {
           const int64_t run = std::min(n - done, position.run_left());
-          load_(buffer + done * size, 1, at(offset + position.offset()), inner.step, run);
+          load_(buffer + done * size, {1}, at(offset + position.offset()), {inner.step}, run, 1);
           position.advance(run);
           done += run;
         }
@@ -160,31 +175,61 @@ class Reduction {
 
   // --- many results side by side
 
+  /// Whether columns lie as rows in memory, which change places first.
+  bool is_turned() const { return plan_.kept[0].step != 1 && plan_.reduced[0].step == 1; }
+
   /// The block of `n` columns from `column` on, over rows first ... last - 1.
   void reduce_columns(std::byte* totals, int64_t offset, int64_t n, int64_t first, int64_t last) const {
     const Dim& inner = plan_.kept[0];
     const int64_t wide = widened(n, last - first);
     if (wide > 1) return reduce_widened(totals, offset, n, wide, first, last);
-    empty(totals, n);
     const bool plain = same_type_ && inner.step == 1;
+    const bool turned = is_turned();
     StridedIterator position(plan_.reduced, first);
     States states;
     std::array<const std::byte*, row_count_block> rows;
-    alignas(64) std::byte buffer[2 * gather_block * largest_element];
+    ColumnBuffer buffer;
     const int64_t row_bytes = n * size_of(operation_.in);
     const int64_t block =
-        plain ? row_count_block : std::clamp<int64_t>(2 * gather_block / n, 1, row_count_block);
-    while (first < last) {
-      const int64_t row_count = std::min(block, last - first);
-      for (int64_t r = 0; r < row_count; ++r, position.advance(1)) {
-        const std::byte* const from = at(offset + position.offset());
-        rows[static_cast<std::size_t>(r)] = plain ? from : buffer + r * row_bytes;
-        if (!plain) load_(buffer + r * row_bytes, 1, from, inner.step, n);
+        plain ? row_count_block : std::clamp<int64_t>(column_elements / n, 1, row_count_block);
+    for (bool is_first = true; first < last; is_first = false) {
+      int64_t row_count = std::min(block, last - first);
+      if (turned) {
+        row_count = std::min(row_count, position.run_left());
+        turn(buffer.bytes, at(offset + position.offset()), n, row_count);
+        position.advance(row_count);
       }
-      columns(states.bytes, rows.data(), row_count, n, first);
-      merge(totals, states.bytes, n);
+      for (int64_t r = 0; r < row_count; ++r) {
+        rows[static_cast<std::size_t>(r)] =
+            plain ? at(offset + position.offset()) : buffer.bytes + r * row_bytes;
+        if (turned) continue;
+        if (!plain)
+          load_(buffer.bytes + r * row_bytes, {1}, at(offset + position.offset()), {inner.step}, n, 1);
+        position.advance(1);
+      }
+      columns(is_first ? totals : states.bytes, rows.data(), row_count, n, first);
+      if (!is_first) merge(totals, states.bytes, n);
       first += row_count;
     }
+  }
+
+  /// The first `count` elements, neighbours from x on, of each of n results: as `count` rows of n.
+  void turn(std::byte* to, const std::byte* x, int64_t n, int64_t count) const {
+    const int64_t step = plan_.kept[0].step;
+    if (same_type_) return turn_plain(to, x, step, n, count);
+    ColumnBuffer converted;
+    const int64_t size = size_of(operation_.in);
+    for (int64_t i = 0; i < n; ++i)
+      load_(converted.bytes + i * count * size, {1}, x + i * step * element_, {1}, count, 1);
+    turn_plain(to, converted.bytes, count, n, count);
+  }
+
+  void turn_plain(std::byte* to, const std::byte* x, int64_t step, int64_t n, int64_t count) const {
+    const auto as = [&]<class Bits>(Bits) {
+      transpose_matrix(reinterpret_cast<Bits*>(to), n, reinterpret_cast<const Bits*>(x), step, n, count);
+    };
+    if (operation_.in == uint8) return as(uint8_t());
+    size_of(operation_.in) == 4 ? as(uint32_t()) : as(uint64_t());
   }
 
   /// How many rows to take as one, where they follow each other without a gap and are short.
@@ -220,7 +265,8 @@ class Reduction {
   void run_columns() const {
     const int64_t column_count = plan_.kept[0].size;
     const int64_t out_step = plan_.kept[0].out_step;
-    const int64_t width = std::min(column_count, column_block);
+    const int64_t fit = is_turned() ? turned_elements / plan_.reduced[0].size / 16 * 16 : column_block;
+    const int64_t width = std::min(column_count, std::clamp<int64_t>(fit, 16, column_block));
     const int64_t blocks = ceil_div(column_count, width);
     const int64_t chunk_rows = std::max<int64_t>(row_count_block, 2 * chunk_elements / width);
     const int64_t chunks = ceil_div(plan_.count, chunk_rows);

@@ -22,6 +22,10 @@
 ///     void columns(State* states, const In* const* rows, int64_t row_count, int64_t n, int64_t first) const;
 ///     void merge(State& into, const State& other) const;
 ///     static constexpr bool uses_index = false;  // whether `first` matters
+///     // Results of shorter runs are worked on side by side: their elements change places with those of
+///     other
+///     // results first, which costs less than what each row would.
+///     static constexpr int64_t short_run = 64;
 ///   };
 ///
 /// How the elements are cut into blocks and chunks, and the order in which states are merged (a binary tree
@@ -40,6 +44,7 @@ struct BlockFunctions {
   DType in;
   int64_t state_size;
   bool uses_index;
+  int64_t short_run;
   void (*empty)(const void* operation, std::byte* states, int64_t n);
   /// into[i] and other[i] become into[i].
   void (*merge)(const void* operation, std::byte* into, const std::byte* other, int64_t n);
@@ -72,6 +77,7 @@ BlockFunctions block_functions(const Operation& operation) {
           .in = dtype_of<In>(),
           .state_size = sizeof(State),
           .uses_index = Operation::uses_index,
+          .short_run = Operation::short_run,
           .empty =
               [](const void* op, std::byte* states, int64_t n) {
                 for (int64_t i = 0; i < n; ++i) as_states(states)[i] = self(op).empty();

@@ -24,6 +24,7 @@ struct Arg {
     int64_t index;
   };
   static constexpr bool uses_index = true;
+  static constexpr int64_t short_run = 64;
   static constexpr int64_t none = -1;
 
   PLEAT_HOST_DEVICE State empty() const { return {ExtremeStep<T, larger>::worst(), none}; }

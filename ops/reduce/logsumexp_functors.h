@@ -30,6 +30,7 @@ struct LogSumExp {
     double sum;
   };
   static constexpr bool uses_index = false;
+  static constexpr int64_t short_run = 64;
 
   PLEAT_HOST_DEVICE State empty() const { return {Largest::worst(), 0}; }
 

@@ -37,6 +37,7 @@ struct Moments {
     double count, mean, squares;
   };
   static constexpr bool uses_index = false;
+  static constexpr int64_t short_run = 32;
 
   PLEAT_HOST_DEVICE State empty() const { return {0, 0, 0}; }
 
@@ -77,7 +78,7 @@ struct Moments {
 
   State row(const T* x, int64_t n, int64_t) const {
     const auto count = static_cast<double>(n);
-    const double mean = Fold<SumStep<T>>{}.row(x, n, 0) / count;
+    const double mean = Fold<SumStep<T, true>>{}.row(x, n, 0) / count;
     return {count, mean, Fold<DistanceStep<T>>{{mean}}.row(x, n, 0)};
   }
 
@@ -87,7 +88,7 @@ struct Moments {
     double* const m = means.data();
     double* const q = squares.data();
     const auto count = static_cast<double>(row_count);
-    Fold<SumStep<T>>{}.columns(m, rows, row_count, n, 0);
+    Fold<SumStep<T, true>>{}.columns(m, rows, row_count, n, 0);
     for (int64_t j = 0; j < n; ++j) m[j] /= count;
     for (int64_t r = 0; r < row_count; ++r)
       map(q, q, rows[r], m, n, [](double sum, T x, double mean) {

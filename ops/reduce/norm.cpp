@@ -32,6 +32,9 @@ struct First {
 struct Second {
   PLEAT_HOST_DEVICE double operator()(double a) const { return a * a; }
 };
+struct Third {
+  PLEAT_HOST_DEVICE double operator()(double a) const { return a * a * a; }
+};
 struct Zeroth {
   PLEAT_HOST_DEVICE double operator()(double a) const { return a != 0 ? 1 : 0; }
 };
@@ -75,6 +78,7 @@ Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
     };
     if (p == 2) return run(Second{});
     if (p == 1) return run(First{});
+    if (p == 3) return run(Third{});
     if (p == 0) return run(Zeroth{});
     return run(General{p});
   });

@@ -11,11 +11,6 @@
 namespace pleat::ops::reduction {
 namespace {
 
-/// Below this many elements a result, work on results side by side even when their elements are not
-/// neighbours.
-constexpr int64_t few_elements = 32;
-constexpr int64_t side_by_side = 32;
-
 /// Elements that a tensor may have whose storage holds fewer: hours of work.
 constexpr int64_t most_repeated = int64_t{1} << 40;
 
@@ -43,11 +38,6 @@ std::vector<Dim> simplified(std::vector<Dim> dims) {
 
 bool lies_inside(const Dim& kept, const Dim& reduced) {
   return kept.size > 1 && (reduced.size == 1 || rank_of(kept.step) < rank_of(reduced.step));
-}
-
-bool choose_columns(const Plan& plan) {
-  const Dim& kept = plan.kept[0];
-  return plan.kept_inside || (plan.count < few_elements && kept.size >= side_by_side);
 }
 
 /// Dense strides in the order in which x's dimensions lie.
@@ -109,7 +99,6 @@ Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) 
   plan.kept = simplified(std::move(plan.kept));
   plan.reduced = simplified(std::move(plan.reduced));
   plan.kept_inside = lies_inside(plan.kept[0], plan.reduced[0]);
-  plan.by_columns = choose_columns(plan);
   plan.device = x.device();
   return plan;
 }

@@ -27,9 +27,6 @@ struct Plan {
   std::vector<Dim> reduced;  ///< the same
   int64_t outputs = 1;       ///< product of the kept sizes
   int64_t count = 1;         ///< elements that make one result
-  /// Neighbours in memory belong to different results: work on many results side by side, else on one after
-  /// another.
-  bool by_columns = false;
   bool kept_inside = false;  ///< kept[0] lies denser than reduced[0]
   Device device;
   Shape shape;      ///< of the result

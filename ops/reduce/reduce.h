@@ -10,7 +10,8 @@
 ///
 /// Floating elements of any type are accumulated in float64, in blocks that are merged as a binary tree, and
 /// the result is rounded once to the type of the input; results are the same, to the bit, for any number of
-/// threads. The result keeps the order of a dense input's dimensions in memory.
+/// threads. (On the CPU `sum` and `mean` add float32 in fours first: an error of 2^-23 of the sum of
+/// magnitudes at most.) The result keeps the order of a dense input's dimensions in memory.
 ///
 /// All throw IndexError for a dimension out of range, ValueError for a dimension named twice.
 

@@ -5,14 +5,13 @@
 #include <array>
 #include <cstdlib>
 
-#include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/lines.h"
+#include "pleat/ops/reduce/scan_cpu.h"
 #include "pleat/ops/reduce/scan_kernel.h"
 #include "pleat/ops/shape/view.h"
 
@@ -21,36 +20,6 @@ namespace pleat::ops {
 using namespace reduction;
 
 namespace {
-
-constexpr int64_t grain_elements = 32768;
-
-/// Calls `first(total, at)` for the first element of each line and `next(total, at)` for the others, `at`
-/// being the place in the storage and `total` the State of the line.
-template <class State, class First, class Next>
-void walk_lines(const Lines& lines, bool reverse, const First& first, const Next& next) {
-  if (lines.outer == 0) return;
-  const int64_t width = std::min<int64_t>(lines.inner, column_block);
-  const int64_t blocks = ceil_div(lines.inner, width);
-  const int64_t grain = std::max<int64_t>(1, grain_elements / (lines.size * width));
-  parallel_for(0, lines.outer * blocks, grain, [&](int64_t item, int64_t end) {
-    std::array<State, column_block> totals;
-    for (; item < end; ++item) {
-      const int64_t column = item % blocks * width;
-      const int64_t n = std::min(width, lines.inner - column);
-      const int64_t base = item / blocks * lines.size * lines.inner + column;
-      for (int64_t k = 0; k < lines.size; ++k) {
-        const int64_t at = base + (reverse ? lines.size - 1 - k : k) * lines.inner;
-        for (int64_t c = 0; c < n; ++c) {
-          State& total = totals[static_cast<std::size_t>(c)];
-          if (k == 0)
-            first(total, at + c);
-          else
-            next(total, at + c);
-        }
-      }
-    }
-  });
-}
 
 template <class Step>
 Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, Step step) {
@@ -72,19 +41,7 @@ Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, Step 
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
     const Tensor in = dense(cast(x, dtype_of<T>()));
     const Tensor out = empty_like(in);
-    const T* const a = in.data<T>();
-    T* const y = out.data<T>();
-    using State = SumType<T>;
-    walk_lines<State>(
-        Lines(op, in, dim), reverse,
-        [&](State& total, int64_t i) {
-          total = static_cast<State>(a[i]);
-          y[i] = a[i];
-        },
-        [&](State& total, int64_t i) {
-          total = step(total, static_cast<State>(a[i]));
-          y[i] = static_cast<T>(total);
-        });
+    scan_on_cpu(Lines(op, in, dim), reverse, step, in.data<T>(), out.data<T>());
     return cast(out, dtype);
   });
 }
@@ -122,22 +79,7 @@ Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) 
     const Tensor factors = to_format(cast(a, dtype_of<T>()), MemoryFormat::contiguous);
     const Tensor terms = to_format(cast(b, dtype_of<T>()), MemoryFormat::contiguous);
     const Tensor out = empty(a.shape(), {.dtype = dtype_of<T>(), .device = Device()});
-    const T* const p = factors.data<T>();
-    const T* const q = terms.data<T>();
-    T* const y = out.data<T>();
-    // A dimension of size 1 may have any stride; then there is no next element to multiply.
-    const Lines lines("linear_scan", out, dim);
-    const int64_t ahead = reverse ? lines.inner : 0;
-    walk_lines<double>(
-        lines, reverse,
-        [&](double& total, int64_t i) {
-          total = static_cast<double>(q[i]);
-          y[i] = q[i];
-        },
-        [&](double& total, int64_t i) {
-          total = static_cast<double>(p[i + ahead]) * total + static_cast<double>(q[i]);
-          y[i] = static_cast<T>(total);
-        });
+    recur_on_cpu(Lines("linear_scan", out, dim), reverse, factors.data<T>(), terms.data<T>(), out.data<T>());
     return cast(out, a.dtype());
   });
 }

@@ -3,16 +3,17 @@
 
 #include "pleat/core/tensor/tensor.h"
 
-/// Which elements a maximum came from: the weights by which gradients of extremes are handed out.
+/// Which elements a maximum came from, to which its gradient is handed out.
 
 namespace pleat::ops {
 
-/// 1/k at the k elements of x, over `dims`, that are equal to `y` (the result, its dimensions kept), else 0;
-/// of x's shape and type. NaNs count as equal.
-Tensor shares_of_equals(const Tensor& x, const Tensor& y, const Dims& dims);
+/// 1 where x is equal to `y` (the result, its dimensions kept), else 0; of x's shape and type. NaNs count as
+/// equal.
+Tensor equal_elements(const Tensor& x, const Tensor& y);
 
-/// 1 where the index along `dim` is that in `indices` (int64, size 1 along `dim`), else 0: `indices`' shape
-/// with `size` along `dim`.
-Tensor mask_of_index(const Tensor& indices, int64_t dim, int64_t size, DType dtype);
+/// Zeros but for the `values` at the places `indices` (int64) along `dim`, where both have size 1: a tensor
+/// of `size` there, in `format`.
+Tensor place_at_indices(const Tensor& values, const Tensor& indices, int64_t dim, int64_t size,
+                        MemoryFormat format);
 
 }  // namespace pleat::ops

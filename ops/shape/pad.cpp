@@ -7,6 +7,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/core/memory/host_memory.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
@@ -76,6 +77,10 @@ struct LoopDim {
   int64_t padded_step = 0;
   int64_t step = 0;
   std::vector<int64_t> offsets;
+  /// Places [begin, end) follow one another in the other tensor, too, from `first` on.
+  int64_t begin = 0;
+  int64_t end = 1;
+  int64_t first = 0;
 
   int64_t offset(int64_t i) const {
     return offsets.empty() ? i * step : offsets[static_cast<std::size_t>(i)];
@@ -94,6 +99,9 @@ class PaddedLoop {
     std::erase_if(order, [&](std::size_t d) { return padded.shape()[d] == 1 && plain.shape()[d] == 1; });
     for (const std::size_t d : order) {
       LoopDim dim{padded.shape()[d], padded.strides()[d], plain.strides()[d], {}};
+      dim.begin = std::clamp<int64_t>(widths[d].before, 0, dim.size);
+      dim.first = dim.begin - widths[d].before;
+      dim.end = std::clamp(plain.shape()[d] + widths[d].before, dim.begin, dim.size);
       const bool is_padded = widths[d].before != 0 || widths[d].after != 0;
       if (is_padded) check_host_memory("pad", checked_multiply(dim.size, sizeof(int64_t), "pad"));
       if (is_padded)
@@ -122,23 +130,38 @@ class PaddedLoop {
           T* q = plain;
           move(outer_, o, p, q);
           move(inner_, i, p, q);
-          if (run_.offsets.empty() && run_.padded_step == 1 && run_.step == 1)
-            for (int64_t r = 0; r < run_.size; ++r) visit(p[r], q[r]);
-          else if (run_.offsets.empty())
-            for (int64_t r = 0; r < run_.size; ++r) visit(p[r * run_.padded_step], q[r * run_.step]);
-          else
-            for (int64_t r = 0; r < run_.size; ++r)
-              visit(p[r * run_.padded_step], q[run_.offsets[static_cast<std::size_t>(r)]]);
+          visit_places(p, q, 0, run_.begin, visit);
+          visit_run(p + run_.begin * run_.padded_step, q + run_.first * run_.step, visit);
+          visit_places(p, q, run_.end, run_.size, visit);
         }
     });
   }
 
  private:
+  /// What is padded of the densest dimension.
+  template <class T, class Visit>
+  void visit_places(T* p, T* q, int64_t first, int64_t last, const Visit& visit) const {
+    for (int64_t r = first; r < last; ++r)
+      visit(p[r * run_.padded_step], q[run_.offsets[static_cast<std::size_t>(r)]]);
+  }
+
+  /// The rest, where it is read as it lies.
+  template <class T, class Visit>
+  void visit_run(T* p, T* q, const Visit& visit) const {
+    const int64_t n = run_.end - run_.begin;
+    if (run_.padded_step == 1 && run_.step == 1) {
+      PLEAT_INDEPENDENT_ITERATIONS
+      for (int64_t r = 0; r < n; ++r) visit(p[r], q[r]);
+    } else {
+      for (int64_t r = 0; r < n; ++r) visit(p[r * run_.padded_step], q[r * run_.step]);
+    }
+  }
+
   template <class T>
   static void move(const std::vector<LoopDim>& dims, int64_t index, T*& padded, T*& plain) {
     for (std::size_t d = dims.size(); d-- > 0;) {
-      const int64_t i = index % dims[d].size;
-      index /= dims[d].size;
+      const int64_t i = d == 0 ? index : index % dims[d].size;
+      if (d > 0) index /= dims[d].size;
       padded += i * dims[d].padded_step;
       plain += dims[d].offset(i);
     }

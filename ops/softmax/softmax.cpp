@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
@@ -26,28 +28,51 @@ using reduction::Fold;
 using reduction::SumStep;
 
 constexpr int64_t block_columns = 128;
+/// Lines of neighbours up to these sizes are turned to lie side by side: vectors fit any number of them.
+/// Backward has less to compute for the cost of turning.
+constexpr int64_t short_line = 64;
+constexpr int64_t short_line_backward = 31;
 /// Elements worth waking another thread for: an exponential costs much more than a sum.
 constexpr int64_t grain_elements = 8192;
 
 template <class T>
 using Block = std::array<T, block_columns>;
 
-/// Calls `row(at, n)` for the lines of elements that are neighbours (inner = 1), else `columns(at, n)` for
-/// `n` lines side by side; `at` is the place of the first element.
-template <class Row, class Columns>
-void for_lines(const Lines& lines, const Row& row, const Columns& columns) {
+/// Calls `columns(y, in..., size, stride, n)` for n lines side by side, whose elements are `stride` apart, or
+/// `row(y, in..., size)` for a line of at least `shortest_row` neighbours. y may be the first input.
+template <class T, class Row, class Columns, class... In>
+void for_lines(const Lines& lines, int64_t shortest_row, const Row& row, const Columns& columns, T* y,
+               const In*... in) {
   if (lines.outer == 0) return;
+  const int64_t size = lines.size;
+  if (lines.inner == 1 && size >= shortest_row)
+    return parallel_for(0, lines.outer, std::max<int64_t>(1, grain_elements / size),
+                        [&](int64_t line, int64_t end) {
+                          for (; line < end; ++line) row(y + line * size, in + line * size..., size);
+                        });
+  if (lines.inner == 1)
+    return parallel_for(0, lines.outer, std::max<int64_t>(block_columns, grain_elements / size),
+                        [&](int64_t line, int64_t end) {
+                          alignas(64) T turned[sizeof...(In)][short_line * block_columns];
+                          for (; line < end; line += block_columns) {
+                            const int64_t n = std::min(block_columns, end - line);
+                            std::size_t input = 0;
+                            (transpose_matrix(turned[input++], n, in + line * size, size, n, size), ...);
+                            [&]<std::size_t... i>(std::index_sequence<i...>) {
+                              columns(turned[0], static_cast<const T*>(turned[i])..., size, n, n);
+                            }
+                            (std::index_sequence_for<In...>());
+                            transpose_matrix(y + line * size, size, turned[0], n, size, n);
+                          }
+                        });
   const int64_t width = std::min(lines.inner, block_columns);
   const int64_t blocks = ceil_div(lines.inner, width);
-  const int64_t grain = std::max<int64_t>(1, grain_elements / (lines.size * width));
+  const int64_t grain = std::max<int64_t>(1, grain_elements / (size * width));
   parallel_for(0, lines.outer * blocks, grain, [&](int64_t item, int64_t end) {
     for (; item < end; ++item) {
       const int64_t column = item % blocks * width;
-      const int64_t at = item / blocks * lines.size * lines.inner + column;
-      if (lines.inner == 1)
-        row(at);
-      else
-        columns(at, std::min(width, lines.inner - column));
+      const int64_t at = item / blocks * size * lines.inner + column;
+      columns(y + at, in + at..., size, lines.inner, std::min(width, lines.inner - column));
     }
   });
 }
@@ -76,8 +101,14 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
     map(largest.data(), largest.data(), x + k * stride, n, ExtremeStep<T, true>::better);
   map(largest.data(), largest.data(), n, exponent_shift<T>);
   for (int64_t k = 0; k < size; ++k) {
+    const T* const from = x + k * stride;
+    if (logarithm) {
+      map(sums.data(), sums.data(), from, largest.data(), n,
+          [](double sum, T value, T most) { return sum + static_cast<double>(vmath::exp(value - most)); });
+      continue;
+    }
     T* const to = y + k * stride;
-    map(to, x + k * stride, largest.data(), n, [](T value, T most) { return vmath::exp(value - most); });
+    map(to, from, largest.data(), n, [](T value, T most) { return vmath::exp(value - most); });
     map(sums.data(), sums.data(), to, n,
         [](double sum, T value) { return sum + static_cast<double>(value); });
   }
@@ -107,13 +138,13 @@ Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm)
     const Tensor x = dense(cast(given, dtype_of<T>()));
     const Tensor y = empty_like(x);
     const Lines lines(op, x, dim);
-    const T* const from = x.data<T>();
-    T* const to = y.data<T>();
     for_lines(
-        lines, [&](int64_t at) { softmax_row(to + at, from + at, lines.size, logarithm); },
-        [&](int64_t at, int64_t n) {
-          softmax_columns(to + at, from + at, lines.size, lines.inner, n, logarithm);
-        });
+        lines, short_line + 1,
+        [=](T* to, const T* from, int64_t size) { softmax_row(to, from, size, logarithm); },
+        [=](T* to, const T* from, int64_t size, int64_t stride, int64_t n) {
+          softmax_columns(to, from, size, stride, n, logarithm);
+        },
+        y.data<T>(), static_cast<const T*>(x.data<T>()));
     return cast(y, dtype);
   });
 }
@@ -185,14 +216,15 @@ Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, i
     const Tensor dy = laid_out_as(y, given_dy);
     const Tensor dx = empty_like(y);
     const Lines lines(op, y, dim);
-    const T* const gradient = dy.data<T>();
-    const T* const result = y.data<T>();
-    T* const to = dx.data<T>();
     for_lines(
-        lines, [&](int64_t at) { backward_row(to + at, gradient + at, result + at, lines.size, logarithm); },
-        [&](int64_t at, int64_t n) {
-          backward_columns(to + at, gradient + at, result + at, lines.size, lines.inner, n, logarithm);
-        });
+        lines, short_line_backward + 1,
+        [=](T* to, const T* gradient, const T* result, int64_t size) {
+          backward_row(to, gradient, result, size, logarithm);
+        },
+        [=](T* to, const T* gradient, const T* result, int64_t size, int64_t stride, int64_t n) {
+          backward_columns(to, gradient, result, size, stride, n, logarithm);
+        },
+        dx.data<T>(), static_cast<const T*>(dy.data<T>()), static_cast<const T*>(y.data<T>()));
     return cast(dx, dtype);
   });
 }

@@ -11,7 +11,8 @@
 namespace pleat::ops {
 
 /// A functor with the tensors whose elements it is called for: `f(p, g, states...)` with references to an
-/// element of each of `F::operands` tensors, of which the second, if there is one, is only read.
+/// element of each of `F::operands` tensors, of which the second, if there is one, is only read. On the CPU
+/// `f.update_array(n, p, g...)`, if there is one, is called for arrays instead.
 template <class F>
 struct Update {
   F f;

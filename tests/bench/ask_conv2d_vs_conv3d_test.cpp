@@ -25,7 +25,7 @@ TEST_CASE("Frames of videos are the pictures in order", "[ask]") {
 TEST_CASE("The ways of conv2d-vs-conv3d are one convolution, solved in two dimensions or in three", "[ask]") {
   manual_seed(7);
   const Tensor videos = randn({2, 3, 6, 5, 7}), w = randn({4, 3, 1, 3, 3});
-  for (const std::string& name : fast_implementations(Device())) {
+  for (const std::string& name : fast_implementations(videos, w, {.padding = {0, 1, 1}})) {
     const auto ways = frames_and_videos(videos, w, name);
     REQUIRE(ways.size() == 3);
     const Tensor y2 = ways[0].compute(), y3 = ways[1].compute(), padded = ways[2].compute();

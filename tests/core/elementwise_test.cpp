@@ -149,6 +149,19 @@ TEST_CASE("threads share the elementwise loop at any element", "[cpu]") {
   set_num_threads(threads);
 }
 
+TEST_CASE("windows that overlap are gathered apart, wherever a thread begins", "[cpu]") {
+  const int threads = num_threads();
+  set_num_threads(3);
+  // Each plane repeats its run, which is the next plane's, moved on by one element.
+  const Tensor line = arange(0, 80, 1, {.dtype = float32});
+  const Tensor out = empty({64, 300, 15});
+  add_twice<float>(out, zeros({1}), line.as_strided({64, 300, 15}, {1, 0, 1}, 0));
+  const std::vector<float> values = out.to_vector();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    REQUIRE(values[i] == 2 * static_cast<float>(i / (300 * 15) + i % 15));
+  set_num_threads(threads);
+}
+
 TEST_CASE("operands that overlap the written one are read before", "[cpu]") {
   const Tensor x = arange(0, 6, 1, {.dtype = float32});
   const Tensor matrix = x.as_strided({2, 2}, {2, 1}, 0);

@@ -40,6 +40,36 @@ TEST_CASE("random tensors do not depend on threads or layout", "[core]") {
   set_num_threads(before);
 }
 
+TEST_CASE("an element of a draw is a function of its number alone", "[core]") {
+  constexpr int64_t n = 1003;
+  const auto words = [](uint64_t draw, int64_t i) { return philox(5, static_cast<uint64_t>(i), draw); };
+  Generator generator(5);
+  const auto uniform = rand({n}, {}, generator).to_vector();
+  const auto dice = randint(-3, 7, {n}, generator).to_vector<int64_t>();
+  const auto far = randint(-(int64_t{1} << 40), int64_t{1} << 40, {n}, generator).to_vector<int64_t>();
+  const auto order = randperm(n, generator).to_vector<int64_t>();
+  const auto word = [&](uint64_t draw, int64_t i) {
+    const auto four = words(draw, i);
+    return (uint64_t{four[0]} << 32) | four[1];
+  };
+  __extension__ typedef unsigned __int128 uint128;
+  const auto scaled = [](uint64_t bits, uint64_t range) {
+    return static_cast<int64_t>(static_cast<uint64_t>((uint128{bits} * range) >> 64));
+  };
+  std::vector<int64_t> shuffled(n);
+  std::iota(shuffled.begin(), shuffled.end(), int64_t{0});
+  for (int64_t i = n - 1; i > 0; --i)
+    std::swap(shuffled[static_cast<std::size_t>(i)],
+              shuffled[static_cast<std::size_t>(scaled(word(3, i), static_cast<uint64_t>(i) + 1))]);
+  CHECK(order == shuffled);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    REQUIRE(uniform[at] == unit_float(words(0, i)[0]));
+    REQUIRE(dice[at] == -3 + scaled(word(1, i), 10));
+    REQUIRE(far[at] == -(int64_t{1} << 40) + scaled(word(2, i), uint64_t{1} << 41));
+  }
+}
+
 TEST_CASE("the same seed gives the same stream, draws differ", "[core]") {
   Generator a(1);
   Generator b(1);

@@ -193,6 +193,8 @@ TEST_CASE("indexing takes integers from all over int64", "[limits]") {
     (void)scatter_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
     (void)scatter_add_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
     ops::index_copy_into(ones({4, 3}), i[0], index, row);
+    ops::index_add_into(ones({4, 3}), i[0], index, row);
+    ops::scatter_add_into(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
     return ones({1});
   });
   sweep("one_hot", {1, 3, 2}, [](const Integers& i) { return one_hot(tensor({i[0], i[2]}), i[1]); });

@@ -69,6 +69,50 @@ std::vector<ConvCase> special_cases() {
       {{3, 20, 7, 9}, {1, 20, 3, 2}, {.padding = {1, 2}}},  // so few channels that vectors lie along the
       {{2, 17, 9, 70}, {8, 17, 1, 3}, {.stride = {1, 2}}},  // other ones: 1, 8 and 5
       {{2, 33, 9}, {5, 33, 3}, {.stride = 2, .padding = 1}},
+      // Winograd's: tiles that end beyond the image, channels that are no multiple of a vector or more than a
+      // task's, padding of all kinds, one dimension, several blocks of tiles.
+      {{2, 16, 8, 8}, {16, 16, 3, 3}, {.padding = 1}},
+      {{2, 16, 7, 5}, {17, 16, 3, 3}, {.padding = 1}},
+      {{1, 37, 9, 10}, {53, 37, 3, 3}, {}},
+      {{3, 18, 3, 3}, {31, 18, 3, 3}, {.padding = {{2, 0}, {1, 4}}}},
+      {{1, 145, 4, 6}, {33, 145, 3, 3}, {.padding = 1}},
+      {{1, 16, 4, 3}, {150, 16, 3, 3}, {.padding = 1}},
+      {{3, 16, 40, 36}, {20, 16, 3, 3}, {.padding = 1}},
+      {{2, 17, 300}, {24, 17, 3}, {.padding = 1}},
+      {{2, 16, 3, 6, 5}, {16, 16, 1, 3, 3}, {.padding = {0, 1, 1}}},
+      {{2, 16, 6, 3, 5}, {16, 16, 3, 1, 1}, {.padding = {1, 0, 0}}},
+      {{2, 16, 5, 3, 6}, {16, 16, 3, 1, 3}, {.padding = {2, 0, 1}}},
+      {{2, 20, 17, 19}, {24, 20, 3, 3}, {.padding = 9, .dilation = 9}},  // taps far apart
+      {{2, 6, 21, 20}, {8, 6, 3, 3}, {.stride = 2, .padding = 12, .dilation = 12}},
+      {{1, 33, 200}, {40, 33, 4}, {.stride = 3, .padding = 12, .dilation = 15}},
+      {{3, 4, 9, 30}, {5, 4, 2, 2}, {.stride = 4, .padding = 1}},
+      {{2, 37, 9, 13}, {53, 37, 3, 3}, {.padding = 1}},  // panels of all widths
+      {{2, 5, 9, 8}, {69, 5, 3, 2}, {}},
+      {{2, 3, 9, 8}, {26, 3, 3, 2}, {.stride = 2}},
+      {{3, 50, 7, 9}, {50, 1, 5, 5}, {.padding = 2, .groups = 50}},               // depthwise: blocks meet
+      {{2, 24, 9, 9}, {24, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 24}},  // in single vectors
+      {{1, 256, 6, 7}, {256, 1, 3, 3}, {.padding = 1, .groups = 256}},            // far apart: copied
+      {{2, 40, 20, 40}, {40, 1, 7, 7}, {.padding = 3, .groups = 40}},             // lines in pieces
+      {{1, 32, 900}, {32, 1, 31}, {.padding = 15, .groups = 32}},
+      {{2, 20, 7, 6}, {80, 1, 3, 3}, {.padding = 1, .groups = 20}},  // multipliers
+      {{2, 7, 7, 6}, {21, 1, 3, 3}, {.stride = 2, .groups = 7}},
+      {{2, 34, 7, 6}, {17, 2, 3, 3}, {.padding = 1, .groups = 17}},
+      {{2, 24, 9, 8}, {24, 4, 3, 3}, {.padding = 1, .groups = 6}},  // few channels a group
+      {{2, 24, 9, 8}, {24, 8, 3, 3}, {.stride = 2, .padding = 1, .groups = 3}},
+      {{2, 36, 7, 6}, {40, 9, 3, 3}, {.padding = 2, .dilation = 2, .groups = 4}},
+      {{2, 80, 6, 6}, {96, 40, 3, 3}, {.padding = 1, .groups = 2}},
+      {{2, 60, 5, 5}, {90, 20, 1, 1}, {.groups = 3}},
+      {{2, 60, 5, 6}, {4, 30, 3, 3}, {.padding = 1, .groups = 2}},
+      {{2, 8, 33, 33}, {12, 8, 3, 3}, {.padding = 12, .dilation = 12}},  // sums leave out padding
+      {{2, 40, 25, 26}, {34, 40, 3, 3}, {.padding = 6, .dilation = 6}},
+      {{5, 5, 4}, {1, 5, 3}, {.stride = 3, .padding = {{3, 0}}, .dilation = 2}},  // taps in the padding alone
+      {{3, 4, 8, 12}, {20, 4, 4, 4}, {.stride = 4}},                              // patches of few channels
+      {{1, 520, 4, 3}, {6, 260, 3, 3}, {.padding = 1, .groups = 2}},              // several blocks of a group
+      {{2, 16, 4, 5, 6}, {16, 16, 3, 3, 3}, {.padding = 1}},  // and taps of a third dimension
+      {{1, 18, 7, 6, 9}, {33, 18, 5, 3, 3}, {.padding = {{3, 0}, {1, 1}, {0, 1}}}},
+      {{1, 16, 40, 3, 4}, {17, 16, 2, 3, 3}, {}},
+      {{2, 16, 9, 8}, {16, 16, 5, 3}, {.padding = 1}},
+      {{2, 17, 6, 11}, {16, 17, 3, 4}, {.padding = {2, 1}}},
   };
 }
 
@@ -99,7 +143,7 @@ std::string ConvCase::name() const {
 std::vector<ConvCase> conv_cases() {
   std::vector<ConvCase> cases = special_cases();
   Chooser choose;
-  while (cases.size() < 340) {
+  while (cases.size() < 375) {
     const auto dims = static_cast<std::size_t>(1 + cases.size() % 3);
     const int64_t groups = choose.from<4>({1, 1, 2, 3});
     const int64_t in = groups * choose.from<5>({1, 2, 3, 5, 8});
@@ -137,6 +181,7 @@ std::vector<ConvCase> small_conv_cases() {
       {{1, 2, 3, 3}, {2, 2, 3, 3}, {}},
       {{1, 2, 3, 3, 2}, {2, 2, 1, 3, 2}, {.padding = {0, 1, 0}}},
       {{1, 1, 3, 4, 3}, {2, 1, 2, 2, 2}, {.stride = 2, .padding = 1}},
+      {{1, 8, 3, 2}, {8, 8, 3, 3}, {.padding = 1}},  // channels enough for winograd
   };
 }
 

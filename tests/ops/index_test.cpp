@@ -1,12 +1,17 @@
 #include "pleat/ops/index/index.h"
 
 #include "pleat/autograd/functions/index.h"
+#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/parallel/threads_scope.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -280,6 +285,72 @@ TEST_CASE("nonzero and masked_select", "[index]") {
   CHECK(masked_select(x, tensor({false})).shape() == Shape{0});
   CHECK_THROWS_WITH(masked_select(x, x), Contains("masked_select: the mask must be bool, got int64"));
   CHECK_THROWS_AS(masked_select(x, tensor({true, false, true})), ShapeError);
+}
+
+TEST_CASE("of several rows written to one place the last gets the gradient", "[index]") {
+  for (const int64_t places : {4, 400}) {  // few of them named, and most
+    const Tensor x = zeros({places, 2});
+    const Tensor source = ones({5, 2}).set_requires_grad();
+    const Tensor index = tensor({int64_t{-1}, int64_t{2}, places - 1, int64_t{2}, int64_t{0}});
+    sum(index_copy(x, 0, index, source)).backward();
+    CHECK(numbers(source.grad()) == Numbers{0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
+    source.set_grad({});
+    sum(index_put(x, {index}, source)).backward();
+    CHECK(numbers(source.grad()) == Numbers{0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
+  }
+}
+
+TEST_CASE("nonzero and masks of many elements", "[index]") {
+  for (const double share : {0.0, 0.02, 0.5, 1.0})
+    for (const int64_t rows : {1, 130, 700}) {
+      CAPTURE(share, rows);
+      const Tensor mask = bernoulli(share, {rows, 3, 67});
+      std::vector<int64_t> places, coordinates;
+      const std::vector<bool> flags = mask.to_vector<bool>();
+      for (int64_t i = 0; i < mask.numel(); ++i)
+        if (flags[static_cast<std::size_t>(i)]) {
+          places.push_back(i);
+          coordinates.insert(coordinates.end(), {i / (3 * 67), i / 67 % 3, i % 67});
+        }
+      for (const int threads : {1, 3}) {
+        const ThreadsScope scope(threads);
+        CHECK(ops::flat_nonzero(mask).to_vector<int64_t>() == places);
+        CHECK(ops::nonzero(mask).to_vector<int64_t>() == coordinates);
+      }
+      const Tensor x = randn({rows, 3, 67, 2});
+      const Tensor put = ops::index_put(x, std::vector<Tensor>{mask}, scalar(7.0));
+      CHECK(put.to_vector() == ops::where(ops::unsqueeze(mask, 3), scalar(7.0), x).to_vector());
+    }
+}
+
+TEST_CASE("gather, scatter and their sums over lines of any length in any dimension", "[index]") {
+  for (const auto& [shape, dim] : {std::pair<Shape, std::size_t>{{3, 5, 150}, 2},
+                                   {{3, 5, 150}, 1},
+                                   {{300, 2, 65}, 0},
+                                   {{2, 9, 64}, 0},
+                                   {{2, 700, 3}, 1}}) {
+    const auto along = static_cast<int64_t>(dim);
+    CAPTURE(shape, dim);
+    const Tensor index = randint(0, shape[dim], shape);
+    const Tensor x = randn(shape, float64);
+    const Tensor turned = ops::permute(ops::copy(ops::permute(x, {2, 0, 1})), {1, 2, 0});
+    const std::vector<double> expected = plain_gather(x, dim, index);
+    for (const int threads : {1, 3}) {
+      const ThreadsScope scope(threads);
+      CHECK(ops::gather(x, along, index).to_vector<double>() == expected);
+      CHECK(ops::gather(turned, along, index).to_vector<double>() == expected);
+      // Each is the other's adjoint; the last of several writers stands.
+      const Tensor y = randn(shape, float64);
+      const Tensor sums = ops::scatter_add(zeros(shape, float64), along, index, y);
+      const auto dot = [](const Tensor& a, const Tensor& b) { return ops::sum(ops::multiply(a, b)).item(); };
+      CHECK(dot(sums, x) == Approx(dot(y, ops::gather(x, along, index))));
+      const Tensor numbers = ops::reshape(arange(0, count(shape), 1, float64), shape);
+      const Tensor written = ops::gather(ops::scatter(x, along, index, numbers), along, index);
+      CHECK(ops::all(ops::greater_equal(written, numbers)).item<bool>());
+      CHECK(written.to_vector<double>() ==
+            ops::gather(ops::scatter(turned, along, index, numbers), along, index).to_vector<double>());
+    }
+  }
 }
 
 TEST_CASE("negative indices count from the end") {

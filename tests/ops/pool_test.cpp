@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/pool.h"
 #include "pleat/core/base/error.h"
@@ -236,6 +237,56 @@ TEST_CASE("avg_pool: more kinds of windows than are remembered, twice over", "[p
       AvgPoolOptions reference = native;
       reference.implementation = "reference";
       CHECK(test::relative_error(avg_pool(x, native), avg_pool(x, reference)) < 1e-6);
+    }
+}
+
+TEST_CASE("pools of long rows, of many planes and of wide windows agree with the reference", "[pool]") {
+  struct Window {
+    int64_t kernel, stride, padding;
+  };
+  for (const Shape& shape : {Shape{3, 7, 300}, Shape{2, 3, 4, 700}, Shape{5, 21, 6, 7}, Shape{2, 33, 5, 20},
+                             Shape{1, 2, 3, 70, 65}})
+    for (const std::string& layout : test::layouts())
+      for (const DType dtype : {float64, float32})
+        for (const Window& w :
+             {Window{2, 2, 0}, Window{3, 1, 1}, Window{5, 3, 2}, Window{3, 5, 0}, Window{40, 4, 9}}) {
+          if (shape.size() > 3 && w.kernel > 5) continue;
+          if (shape.size() == 5 && w.kernel == 5) continue;
+          CAPTURE(shape, layout, name(dtype), w.kernel, w.stride, w.padding);
+          const double tolerance = dtype == float64 ? 1e-14 : 1e-6;
+          const Tensor x = laid_out(ties(shape, dtype), layout);
+          MaxPoolOptions max{.kernel_size = w.kernel, .stride = w.stride, .padding = w.padding};
+          const Tensor values = ops::max_pool(x, max, "max_pool", false).values;
+          const ops::MaxPoolResult both = ops::max_pool(x, max);
+          max.implementation = "reference";
+          const ops::MaxPoolResult wanted = ops::max_pool(x, max);
+          CHECK(both.values.to_vector<double>() == wanted.values.to_vector<double>());
+          CHECK(both.indices.to_vector<double>() == wanted.indices.to_vector<double>());
+          CHECK(values.to_vector<double>() == wanted.values.to_vector<double>());
+          x.set_requires_grad();
+          AvgPoolOptions avg{.kernel_size = w.kernel, .stride = w.stride, .padding = w.padding};
+          const Tensor y = avg_pool(x, avg);
+          avg.implementation = "reference";
+          const Tensor right = avg_pool(x, avg);
+          CHECK(relative_error(y, right) < tolerance);
+          const Tensor dy = laid_out(numbers(y.shape(), dtype, 7), layout);
+          CHECK(relative_error(grad({y}, {x}, {dy})[0], grad({right}, {x}, {dy})[0]) < tolerance);
+        }
+  for (const int64_t size : {1, 3, 8})
+    for (const std::string& layout : test::layouts()) {
+      CAPTURE(size, layout);
+      const Tensor x = laid_out(ties({2, 5, 40, 64}, float32), layout);
+      const AdaptivePoolOptions native{.output_size = size};
+      const AdaptivePoolOptions reference{.output_size = size, .implementation = "reference"};
+      const ops::MaxPoolResult wanted = ops::adaptive_max_pool(x, reference);
+      CHECK(ops::adaptive_max_pool(x, native).indices.to_vector<double>() ==
+            wanted.indices.to_vector<double>());
+      CHECK(adaptive_max_pool(x, native).to_vector<double>() == wanted.values.to_vector<double>());
+      x.set_requires_grad();
+      const Tensor y = adaptive_avg_pool(x, native), right = adaptive_avg_pool(x, reference);
+      CHECK(relative_error(y, right) < 1e-6);
+      const Tensor dy = numbers(y.shape(), float32, 7);
+      CHECK(relative_error(grad({y}, {x}, {dy})[0], grad({right}, {x}, {dy})[0]) < 1e-6);
     }
 }
 

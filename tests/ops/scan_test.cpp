@@ -59,7 +59,8 @@ TEST_CASE("scans are right along every dimension and in every layout") {
   for (const DType dtype : {float64, float32, bfloat16}) {
     const double tolerance = dtype == float64 ? 1e-14 : dtype == float32 ? 1e-7 : 4e-3;
     const Tensor cube = random({3, 5, 200}, dtype);
-    for (const Tensor& x : {cube, ops::permute(cube, {2, 0, 1}), ops::slice(cube, 2, 0, 200, 3)})
+    for (const Tensor& x : {cube, ops::permute(cube, {2, 0, 1}), ops::slice(cube, 2, 0, 200, 3),
+                            random({4, 35, 100}, dtype), random({50, 3, 3}, dtype)})
       for (int64_t dim = 0; dim < 3; ++dim)
         for (const bool reverse : {false, true}) {
           INFO(x.describe() << " along " << dim << (reverse ? " backwards" : ""));

@@ -1,13 +1,18 @@
 #include "pleat/ops/index/sort.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/parallel/threads_scope.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/index/index.h"
+#include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
@@ -57,12 +62,69 @@ TEST_CASE("a NaN is the largest", "[sort]") {
   CHECK(numbers(ops::topk(x, 3).indices) == Numbers{0, 3, 4});
 }
 
+TEST_CASE("sort agrees with a stable sort by comparing, for short and long lines of any values",
+          "[sort][cpu]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor special =
+      tensor({0.0, -0.0, nan, 1.0, -infinity, -nan, infinity, 1e-40, -1e-40, 5e-324, -1.0, 3e-308, -3e-308},
+             float64);
+  const Tensor wide = tensor(
+      {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64_t{0}, int64_t{-1}});
+  for (const DType dtype : {boolean, uint8, int32, int64, bfloat16, float16, float32, float64})
+    for (const int64_t n : {1, 5, 64, 300, 3000}) {
+      const int64_t low = dtype == uint8 || dtype == boolean ? 0 : -1000;
+      const Tensor plain = ops::cast(randint(low, dtype == uint8 ? 200 : 1000, {n}), dtype);
+      const Tensor x = ops::cat({plain, ops::cast(is_floating(dtype) ? special : wide, dtype), plain}, 0);
+      const std::vector<double> values = x.to_vector<double>();
+      const std::vector<int64_t> whole = dtype == int64 ? x.to_vector<int64_t>() : std::vector<int64_t>();
+      for (const bool descending : {false, true}) {
+        CAPTURE(dtype, n, descending);
+        std::vector<int64_t> expected(values.size());
+        std::iota(expected.begin(), expected.end(), int64_t{0});
+        const auto less = [&](std::size_t a, std::size_t b) {
+          if (dtype == int64) return whole[a] < whole[b];
+          return std::isnan(values[b]) ? !std::isnan(values[a]) : values[a] < values[b];
+        };
+        std::stable_sort(expected.begin(), expected.end(), [&](int64_t i, int64_t j) {
+          const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
+          return descending ? less(b, a) : less(a, b);
+        });
+        const auto sorted = ops::sort(x, {.descending = descending});
+        CHECK(sorted.indices.to_vector<int64_t>() == expected);
+        for (const int64_t k : {int64_t{1}, x.numel() / 40, x.numel() / 2}) {
+          const std::vector<int64_t> first(expected.begin(), expected.begin() + k);
+          CHECK(ops::topk(x, k, {.largest = descending}).indices.to_vector<int64_t>() == first);
+        }
+      }
+    }
+}
+
+TEST_CASE("a line of many elements is sorted by several threads", "[sort]") {
+  const Tensor x = randn({200'003});
+  const Tensor small = randint(-5, 5, {200'003});
+  for (const int threads : {1, 3}) {
+    const ThreadsScope scope(threads);
+    for (const Tensor& line : {x, small}) {
+      const std::vector<double> values = line.to_vector<double>();
+      std::vector<int64_t> expected(values.size());
+      std::iota(expected.begin(), expected.end(), int64_t{0});
+      std::stable_sort(expected.begin(), expected.end(), [&](int64_t a, int64_t b) {
+        return values[static_cast<std::size_t>(a)] < values[static_cast<std::size_t>(b)];
+      });
+      const bool same = ops::argsort(line).to_vector<int64_t>() == expected;
+      CHECK(same);
+    }
+  }
+}
+
 TEST_CASE("sort on a GPU gives the CPU's order, for every type and what is special in it", "[sort][device]") {
   if (pleat_test::lacks_gpus()) return;
   const DefaultDevice cpu{Device()};
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
-  // No denormals: the CPU's threads compare them as zeros (core/parallel/parallel.cpp), kernels do not.
+  // No denormals: threads that run kernels for a GPU's double compare them as zeros
+  // (core/parallel/parallel.cpp).
   const Tensor special =
       tensor({0.0, -0.0, nan, 1.0, -infinity, -nan, infinity, -0.0, 0.0, -1.0, 3e-308, -3e-308}, float64);
   for (const DType dtype : {boolean, uint8, int32, int64, bfloat16, float16, float32, float64}) {

@@ -1,48 +1,78 @@
 // Private header: not installed.
 #pragma once
 
+#include <functional>
+
 #include "pleat/ops/conv/cpu/gather.h"
 
-/// The kernels of `direct` convolutions. Each has a function that gives the bytes it needs beside operands
-/// and result. `bias` may be null.
+/// The kernels of `direct` convolutions. Each has a function that gives the memory it needs beside operands
+/// and result. Those of a gather pack the weights and leave the rest as tasks. `bias` may be null.
 
 namespace pleat::ops {
+
+/// Tasks 0 ... count-1 of a gather, for any threads in any order.
+struct GatherTasks {
+  int64_t count;
+  std::function<void(int64_t)> run;
+};
+
+/// Bytes that all tasks share, and that each takes while it runs.
+struct GatherMemory {
+  int64_t weights;
+  int64_t buffer;
+};
 
 /// y[row, k] = bias[k] + the sum over the gather's taps and source channels, for all its pixels. For result
 /// channels enough to fill vectors.
 template <class T>
-void multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
-                     T* y);
+GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights,
+                            const T* bias, T* y);
 template <class T>
-int64_t panels_workspace(const Gather& gather);
+GatherMemory panels_memory(const Gather& gather);
 
 /// The same for few result channels, which would leave most lanes of a panel's vectors idle.
 template <class T>
-void multiply_few(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
-                  T* y);
+GatherTasks multiply_few(const Gather& gather, const T* source, const GatherWeights<T>& weights,
+                         const T* bias, T* y);
 template <class T>
-int64_t few_workspace(const Gather& gather);
-/// Whether multiply_few takes less work than panels: adding the lanes counts as much as three products.
+GatherMemory few_memory(const Gather& gather);
+/// Whether multiply_few takes less work than panels: adding the lanes counts as much as three products, and
+/// panels of few channels have vectors of half the size or less, in half the time.
 template <class T>
 bool few_channels_suit(const Gather& gather);
+
+/// The same for groups of few channels, depthwise convolution among them: vectors lie along the channels of
+/// all groups.
+template <class T>
+GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWeights<T>& weights,
+                           const T* bias, T* y);
+template <class T>
+GatherMemory lanes_memory(const Gather& gather);
+/// Whether a group has so few channels that multiply_lanes takes less work than a product for each group.
+inline bool lanes_suit(const Gather& gather) {
+  return gather.groups > 1 &&
+         (gather.source_channels == 1 || (gather.result_channels <= 2 && gather.source_channels <= 8));
+}
 
 /// dw [K, taps, C/g] from dy and x.
 template <class T>
 void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw);
 int64_t direct_weight_workspace(const ConvProblem& p);
 
-/// Depthwise convolution: every channel has its own kernel. Loops run along the channels,
-/// which lie side by side; weights are [taps in the gather's order][C].
-inline bool is_depthwise(const ConvProblem& p) {
-  return p.groups > 1 && p.groups == p.in_channels && p.groups == p.out_channels;
+/// Its part for groups of few channels. `gather` is the forward pass's.
+template <class T>
+void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw);
+template <class T>
+int64_t lanes_weight_workspace(const Gather& gather);
+inline bool lanes_suit_weight(const Gather& gather) {
+  return gather.groups > 1 &&
+         (gather.source_channels == 1 || gather.source_channels * gather.result_channels <= 16);
 }
 
-/// y[pixel, c] = bias[c] + sum over taps of source[pixel + tap, c] * weights[tap, c].
+/// dw [channels, depth] from chunks of sums [depth, leading], `chunk_size` elements apart, added in their
+/// order.
 template <class T>
-void depthwise_gather(const Gather& gather, const T* source, const T* weights, const T* bias, T* y);
-
-/// dw[tap, c] = sum over pixels of x[pixel + tap, c] * dy[pixel, c], for a forward gather.
-template <class T>
-void depthwise_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw);
+void sum_transposed(const T* sums, int64_t chunks, int64_t chunk_size, int64_t depth, int64_t channels,
+                    int64_t leading, T* dw);
 
 }  // namespace pleat::ops

@@ -33,19 +33,22 @@ struct FewChannels {
   }
 };
 
-/// Weights as [depth in vectors][sum][lane], zeros for channels that are not there.
+/// Weights as [group][depth in vectors][sum][lane], zeros for channels that are not there.
 template <class T>
 std::shared_ptr<std::byte> pack_rows(const Gather& gather, const GatherWeights<T>& weights,
                                      const FewChannels<T>& few) {
-  auto memory = scratch<T>(gather.taps() * few.read * few.sums);
+  auto memory = scratch<T>(gather.groups * gather.taps() * few.read * few.sums);
   T* out = elements_of<T>(memory);
-  for (const int64_t tap : weights.taps)
+  for (int64_t i = 0; i < gather.groups * gather.taps(); ++i) {
+    const T* from = weights.data + i / gather.taps() * weights.group +
+                    weights.taps[static_cast<std::size_t>(i % gather.taps())] * weights.tap;
     for (int64_t first = 0; first < few.read; first += lanes<T>)
       for (int64_t k = 0; k < few.sums; ++k)
         for (int64_t c = first; c < first + lanes<T>; ++c)
           *out++ = c < gather.source_channels && k < gather.result_channels
-                       ? weights.data[tap * weights.tap + c * weights.source + k * weights.result]
+                       ? from[c * weights.source + k * weights.result]
                        : T(0);
+  }
   return memory;
 }
 
@@ -62,10 +65,11 @@ Vector<T> add_lanes(Vector<T>* vectors) {
   return vectors[0];
 }
 
-/// All pixels of a piece times the rows of weights, of which `tap` elements are a tap's.
+/// All pixels of a piece times the rows of weights, of which `tap` elements are a tap's. Rows of y are
+/// `pitch` elements apart.
 template <class T, int sums>
 void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights, int64_t tap, const T* bias,
-                   int64_t channels, T* y) {
+                   int64_t channels, int64_t pitch, T* y) {
   using V = Vector<T>;
   constexpr int tile = static_cast<int>(lanes<T>) / sums;
   T start[sums] = {};
@@ -90,7 +94,7 @@ void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights
       *reinterpret_cast<V*>(added) = add_lanes<T>(total);
       for (std::size_t i = 0; i < count; ++i)
         for (int64_t k = 0; k < channels; ++k)
-          y[pixels.rows[p + i] * channels + k] = start[k] + added[static_cast<int64_t>(i) * sums + k];
+          y[pixels.rows[p + i] * pitch + k] = start[k] + added[static_cast<int64_t>(i) * sums + k];
       p += count;
     }
 }
@@ -101,42 +105,50 @@ template <class T>
 bool few_channels_suit(const Gather& gather) {
   const FewChannels<T> few(gather);
   return gather.result_channels <= most_channels &&
-         few.sums * (few.read / lanes<T> * gather.taps() + 3) < gather.depth();
+         2 * few.sums * (few.read / lanes<T> * gather.taps() + 3) < gather.depth();
 }
 
 template <class T>
-void multiply_few(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
-                  T* y) {
+GatherTasks multiply_few(const Gather& gather, const T* source, const GatherWeights<T>& weights,
+                         const T* bias, T* y) {
   const FewChannels<T> few(gather);
   const GatherPieces pieces = few.pieces(gather);
   const auto packed = pack_rows(gather, weights, few);
-  const auto run = few.sums == 1   ? multiply_rows<T, 1>
-                   : few.sums == 2 ? multiply_rows<T, 2>
-                   : few.sums == 4 ? multiply_rows<T, 4>
-                                   : multiply_rows<T, 8>;
-  parallel_chunks(pieces.count(), [&](int64_t piece) {
+  const auto multiply = few.sums == 1   ? multiply_rows<T, 1>
+                        : few.sums == 2 ? multiply_rows<T, 2>
+                        : few.sums == 4 ? multiply_rows<T, 4>
+                                        : multiply_rows<T, 8>;
+  const int64_t tap_elements = few.read * few.sums;
+  const auto run = [=](int64_t task) {
     const auto memory = scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     thread_local GatherPixels pixels;
-    pieces.fill(piece, source, 0, gather.source_channels, buffer, pixels);
-    run(pixels, buffer, elements_of<T>(packed), few.read * few.sums, bias, gather.result_channels, y);
-  });
+    const int64_t group = task % gather.groups;
+    const int64_t first = group * gather.result_channels;
+    pieces.fill(task / gather.groups, source, group * gather.source_channels, gather.source_channels, buffer);
+    pieces.list(task / gather.groups, gather.source_channels, pixels);
+    multiply(pixels, buffer, elements_of<T>(packed) + group * gather.taps() * tap_elements, tap_elements,
+             bias != nullptr ? bias + first : nullptr, gather.result_channels, gather.result_pitch(),
+             y + first);
+  };
+  return {pieces.count() * gather.groups, run};
 }
 
 template <class T>
-int64_t few_workspace(const Gather& gather) {
+GatherMemory few_memory(const Gather& gather) {
+  constexpr int64_t element = sizeof(T);
   const FewChannels<T> few(gather);
-  const int64_t weights = gather.taps() * few.read * few.sums;
-  const int64_t buffers = num_threads() * few.pieces(gather).buffer_elements();
-  return (buffers + weights) * static_cast<int64_t>(sizeof(T));
+  return {gather.groups * gather.taps() * few.read * few.sums * element,
+          few.pieces(gather).buffer_elements() * element};
 }
 
 template bool few_channels_suit<float>(const Gather&);
 template bool few_channels_suit<double>(const Gather&);
-template void multiply_few(const Gather&, const float*, const GatherWeights<float>&, const float*, float*);
-template void multiply_few(const Gather&, const double*, const GatherWeights<double>&, const double*,
-                           double*);
-template int64_t few_workspace<float>(const Gather&);
-template int64_t few_workspace<double>(const Gather&);
+template GatherTasks multiply_few(const Gather&, const float*, const GatherWeights<float>&, const float*,
+                                  float*);
+template GatherTasks multiply_few(const Gather&, const double*, const GatherWeights<double>&, const double*,
+                                  double*);
+template GatherMemory few_memory<float>(const Gather&);
+template GatherMemory few_memory<double>(const Gather&);
 
 }  // namespace pleat::ops

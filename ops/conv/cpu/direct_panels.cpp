@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
@@ -31,16 +31,35 @@ constexpr int64_t block_channels = 512;
 constexpr int64_t crowded_bytes = 1024;
 /// Tasks for many threads, in layers of few pixels.
 constexpr int64_t tasks_wanted = 16;
+/// Pixels of a piece that is read in place.
+constexpr int64_t fewest_pixels = 256;
 
-/// Result channels in panels of two vectors, the last of one when that suffices.
+/// A panel of result channels: its first one, and the vectors that hold it.
+struct Panel {
+  int64_t first;
+  int64_t width;
+  int vectors;
+  int bytes;  ///< of a vector
+};
+
+/// Result channels in panels of two vectors, what is left in one, or in narrower ones, so that few lanes are
+/// idle: many processors compute twice as many vectors of half the size in the same time.
 template <class T>
 struct Panels {
-  int64_t channels;
+  int64_t channels;  ///< of a group
+  std::vector<Panel> list;
 
-  int64_t padded() const { return round_up(channels, lanes<T>); }
-  int64_t count() const { return ceil_div(padded(), 2 * lanes<T>); }
-  int64_t first(int64_t panel) const { return panel * 2 * lanes<T>; }
-  int vectors(int64_t panel) const { return padded() - first(panel) > lanes<T> ? 2 : 1; }
+  explicit Panels(int64_t channels_) : channels(channels_) {
+    for (int64_t rest = channels; rest > 0; rest = channels - padded()) {
+      const bool two = 2 * rest > 3 * lanes<T>;
+      const int bytes = 2 * rest > lanes<T> ? 64 : 4 * rest > lanes<T> ? 32 : 16;
+      list.push_back({padded(), (two ? 2 : 1) * bytes / static_cast<int64_t>(sizeof(T)), two ? 2 : 1, bytes});
+    }
+  }
+  int64_t count() const { return static_cast<int64_t>(list.size()); }
+  const Panel& operator[](int64_t i) const { return list[static_cast<std::size_t>(i)]; }
+  int64_t padded() const { return list.empty() ? 0 : list.back().first + list.back().width; }
+  int64_t valid(const Panel& panel) const { return std::min(panel.width, channels - panel.first); }
 };
 
 /// The source's channels in blocks of about equal size.
@@ -48,40 +67,51 @@ template <class T>
 struct ChannelBlocks {
   int64_t channels;
   int64_t block;
-  int64_t stride;  ///< of pixels in a buffer
+  bool in_place;   ///< whether pixels are read where they lie: single taps, which would read a copy once
+  int64_t stride;  ///< of pixels
 
   explicit ChannelBlocks(const Gather& gather) : channels(gather.source_channels) {
     const int64_t most = std::min(block_channels, std::max(block_depth / gather.taps(), lanes<T>));
     const int64_t share = ceil_div(channels, ceil_div(channels, most));
     block = std::min(channels, round_up(share, lanes<T>));
-    const bool crowded = block * static_cast<int64_t>(sizeof(T)) % crowded_bytes == 0;
-    stride = crowded ? block + lanes<T> : block;
+    in_place = gather.taps() == 1 && !crowded(gather.source_pitch());
+    stride = in_place ? gather.source_pitch() : crowded(block) ? block + lanes<T> : block;
+  }
+  static bool crowded(int64_t elements) {
+    return elements * static_cast<int64_t>(sizeof(T)) % crowded_bytes == 0;
   }
   int64_t count() const { return ceil_div(channels, block); }
   int64_t first(int64_t i) const { return i * block; }
   int64_t size(int64_t i) const { return std::min(block, channels - first(i)); }
   GatherPieces pieces(const Gather& gather) const {
-    return GatherPieces::for_results(gather, buffer_elements_wanted, stride);
+    if (!in_place) return GatherPieces::for_results(gather, buffer_elements_wanted, stride);
+    const int64_t most = std::clamp(gather.pixels() / tasks_wanted, fewest_pixels,
+                                    std::max(fewest_pixels, buffer_elements_wanted / block));
+    return GatherPieces::in_place(gather, most);
   }
 };
 
-/// Weights as [panel][block of source channels][tap][channel of the block][channel of the panel], zeros for
-/// result channels that are not there.
+/// Weights as [group][panel][block of source channels][tap][channel of the block][channel of the panel],
+/// zeros for result channels that are not there.
 template <class T>
 std::shared_ptr<std::byte> pack_panels(const Gather& gather, const GatherWeights<T>& weights,
                                        const ChannelBlocks<T>& blocks) {
-  const Panels<T> panels{gather.result_channels};
+  const Panels<T> panels(gather.result_channels);
   const auto taps = static_cast<int64_t>(weights.taps.size());
-  auto memory = scratch<T>(panels.padded() * gather.depth());
-  // `count` source channels of a block from `first` on, for one tap and panel.
-  const auto pack = [&, out = elements_of<T>(memory)](int64_t first, int64_t count, int64_t tap,
-                                                      int64_t panel) {
+  auto memory = scratch<T>(gather.groups * panels.padded() * gather.depth());
+  // `count` source channels of a block from `first` on, for one tap and one panel of all groups' panels.
+  const auto pack = [&, all = elements_of<T>(memory)](int64_t first, int64_t count, int64_t tap,
+                                                      int64_t index) {
+    const int64_t group = index / panels.count();
+    const Panel& panel = panels[index % panels.count()];
+    T* out = all + group * panels.padded() * gather.depth();
     const int64_t block = first / blocks.block;
-    const int64_t width = panels.vectors(panel) * lanes<T>;
-    const int64_t begin = panels.first(panel);
-    const int64_t valid = std::min(width, gather.result_channels - begin);
-    const T* from = weights.data + weights.taps[static_cast<std::size_t>(tap)] * weights.tap +
-                    begin * weights.result + first * weights.source;
+    const int64_t width = panel.width;
+    const int64_t begin = panel.first;
+    const int64_t valid = panels.valid(panel);
+    const T* from = weights.data + group * weights.group +
+                    weights.taps[static_cast<std::size_t>(tap)] * weights.tap + begin * weights.result +
+                    first * weights.source;
     T* to = out + begin * gather.depth() +
             (blocks.first(block) * taps + tap * blocks.size(block) + first - blocks.first(block)) * width;
     if (weights.source == 1)
@@ -92,8 +122,9 @@ std::shared_ptr<std::byte> pack_panels(const Gather& gather, const GatherWeights
       for (int64_t c = 0; c < count; ++c) std::fill_n(to + c * width + valid, width - valid, T(0));
   };
   // What is read at a time lies side by side: source channels, else result channels.
+  const int64_t all_panels = gather.groups * panels.count();
   if (weights.source == 1)
-    parallel_chunks(panels.count() * taps, [&](int64_t chunk) {
+    parallel_chunks(all_panels * taps, [&](int64_t chunk) {
       for (int64_t b = 0; b < blocks.count(); ++b)
         pack(blocks.first(b), blocks.size(b), chunk % taps, chunk / taps);
     });
@@ -102,19 +133,19 @@ std::shared_ptr<std::byte> pack_panels(const Gather& gather, const GatherWeights
       const int64_t first = chunk * lanes<T>;
       const int64_t count = std::min(lanes<T>, gather.source_channels - first);
       for (int64_t tap = 0; tap < taps; ++tap)
-        for (int64_t panel = 0; panel < panels.count(); ++panel) pack(first, count, tap, panel);
+        for (int64_t panel = 0; panel < all_panels; ++panel) pack(first, count, tap, panel);
     });
   return memory;
 }
 
-/// The pixels of a tile: bases in the buffer, and rows of `channels` elements in the result.
+/// The pixels of a tile: bases in the buffer, and rows of the result, `pitch` elements apart.
 template <class T>
 struct TilePixels {
   const T* buffer;
   const int64_t* bases;
   T* y;
   const int64_t* rows;
-  int64_t channels;
+  int64_t pitch;
 };
 
 /// Packed weights of one panel.
@@ -125,22 +156,23 @@ struct PanelWeights {
 };
 
 /// y[row] = start + the products of some pixels with one panel of weights; without `start`, adds them to y.
-template <class T, int vectors, int pixel_count>
+template <class T, int bytes, int vectors, int pixel_count>
 void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, const PanelWeights<T>& panel,
               const T* start) {
-  using V = Vector<T>;
+  using V = Vector<T, bytes>;
+  constexpr int64_t width = bytes / static_cast<int64_t>(sizeof(T));
   V total[pixel_count][vectors];
   const T* pixels[pixel_count];
   for_constants<pixel_count>([&](auto i) {
     pixels[i] = tile.buffer + tile.bases[i];
-    const T* from = start != nullptr ? start : tile.y + tile.rows[i] * tile.channels;
-    for_constants<vectors>([&](auto v) { total[i][v] = *reinterpret_cast<const V*>(from + v * lanes<T>); });
+    const T* from = start != nullptr ? start : tile.y + tile.rows[i] * tile.pitch;
+    for_constants<vectors>([&](auto v) { total[i][v] = *reinterpret_cast<const V*>(from + v * width); });
   });
   for (const GatherRun& run : runs) {
     const T* weights = panel.data + run.tap * panel.tap;
-    for (int64_t c = run.offset; c < run.offset + run.length; ++c, weights += vectors * lanes<T>) {
+    for (int64_t c = run.offset; c < run.offset + run.length; ++c, weights += vectors * width) {
       V w[vectors];
-      for_constants<vectors>([&](auto v) { w[v] = *reinterpret_cast<const V*>(weights + v * lanes<T>); });
+      for_constants<vectors>([&](auto v) { w[v] = *reinterpret_cast<const V*>(weights + v * width); });
       for_constants<pixel_count>([&](auto i) {
         const V x = pixels[i][c] - V{};  // the element in every lane
         for_constants<vectors>([&](auto v) { total[i][v] += x * w[v]; });
@@ -148,109 +180,112 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
     }
   }
   for_constants<pixel_count>([&](auto i) {
-    T* to = tile.y + tile.rows[i] * tile.channels;
-    for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(to + v * lanes<T>) = total[i][v]; });
+    T* to = tile.y + tile.rows[i] * tile.pitch;
+    for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(to + v * width) = total[i][v]; });
   });
 }
 
 /// sum_tile for 1 ... pixel_tile pixels.
-template <class T, int vectors, int... smaller>
-auto tile_function(std::size_t pixels, std::integer_sequence<int, smaller...>) {
-  static constexpr decltype(&sum_tile<T, vectors, 1>) functions[] = {&sum_tile<T, vectors, smaller + 1>...};
-  return functions[pixels - 1];
+template <class T, int bytes, int vectors>
+constexpr auto sum_tile_of = []<int... i>(std::integer_sequence<int, i...>) {
+  return std::array{&sum_tile<T, bytes, vectors, i + 1>...};
 }
+(std::make_integer_sequence<int, pixel_tile>());
 
-/// Copies less than a panel's width: by sixteen bytes, the last of which may be copied twice, else one by
-/// one. Both cost less than a call.
-template <class T>
-void copy_part(const T* from, int64_t count, T* to) {
-  constexpr int64_t piece = 16 / static_cast<int64_t>(sizeof(T));
-  if (count < piece) {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
-    return;
-  }
-  for (int64_t i = 0; i < count; i += piece) {
-    const int64_t at = std::min(i, count - piece);
-    std::memcpy(to + at, from + at, 16);
-  }
-}
-
-/// All pixels of a piece times a block of one panel's weights; `y` are the result's elements. Begins with the
-/// bias, or goes on with the sums in `y`.
-template <class T, int vectors>
+/// All pixels of a piece times a block of one panel's weights; `y` are the result's rows from the panel's
+/// first channel on, of which `valid` are its own. Begins with the bias, or goes on with the sums in `y`.
+template <class T, int bytes, int vectors>
 void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeights<T>& weights,
-                    const T* bias, bool go_on, int64_t first, int64_t channels, T* y) {
-  constexpr int64_t width = vectors * lanes<T>;
-  const int64_t valid = std::min(width, channels - first);
+                    const T* bias, bool go_on, int64_t valid, int64_t pitch, T* y) {
+  constexpr int64_t width = vectors * bytes / static_cast<int64_t>(sizeof(T));
   alignas(64) T begin[width] = {};
-  if (bias != nullptr) std::copy_n(bias + first, valid, begin);
+  if (bias != nullptr) std::copy_n(bias, valid, begin);
   const T* start = go_on ? nullptr : begin;
   std::size_t p = 0;
   for (const GatherPixels::Group& group : pixels.groups)
     while (p < group.end) {
       const std::size_t count = std::min<std::size_t>(pixel_tile, group.end - p);
-      const auto run = tile_function<T, vectors>(count, std::make_integer_sequence<int, pixel_tile>());
+      const auto run = sum_tile_of<T, bytes, vectors>[count - 1];
       const int64_t* bases = &pixels.bases[p];
       const int64_t* rows = &pixels.rows[p];
       p += count;
       if (valid == width) {
-        run({buffer, bases, y + first, rows, channels}, group.runs, weights, start);
+        run({buffer, bases, y, rows, pitch}, group.runs, weights, start);
         continue;
       }
       // Vectors must not write beyond a row of y.
       static constexpr int64_t in_turn[pixel_tile] = {0, 1, 2, 3, 4, 5, 6, 7};
       alignas(64) T sums[pixel_tile * width];
       for (std::size_t i = 0; go_on && i < count; ++i)
-        copy_part(y + rows[i] * channels + first, valid, sums + static_cast<int64_t>(i) * width);
+        copy_channels(y + rows[i] * pitch, valid, sums + static_cast<int64_t>(i) * width);
       run({buffer, bases, sums, in_turn, width}, group.runs, weights, start);
       for (std::size_t i = 0; i < count; ++i)
-        copy_part(sums + static_cast<int64_t>(i) * width, valid, y + rows[i] * channels + first);
+        copy_channels(sums + static_cast<int64_t>(i) * width, valid, y + rows[i] * pitch);
     }
 }
 
 }  // namespace
 
 template <class T>
-void multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
-                     T* y) {
+GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights,
+                            const T* bias, T* y) {
   const ChannelBlocks<T> blocks(gather);
   const GatherPieces pieces = blocks.pieces(gather);
-  const Panels<T> panels{gather.result_channels};
+  const Panels<T> panels(gather.result_channels);
   const auto packed = pack_panels(gather, weights, blocks);
-  // A group of panels a task: two at least where one is little work beside filling the buffer.
+  // Some panels a task: two at least where one is little work beside filling the buffer.
+  const int64_t all_panels = gather.groups * panels.count();
   const int64_t least = gather.taps() > 1 ? 1 : 2;
-  const int64_t groups = std::min(ceil_div(panels.count(), least), ceil_div(tasks_wanted, pieces.count()));
-  parallel_chunks(pieces.count() * groups, [&](int64_t task) {
-    const auto memory = scratch<T>(pieces.buffer_elements());
+  const int64_t parts = std::min(ceil_div(all_panels, least), ceil_div(tasks_wanted, pieces.count()));
+  const auto run = [=](int64_t task) {
+    const auto memory = scratch<T>(blocks.in_place ? 0 : pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     thread_local GatherPixels pixels;
-    const int64_t group = task % groups;
-    for (int64_t b = 0; b < blocks.count(); ++b) {
-      pieces.fill(task / groups, source, blocks.first(b), blocks.size(b), buffer, pixels);
-      for (int64_t i = panels.count() * group / groups; i < panels.count() * (group + 1) / groups; ++i) {
-        const int64_t first = panels.first(i);
-        const int64_t width = panels.vectors(i) * lanes<T>;
-        const PanelWeights<T> of_block{
-            elements_of<T>(packed) + first * gather.depth() + blocks.first(b) * gather.taps() * width,
-            blocks.size(b) * width};
-        const auto run = panels.vectors(i) == 2 ? multiply_panel<T, 2> : multiply_panel<T, 1>;
-        run(pixels, buffer, of_block, bias, b > 0, first, gather.result_channels, y);
+    const int64_t piece = task / parts;
+    const int64_t begin = all_panels * (task % parts) / parts;
+    const int64_t end = all_panels * (task % parts + 1) / parts;
+    int64_t listed = 0;  // channels for which the pixels' runs are
+    for (int64_t next = begin; next < end;) {
+      const int64_t group = next / panels.count();
+      const int64_t first = std::exchange(next, std::min(end, (group + 1) * panels.count()));
+      const T* of_group = elements_of<T>(packed) + group * panels.padded() * gather.depth();
+      for (int64_t b = 0; b < blocks.count(); ++b) {
+        const int64_t from = group * gather.source_channels + blocks.first(b);
+        if (!blocks.in_place) pieces.fill(piece, source, from, blocks.size(b), buffer);
+        if (std::exchange(listed, blocks.size(b)) != blocks.size(b)) pieces.list(piece, listed, pixels);
+        for (int64_t i = first; i < next; ++i) {
+          const Panel& panel = panels[i % panels.count()];
+          const PanelWeights<T> of_block{
+              of_group + panel.first * gather.depth() + blocks.first(b) * gather.taps() * panel.width,
+              blocks.size(b) * panel.width};
+          const auto multiply = panel.vectors == 2  ? multiply_panel<T, 64, 2>
+                                : panel.bytes == 64 ? multiply_panel<T, 64, 1>
+                                : panel.bytes == 32 ? multiply_panel<T, 32, 1>
+                                                    : multiply_panel<T, 16, 1>;
+          const int64_t channel = group * gather.result_channels + panel.first;
+          multiply(pixels, blocks.in_place ? source + from : buffer, of_block,
+                   bias != nullptr ? bias + channel : nullptr, b > 0, panels.valid(panel),
+                   gather.result_pitch(), y + channel);
+        }
       }
     }
-  });
+  };
+  return {pieces.count() * parts, run};
 }
 
 template <class T>
-int64_t panels_workspace(const Gather& gather) {
-  const int64_t weights = Panels<T>{gather.result_channels}.padded() * gather.depth();
-  const int64_t buffers = num_threads() * ChannelBlocks<T>(gather).pieces(gather).buffer_elements();
-  return (buffers + weights) * static_cast<int64_t>(sizeof(T));
+GatherMemory panels_memory(const Gather& gather) {
+  constexpr int64_t element = sizeof(T);
+  const int64_t weights = gather.groups * Panels<T>(gather.result_channels).padded() * gather.depth();
+  const ChannelBlocks<T> blocks(gather);
+  return {weights * element, blocks.in_place ? 0 : blocks.pieces(gather).buffer_elements() * element};
 }
 
-template void multiply_panels(const Gather&, const float*, const GatherWeights<float>&, const float*, float*);
-template void multiply_panels(const Gather&, const double*, const GatherWeights<double>&, const double*,
-                              double*);
-template int64_t panels_workspace<float>(const Gather&);
-template int64_t panels_workspace<double>(const Gather&);
+template GatherTasks multiply_panels(const Gather&, const float*, const GatherWeights<float>&, const float*,
+                                     float*);
+template GatherTasks multiply_panels(const Gather&, const double*, const GatherWeights<double>&,
+                                     const double*, double*);
+template GatherMemory panels_memory<float>(const Gather&);
+template GatherMemory panels_memory<double>(const Gather&);
 
 }  // namespace pleat::ops

@@ -13,7 +13,8 @@
 /// added to sums in memory. A task has a block of dw, and a share of the pixels where there are few blocks;
 /// piece by piece it copies its channels of x and dy into panels that are dense in the order in which tiles
 /// read them: what a panel's tiles share stays in the first-level cache, the rest of the piece in the second.
-/// (Goto, van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.)
+/// (Goto, van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.) Groups are so
+/// many products.
 
 namespace pleat::ops {
 namespace {
@@ -45,9 +46,10 @@ constexpr int64_t tile_width = 2 * lanes<T>;
 template <class T, Along along>
 constexpr int64_t filter_block = along == Along::windows ? most_rows : tile_width<T>;
 
-/// How a problem is cut, by the problem alone.
+/// How a problem is cut, by the problem alone. Channels and filters are those of a group.
 template <class T>
 struct WeightPlan {
+  int64_t groups;
   Along along;
   int64_t source_block;  ///< channels of x that lie side by side in a panel
   int64_t channels;      ///< of x, in a task
@@ -62,7 +64,7 @@ struct WeightPlan {
       *this = WeightPlan(p, windows_of(p), depth);
   }
 
-  int64_t tasks() const { return channel_blocks * filter_blocks * chunks; }
+  int64_t tasks() const { return groups * channel_blocks * filter_blocks * chunks; }
   int64_t source_block_elements() const { return pieces.buffer_pixels() * source_block + block_gap; }
   /// With a vector's reach beyond the last window.
   int64_t source_elements() const {
@@ -79,11 +81,11 @@ struct WeightPlan {
   }
   /// A row of sums: dw's own when vectors lie along windows.
   int64_t leading(const ConvProblem& p) const {
-    return along == Along::windows ? p.depth() : round_up(p.out_channels, lanes<T>);
+    return along == Along::windows ? p.depth() : round_up(p.group_out(), lanes<T>);
   }
-  /// Elements of one chunk's sums.
+  /// Elements of one chunk's sums for a group.
   int64_t sums(const ConvProblem& p) const {
-    return leading(p) * (along == Along::windows ? p.out_channels : p.depth());
+    return leading(p) * (along == Along::windows ? p.group_out() : p.depth());
   }
   bool sums_are_result() const { return along == Along::windows && chunks == 1; }
 
@@ -96,34 +98,42 @@ struct WeightPlan {
     line.input = line.output = {1, 1, p.batch * p.output_pixels()};
     return forward_gather(line);
   }
-  static bool taps_join(const ConvProblem& p) { return p.in_channels < tile_width<T> && p.dilation[2] == 1; }
-  /// Lanes are idle beyond the last element of a run of windows, or beyond the last filter; few filters, few
-  /// channels are the cases.
+  static bool taps_join(const ConvProblem& p) { return p.group_in() < tile_width<T> && p.dilation[2] == 1; }
+  /// Loads or products of all tiles that `across` lanes times `down` rows take, whichever are more.
+  static int64_t tile_cost(int64_t across, int64_t down) {
+    int64_t cost = 0;
+    for (int64_t lane = 0; lane < across; lane += tile_width<T>) {
+      const int64_t vectors = across - lane > lanes<T> ? 2 : 1;
+      const int64_t rest = down % most_rows;
+      cost += down / most_rows * std::max(most_rows * vectors, most_rows + vectors);
+      if (rest > 0) cost += std::max(rest * vectors, rest + vectors);
+    }
+    return cost;
+  }
   static Along better(const ConvProblem& p) {
     const int64_t joined = taps_join(p) ? p.kernel[2] : 1;
-    const int64_t windows = p.taps() / joined * round_up(joined * p.in_channels, lanes<T>) * p.out_channels;
-    const int64_t filters = p.depth() * round_up(p.out_channels, lanes<T>);
-    return windows <= filters ? Along::windows : Along::filters;
+    const int64_t run = joined * p.group_in();
+    return tile_cost(run, p.group_out()) <= tile_cost(p.group_out(), run) ? Along::windows : Along::filters;
   }
   static int64_t equal_blocks(int64_t size, int64_t wanted, int64_t multiple) {
     return std::min(size, round_up(ceil_div(size, ceil_div(size, wanted)), multiple));
   }
 
   WeightPlan(const ConvProblem& p, const Gather& gather, int64_t depth)
-      : along(better(p)),
-        source_block(p.in_channels < tile_width<T> ? p.in_channels
-                     : along == Along::windows     ? tile_width<T>
-                                                   : most_rows),
-        channels(equal_blocks(p.in_channels, std::max(depth / p.taps(), tile_width<T>), tile_width<T>)),
-        filters(equal_blocks(p.out_channels, std::max(depth / p.taps(), 2 * tile_width<T>), tile_width<T>)),
-        channel_blocks(ceil_div(p.in_channels, channels)),
-        filter_blocks(ceil_div(p.out_channels, filters)),
-        pieces(GatherPieces::for_sums(
-            gather, std::min(buffer_elements_wanted / channels,
-                             std::max(p.batch * p.input_pixels() / most_tasks, chunk_pixels)))),
-        chunks(std::clamp<int64_t>(
-            std::min(ceil_div(most_tasks, channel_blocks * filter_blocks), pieces.pixels() / chunk_pixels), 1,
-            pieces.count())) {}
+      : groups(p.groups),
+        along(better(p)),
+        source_block(p.group_in() < tile_width<T> ? p.group_in()
+                     : along == Along::windows    ? tile_width<T>
+                                                  : most_rows),
+        channels(equal_blocks(p.group_in(), std::max(depth / p.taps(), tile_width<T>), tile_width<T>)),
+        filters(equal_blocks(p.group_out(), std::max(depth / p.taps(), 2 * tile_width<T>), tile_width<T>)),
+        channel_blocks(ceil_div(p.group_in(), channels)),
+        filter_blocks(ceil_div(p.group_out(), filters)),
+        pieces(GatherPieces::for_sums(gather, buffer_elements_wanted / channels,
+                                      std::max(gather.pixels() / most_tasks, chunk_pixels))),
+        chunks(std::clamp<int64_t>(std::min(ceil_div(most_tasks, groups * channel_blocks * filter_blocks),
+                                            pieces.pixels() / chunk_pixels),
+                                   1, pieces.count())) {}
 };
 
 /// Where a tile is added to: `rows` of `leading` elements.
@@ -227,14 +237,22 @@ template <class T>
 class WeightTask {
  public:
   WeightTask(const WeightPlan<T>& plan, const ConvProblem& p, const T* dy, const T* x, T* sums, int64_t task)
-      : plan_(plan), p_(p), dy_(dy), x_(x), x_end_(x) {
+      : plan_(plan),
+        p_(p),
+        dy_(dy),
+        x_(x),
+        dy_end_(dy + p.batch * p.output_pixels() * p.out_channels),
+        x_end_(x + p.batch * p.input_pixels() * p.in_channels) {
     chunk_ = task % plan.chunks;
-    first_channel_ = task / plan.chunks % plan.channel_blocks * plan.channels;
-    first_filter_ = task / plan.chunks / plan.channel_blocks * plan.filters;
-    channels_ = std::min(plan.channels, p.in_channels - first_channel_);
-    filters_ = std::min(plan.filters, p.out_channels - first_filter_);
-    sums_ = sums + chunk_ * plan.sums(p);
-    list_runs();
+    const int64_t block = task / plan.chunks;
+    const int64_t group = block / plan.channel_blocks / plan.filter_blocks;
+    first_channel_ = block % plan.channel_blocks * plan.channels;
+    first_filter_ = block / plan.channel_blocks % plan.filter_blocks * plan.filters;
+    channels_ = std::min(plan.channels, p.group_in() - first_channel_);
+    filters_ = std::min(plan.filters, p.group_out() - first_filter_);
+    x_ += group * p.group_in() + first_channel_;
+    dy_ += group * p.group_out() + first_filter_;
+    sums_ = sums + (chunk_ * plan.groups + group) * plan.sums(p);
   }
 
   void run() {
@@ -244,42 +262,70 @@ class WeightTask {
     dy_copy_ = elements_of<T>(dy_copy);
     const int64_t pieces = plan_.pieces.count();
     const int64_t begin = pieces * chunk_ / plan_.chunks;
+    // The first products are stored; where they are not of all taps, added to 0 as all are.
+    bool accumulate = plan_.pieces.skips_padding();
+    if (accumulate) clear_sums();
     for (int64_t piece = begin; piece < pieces * (chunk_ + 1) / plan_.chunks; ++piece) {
       fill_source(piece);
-      const auto windows = static_cast<int64_t>(pixels_.rows.size());
-      const int64_t parts = ceil_div(windows, most_pixels);
-      if (x_is_read_on_) x_ahead_ = {x_end_, channels_, p_.in_channels, windows, parts * tiles_};
-      for (int64_t part = 0; part < parts; ++part) {
-        const int64_t first = windows * part / parts;
-        const int64_t count = windows * (part + 1) / parts - first;
-        const bool accumulate = piece != begin || part != 0;
-        if (plan_.along == Along::windows) {
-          take_gradients<Along::windows>(first, count);
-          sum_along_windows(first, count, accumulate);
-        } else {
-          take_gradients<Along::filters>(first, count);
-          sum_along_filters(first, count, accumulate);
-        }
+      std::size_t first = 0;
+      for (const GatherPixels::Group& group : pixels_.groups) {
+        const auto windows = static_cast<int64_t>(std::exchange(first, group.end));
+        add_group(windows, static_cast<int64_t>(group.end) - windows, group.runs, accumulate);
+        accumulate = true;
       }
     }
   }
 
  private:
-  void list_runs() {
-    const std::vector<int64_t> taps = plan_.pieces.tap_offsets();
+  void clear_sums() {
+    const int64_t leading = plan_.leading(p_);
+    for (int64_t tap = 0; tap < p_.taps(); ++tap) {
+      const int64_t column = tap * p_.group_in() + first_channel_;
+      if (plan_.along == Along::windows)
+        for (int64_t k = first_filter_; k < first_filter_ + filters_; ++k)
+          std::fill_n(sums_ + k * leading + column, channels_, T(0));
+      else
+        for (int64_t c = column; c < column + channels_; ++c)
+          std::fill_n(sums_ + c * leading + first_filter_, round_up(filters_, lanes<T>), T(0));
+    }
+  }
+
+  /// Adds the products of `count` windows from `begin` on with their gradients, for some runs of taps.
+  void add_group(int64_t begin, int64_t count, const std::vector<GatherRun>& taps, bool accumulate) {
+    list_runs(taps);
+    if (runs_.empty()) return;  // windows in the padding alone
+    const int64_t parts = ceil_div(count, most_pixels);
+    if (x_is_read_on_) x_ahead_ = {next_x_, channels_, p_.in_channels, count, parts * tiles_};
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t first = count * part / parts;
+      const int64_t windows = count * (part + 1) / parts - first;
+      if (plan_.along == Along::windows) {
+        take_gradients<Along::windows>(begin + first, windows);
+        sum_along_windows(begin + first, windows, accumulate || part > 0);
+      } else {
+        take_gradients<Along::filters>(begin + first, windows);
+        sum_along_filters(begin + first, windows, accumulate || part > 0);
+      }
+    }
+  }
+
+  /// Taps that lie side by side in the buffer are one run where all their channels do.
+  void list_runs(const std::vector<GatherRun>& taps) {
     const int64_t block = plan_.source_block;
-    const auto count = static_cast<int64_t>(taps.size());
-    const int64_t joined = block == p_.in_channels ? plan_.pieces.adjacent_taps() : 1;
-    for (int64_t c = 0; c < channels_; c += block)
-      for (int64_t tap = 0; tap < count; tap += joined)
-        runs_.push_back(
-            {c / block * plan_.source_block_elements() + taps[static_cast<std::size_t>(tap)] * block,
-             joined * std::min(block, channels_ - c), tap * p_.in_channels + first_channel_ + c});
+    runs_.clear();
     tiles_ = 0;
-    for (const WindowRun& run : runs_)
-      tiles_ += plan_.along == Along::windows
-                    ? ceil_div(run.length, tile_width<T>) * ceil_div(filters_, most_rows)
-                    : ceil_div(run.length, most_rows) * ceil_div(filters_, tile_width<T>);
+    for (int64_t c = 0; c < channels_; c += block)
+      for (const GatherRun& run : taps) {
+        const int64_t joined = block == p_.group_in() ? run.length : 1;
+        for (int64_t i = 0; i < run.length; i += joined) {
+          const int64_t length = joined * std::min(block, channels_ - c);
+          runs_.push_back({c / block * plan_.source_block_elements() + (run.offset + i) * block, length,
+                           (run.tap + i) * p_.group_in() + first_channel_ + c});
+          tiles_ += plan_.along == Along::windows
+                        ? ceil_div(length, tile_width<T>) * ceil_div(filters_, most_rows)
+                        : ceil_div(length, most_rows) * ceil_div(filters_, tile_width<T>);
+        }
+      }
   }
 
   /// Copies `block` elements, or what is left of them before `end`: a constant size needs no call. Those
@@ -294,37 +340,37 @@ class WeightTask {
 
   template <int64_t block>
   void fill_blocks(int64_t to, int64_t from, int64_t count, int64_t stride) {
-    const T* end = x_ + p_.batch * p_.input_pixels() * p_.in_channels;
     const int64_t between = plan_.source_block_elements();
     for (int64_t i = 0; i < count; ++i) {
-      const T* pixel = x_ + (from + i * stride) * p_.in_channels + first_channel_;
+      const T* pixel = x_ + (from + i * stride) * p_.in_channels;
       T* out = source_ + (to + i) * block;
-      for (int64_t c = 0; c < channels_; c += block, out += between) copy_block<block>(pixel + c, end, out);
+      for (int64_t c = 0; c < channels_; c += block, out += between)
+        copy_block<block>(pixel + c, x_end_, out);
     }
   }
 
   void fill_source(int64_t piece) {
     const int64_t block = plan_.source_block;
-    const int64_t channels = p_.in_channels;
+    const int64_t pitch = p_.in_channels;
     const auto copy = [&](int64_t to, int64_t from, int64_t count, int64_t stride) {
-      x_end_ = x_ + (from + count * stride) * channels + first_channel_;
+      next_x_ = x_ + (from + count * stride) * pitch;
       x_is_read_on_ = stride == 1;
-      if (block == channels && stride == 1)
-        std::copy_n(x_ + from * channels, count * channels, source_ + to * channels);
+      if (block == pitch && stride == 1)
+        std::copy_n(x_ + from * pitch, count * pitch, source_ + to * pitch);
       else if (block == tile_width<T>)
         fill_blocks<tile_width<T>>(to, from, count, stride);
       else if (block == most_rows)
         fill_blocks<most_rows>(to, from, count, stride);
       else
         for (int64_t i = 0; i < count; ++i)
-          std::copy_n(x_ + (from + i * stride) * channels, channels, source_ + (to + i) * channels);
+          copy_channels(x_ + (from + i * stride) * pitch, block, source_ + (to + i) * block);
     };
     const auto clear = [&](int64_t to, int64_t count) {
       for (int64_t c = 0; c < channels_; c += block)
         std::fill_n(source_ + c / block * plan_.source_block_elements() + to * block, count * block, T(0));
     };
     plan_.pieces.visit(piece, copy, clear);
-    plan_.pieces.list(piece, 0, pixels_);
+    plan_.pieces.list(piece, 1, pixels_);
     for (int64_t& base : pixels_.bases) base *= block;
   }
 
@@ -333,7 +379,7 @@ class WeightTask {
   void take_gradients(int64_t first, int64_t count) {
     constexpr int64_t block = filter_block<T, along>;
     const int64_t* rows = pixels_.rows.data() + first;
-    const T* dy = dy_ + first_filter_;
+    const T* dy = dy_;
     dy_ahead_ = {dy + (rows[count - 1] + 1) * p_.out_channels, filters_, p_.out_channels, count, tiles_};
     const bool dense = rows[count - 1] - rows[0] == count - 1;
     const bool whole = along == Along::windows || filters_ % lanes<T> == 0;  // no vector reads beyond
@@ -342,12 +388,11 @@ class WeightTask {
       return;
     }
     gradients_ = {dy_copy_, block, plan_.filter_block_elements()};
-    const T* end = dy_ + p_.batch * p_.output_pixels() * p_.out_channels;
     for (int64_t i = 0; i < count; ++i) {
       const T* pixel = dy + rows[i] * p_.out_channels;
       T* out = dy_copy_ + i * block;
       for (int64_t k = 0; k < filters_; k += block, out += gradients_.between)
-        copy_block<block>(pixel + k, end, out);
+        copy_block<block>(pixel + k, dy_end_, out);
     }
   }
 
@@ -397,17 +442,20 @@ class WeightTask {
 
   const WeightPlan<T>& plan_;
   const ConvProblem& p_;
+  // From the task's first channel and filter on.
   const T* dy_;
   const T* x_;
+  const T* dy_end_;
+  const T* x_end_;
   T* sums_;
   int64_t chunk_;
   int64_t first_channel_, channels_;
   int64_t first_filter_, filters_;
   std::vector<WindowRun> runs_;
-  int64_t tiles_;              ///< of a part of a piece
+  int64_t tiles_ = 0;          ///< of a part of a group
   T* source_ = nullptr;        ///< [block][pixel][source_block]
   T* dy_copy_ = nullptr;       ///< [block][window][filter_block]
-  const T* x_end_;             ///< after the last pixel copied
+  const T* next_x_ = nullptr;  ///< after the last pixel copied
   bool x_is_read_on_ = false;  ///< the next pixels are those behind it
   /// Of a part's windows: the first, and from a window and from a block to the next.
   struct {
@@ -419,58 +467,63 @@ class WeightTask {
   GatherPixels pixels_;  ///< of the piece
 };
 
-/// dw [K, depth] from chunks of sums [depth, padded K], added in their order.
-template <class T>
-void sum_transposed(const T* sums, int64_t chunks, int64_t depth, int64_t channels, int64_t leading, T* dw) {
-  parallel_for(0, channels, 8, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k)
-      for (int64_t i = 0; i < depth; ++i) {
-        T total = sums[i * leading + k];
-        for (int64_t c = 1; c < chunks; ++c) total += sums[(c * depth + i) * leading + k];
-        dw[k * depth + i] = total;
-      }
-  });
-}
-
 template <class T>
 void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   const WeightPlan<T> plan(p);
   const int64_t size = plan.sums(p);
-  const auto partials = plan.sums_are_result() ? nullptr : scratch<T>(plan.chunks * size);
+  const auto partials = plan.sums_are_result() ? nullptr : scratch<T>(plan.chunks * plan.groups * size);
   T* sums = plan.sums_are_result() ? dw : elements_of<T>(partials);
   parallel_chunks(plan.tasks(), [&](int64_t task) { WeightTask<T>(plan, p, dy, x, sums, task).run(); });
   if (plan.along == Along::filters)
-    sum_transposed(sums, plan.chunks, p.depth(), p.out_channels, plan.leading(p), dw);
+    for (int64_t g = 0; g < plan.groups; ++g)
+      sum_transposed(sums + g * size, plan.chunks, plan.groups * size, p.depth(), p.group_out(),
+                     plan.leading(p), dw + g * p.group_out() * p.depth());
   else if (!plan.sums_are_result())
-    sum_partials(sums, plan.chunks, size, dw);
-}
-
-template <class T>
-void depthwise_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw) {
-  const auto sums = scratch<T>(p.taps() * p.out_channels);
-  depthwise_weight_gradient(forward_gather(p), dy, x, elements_of<T>(sums));
-  sum_transposed(elements_of<T>(sums), 1, p.taps(), p.out_channels, p.out_channels, dw);
+    sum_partials(sums, plan.chunks, plan.groups * size, dw);
 }
 
 }  // namespace
 
 template <class T>
+void sum_transposed(const T* sums, int64_t chunks, int64_t chunk_size, int64_t depth, int64_t channels,
+                    int64_t leading, T* dw) {
+  parallel_for(0, channels, std::max<int64_t>(8, ceil_div(8192, chunks * depth)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k)
+                   for (int64_t i = 0; i < depth; ++i) {
+                     T total = sums[i * leading + k];
+                     for (int64_t c = 1; c < chunks; ++c) total += sums[c * chunk_size + i * leading + k];
+                     dw[k * depth + i] = total;
+                   }
+               });
+}
+
+template <class T>
 void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw) {
-  const auto compute = is_depthwise(p) ? depthwise_backward_weight<T> : multiply_transposed<T>;
-  compute(p, dy, x, dw);
+  const Gather gather = forward_gather(p);
+  if (lanes_suit_weight(gather)) return lanes_weight_gradient(gather, dy, x, dw);
+  multiply_transposed(p, dy, x, dw);
 }
 
 template void direct_backward_weight(const ConvProblem&, const float*, const float*, float*);
 template void direct_backward_weight(const ConvProblem&, const double*, const double*, double*);
+template void sum_transposed(const float*, int64_t, int64_t, int64_t, int64_t, int64_t, float*);
+template void sum_transposed(const double*, int64_t, int64_t, int64_t, int64_t, int64_t, double*);
 
 int64_t direct_weight_workspace(const ConvProblem& p) {
-  int64_t elements = 0;
+  int64_t bytes = 0;
   by_type(p, [&]<class T>(Type<T>) {
+    const Gather gather = forward_gather(p);
+    if (lanes_suit_weight(gather)) {
+      bytes = lanes_weight_workspace<T>(gather);
+      return;
+    }
     const WeightPlan<T> plan(p);
-    elements = num_threads() * (plan.source_elements() + plan.filter_elements());
-    if (!plan.sums_are_result()) elements += plan.chunks * plan.sums(p);
+    int64_t elements = num_threads() * (plan.source_elements() + plan.filter_elements());
+    if (!plan.sums_are_result()) elements += plan.chunks * plan.groups * plan.sums(p);
+    bytes = elements * static_cast<int64_t>(sizeof(T));
   });
-  return elements * size_of(compute_dtype(p.dtype));
+  return bytes;
 }
 
 }  // namespace pleat::ops

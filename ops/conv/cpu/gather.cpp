@@ -1,6 +1,7 @@
 #include "pleat/ops/conv/cpu/gather.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "pleat/ops/conv/nhwc.h"
@@ -16,6 +17,8 @@ constexpr int64_t most_pixels = 2048;
 constexpr int64_t pixel_multiple = 8;
 /// Lines wanted in a piece of sums, so that few source pixels are copied for two pieces.
 constexpr int64_t least_lines = 4;
+/// Sums of a group are added to those in memory, which takes as long as the products of about so many pixels.
+constexpr double group_pixels = 5;
 
 GatherDim forward_dim(const ConvProblem& p, std::size_t d) {
   GatherDim dim{.count = p.output[d], .source_step = p.stride[d], .taps = {}};
@@ -52,8 +55,13 @@ ConvProblem joined_pixels(const ConvProblem& problem) {
 
 Gather forward_gather(const ConvProblem& problem) {
   const ConvProblem p = joined_pixels(problem);
-  return {p.batch, p.in_channels, p.out_channels,
-          p.input, p.output,      {forward_dim(p, 0), forward_dim(p, 1), forward_dim(p, 2)}};
+  return {p.batch,
+          p.groups,
+          p.group_in(),
+          p.group_out(),
+          p.input,
+          p.output,
+          {forward_dim(p, 0), forward_dim(p, 1), forward_dim(p, 2)}};
 }
 
 std::vector<Gather> backward_input_gathers(const ConvProblem& problem) {
@@ -62,7 +70,8 @@ std::vector<Gather> backward_input_gathers(const ConvProblem& problem) {
   for (const GatherDim& depth : backward_dims(p, 0))
     for (const GatherDim& row : backward_dims(p, 1))
       for (const GatherDim& column : backward_dims(p, 2))
-        gathers.push_back({p.batch, p.out_channels, p.in_channels, p.output, p.input, {depth, row, column}});
+        gathers.push_back(
+            {p.batch, p.groups, p.group_out(), p.group_in(), p.output, p.input, {depth, row, column}});
   return gathers;
 }
 
@@ -77,58 +86,141 @@ std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {
 
 int64_t GatherDim::outputs(int64_t length, int64_t most) const {
   const int64_t fitting =
-      std::clamp<int64_t>(std::min((length - reach()) / window_step() + 1, most), 1, count);
-  return ceil_div(count, ceil_div(count, fitting));
+      std::max((length - reach()) / source_step + 1, length / static_cast<int64_t>(taps.size()));
+  const int64_t wanted = std::clamp<int64_t>(std::min(fitting, most), 1, count);
+  return ceil_div(count, ceil_div(count, wanted));
+}
+
+std::vector<GatherDim::Span> GatherDim::spans(int64_t source) const {
+  // A tap is inside from one output pixel on to another.
+  std::vector<int64_t> bounds{0, count};
+  for (const Tap& tap : taps)
+    for (const int64_t border : {int64_t{0}, source})
+      bounds.push_back(std::clamp<int64_t>(ceil_div(border - tap.offset, source_step), 0, count));
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  std::vector<Span> list;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const auto taps_before = [&](int64_t border) {
+      const auto outside = [&](const Tap& tap) { return source_step * bounds[i] + tap.offset >= border; };
+      return static_cast<std::size_t>(std::find_if(taps.begin(), taps.end(), outside) - taps.begin());
+    };
+    list.push_back({bounds[i], bounds[i + 1], taps_before(0), taps_before(source)});
+  }
+  return list;
 }
 
 void GatherPieces::set_sizes(int64_t images, int64_t lines, int64_t columns) {
   images_ = images;
   lines_ = lines;
   columns_ = columns;
-  buffer_lines_ = gather_.dims[1].extent(lines);
-  line_pixels_ = gather_.dims[2].extent(columns);
-  image_pixels_ = static_cast<int64_t>(gather_.dims[0].taps.size()) * buffer_lines_ * line_pixels_;
+  const Spatial outputs{1, lines, columns};
+  int64_t pixels = 1;
+  for (std::size_t d = 3; d-- > 0;) {
+    const GatherDim& dim = gather_.dims[d];
+    const bool apart = !in_place_ && dim.taps_apart(outputs[d]);
+    pitch_[d] = pixels;
+    step_[d] = (apart ? 1 : dim.source_step) * pixels;
+    tap_at_[d].clear();
+    for (const GatherDim::Tap& tap : dim.taps) {
+      const int64_t at = in_place_ ? tap.offset : tap.offset - dim.low();
+      tap_at_[d].push_back((apart ? static_cast<int64_t>(tap_at_[d].size()) * outputs[d] : at) * pixels);
+    }
+    pixels *= in_place_ ? gather_.source[d] : dim.extent(outputs[d]);
+  }
+  image_pixels_ = pixels;
+}
+
+std::vector<GatherPieces::Stretch> GatherPieces::stretches(std::size_t d, int64_t first,
+                                                           int64_t outputs) const {
+  const GatherDim& dim = gather_.dims[d];
+  const int64_t from = dim.source_step * first;
+  if (!dim.taps_apart(Spatial{1, lines_, columns_}[d]))
+    return {{0, from + dim.low(), dim.source_step * (outputs - 1) + dim.reach(), 1}};
+  std::vector<Stretch> list;
+  for (std::size_t t = 0; t < dim.taps.size(); ++t)
+    list.push_back({tap_at_[d][t] / pitch_[d], from + dim.taps[t].offset, outputs, dim.source_step});
+  return list;
+}
+
+void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most) {
+  for (std::size_t d = 0; d < 3; ++d) spans_[d] = gather_.dims[d].spans(gather_.source[d]);
+  const GatherDim& row = gather_.dims[1];
+  const GatherDim& column = gather_.dims[2];
+  const int64_t slices = gather_.dims[0].extent(1);
+  int64_t columns = column.outputs(source_pixels / (slices * row.extent(1)), most);
+  if (columns < column.count) columns = std::min(column.count, round_up(columns, pixel_multiple));
+  const int64_t lines = row.outputs(source_pixels / (slices * column.extent(columns)), most / columns);
+  set_sizes(1, lines, columns);
+  // Several small images make one piece, so that tiles of pixels are full, those of each group among them.
+  if (lines == row.count && columns == column.count) {
+    const auto groups = static_cast<int64_t>(spans_[1].size() * spans_[2].size());
+    const int64_t wanted = std::max(most, groups * pixel_multiple);
+    const int64_t fitting = std::min(source_pixels / image_pixels_, wanted / (lines * columns));
+    images_ = std::clamp<int64_t>(fitting, 1, gather_.batch);
+  }
 }
 
 GatherPieces GatherPieces::for_results(const Gather& gather, int64_t elements_wanted, int64_t stride) {
   GatherPieces pieces(gather, stride);
-  for (std::size_t d = 0; d < 3; ++d) pieces.spans_[d] = spans(gather.dims[d], gather.source[d]);
-  const GatherDim& row = gather.dims[1];
-  const GatherDim& column = gather.dims[2];
-  const auto slices = static_cast<int64_t>(gather.dims[0].taps.size());
   // Pixels enough for a piece's share of the weights to be read often, few enough for many threads.
-  const int64_t most = std::clamp<int64_t>(gather.pixels() / pieces_wanted, fewest_pixels, most_pixels);
-  const int64_t wanted = std::max<int64_t>(1, elements_wanted / (slices * stride));
-  int64_t columns = column.outputs(wanted / row.extent(1), most);
-  if (columns < column.count) columns = std::min(column.count, round_up(columns, pixel_multiple));
-  const int64_t lines = row.outputs(wanted / column.extent(columns), most / columns);
-  pieces.set_sizes(1, lines, columns);
-  // Several small images make one piece, so that tiles of pixels are full.
-  if (lines == row.count && columns == column.count) {
-    const int64_t fitting =
-        std::min(elements_wanted / (pieces.image_pixels_ * stride), most / (lines * columns));
-    pieces.images_ = std::clamp<int64_t>(fitting, 1, gather.batch);
-  }
+  pieces.choose_sizes(elements_wanted / stride,
+                      std::clamp(gather.pixels() / pieces_wanted, fewest_pixels, most_pixels));
   return pieces;
 }
 
-GatherPieces GatherPieces::for_sums(const Gather& gather, int64_t pixels_wanted) {
+GatherPieces GatherPieces::in_place(const Gather& gather, int64_t most) {
+  GatherPieces pieces(gather, gather.source_pitch());
+  pieces.in_place_ = true;
+  pieces.choose_sizes(std::numeric_limits<int64_t>::max(), most);
+  return pieces;
+}
+
+GatherPieces GatherPieces::for_sums(const Gather& gather, int64_t source_pixels, int64_t most) {
   GatherPieces pieces(gather, 1);
-  for (std::size_t d = 0; d < 3; ++d)
-    pieces.spans_[d] = {{0, gather.dims[d].count, 0, gather.dims[d].taps.size()}};
   const GatherDim& row = gather.dims[1];
   const GatherDim& column = gather.dims[2];
-  const auto slices = static_cast<int64_t>(gather.dims[0].taps.size());
+  const int64_t slices = gather.dims[0].extent(1);
   const int64_t columns =
-      column.outputs(pixels_wanted / (slices * row.extent(std::min(row.count, least_lines))), column.count);
-  const int64_t lines =
-      columns < column.count ? 1 : row.outputs(pixels_wanted / (slices * column.extent(columns)), row.count);
+      column.outputs(source_pixels / (slices * row.extent(std::min(row.count, least_lines))), most);
+  const int64_t lines = columns < column.count
+                            ? 1
+                            : row.outputs(source_pixels / (slices * column.extent(columns)), most / columns);
   pieces.set_sizes(1, lines, columns);
   if (lines == row.count && columns == column.count) {
-    const int64_t fitting = std::clamp<int64_t>(pixels_wanted / pieces.image_pixels_, 1, gather.batch);
-    pieces.images_ = ceil_div(gather.batch, ceil_div(gather.batch, fitting));
+    const int64_t fitting = std::min(source_pixels / pieces.image_pixels_, most / (lines * columns));
+    pieces.images_ =
+        ceil_div(gather.batch, ceil_div(gather.batch, std::clamp<int64_t>(fitting, 1, gather.batch)));
   }
+  // The share of products that groups leave, and how many groups there are for all windows of some images.
+  double share = 1;
+  int64_t groups = 1;
+  int64_t windows = pieces.images_;
+  const Spatial sizes{1, lines, columns};
+  for (std::size_t d = 0; d < 3; ++d) {
+    const GatherDim& dim = gather.dims[d];
+    pieces.spans_[d] = dim.spans(gather.source[d]);
+    int64_t inside = 0;
+    for (const Span& span : pieces.spans_[d])
+      inside += (span.end - span.first) * static_cast<int64_t>(span.end_tap - span.first_tap);
+    windows *= dim.count;
+    share *=
+        static_cast<double>(inside) / static_cast<double>(dim.count * static_cast<int64_t>(dim.taps.size()));
+    groups *= std::min(dim.count,
+                       ceil_div(dim.count, sizes[d]) + static_cast<int64_t>(pieces.spans_[d].size()) - 1);
+  }
+  const double saved = (1 - share) * static_cast<double>(windows);
+  if (saved < share * group_pixels * static_cast<double>(groups))
+    for (std::size_t d = 0; d < 3; ++d)
+      pieces.spans_[d] = {{0, gather.dims[d].count, 0, gather.dims[d].taps.size()}};
   return pieces;
+}
+
+bool GatherPieces::skips_padding() const {
+  for (std::size_t d = 0; d < 3; ++d)
+    for (const Span& span : spans_[d])
+      if (span.end_tap - span.first_tap < gather_.dims[d].taps.size()) return true;
+  return false;
 }
 
 GatherPieces::Piece GatherPieces::piece(int64_t index) const {
@@ -145,45 +237,9 @@ GatherPieces::Piece GatherPieces::piece(int64_t index) const {
   return p;
 }
 
-std::vector<GatherPieces::Span> GatherPieces::spans(const GatherDim& dim, int64_t source) {
-  // A tap is inside from one output pixel on to another.
-  std::vector<int64_t> bounds{0, dim.count};
-  for (const GatherDim::Tap& tap : dim.taps)
-    for (const int64_t border : {int64_t{0}, source})
-      bounds.push_back(std::clamp<int64_t>(ceil_div(border - tap.offset, dim.source_step), 0, dim.count));
-  std::sort(bounds.begin(), bounds.end());
-  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
-  std::vector<Span> spans;
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const auto taps_before = [&](int64_t border) {
-      const auto outside = [&](const GatherDim::Tap& tap) {
-        return dim.source_step * bounds[i] + tap.offset >= border;
-      };
-      return static_cast<std::size_t>(std::find_if(dim.taps.begin(), dim.taps.end(), outside) -
-                                      dim.taps.begin());
-    };
-    spans.push_back({bounds[i], bounds[i + 1], taps_before(0), taps_before(source)});
-  }
-  return spans;
-}
-
-int64_t GatherPieces::tap_offset(std::size_t slice, std::size_t row, std::size_t column) const {
-  const int64_t line =
-      static_cast<int64_t>(slice) * buffer_lines_ + gather_.dims[1].taps[row].offset - gather_.dims[1].low();
-  return (line * line_pixels_ + gather_.dims[2].taps[column].offset - gather_.dims[2].low()) * stride_;
-}
-
-std::vector<int64_t> GatherPieces::tap_offsets() const {
-  std::vector<int64_t> offsets;
-  for (std::size_t t = 0; t < gather_.dims[0].taps.size(); ++t)
-    for (std::size_t r = 0; r < gather_.dims[1].taps.size(); ++r)
-      for (std::size_t s = 0; s < gather_.dims[2].taps.size(); ++s) offsets.push_back(tap_offset(t, r, s));
-  return offsets;
-}
-
-std::vector<GatherRun> GatherPieces::runs(const Span& slices, const Span& rows, const Span& columns,
-                                          int64_t channels) const {
-  std::vector<GatherRun> runs;
+void GatherPieces::list_runs(const Span& slices, const Span& rows, const Span& columns, int64_t channels,
+                             std::vector<GatherRun>& runs) const {
+  runs.clear();
   for (std::size_t t = slices.first_tap; t < slices.end_tap; ++t)
     for (std::size_t r = rows.first_tap; r < rows.end_tap; ++r)
       for (std::size_t s = columns.first_tap; s < columns.end_tap; ++s) {
@@ -196,17 +252,19 @@ std::vector<GatherRun> GatherPieces::runs(const Span& slices, const Span& rows, 
         else
           runs.push_back({offset, channels, tap});
       }
-  return runs;
 }
 
 void GatherPieces::list(int64_t index, int64_t channels, GatherPixels& pixels) const {
   const Piece p = piece(index);
   const auto& [d, r, c] = gather_.dims;
+  const int64_t origin = in_place_ ? p.first_image * image_pixels_ + p.slice * step_[0] +
+                                         p.first_line * step_[1] + p.first_column * step_[2]
+                                   : 0;
   pixels.bases.resize(static_cast<std::size_t>(p.images * p.lines * p.columns));
   pixels.rows.resize(pixels.bases.size());
   int64_t* next_base = pixels.bases.data();
   int64_t* next_row = pixels.rows.data();
-  pixels.groups.clear();
+  std::size_t groups = 0;  // those of the piece before are used again, with the memory of their runs
   const auto inside = [](const Span& span, int64_t first, int64_t count) {
     return Span{std::max(span.first, first), std::min(span.end, first + count), span.first_tap, span.end_tap};
   };
@@ -223,46 +281,43 @@ void GatherPieces::list(int64_t index, int64_t channels, GatherPixels& pixels) c
               ((p.first_image + i) * gather_.result[0] + d.first + d.step * p.slice) * gather_.result[1];
           for (int64_t j = lines.first; j < lines.end; ++j) {
             const int64_t row = (slice + r.first + r.step * j) * gather_.result[2] + c.first;
-            const int64_t base =
-                (i * image_pixels_ + r.window_step() * (j - p.first_line) * line_pixels_) * stride_;
-            const int64_t step = c.window_step() * stride_;
+            const int64_t base = (origin + i * image_pixels_ + (j - p.first_line) * step_[1]) * stride_;
+            const int64_t step = step_[2] * stride_;
             for (int64_t k = columns.first; k < columns.end; ++k)
               *next_base++ = base + step * (k - p.first_column);
             for (int64_t k = columns.first; k < columns.end; ++k) *next_row++ = row + c.step * k;
           }
         }
-        pixels.groups.push_back(
-            {static_cast<std::size_t>(next_base - pixels.bases.data()),
-             channels > 0 ? runs(slices, lines, columns, channels) : std::vector<GatherRun>()});
+        if (groups == pixels.groups.size()) pixels.groups.emplace_back();
+        GatherPixels::Group& group = pixels.groups[groups++];
+        group.end = static_cast<std::size_t>(next_base - pixels.bases.data());
+        list_runs(slices, lines, columns, channels, group.runs);
       }
     }
   }
+  pixels.groups.resize(groups);
 }
 
 template <class T>
-void GatherPieces::fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer,
-                        GatherPixels& pixels) const {
-  const int64_t all = gather_.source_channels;
+void GatherPieces::fill(int64_t index, const T* source, int64_t first_channel, int64_t channels,
+                        T* buffer) const {
+  const int64_t pitch = gather_.source_pitch();
   const auto copy = [&](int64_t to, int64_t from, int64_t count, int64_t step) {
     T* pixel = buffer + to * stride_;
-    const T* next = source + from * all + first_channel;
-    if (step == 1 && stride_ == all) {
-      std::copy_n(next, count * all, pixel);
+    const T* next = source + from * pitch + first_channel;
+    if (step == 1 && channels == stride_ && channels == pitch) {
+      std::copy_n(next, count * pitch, pixel);
       return;
     }
-    for (int64_t i = 0; i < count; ++i, pixel += stride_, next += step * all) {
-      std::copy_n(next, channels, pixel);
+    for (int64_t i = 0; i < count; ++i, pixel += stride_, next += step * pitch) {
+      copy_channels(next, channels, pixel);
       std::fill(pixel + channels, pixel + stride_, T(0));
     }
   };
-  const auto clear = [&](int64_t to, int64_t count) {
-    std::fill_n(buffer + to * stride_, count * stride_, T(0));
-  };
-  visit(index, copy, clear);
-  list(index, channels, pixels);
+  visit(index, copy, [](int64_t, int64_t) {});
 }
 
-template void GatherPieces::fill(int64_t, const float*, int64_t, int64_t, float*, GatherPixels&) const;
-template void GatherPieces::fill(int64_t, const double*, int64_t, int64_t, double*, GatherPixels&) const;
+template void GatherPieces::fill(int64_t, const float*, int64_t, int64_t, float*) const;
+template void GatherPieces::fill(int64_t, const double*, int64_t, int64_t, double*) const;
 
 }  // namespace pleat::ops

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
@@ -31,20 +33,34 @@ struct GatherDim {
   int64_t low() const { return taps.front().offset; }
   int64_t reach() const { return taps.back().offset - low() + 1; }
 
-  /// In a copy of the source that leaves out what lies between the windows of a single tap: from a window to
-  /// that of the next output pixel, and, in the source, from an element to its neighbour.
-  int64_t window_step() const { return taps.size() == 1 ? 1 : source_step; }
-  int64_t spacing() const { return taps.size() == 1 ? source_step : 1; }
-  /// Elements of the copy that neighbouring output pixels read.
-  int64_t extent(int64_t outputs) const { return window_step() * (outputs - 1) + reach(); }
+  /// Of what `outputs` neighbouring output pixels read, a copy holds all from the first element to the last,
+  /// or, where that is less, a stretch of single elements for each tap.
+  bool taps_apart(int64_t outputs) const {
+    return static_cast<int64_t>(taps.size()) * outputs < source_step * (outputs - 1) + reach();
+  }
+  /// Elements of that copy.
+  int64_t extent(int64_t outputs) const {
+    return taps_apart(outputs) ? static_cast<int64_t>(taps.size()) * outputs
+                               : source_step * (outputs - 1) + reach();
+  }
   /// Output pixels for each piece of the dimension, `most` or fewer, in about equal pieces, so that they read
   /// about `length` elements of the copy.
   int64_t outputs(int64_t length, int64_t most) const;
+
+  /// Neighbouring output pixels j that have the same taps inside a source of so many elements.
+  struct Span {
+    int64_t first;
+    int64_t end;
+    std::size_t first_tap;
+    std::size_t end_tap;
+  };
+  std::vector<Span> spans(int64_t source) const;
 };
 
 struct Gather {
   int64_t batch = 0;
-  int64_t source_channels = 0;
+  int64_t groups = 1;
+  int64_t source_channels = 0;  ///< of a group, as the next
   int64_t result_channels = 0;
   Spatial source{};
   Spatial result{};
@@ -54,6 +70,9 @@ struct Gather {
     return static_cast<int64_t>(dims[0].taps.size() * dims[1].taps.size() * dims[2].taps.size());
   }
   int64_t pixels() const { return batch * dims[0].count * dims[1].count * dims[2].count; }
+  /// Elements from a pixel to the next.
+  int64_t source_pitch() const { return groups * source_channels; }
+  int64_t result_pitch() const { return groups * result_channels; }
   /// Products that make one result element.
   int64_t depth() const { return taps() * source_channels; }
 };
@@ -79,6 +98,7 @@ struct GatherWeights {
   int64_t tap;
   int64_t source;  ///< channels; this distance or the next is 1
   int64_t result;
+  int64_t group;
 };
 
 /// A stretch of consecutive source elements that a pixel reads, relative to its base.
@@ -101,19 +121,21 @@ struct GatherPixels {
 };
 
 /// Pieces of a gather: some images, or one image's band of lines at one depth, or a part of one line. What a
-/// piece reads of the source is copied into a buffer with the padding around it, so that kernels need no
-/// border cases; what no tap reads is left out.
+/// piece reads of the source is copied into a buffer; what no tap reads is left out.
 class GatherPieces {
  public:
   /// For kernels that compute tiles of result pixels. `elements_wanted`: about how large the buffer may be;
   /// `stride`: elements from one of its pixels to the next.
   static GatherPieces for_results(const Gather& gather, int64_t elements_wanted, int64_t stride);
-  static GatherPieces for_results(const Gather& gather, int64_t elements_wanted) {
-    return for_results(gather, elements_wanted, gather.source_channels);
-  }
-  /// For sums over all result pixels. `pixels_wanted`: about how many pixels of the source a piece reads; the
-  /// stride is 1. The pixels of a piece are one group, in their order in the result.
-  static GatherPieces for_sums(const Gather& gather, int64_t pixels_wanted);
+  /// The same for kernels that read the source where it lies, with `most` pixels of the result or fewer.
+  /// There is no buffer: `bases` of pixels and offsets of taps are those in the source.
+  static GatherPieces in_place(const Gather& gather, int64_t most);
+  /// For sums over all result pixels, of which a piece has `most` or fewer and reads about `source_pixels`.
+  /// The stride is 1, and the buffer has the padding, too. Where groups are large enough they leave out what
+  /// lies in it; else the pixels of a piece are one group, in their order in the result.
+  static GatherPieces for_sums(const Gather& gather, int64_t source_pixels, int64_t most);
+  /// Whether some groups leave out taps.
+  bool skips_padding() const;
 
   int64_t count() const {
     return ceil_div(gather_.batch, images_) * gather_.dims[0].count *
@@ -125,34 +147,19 @@ class GatherPieces {
   /// The buffer.
   int64_t buffer_pixels() const { return images_ * image_pixels_; }
   int64_t buffer_elements() const { return buffer_pixels() * stride_; }
-  /// How many taps lie side by side in the buffer: those of a line of the kernel, or single ones.
-  int64_t adjacent_taps() const {
-    const auto taps = static_cast<int64_t>(gather_.dims[2].taps.size());
-    return gather_.dims[2].reach() == taps ? taps : 1;
-  }
-  /// Where each tap reads in the buffer, relative to a pixel's base.
-  std::vector<int64_t> tap_offsets() const;
-
   /// Calls `copy(to, from, count, step)` for the stretches of pixels of piece `index` that lie in the source,
   /// every `step`th of it, and `clear(to, count)` for those in the padding; `to` is a pixel of the buffer.
   template <class Copy, class Clear>
   void visit(int64_t index, const Copy& copy, const Clear& clear) const;
-  /// Lists the pixels of piece `index`. Their runs, of `channels` for each tap (0: no runs are listed), leave
-  /// out the taps that would read padding alone.
+  /// Lists the pixels of piece `index`. Their runs, of `channels` for each tap, leave out the taps that would
+  /// read padding alone.
   void list(int64_t index, int64_t channels, GatherPixels& pixels) const;
-  /// Both: fills `buffer` with `channels` of the source from the first on, 0 after them.
+  /// Fills `buffer` with `channels` of the source from the first on, 0 after them. Padding is left out.
   template <class T>
-  void fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer,
-            GatherPixels& pixels) const;
+  void fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer) const;
 
  private:
-  /// Neighbouring output pixels j of a dimension that have the same taps inside the source.
-  struct Span {
-    int64_t first;
-    int64_t end;
-    std::size_t first_tap;
-    std::size_t end_tap;
-  };
+  using Span = GatherDim::Span;
   /// The output pixels of a piece, by dimension.
   struct Piece {
     int64_t first_image, images;
@@ -161,50 +168,81 @@ class GatherPieces {
     int64_t first_column, columns;
   };
 
+  /// Elements of a dimension's copy that are evenly spaced in the source.
+  struct Stretch {
+    int64_t to;
+    int64_t from;
+    int64_t count;
+    int64_t spacing;
+  };
+
   GatherPieces(const Gather& gather, int64_t stride) : gather_(gather), stride_(stride) {}
+  /// So that a piece reads about `source_pixels`, for `most` pixels of the result or fewer.
+  void choose_sizes(int64_t source_pixels, int64_t most);
   void set_sizes(int64_t images, int64_t lines, int64_t columns);
-  static std::vector<Span> spans(const GatherDim& dim, int64_t source);
   Piece piece(int64_t index) const;
-  int64_t tap_offset(std::size_t slice, std::size_t row, std::size_t column) const;
-  std::vector<GatherRun> runs(const Span& slices, const Span& rows, const Span& columns,
-                              int64_t channels) const;
+  std::vector<Stretch> stretches(std::size_t d, int64_t first, int64_t outputs) const;
+  int64_t tap_offset(std::size_t slice, std::size_t row, std::size_t column) const {
+    return (tap_at_[0][slice] + tap_at_[1][row] + tap_at_[2][column]) * stride_;
+  }
+  /// Sets `runs` to those of pixels that have the taps of these spans.
+  void list_runs(const Span& slices, const Span& rows, const Span& columns, int64_t channels,
+                 std::vector<GatherRun>& runs) const;
 
   Gather gather_;
   int64_t stride_;
+  bool in_place_ = false;
   std::vector<Span> spans_[3];
   int64_t images_ = 1, lines_ = 1, columns_ = 1;  ///< output pixels of a piece
-  int64_t buffer_lines_ = 0;                      ///< of the source, for one slice
-  int64_t line_pixels_ = 0;                       ///< of the buffer
-  int64_t image_pixels_ = 0;                      ///< of one image in the buffer
+  // Distances in pixels of the buffer, or of the source in place.
+  Spatial pitch_{};  ///< of elements
+  Spatial step_{};   ///< of output pixels
+  std::vector<int64_t> tap_at_[3];
+  int64_t image_pixels_ = 0;  ///< of one image
 };
+
+/// Copies a pixel's channels, by vectors, of which the last may be copied twice: that costs less than a call.
+template <class T>
+void copy_channels(const T* from, int64_t count, T* to) {
+  const auto by = [&](auto bytes) {
+    constexpr int64_t piece = bytes / static_cast<int64_t>(sizeof(T));
+    if (count < piece) return false;
+    for (int64_t i = 0; i < count; i += piece) {
+      const int64_t at = std::min(i, count - piece);
+      std::memcpy(to + at, from + at, bytes);
+    }
+    return true;
+  };
+  if (by(std::integral_constant<int, 64>()) || by(std::integral_constant<int, 16>())) return;
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
 
 template <class Copy, class Clear>
 void GatherPieces::visit(int64_t index, const Copy& copy, const Clear& clear) const {
   const Piece p = piece(index);
-  const auto& [slices, lines, columns] = gather_.dims;
   const Spatial& source = gather_.source;
-  const int64_t filled = columns.extent(p.columns);
-  const int64_t left = columns.source_step * p.first_column + columns.low();
-  // Pixels left + i * spacing of the line that are inside it.
-  const int64_t spacing = columns.spacing();
-  const int64_t from = std::clamp<int64_t>(ceil_div(-left, spacing), 0, filled);
-  const int64_t end = std::clamp<int64_t>(ceil_div(source[2] - left, spacing), from, filled);
-  for (int64_t i = 0; i < p.images; ++i)
-    for (std::size_t t = 0; t < slices.taps.size(); ++t) {
-      const int64_t d = slices.source_step * p.slice + slices.taps[t].offset;
-      int64_t at = i * image_pixels_ + static_cast<int64_t>(t) * buffer_lines_ * line_pixels_;
-      for (int64_t l = 0; l < lines.extent(p.lines); ++l, at += line_pixels_) {
-        const int64_t h = lines.source_step * p.first_line + lines.low() + l * lines.spacing();
-        if (d < 0 || d >= source[0] || h < 0 || h >= source[1]) {
-          clear(at, filled);
-          continue;
-        }
-        const int64_t line = (((p.first_image + i) * source[0] + d) * source[1] + h) * source[2];
-        clear(at, from);
-        if (end > from) copy(at + from, line + left + from * spacing, end - from, spacing);
-        clear(at + end, filled - end);
-      }
+  const std::vector<Stretch> slices = stretches(0, p.slice, 1);
+  const std::vector<Stretch> lines = stretches(1, p.first_line, p.lines);
+  const std::vector<Stretch> columns = stretches(2, p.first_column, p.columns);
+  const auto visit_line = [&](int64_t at, int64_t image, int64_t d, int64_t h) {
+    const bool inside = d >= 0 && d < source[0] && h >= 0 && h < source[1];
+    const int64_t line = ((image * source[0] + d) * source[1] + h) * source[2];
+    for (const Stretch& s : columns) {
+      // Of its elements those that are inside the line.
+      const int64_t begin = inside ? std::clamp<int64_t>(ceil_div(-s.from, s.spacing), 0, s.count) : s.count;
+      const int64_t end = std::clamp<int64_t>(ceil_div(source[2] - s.from, s.spacing), begin, s.count);
+      clear(at + s.to, begin);
+      if (end > begin) copy(at + s.to + begin, line + s.from + begin * s.spacing, end - begin, s.spacing);
+      clear(at + s.to + end, s.count - end);
     }
+  };
+  for (int64_t i = 0; i < p.images; ++i)
+    for (const Stretch& slice : slices)
+      for (int64_t t = 0; t < slice.count; ++t)
+        for (const Stretch& stretch : lines)
+          for (int64_t l = 0; l < stretch.count; ++l)
+            visit_line(i * image_pixels_ + (slice.to + t) * pitch_[0] + (stretch.to + l) * pitch_[1],
+                       p.first_image + i, slice.from + t * slice.spacing, stretch.from + l * stretch.spacing);
 }
 
 }  // namespace pleat::ops

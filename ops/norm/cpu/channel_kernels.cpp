@@ -238,6 +238,23 @@ void add_plane(int64_t begin, int64_t pixels, int64_t lane, const std::array<T*,
   }
 }
 
+/// The elements of a piece: neighbours in memory.
+struct Elements {
+  int64_t begin, count;
+
+  Elements(const Tiling& tiling, const Piece& piece) {
+    const ChannelView& view = tiling.view;
+    const int64_t pixels = piece.last_pixel - piece.first_pixel;
+    if (tiling.order == LaneOrder::pixels) {
+      begin = (piece.first_image * view.pixels + piece.first_pixel) * view.channels;
+      count = pixels * view.channels;
+    } else {
+      begin = (piece.first_image * view.channels + piece.first_channel) * view.pixels + piece.first_pixel;
+      count = (piece.last_image - piece.first_image) * piece.channels * pixels;
+    }
+  }
+};
+
 /// Adds the terms of all elements of a piece to sums[k][lane].
 template <class T, std::size_t K, class Terms>
 void add_piece(const Tiling& tiling, const Piece& piece, const std::array<T*, K>& sums, const Terms& terms) {
@@ -249,11 +266,7 @@ void add_piece(const Tiling& tiling, const Piece& piece, const std::array<T*, K>
         add_plane<T, K>(at, view.pixels, c * plane_lanes, sums, terms);
     return;
   }
-  const bool last = tiling.order == LaneOrder::pixels;
-  const int64_t n = (piece.last_pixel - piece.first_pixel) * (last ? view.channels : 1);
-  const int64_t begin =
-      last ? (piece.first_image * view.pixels + piece.first_pixel) * view.channels
-           : (piece.first_image * view.channels + piece.first_channel) * view.pixels + piece.first_pixel;
+  const auto [begin, n] = Elements(tiling, piece);
   const int64_t rows = n / piece.lanes;
   add_rows<T, K>(begin, rows, piece.lanes, sums, terms);
   // What is left belongs to the first lanes.
@@ -391,9 +404,27 @@ Moments channel_moments(const ChannelView& view, bool per_image, const T* x) {
   return moments;
 }
 
+namespace {
+
+template <class T>
+void write_open(const Elements& of, const T* dy, const Opening<T>& opening) {
+  const T* __restrict gradient = dy + of.begin;
+  const T* __restrict y = opening.y + of.begin;
+  T* __restrict open = opening.open + of.begin;
+  if (opening.more_dy == nullptr) {
+    for (int64_t i = 0; i < of.count; ++i) open[i] = y[i] <= T(0) ? T(0) : gradient[i];
+  } else {
+    const T* __restrict more = opening.more_dy + of.begin;
+    for (int64_t i = 0; i < of.count; ++i) open[i] = y[i] <= T(0) ? T(0) : gradient[i] + more[i];
+  }
+}
+
+}  // namespace
+
 template <class T>
 GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                                   const std::vector<T>& shift, const Affine<T>* relu) {
+                                   const std::vector<T>& shift, const Affine<T>* relu,
+                                   const Opening<T>* opening) {
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
   for_pieces<T>(tiling, relu != nullptr ? 5 : 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
@@ -413,7 +444,9 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
       give(relu->bias, bias);
       add_piece<T, 2>(tiling, piece, {sum, product}, OpenGradientTerms<T>{dy, x, pivot, scale, bias});
     } else {
-      add_piece<T, 2>(tiling, piece, {sum, product}, GradientTerms<T>{dy, x, pivot});
+      if (opening != nullptr) write_open(Elements(tiling, piece), dy, *opening);
+      add_piece<T, 2>(tiling, piece, {sum, product},
+                      GradientTerms<T>{opening != nullptr ? opening->open : dy, x, pivot});
     }
     fold(tiling, piece, sum);
     fold(tiling, piece, product);
@@ -576,9 +609,11 @@ template void channel_affine(const ChannelView&, bool, const float*, const Affin
 template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, bool, double*,
                              const double*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const float*, const float*,
-                                            const std::vector<float>&, const Affine<float>*);
+                                            const std::vector<float>&, const Affine<float>*,
+                                            const Opening<float>*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const double*, const double*,
-                                            const std::vector<double>&, const Affine<double>*);
+                                            const std::vector<double>&, const Affine<double>*,
+                                            const Opening<double>*);
 template void channel_input_gradient(const ChannelView&, bool, const float*, const float*,
                                      const InputGradient<float>&, float*, const Affine<float>*);
 template void channel_input_gradient(const ChannelView&, bool, const double*, const double*,

@@ -50,9 +50,18 @@ struct GradientSums {
   std::vector<double> dy;
   std::vector<double> dy_x;
 };
+/// A relu behind an addition, of which the result y is known: writes what dy and `more_dy` (may be null) are
+/// where y is above 0, else 0, to `open`, before sums are made of that.
+template <class T>
+struct Opening {
+  const T* more_dy;
+  const T* y;
+  T* open;
+};
 template <class T>
 GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                                   const std::vector<T>& shift, const Affine<T>* relu = nullptr);
+                                   const std::vector<T>& shift, const Affine<T>* relu = nullptr,
+                                   const Opening<T>* opening = nullptr);
 
 /// dx = dy * scale - (x - shift) * slope - offset, numbers for each group; with `relu` as above.
 template <class T>

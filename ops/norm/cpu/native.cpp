@@ -34,8 +34,12 @@ void by_float_type(const BatchNormProblem& problem, const BatchNormBackward& t, 
   BatchNormBackward wide = t;
   wide.x = cast(t.x, float32);
   wide.dy = cast(t.dy, float32);
-  if (t.dx.defined()) wide.dx = empty_like(wide.x);
+  if (t.more_dy.defined()) wide.more_dy = cast(t.more_dy, float32);
+  if (t.y.defined()) wide.y = cast(t.y, float32);
+  for (Tensor* result : {&wide.dresidual, &wide.dx})
+    if (result->defined()) *result = empty_like(wide.x);
   run(Type<float>{}, wide);
+  if (t.dresidual.defined()) copy_into(t.dresidual, wide.dresidual);
   if (t.dx.defined()) copy_into(t.dx, wide.dx);
 }
 
@@ -48,6 +52,7 @@ class Native final : public BatchNormImplementation {
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
     return problem.device.is_cpu() ? "" : "it runs on the CPU";
   }
+  bool opens_by_result() const override { return true; }
 
   void forward(const BatchNormProblem& problem, const BatchNormForward& t) const override {
     by_float_type(problem, t,
@@ -109,10 +114,17 @@ class Native final : public BatchNormImplementation {
     for (std::size_t c = 0; c < channels; ++c) numbers.shift[c] = static_cast<T>(mean[c]);
     const T* dy = t.dy.data<T>();
     const T* x = t.x.data<T>();
+    // Where a relu behind was open follows from x, behind an addition from y.
+    std::optional<Opening<T>> opening;
+    if (t.y.defined())
+      opening = Opening<T>{t.more_dy.defined() ? t.more_dy.data<T>() : nullptr, t.y.data<T>(),
+                           t.dresidual.data<T>()};
     std::optional<Affine<T>> relu;
-    if (problem.relu) relu = affine<T>(problem, t.mean, t.rstd, t.weight, t.bias);
-    const Affine<T>* open = relu ? &*relu : nullptr;
-    const GradientSums sums = channel_gradient_sums(problem.view, false, dy, x, numbers.shift, open);
+    if (problem.relu && !opening) relu = affine<T>(problem, t.mean, t.rstd, t.weight, t.bias);
+    const Affine<T>* by_x = relu ? &*relu : nullptr;
+    const GradientSums sums =
+        channel_gradient_sums(problem.view, false, dy, x, numbers.shift, by_x, opening ? &*opening : nullptr);
+    if (opening) dy = opening->open;
     const std::vector<double> weight = per_channel(t.weight, problem.view.channels, 1);
     const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
     const Tensor dbiases = empty({problem.view.channels}, {.dtype = float64, .device = Device()});
@@ -132,7 +144,7 @@ class Native final : public BatchNormImplementation {
     }
     copy_into(t.dbias, dbiases);
     copy_into(t.dweight, dweights);
-    if (t.dx.defined()) channel_input_gradient(problem.view, false, dy, x, numbers, t.dx.data<T>(), open);
+    if (t.dx.defined()) channel_input_gradient(problem.view, false, dy, x, numbers, t.dx.data<T>(), by_x);
   }
 };
 

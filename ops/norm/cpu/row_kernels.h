@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-/// Group normalisation on the CPU of rows without spatial dimensions, which is what layer norm is: each
-/// element of a row has a weight and a bias of its own. The results have the same bits for any number of
+/// Group normalisation on the CPU of rows whose groups are neighbours. Layer norm is the one whose elements
+/// have a weight and a bias of their own. The results have the same bits for any number of
 /// threads.
 
 namespace pleat::ops {
@@ -16,12 +16,21 @@ struct RowView {
   int64_t group_size() const { return columns / groups; }
 };
 
-/// y = (x - mean) rstd weight + bias. mean, rstd [rows, groups]; weight, bias [columns].
-template <class T>
-void normalize_rows(const RowView& view, const T* x, const double* mean, const double* rstd, const T* weight,
-                    const T* bias, T* y);
+/// What is known of each group of each row, [rows, groups].
+struct GroupStatistics {
+  double* mean;
+  double* variance;  ///< biased
+  double* rstd;      ///< 1 / sqrt(variance + eps)
+};
 
-/// Gradients of that, mean and rstd being those of x: dx, unless it is null, and dweight, dbias [columns].
+/// y = (x - mean) rstd weight + bias, a group at a time, which is read from memory once where it fits the
+/// cache. weight, bias [columns / pixels] are for so many neighbours each.
+template <class T>
+void normalize_rows(const RowView& view, int64_t pixels, const T* x, const T* weight, const T* bias,
+                    double eps, const GroupStatistics& statistics, T* y);
+
+/// Gradients of that with one neighbour each, mean and rstd being those of x: dx, unless it is null, and
+/// dweight, dbias [columns].
 template <class T>
 void normalize_rows_backward(const RowView& view, const T* dy, const T* x, const double* mean,
                              const double* rstd, const T* weight, T* dx, double* dweight, double* dbias);

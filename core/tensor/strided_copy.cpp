@@ -1,0 +1,206 @@
+#include "pleat/core/tensor/strided_copy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/elementwise.h"
+#include "pleat/core/tensor/transpose.h"
+
+/// Copies between strides, a rectangle of two dimensions at a time: the densest of the result and the densest
+/// of the source. So both sides use whole cache lines, and where these dimensions differ the rectangle is a
+/// matrix to be transposed. Elements are moved as unsigned integers of their size.
+
+namespace pleat {
+namespace {
+
+/// Elements of a piece of work, and of a side of it where it is transposed.
+constexpr int64_t piece_elements = 32768;
+constexpr int64_t transposed_side = 256;
+/// Elements of a tensor that stays in the second-level cache.
+constexpr int64_t cached_elements = 100'000;
+
+/// Element (i, j), i < size[0], j < size[1], lies at i * step[0] + j * step[1] on either side.
+struct Rectangle {
+  int64_t size[2];
+  int64_t to_step[2];
+  int64_t from_step[2];
+};
+
+/// to[i * to_step] = from[i * from_step]; steps that are 0 in the template are the variables.
+template <int64_t known_to, int64_t known_from, class T>
+void copy_steps(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t n) {
+  if constexpr (known_to != 0) to_step = known_to;
+  if constexpr (known_from != 0) from_step = known_from;
+  PLEAT_INDEPENDENT_ITERATIONS
+  for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+}
+
+/// Copies `part` to 2 `part` bytes without a call, which would cost more: both ends, which meet or overlap.
+template <std::size_t part>
+void copy_both_ends(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::byte first[part], last[part];
+  std::memcpy(first, from, part);
+  std::memcpy(last, from + bytes - part, part);
+  std::memcpy(to, first, part);
+  std::memcpy(to + bytes - part, last, part);
+}
+
+/// memcpy's instruction takes ten times as long on some processors (AMD Zen 3 and 4) where the places differ
+/// by 1 to 15 bytes, whole pages apart, as when a line is rolled by an element.
+bool is_slow_distance(const std::byte* to, const std::byte* from) {
+  const std::ptrdiff_t distance = (to - from) & 4095;
+  return distance > 0 && distance < 16;
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (is_slow_distance(to, from))
+    for (; bytes > 1024; bytes -= 1024, to += 1024, from += 1024) std::memcpy(to, from, 1024);
+  if (bytes < 8 || bytes > 32)
+    std::memcpy(to, from, bytes);
+  else if (bytes > 16)
+    copy_both_ends<16>(to, from, bytes);
+  else
+    copy_both_ends<8>(to, from, bytes);
+}
+
+template <class T>
+void copy_line(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t n) {
+  if (to_step == 1 && from_step == 1)
+    copy_bytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from),
+               static_cast<std::size_t>(n) * sizeof(T));
+  else if (to_step == 1 && from_step == 0)
+    std::fill_n(to, n, *from);
+  else if (to_step == 1 && from_step == -1)
+    copy_steps<1, -1>(to, 1, from, -1, n);
+  else if (to_step == 1 && from_step == 2)
+    copy_steps<1, 2>(to, 1, from, 2, n);
+  else if (to_step == 1 && from_step == 3)  // the channels of colours
+    copy_steps<1, 3>(to, 1, from, 3, n);
+  else if (to_step == 1)
+    copy_steps<1, 0>(to, 1, from, from_step, n);
+  else if (from_step == 1)
+    copy_steps<0, 1>(to, to_step, from, 1, n);
+  else
+    copy_steps<0, 0>(to, to_step, from, from_step, n);
+}
+
+template <class T>
+void copy_rectangle(const Rectangle& r, T* to, const T* from) {
+  constexpr int64_t block = sizeof(typename detail::BlockRow<sizeof(T)>::type) / sizeof(T);
+  if (r.to_step[0] == 1 && r.from_step[1] == 1 && std::min(r.size[0], r.size[1]) >= block)
+    return transpose_matrix(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1]);
+  // Lines of a few elements cost more to begin than to copy.
+  const bool plain = r.to_step[0] == 1 && r.from_step[0] == 1;
+  const int along = r.size[0] < (plain ? 4 : 16) && r.size[0] < r.size[1] ? 1 : 0;
+  const int across = 1 - along;
+  for (int64_t j = 0; j < r.size[across]; ++j)
+    copy_line(to + j * r.to_step[across], r.to_step[along], from + j * r.from_step[across],
+              r.from_step[along], r.size[along]);
+}
+
+/// A loop cut into rectangles, and these into pieces.
+struct Pieces {
+  Rectangle whole;
+  int64_t side[2];            ///< of a piece
+  std::vector<LoopDim> dims;  ///< the pieces: along both sides, then the other dimensions outwards
+  int64_t count = 1;
+
+  explicit Pieces(const ElementwiseLoop& loop) {
+    const std::vector<LoopDim>& all = loop.dims;
+    // A step of 0 (broadcast) says nothing of where the source is dense.
+    const auto source_step = [&](std::size_t d) {
+      const int64_t step = std::abs(all[d].step[1]);
+      return step == 0 ? std::numeric_limits<int64_t>::max() : step;
+    };
+    std::size_t densest = 0;
+    for (std::size_t d = 1; d < all.size(); ++d)
+      if (source_step(d) < source_step(densest)) densest = d;
+    const bool crossed = densest != 0;
+    std::size_t second = crossed ? densest : 1;
+    // Rectangles of a few elements cost more to begin than to copy. In the cache any other order will do.
+    if (all.size() > 2 && all[0].size * all[second].size < 64 && loop.numel() < cached_elements)
+      second = static_cast<std::size_t>(
+          std::max_element(all.begin() + 1, all.end(),
+                           [](const LoopDim& x, const LoopDim& y) { return x.size < y.size; }) -
+          all.begin());
+    const LoopDim& a = all[0];
+    const LoopDim b = all.size() > 1 ? all[second] : LoopDim{1, {}};
+    whole = {{a.size, b.size}, {a.step[0], b.step[0]}, {a.step[1], b.step[1]}};
+    side[0] = std::min(a.size, crossed ? transposed_side : piece_elements);
+    side[1] = std::min(b.size, crossed ? transposed_side : std::max<int64_t>(1, piece_elements / side[0]));
+    for (int s = 0; s < 2; ++s)
+      dims.push_back(
+          {ceil_div(whole.size[s], side[s]), {side[s] * whole.to_step[s], side[s] * whole.from_step[s]}});
+    for (std::size_t d = 1; d < all.size(); ++d)
+      if (d != second) dims.push_back(all[d]);
+    for (const LoopDim& dim : dims) count *= dim.size;
+  }
+
+  template <class T>
+  void copy(T* to, const T* from, int64_t first, int64_t last) const {
+    std::vector<int64_t> index(dims.size());
+    int64_t rest = first;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      index[d] = rest % dims[d].size;
+      rest /= dims[d].size;
+      to += index[d] * dims[d].step[0];
+      from += index[d] * dims[d].step[1];
+    }
+    Rectangle piece = whole;
+    for (int64_t i = first; i < last; ++i) {
+      for (std::size_t s = 0; s < 2; ++s)
+        piece.size[s] = std::min(side[s], whole.size[s] - index[s] * side[s]);
+      copy_rectangle(piece, to, from);
+      for (std::size_t d = 0; d < dims.size(); ++d) {
+        to += dims[d].step[0];
+        from += dims[d].step[1];
+        if (++index[d] < dims[d].size) break;
+        to -= dims[d].size * dims[d].step[0];
+        from -= dims[d].size * dims[d].step[1];
+        index[d] = 0;
+      }
+    }
+  }
+};
+
+template <class T>
+void copy_pieces(const Pieces& pieces, std::byte* to, const std::byte* from) {
+  parallel_for(0, pieces.count, std::max<int64_t>(1, piece_elements / (pieces.side[0] * pieces.side[1])),
+               [&](int64_t first, int64_t last) {
+                 pieces.copy(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), first, last);
+               });
+}
+
+}  // namespace
+
+void copy_strided(const Tensor& to, const Tensor& from) {
+  const std::array<Operand, 2> operands = {
+      {{to, to.dtype(), Access::write}, {from, from.dtype(), Access::read}}};
+  const ElementwiseLoop loop = make_elementwise_loop("copy", operands);
+  if (loop.numel() == 0) return;
+  const Pieces pieces(loop);
+  const std::byte* const source = loop.operands[1].tensor.raw();
+  switch (size_of(to.dtype())) {
+    case 1:
+      copy_pieces<uint8_t>(pieces, to.raw(), source);
+      break;
+    case 2:
+      copy_pieces<uint16_t>(pieces, to.raw(), source);
+      break;
+    case 4:
+      copy_pieces<uint32_t>(pieces, to.raw(), source);
+      break;
+    default:
+      copy_pieces<uint64_t>(pieces, to.raw(), source);
+  }
+  to.bump_version();
+}
+
+}  // namespace pleat

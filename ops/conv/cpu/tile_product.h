@@ -1,0 +1,68 @@
+// Private header: not installed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "pleat/core/base/simd.h"
+
+/// The innermost loop of matrix products: a tile of the result summed in registers.
+
+namespace pleat::ops {
+
+/// The operands of result[i, lane] = the sum over d < depth of a[i, d] b[d, lane], added to `result` where
+/// `accumulate`: rows of `result` and of b are vectors in memory, a is read element by element.
+template <class T>
+struct TileProduct {
+  const T* a;
+  int64_t a_row;    ///< from row to row of a
+  int64_t a_depth;  ///< from d to d + 1
+  const T* b;
+  int64_t b_depth;
+  int64_t depth;
+  T* result;
+  int64_t result_row;
+  bool accumulate = false;
+};
+
+template <class T, int rows, int vectors>
+void multiply_tile(const TileProduct<T>& p) {
+  using simd::for_constants;
+  using simd::lanes;
+  using V = simd::Vector<T>;
+  V total[rows][vectors];
+  for_constants<rows>([&](auto i) {
+    for_constants<vectors>([&](auto v) {
+      total[i][v] =
+          p.accumulate ? *reinterpret_cast<const V*>(p.result + i * p.result_row + v * lanes<T>) : V{};
+    });
+  });
+  const T* a = p.a;
+  const T* b = p.b;
+  for (int64_t d = 0; d < p.depth; ++d, a += p.a_depth, b += p.b_depth) {
+    V lane[vectors];
+    for_constants<vectors>([&](auto v) { lane[v] = *reinterpret_cast<const V*>(b + v * lanes<T>); });
+    for_constants<rows>([&](auto i) {
+      const V element = a[i * p.a_row] - V{};  // in every lane
+      for_constants<vectors>([&](auto v) { total[i][v] += element * lane[v]; });
+    });
+  }
+  for_constants<rows>([&](auto i) {
+    for_constants<vectors>(
+        [&](auto v) { *reinterpret_cast<V*>(p.result + i * p.result_row + v * lanes<T>) = total[i][v]; });
+  });
+}
+
+/// All rows of a product with `vectors` vectors of columns, in tiles of up to 8.
+template <class T, int vectors>
+void multiply_rows(TileProduct<T> p, int64_t rows) {
+  static constexpr auto kernels = []<int... i>(std::integer_sequence<int, i...>) {
+    return std::array{&multiply_tile<T, i + 1, vectors>...};
+  }
+  (std::make_integer_sequence<int, 8>());
+  for (; rows > 0; rows -= 8, p.a += 8 * p.a_row, p.result += 8 * p.result_row)
+    kernels[static_cast<std::size_t>(rows < 8 ? rows - 1 : 7)](p);
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,96 @@
+#include "pleat/ops/conv/cpu/winograd.h"
+
+#include <algorithm>
+
+#include "pleat/core/base/format.h"
+#include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/nhwc.h"
+
+/// The implementation `winograd` on the CPU, with the plans f2 and f4: tiles of 2 or 4 results a dimension.
+
+namespace pleat::ops {
+namespace {
+
+class WinogradConv : public ConvImplementation {
+ public:
+  explicit WinogradConv(int m = 0) : m_(m) {}
+
+  std::string_view name() const override { return "winograd"; }
+  bool runs_on(Device device) const override { return device.is_cpu(); }
+
+  std::string unsupported(const ConvProblem& problem, ConvPass) const override {
+    if (!problem.device.is_cpu()) return "it runs on the CPU";
+    if (problem.groups != 1) return "it needs groups = 1";
+    if (!winograd::find_kernels(simplify(problem, MemoryFormat::channels_last)))
+      return "it needs kernels of 3 taps along one or two dimensions, and stride 1 and dilation 1";
+    const int64_t least = compute_dtype(problem.dtype) == float64 ? 8 : 16;
+    if (std::min(problem.in_channels, problem.out_channels) < least)
+      return fmt::format("it needs at least {} input and output channels", least);
+    return {};
+  }
+  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
+
+  std::vector<std::string> plans(const ConvProblem& p, ConvPass pass) const override {
+    return tile(p, pass) == 4 ? std::vector<std::string>{"f4", "f2"} : std::vector<std::string>{"f2", "f4"};
+  }
+  std::shared_ptr<const ConvImplementation> with_plan(const std::string& plan) const override {
+    if (plan == "f2") return std::make_shared<WinogradConv>(2);
+    if (plan == "f4") return std::make_shared<WinogradConv>(4);
+    return nullptr;
+  }
+
+  double cost(const ConvProblem& problem, ConvPass pass) const override {
+    const ConvProblem p = simplify(problem, MemoryFormat::channels_last);
+    return winograd::cost(p, tile(p, pass), pass);
+  }
+
+  int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
+    if (p.batch == 0) return 0;
+    if (pass == ConvPass::forward) return winograd::multiply_workspace(p, tile(p, pass));
+    if (pass == ConvPass::backward_input)
+      return winograd::multiply_workspace(transposed_problem(p), tile(p, pass));
+    return winograd::weight_gradient_workspace(p, tile(p, pass));
+  }
+
+  void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+               const Tensor& y) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      winograd::multiply(p, tile(p, ConvPass::forward), x.data<T>(), w.data<T>(), false,
+                         bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
+    });
+  }
+
+  void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
+                      const Tensor& dx) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      winograd::multiply<T>(transposed_problem(p), tile(p, ConvPass::backward_input), dy.data<T>(),
+                            w.data<T>(), true, nullptr, dx.data<T>());
+    });
+  }
+
+  void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
+                       const Tensor& dw) const override {
+    by_type(p, [&]<class T>(Type<T>) {
+      winograd::weight_gradient(p, tile(p, ConvPass::backward_weight), dy.data<T>(), x.data<T>(),
+                                dw.data<T>());
+    });
+  }
+
+ private:
+  /// Results a dimension of a tile: those of the plan, else what costs less.
+  int tile(const ConvProblem& p, ConvPass pass) const {
+    if (m_ != 0) return m_;
+    return winograd::cost(p, 4, pass) <= winograd::cost(p, 2, pass) ? 4 : 2;
+  }
+
+  int m_;  ///< 0: chosen by the problem
+};
+
+}  // namespace
+
+const ConvImplementation& winograd_conv() {
+  static const WinogradConv implementation;
+  return implementation;
+}
+
+}  // namespace pleat::ops

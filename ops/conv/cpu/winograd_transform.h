@@ -1,0 +1,222 @@
+// Private header: not installed.
+#pragma once
+
+#include <type_traits>
+
+/// Winograd's minimal filtering F(m, 3): m neighbouring results of a kernel of 3 taps from m + 2 products in
+/// place of 3 m. It is Toom and Cook's product of polynomials, by values at m + 1 points p and at infinity
+/// (Lavin, Gray: "Fast algorithms for convolutional neural networks", CVPR 2016; the matrices for any points:
+/// Barabasz et al.: "Error analysis and improving the accuracy of Winograd convolution", ACM TOMS 2020):
+///   source    t[p] = the coefficients of the product of (x - q) over all points q but p, times d
+///   filter    u[p] = (g[0] + p g[1] + p^2 g[2]) / the product of (p - q) over the others
+///   result    y[j] = the sum over p of p^j t[p] u[p]
+/// and at infinity the coefficients of the product over all points, the last tap, the last result. The
+/// gradient of the weight is F(3, m) of the same points: `source` as above, `gradient` e[p] = the sum of
+/// p^j dy[j], and `weight_gradient` dw[r] = the sum over p of p^r t[p] e[p] / the product of (p - q).
+///
+/// The points are 0, 1, -1 for m = 2, and 0, +-1/sqrt(2), +-sqrt(2) for m = 4: pairs share their even and odd
+/// parts, squares are exact, and errors are a third of those of the usual 0, +-1, +-2.
+/// m = 1 stands for a dimension without a kernel. A transform takes `in` values and gives `out`, of any type
+/// with arithmetic: here vectors of channels.
+
+namespace pleat::ops::winograd {
+
+template <int m>
+constexpr int window = m + 2;
+template <>
+constexpr int window<1> = 1;
+template <int m>
+constexpr int taps = 3;
+template <>
+constexpr int taps<1> = 1;
+
+/// Constants for vectors of float or double.
+template <class V>
+using Element = std::remove_cvref_t<decltype(V()[0])>;
+template <class V>
+constexpr Element<V> half = Element<V>(0.5);
+template <class V>
+constexpr Element<V> five_halves = Element<V>(2.5);
+template <class V>
+constexpr Element<V> root_half = Element<V>(0.70710678118654752440L);
+template <class V>
+constexpr Element<V> root_two = Element<V>(1.41421356237309504880L);
+
+/// What m = 1 does.
+struct Same {
+  static constexpr int in = 1, out = 1;
+  template <class V>
+  static void apply(const V* x, V* y) {
+    y[0] = x[0];
+  }
+};
+
+template <int m>
+struct Source : Same {};
+template <int m>
+struct Filter : Same {};
+template <int m>
+struct Result : Same {};
+template <int m>
+struct Gradient : Same {};
+template <int m>
+struct WeightGradient : Same {};
+
+template <>
+struct Source<2> {
+  static constexpr int in = 4, out = 4;
+  template <class V>
+  static void apply(const V* d, V* t) {
+    t[0] = d[2] - d[0];
+    t[1] = d[2] + d[1];
+    t[2] = d[2] - d[1];
+    t[3] = d[3] - d[1];
+  }
+};
+
+template <>
+struct Filter<2> {
+  static constexpr int in = 3, out = 4;
+  template <class V>
+  static void apply(const V* g, V* u) {
+    const V even = half<V> * (g[0] + g[2]), odd = half<V> * g[1];
+    u[0] = -g[0];
+    u[1] = even + odd;
+    u[2] = even - odd;
+    u[3] = g[2];
+  }
+};
+
+template <>
+struct Result<2> {
+  static constexpr int in = 4, out = 2;
+  template <class V>
+  static void apply(const V* t, V* y) {
+    y[0] = t[0] + (t[1] + t[2]);
+    y[1] = t[3] + (t[1] - t[2]);
+  }
+};
+
+template <>
+struct Gradient<2> {
+  static constexpr int in = 2, out = 4;
+  template <class V>
+  static void apply(const V* dy, V* e) {
+    e[0] = dy[0];
+    e[1] = dy[0] + dy[1];
+    e[2] = dy[0] - dy[1];
+    e[3] = dy[1];
+  }
+};
+
+template <>
+struct WeightGradient<2> {
+  static constexpr int in = 4, out = 3;
+  template <class V>
+  static void apply(const V* t, V* dw) {
+    const V even = half<V> * (t[1] + t[2]);
+    dw[0] = even - t[0];
+    dw[1] = half<V> * (t[1] - t[2]);
+    dw[2] = even + t[3];
+  }
+};
+
+template <>
+struct Source<4> {
+  static constexpr int in = 6, out = 6;
+  template <class V>
+  static void apply(const V* d, V* t) {
+    const V even = d[4] - 2 * d[2], odd = root_half<V> * (d[3] - 2 * d[1]);
+    const V even2 = d[4] - half<V> * d[2], odd2 = root_two<V> * (d[3] - half<V> * d[1]);
+    t[0] = (d[0] + d[4]) - five_halves<V> * d[2];
+    t[1] = even + odd;
+    t[2] = even - odd;
+    t[3] = even2 + odd2;
+    t[4] = even2 - odd2;
+    t[5] = (d[1] + d[5]) - five_halves<V> * d[3];
+  }
+};
+
+template <>
+struct Filter<4> {
+  static constexpr int in = 3, out = 6;
+  template <class V>
+  static void apply(const V* g, V* u) {
+    constexpr auto by1 = -2 / Element<V>(3), by2 = 1 / Element<V>(6);
+    const V even = by1 * (g[0] + half<V> * g[2]), odd = by1 * root_half<V> * g[1];
+    const V even2 = by2 * (g[0] + 2 * g[2]), odd2 = by2 * root_two<V> * g[1];
+    u[0] = g[0];
+    u[1] = even + odd;
+    u[2] = even - odd;
+    u[3] = even2 + odd2;
+    u[4] = even2 - odd2;
+    u[5] = g[2];
+  }
+};
+
+template <>
+struct Result<4> {
+  static constexpr int in = 6, out = 4;
+  template <class V>
+  static void apply(const V* t, V* y) {
+    const V sum = t[1] + t[2], difference = root_half<V> * (t[1] - t[2]);
+    const V sum2 = t[3] + t[4], difference2 = root_two<V> * (t[3] - t[4]);
+    y[0] = (t[0] + sum) + sum2;
+    y[1] = difference + difference2;
+    y[2] = half<V> * sum + 2 * sum2;
+    y[3] = (t[5] + half<V> * difference) + 2 * difference2;
+  }
+};
+
+template <>
+struct Gradient<4> {
+  static constexpr int in = 4, out = 6;
+  template <class V>
+  static void apply(const V* dy, V* e) {
+    const V even = dy[0] + half<V> * dy[2], odd = root_half<V> * (dy[1] + half<V> * dy[3]);
+    const V even2 = dy[0] + 2 * dy[2], odd2 = root_two<V> * (dy[1] + 2 * dy[3]);
+    e[0] = dy[0];
+    e[1] = even + odd;
+    e[2] = even - odd;
+    e[3] = even2 + odd2;
+    e[4] = even2 - odd2;
+    e[5] = dy[3];
+  }
+};
+
+template <>
+struct WeightGradient<4> {
+  static constexpr int in = 6, out = 3;
+  template <class V>
+  static void apply(const V* t, V* dw) {
+    constexpr auto by1 = -2 / Element<V>(3), by2 = 1 / Element<V>(6);
+    const V sum = by1 * (t[1] + t[2]), sum2 = by2 * (t[3] + t[4]);
+    dw[0] = t[0] + (sum + sum2);
+    dw[1] = by1 * root_half<V> * (t[1] - t[2]) + by2 * root_two<V> * (t[3] - t[4]);
+    dw[2] = t[5] + (half<V> * sum + 2 * sum2);
+  }
+};
+
+/// The transform A of the first dimension and B of the second, of values load(i, j), to store(i, j, value).
+template <class V, class A, class B, class Load, class Store>
+[[gnu::always_inline]] inline void transform(const Load& load, const Store& store) {
+  V columns[A::out][B::in];
+#pragma GCC unroll 8
+  for (int j = 0; j < B::in; ++j) {
+    V from[A::in], to[A::out];
+#pragma GCC unroll 8
+    for (int i = 0; i < A::in; ++i) from[i] = load(i, j);
+    A::apply(from, to);
+#pragma GCC unroll 8
+    for (int i = 0; i < A::out; ++i) columns[i][j] = to[i];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < A::out; ++i) {
+    V to[B::out];
+    B::apply(columns[i], to);
+#pragma GCC unroll 8
+    for (int j = 0; j < B::out; ++j) store(i, j, to[j]);
+  }
+}
+
+}  // namespace pleat::ops::winograd

@@ -1,0 +1,105 @@
+"""Tests of what bench/compare_torch.py reads and says; none needs PyTorch."""
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench")
+sys.path.insert(0, BENCH)
+
+import compare_report  # noqa: E402
+import compare_torch  # noqa: E402
+import conv_layers  # noqa: E402
+
+
+def result(section="ops", group="math", name="exp 4000", which="forward", format="contiguous", pleat=1.0, torch=2.0,
+           peaks=None):
+    sides = {side: {"median_ms": median, "lower_quartile_ms": median, "upper_quartile_ms": median, "disturbed": False}
+             for side, median in (("pleat", pleat), ("keep", torch))}
+    for side, peak in (peaks or {}).items():
+        sides[side]["peak_mb"] = peak
+    return {"section": section, "group": group, "name": name, "format": format, "pass": which} | sides | {
+        "ratio": {"keep": torch / pleat}}
+
+
+class Layers(unittest.TestCase):
+    def read(self, row):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("name,dims,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw,od,oh,ow,transposed\n" + row)
+            file.flush()
+            return conv_layers.read_layers(file.name, 16)
+
+    def test_all_of_the_file(self):
+        layers = conv_layers.read_layers(os.path.join(BENCH, "layers.csv"))
+        self.assertGreater(len(layers), 100)
+        self.assertEqual(len(layers), len({name for name, _ in layers}))
+        self.assertGreaterEqual(len({name.split(":")[0] for name, _ in layers}), 8)
+
+    def test_convolution(self):
+        [(name, conv)] = self.read("a:b,2,64,2,8,6,1,9,7,1,3,1,1,2,1,0,1,0,1,1,1,1,5,7,0")
+        self.assertEqual(name, "a:b")
+        self.assertEqual(conv, {"input": [16, 8, 9, 7], "weight": [6, 4, 3, 1], "stride": [2, 1], "padding": [1, 0],
+                                "dilation": [1, 1], "groups": 2})
+        self.assertAlmostEqual(1e9 * conv_layers.gflop(conv), 2 * 16 * 5 * 7 * 6 * 4 * 3)
+
+    def test_transposed(self):
+        [(_, conv)] = self.read("t,2,4,1,8,6,1,10,7,1,3,3,1,2,2,0,1,1,1,1,1,1,5,4,1")
+        self.assertEqual(conv["input"], [4, 6, 5, 4])
+        self.assertEqual(conv["weight"], [6, 8, 3, 3])
+        self.assertEqual(conv["output_padding"], [1, 0])
+        self.assertAlmostEqual(1e9 * conv_layers.gflop(conv), 2 * 4 * 5 * 4 * 6 * 8 * 9)
+
+    def test_wrong_rows(self):
+        with self.assertRaisesRegex(ValueError, "the output would be \\[5, 7\\], not \\[5, 6\\]"):
+            self.read("a,2,64,2,8,6,1,9,7,1,3,1,1,2,1,0,1,0,1,1,1,1,5,6,0")
+        with self.assertRaisesRegex(ValueError, "not a convolution"):
+            self.read("a,2,many,2,8,6,1,9,7,1,3,1,1,2,1,0,1,0,1,1,1,1,5,7,0")
+
+
+class Problems(unittest.TestCase):
+    def test_formats(self):
+        def has(**problem):
+            return compare_torch.has_formats({"section": "conv", "group": ""} | problem)
+        self.assertTrue(has(stride=[1, 1]))
+        self.assertFalse(has(stride=[1]))
+        self.assertTrue(has(section="step", group="unet"))
+        self.assertFalse(has(section="step", group="chars"))
+        self.assertTrue(has(section="ops", operands=[{"shape": [4]}, {"shape": [1, 2, 3, 4]}]))
+        self.assertFalse(has(section="ops", operands=[{"shape": [4, 4]}]))
+
+
+class Report(unittest.TestCase):
+    def test_means_of_ops_with_and_without_trivial_rows(self):
+        rows = [result(torch=4.0), result(name="sin 4000", pleat=0.001, torch=0.009)]
+        means = {s["group"]: s["geometric_mean"] for s in compare_report.summarise(rows)}
+        self.assertAlmostEqual(means["all"], 6.0)
+        self.assertAlmostEqual(means["over 20 us"], 4.0)
+
+    def test_rows_that_lose_worst_first(self):
+        rows = [result(name="good"), result(name="bad", torch=0.5), result(name="worse", torch=0.1),
+                result(name="trivial", pleat=0.01, torch=0.001)]
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            compare_report.report(rows)
+        losing = out.getvalue().split("Below 0.7")[1].split("Wanted")[0]
+        self.assertLess(losing.index("worse"), losing.index("bad"))
+        self.assertNotIn("good", losing)
+        self.assertNotIn("trivial", losing)
+
+    def test_goals(self):
+        rows = [result("step", "resnet18", "resnet18, batch 128", "step", "channels_last", 1.0, 1.8,
+                       {"pleat": 300, "keep": 600}),
+                result(torch=3.0), result(torch=0.75)]
+        reached = {(pattern, what): by_way["keep"]
+                   for (pattern, what, _), by_way in compare_report.goals(rows)}
+        self.assertAlmostEqual(reached["^step/resnet18/.*channels_last", compare_report.WORST], 1.8)
+        self.assertAlmostEqual(reached["^step/resnet18/.*channels_last", compare_report.PEAK], 0.5)
+        self.assertAlmostEqual(reached["^ops/", compare_report.GEOMETRIC_MEAN], 1.5)
+        self.assertAlmostEqual(reached["^ops/", compare_report.WORST], 0.75)
+        self.assertEqual(len(reached), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
