@@ -54,57 +54,25 @@ class FlushDenormalsScope {
   unsigned saved_ = 0;
 };
 
-/// One parallel_for. Each thread begins with a part of its own, the same one for the same number of pieces,
-/// as what it wrote there before is in its cache; then it takes what others have left, so a slow core does
-/// not hold up the rest.
+/// One parallel_for: free threads take the next piece, so a slow core does not hold up the rest.
 struct Job {
-  struct alignas(64) Part {
-    std::atomic<int64_t> next;
-    int64_t end;
-  };
-
   int64_t begin, end, piece;
   detail::RangeFunction function;
   const void* context;
-  std::vector<Part> parts;
+  std::atomic<int64_t> next{0};
   std::mutex error_mutex;
   std::exception_ptr error;
 
-  Job(int64_t begin_, int64_t end_, int64_t piece_, int threads, detail::RangeFunction function_,
-      const void* context_)
-      : begin(begin_),
-        end(end_),
-        piece(piece_),
-        function(function_),
-        context(context_),
-        parts(static_cast<std::size_t>(threads)) {
-    // As many pieces each, but for one more of the first.
+  void work() {
     const int64_t pieces = ceil_div(end - begin, piece);
-    int64_t first = 0;
-    for (int64_t t = 0; t < threads; ++t) {
-      Part& part = parts[static_cast<std::size_t>(t)];
-      part.next = first;
-      first += pieces / threads + (t < pieces % threads ? 1 : 0);
-      part.end = first;
-    }
-  }
-
-  /// As thread number `self`.
-  void work(std::size_t self) {
-    for (std::size_t t = 0; t < parts.size(); ++t) {
-      Part& part = parts[(self + t) % parts.size()];
-      for (int64_t i = part.next.fetch_add(1); i < part.end; i = part.next.fetch_add(1)) run(i);
-    }
-  }
-
- private:
-  void run(int64_t i) {
-    const int64_t first = begin + i * piece;
-    try {
-      function(context, first, end - first > piece ? first + piece : end);
-    } catch (...) {
-      const std::lock_guard lock(error_mutex);
-      if (!error) error = std::current_exception();
+    for (int64_t i = next.fetch_add(1); i < pieces; i = next.fetch_add(1)) {
+      const int64_t first = begin + i * piece;
+      try {
+        function(context, first, end - first > piece ? first + piece : end);
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+      }
     }
   }
 };
@@ -127,8 +95,8 @@ class Pool {
  public:
   explicit Pool(int helpers) {
     try {
-      for (std::size_t i = 1; i <= static_cast<std::size_t>(helpers); ++i)
-        threads_.emplace_back([this, i](const std::stop_token& stop) { serve(stop, i); });
+      for (int i = 0; i < helpers; ++i)
+        threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
     } catch (const std::system_error& error) {
       fail<Error>("parallel_for: the system gave {} of {} threads ({}); ask for fewer with set_num_threads",
                   threads_.size(), helpers, error.what());
@@ -157,7 +125,7 @@ class Pool {
       somebody_sleeps = asleep_ > 0;
     }
     if (somebody_sleeps) wake_.notify_all();
-    job.work(0);
+    job.work();
     {
       // No piece is left to take: who has not come by now need not come.
       const std::lock_guard lock(mutex_);
@@ -171,7 +139,7 @@ class Pool {
   }
 
  private:
-  void serve(const std::stop_token& stop, std::size_t number) {
+  void serve(const std::stop_token& stop) {
     inside_parallel_region = true;
     flush_denormals();
     uint64_t seen = 0;
@@ -191,7 +159,7 @@ class Pool {
         if (job != nullptr) ++active_;
       }
       if (job == nullptr) continue;
-      job->work(number);
+      job->work();
       if (--active_ == 0) {
         const std::lock_guard lock(mutex_);  // the caller is either before its check or asleep
         done_.notify_one();
@@ -269,12 +237,12 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction funct
   }
   // About four pieces a thread balance the load without much overhead.
   const int64_t piece = std::max(grain, ceil_div(length, 4 * threads));
-  Job job(begin, end, piece, threads, function, context);
+  Job job{begin, end, piece, function, context, {}, {}, {}};
   const auto shared = pool(threads);
   const FlushDenormalsScope flush;
   inside_parallel_region = true;
   const bool ran = shared->try_run(job);
-  if (!ran) job.work(0);
+  if (!ran) job.work();
   inside_parallel_region = false;
   if (job.error) std::rethrow_exception(job.error);
 }
