@@ -47,8 +47,10 @@ Tensor scaled_sum(const std::string& name, double factor, const Tensor& x) {
 Tensor linear_map(const std::string& name, const ops::LinearMap& map, const Tensor& x,
                   const ops::LinearMapOptions& options) {
   const std::optional<double> factor = factor_of_sum(map);
-  // An expanded input may have more elements than anyone can add up; the map refuses it.
-  if (factor && x.is_dense() && !ops::wants_reference(name.c_str(), options.implementation))
+  // On a GPU that would be more launches. An expanded input may have more elements than anyone can add up;
+  // the map refuses it.
+  if (factor && x.device().is_cpu() && x.is_dense() &&
+      !ops::wants_reference(name.c_str(), options.implementation))
     return scaled_sum(name, *factor, x);
   const Tensor y = ops::apply_linear_map(name.c_str(), map, x, options);
   if (!autograd::anything_to_record({x})) return record(name, y, {});
