@@ -1,4 +1,5 @@
-// pleat-bench list: which implementations there are, what each can compute, and why not what it cannot.
+// pleat-bench list: which implementations there are, what each can compute, and why not what it cannot; of
+// convolutions also the memory of a forward pass, and on the CPU its error.
 #include <set>
 
 #include <CLI/CLI.hpp>

@@ -21,7 +21,6 @@
 #include <functional>
 #include <iostream>
 #include <map>
-#include <memory>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -60,14 +59,20 @@ Tensor numbers(const Json& request, const char* name, Device device) {
   return bench::operand(request.at(name).get<Numbers>(), {.format = request.at("format"), .device = device});
 }
 
+/// What ConvOptions and ConvTransposeOptions share.
+template <class Options>
+Options layer_options(const Json& request) {
+  return {.stride = request.at("stride").get<Numbers>(),
+          .padding = request.at("padding").get<Numbers>(),
+          .dilation = request.at("dilation").get<Numbers>(),
+          .groups = request.at("groups").get<int64_t>(),
+          .implementation = request.value("implementation", "")};
+}
+
 /// The layer as a function that users call, with respect to its input or its weight alone.
 Prepared conv_transpose_work(const Json& request, Device device) {
-  const ConvTransposeOptions options{.stride = request.at("stride").get<Numbers>(),
-                                     .padding = request.at("padding").get<Numbers>(),
-                                     .output_padding = request.at("output_padding").get<Numbers>(),
-                                     .dilation = request.at("dilation").get<Numbers>(),
-                                     .groups = request.at("groups").get<int64_t>(),
-                                     .implementation = request.value("implementation", "")};
+  auto options = layer_options<ConvTransposeOptions>(request);
+  options.output_padding = request.at("output_padding").get<Numbers>();
   const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
   const Tensor x = numbers(request, "input", device), w = numbers(request, "weight", device);
   const std::string pass = request.at("pass");
@@ -85,11 +90,7 @@ Prepared conv_transpose_work(const Json& request, Device device) {
 
 Prepared conv_work(const Json& request, Device device) {
   if (request.value("transposed", false)) return conv_transpose_work(request, device);
-  const ConvOptions options{.stride = request.at("stride").get<Numbers>(),
-                            .padding = request.at("padding").get<Numbers>(),
-                            .dilation = request.at("dilation").get<Numbers>(),
-                            .groups = request.at("groups").get<int64_t>(),
-                            .implementation = request.value("implementation", "")};
+  const auto options = layer_options<ConvOptions>(request);
   const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
   const Tensor x = numbers(request, "input", device), w = numbers(request, "weight", device);
   const std::string pass = request.at("pass");
