@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/ops/conv/conv.h"
@@ -62,10 +64,14 @@ std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, 
                                                     const std::string& name) {
   if (name.empty()) {
     const ConvImplementation* best = nullptr;
-    for (const ConvImplementation* one : all_conv_implementations())
-      if (one->unsupported(problem, pass).empty() &&
-          (best == nullptr || one->cost(problem, pass) < best->cost(problem, pass)))
-        best = one;
+    double least = std::numeric_limits<double>::infinity();
+    for (const ConvImplementation* one : all_conv_implementations()) {
+      if (!one->unsupported(problem, pass).empty()) continue;
+      const double cost = one->cost(problem, pass);
+      if (cost >= least) continue;
+      best = one;
+      least = cost;
+    }
     return {std::shared_ptr<void>(), best};  // exists as long as the process: nothing to count
   }
   const std::size_t colon = name.find(':');

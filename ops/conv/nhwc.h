@@ -102,11 +102,15 @@ void sum_partials(const T* partials, int64_t count, int64_t size, T* total) {
   });
 }
 
+/// Tasks into which work is cut, whatever the number of threads (no result may depend on it): enough for
+/// many, few enough that what each begins with costs little.
+inline constexpr int64_t tasks_wanted = 16;
+
 /// How many chunks to sum apart: enough for many threads, few enough that their partial sums stay small.
 inline int64_t chunks_for(int64_t tiles, int64_t partial_bytes) {
-  constexpr int64_t most = 16;
   constexpr int64_t most_bytes = int64_t{64} << 20;
-  return std::min(tiles, std::clamp(most_bytes / std::max<int64_t>(partial_bytes, 1), int64_t{2}, most));
+  return std::min(tiles,
+                  std::clamp(most_bytes / std::max<int64_t>(partial_bytes, 1), int64_t{2}, tasks_wanted));
 }
 
 }  // namespace pleat::ops

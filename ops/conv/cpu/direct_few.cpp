@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"

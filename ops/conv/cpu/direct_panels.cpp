@@ -26,13 +26,6 @@ constexpr int pixel_tile = 8;
 /// enough pixels, stay in the second-level cache.
 constexpr int64_t block_depth = 2048;
 constexpr int64_t block_channels = 512;
-/// Pixels at such a distance have their elements in a few sets of the first-level cache, which those of a
-/// tile would fill.
-constexpr int64_t crowded_bytes = 1024;
-/// Tasks for many threads, in layers of few pixels.
-constexpr int64_t tasks_wanted = 16;
-/// Pixels of a piece that is read in place.
-constexpr int64_t fewest_pixels = 256;
 
 /// A panel of result channels: its first one, and the vectors that hold it.
 struct Panel {
@@ -74,20 +67,15 @@ struct ChannelBlocks {
     const int64_t most = std::min(block_channels, std::max(block_depth / gather.taps(), lanes<T>));
     const int64_t share = ceil_div(channels, ceil_div(channels, most));
     block = std::min(channels, round_up(share, lanes<T>));
-    in_place = gather.taps() == 1 && !crowded(gather.source_pitch());
-    stride = in_place ? gather.source_pitch() : crowded(block) ? block + lanes<T> : block;
-  }
-  static bool crowded(int64_t elements) {
-    return elements * static_cast<int64_t>(sizeof(T)) % crowded_bytes == 0;
+    in_place = gather.taps() == 1 && !is_crowded<T>(gather.source_pitch());
+    stride = in_place ? gather.source_pitch() : is_crowded<T>(block) ? block + lanes<T> : block;
   }
   int64_t count() const { return ceil_div(channels, block); }
   int64_t first(int64_t i) const { return i * block; }
   int64_t size(int64_t i) const { return std::min(block, channels - first(i)); }
   GatherPieces pieces(const Gather& gather) const {
     if (!in_place) return GatherPieces::for_results(gather, buffer_elements_wanted, stride);
-    const int64_t most = std::clamp(gather.pixels() / tasks_wanted, fewest_pixels,
-                                    std::max(fewest_pixels, buffer_elements_wanted / block));
-    return GatherPieces::in_place(gather, most);
+    return GatherPieces::in_place(gather, gather.pixels_wanted(buffer_elements_wanted / block));
   }
 };
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
-#include "pleat/core/base/format.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/ops/conv/cpu/direct.h"
+#include "pleat/ops/conv/cpu/direct_weight_plan.h"
 #include "pleat/ops/conv/nhwc.h"
 
 /// dw [K, taps C] is dy [pixels, K], transposed, times the windows of x [pixels, taps C]. The products of
@@ -19,122 +19,11 @@
 namespace pleat::ops {
 namespace {
 
-using simd::lanes;
+using namespace direct_weight;
 using simd::Vector;
 
-constexpr int most_rows = 8;
-/// Pixels that a tile sums in registers, at most: of more, a panel would not stay in the first-level cache.
-constexpr int64_t most_pixels = 256;
-/// About how many products an element of a panel is copied for: as many as the caches allow, or down to as
-/// many as hide the copy where that gives more threads work.
-constexpr int64_t most_depth = 512;
-constexpr int64_t least_depth = 128;
-/// Tasks wanted for many threads, and pixels that are worth sums of their own.
-constexpr int64_t most_tasks = 16;
-constexpr int64_t chunk_pixels = 512;
 /// Bytes of a pixel of dy up to which it is read where it lies. Longer ones share too few sets of a cache.
 constexpr int64_t most_pixel_bytes = 1024;
-/// Elements between blocks of a panel, so that they do not begin in the same set.
-constexpr int64_t block_gap = 16;
-
-/// What the vectors of a tile of dw run along: the elements of the windows, or the filters.
-enum class Along : unsigned char { windows, filters };
-
-template <class T>
-constexpr int64_t tile_width = 2 * lanes<T>;
-/// Filters of dy that lie side by side in a panel.
-template <class T, Along along>
-constexpr int64_t filter_block = along == Along::windows ? most_rows : tile_width<T>;
-
-/// How a problem is cut, by the problem alone. Channels and filters are those of a group.
-template <class T>
-struct WeightPlan {
-  int64_t groups;
-  Along along;
-  int64_t source_block;  ///< channels of x that lie side by side in a panel
-  int64_t channels;      ///< of x, in a task
-  int64_t filters;       ///< in a task
-  int64_t channel_blocks;
-  int64_t filter_blocks;
-  GatherPieces pieces;
-  int64_t chunks;
-
-  explicit WeightPlan(const ConvProblem& p) : WeightPlan(p, windows_of(p), most_depth) {
-    for (int64_t depth = most_depth / 2; tasks() < most_tasks && depth >= least_depth; depth /= 2)
-      *this = WeightPlan(p, windows_of(p), depth);
-  }
-
-  int64_t tasks() const { return groups * channel_blocks * filter_blocks * chunks; }
-  int64_t source_block_elements() const { return pieces.buffer_pixels() * source_block + block_gap; }
-  /// With a vector's reach beyond the last window.
-  int64_t source_elements() const {
-    return ceil_div(channels, source_block) * source_block_elements() + tile_width<T>;
-  }
-  int64_t filter_block_width() const {
-    return along == Along::windows ? filter_block<T, Along::windows> : filter_block<T, Along::filters>;
-  }
-  int64_t filter_block_elements() const {
-    return std::min(pieces.pixels_of_piece(), most_pixels) * filter_block_width() + block_gap;
-  }
-  int64_t filter_elements() const {
-    return ceil_div(filters, filter_block_width()) * filter_block_elements();
-  }
-  /// A row of sums: dw's own when vectors lie along windows.
-  int64_t leading(const ConvProblem& p) const {
-    return along == Along::windows ? p.depth() : round_up(p.group_out(), lanes<T>);
-  }
-  /// Elements of one chunk's sums for a group.
-  int64_t sums(const ConvProblem& p) const {
-    return leading(p) * (along == Along::windows ? p.group_out() : p.depth());
-  }
-  bool sums_are_result() const { return along == Along::windows && chunks == 1; }
-
- private:
-  /// The pixels of a 1x1 convolution are one line.
-  static Gather windows_of(const ConvProblem& p) {
-    if (!is_pointwise(p)) return forward_gather(p);
-    ConvProblem line = p;
-    line.batch = 1;
-    line.input = line.output = {1, 1, p.batch * p.output_pixels()};
-    return forward_gather(line);
-  }
-  static bool taps_join(const ConvProblem& p) { return p.group_in() < tile_width<T> && p.dilation[2] == 1; }
-  /// Loads or products of all tiles that `across` lanes times `down` rows take, whichever are more.
-  static int64_t tile_cost(int64_t across, int64_t down) {
-    int64_t cost = 0;
-    for (int64_t lane = 0; lane < across; lane += tile_width<T>) {
-      const int64_t vectors = across - lane > lanes<T> ? 2 : 1;
-      const int64_t rest = down % most_rows;
-      cost += down / most_rows * std::max(most_rows * vectors, most_rows + vectors);
-      if (rest > 0) cost += std::max(rest * vectors, rest + vectors);
-    }
-    return cost;
-  }
-  static Along better(const ConvProblem& p) {
-    const int64_t joined = taps_join(p) ? p.kernel[2] : 1;
-    const int64_t run = joined * p.group_in();
-    return tile_cost(run, p.group_out()) <= tile_cost(p.group_out(), run) ? Along::windows : Along::filters;
-  }
-  static int64_t equal_blocks(int64_t size, int64_t wanted, int64_t multiple) {
-    return std::min(size, round_up(ceil_div(size, ceil_div(size, wanted)), multiple));
-  }
-
-  WeightPlan(const ConvProblem& p, const Gather& gather, int64_t depth)
-      : groups(p.groups),
-        along(better(p)),
-        source_block(p.group_in() < tile_width<T> ? p.group_in()
-                     : along == Along::windows    ? tile_width<T>
-                                                  : most_rows),
-        channels(equal_blocks(p.group_in(), std::max(depth / p.taps(), tile_width<T>), tile_width<T>)),
-        filters(equal_blocks(p.group_out(), std::max(depth / p.taps(), 2 * tile_width<T>), tile_width<T>)),
-        channel_blocks(ceil_div(p.group_in(), channels)),
-        filter_blocks(ceil_div(p.group_out(), filters)),
-        pieces(GatherPieces::for_sums(gather, buffer_elements_wanted / channels,
-                                      std::max(gather.pixels() / most_tasks, chunk_pixels))),
-        chunks(std::clamp<int64_t>(std::min(ceil_div(most_tasks, groups * channel_blocks * filter_blocks),
-                                            pieces.pixels() / chunk_pixels),
-                                   1, pieces.count())) {}
-};
 
 /// Where a tile is added to: `rows` of `leading` elements.
 template <class T>

@@ -9,10 +9,7 @@
 namespace pleat::ops {
 namespace {
 
-/// What a piece of the work is cut for: pieces for many threads, pixels in each, of which kernels take so
-/// many at once.
-constexpr int64_t pieces_wanted = 16;
-constexpr int64_t fewest_pixels = 256;
+/// Pixels of a piece that is copied, at most, and those of which kernels take so many at once.
 constexpr int64_t most_pixels = 2048;
 constexpr int64_t pixel_multiple = 8;
 /// Lines wanted in a piece of sums, so that few source pixels are copied for two pieces.
@@ -82,6 +79,11 @@ std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {
       for (const GatherDim::Tap& s : gather.dims[2].taps)
         taps.push_back((t.kernel * kernel[1] + r.kernel) * kernel[2] + s.kernel);
   return taps;
+}
+
+int64_t Gather::pixels_wanted(int64_t most) const {
+  constexpr int64_t fewest = 256;  // for which a piece's share of the weights is read
+  return std::clamp(pixels() / tasks_wanted, fewest, std::max(fewest, most));
 }
 
 int64_t GatherDim::outputs(int64_t length, int64_t most) const {
@@ -163,9 +165,7 @@ void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most) {
 
 GatherPieces GatherPieces::for_results(const Gather& gather, int64_t elements_wanted, int64_t stride) {
   GatherPieces pieces(gather, stride);
-  // Pixels enough for a piece's share of the weights to be read often, few enough for many threads.
-  pieces.choose_sizes(elements_wanted / stride,
-                      std::clamp(gather.pixels() / pieces_wanted, fewest_pixels, most_pixels));
+  pieces.choose_sizes(elements_wanted / stride, gather.pixels_wanted(most_pixels));
   return pieces;
 }
 

@@ -70,6 +70,8 @@ struct Gather {
     return static_cast<int64_t>(dims[0].taps.size() * dims[1].taps.size() * dims[2].taps.size());
   }
   int64_t pixels() const { return batch * dims[0].count * dims[1].count * dims[2].count; }
+  /// Pixels wanted in a piece, `most` or fewer: few enough for many threads, but some hundred at least.
+  int64_t pixels_wanted(int64_t most) const;
   /// Elements from a pixel to the next.
   int64_t source_pitch() const { return groups * source_channels; }
   int64_t result_pitch() const { return groups * result_channels; }
@@ -79,6 +81,13 @@ struct Gather {
 
 /// Elements of the padded source that stay in the second-level cache beside weights and results.
 inline constexpr int64_t buffer_elements_wanted = 64 << 10;
+
+/// Whether elements at such a distance share a few sets of the first-level cache, which those of a tile would
+/// fill: they are copied to another distance.
+template <class T>
+constexpr bool is_crowded(int64_t distance) {
+  return distance * static_cast<int64_t>(sizeof(T)) % 1024 == 0;
+}
 
 /// y from x.
 Gather forward_gather(const ConvProblem& problem);

@@ -1,15 +1,51 @@
 #include "pleat/ops/conv/cpu/winograd.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "pleat/core/base/format.h"
+#include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 
 /// The implementation `winograd` on the CPU, with the plans f2 and f4: tiles of 2 or 4 results a dimension.
 
 namespace pleat::ops {
+
+std::optional<winograd::Kernels> winograd::find_kernels(const ConvProblem& p) {
+  std::size_t three[2], others[3];
+  int threes = 0, rest = 0;
+  for (std::size_t d = 3; d-- > 0;) {
+    if (!p.is_pointwise(d) && (p.stride[d] != 1 || p.dilation[d] != 1)) return std::nullopt;
+    (p.kernel[d] == 3 && threes < 2 ? three[threes++] : others[rest++]) = d;
+  }
+  if (threes == 0) return std::nullopt;
+  if (threes == 2) return Kernels{three[1], three[0], others[0], 2};
+  // Along a there is no kernel; the line is the kernel's, else short.
+  const auto first_choice = [&](std::size_t d, std::size_t e) {
+    return p.is_pointwise(d) && (!p.is_pointwise(e) || p.output[d] > p.output[e]);
+  };
+  if (!first_choice(others[0], others[1])) std::swap(others[0], others[1]);
+  if (!p.is_pointwise(others[0])) return std::nullopt;
+  return Kernels{others[0], three[0], others[1], 1};
+}
+
 namespace {
+
+/// The cost of a pass (ConvImplementation::cost) with tiles of m results.
+double cost_of(const ConvProblem& p, int m, ConvPass pass) {
+  const ConvProblem q = pass == ConvPass::backward_input ? transposed_problem(p) : p;
+  const winograd::TileGrid grid(q, m);
+  const auto columns = static_cast<double>(grid.columns());
+  const auto channels = static_cast<double>(q.in_channels), filters = static_cast<double>(q.out_channels);
+  const double pairs = static_cast<double>(grid.line_taps) * channels * filters;
+  // Measured: a product takes 1.2 times as long as at full speed; to transform an element of V, M or the
+  // weights takes as long as some multiply-adds, mostly of moving it.
+  const double of_tile = 1.2 * pairs + (pass == ConvPass::backward_weight ? 13 : 7) * filters;
+  const double of_column =
+      static_cast<double>(grid.lines) * of_tile + 11 * channels * static_cast<double>(grid.slices);
+  return static_cast<double>(grid.points) * (columns * of_column + 12 * pairs);
+}
 
 class WinogradConv : public ConvImplementation {
  public:
@@ -41,7 +77,8 @@ class WinogradConv : public ConvImplementation {
 
   double cost(const ConvProblem& problem, ConvPass pass) const override {
     const ConvProblem p = simplify(problem, MemoryFormat::channels_last);
-    return winograd::cost(p, tile(p, pass), pass);
+    if (m_ != 0) return cost_of(p, m_, pass);
+    return std::min(cost_of(p, 2, pass), cost_of(p, 4, pass));
   }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
@@ -80,7 +117,7 @@ class WinogradConv : public ConvImplementation {
   /// Results a dimension of a tile: those of the plan, else what costs less.
   int tile(const ConvProblem& p, ConvPass pass) const {
     if (m_ != 0) return m_;
-    return winograd::cost(p, 4, pass) <= winograd::cost(p, 2, pass) ? 4 : 2;
+    return cost_of(p, 4, pass) <= cost_of(p, 2, pass) ? 4 : 2;
   }
 
   int m_;  ///< 0: chosen by the problem

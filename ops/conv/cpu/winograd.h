@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/problem.h"
 
 /// The passes of `winograd` convolutions, for problems with kernels of 3 taps along one or two dimensions,
 /// and perhaps a kernel of any size along a further one, all with stride and dilation 1. Tiles have m = 2 or
@@ -29,9 +29,6 @@ void multiply(const ConvProblem& p, int m, const T* x, const T* w, bool flipped,
 /// dw [K, taps, C] from dy and x.
 template <class T>
 void weight_gradient(const ConvProblem& p, int m, const T* dy, const T* x, T* dw);
-
-/// An estimate of the time of a pass (ConvImplementation::cost).
-double cost(const ConvProblem& p, int m, ConvPass pass);
 
 /// Bytes beside operands and result.
 int64_t multiply_workspace(const ConvProblem& p, int m);

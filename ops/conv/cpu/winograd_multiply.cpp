@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <optional>
-#include <vector>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
@@ -11,9 +9,10 @@
 #include "pleat/ops/conv/cpu/winograd_transform.h"
 #include "pleat/ops/conv/nhwc.h"
 
-/// Winograd convolution forward. A task has a block of tiles and some panels of result channels: the windows
-/// of its tiles are transformed into V [point][tile][C], which stays in the second-level cache; for each
-/// panel, one product for each point gives M [point][tile][panel], whose tiles are transformed into results.
+/// Winograd convolution forward, and the gradient of the input as another one. A task has a block of tiles
+/// and some panels of result channels: the windows of its tiles are transformed into V [point][tile][C],
+/// which stays in the second-level cache; for each panel, one product for each point gives M
+/// [point][tile][panel], whose tiles are transformed into results.
 
 namespace pleat::ops::winograd {
 namespace {
@@ -25,8 +24,6 @@ using simd::Vector;
 constexpr int64_t source_elements_wanted = 96 << 10;
 constexpr int64_t least_tiles = 32;
 constexpr int64_t most_tiles = 128;
-/// Tasks for many threads.
-constexpr int64_t tasks_wanted = 16;
 
 /// Result channels in panels of two vectors and at most one of one. The last one overlaps the one before it
 /// where channels are no multiple of a vector: what both have is computed twice.
@@ -77,21 +74,6 @@ struct MultiplyPlan {
     return grid.points * grid.line_taps * channels * width;
   }
 };
-
-/// Source pixels at a distance of C; C is at least a vector, so the last vector may overlap the one before.
-template <class T, int ma, int mb>
-void transform_source(const T* const (&pixels)[window<ma>][window<mb>], int64_t channels, T* to,
-                      int64_t point) {
-  using V = Vector<T>;
-  for (int64_t i = 0; i < channels; i += lanes<T>) {
-    const int64_t c = std::min(i, channels - lanes<T>);
-    transform<V, Source<ma>, Source<mb>>(
-        [&](int a, int b) { return *reinterpret_cast<const V*>(pixels[a][b] + c); },
-        [&](int a, int b, const V& value) {
-          *reinterpret_cast<V*>(to + (a * window<mb> + b) * point + c) = value;
-        });
-  }
-}
 
 /// The weights of panel `panel` as [point][tap of the line][channel][lane].
 template <class T, int ma, int mb>
@@ -184,7 +166,7 @@ void multiply(const ConvProblem& p, const T* x, const T* w, bool flipped, const 
       list_pixels<window<ma>, window<mb>, const T>(grid.source_of(begin + t / grid.slices, t % grid.slices),
                                                    p.input, grid.kernels, channels, x, elements_of<T>(zeros),
                                                    pixels);
-      transform_source<T, ma, mb>(pixels, channels, source + t * channels, plan.source_point);
+      transform_pixels<Source<ma>, Source<mb>>(pixels, channels, source + t * channels, plan.source_point);
     }
     const int64_t group = task % plan.groups;
     for (int64_t panel = plan.panels.count() * group / plan.groups;
@@ -215,37 +197,6 @@ int64_t workspace(const ConvProblem& p, int m) {
 }
 
 }  // namespace
-
-std::optional<Kernels> find_kernels(const ConvProblem& p) {
-  std::vector<std::size_t> three, others;
-  for (std::size_t d = 3; d-- > 0;) {
-    if (!p.is_pointwise(d) && (p.stride[d] != 1 || p.dilation[d] != 1)) return std::nullopt;
-    (p.kernel[d] == 3 && three.size() < 2 ? three : others).push_back(d);
-  }
-  if (three.empty()) return std::nullopt;
-  // Along a there is no kernel but one of 3 taps; the line is the kernel's, else short.
-  const auto first_choice = [&](std::size_t d, std::size_t e) {
-    return p.is_pointwise(d) && (!p.is_pointwise(e) || p.output[d] > p.output[e]);
-  };
-  if (three.size() == 2) return Kernels{three[1], three[0], others[0], 2};
-  if (!first_choice(others[0], others[1])) std::swap(others[0], others[1]);
-  if (!p.is_pointwise(others[0])) return std::nullopt;
-  return Kernels{others[0], three[0], others[1], 1};
-}
-
-double cost(const ConvProblem& p, int m, ConvPass pass) {
-  const ConvProblem q = pass == ConvPass::backward_input ? transposed_problem(p) : p;
-  const TileGrid grid(q, m);
-  const auto columns = static_cast<double>(grid.columns());
-  const auto channels = static_cast<double>(q.in_channels), filters = static_cast<double>(q.out_channels);
-  const double pairs = static_cast<double>(grid.line_taps) * channels * filters;
-  // Measured: a product takes 1.2 times as long as at full speed; to transform an element of V, M or the
-  // weights takes as long as some multiply-adds, mostly of moving it.
-  const double of_tile = 1.2 * pairs + (pass == ConvPass::backward_weight ? 13 : 7) * filters;
-  const double of_column =
-      static_cast<double>(grid.lines) * of_tile + 11 * channels * static_cast<double>(grid.slices);
-  return static_cast<double>(grid.points) * (columns * of_column + 12 * pairs);
-}
 
 template <class T>
 void multiply(const ConvProblem& p, int m, const T* x, const T* w, bool flipped, const T* bias, T* y) {

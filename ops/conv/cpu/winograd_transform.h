@@ -1,7 +1,11 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <type_traits>
+
+#include "pleat/core/base/simd.h"
 
 /// Winograd's minimal filtering F(m, 3): m neighbouring results of a kernel of 3 taps from m + 2 products in
 /// place of 3 m. It is Toom and Cook's product of polynomials, by values at m + 1 points p and at infinity
@@ -216,6 +220,20 @@ template <class V, class A, class B, class Load, class Store>
     B::apply(columns[i], to);
 #pragma GCC unroll 8
     for (int j = 0; j < B::out; ++j) store(i, j, to[j]);
+  }
+}
+
+/// The same of a tile's pixels, channel by channel: point i to `to` + i `point`. Channels are a vector at
+/// least, of which the last may overlap the one before.
+template <class A, class B, class T>
+void transform_pixels(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point) {
+  using V = simd::Vector<T>;
+  for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
+    const int64_t c = std::min(i, channels - simd::lanes<T>);
+    transform<V, A, B>([&](int a, int b) { return *reinterpret_cast<const V*>(pixels[a][b] + c); },
+                       [&](int a, int b, const V& value) {
+                         *reinterpret_cast<V*>(to + (a * B::out + b) * point + c) = value;
+                       });
   }
 }
 

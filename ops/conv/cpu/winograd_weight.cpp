@@ -24,8 +24,6 @@ constexpr int64_t most_channels = 128;
 /// Tiles at a time, and in a share of its own.
 constexpr int64_t tiles_at_once = 64;
 constexpr int64_t least_share = 64;
-/// Tasks for many threads.
-constexpr int64_t tasks_wanted = 16;
 
 /// Channels cut into blocks of whole vectors, but for the last, which has at least one.
 template <class T>
@@ -69,20 +67,6 @@ struct WeightPlan {
   int64_t task_elements() const { return grid.points * (source_point + gradient_point + sums_point); }
 };
 
-/// One tile's pixels, from channel `first` on, transformed by A and B.
-template <class T, class A, class B>
-void transform_tile(const T* const (&pixels)[A::in][B::in], int64_t first, int64_t channels, T* to,
-                    int64_t point) {
-  using V = Vector<T>;
-  for (int64_t i = 0; i < channels; i += lanes<T>) {
-    const int64_t c = std::min(i, channels - lanes<T>);
-    transform<V, A, B>([&](int a, int b) { return *reinterpret_cast<const V*>(pixels[a][b] + first + c); },
-                       [&](int a, int b, const V& value) {
-                         *reinterpret_cast<V*>(to + (a * B::out + b) * point + c) = value;
-                       });
-  }
-}
-
 template <class T, int ma, int mb>
 class WeightTask {
  public:
@@ -124,15 +108,14 @@ class WeightTask {
     for (int64_t t = 0; t < count * grid.slices; ++t) {
       const T* windows[window<ma>][window<mb>];
       list_pixels<window<ma>, window<mb>, const T>(grid.source_of(column + t / grid.slices, t % grid.slices),
-                                                   p_.input, grid.kernels, p_.in_channels, x_,
-                                                   zeros_ - first_channel_, windows);
-      transform_tile<T, Source<ma>, Source<mb>>(windows, first_channel_, channels_, source_ + t * width_,
-                                                plan_.source_point);
+                                                   p_.input, grid.kernels, p_.in_channels,
+                                                   x_ + first_channel_, zeros_, windows);
+      transform_pixels<Source<ma>, Source<mb>>(windows, channels_, source_ + t * width_, plan_.source_point);
       const T* results[ma][mb];
       list_pixels<ma, mb, const T>(grid.result_of(column + t / grid.slices, t % grid.slices), p_.output,
-                                   grid.kernels, p_.out_channels, dy_, zeros_ - first_filter_, results);
-      transform_tile<T, Gradient<ma>, Gradient<mb>>(results, first_filter_, filters_, gradient_ + t * rows_,
-                                                    plan_.gradient_point);
+                                   grid.kernels, p_.out_channels, dy_ + first_filter_, zeros_, results);
+      transform_pixels<Gradient<ma>, Gradient<mb>>(results, filters_, gradient_ + t * rows_,
+                                                   plan_.gradient_point);
     }
     for (int64_t i = 0; i < grid.points; ++i)  // what the last tile's further taps read
       std::fill_n(source_ + i * plan_.source_point + count * grid.slices * width_,
