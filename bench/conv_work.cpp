@@ -1,6 +1,5 @@
 #include "pleat/bench/conv_work.h"
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 

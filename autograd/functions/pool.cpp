@@ -1,6 +1,5 @@
 #include "pleat/autograd/functions/pool.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "pleat/autograd/functions/compare.h"

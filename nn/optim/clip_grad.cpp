@@ -1,10 +1,8 @@
 // Host and device.
 #include "pleat/nn/optim/clip_grad.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <string>
 
 #include "pleat/core/base/format.h"

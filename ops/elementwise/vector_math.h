@@ -12,9 +12,8 @@
 
 /// Elementary functions without branches and always inlined, so that a loop over them becomes vector
 /// instructions (a call into the C library does not). Those for float are good to 2 units in the last place
-/// or better and exact at infinities; NaN stays NaN. Those for double are the C library's, but
-/// for exp. The polynomials are minimax fits: scripts/fit_vector_math.py makes their
-/// coefficients.
+/// or better and exact at infinities; NaN stays NaN. Those for double are the C library's, but for exp. The
+/// polynomials are minimax fits: scripts/fit_vector_math.py makes their coefficients.
 
 namespace pleat::ops::vmath {
 

@@ -1,5 +1,3 @@
-#include <array>
-
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"

@@ -2,10 +2,7 @@
 #include "pleat/ops/pool/pool.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <span>
-#include <type_traits>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"

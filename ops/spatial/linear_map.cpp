@@ -1,8 +1,6 @@
 // Host and device.
 #include "pleat/ops/spatial/linear_map.h"
 
-#include <algorithm>
-
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"

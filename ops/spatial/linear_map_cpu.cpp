@@ -1,7 +1,6 @@
 #include "pleat/ops/spatial/linear_map_cpu.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"

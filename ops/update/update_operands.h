@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <vector>
 
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/update/step_count.h"
