@@ -25,36 +25,42 @@ struct Operands {
 };
 
 /// relu: as after one, without negative numbers.
-Operands operands(const Shape& input, const Shape& weight, bool relu, Generator& generator) {
+Operands operands(const Shape& input, const Shape& weight, int64_t stride, bool relu, Generator& generator) {
   const auto numbers = [&](const Shape& shape) {
     const Tensor drawn = randn(shape, {.dtype = float32}, generator);
     return relu ? ops::relu(drawn) : drawn;
   };
-  return {numbers(input), randn(weight, {.dtype = float32}, generator),
-          randn(ops::conv_forward(zeros(input), zeros(weight), {}, {.padding = 1}).shape(), {}, generator)};
+  const Tensor y = ops::conv_forward(zeros(input), zeros(weight), {}, {.stride = stride, .padding = 1});
+  return {numbers(input), randn(weight, {.dtype = float32}, generator), randn(y.shape(), {}, generator)};
 }
 
 }  // namespace
 
 TEST_CASE("winograd's error is inside the bound of float32 sums", "[conv][cpu]") {
   Generator generator(31);
+  struct Kind {
+    int64_t dims, kernel, stride;
+  };
   const auto precise = [](const Tensor& t) { return ops::cast(t, float64); };
   for (const bool relu : {false, true})
     for (const int64_t channels : {16, 24, 32, 64, 256})
-      for (const int64_t dims : {1, 2}) {
+      for (const auto [dims, kernel, stride] :
+           {Kind{1, 3, 1}, {2, 3, 1}, {1, 2, 1}, {2, 2, 1}, {1, 4, 2}, {2, 4, 2}, {2, 6, 2}}) {
         const Shape input = dims == 1 ? Shape{4, channels, 64} : Shape{2, channels, 14, 13};
-        const Shape weight = dims == 1 ? Shape{channels, channels, 3} : Shape{channels, channels, 3, 3};
-        const auto [x, w, dy] = operands(input, weight, relu, generator);
-        const int64_t taps = dims == 1 ? 3 : 9;
+        const Shape weight =
+            dims == 1 ? Shape{channels, channels, kernel} : Shape{channels, channels, kernel, kernel};
+        const auto [x, w, dy] = operands(input, weight, stride, relu, generator);
+        const int64_t taps = dims == 1 ? kernel : kernel * kernel;
+        const int64_t taps_of_class = dims == 1 ? kernel / stride : kernel / stride * (kernel / stride);
         for (const char* implementation : {"direct", "winograd:f2", "winograd:f4"}) {
-          CAPTURE(relu, channels, dims, implementation);
-          const ConvOptions options{.padding = 1, .implementation = implementation};
-          const ConvOptions exact{.padding = 1, .implementation = "direct"};
+          CAPTURE(relu, channels, dims, kernel, stride, implementation);
+          const ConvOptions options{.stride = stride, .padding = 1, .implementation = implementation};
+          const ConvOptions exact{.stride = stride, .padding = 1, .implementation = "direct"};
           CHECK(relative_error(conv_forward(x, w, {}, options),
                                conv_forward(precise(x), precise(w), {}, exact)) < bound(taps * channels));
           CHECK(relative_error(conv_backward_input(dy, w, input, options),
                                conv_backward_input(precise(dy), precise(w), input, exact)) <
-                bound(taps * channels));
+                bound(taps_of_class * channels));
           CHECK(relative_error(conv_backward_weight(dy, x, weight, options),
                                conv_backward_weight(precise(dy), precise(x), weight, exact)) <
                 bound(dy.numel() / channels));
@@ -71,6 +77,7 @@ TEST_CASE("winograd is chosen where it costs less", "[conv][cpu]") {
   };
   CHECK(chosen({8, 64, 32, 32}, {64, 64, 3, 3}, 1) == "winograd");
   CHECK(chosen({8, 64, 32, 32}, {64, 64, 3, 3}, 2) == "direct");
+  CHECK(chosen({8, 64, 32, 32}, {64, 64, 4, 4}, 2) == "winograd");
   CHECK(chosen({8, 3, 32, 32}, {64, 3, 3, 3}, 1) == "direct");
   CHECK(chosen({1, 64, 2, 2}, {64, 64, 3, 3}, 1) == "direct");  // four results: the weights cost most
 }

@@ -42,8 +42,13 @@ class DirectConv : public ConvImplementation {
   }
   ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
 
-  /// Taps on padding cost nothing.
-  double cost(const ConvProblem& p, ConvPass) const override { return p.valid_flops() / 2; }
+  /// Taps on padding cost nothing. Beyond a vector of channels, half vectors cost as much as full ones.
+  double cost(const ConvProblem& p, ConvPass pass) const override {
+    const int64_t channels = pass == ConvPass::backward_input ? p.group_in() : p.group_out();
+    const int64_t half_vector = 32 / size_of(compute_dtype(p.dtype));
+    const int64_t computed = channels > 2 * half_vector ? round_up(channels, half_vector) : channels;
+    return p.valid_flops() / 2 * static_cast<double>(computed) / static_cast<double>(channels);
+  }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;
@@ -66,8 +71,7 @@ class DirectConv : public ConvImplementation {
                const Tensor& y) const override {
     by_type(p, [&]<class T>(Type<T>) {
       const Gather gather = forward_gather(p);
-      const GatherWeights<T> weights{w.data<T>(), kernel_taps(gather, p.kernel), p.group_in(), 1,
-                                     p.depth(),   p.group_out() * p.depth()};
+      const GatherWeights<T> weights = forward_weights(gather, p, w.data<T>());
       const auto tasks =
           multiply(gather, x.data<T>(), weights, bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
       parallel_chunks(tasks.count, tasks.run);
@@ -88,8 +92,7 @@ class DirectConv : public ConvImplementation {
       int64_t most = 0;
       for (const Gather& gather : gathers) {
         if (is_empty(gather)) continue;
-        const GatherWeights<T> weights{w.data<T>(), kernel_taps(gather, p.kernel), p.group_in(), p.depth(),
-                                       1,           p.group_out() * p.depth()};
+        const GatherWeights<T> weights = backward_input_weights(gather, p, w.data<T>());
         classes.push_back(multiply<T>(gather, dy.data<T>(), weights, nullptr, dx.data<T>()));
         most = std::max(most, classes.back().count);
       }

@@ -110,6 +110,16 @@ struct GatherWeights {
   int64_t group;
 };
 
+/// Those of w [K, taps, C/g] for the forward gather, and for one of those of backward_input.
+template <class T>
+GatherWeights<T> forward_weights(const Gather& gather, const ConvProblem& p, const T* w) {
+  return {w, kernel_taps(gather, p.kernel), p.group_in(), 1, p.depth(), p.group_out() * p.depth()};
+}
+template <class T>
+GatherWeights<T> backward_input_weights(const Gather& gather, const ConvProblem& p, const T* w) {
+  return {w, kernel_taps(gather, p.kernel), p.group_in(), p.depth(), 1, p.group_out() * p.depth()};
+}
+
 /// A stretch of consecutive source elements that a pixel reads, relative to its base.
 struct GatherRun {
   int64_t offset;

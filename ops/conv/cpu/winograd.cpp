@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "pleat/core/base/format.h"
 #include "pleat/ops/conv/cpu/winograd_tiles.h"
@@ -12,39 +13,67 @@
 
 namespace pleat::ops {
 
-std::optional<winograd::Kernels> winograd::find_kernels(const ConvProblem& p) {
-  std::size_t three[2], others[3];
-  int threes = 0, rest = 0;
+namespace winograd {
+namespace {
+
+/// The dimensions of kernels with so many taps a step of the stride.
+std::optional<Kernels> find_kernels(const ConvProblem& p, int taps) {
+  std::size_t tiled[2], others[3];
+  int tiles = 0, rest = 0;
   for (std::size_t d = 3; d-- > 0;) {
-    if (!p.is_pointwise(d) && (p.stride[d] != 1 || p.dilation[d] != 1)) return std::nullopt;
-    (p.kernel[d] == 3 && threes < 2 ? three[threes++] : others[rest++]) = d;
+    const bool is_tiled = p.dilation[d] == 1 && p.kernel[d] == taps * p.stride[d] && tiles < 2;
+    if (!is_tiled && !p.is_pointwise(d) && (p.stride[d] != 1 || p.dilation[d] != 1)) return std::nullopt;
+    (is_tiled ? tiled[tiles++] : others[rest++]) = d;
   }
-  if (threes == 0) return std::nullopt;
-  if (threes == 2) return Kernels{three[1], three[0], others[0], 2};
+  if (tiles == 0) return std::nullopt;
+  if (tiles == 2) return Kernels{tiled[1], tiled[0], others[0], 2, taps};
   // Along a there is no kernel; the line is the kernel's, else short.
   const auto first_choice = [&](std::size_t d, std::size_t e) {
     return p.is_pointwise(d) && (!p.is_pointwise(e) || p.output[d] > p.output[e]);
   };
   if (!first_choice(others[0], others[1])) std::swap(others[0], others[1]);
   if (!p.is_pointwise(others[0])) return std::nullopt;
-  return Kernels{others[0], three[0], others[1], 1};
+  return Kernels{others[0], tiled[0], others[1], 1, taps};
 }
+
+}  // namespace
+
+std::optional<Kernels> find_kernels(const ConvProblem& p) {
+  const auto of_three = find_kernels(p, 3);
+  return of_three ? of_three : find_kernels(p, 2);
+}
+
+}  // namespace winograd
 
 namespace {
 
+/// The parts of a pass: the gathers that are its results, or that its gradient of the weight reads.
+std::vector<Gather> gathers_of(const ConvProblem& p, ConvPass pass) {
+  return pass == ConvPass::backward_input ? backward_input_gathers(p) : std::vector{forward_gather(p)};
+}
+
+constexpr int64_t vector_bytes = 64;
+
 /// The cost of a pass (ConvImplementation::cost) with tiles of m results.
 double cost_of(const ConvProblem& p, int m, ConvPass pass) {
-  const ConvProblem q = pass == ConvPass::backward_input ? transposed_problem(p) : p;
-  const winograd::TileGrid grid(q, m);
-  const auto columns = static_cast<double>(grid.columns());
-  const auto channels = static_cast<double>(q.in_channels), filters = static_cast<double>(q.out_channels);
-  const double pairs = static_cast<double>(grid.line_taps) * channels * filters;
-  // Measured: a product takes 1.2 times as long as at full speed; to transform an element of V, M or the
-  // weights takes as long as some multiply-adds, mostly of moving it.
-  const double of_tile = 1.2 * pairs + (pass == ConvPass::backward_weight ? 13 : 7) * filters;
-  const double of_column =
-      static_cast<double>(grid.lines) * of_tile + 11 * channels * static_cast<double>(grid.slices);
-  return static_cast<double>(grid.points) * (columns * of_column + 12 * pairs);
+  double cost = 0;
+  for (const Gather& gather : gathers_of(p, pass)) {
+    const winograd::TileGrid grid(gather, *winograd::find_kernels(p), m);
+    const auto columns = static_cast<double>(grid.columns()), phases = static_cast<double>(grid.phases);
+    const auto in_vectors = [&](int64_t count) {
+      return static_cast<double>(round_up(count, vector_bytes / size_of(compute_dtype(p.dtype))));
+    };
+    const double channels = phases * in_vectors(gather.source_channels);
+    const double filters = in_vectors(gather.result_channels);
+    const double pairs = static_cast<double>(grid.line_taps * grid.phases * gather.source_channels) * filters;
+    // Measured: a product takes 1.2 times as long as at full speed; to transform an element of V, M or the
+    // weights takes as long as some multiply-adds, mostly of moving it.
+    const double of_tile = 1.2 * pairs + (pass == ConvPass::backward_weight ? 13 * phases : 7) * filters;
+    const double of_column =
+        static_cast<double>(grid.lines) * of_tile + 11 * channels * static_cast<double>(grid.slices);
+    cost += static_cast<double>(grid.points) * (columns * of_column + 12 * pairs);
+  }
+  return cost;
 }
 
 class WinogradConv : public ConvImplementation {
@@ -58,7 +87,8 @@ class WinogradConv : public ConvImplementation {
     if (!problem.device.is_cpu()) return "it runs on the CPU";
     if (problem.groups != 1) return "it needs groups = 1";
     if (!winograd::find_kernels(simplify(problem, MemoryFormat::channels_last)))
-      return "it needs kernels of 3 taps along one or two dimensions, and stride 1 and dilation 1";
+      return "it needs kernels of 2 or 3 taps a step of the stride along one or two dimensions, and dilation "
+             "1";
     const int64_t least = compute_dtype(problem.dtype) == float64 ? 8 : 16;
     if (std::min(problem.in_channels, problem.out_channels) < least)
       return fmt::format("it needs at least {} input and output channels", least);
@@ -83,25 +113,35 @@ class WinogradConv : public ConvImplementation {
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;
-    if (pass == ConvPass::forward) return winograd::multiply_workspace(p, tile(p, pass));
-    if (pass == ConvPass::backward_input)
-      return winograd::multiply_workspace(transposed_problem(p), tile(p, pass));
-    return winograd::weight_gradient_workspace(p, tile(p, pass));
+    int64_t bytes = 0;
+    const int m = tile(p, pass);
+    by_type(p, [&]<class T>(Type<T>) {
+      if (pass == ConvPass::backward_weight)
+        bytes = winograd::weight_gradient_workspace<T>(p, m);
+      else
+        for (const Gather& gather : gathers_of(p, pass))
+          bytes = std::max(bytes, winograd::multiply_workspace<T>(gather, *winograd::find_kernels(p), m));
+    });
+    return bytes;
   }
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
     by_type(p, [&]<class T>(Type<T>) {
-      winograd::multiply(p, tile(p, ConvPass::forward), x.data<T>(), w.data<T>(), false,
-                         bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
+      const Gather gather = forward_gather(p);
+      winograd::multiply(gather, *winograd::find_kernels(p), tile(p, ConvPass::forward), x.data<T>(),
+                         forward_weights(gather, p, w.data<T>()), bias.defined() ? bias.data<T>() : nullptr,
+                         y.data<T>());
     });
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     by_type(p, [&]<class T>(Type<T>) {
-      winograd::multiply<T>(transposed_problem(p), tile(p, ConvPass::backward_input), dy.data<T>(),
-                            w.data<T>(), true, nullptr, dx.data<T>());
+      for (const Gather& gather : backward_input_gathers(p))
+        winograd::multiply<T>(gather, *winograd::find_kernels(p), tile(p, ConvPass::backward_input),
+                              dy.data<T>(), backward_input_weights(gather, p, w.data<T>()), nullptr,
+                              dx.data<T>());
     });
   }
 

@@ -9,10 +9,10 @@
 #include "pleat/ops/conv/cpu/winograd_transform.h"
 #include "pleat/ops/conv/nhwc.h"
 
-/// Winograd convolution forward, and the gradient of the input as another one. A task has a block of tiles
-/// and some panels of result channels: the windows of its tiles are transformed into V [point][tile][C],
-/// which stays in the second-level cache; for each panel, one product for each point gives M
-/// [point][tile][panel], whose tiles are transformed into results.
+/// Winograd convolution of a gather: forward, or a stride class of the gradient of the input. A task has a
+/// block of tiles and some panels of result channels: the windows of its tiles are transformed into V
+/// [point][tile][phase][C], which stays in the second-level cache; for each panel, one product for each point
+/// gives M [point][tile][panel], whose tiles are transformed into results.
 
 namespace pleat::ops::winograd {
 namespace {
@@ -47,6 +47,7 @@ template <class T>
 struct MultiplyPlan {
   TileGrid grid;
   int64_t channels;
+  int64_t row;  ///< of V: channels of all phases
   Panels<T> panels;
   int64_t block;  ///< columns of tiles
   int64_t blocks;
@@ -54,74 +55,84 @@ struct MultiplyPlan {
   /// From point to point in V and M.
   int64_t source_point, sums_point;
 
-  MultiplyPlan(const ConvProblem& p, int m) : grid(p, m), channels(p.in_channels), panels{p.out_channels} {
+  MultiplyPlan(const Gather& g, const Kernels& kernels, int m)
+      : grid(g, kernels, m),
+        channels(g.source_channels),
+        row(grid.phases * channels),
+        panels{g.result_channels} {
     const int64_t columns = grid.columns();
-    const int64_t fitting = round_up(source_elements_wanted / (grid.points * channels), 8);
+    const int64_t fitting = round_up(source_elements_wanted / (grid.points * row), 8);
     const int64_t share = round_up(ceil_div(columns * grid.lines, tasks_wanted), 8);
     const int64_t tiles = std::min(std::clamp(fitting, least_tiles, most_tiles), share);
     block = std::max<int64_t>(1, tiles / grid.lines);
     block = ceil_div(columns, ceil_div(columns, block));
     blocks = ceil_div(columns, block);
     groups = std::min(panels.count(), ceil_div(tasks_wanted, blocks));
-    source_point = point_stride<T>(block * grid.slices * channels);
+    source_point = point_stride<T>(block * grid.slices * row);
     sums_point = point_stride<T>(block * grid.lines * 2 * lanes<T>);
   }
 
-  /// Elements of the weights of the panels before `panel`: [point][tap of the line][channel][lane] each.
+  /// Of a product: channels and phases of all taps of the line.
+  int64_t depth() const { return grid.line_taps * row; }
+  /// Elements of the weights of the panels before `panel`: [point][tap of the line][phase][channel][lane]
+  /// each.
   int64_t weights_before(int64_t panel) const {
     int64_t width = 0;
     for (int64_t i = 0; i < panel; ++i) width += panels.vectors(i) * lanes<T>;
-    return grid.points * grid.line_taps * channels * width;
+    return grid.points * depth() * width;
   }
 };
 
-/// The weights of panel `panel` as [point][tap of the line][channel][lane].
-template <class T, int ma, int mb>
-void transform_weights(const ConvProblem& p, const MultiplyPlan<T>& plan, const T* w, bool flipped,
-                       int64_t panel, T* to) {
+/// The weights of panel `panel` as [point][tap of the line][phase][channel][lane].
+template <class T, int ma, int mb, int r>
+void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const GatherWeights<T>& w, int64_t panel,
+                       T* to) {
   using V = Vector<T>;
-  constexpr int ra = taps<ma>, rb = taps<mb>;
+  constexpr int ra = taps<ma, r>, rb = taps<mb, r>;
   constexpr int64_t some = 32;  // channels at a time
-  const auto [a, b, line, count] = plan.grid.kernels;
-  const Spatial step{p.kernel[1] * p.kernel[2], p.kernel[2], 1};
-  const int64_t all_taps = p.taps();
+  const TileGrid& grid = plan.grid;
+  const auto sizes = [&](std::size_t d) { return static_cast<int64_t>(g.dims[d].taps.size()); };
+  const Spatial step{sizes(1) * sizes(2), sizes(2), 1};
+  const std::size_t a = grid.kernels.a, b = grid.kernels.b;
   const int64_t channels = plan.channels;
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
-  const int64_t first = plan.panels.first(panel);
+  const T* first = w.data + plan.panels.first(panel) * w.result;
   alignas(64) T turned[ra * rb * some * 2 * lanes<T>];
-  for (int64_t l = 0; l < plan.grid.line_taps; ++l)
+  for (int64_t l = 0; l < grid.line_taps * grid.phases; ++l) {
+    const int64_t phase = l % grid.phases;
+    const int64_t of_phase = l / grid.phases * step[grid.kernels.line] +
+                             grid.phase_shift(phase, a) * step[a] + grid.phase_shift(phase, b) * step[b];
     for (int64_t c = 0; c < channels; c += some) {
       const int64_t part = std::min(some, channels - c);
       for (int64_t i = 0; i < ra * rb; ++i) {
         T* of_tap = turned + i * some * width;
-        const int64_t tap = l * step[line] + i / rb * step[a] + i % rb * step[b];
-        if (flipped) {  // w [C, taps, K]
-          const T* from = w + (c * all_taps + all_taps - 1 - tap) * plan.panels.channels + first;
-          for (int64_t k = 0; k < part; ++k)
-            std::copy_n(from + k * all_taps * plan.panels.channels, width, of_tap + k * width);
-        } else {  // w [K, taps, C]
-          transpose_matrix(of_tap, width, w + (first * all_taps + tap) * channels + c, all_taps * channels,
-                           width, part);
-        }
+        const int64_t tap =
+            of_phase + i / rb * grid.source_step[a] * step[a] + i % rb * grid.source_step[b] * step[b];
+        const T* from = first + w.taps[static_cast<std::size_t>(tap)] * w.tap + c * w.source;
+        if (w.source == 1)
+          transpose_matrix(of_tap, width, from, w.result, width, part);
+        else
+          for (int64_t k = 0; k < part; ++k) std::copy_n(from + k * w.source, width, of_tap + k * width);
       }
       for (int64_t i = 0; i < part; ++i)
         for (int64_t lane = 0; lane < width; lane += lanes<T>)
-          transform<V, Filter<ma>, Filter<mb>>(
+          transform<V, Filter<ma, r>, Filter<mb, r>>(
               [&](int u, int v) {
                 return *reinterpret_cast<const V*>(turned + ((u * rb + v) * some + i) * width + lane);
               },
               [&](int u, int v, const V& value) {
-                const int64_t point = u * window<mb> + v;
-                *reinterpret_cast<V*>(to + ((point * plan.grid.line_taps + l) * channels + c + i) * width +
-                                      lane) = value;
+                const int64_t point = u * window<mb, r> + v;
+                *reinterpret_cast<V*>(to + (point * plan.depth() + l * channels + c + i) * width + lane) =
+                    value;
               });
     }
+  }
 }
 
 /// M of a panel into results.
-template <class T, int ma, int mb>
-void write_results(const ConvProblem& p, const MultiplyPlan<T>& plan, int64_t begin, int64_t columns,
-                   const T* sums, int64_t panel, const T* bias, T* y) {
+template <class T, int ma, int mb, int r>
+void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, const T* sums, int64_t panel,
+                   const T* bias, T* y) {
   using V = Vector<T>;
   const TileGrid& grid = plan.grid;
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
@@ -129,45 +140,48 @@ void write_results(const ConvProblem& p, const MultiplyPlan<T>& plan, int64_t be
   alignas(64) T beyond[2 * lanes<T>];  // where results outside go
   for (int64_t t = 0; t < columns * grid.lines; ++t, sums += width) {
     T* pixels[ma][mb];
-    list_pixels<ma, mb, T>(grid.result_of(begin + t / grid.lines, t % grid.lines), p.output, grid.kernels,
-                           p.out_channels, y + first, beyond, pixels);
+    list_pixels<ma, mb, T>(grid.result_of(begin + t / grid.lines, t % grid.lines), grid.result,
+                           grid.result_step, grid.kernels, plan.panels.channels, y + first, beyond, pixels);
     for (int64_t lane = 0; lane < width; lane += lanes<T>) {
       const V start = bias != nullptr ? *reinterpret_cast<const V*>(bias + first + lane) : V{};
-      transform<V, Result<ma>, Result<mb>>(
+      transform<V, Result<ma, r>, Result<mb, r>>(
           [&](int a, int b) {
-            return *reinterpret_cast<const V*>(sums + (a * window<mb> + b) * plan.sums_point + lane);
+            return *reinterpret_cast<const V*>(sums + (a * window<mb, r> + b) * plan.sums_point + lane);
           },
           [&](int a, int b, const V& value) { *reinterpret_cast<V*>(pixels[a][b] + lane) = value + start; });
     }
   }
 }
 
-template <class T, int ma, int mb>
-void multiply(const ConvProblem& p, const T* x, const T* w, bool flipped, const T* bias, T* y) {
-  const MultiplyPlan<T> plan(p, mb);
+template <class T, int ma, int mb, int r>
+void multiply(const Gather& g, const Kernels& kernels, const T* x, const GatherWeights<T>& w, const T* bias,
+              T* y) {
+  constexpr int rows = window<ma, r>, columns_of_window = window<mb, r>;
+  const MultiplyPlan<T> plan(g, kernels, mb);
   const TileGrid& grid = plan.grid;
-  const int64_t channels = plan.channels, depth = grid.line_taps * channels;
+  const int64_t row = plan.row, depth = plan.depth();
   const auto weights = scratch<T>(plan.weights_before(plan.panels.count()));
   parallel_chunks(plan.panels.count(), [&](int64_t panel) {
-    transform_weights<T, ma, mb>(p, plan, w, flipped, panel,
-                                 elements_of<T>(weights) + plan.weights_before(panel));
+    transform_weights<T, ma, mb, r>(g, plan, w, panel, elements_of<T>(weights) + plan.weights_before(panel));
   });
   // What windows read in the padding.
-  const auto zeros = scratch<T>(channels);
-  std::fill_n(elements_of<T>(zeros), channels, T(0));
+  const auto zeros = scratch<T>(plan.channels);
+  std::fill_n(elements_of<T>(zeros), plan.channels, T(0));
   parallel_chunks(plan.blocks * plan.groups, [&](int64_t task) {
     const auto memory = scratch<T>(grid.points * (plan.source_point + plan.sums_point));
     T* source = elements_of<T>(memory);
     T* sums = source + grid.points * plan.source_point;
     const int64_t begin = task / plan.groups * plan.block;
     const int64_t columns = std::min(plan.block, grid.columns() - begin);
-    for (int64_t t = 0; t < columns * grid.slices; ++t) {
-      const T* pixels[window<ma>][window<mb>];
-      list_pixels<window<ma>, window<mb>, const T>(grid.source_of(begin + t / grid.slices, t % grid.slices),
-                                                   p.input, grid.kernels, channels, x, elements_of<T>(zeros),
-                                                   pixels);
-      transform_pixels<Source<ma>, Source<mb>>(pixels, channels, source + t * channels, plan.source_point);
-    }
+    for (int64_t t = 0; t < columns * grid.slices; ++t)
+      for (int64_t phase = 0; phase < grid.phases; ++phase) {
+        const T* pixels[rows][columns_of_window];
+        list_pixels<rows, columns_of_window, const T>(
+            grid.source_of(begin + t / grid.slices, t % grid.slices, phase), grid.source, grid.source_step,
+            kernels, plan.channels, x, elements_of<T>(zeros), pixels);
+        transform_pixels<Source<ma, r>, Source<mb, r>>(
+            pixels, plan.channels, source + t * row + phase * plan.channels, plan.source_point);
+      }
     const int64_t group = task % plan.groups;
     for (int64_t panel = plan.panels.count() * group / plan.groups;
          panel < plan.panels.count() * (group + 1) / plan.groups; ++panel) {
@@ -179,40 +193,37 @@ void multiply(const ConvProblem& p, const T* x, const T* w, bool flipped, const 
       const int64_t products = grid.line_taps == 1 ? 1 : columns;
       for (int64_t i = 0; i < grid.points; ++i)
         for (int64_t c = 0; c < products; ++c)
-          run({source + i * plan.source_point + c * grid.slices * channels, channels, 1,
-               of_panel + i * depth * width, width, depth,
-               sums + i * plan.sums_point + c * grid.lines * width, width},
+          run({source + i * plan.source_point + c * grid.slices * row, row, 1, of_panel + i * depth * width,
+               width, depth, sums + i * plan.sums_point + c * grid.lines * width, width},
               columns / products * grid.lines);
-      write_results<T, ma, mb>(p, plan, begin, columns, sums, panel, bias, y);
+      write_results<T, ma, mb, r>(plan, begin, columns, sums, panel, bias, y);
     }
   });
-}
-
-template <class T>
-int64_t workspace(const ConvProblem& p, int m) {
-  const MultiplyPlan<T> plan(p, m);
-  return (plan.weights_before(plan.panels.count()) + p.in_channels +
-          num_threads() * plan.grid.points * (plan.source_point + plan.sums_point)) *
-         static_cast<int64_t>(sizeof(T));
 }
 
 }  // namespace
 
 template <class T>
-void multiply(const ConvProblem& p, int m, const T* x, const T* w, bool flipped, const T* bias, T* y) {
-  const bool square = find_kernels(p)->count == 2;
-  const auto run = square ? (m == 4 ? multiply<T, 4, 4> : multiply<T, 2, 2>)
-                          : (m == 4 ? multiply<T, 1, 4> : multiply<T, 1, 2>);
-  run(p, x, w, flipped, bias, y);
+int64_t multiply_workspace(const Gather& g, const Kernels& kernels, int m) {
+  const MultiplyPlan<T> plan(g, kernels, m);
+  return (plan.weights_before(plan.panels.count()) + plan.channels +
+          num_threads() * plan.grid.points * (plan.source_point + plan.sums_point)) *
+         static_cast<int64_t>(sizeof(T));
 }
 
-template void multiply(const ConvProblem&, int, const float*, const float*, bool, const float*, float*);
-template void multiply(const ConvProblem&, int, const double*, const double*, bool, const double*, double*);
-
-int64_t multiply_workspace(const ConvProblem& p, int m) {
-  int64_t bytes = 0;
-  by_type(p, [&]<class T>(Type<T>) { bytes = workspace<T>(p, m); });
-  return bytes;
+template <class T>
+void multiply(const Gather& g, const Kernels& kernels, int m, const T* x, const GatherWeights<T>& w,
+              const T* bias, T* y) {
+  by_kernels(kernels, m,
+             [&](auto ma, auto mb, auto r) { multiply<T, ma, mb, r>(g, kernels, x, w, bias, y); });
 }
+
+#define PLEAT_WINOGRAD_MULTIPLY(T)                                                                        \
+  template void multiply(const Gather&, const Kernels&, int, const T*, const GatherWeights<T>&, const T*, \
+                         T*);                                                                             \
+  template int64_t multiply_workspace<T>(const Gather&, const Kernels&, int);
+PLEAT_WINOGRAD_MULTIPLY(float)
+PLEAT_WINOGRAD_MULTIPLY(double)
+#undef PLEAT_WINOGRAD_MULTIPLY
 
 }  // namespace pleat::ops::winograd

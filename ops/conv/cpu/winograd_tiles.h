@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
@@ -10,6 +11,27 @@
 /// The results of a convolution cut into tiles, and where the pixels of a tile lie.
 
 namespace pleat::ops::winograd {
+
+/// Calls f with constants: the results of a tile along a (1 where it has no tiles) and b, and the taps.
+template <class F>
+void by_kernels(const Kernels& kernels, int m, const F& f) {
+  const auto with = [&](auto mb, auto taps) {
+    if (kernels.count == 2)
+      f(mb, mb, taps);
+    else
+      f(std::integral_constant<int, 1>(), mb, taps);
+  };
+  const auto with_taps = [&](auto mb) {
+    if (kernels.taps == 3)
+      with(mb, std::integral_constant<int, 3>());
+    else
+      with(mb, std::integral_constant<int, 2>());
+  };
+  if (m == 4)
+    with_taps(std::integral_constant<int, 4>());
+  else
+    with_taps(std::integral_constant<int, 2>());
+}
 
 /// Elements from point to point of transformed tiles, at least so many: not a multiple of a page, or all
 /// points would share few sets of the caches.
@@ -24,68 +46,98 @@ struct TilePixels {
   Spatial first;
 };
 
-/// The results of a problem in columns of tiles: a column has all of the dimension `line`, so that what tiles
+/// The results of a gather in columns of tiles: a column has all of the dimension `line`, so that what tiles
 /// read along it is transformed once.
 struct TileGrid {
   Kernels kernels;
   int64_t batch;
-  Spatial tile;   ///< pixels of one
-  Spatial tiles;  ///< of an image; 1 along the line
-  Spatial padding;
+  Spatial source, result;  ///< sizes
+  Spatial tile{1, 1, 1};   ///< pixels of one
+  Spatial tiles;           ///< of an image; 1 along the line
+  /// Of the pixels of the result that a tile has, and of those that it reads in the source: where the first
+  /// tile begins, and the distance from pixel to pixel.
+  Spatial result_first, result_step, source_first, source_step;
   int64_t points;  ///< values of a transformed tile
+  int64_t phases;  ///< of the source
   int64_t lines;   ///< tiles of a column in the result
   int64_t line_taps;
   int64_t slices;  ///< tiles of a column in the source
 
-  TileGrid(const ConvProblem& p, int m)
-      : kernels(*find_kernels(p)),
-        batch(p.batch),
-        tile{1, 1, 1},
-        padding(p.padding_low),
-        points(kernels.count == 2 ? (m + 2) * (m + 2) : m + 2),
-        lines(p.output[kernels.line]),
-        line_taps(p.kernel[kernels.line]),
+  TileGrid(const Gather& g, const Kernels& k, int m)
+      : kernels(k),
+        batch(g.batch),
+        source(g.source),
+        result(g.result),
+        points(k.count == 2 ? (m + k.taps - 1) * (m + k.taps - 1) : m + k.taps - 1),
+        phases(g.dims[k.a].source_step * g.dims[k.b].source_step),
+        lines(g.dims[k.line].count),
+        line_taps(static_cast<int64_t>(g.dims[k.line].taps.size())),
         slices(lines + line_taps - 1) {
-    tile[kernels.b] = m;
-    if (kernels.count == 2) tile[kernels.a] = m;
-    for (std::size_t d = 0; d < 3; ++d) tiles[d] = d == kernels.line ? 1 : ceil_div(p.output[d], tile[d]);
+    tile[k.b] = m;
+    if (k.count == 2) tile[k.a] = m;
+    for (std::size_t d = 0; d < 3; ++d) {
+      const GatherDim& dim = g.dims[d];
+      tiles[d] = d == k.line ? 1 : ceil_div(dim.count, tile[d]);
+      result_first[d] = dim.first;
+      result_step[d] = dim.step;
+      source_first[d] = dim.low();
+      source_step[d] = dim.source_step;
+    }
   }
 
   int64_t columns() const { return batch * tiles[0] * tiles[1] * tiles[2]; }
 
+  /// Where a phase begins along dimension d: that far behind the first.
+  int64_t phase_shift(int64_t phase, std::size_t d) const {
+    return d == kernels.line ? 0
+           : d == kernels.a  ? phase / source_step[kernels.b]
+                             : phase % source_step[kernels.b];
+  }
+
   /// The first pixel of a column's tile in the result.
   TilePixels result_of(int64_t column, int64_t line) const {
+    TilePixels at = place_of(column, line);
+    for (std::size_t d = 0; d < 3; ++d) at.first[d] = result_first[d] + at.first[d] * result_step[d];
+    return at;
+  }
+  /// The first pixel of a tile's window in a phase of the source.
+  TilePixels source_of(int64_t column, int64_t slice, int64_t phase) const {
+    TilePixels at = place_of(column, slice);
+    for (std::size_t d = 0; d < 3; ++d)
+      at.first[d] = source_first[d] + phase_shift(phase, d) + at.first[d] * source_step[d];
+    return at;
+  }
+
+ private:
+  /// The first result of a tile, among those of the gather.
+  TilePixels place_of(int64_t column, int64_t line) const {
     TilePixels at{0, {}};
     for (std::size_t d = 3; d-- > 0; column /= tiles[d]) at.first[d] = column % tiles[d] * tile[d];
     at.image = column;
     at.first[kernels.line] = line;
     return at;
   }
-  /// The first pixel of a tile's window in the source.
-  TilePixels source_of(int64_t column, int64_t slice) const {
-    TilePixels at = result_of(column, slice);
-    for (std::size_t d = 0; d < 3; ++d) at.first[d] -= padding[d];
-    return at;
-  }
 };
 
-/// points[i][j] = the pixel at distance i along dimension a and j along dimension b, `outside` for those not
-/// in the tensor of these sizes and channels.
+/// points[i][j] = the pixel i steps along dimension a and j along dimension b, `outside` for those not in the
+/// tensor of these sizes and channels.
 template <int rows, int columns, class T>
-void list_pixels(const TilePixels& at, const Spatial& sizes, const Kernels& kernels, int64_t channels,
-                 T* data, T* outside, T* (&points)[rows][columns]) {
-  const auto [a, b, line, count] = kernels;
-  const Spatial step{sizes[1] * sizes[2] * channels, sizes[2] * channels, channels};
+void list_pixels(const TilePixels& at, const Spatial& sizes, const Spatial& steps, const Kernels& kernels,
+                 int64_t channels, T* data, T* outside, T* (&points)[rows][columns]) {
+  const std::size_t a = kernels.a, b = kernels.b, line = kernels.line;
+  const Spatial pitch{sizes[1] * sizes[2] * channels, sizes[2] * channels, channels};
   const auto inside = [&](std::size_t d, int64_t i) {
-    return at.first[d] + i >= 0 && at.first[d] + i < sizes[d];
+    return at.first[d] + i * steps[d] >= 0 && at.first[d] + i * steps[d] < sizes[d];
   };
-  T* image = data + at.image * sizes[0] * step[0];
+  T* image = data + at.image * sizes[0] * pitch[0];
   int64_t base = 0;
-  for (std::size_t d = 0; d < 3; ++d) base += at.first[d] * step[d];
+  for (std::size_t d = 0; d < 3; ++d) base += at.first[d] * pitch[d];
   for (int i = 0; i < rows; ++i) {
     const bool row_inside = inside(line, 0) && inside(a, i);
     for (int j = 0; j < columns; ++j)
-      points[i][j] = row_inside && inside(b, j) ? image + (base + i * step[a] + j * step[b]) : outside;
+      points[i][j] = row_inside && inside(b, j)
+                         ? image + (base + i * steps[a] * pitch[a] + j * steps[b] * pitch[b])
+                         : outside;
   }
 }
 

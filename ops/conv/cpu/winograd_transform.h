@@ -7,32 +7,31 @@
 
 #include "pleat/core/base/simd.h"
 
-/// Winograd's minimal filtering F(m, 3): m neighbouring results of a kernel of 3 taps from m + 2 products in
-/// place of 3 m. It is Toom and Cook's product of polynomials, by values at m + 1 points p and at infinity
-/// (Lavin, Gray: "Fast algorithms for convolutional neural networks", CVPR 2016; the matrices for any points:
-/// Barabasz et al.: "Error analysis and improving the accuracy of Winograd convolution", ACM TOMS 2020):
+/// Winograd's minimal filtering F(m, r): m neighbouring results of a kernel of r = 2 or 3 taps from m + r - 1
+/// products in place of r m. It is Toom and Cook's product of polynomials, by values at m + r - 2 points p
+/// and at infinity (Lavin, Gray: "Fast algorithms for convolutional neural networks", CVPR 2016; the matrices
+/// for any points: Barabasz et al.: "Error analysis and improving the accuracy of Winograd convolution", ACM
+/// TOMS 2020):
 ///   source    t[p] = the coefficients of the product of (x - q) over all points q but p, times d
 ///   filter    u[p] = (g[0] + p g[1] + p^2 g[2]) / the product of (p - q) over the others
 ///   result    y[j] = the sum over p of p^j t[p] u[p]
 /// and at infinity the coefficients of the product over all points, the last tap, the last result. The
-/// gradient of the weight is F(3, m) of the same points: `source` as above, `gradient` e[p] = the sum of
-/// p^j dy[j], and `weight_gradient` dw[r] = the sum over p of p^r t[p] e[p] / the product of (p - q).
+/// gradient of the weight is F(r, m) of the same points: `source` as above, `gradient` e[p] = the sum of
+/// p^j dy[j], and `weight_gradient` dw[i] = the sum over p of p^i t[p] e[p] / the product of (p - q).
 ///
-/// The points are 0, 1, -1 for m = 2, and 0, +-1/sqrt(2), +-sqrt(2) for m = 4: pairs share their even and odd
-/// parts, squares are exact, and errors are a third of those of the usual 0, +-1, +-2.
+/// The points of 3 taps are 0, 1, -1 for m = 2, and 0, +-1/sqrt(2), +-sqrt(2) for m = 4: pairs share their
+/// even and odd parts, squares are exact, and errors are a third of those of the usual 0, +-1, +-2. Those of
+/// 2 taps are 1, -1 for m = 2, and +-3/8, +-5/4 for m = 4, which is exact; errors are half of those of
+/// 0, 1, -1, 1/2.
 /// m = 1 stands for a dimension without a kernel. A transform takes `in` values and gives `out`, of any type
 /// with arithmetic: here vectors of channels.
 
 namespace pleat::ops::winograd {
 
-template <int m>
-constexpr int window = m + 2;
-template <>
-constexpr int window<1> = 1;
-template <int m>
-constexpr int taps = 3;
-template <>
-constexpr int taps<1> = 1;
+template <int m, int r>
+constexpr int window = m == 1 ? 1 : m + r - 1;
+template <int m, int r>
+constexpr int taps = m == 1 ? 1 : r;
 
 /// Constants for vectors of float or double.
 template <class V>
@@ -55,19 +54,19 @@ struct Same {
   }
 };
 
-template <int m>
+template <int m, int r>
 struct Source : Same {};
-template <int m>
+template <int m, int r>
 struct Filter : Same {};
-template <int m>
+template <int m, int r>
 struct Result : Same {};
-template <int m>
+template <int m, int r>
 struct Gradient : Same {};
-template <int m>
+template <int m, int r>
 struct WeightGradient : Same {};
 
 template <>
-struct Source<2> {
+struct Source<2, 3> {
   static constexpr int in = 4, out = 4;
   template <class V>
   static void apply(const V* d, V* t) {
@@ -79,7 +78,7 @@ struct Source<2> {
 };
 
 template <>
-struct Filter<2> {
+struct Filter<2, 3> {
   static constexpr int in = 3, out = 4;
   template <class V>
   static void apply(const V* g, V* u) {
@@ -92,7 +91,7 @@ struct Filter<2> {
 };
 
 template <>
-struct Result<2> {
+struct Result<2, 3> {
   static constexpr int in = 4, out = 2;
   template <class V>
   static void apply(const V* t, V* y) {
@@ -102,7 +101,7 @@ struct Result<2> {
 };
 
 template <>
-struct Gradient<2> {
+struct Gradient<2, 3> {
   static constexpr int in = 2, out = 4;
   template <class V>
   static void apply(const V* dy, V* e) {
@@ -114,7 +113,7 @@ struct Gradient<2> {
 };
 
 template <>
-struct WeightGradient<2> {
+struct WeightGradient<2, 3> {
   static constexpr int in = 4, out = 3;
   template <class V>
   static void apply(const V* t, V* dw) {
@@ -126,7 +125,7 @@ struct WeightGradient<2> {
 };
 
 template <>
-struct Source<4> {
+struct Source<4, 3> {
   static constexpr int in = 6, out = 6;
   template <class V>
   static void apply(const V* d, V* t) {
@@ -142,7 +141,7 @@ struct Source<4> {
 };
 
 template <>
-struct Filter<4> {
+struct Filter<4, 3> {
   static constexpr int in = 3, out = 6;
   template <class V>
   static void apply(const V* g, V* u) {
@@ -159,7 +158,7 @@ struct Filter<4> {
 };
 
 template <>
-struct Result<4> {
+struct Result<4, 3> {
   static constexpr int in = 6, out = 4;
   template <class V>
   static void apply(const V* t, V* y) {
@@ -173,7 +172,7 @@ struct Result<4> {
 };
 
 template <>
-struct Gradient<4> {
+struct Gradient<4, 3> {
   static constexpr int in = 4, out = 6;
   template <class V>
   static void apply(const V* dy, V* e) {
@@ -189,7 +188,7 @@ struct Gradient<4> {
 };
 
 template <>
-struct WeightGradient<4> {
+struct WeightGradient<4, 3> {
   static constexpr int in = 6, out = 3;
   template <class V>
   static void apply(const V* t, V* dw) {
@@ -198,6 +197,142 @@ struct WeightGradient<4> {
     dw[0] = t[0] + (sum + sum2);
     dw[1] = by1 * root_half<V> * (t[1] - t[2]) + by2 * root_two<V> * (t[3] - t[4]);
     dw[2] = t[5] + (half<V> * sum + 2 * sum2);
+  }
+};
+
+template <>
+struct Source<2, 2> {
+  static constexpr int in = 3, out = 3;
+  template <class V>
+  static void apply(const V* d, V* t) {
+    t[0] = d[1] + d[0];
+    t[1] = d[1] - d[0];
+    t[2] = d[2] - d[0];
+  }
+};
+
+template <>
+struct Filter<2, 2> {
+  static constexpr int in = 2, out = 3;
+  template <class V>
+  static void apply(const V* g, V* u) {
+    const V even = half<V> * g[0], odd = half<V> * g[1];
+    u[0] = odd + even;
+    u[1] = odd - even;
+    u[2] = g[1];
+  }
+};
+
+template <>
+struct Result<2, 2> {
+  static constexpr int in = 3, out = 2;
+  template <class V>
+  static void apply(const V* t, V* y) {
+    y[0] = t[0] + t[1];
+    y[1] = t[2] + (t[0] - t[1]);
+  }
+};
+
+template <>
+struct Gradient<2, 2> {
+  static constexpr int in = 2, out = 3;
+  template <class V>
+  static void apply(const V* dy, V* e) {
+    e[0] = dy[0] + dy[1];
+    e[1] = dy[0] - dy[1];
+    e[2] = dy[1];
+  }
+};
+
+template <>
+struct WeightGradient<2, 2> {
+  static constexpr int in = 3, out = 2;
+  template <class V>
+  static void apply(const V* t, V* dw) {
+    dw[0] = half<V> * (t[0] - t[1]);
+    dw[1] = t[2] + half<V> * (t[0] + t[1]);
+  }
+};
+
+/// The points +-p and +-q of F(4, 2).
+template <class E>
+struct FourPoints {
+  static constexpr E p = E(0.375), q = E(1.25), p2 = p * p, q2 = q * q;
+  /// 1 / the products of p - the others, and of q.
+  static constexpr E by_p = 1 / (2 * p * (p2 - q2)), by_q = 1 / (2 * q * (q2 - p2));
+};
+
+template <>
+struct Source<4, 2> {
+  static constexpr int in = 5, out = 5;
+  template <class V>
+  static void apply(const V* d, V* t) {
+    using P = FourPoints<Element<V>>;
+    const V even = d[3] - P::q2 * d[1], odd = P::p * (d[2] - P::q2 * d[0]);
+    const V even2 = d[3] - P::p2 * d[1], odd2 = P::q * (d[2] - P::p2 * d[0]);
+    t[0] = even + odd;
+    t[1] = even - odd;
+    t[2] = even2 + odd2;
+    t[3] = even2 - odd2;
+    t[4] = d[4] - (P::p2 + P::q2) * d[2] + P::p2 * P::q2 * d[0];
+  }
+};
+
+template <>
+struct Filter<4, 2> {
+  static constexpr int in = 2, out = 5;
+  template <class V>
+  static void apply(const V* g, V* u) {
+    using P = FourPoints<Element<V>>;
+    const V even = P::by_p * g[0], odd = P::by_p * P::p * g[1];
+    const V even2 = P::by_q * g[0], odd2 = P::by_q * P::q * g[1];
+    u[0] = odd + even;
+    u[1] = odd - even;
+    u[2] = odd2 + even2;
+    u[3] = odd2 - even2;
+    u[4] = g[1];
+  }
+};
+
+template <>
+struct Result<4, 2> {
+  static constexpr int in = 5, out = 4;
+  template <class V>
+  static void apply(const V* t, V* y) {
+    using P = FourPoints<Element<V>>;
+    const V sum = t[0] + t[1], difference = P::p * (t[0] - t[1]);
+    const V sum2 = t[2] + t[3], difference2 = P::q * (t[2] - t[3]);
+    y[0] = sum + sum2;
+    y[1] = difference + difference2;
+    y[2] = P::p2 * sum + P::q2 * sum2;
+    y[3] = (t[4] + P::p2 * difference) + P::q2 * difference2;
+  }
+};
+
+template <>
+struct Gradient<4, 2> {
+  static constexpr int in = 4, out = 5;
+  template <class V>
+  static void apply(const V* dy, V* e) {
+    using P = FourPoints<Element<V>>;
+    const V even = dy[0] + P::p2 * dy[2], odd = P::p * (dy[1] + P::p2 * dy[3]);
+    const V even2 = dy[0] + P::q2 * dy[2], odd2 = P::q * (dy[1] + P::q2 * dy[3]);
+    e[0] = even + odd;
+    e[1] = even - odd;
+    e[2] = even2 + odd2;
+    e[3] = even2 - odd2;
+    e[4] = dy[3];
+  }
+};
+
+template <>
+struct WeightGradient<4, 2> {
+  static constexpr int in = 5, out = 2;
+  template <class V>
+  static void apply(const V* t, V* dw) {
+    using P = FourPoints<Element<V>>;
+    dw[0] = P::by_p * (t[0] - t[1]) + P::by_q * (t[2] - t[3]);
+    dw[1] = (t[4] + P::by_p * P::p * (t[0] + t[1])) + P::by_q * P::q * (t[2] + t[3]);
   }
 };
 

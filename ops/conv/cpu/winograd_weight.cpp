@@ -8,10 +8,10 @@
 #include "pleat/ops/conv/cpu/winograd_transform.h"
 #include "pleat/ops/conv/nhwc.h"
 
-/// Winograd convolution's gradient of the weight. A task has a block of filters and one of channels, and a
-/// share of the tiles where these are few. Some tiles at a time, windows of x become V [point][tile][C] and
-/// tiles of dy become E [point][tile][K]; for each point E, transposed, times V is added to sums [K, C]. In
-/// the end the sums of the points are transformed into the taps of dw.
+/// Winograd convolution's gradient of the weight. A task has a block of filters, one of channels and
+/// a phase of x, and a share of the tiles where these are few. Some tiles at a time, windows of x become V
+/// [point][tile][C] and tiles of dy become E [point][tile][K]; for each point E, transposed, times V is added
+/// to sums [K, C]. In the end the sums of the points are transformed into the taps of dw.
 
 namespace pleat::ops::winograd {
 namespace {
@@ -53,9 +53,10 @@ struct WeightPlan {
   /// From point to point in V, E and the sums; of the latter also from tap to tap of the line.
   int64_t source_point, gradient_point, sums_point, sums_tap;
 
-  WeightPlan(const ConvProblem& p, int m) : grid(p, m), channels{p.in_channels}, filters{p.out_channels} {
+  WeightPlan(const ConvProblem& p, int m)
+      : grid(forward_gather(p), *find_kernels(p), m), channels{p.in_channels}, filters{p.out_channels} {
     columns = ceil_div(tiles_at_once, grid.slices);
-    shares = std::min(ceil_div(tasks_wanted, channels.count * filters.count),
+    shares = std::min(ceil_div(tasks_wanted, channels.count * filters.count * grid.phases),
                       ceil_div(grid.columns() * grid.slices, least_share));
     source_point = point_stride<T>((columns * grid.slices + grid.line_taps - 1) * channels.most());
     gradient_point = point_stride<T>(columns * grid.slices * filters.most());
@@ -63,19 +64,22 @@ struct WeightPlan {
     sums_point = point_stride<T>(grid.line_taps * sums_tap);
   }
 
-  int64_t tasks() const { return channels.count * filters.count * shares; }
+  int64_t tasks() const { return channels.count * filters.count * grid.phases * shares; }
   int64_t task_elements() const { return grid.points * (source_point + gradient_point + sums_point); }
 };
 
-template <class T, int ma, int mb>
+template <class T, int ma, int mb, int r>
 class WeightTask {
  public:
   WeightTask(const WeightPlan<T>& plan, const ConvProblem& p, const T* dy, const T* x, const T* zeros,
              int64_t task)
       : plan_(plan), p_(p), dy_(dy), x_(x), zeros_(zeros) {
     share_ = task % plan.shares;
-    const int64_t channel_block = task / plan.shares % plan.channels.count;
-    const int64_t filter_block = task / plan.shares / plan.channels.count;
+    task /= plan.shares;
+    phase_ = task % plan.grid.phases;
+    task /= plan.grid.phases;
+    const int64_t channel_block = task % plan.channels.count;
+    const int64_t filter_block = task / plan.channels.count;
     channels_ = plan.channels.size(channel_block);
     filters_ = plan.filters.size(filter_block);
     first_channel_ = plan.channels.first(channel_block);
@@ -106,16 +110,18 @@ class WeightTask {
   void transform_columns(int64_t column, int64_t count) {
     const TileGrid& grid = plan_.grid;
     for (int64_t t = 0; t < count * grid.slices; ++t) {
-      const T* windows[window<ma>][window<mb>];
-      list_pixels<window<ma>, window<mb>, const T>(grid.source_of(column + t / grid.slices, t % grid.slices),
-                                                   p_.input, grid.kernels, p_.in_channels,
-                                                   x_ + first_channel_, zeros_, windows);
-      transform_pixels<Source<ma>, Source<mb>>(windows, channels_, source_ + t * width_, plan_.source_point);
+      const T* windows[window<ma, r>][window<mb, r>];
+      list_pixels<window<ma, r>, window<mb, r>, const T>(
+          grid.source_of(column + t / grid.slices, t % grid.slices, phase_), grid.source, grid.source_step,
+          grid.kernels, p_.in_channels, x_ + first_channel_, zeros_, windows);
+      transform_pixels<Source<ma, r>, Source<mb, r>>(windows, channels_, source_ + t * width_,
+                                                     plan_.source_point);
       const T* results[ma][mb];
-      list_pixels<ma, mb, const T>(grid.result_of(column + t / grid.slices, t % grid.slices), p_.output,
-                                   grid.kernels, p_.out_channels, dy_ + first_filter_, zeros_, results);
-      transform_pixels<Gradient<ma>, Gradient<mb>>(results, filters_, gradient_ + t * rows_,
-                                                   plan_.gradient_point);
+      list_pixels<ma, mb, const T>(grid.result_of(column + t / grid.slices, t % grid.slices), grid.result,
+                                   grid.result_step, grid.kernels, p_.out_channels, dy_ + first_filter_,
+                                   zeros_, results);
+      transform_pixels<Gradient<ma, r>, Gradient<mb, r>>(results, filters_, gradient_ + t * rows_,
+                                                         plan_.gradient_point);
     }
     for (int64_t i = 0; i < grid.points; ++i)  // what the last tile's further taps read
       std::fill_n(source_ + i * plan_.source_point + count * grid.slices * width_,
@@ -136,20 +142,23 @@ class WeightTask {
 
   void write(T* dw) const {
     using V = Vector<T>;
-    const auto [a, b, line, count] = plan_.grid.kernels;
+    const TileGrid& grid = plan_.grid;
+    const auto [a, b, line, count, taps_] = grid.kernels;
     const Spatial step{p_.kernel[1] * p_.kernel[2], p_.kernel[2], 1};
+    const int64_t of_phase = grid.phase_shift(phase_, a) * step[a] + grid.phase_shift(phase_, b) * step[b];
+    const int64_t row = grid.source_step[a] * step[a], column = grid.source_step[b] * step[b];
     for (int64_t k = 0; k < filters_; ++k)
-      for (int64_t tap = 0; tap < plan_.grid.line_taps; ++tap)
+      for (int64_t tap = 0; tap < grid.line_taps; ++tap)
         for (int64_t i = 0; i < channels_; i += lanes<T>) {
           const int64_t c = std::min(i, channels_ - lanes<T>);
           const T* sums = sums_ + tap * plan_.sums_tap + k * width_ + c;
-          T* out =
-              dw + ((first_filter_ + k) * p_.taps() + tap * step[line]) * p_.in_channels + first_channel_ + c;
-          transform<V, WeightGradient<ma>, WeightGradient<mb>>(
+          T* out = dw + ((first_filter_ + k) * p_.taps() + of_phase + tap * step[line]) * p_.in_channels +
+                   first_channel_ + c;
+          transform<V, WeightGradient<ma, r>, WeightGradient<mb, r>>(
               [&](int u, int v) {
-                return *reinterpret_cast<const V*>(sums + (u * window<mb> + v) * plan_.sums_point);
+                return *reinterpret_cast<const V*>(sums + (u * window<mb, r> + v) * plan_.sums_point);
               },
-              [&, row = step[a], column = step[b]](int u, int v, const V& value) {
+              [&](int u, int v, const V& value) {
                 *reinterpret_cast<V*>(out + (u * row + v * column) * p_.in_channels) = value;
               });
         }
@@ -161,6 +170,7 @@ class WeightTask {
   const T* x_;
   const T* zeros_;  ///< what lies outside
   int64_t share_;
+  int64_t phase_;
   int64_t channels_, filters_, first_channel_, first_filter_;
   int64_t width_, rows_;  ///< channels and filters in whole vectors
   T* source_ = nullptr;
@@ -168,7 +178,7 @@ class WeightTask {
   T* sums_ = nullptr;
 };
 
-template <class T, int ma, int mb>
+template <class T, int ma, int mb, int r>
 void weight_gradient(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   const WeightPlan<T> plan(p, mb);
   const int64_t size = p.out_channels * p.taps() * p.in_channels;
@@ -178,36 +188,32 @@ void weight_gradient(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   const auto zeros = scratch<T>(most);
   std::fill_n(elements_of<T>(zeros), most, T(0));
   parallel_chunks(plan.tasks(), [&](int64_t task) {
-    WeightTask<T, ma, mb>(plan, p, dy, x, elements_of<T>(zeros), task).run(shares);
+    WeightTask<T, ma, mb, r>(plan, p, dy, x, elements_of<T>(zeros), task).run(shares);
   });
   if (plan.shares > 1) sum_partials(shares, plan.shares, size, dw);
 }
 
+}  // namespace
+
 template <class T>
-int64_t workspace(const ConvProblem& p, int m) {
+int64_t weight_gradient_workspace(const ConvProblem& p, int m) {
   const WeightPlan<T> plan(p, m);
   const int64_t partials = plan.shares > 1 ? plan.shares * p.out_channels * p.depth() : 0;
   return (partials + std::max(p.in_channels, p.out_channels) + num_threads() * plan.task_elements()) *
          static_cast<int64_t>(sizeof(T));
 }
 
-}  // namespace
-
 template <class T>
 void weight_gradient(const ConvProblem& p, int m, const T* dy, const T* x, T* dw) {
-  const bool square = find_kernels(p)->count == 2;
-  const auto run = square ? (m == 4 ? weight_gradient<T, 4, 4> : weight_gradient<T, 2, 2>)
-                          : (m == 4 ? weight_gradient<T, 1, 4> : weight_gradient<T, 1, 2>);
-  run(p, dy, x, dw);
+  by_kernels(*find_kernels(p), m,
+             [&](auto ma, auto mb, auto r) { weight_gradient<T, ma, mb, r>(p, dy, x, dw); });
 }
 
-template void weight_gradient(const ConvProblem&, int, const float*, const float*, float*);
-template void weight_gradient(const ConvProblem&, int, const double*, const double*, double*);
-
-int64_t weight_gradient_workspace(const ConvProblem& p, int m) {
-  int64_t bytes = 0;
-  by_type(p, [&]<class T>(Type<T>) { bytes = workspace<T>(p, m); });
-  return bytes;
-}
+#define PLEAT_WINOGRAD_WEIGHT(T)                                                  \
+  template void weight_gradient(const ConvProblem&, int, const T*, const T*, T*); \
+  template int64_t weight_gradient_workspace<T>(const ConvProblem&, int);
+PLEAT_WINOGRAD_WEIGHT(float)
+PLEAT_WINOGRAD_WEIGHT(double)
+#undef PLEAT_WINOGRAD_WEIGHT
 
 }  // namespace pleat::ops::winograd
