@@ -7,12 +7,18 @@
 #include "pleat/core/base/format.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/fusion.h"
+#include "pleat/nn/norm.h"
 #include "pleat/nn/record_forward.h"
 
 namespace pleat::nn {
 namespace {
 
 bool is_relu(const Module& module) { return typeid(module) == typeid(ReLU); }
+
+bool wants_moments(const Module& module) {
+  const auto is = [&](const std::type_info& type) { return typeid(module) == type; };
+  return module.training() && (is(typeid(BatchNorm1d)) || is(typeid(BatchNorm2d)) || is(typeid(BatchNorm3d)));
+}
 
 /// Records a call whose work the module before it has done.
 void show_done(const Module& module, const Tensor& x) { const RecordForward range(module, x); }
@@ -91,12 +97,10 @@ Tensor Sequential::run(const Tensor& x, Epilogue& after) {
   for (Iterator at = begin(), last = end(); at != last;) {
     Module& module = *at++;
     if (at == last) return module(y, after);
-    Epilogue relu{.relu = true};
-    if (is_relu(*at))
-      y = module(y, relu);
-    else
-      y = module(y);
-    if (relu.done) show_done(*at++, y);
+    const bool relu = is_relu(*at);
+    Epilogue next{.relu = relu, .deferred = !relu || std::next(at) != last, .moments = wants_moments(*at)};
+    y = module(y, next);
+    if (relu && next.done) show_done(*at++, y);
   }
   return y;
 }

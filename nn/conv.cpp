@@ -9,6 +9,7 @@
 #include "pleat/autograd/functions/pad.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/fusion.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/options_text.h"
 #include "pleat/ops/conv/problem.h"
@@ -107,6 +108,19 @@ Conv<dims>::Conv(ConvModuleOptions o)
 
 template <int dims>
 Tensor Conv<dims>::forward(const Tensor& x) {
+  return run(x, options);
+}
+
+template <int dims>
+Tensor Conv<dims>::forward_with(const Tensor& x, Epilogue& after) {
+  if (typeid(*this) != typeid(Conv)) return forward(x);
+  pleat::ConvOptions own = options;
+  own.moments = after.moments;
+  return run(x, own);
+}
+
+template <int dims>
+Tensor Conv<dims>::run(const Tensor& x, const pleat::ConvOptions& own) {
   const auto convolve = [this](const Tensor& input, const pleat::ConvOptions& o) {
     if constexpr (dims == 1)
       return conv1d(input, weight, bias, o);
@@ -117,9 +131,8 @@ Tensor Conv<dims>::forward(const Tensor& x) {
   };
   const PadMode mode = pad_mode(type_name(), padding_mode);
   // For an input of another rank the convolution throws.
-  if (mode == PadMode::constant || (x.rank() != dims + 1 && x.rank() != dims + 2))
-    return convolve(x, options);
-  pleat::ConvOptions unpadded = options;
+  if (mode == PadMode::constant || (x.rank() != dims + 1 && x.rank() != dims + 2)) return convolve(x, own);
+  pleat::ConvOptions unpadded = own;
   unpadded.padding = 0;
   return convolve(pad(x, pad_widths(type_name(), weight, options), {.mode = mode}), unpadded);
 }

@@ -34,6 +34,7 @@ class Conv : public Module {
  public:
   explicit Conv(ConvModuleOptions options);
   Tensor forward(const Tensor& x) override;
+  Tensor forward_with(const Tensor& x, Epilogue& after) override;
   void members(Members& m) override;
   std::string type_name() const override { return "Conv" + std::to_string(dims) + "d"; }
   std::string options_text() const override;
@@ -41,6 +42,9 @@ class Conv : public Module {
   Tensor weight, bias;
   pleat::ConvOptions options;
   std::string padding_mode;
+
+ private:
+  Tensor run(const Tensor& x, const pleat::ConvOptions& own);
 };
 
 using Conv1d = Conv<1>;

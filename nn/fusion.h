@@ -31,6 +31,10 @@ struct Epilogue {
   Tensor addend = {};  ///< or undefined
   bool relu = false;
   bool done = false;
+  /// The next module reads the result, and nobody else: it may be computed there (BatchNormOptions).
+  bool deferred = false;
+  /// The next module is a batch norm that wants the moments of the result (ConvOptions).
+  bool moments = false;
 };
 
 }  // namespace pleat::nn

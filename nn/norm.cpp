@@ -40,7 +40,7 @@ BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
 
 template <int dims>
 Tensor BatchNorm<dims>::forward(const Tensor& x) {
-  return run(x, {}, options.relu);
+  return run(x, {}, options.relu, false);
 }
 
 template <int dims>
@@ -51,11 +51,11 @@ Tensor BatchNorm<dims>::forward_with(const Tensor& x, Epilogue& after) {
                            addend.device() != x.device()))
     return forward(x);
   after.done = true;
-  return run(x, addend, options.relu || after.relu);
+  return run(x, addend, options.relu || after.relu, after.deferred);
 }
 
 template <int dims>
-Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, bool relu) {
+Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, bool relu, bool deferred) {
   check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}",
                     type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe());
   return batch_norm(x, weight, bias, running_mean, running_var,
@@ -65,6 +65,7 @@ Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, bool relu) 
                      .residual = residual,
                      .relu = relu,
                      .num_batches_tracked = num_batches_tracked,
+                     .deferred = deferred,
                      .implementation = options.implementation});
 }
 

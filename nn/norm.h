@@ -36,7 +36,7 @@ class BatchNorm : public Module {
   BatchNormModuleOptions options;
 
  private:
-  Tensor run(const Tensor& x, const Tensor& residual, bool relu);
+  Tensor run(const Tensor& x, const Tensor& residual, bool relu, bool deferred);
 };
 
 using BatchNorm1d = BatchNorm<1>;

@@ -16,6 +16,7 @@
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/one_type.h"
+#include "pleat/ops/spatial/channel_affine.h"
 
 /// The three passes of a convolution are each other's derivatives: every one of them is bilinear, so each
 /// gradient is again one of the three.
@@ -26,16 +27,16 @@ namespace {
 /// As the raw functions call themselves. Of a checked weight.
 std::string op_name(const Tensor& w) { return "conv" + std::to_string(w.rank() - 2) + "d"; }
 
-Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
-                      const ConvOptions& options);
+Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape, const ConvOptions& options,
+                      const std::shared_ptr<const ops::NormalizedBy>& normalized_by = {});
 Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
                        const ConvOptions& options);
 
 Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
   const Tensor y = ops::conv_forward(x, w, bias, options);
   std::vector<Derivative> derivatives = {
-      grad_of(x, [w = saved(w), shape = x.shape(),
-                  options](const Tensor& dy) { return backward_input(dy, *w, shape, options); }),
+      grad_of(x, [w = saved(w), shape = x.shape(), options, by = x.note<ops::NormalizedBy>()](
+                     const Tensor& dy) { return backward_input(dy, *w, shape, options, by); }),
       grad_of(w, [x = saved(x), shape = w.shape(), options](const Tensor& dy) {
         return backward_weight(dy, *x, shape, options);
       })};
@@ -51,9 +52,9 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvO
   return record(op_name(w), y, std::move(derivatives));
 }
 
-Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
-                      const ConvOptions& options) {
-  const Tensor dx = ops::conv_backward_input(dy, w, input_shape, options);
+Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape, const ConvOptions& options,
+                      const std::shared_ptr<const ops::NormalizedBy>& normalized_by) {
+  const Tensor dx = ops::conv_backward_input(dy, w, input_shape, options, normalized_by);
   return record(
       op_name(w) + "_backward_input", dx,
       {grad_of(dy, [w = saved(w), options](const Tensor& d) { return forward(d, *w, {}, options); }),

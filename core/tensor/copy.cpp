@@ -47,7 +47,7 @@ bool lie_alike(const Tensor& a, const Tensor& b) {
 /// Whether it takes no kernel to copy to, from or on a GPU, then done here.
 bool copied_by_transfer(const Tensor& to, const Tensor& from) {
   const bool across = to.device() != from.device();
-  if (!across && (to.device().is_cpu() || to.impl().storage->bytes.get() == from.impl().storage->bytes.get()))
+  if (!across && (to.device().is_cpu() || to.impl().storage->bytes().get() == from.impl().storage->bytes().get()))
     return false;
   if (lie_alike(to, from))
     cuda::transfer(to, from, false);

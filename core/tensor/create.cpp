@@ -20,11 +20,8 @@ namespace pleat {
 namespace {
 
 std::shared_ptr<Storage> new_storage(const Shape& shape, DType dtype, Device device) {
-  auto storage = std::make_shared<Storage>();
-  storage->size = checked_multiply(count(shape), size_of(dtype), "tensor");
-  storage->bytes = allocate(storage->size, device);
-  storage->device = device;
-  return storage;
+  const int64_t size = checked_multiply(count(shape), size_of(dtype), "tensor");
+  return std::make_shared<Storage>(allocate(size, device), size, device);
 }
 
 /// Numbers at equal distances: element i is start + i * step, as V, stored in any type.
@@ -220,11 +217,11 @@ Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> o
     last = checked_add(last, checked_multiply(std::max<int64_t>(shape[d], 1) - 1, strides[d], "from_memory"),
                        "from_memory");
   }
-  auto storage = std::make_shared<Storage>();
-  storage->bytes = std::shared_ptr<std::byte>(std::move(owner), static_cast<std::byte*>(data));
-  storage->size = count(shape) == 0
-                      ? 0
-                      : checked_multiply(checked_add(last, 1, "from_memory"), size_of(dtype), "from_memory");
+  const int64_t size =
+      count(shape) == 0 ? 0
+                        : checked_multiply(checked_add(last, 1, "from_memory"), size_of(dtype), "from_memory");
+  auto storage = std::make_shared<Storage>(
+      std::shared_ptr<std::byte>(std::move(owner), static_cast<std::byte*>(data)), size, Device());
   return make_tensor(std::move(storage), std::move(shape), std::move(strides), 0, dtype);
 }
 

@@ -21,9 +21,8 @@ BlockCache& cache() {
 
 Tensor empty_pinned(Sizes shape, DType dtype) {
   check_device("empty_pinned", DeviceType::cuda);
-  auto storage = std::make_shared<Storage>();
-  storage->size = checked_multiply(count(shape), size_of(dtype), "empty_pinned");
-  storage->bytes = cache().allocate(storage->size, host);
+  const int64_t size = checked_multiply(count(shape), size_of(dtype), "empty_pinned");
+  auto storage = std::make_shared<Storage>(cache().allocate(size, host), size, Device());
   Strides strides = dense_strides(shape);
   return make_tensor(std::move(storage), std::move(shape), std::move(strides), 0, dtype);
 }
@@ -39,7 +38,7 @@ Tensor pin_memory(const Tensor& x) {
 }
 
 bool is_pinned(const Tensor& x) {
-  const GiveBack* from = std::get_deleter<GiveBack>(x.impl().storage->bytes);
+  const GiveBack* from = std::get_deleter<GiveBack>(x.impl().storage->bytes());
   return from != nullptr && from->cache == &cache();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <any>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "pleat/core/tensor/dtype.h"
 #include "pleat/core/tensor/number.h"
 #include "pleat/core/tensor/shape.h"
+#include "pleat/core/tensor/storage.h"
 
 namespace pleat {
 
@@ -21,16 +23,6 @@ class Tensor;
 namespace autograd {
 struct Slot;  // the tape's record of a tensor; core/ only holds a pointer to it
 }
-
-/// Bytes on a device, shared by all tensors that view them.
-struct Storage {
-  std::shared_ptr<std::byte> bytes;
-  int64_t size = 0;  ///< bytes
-  Device device;
-  uint64_t version = 0;   ///< counts in-place changes, so that the tape notices them
-  uint64_t taped_at = 0;  ///< the version that the last change by a function on the tape left
-  uint64_t taped_by = 0;  ///< the id of the tensor that has the history of that change
-};
 
 /// Whether a tensor was made as another one of elements that existed already.
 enum class Alias : unsigned char {
@@ -51,6 +43,8 @@ struct TensorImpl {
   uint64_t id = 0;  ///< never used twice in a process
   Alias alias = Alias::none;
   uint64_t viewed_at = 0;  ///< of an alias: the storage's version when it was made
+  std::any note;           ///< what a function knows of the elements and leaves for those who read them
+  uint64_t noted_at = 0;   ///< the storage's version to which the note belongs
   std::shared_ptr<autograd::Slot> slot;
 };
 
@@ -104,7 +98,7 @@ class Tensor {
     return reinterpret_cast<T*>(raw());
   }
   /// The same without a type.
-  std::byte* raw() const { return impl().storage->bytes.get() + impl().offset * size_of(impl().dtype); }
+  std::byte* raw() const { return impl().storage->bytes().get() + impl().offset * size_of(impl().dtype); }
   /// The only element, converted to T. Throws ShapeError when there is not exactly one, ValueError when an
   /// integer T cannot hold it.
   template <class T = double>
@@ -164,6 +158,18 @@ class Tensor {
   /// Tells the tape that the elements were changed in place.
   void bump_version() const { ++mutable_impl().storage->version; }
   uint64_t version() const { return impl().storage->version; }
+  /// Leaves a note for those who are handed this tensor, until its elements are changed in place.
+  template <class N>
+  void set_note(std::shared_ptr<const N> note) const {
+    mutable_impl().note = std::move(note);
+    mutable_impl().noted_at = version();
+  }
+  /// The note, where it is of this type and still holds; else null.
+  template <class N>
+  std::shared_ptr<const N> note() const {
+    const auto* note = std::any_cast<std::shared_ptr<const N>>(&impl().note);
+    return note != nullptr && impl().noted_at == version() ? *note : nullptr;
+  }
 
  private:
   void require_dtype(DType wanted) const;

@@ -8,6 +8,8 @@
 
 namespace pleat::ops {
 
+class NormalizedBy;
+
 /// One pass with its operands, checked: what any implementation that supports it can be given to compute.
 struct ConvCall {
   const char* op;
@@ -15,6 +17,11 @@ struct ConvCall {
   ConvProblem problem;
   std::string requested;  ///< the implementation that the options name for this pass; may be empty
   Tensor x, w, dy, bias;  ///< those that the pass reads; the others are undefined
+  /// Whether the result of a forward is to have a note of its Moments, as far as the implementation makes
+  /// them on the way.
+  bool moments = false;
+  /// How x was made; not null: the result of a backward_input is to have a note of its GradientSums likewise.
+  std::shared_ptr<const NormalizedBy> normalized_by = {};
 
   /// Whether there is nothing to compute.
   bool is_empty() const;

@@ -8,6 +8,7 @@
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/spatial/channel_affine.h"
 
 namespace pleat::ops {
 namespace {
@@ -45,6 +46,11 @@ Tensor with_sizes(const Tensor& t, const Shape& shape, MemoryFormat format) {
 MemoryFormat written_format(const ConvProblem& problem, ConvLayout layout) {
   if (layout == ConvLayout::strided) return problem.result_format.value_or(problem.format);
   return layout == ConvLayout::nhwc ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+}
+
+/// Whether elements of the same index lie in the same place.
+bool lie_alike(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && a.strides() == b.strides();
 }
 
 /// A tensor of the caller's as the implementation takes it, `reduced` being its sizes there.
@@ -88,20 +94,37 @@ Tensor ConvCall::run(const ConvImplementation& implementation) const {
   const auto make = [&](const Shape& shape) {
     return empty(shape, {.dtype = solved.dtype, .device = problem.device, .format = format});
   };
+  // Whether the result stays as the implementation writes it.
+  const bool is_final = solved.dtype == problem.dtype && problem.result_format.value_or(format) == format;
   Tensor result;
   switch (pass) {
-    case ConvPass::forward:
+    case ConvPass::forward: {
       result = make(problem.output_shape());
-      if (!is_empty())
-        implementation.forward(
-            solved, as_input(x), as_weight(w),
-            bias.defined() ? to_format(cast(bias, solved.dtype), MemoryFormat::contiguous) : Tensor(),
-            as_output(result));
+      if (is_empty()) break;
+      const Tensor own_x = as_input(x), own_w = as_weight(w), y = as_output(result);
+      const Tensor own_bias =
+          bias.defined() ? to_format(cast(bias, solved.dtype), MemoryFormat::contiguous) : Tensor();
+      const auto sums = std::make_shared<Moments>();
+      if (moments && is_final &&
+          implementation.forward_with_moments(solved, own_x, own_w, own_bias, y, *sums))
+        result.set_note<Moments>(sums);
+      else
+        implementation.forward(solved, own_x, own_w, own_bias, y);
       break;
-    case ConvPass::backward_input:
+    }
+    case ConvPass::backward_input: {
       result = make(problem.input_shape());
-      if (!is_empty()) implementation.backward_input(solved, as_output(dy), as_weight(w), as_input(result));
+      if (is_empty()) break;
+      const Tensor own_dy = as_output(dy), own_w = as_weight(w), dx = as_input(result);
+      const auto sums = std::make_shared<GradientSums>();
+      sums->of = normalized_by;
+      if (normalized_by != nullptr && is_final && lie_alike(normalized_by->x(), result) &&
+          implementation.backward_input_with_sums(solved, own_dy, own_w, dx, *sums))
+        result.set_note<GradientSums>(sums);
+      else
+        implementation.backward_input(solved, own_dy, own_w, dx);
       break;
+    }
     case ConvPass::backward_weight:
       result = make(problem.weight_shape());
       if (is_empty())
@@ -119,7 +142,7 @@ ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, cons
       bias.defined() ? ConvOperand("bias", bias) : ConvOperand("bias", Shape(), x);
   const ConvProblem problem = make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", w}, options,
                                                 nullptr, bias.defined() ? &bias_operand : nullptr);
-  return {op_name(dims), ConvPass::forward, problem, options.implementation, x, w, {}, bias};
+  return {op_name(dims), ConvPass::forward, problem, options.implementation, x, w, {}, bias, options.moments};
 }
 
 ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& input_shape,
@@ -175,9 +198,11 @@ Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const 
 }
 
 Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
-                           const ConvOptions& options) {
+                           const ConvOptions& options,
+                           const std::shared_ptr<const NormalizedBy>& normalized_by) {
   const RecordOp range(op_name(spatial_dims_of(w.shape())), "_backward_input", dy, w);
-  const ConvCall call = backward_input_call(dy, w, input_shape, options);
+  ConvCall call = backward_input_call(dy, w, input_shape, options);
+  call.normalized_by = normalized_by;
   return run_chosen(range, call);
 }
 

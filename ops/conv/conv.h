@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,17 @@
 
 namespace pleat::ops {
 
-/// y [N, K, ...] = x [N, C, ...] * w [K, C/groups, ...] + bias [K] (undefined: none).
+class NormalizedBy;
+
+/// y [N, K, ...] = x [N, C, ...] * w [K, C/groups, ...] + bias [K] (undefined: none). With `options.moments`
+/// y may have a note of its Moments (ops/spatial/channel_affine.h).
 Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
 
-/// The gradient [N, C, ...] of x, whose shape has to be given: several fit one dy when stride > 1.
+/// The gradient [N, C, ...] of x, whose shape has to be given: several fit one dy when stride > 1. Where it
+/// is known how x was normalised, the gradient may have a note of the GradientSums.
 Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
-                           const ConvOptions& options);
+                           const ConvOptions& options,
+                           const std::shared_ptr<const NormalizedBy>& normalized_by = {});
 
 /// The gradient [K, C/groups, ...] of w.
 Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,

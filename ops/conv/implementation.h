@@ -10,6 +10,10 @@
 
 namespace pleat::ops {
 
+// ops/spatial/channel_affine.h
+struct Moments;
+struct GradientSums;
+
 enum class ConvPass : unsigned char { forward, backward_input, backward_weight };
 
 /// "forward", "backward_input", "backward_weight".
@@ -56,9 +60,21 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
   /// y from x, w and bias (undefined: none).
   virtual void forward(const ConvProblem& problem, const Tensor& x, const Tensor& w, const Tensor& bias,
                        const Tensor& y) const = 0;
+  /// The same, and the moments of each channel of y. False, and nothing is done, where that would gain
+  /// nothing.
+  virtual bool forward_with_moments(const ConvProblem&, const Tensor& /*x*/, const Tensor& /*w*/,
+                                    const Tensor& /*bias*/, const Tensor& /*y*/, Moments&) const {
+    return false;
+  }
   /// dx from dy and w.
   virtual void backward_input(const ConvProblem& problem, const Tensor& dy, const Tensor& w,
                               const Tensor& dx) const = 0;
+  /// The same where x was made as `sums.of` says, which lies like dx, and the sums. False, and nothing is
+  /// done, where that would gain nothing.
+  virtual bool backward_input_with_sums(const ConvProblem&, const Tensor& /*dy*/, const Tensor& /*w*/,
+                                        const Tensor& /*dx*/, GradientSums& /*sums*/) const {
+    return false;
+  }
   /// dw from dy and x.
   virtual void backward_weight(const ConvProblem& problem, const Tensor& dy, const Tensor& x,
                                const Tensor& dw) const = 0;

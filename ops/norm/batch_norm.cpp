@@ -22,6 +22,11 @@ RunningStatistics copied(RunningStatistics running) {
   return running;
 }
 
+BatchNormForward with_result(BatchNormForward t) {
+  t.y = empty_like(t.x);
+  return t;
+}
+
 /// What the time of a pass depends on beside its problem.
 std::string conditions_text(std::initializer_list<std::pair<const char*, Tensor>> operands) {
   std::string text;
@@ -56,14 +61,14 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
                            .variance = zero ? zeros(shape, statistics) : empty(shape, statistics),
                            .rstd = empty(shape, statistics),
                            .running = running,
-                           .y = empty_like(dense)};
+                           .y = {}};
   if (zero) reciprocal_deviation(t.variance, options.eps, t.rstd);
   if (!options.training) read_running(running_mean, running_var, options.eps, t.mean, t.variance, t.rstd);
   std::optional<BatchNormForward> tried;
   const BatchNormTrial trial{
       [&](const BatchNormImplementation& one) {
         if (!tried) {
-          tried = t;
+          tried = with_result(t);
           tried->running = copied(running);
         }
         one.forward(problem, *tried);
@@ -74,8 +79,12 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
   const BatchNormImplementation& implementation =
       choose_batch_norm(op, problem, BatchNormPass::forward, options.implementation, trial);
   range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
-  if (!empty_batch) implementation.forward(problem, t);
-  return {t.y, t.mean, t.rstd};
+  // What would keep a copy of x is not deferred.
+  if (options.deferred && !empty_batch && dense.shared_impl() == x.shared_impl())
+    if (const Tensor y = implementation.defer(problem, t); y.defined()) return {y, t.mean, t.rstd};
+  const BatchNormForward complete = with_result(t);
+  if (!empty_batch) implementation.forward(problem, complete);
+  return {complete.y, t.mean, t.rstd};
 }
 
 BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,

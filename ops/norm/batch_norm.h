@@ -20,6 +20,9 @@ struct BatchNormOptions {
   /// How many batches the running statistics have seen: one int64 on x's device, to which 1 is added where
   /// they are updated. Undefined: nobody counts, and without momentum they become those of the batch.
   Tensor num_batches_tracked = {};
+  /// The result may be computed by whoever reads it first, on the way where that is a convolution on the CPU.
+  /// Until then x must not be changed in place: the reader throws AutogradError.
+  bool deferred = false;
   /// Name of the implementation for both passes: "native", "cudnn", "reference"; empty: what the
   /// BatchNormPolicy in force says, else the fastest.
   std::string implementation = {};

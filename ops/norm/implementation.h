@@ -48,6 +48,9 @@ class BatchNormImplementation : public Implementation<BatchNormProblem, BatchNor
  public:
   virtual void forward(const BatchNormProblem& problem, const BatchNormForward& tensors) const = 0;
   virtual void backward(const BatchNormProblem& problem, const BatchNormBackward& tensors) const = 0;
+  /// As forward, but gives a result y that is computed when it is read. Undefined, and nothing is done, where
+  /// that would gain nothing.
+  virtual Tensor defer(const BatchNormProblem&, const BatchNormForward&) const { return {}; }
   /// Whether backward can be given y. Else dy is what is open of it.
   virtual bool opens_by_result() const { return false; }
 };

@@ -8,6 +8,7 @@
 #include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
+#include "pleat/ops/spatial/channel_affine.h"
 
 /// The implementation `winograd` on the CPU, with the plans f2 and f4: tiles of 2 or 4 results a dimension.
 
@@ -127,33 +128,64 @@ class WinogradConv : public ConvImplementation {
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
+    by_type(p, [&]<class T>(Type<T>) { run_forward<T>(p, x, w, bias, y, nullptr); });
+  }
+  bool forward_with_moments(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+                            const Tensor& y, Moments& moments) const override {
     by_type(p, [&]<class T>(Type<T>) {
-      const Gather gather = forward_gather(p);
-      winograd::multiply(gather, *winograd::find_kernels(p), tile(p, ConvPass::forward), x.data<T>(),
-                         forward_weights(gather, p, w.data<T>()), bias.defined() ? bias.data<T>() : nullptr,
-                         y.data<T>());
+      ChannelSums<T> sums;
+      run_forward<T>(p, x, w, bias, y, &sums);
+      moments = {std::move(sums.first), std::move(sums.second)};
     });
+    return true;
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     by_type(p, [&]<class T>(Type<T>) {
+      const ConvSource<T> source(dy);
       for (const Gather& gather : backward_input_gathers(p))
-        winograd::multiply<T>(gather, *winograd::find_kernels(p), tile(p, ConvPass::backward_input),
-                              dy.data<T>(), backward_input_weights(gather, p, w.data<T>()), nullptr,
-                              dx.data<T>());
+        run_backward_input<T>(p, gather, source, w, dx, nullptr);
     });
+  }
+  bool backward_input_with_sums(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                                GradientSums& sums) const override {
+    const std::vector<Gather> gathers = backward_input_gathers(p);
+    if (gathers.size() > 1) return false;
+    by_type(p, [&]<class T>(Type<T>) {
+      ChannelSums<T> own(sums.of, dx.data<T>());
+      run_backward_input<T>(p, gathers[0], ConvSource<T>(dy), w, dx, &own);
+      sums.dy = std::move(own.first);
+      sums.dy_x = std::move(own.second);
+    });
+    return true;
   }
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
     by_type(p, [&]<class T>(Type<T>) {
-      winograd::weight_gradient(p, tile(p, ConvPass::backward_weight), dy.data<T>(), x.data<T>(),
+      winograd::weight_gradient(p, tile(p, ConvPass::backward_weight), dy.data<T>(), ConvSource<T>(x),
                                 dw.data<T>());
     });
   }
 
  private:
+  template <class T>
+  void run_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+                   const Tensor& y, ChannelSums<T>* sums) const {
+    const Gather gather = forward_gather(p);
+    winograd::multiply(gather, *winograd::find_kernels(p), tile(p, ConvPass::forward), ConvSource<T>(x),
+                       forward_weights(gather, p, w.data<T>()), bias.defined() ? bias.data<T>() : nullptr,
+                       y.data<T>(), sums);
+  }
+
+  template <class T>
+  void run_backward_input(const ConvProblem& p, const Gather& gather, const ConvSource<T>& dy,
+                          const Tensor& w, const Tensor& dx, ChannelSums<T>* sums) const {
+    winograd::multiply<T>(gather, *winograd::find_kernels(p), tile(p, ConvPass::backward_input), dy,
+                          backward_input_weights(gather, p, w.data<T>()), nullptr, dx.data<T>(), sums);
+  }
+
   /// Results a dimension of a tile: those of the plan, else what costs less.
   int tile(const ConvProblem& p, ConvPass pass) const {
     if (m_ != 0) return m_;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "pleat/ops/conv/cpu/channel_sums.h"
+#include "pleat/ops/conv/cpu/conv_source.h"
 #include "pleat/ops/conv/cpu/gather.h"
 
 /// The passes of `winograd` convolutions, for kernels that have 2 or 3 taps for each step of the stride along
@@ -28,13 +30,13 @@ struct Kernels {
 /// Those of a problem; nothing where it is not of the kind.
 std::optional<Kernels> find_kernels(const ConvProblem& p);
 
-/// The results of a gather; `bias` may be null.
+/// The results of a gather; `bias` and `sums` may be null, and `sums` are made of y.
 template <class T>
-void multiply(const Gather& gather, const Kernels& kernels, int m, const T* source,
-              const GatherWeights<T>& weights, const T* bias, T* y);
+void multiply(const Gather& gather, const Kernels& kernels, int m, const ConvSource<T>& source,
+              const GatherWeights<T>& weights, const T* bias, T* y, ChannelSums<T>* sums);
 /// dw [K, taps, C] from dy and x.
 template <class T>
-void weight_gradient(const ConvProblem& p, int m, const T* dy, const T* x, T* dw);
+void weight_gradient(const ConvProblem& p, int m, const T* dy, const ConvSource<T>& x, T* dw);
 
 /// Bytes beside operands and result.
 template <class T>

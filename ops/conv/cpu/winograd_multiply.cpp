@@ -6,7 +6,6 @@
 #include "pleat/ops/conv/cpu/tile_product.h"
 #include "pleat/ops/conv/cpu/winograd.h"
 #include "pleat/ops/conv/cpu/winograd_tiles.h"
-#include "pleat/ops/conv/cpu/winograd_transform.h"
 #include "pleat/ops/conv/nhwc.h"
 
 /// Winograd convolution of a gather: forward, or a stride class of the gradient of the input. A task has a
@@ -74,13 +73,14 @@ struct MultiplyPlan {
 
   /// Of a product: channels and phases of all taps of the line.
   int64_t depth() const { return grid.line_taps * row; }
-  /// Elements of the weights of the panels before `panel`: [point][tap of the line][phase][channel][lane]
-  /// each.
-  int64_t weights_before(int64_t panel) const {
+  int64_t lanes_before(int64_t panel) const {
     int64_t width = 0;
     for (int64_t i = 0; i < panel; ++i) width += panels.vectors(i) * lanes<T>;
-    return grid.points * depth() * width;
+    return width;
   }
+  /// Elements of the weights of the panels before `panel`: [point][tap of the line][phase][channel][lane]
+  /// each.
+  int64_t weights_before(int64_t panel) const { return grid.points * depth() * lanes_before(panel); }
 };
 
 /// The weights of panel `panel` as [point][tap of the line][phase][channel][lane].
@@ -132,7 +132,7 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
 /// M of a panel into results.
 template <class T, int ma, int mb, int r>
 void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, const T* sums, int64_t panel,
-                   const T* bias, T* y) {
+                   const T* bias, T* y, ChannelSums<T>* sums_of_y) {
   using V = Vector<T>;
   const TileGrid& grid = plan.grid;
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
@@ -150,12 +150,19 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
           },
           [&](int a, int b, const V& value) { *reinterpret_cast<V*>(pixels[a][b] + lane) = value + start; });
     }
+    if (sums_of_y == nullptr) continue;
+    const T* inside[ma * mb];
+    int64_t count = 0;
+    for (const auto& row : pixels)
+      for (const T* pixel : row)
+        if (pixel != beyond) inside[count++] = pixel;
+    sums_of_y->add(begin / plan.block, plan.lanes_before(panel), first, width, inside, count);
   }
 }
 
 template <class T, int ma, int mb, int r>
-void multiply(const Gather& g, const Kernels& kernels, const T* x, const GatherWeights<T>& w, const T* bias,
-              T* y) {
+void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, const GatherWeights<T>& w,
+              const T* bias, T* y, ChannelSums<T>* sums_of_y) {
   constexpr int rows = window<ma, r>, columns_of_window = window<mb, r>;
   const MultiplyPlan<T> plan(g, kernels, mb);
   const TileGrid& grid = plan.grid;
@@ -164,6 +171,7 @@ void multiply(const Gather& g, const Kernels& kernels, const T* x, const GatherW
   parallel_chunks(plan.panels.count(), [&](int64_t panel) {
     transform_weights<T, ma, mb, r>(g, plan, w, panel, elements_of<T>(weights) + plan.weights_before(panel));
   });
+  if (sums_of_y != nullptr) sums_of_y->prepare(plan.blocks, plan.lanes_before(plan.panels.count()));
   // What windows read in the padding.
   const auto zeros = scratch<T>(plan.channels);
   std::fill_n(elements_of<T>(zeros), plan.channels, T(0));
@@ -178,9 +186,10 @@ void multiply(const Gather& g, const Kernels& kernels, const T* x, const GatherW
         const T* pixels[rows][columns_of_window];
         list_pixels<rows, columns_of_window, const T>(
             grid.source_of(begin + t / grid.slices, t % grid.slices, phase), grid.source, grid.source_step,
-            kernels, plan.channels, x, elements_of<T>(zeros), pixels);
-        transform_pixels<Source<ma, r>, Source<mb, r>>(
-            pixels, plan.channels, source + t * row + phase * plan.channels, plan.source_point);
+            kernels, plan.channels, x.data(), elements_of<T>(zeros), pixels);
+        transform_window<Source<ma, r>, Source<mb, r>>(x, 0, pixels, elements_of<T>(zeros), plan.channels,
+                                                       source + t * row + phase * plan.channels,
+                                                       plan.source_point);
       }
     const int64_t group = task % plan.groups;
     for (int64_t panel = plan.panels.count() * group / plan.groups;
@@ -196,9 +205,13 @@ void multiply(const Gather& g, const Kernels& kernels, const T* x, const GatherW
           run({source + i * plan.source_point + c * grid.slices * row, row, 1, of_panel + i * depth * width,
                width, depth, sums + i * plan.sums_point + c * grid.lines * width, width},
               columns / products * grid.lines);
-      write_results<T, ma, mb, r>(plan, begin, columns, sums, panel, bias, y);
+      write_results<T, ma, mb, r>(plan, begin, columns, sums, panel, bias, y, sums_of_y);
     }
   });
+  if (sums_of_y == nullptr) return;
+  for (int64_t panel = 0; panel < plan.panels.count(); ++panel)
+    sums_of_y->merge(plan.lanes_before(panel), plan.panels.first(panel),
+                     plan.panels.vectors(panel) * lanes<T>);
 }
 
 }  // namespace
@@ -212,15 +225,15 @@ int64_t multiply_workspace(const Gather& g, const Kernels& kernels, int m) {
 }
 
 template <class T>
-void multiply(const Gather& g, const Kernels& kernels, int m, const T* x, const GatherWeights<T>& w,
-              const T* bias, T* y) {
+void multiply(const Gather& g, const Kernels& kernels, int m, const ConvSource<T>& x,
+              const GatherWeights<T>& w, const T* bias, T* y, ChannelSums<T>* sums) {
   by_kernels(kernels, m,
-             [&](auto ma, auto mb, auto r) { multiply<T, ma, mb, r>(g, kernels, x, w, bias, y); });
+             [&](auto ma, auto mb, auto r) { multiply<T, ma, mb, r>(g, kernels, x, w, bias, y, sums); });
 }
 
-#define PLEAT_WINOGRAD_MULTIPLY(T)                                                                        \
-  template void multiply(const Gather&, const Kernels&, int, const T*, const GatherWeights<T>&, const T*, \
-                         T*);                                                                             \
+#define PLEAT_WINOGRAD_MULTIPLY(T)                                                                          \
+  template void multiply(const Gather&, const Kernels&, int, const ConvSource<T>&, const GatherWeights<T>&, \
+                         const T*, T*, ChannelSums<T>*);                                                    \
   template int64_t multiply_workspace<T>(const Gather&, const Kernels&, int);
 PLEAT_WINOGRAD_MULTIPLY(float)
 PLEAT_WINOGRAD_MULTIPLY(double)

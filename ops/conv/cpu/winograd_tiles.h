@@ -1,12 +1,15 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/ops/conv/cpu/winograd.h"
+#include "pleat/ops/conv/cpu/winograd_transform.h"
 
 /// The results of a convolution cut into tiles, and where the pixels of a tile lie.
 
@@ -126,19 +129,47 @@ void list_pixels(const TilePixels& at, const Spatial& sizes, const Spatial& step
                  int64_t channels, T* data, T* outside, T* (&points)[rows][columns]) {
   const std::size_t a = kernels.a, b = kernels.b, line = kernels.line;
   const Spatial pitch{sizes[1] * sizes[2] * channels, sizes[2] * channels, channels};
-  const auto inside = [&](std::size_t d, int64_t i) {
-    return at.first[d] + i * steps[d] >= 0 && at.first[d] + i * steps[d] < sizes[d];
-  };
-  T* image = data + at.image * sizes[0] * pitch[0];
-  int64_t base = 0;
+  int64_t base = at.image * sizes[0] * pitch[0];
   for (std::size_t d = 0; d < 3; ++d) base += at.first[d] * pitch[d];
-  for (int i = 0; i < rows; ++i) {
-    const bool row_inside = inside(line, 0) && inside(a, i);
-    for (int j = 0; j < columns; ++j)
-      points[i][j] = row_inside && inside(b, j)
-                         ? image + (base + i * steps[a] * pitch[a] + j * steps[b] * pitch[b])
-                         : outside;
+  // Of the steps 0 ... count-1 along a dimension those inside: from the first to the end.
+  const auto inside = [&](std::size_t d, int64_t steps_wanted) {
+    const int64_t end = ceil_div(std::max<int64_t>(sizes[d] - at.first[d], 0), steps[d]);
+    const int64_t first = at.first[d] < 0 ? ceil_div(-at.first[d], steps[d]) : 0;
+    return std::pair(first, std::min(end, steps_wanted));
+  };
+  const bool line_inside = at.first[line] >= 0 && at.first[line] < sizes[line];
+  const auto [first_row, end_row] = line_inside ? inside(a, rows) : std::pair<int64_t, int64_t>();
+  const auto [first_column, end_column] = inside(b, columns);
+  const int64_t row_step = steps[a] * pitch[a], column_step = steps[b] * pitch[b];
+  if (first_row == 0 && end_row == rows && first_column == 0 && end_column == columns) {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) points[i][j] = data + (base + i * row_step + j * column_step);
+    return;
   }
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j)
+      points[i][j] = i >= first_row && i < end_row && j >= first_column && j < end_column
+                         ? data + (base + i * row_step + j * column_step)
+                         : outside;
+}
+
+/// Transforms a tile's pixels as they are.
+template <class A, class B, class T>
+void transform_memory(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point) {
+  transform_pixels<A, B>(pixels, channels, to, point, [](const T* pixel, int64_t c, simd::Vector<T>& value) {
+    value = *reinterpret_cast<const simd::Vector<T>*>(pixel + c);
+  });
+}
+
+/// Transforms a window of the source, whose pixels are `outside` in the padding, from channel `first` on.
+template <class A, class B, class T>
+void transform_window(const ConvSource<T>& source, int64_t first, const T* const (&pixels)[A::in][B::in],
+                      const T* outside, int64_t channels, T* to, int64_t point) {
+  if (!source.is_deferred()) return transform_memory<A, B>(pixels, channels, to, point);
+  transform_pixels<A, B>(pixels, channels, to, point, [&](const T* pixel, int64_t c, simd::Vector<T>& value) {
+    value = *reinterpret_cast<const simd::Vector<T>*>(pixel + c);
+    if (pixel != outside) source.compute(first + c, value);
+  });
 }
 
 }  // namespace pleat::ops::winograd

@@ -359,16 +359,22 @@ template <class V, class A, class B, class Load, class Store>
 }
 
 /// The same of a tile's pixels, channel by channel: point i to `to` + i `point`. Channels are a vector at
-/// least, of which the last may overlap the one before.
-template <class A, class B, class T>
-void transform_pixels(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point) {
+/// least, of which the last may overlap the one before. `read(pixel, c, value)` reads those from c on.
+template <class A, class B, class T, class Read>
+void transform_pixels(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point,
+                      const Read& read) {
   using V = simd::Vector<T>;
   for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
     const int64_t c = std::min(i, channels - simd::lanes<T>);
-    transform<V, A, B>([&](int a, int b) { return *reinterpret_cast<const V*>(pixels[a][b] + c); },
-                       [&](int a, int b, const V& value) {
-                         *reinterpret_cast<V*>(to + (a * B::out + b) * point + c) = value;
-                       });
+    transform<V, A, B>(
+        [&](int a, int b) {
+          V value;
+          read(pixels[a][b], c, value);
+          return value;
+        },
+        [&](int a, int b, const V& value) {
+          *reinterpret_cast<V*>(to + (a * B::out + b) * point + c) = value;
+        });
   }
 }
 

@@ -5,7 +5,6 @@
 #include "pleat/ops/conv/cpu/tile_product.h"
 #include "pleat/ops/conv/cpu/winograd.h"
 #include "pleat/ops/conv/cpu/winograd_tiles.h"
-#include "pleat/ops/conv/cpu/winograd_transform.h"
 #include "pleat/ops/conv/nhwc.h"
 
 /// Winograd convolution's gradient of the weight. A task has a block of filters, one of channels and
@@ -71,8 +70,8 @@ struct WeightPlan {
 template <class T, int ma, int mb, int r>
 class WeightTask {
  public:
-  WeightTask(const WeightPlan<T>& plan, const ConvProblem& p, const T* dy, const T* x, const T* zeros,
-             int64_t task)
+  WeightTask(const WeightPlan<T>& plan, const ConvProblem& p, const T* dy, const ConvSource<T>& x,
+             const T* zeros, int64_t task)
       : plan_(plan), p_(p), dy_(dy), x_(x), zeros_(zeros) {
     share_ = task % plan.shares;
     task /= plan.shares;
@@ -113,14 +112,14 @@ class WeightTask {
       const T* windows[window<ma, r>][window<mb, r>];
       list_pixels<window<ma, r>, window<mb, r>, const T>(
           grid.source_of(column + t / grid.slices, t % grid.slices, phase_), grid.source, grid.source_step,
-          grid.kernels, p_.in_channels, x_ + first_channel_, zeros_, windows);
-      transform_pixels<Source<ma, r>, Source<mb, r>>(windows, channels_, source_ + t * width_,
-                                                     plan_.source_point);
+          grid.kernels, p_.in_channels, x_.data() + first_channel_, zeros_, windows);
+      transform_window<Source<ma, r>, Source<mb, r>>(x_, first_channel_, windows, zeros_, channels_,
+                                                     source_ + t * width_, plan_.source_point);
       const T* results[ma][mb];
       list_pixels<ma, mb, const T>(grid.result_of(column + t / grid.slices, t % grid.slices), grid.result,
                                    grid.result_step, grid.kernels, p_.out_channels, dy_ + first_filter_,
                                    zeros_, results);
-      transform_pixels<Gradient<ma, r>, Gradient<mb, r>>(results, filters_, gradient_ + t * rows_,
+      transform_memory<Gradient<ma, r>, Gradient<mb, r>>(results, filters_, gradient_ + t * rows_,
                                                          plan_.gradient_point);
     }
     for (int64_t i = 0; i < grid.points; ++i)  // what the last tile's further taps read
@@ -167,7 +166,7 @@ class WeightTask {
   const WeightPlan<T>& plan_;
   const ConvProblem& p_;
   const T* dy_;
-  const T* x_;
+  const ConvSource<T>& x_;
   const T* zeros_;  ///< what lies outside
   int64_t share_;
   int64_t phase_;
@@ -179,7 +178,7 @@ class WeightTask {
 };
 
 template <class T, int ma, int mb, int r>
-void weight_gradient(const ConvProblem& p, const T* dy, const T* x, T* dw) {
+void weight_gradient(const ConvProblem& p, const T* dy, const ConvSource<T>& x, T* dw) {
   const WeightPlan<T> plan(p, mb);
   const int64_t size = p.out_channels * p.taps() * p.in_channels;
   const auto partials = plan.shares > 1 ? scratch<T>(plan.shares * size) : nullptr;
@@ -204,13 +203,13 @@ int64_t weight_gradient_workspace(const ConvProblem& p, int m) {
 }
 
 template <class T>
-void weight_gradient(const ConvProblem& p, int m, const T* dy, const T* x, T* dw) {
+void weight_gradient(const ConvProblem& p, int m, const T* dy, const ConvSource<T>& x, T* dw) {
   by_kernels(*find_kernels(p), m,
              [&](auto ma, auto mb, auto r) { weight_gradient<T, ma, mb, r>(p, dy, x, dw); });
 }
 
-#define PLEAT_WINOGRAD_WEIGHT(T)                                                  \
-  template void weight_gradient(const ConvProblem&, int, const T*, const T*, T*); \
+#define PLEAT_WINOGRAD_WEIGHT(T)                                                              \
+  template void weight_gradient(const ConvProblem&, int, const T*, const ConvSource<T>&, T*); \
   template int64_t weight_gradient_workspace<T>(const ConvProblem&, int);
 PLEAT_WINOGRAD_WEIGHT(float)
 PLEAT_WINOGRAD_WEIGHT(double)

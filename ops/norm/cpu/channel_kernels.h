@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pleat/ops/norm/problem.h"
+#include "pleat/ops/spatial/channel_affine.h"
 
 /// The passes over memory that every normalisation is made of, fast for both layouts of ChannelView and both
 /// of float and double. A group is a channel, or (`per_image`) a channel of one image: index c, or n *
@@ -12,44 +13,16 @@
 
 namespace pleat::ops {
 
-/// For each group: the mean, and the sum of squared distances from it.
-struct Moments {
-  std::vector<double> mean;
-  std::vector<double> m2;
-};
-
 /// Tiles that fit the cache are read twice, mean first, so that a mean far from 0 costs no digits; the tiles
 /// are merged in float64 (Chan, Golub and LeVeque, 1979).
 template <class T>
 Moments channel_moments(const ChannelView& view, bool per_image, const T* x);
 
-/// Merges the moments (mean_b, m2_b) of n_b values into those of n_a values.
-inline void merge_moments(double& mean_a, double& m2_a, double n_a, double mean_b, double m2_b, double n_b) {
-  const double delta = mean_b - mean_a;
-  const double part = n_b / (n_a + n_b);
-  mean_a += delta * part;
-  m2_a += m2_b + delta * delta * n_a * part;
-}
-
-/// y = (x - shift) * scale + bias, numbers for each group, plus a residual where there is one, or with `relu`
-/// max(0, that). The shift is apart, so that x - mean loses nothing.
-template <class T>
-struct Affine {
-  explicit Affine(std::size_t groups) : shift(groups), scale(groups), bias(groups) {}
-  std::vector<T> shift;
-  std::vector<T> scale;
-  std::vector<T> bias;
-};
+/// y = the Affine of x, plus a residual where there is one, or with `relu` max(0, that).
 template <class T>
 void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, bool relu,
                     T* y, const T* residual = nullptr);
 
-/// For each group: the sums of dy and of dy * (x - shift). Of a `relu` behind channel_affine its numbers, or
-/// null: dy counts where the result was above 0, which is worked out from x again.
-struct GradientSums {
-  std::vector<double> dy;
-  std::vector<double> dy_x;
-};
 /// A relu behind an addition, of which the result y is known: writes what dy and `more_dy` (may be null) are
 /// where y is above 0, else 0, to `open`, before sums are made of that.
 template <class T>
@@ -58,6 +31,8 @@ struct Opening {
   const T* y;
   T* open;
 };
+/// For each group. Of a `relu` behind channel_affine its numbers, or null: dy counts where the result was
+/// above 0, which is worked out from x again.
 template <class T>
 GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
                                    const std::vector<T>& shift, const Affine<T>* relu = nullptr,

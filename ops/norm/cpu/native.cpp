@@ -1,8 +1,11 @@
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/norm/cpu/channel_kernels.h"
@@ -43,6 +46,22 @@ void by_float_type(const BatchNormProblem& problem, const BatchNormBackward& t, 
   if (t.dx.defined()) copy_into(t.dx, wide.dx);
 }
 
+/// The result of a forward, from x as it was then.
+template <class T>
+class DeferredResult final : public DeferredAffine {
+ public:
+  DeferredResult(const ChannelView& view, std::shared_ptr<const NormalizedBy> of_)
+      : DeferredAffine(std::move(of_)), view_(view) {}
+
+  void compute(std::byte* y) const override {
+    const RecordOp range("batch_norm_result", of->x());
+    channel_affine(view_, false, of->x().data<T>(), of->numbers<T>(), of->relu, reinterpret_cast<T*>(y));
+  }
+
+ private:
+  ChannelView view_;
+};
+
 /// Forward: one reading for the statistics, tile by tile, and one for the result. Backward: one reading of dy
 /// and x for the two sums of each channel, and one for dx.
 class Native final : public BatchNormImplementation {
@@ -59,6 +78,21 @@ class Native final : public BatchNormImplementation {
                   [&]<class T>(Type<T>, const BatchNormForward& own) { run_forward<T>(problem, own); });
   }
 
+  Tensor defer(const BatchNormProblem& problem, const BatchNormForward& t) const override {
+    if (!problem.view.channels_last || problem.residual || is_half(problem.dtype)) return {};
+    Tensor y;
+    by_float_type(problem, t, [&]<class T>(Type<T>, const BatchNormForward& own) {
+      const Tensor& x = own.x;
+      const std::shared_ptr<const NormalizedBy> by =
+          std::make_shared<NormalizedBy>(x, normalizing<T>(problem, own), problem.relu);
+      auto storage = std::make_shared<Storage>(std::make_shared<DeferredResult<T>>(problem.view, by),
+                                               x.numel() * size_of(x.dtype()), x.device());
+      y = make_tensor(std::move(storage), x.shape(), x.strides(), 0, x.dtype());
+      y.set_note(by);
+    });
+    return y;
+  }
+
   void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {
     by_float_type(problem, t,
                   [&]<class T>(Type<T>, const BatchNormBackward& own) { run_backward<T>(problem, own); });
@@ -67,23 +101,29 @@ class Native final : public BatchNormImplementation {
  private:
   template <class T>
   static void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
-    const T* x = t.x.data<T>();
+    channel_affine(problem.view, false, t.x.data<T>(), normalizing<T>(problem, t), problem.relu,
+                   t.y.data<T>(), t.residual.defined() ? t.residual.data<T>() : nullptr);
+  }
+
+  /// The statistics, and what normalises x by them.
+  template <class T>
+  static Affine<T> normalizing(const BatchNormProblem& problem, const BatchNormForward& t) {
     double* mean = t.mean.data<double>();
     double* variance = t.variance.data<double>();
     double* rstd = t.rstd.data<double>();
     const auto channels = static_cast<std::size_t>(problem.view.channels);
     if (problem.training) {
-      const Moments moments = channel_moments(problem.view, false, x);
+      const auto known = t.x.note<Moments>();
+      const Moments moments = known != nullptr ? *known : channel_moments(problem.view, false, t.x.data<T>());
       const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
       for (std::size_t c = 0; c < channels; ++c) {
         mean[c] = moments.mean[c];
         variance[c] = moments.m2[c] / n;
         rstd[c] = 1 / std::sqrt(variance[c] + problem.eps);
       }
+      if (t.running.defined()) update_running(t.running, t.mean, t.variance);
     }
-    channel_affine(problem.view, false, x, affine<T>(problem, t.mean, t.rstd, t.weight, t.bias), problem.relu,
-                   t.y.data<T>(), t.residual.defined() ? t.residual.data<T>() : nullptr);
-    if (problem.training && t.running.defined()) update_running(t.running, t.mean, t.variance);
+    return affine<T>(problem, t.mean, t.rstd, t.weight, t.bias);
   }
 
   template <class T>
@@ -101,6 +141,16 @@ class Native final : public BatchNormImplementation {
       numbers.bias[c] = static_cast<T>(offset[c] + (static_cast<double>(numbers.shift[c]) - exact) * scale);
     }
     return numbers;
+  }
+
+  /// Whether sums are those of elements x shifted so, behind this relu.
+  template <class T>
+  static bool are_of(const GradientSums& sums, const T* x, const std::vector<T>& shift,
+                     const Affine<T>* relu) {
+    if (sums.of->x().raw() != reinterpret_cast<const std::byte*>(x)) return false;
+    const Affine<T>& numbers = sums.of->numbers<T>();
+    if (numbers.shift != shift || sums.of->relu != (relu != nullptr)) return false;
+    return relu == nullptr || (numbers.scale == relu->scale && numbers.bias == relu->bias);
   }
 
   /// With h = (x - mean) rstd and n values in a channel:
@@ -122,8 +172,11 @@ class Native final : public BatchNormImplementation {
     std::optional<Affine<T>> relu;
     if (problem.relu && !opening) relu = affine<T>(problem, t.mean, t.rstd, t.weight, t.bias);
     const Affine<T>* by_x = relu ? &*relu : nullptr;
-    const GradientSums sums =
-        channel_gradient_sums(problem.view, false, dy, x, numbers.shift, by_x, opening ? &*opening : nullptr);
+    const auto known = opening ? nullptr : t.dy.note<GradientSums>();
+    const GradientSums sums = known != nullptr && are_of<T>(*known, x, numbers.shift, by_x)
+                                  ? *known
+                                  : channel_gradient_sums(problem.view, false, dy, x, numbers.shift, by_x,
+                                                          opening ? &*opening : nullptr);
     if (opening) dy = opening->open;
     const std::vector<double> weight = per_channel(t.weight, problem.view.channels, 1);
     const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
