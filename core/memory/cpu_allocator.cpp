@@ -8,6 +8,10 @@
 #include <new>
 #include <utility>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "pleat/core/base/bytes.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
@@ -28,6 +32,24 @@ int64_t rounded(int64_t size) {
   const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(size)));
   const int64_t step = std::max(alignment, power / 8);
   return round_up(size, step);
+}
+
+/// Large blocks consist of pages of 2 MiB where Linux has them on request
+/// (/sys/kernel/mm/transparent_hugepage/enabled): fewer faults when they are touched first, and fewer misses
+/// of the TLB later. In smaller blocks too much of the last page would be idle.
+constexpr int64_t huge_page = 2 << 20;
+constexpr int64_t least_of_huge_pages = 2 * huge_page;
+
+void* system_block(int64_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  if (bytes >= least_of_huge_pages) {
+    const auto whole = static_cast<std::size_t>(round_up(bytes, huge_page));
+    void* block = std::aligned_alloc(huge_page, whole);
+    if (block != nullptr) madvise(block, whole, MADV_HUGEPAGE);  // small pages where it fails
+    return block;
+  }
+#endif
+  return std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
 }
 
 /// Keeps freed blocks by size. Fresh pages have to be zeroed by the kernel at their first touch, which costs
@@ -187,7 +209,7 @@ class CpuAllocator final : public DeviceAllocator {
       const std::lock_guard lock(mutex_);
       if (bytes > host_memory() - statistics_.allocated - statistics_.cached) return nullptr;
     }
-    return std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
+    return system_block(bytes);
   }
 
   void count_allocated(int64_t bytes) {
