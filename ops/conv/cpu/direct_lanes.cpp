@@ -10,8 +10,14 @@
 /// would leave most lanes idle. Vectors lie along the channels of all groups. A depthwise convolution reads
 /// its source where it lies. For groups a block of the result's channels has the source spread out before: an
 /// element for each lane, once for each channel of a group. So both are the same sum over taps, one more
-/// `tap` for each channel. A tile of pixels, or of taps for the gradient of the weight, stays in registers;
-/// each product loads one vector, which is as much as the first-level cache gives.
+/// `tap` for each channel. A tile of pixels, or of taps for the gradient of the weight, stays in registers.
+/// Each product loads a vector of the source, which is as much as the first-level cache gives; where pixels
+/// of a tile lie side by side as taps do (stride 1), a vector is loaded once for all of them (slide_lanes).
+/// What the next tile reads and writes is fetched meanwhile.
+///
+/// One thread of a Zen 4, float32, of the FMA ceiling: 3x3 of 144 channels 45 % in the second-level cache and
+/// 16 % from memory, where it moves 8 GB/s of the 20 of a copy; 7x7 of 96 channels 61 %; 5x5 of 672 channels
+/// on 14x14 40 %.
 
 namespace pleat::ops {
 namespace {
@@ -142,17 +148,27 @@ struct LaneOperands {
   int64_t channels;  ///< of the result
 };
 
+/// Distances from a tile's pixels and rows to those that will be read and written next.
+struct TileAhead {
+  int64_t source = 0;
+  int64_t rows = 0;
+};
+
 /// y[row] = start + the sum over taps for some pixels and one or two vectors.
 template <class T, int bytes, int vectors, int pixel_count>
 void sum_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vector<GatherRun>& runs,
-               const T* start, T* y, const int64_t* rows) {
+               const TileAhead& ahead, const T* start, T* y, const int64_t* rows) {
   using V = Vector<T, bytes>;
   constexpr int64_t width = bytes / static_cast<int64_t>(sizeof(T));
   V total[pixel_count][vectors];
   const T* pixels[pixel_count];
   for_constants<pixel_count>([&](auto i) {
     pixels[i] = in.source + bases[i];
-    for_constants<vectors>([&](auto v) { total[i][v] = *reinterpret_cast<const V*>(start + v * width); });
+    for_constants<vectors>([&](auto v) {
+      total[i][v] = *reinterpret_cast<const V*>(start + v * width);
+      __builtin_prefetch(pixels[i] + ahead.source + v * width);
+      __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels + v * width, 1);
+    });
   });
   for (const GatherRun& run : runs) {
     const T* w = in.weights + run.tap * in.depth * in.channels;
@@ -170,6 +186,82 @@ void sum_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vecto
   });
 }
 
+/// Taps of a run that slide_lanes takes together.
+constexpr int most_taps_together = 5;
+
+/// total[i] += the sum over `taps` taps for pixels that lie `step` apart, as taps do: each element is loaded
+/// once for all pixels that read it.
+template <class T, int vectors, int taps, int pixel_count>
+[[gnu::always_inline]] inline void slide_taps(const T* x, int64_t step, const T* w, int64_t channels,
+                                              Vector<T> (&total)[pixel_count][vectors]) {
+  using V = Vector<T>;
+  V weight[taps][vectors];
+#pragma GCC unroll 8
+  for (int s = 0; s < taps; ++s)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v)
+      weight[s][v] = *reinterpret_cast<const V*>(w + s * channels + v * lanes<T>);
+#pragma GCC unroll 16
+  for (int q = 0; q < pixel_count + taps - 1; ++q)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) {
+      const V value = *reinterpret_cast<const V*>(x + q * step + v * lanes<T>);
+#pragma GCC unroll 8
+      for (int s = 0; s < taps; ++s)
+        if (q >= s && q - s < pixel_count) total[q - s][v] += value * weight[s][v];
+    }
+}
+
+/// sum_lanes for pixels side by side: the same sums in the same order from fewer loads.
+template <class T, int vectors, int pixel_count>
+void slide_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vector<GatherRun>& runs,
+                 const TileAhead& ahead, const T* start, T* y, const int64_t* rows) {
+  using V = Vector<T>;
+  V total[pixel_count][vectors];
+  const T* first = in.source + bases[0];
+  for_constants<pixel_count>([&](auto i) {
+    for_constants<vectors>([&](auto v) {
+      total[i][v] = *reinterpret_cast<const V*>(start + v * lanes<T>);
+      __builtin_prefetch(first + i * in.step + ahead.source + v * lanes<T>);
+      __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels + v * lanes<T>, 1);
+    });
+  });
+  for (const GatherRun& run : runs) {
+    const T* w = in.weights + run.tap * in.channels;
+    const T* x = first + run.offset;
+    for (int64_t left = run.length / in.step; left > 0;) {
+      const int64_t some =
+          left <= most_taps_together ? left : std::min<int64_t>(left - left / 2, most_taps_together);
+      const auto take = [&](auto taps) {
+        if (some == taps) slide_taps<T, vectors, taps, pixel_count>(x, in.step, w, in.channels, total);
+      };
+      take(std::integral_constant<int, 1>());
+      take(std::integral_constant<int, 2>());
+      take(std::integral_constant<int, 3>());
+      take(std::integral_constant<int, 4>());
+      take(std::integral_constant<int, 5>());
+      left -= some;
+      x += some * in.step;
+      w += some * in.channels;
+    }
+  }
+  for_constants<pixel_count>([&](auto i) {
+    T* to = y + rows[i] * in.channels;
+    for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(to + v * lanes<T>) = total[i][v]; });
+  });
+}
+
+/// Pixels and taps of a run that are worth it.
+constexpr std::size_t least_slide = 4;
+constexpr int64_t least_run = 3;
+
+/// slide_lanes for least_slide ... pixel_tile pixels.
+template <class T, int vectors>
+constexpr auto slide_lanes_of = []<int... i>(std::integer_sequence<int, i...>) {
+  return std::array{&slide_lanes<T, vectors, i + static_cast<int>(least_slide)>...};
+}
+(std::make_integer_sequence<int, pixel_tile - static_cast<int>(least_slide) + 1>());
+
 /// sum_lanes for 1 ... pixel_tile pixels.
 template <class T, int bytes, int vectors>
 constexpr auto sum_lanes_of = []<int... i>(std::integer_sequence<int, i...>) {
@@ -177,24 +269,54 @@ constexpr auto sum_lanes_of = []<int... i>(std::integer_sequence<int, i...>) {
 }
 (std::make_integer_sequence<int, pixel_tile>());
 
+/// Of the pixels from the first on, how many lie `step` apart.
+inline std::size_t side_by_side(const int64_t* bases, std::size_t count, int64_t step) {
+  std::size_t i = 1;
+  while (i < count && bases[i] - bases[i - 1] == step) ++i;
+  return i;
+}
+
 /// All pixels of a piece for blocks `begin` to `end`. `in` and `y` are those of the first channel.
 template <class T>
 void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneOperands<T>& in,
                 const GatherPixels& pixels, const T* bias, T* y) {
   static constexpr T zeros[2 * lanes<T>] = {};
+  const bool may_slide = plan.width == lanes<T>;
   std::size_t p = 0;
   for (const GatherPixels::Group& group : pixels.groups)
     while (p < group.end) {
-      const std::size_t count = std::min<std::size_t>(pixel_tile, group.end - p);
+      const int64_t* bases = &pixels.bases[p];
+      const int64_t* rows = &pixels.rows[p];
+      std::size_t count = std::min<std::size_t>(pixel_tile, group.end - p);
+      bool slide = may_slide && !group.runs.empty() && group.runs.front().length >= least_run * plan.step;
+      if (slide) {
+        const std::size_t line = side_by_side(bases, group.end - p, plan.step);
+        slide = line >= least_slide;
+        if (slide) {  // a line in tiles of about equal size
+          const std::size_t tiles = (line + pixel_tile - 1) / pixel_tile;
+          count = (line + tiles - 1) / tiles;
+        }
+      }
+      TileAhead ahead;
+      if (p + pixel_tile < pixels.bases.size() && !group.runs.empty())
+        ahead = {
+            bases[pixel_tile] - bases[0] + group.runs.back().offset + group.runs.back().length - plan.step,
+            rows[pixel_tile] - rows[0]};
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = plan.first(i);
         LaneOperands<T> of_block = in;
         of_block.weights += first;
         if (plan.in_place) of_block.source += first;
+        const T* start = bias != nullptr ? bias + first : zeros;
+        if (slide) {
+          const auto run = plan.vectors(i) == 2 ? slide_lanes_of<T, 2>[count - least_slide]
+                                                : slide_lanes_of<T, 1>[count - least_slide];
+          run(of_block, bases, group.runs, ahead, start, y + first, rows);
+          continue;
+        }
         by_vectors(plan, i, [&](auto bytes, auto vectors) {
-          sum_lanes_of<T, bytes, vectors>[count - 1](of_block, &pixels.bases[p], group.runs,
-                                                     bias != nullptr ? bias + first : zeros, y + first,
-                                                     &pixels.rows[p]);
+          sum_lanes_of<T, bytes, vectors>[count - 1](of_block, bases, group.runs, ahead, start, y + first,
+                                                     rows);
         });
       }
       p += count;
