@@ -8,16 +8,13 @@
 #include <new>
 #include <utility>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "pleat/core/base/bytes.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/memory/address_sanitizer.h"
 #include "pleat/core/memory/device_allocator.h"
+#include "pleat/core/memory/host_arena.h"
 #include "pleat/core/memory/host_memory.h"
 
 namespace pleat {
@@ -34,28 +31,15 @@ int64_t rounded(int64_t size) {
   return round_up(size, step);
 }
 
-/// Large blocks consist of pages of 2 MiB where Linux has them on request
-/// (/sys/kernel/mm/transparent_hugepage/enabled): fewer faults when they are touched first, and fewer misses
-/// of the TLB later. In smaller blocks too much of the last page would be idle.
-constexpr int64_t huge_page = 2 << 20;
-constexpr int64_t least_of_huge_pages = 2 * huge_page;
+/// Blocks from here on come from an arena with more addresses than the machine has memory, since no block is
+/// moved to close gaps.
+constexpr int64_t least_of_arena = 4 << 20;
+constexpr int64_t addresses_a_byte = 4;
 
-void* system_block(int64_t bytes) {
-#if defined(MADV_HUGEPAGE)
-  if (bytes >= least_of_huge_pages) {
-    const auto whole = static_cast<std::size_t>(round_up(bytes, huge_page));
-    void* block = std::aligned_alloc(huge_page, whole);
-    if (block != nullptr) madvise(block, whole, MADV_HUGEPAGE);  // small pages where it fails
-    return block;
-  }
-#endif
-  return std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
-}
-
-/// Keeps freed blocks by size. Fresh pages have to be zeroed by the kernel at their first touch, which costs
-/// more than the arithmetic of a small convolution; a block from here has its pages already. Where the limit
-/// is reached, the blocks that were given back longest ago make room, so that the sizes in use are what is
-/// kept.
+/// Keeps freed blocks: small ones by size, large ones as parts of an arena. Fresh pages have to be zeroed by
+/// the kernel at their first touch, which costs more than the arithmetic of a small convolution; a block from
+/// here has its pages already. Where the limit is reached, the blocks that were given back longest ago make
+/// room, so that the sizes in use are what is kept.
 class CpuAllocator final : public DeviceAllocator {
  public:
   std::shared_ptr<std::byte> allocate(int64_t size) override {
@@ -67,31 +51,14 @@ class CpuAllocator final : public DeviceAllocator {
             }};
   }
 
-  void release() override {
-    std::map<int64_t, std::deque<Cached>> blocks;
-    {
-      const std::lock_guard lock(mutex_);
-      blocks.swap(free_);
-      statistics_.cached = 0;
-    }
-    for (auto& [size, list] : blocks)
-      for (const Cached& cached : list) std::free(cached.block);
-  }
+  void release() override { shrink(0); }
 
   void set_limit(int64_t bytes) override {
     {
       const std::lock_guard lock(mutex_);
       limit_ = bytes;
     }
-    for (;;) {
-      std::byte* oldest = nullptr;
-      {
-        const std::lock_guard lock(mutex_);
-        if (statistics_.cached <= limit_) return;
-        oldest = take_oldest();
-      }
-      std::free(oldest);
-    }
+    shrink(bytes);
   }
 
   AllocatorStatistics statistics() override {
@@ -112,6 +79,11 @@ class CpuAllocator final : public DeviceAllocator {
     std::byte* block;
     uint64_t returned;  ///< the number of its return
   };
+  /// What goes back to the system.
+  struct Unwanted {
+    std::byte* block = nullptr;
+    HostArena::Free part = {};
+  };
 
   std::byte* take(int64_t size) {
     const int64_t bytes = rounded(size);
@@ -127,26 +99,29 @@ class CpuAllocator final : public DeviceAllocator {
     const int64_t bytes = rounded(size);
     // Before anyone else can have it.
     detail::forbid_access(block, static_cast<std::size_t>(bytes));
-    std::byte* unwanted = nullptr;
     int64_t in_use = bytes;
-    do {
+    for (;;) {
+      Unwanted unwanted{block, {bytes, bytes, 0}};
       {
         const std::lock_guard lock(mutex_);
         statistics_.allocated -= std::exchange(in_use, 0);
-        if (bytes > limit_)
-          unwanted = block;
-        else if (statistics_.cached + bytes > limit_)
-          unwanted = take_oldest();
-        else
-          unwanted = keep(block, bytes) ? nullptr : block;
+        if (bytes <= limit_) {
+          const int64_t excess = statistics_.cached + bytes - limit_;
+          if (excess <= 0 && keep(block, bytes)) return;
+          if (excess > 0) unwanted = take_oldest(excess);
+        }
       }
-      std::free(unwanted);  // not while others wait: the system takes its time over large blocks
-    } while (unwanted != nullptr && unwanted != block);
+      discard(unwanted);  // not while others wait: the system takes its time over large blocks
+      if (unwanted.block == block) return;
+    }
   }
 
   bool keep(std::byte* block, int64_t bytes) {
     try {
-      free_[bytes].push_back({block, ++returns_});
+      if (arena_.owns(block))
+        arena_.give_back(block, {bytes, bytes, ++returns_});
+      else
+        free_[bytes].push_back({block, ++returns_});
     } catch (const std::bad_alloc&) {  // no room to remember it
       return false;
     }
@@ -154,18 +129,47 @@ class CpuAllocator final : public DeviceAllocator {
     return true;
   }
 
-  /// The cached block that was given back longest ago; there must be one. Of each size that is the first; and
-  /// sizes are few, eight for each power of two.
-  std::byte* take_oldest() {
+  /// Lets go of what was given back longest ago until `limit` bytes are left.
+  void shrink(int64_t limit) {
+    for (;;) {
+      Unwanted oldest;
+      {
+        const std::lock_guard lock(mutex_);
+        if (statistics_.cached <= limit) return;
+        oldest = take_oldest(statistics_.cached - limit);
+      }
+      discard(oldest);
+    }
+  }
+
+  void discard(const Unwanted& unwanted) noexcept {
+    if (!arena_.owns(unwanted.block)) return std::free(unwanted.block);
+    HostArena::discard(unwanted.block, unwanted.part);
+    const std::lock_guard lock(mutex_);
+    try {
+      arena_.give_back(unwanted.block, {unwanted.part.size, 0, unwanted.part.returned});
+    } catch (const std::bad_alloc&) {  // no room to remember the addresses: nobody uses them again
+    }
+  }
+
+  /// The cached block that was given back longest ago, or about `wanted` bytes of a larger part of the arena;
+  /// there must be one. Of each size that is the first; and sizes are few, eight for each power of two.
+  Unwanted take_oldest(int64_t wanted) {
     auto oldest = free_.end();
     for (auto size = free_.begin(); size != free_.end(); ++size)
       if (!size->second.empty() &&
           (oldest == free_.end() || size->second.front().returned < oldest->second.front().returned))
         oldest = size;
-    std::byte* const block = oldest->second.front().block;
-    oldest->second.pop_front();
-    statistics_.cached -= oldest->first;
-    return block;
+    Unwanted taken;
+    if (oldest == free_.end() || arena_.oldest() < oldest->second.front().returned) {
+      const auto [block, part] = arena_.take_oldest(wanted);
+      taken = {block, part};
+    } else {
+      taken = {oldest->second.front().block, {oldest->first, oldest->first, 0}};
+      oldest->second.pop_front();
+    }
+    statistics_.cached -= taken.part.cached;
+    return taken;
   }
 
   /// A block of `bytes`, from the cache or the system.
@@ -173,54 +177,63 @@ class CpuAllocator final : public DeviceAllocator {
     {
       const std::lock_guard lock(mutex_);
       ++statistics_.requests;
-      const auto found = free_.find(bytes);
-      if (found != free_.end() && !found->second.empty()) {
-        std::byte* block = found->second.back().block;  // the one whose pages are warmest
-        found->second.pop_back();
-        ++statistics_.hits;
-        statistics_.cached -= bytes;
-        count_allocated(bytes);
-        return block;
-      }
     }
-    void* block = from_system(bytes);
-    if (block == nullptr) {
-      {
-        const std::lock_guard lock(mutex_);
-        ++statistics_.retries;
-      }
-      release();
-      block = from_system(bytes);
+    if (std::byte* block = find(bytes)) return block;
+    {
+      const std::lock_guard lock(mutex_);
+      ++statistics_.retries;
     }
+    release();
+    if (std::byte* block = find(bytes)) return block;
     const std::lock_guard lock(mutex_);
-    if (block == nullptr)
-      fail<OutOfMemoryError>(
-          "allocate: {} cannot be had on the cpu: the machine has {}, and tensors use {} of it; use smaller "
-          "sizes or a smaller batch",
-          text_of_bytes(bytes), text_of_bytes(host_memory()), text_of_bytes(statistics_.allocated));
-    count_allocated(bytes);
-    return static_cast<std::byte*>(block);
+    fail<OutOfMemoryError>(
+        "allocate: {} cannot be had on the cpu: the machine has {}, and tensors use {} of it; use smaller "
+        "sizes or a smaller batch",
+        text_of_bytes(bytes), text_of_bytes(host_memory()), text_of_bytes(statistics_.allocated));
   }
 
   /// Null where the machine does not have it, which the system would say only when the pages are touched, by
   /// ending the process.
-  void* from_system(int64_t bytes) {
+  std::byte* find(int64_t bytes) {
     {
       const std::lock_guard lock(mutex_);
-      if (bytes > host_memory() - statistics_.allocated - statistics_.cached) return nullptr;
+      const int64_t available = host_memory() - statistics_.allocated - statistics_.cached;
+      if (bytes >= least_of_arena) {
+        const auto [block, cached] = arena_.take(bytes);
+        if (block != nullptr && bytes - cached > available) {
+          arena_.give_back(block, {bytes, cached, returns_});
+          return nullptr;
+        }
+        if (block != nullptr) return count_taken(block, bytes, cached);
+      }
+      const auto found = free_.find(bytes);
+      if (found != free_.end() && !found->second.empty()) {
+        std::byte* block = found->second.back().block;  // the one whose pages are warmest
+        found->second.pop_back();
+        return count_taken(block, bytes, bytes);
+      }
+      if (bytes > available) return nullptr;
     }
-    return system_block(bytes);
+    void* block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
+    if (block == nullptr) return nullptr;
+    const std::lock_guard lock(mutex_);
+    return count_taken(static_cast<std::byte*>(block), bytes, 0);
   }
 
-  void count_allocated(int64_t bytes) {
+  /// A block of which so many bytes were cached.
+  std::byte* count_taken(std::byte* block, int64_t bytes, int64_t cached) {
+    if (cached == bytes) ++statistics_.hits;
+    statistics_.cached -= cached;
     statistics_.allocated += bytes;
     statistics_.peak = std::max(statistics_.peak, statistics_.allocated);
     statistics_.peak_reserved =
         std::max(statistics_.peak_reserved, statistics_.allocated + statistics_.cached);
+    return block;
   }
 
   std::mutex mutex_;
   std::map<int64_t, std::deque<Cached>> free_;  // by size, in the order of their return
+  HostArena arena_{addresses_a_byte * host_memory()};
   uint64_t returns_ = 0;
   AllocatorStatistics statistics_;
   int64_t limit_ = host_memory() / 8;
