@@ -7,7 +7,8 @@
 #include "pleat/ops/conv/nhwc.h"
 
 /// Vectors lie along the source's channels: one sum for each pair of a pixel and a result channel, whose
-/// lanes are added at the end.
+/// lanes are added at the end. The source is copied with its padding, or, of 1x1 convolutions, read where it
+/// lies: then the next tile's pixels are fetched meanwhile.
 
 namespace pleat::ops {
 namespace {
@@ -17,17 +18,22 @@ using simd::lanes;
 using simd::Vector;
 
 constexpr int64_t most_channels = 8;
+/// Pixels of a piece that is read in place.
+constexpr int64_t most_pixels = 4096;
 
 template <class T>
 struct FewChannels {
   int64_t sums;  ///< of a pixel: a power of two of them fill the tile
   int64_t read;  ///< elements of a source pixel, in whole vectors
+  bool in_place;
 
   explicit FewChannels(const Gather& gather)
       : sums(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(gather.result_channels)))),
-        read(round_up(gather.source_channels, lanes<T>)) {}
+        read(round_up(gather.source_channels, lanes<T>)),
+        in_place(gather.taps() == 1 && read == gather.source_channels) {}
 
   GatherPieces pieces(const Gather& gather) const {
+    if (in_place) return GatherPieces::in_place(gather, gather.pixels_wanted(most_pixels));
     return GatherPieces::for_results(gather, buffer_elements_wanted, read);
   }
 };
@@ -65,10 +71,10 @@ Vector<T> add_lanes(Vector<T>* vectors) {
 }
 
 /// All pixels of a piece times the rows of weights, of which `tap` elements are a tap's. Rows of y are
-/// `pitch` elements apart.
+/// `pitch` elements apart. `fetch` elements of each of the next tile's pixels are fetched meanwhile.
 template <class T, int sums>
 void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights, int64_t tap, const T* bias,
-                   int64_t channels, int64_t pitch, T* y) {
+                   int64_t channels, int64_t pitch, int64_t fetch, T* y) {
   using V = Vector<T>;
   constexpr int tile = static_cast<int>(lanes<T>) / sums;
   T start[sums] = {};
@@ -79,6 +85,10 @@ void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights
       const std::size_t count = std::min<std::size_t>(tile, group.end - p);
       const T* from[tile];
       for (std::size_t i = 0; i < tile; ++i) from[i] = buffer + pixels.bases[p + std::min(i, count - 1)];
+      if (fetch > 0 && p + tile < pixels.bases.size())
+        for (std::size_t i = 0; i < tile; ++i)
+          for (int64_t c = 0; c < fetch; c += lanes<T>)
+            __builtin_prefetch(from[i] + pixels.bases[p + tile] - pixels.bases[p] + c);
       V total[tile * sums] = {};
       for (const GatherRun& run : group.runs) {
         const T* w = weights + run.tap * tap;
@@ -119,16 +129,19 @@ GatherTasks multiply_few(const Gather& gather, const T* source, const GatherWeig
                                         : multiply_rows<T, 8>;
   const int64_t tap_elements = few.read * few.sums;
   const auto run = [=](int64_t task) {
-    const auto memory = scratch<T>(pieces.buffer_elements());
+    const auto memory = few.in_place ? nullptr : scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     thread_local GatherPixels pixels;
     const int64_t group = task % gather.groups;
     const int64_t first = group * gather.result_channels;
-    pieces.fill(task / gather.groups, source, group * gather.source_channels, gather.source_channels, buffer);
+    const int64_t first_source = group * gather.source_channels;
+    if (!few.in_place)
+      pieces.fill(task / gather.groups, source, first_source, gather.source_channels, buffer);
     pieces.list(task / gather.groups, gather.source_channels, pixels);
-    multiply(pixels, buffer, elements_of<T>(packed) + group * gather.taps() * tap_elements, tap_elements,
+    multiply(pixels, few.in_place ? source + first_source : buffer,
+             elements_of<T>(packed) + group * gather.taps() * tap_elements, tap_elements,
              bias != nullptr ? bias + first : nullptr, gather.result_channels, gather.result_pitch(),
-             y + first);
+             few.in_place ? gather.source_channels : 0, y + first);
   };
   return {pieces.count() * gather.groups, run};
 }
@@ -138,7 +151,7 @@ GatherMemory few_memory(const Gather& gather) {
   constexpr int64_t element = sizeof(T);
   const FewChannels<T> few(gather);
   return {gather.groups * gather.taps() * few.read * few.sums * element,
-          few.pieces(gather).buffer_elements() * element};
+          few.in_place ? 0 : few.pieces(gather).buffer_elements() * element};
 }
 
 template bool few_channels_suit<float>(const Gather&);

@@ -42,6 +42,7 @@ template <class T>
 struct WeightPlan {
   int64_t groups;
   Along along;
+  bool in_place;  ///< whether x is read where it lies: single taps, for which a copy would be read once
   int64_t source_block;  ///< channels of x that lie side by side in a panel
   int64_t channels;      ///< of x, in a task
   int64_t filters;       ///< in a task
@@ -59,6 +60,7 @@ struct WeightPlan {
   int64_t source_block_elements() const { return pieces.buffer_pixels() * source_block + block_gap; }
   /// With a vector's reach beyond the last window.
   int64_t source_elements() const {
+    if (in_place) return 0;
     return ceil_div(channels, source_block) * source_block_elements() + tile_width<T>;
   }
   int64_t filter_block_width() const {
@@ -89,6 +91,9 @@ struct WeightPlan {
     line.input = line.output = {1, 1, p.batch * p.output_pixels()};
     return forward_gather(line);
   }
+  static int64_t pixels_of_piece(const Gather& gather) {
+    return std::max(gather.pixels() / tasks_wanted, chunk_pixels);
+  }
   static bool taps_join(const ConvProblem& p) { return p.group_in() < tile_width<T> && p.dilation[2] == 1; }
   /// Loads or products of all tiles that `across` lanes times `down` rows take, whichever are more.
   static int64_t tile_cost(int64_t across, int64_t down) {
@@ -113,6 +118,9 @@ struct WeightPlan {
   WeightPlan(const ConvProblem& p, const Gather& gather, int64_t depth)
       : groups(p.groups),
         along(better(p)),
+        // Vectors along windows must not reach beyond the last channel.
+        in_place(p.taps() == 1 && !is_crowded<T>(p.in_channels) &&
+                 (along == Along::filters || p.group_in() % lanes<T> == 0)),
         source_block(p.group_in() < tile_width<T> ? p.group_in()
                      : along == Along::windows    ? tile_width<T>
                                                   : most_rows),
@@ -120,8 +128,9 @@ struct WeightPlan {
         filters(equal_blocks(p.group_out(), std::max(depth / p.taps(), 2 * tile_width<T>), tile_width<T>)),
         channel_blocks(ceil_div(p.group_in(), channels)),
         filter_blocks(ceil_div(p.group_out(), filters)),
-        pieces(GatherPieces::for_sums(gather, buffer_elements_wanted / channels,
-                                      std::max(gather.pixels() / tasks_wanted, chunk_pixels))),
+        pieces(in_place ? GatherPieces::in_place(gather, pixels_of_piece(gather))
+                        : GatherPieces::for_sums(gather, buffer_elements_wanted / channels,
+                                                 pixels_of_piece(gather))),
         chunks(std::clamp<int64_t>(std::min(ceil_div(tasks_wanted, groups * channel_blocks * filter_blocks),
                                             pieces.pixels() / chunk_pixels),
                                    1, pieces.count())) {}
