@@ -56,6 +56,7 @@
 #include "pleat/core/tensor/number.h"
 #include "pleat/core/tensor/pinned_memory.h"
 #include "pleat/core/tensor/shape.h"
+#include "pleat/core/tensor/storage.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/datasets.h"

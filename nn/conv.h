@@ -42,9 +42,6 @@ class Conv : public Module {
   Tensor weight, bias;
   pleat::ConvOptions options;
   std::string padding_mode;
-
- private:
-  Tensor run(const Tensor& x, const pleat::ConvOptions& own);
 };
 
 using Conv1d = Conv<1>;
