@@ -32,6 +32,9 @@ constexpr int pixel_tile = 8;
 constexpr int64_t block_depth = 2048;
 constexpr int64_t block_channels = 512;
 
+/// Pixels of a piece that is read in place, at least: nothing is done for a piece but the products.
+constexpr int64_t fewest_in_place = 64;
+
 /// A panel of result channels: its first one, and the vectors that hold it.
 struct Panel {
   int64_t first;
@@ -80,7 +83,8 @@ struct ChannelBlocks {
   int64_t size(int64_t i) const { return std::min(block, channels - first(i)); }
   GatherPieces pieces(const Gather& gather) const {
     if (!in_place) return GatherPieces::for_results(gather, buffer_elements_wanted, stride);
-    return GatherPieces::in_place(gather, gather.pixels_wanted(buffer_elements_wanted / block));
+    return GatherPieces::in_place(gather,
+                                  gather.pixels_wanted(buffer_elements_wanted / block, fewest_in_place));
   }
 };
 
@@ -252,7 +256,7 @@ GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherW
   const auto packed = pack_panels(gather, weights, blocks);
   // Some panels a task: two at least where one is little work beside filling the buffer.
   const int64_t all_panels = gather.groups * panels.count();
-  const int64_t least = gather.taps() > 1 ? 1 : 2;
+  const int64_t least = blocks.in_place || gather.taps() > 1 ? 1 : 2;
   const int64_t parts = std::min(ceil_div(all_panels, least), ceil_div(tasks_wanted, pieces.count()));
   const auto run = [=](int64_t task) {
     const auto memory = scratch<T>(blocks.in_place ? 0 : pieces.buffer_elements());

@@ -91,6 +91,10 @@ struct WeightPlan {
     line.input = line.output = {1, 1, p.batch * p.output_pixels()};
     return forward_gather(line);
   }
+  /// How many windows have an element of x, about.
+  static int64_t windows_of_pixel(const ConvProblem& p) {
+    return std::max<int64_t>(p.taps() / (p.stride[0] * p.stride[1] * p.stride[2]), 1);
+  }
   static int64_t pixels_of_piece(const Gather& gather) {
     return std::max(gather.pixels() / tasks_wanted, chunk_pixels);
   }
@@ -125,7 +129,8 @@ struct WeightPlan {
                      : along == Along::windows    ? tile_width<T>
                                                   : most_rows),
         channels(equal_blocks(p.group_in(), std::max(depth / p.taps(), tile_width<T>), tile_width<T>)),
-        filters(equal_blocks(p.group_out(), std::max(depth / p.taps(), 2 * tile_width<T>), tile_width<T>)),
+        filters(equal_blocks(p.group_out(), std::max(depth / windows_of_pixel(p), 2 * tile_width<T>),
+                             tile_width<T>)),
         channel_blocks(ceil_div(p.group_in(), channels)),
         filter_blocks(ceil_div(p.group_out(), filters)),
         pieces(in_place ? GatherPieces::in_place(gather, pixels_of_piece(gather))

@@ -81,8 +81,7 @@ std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {
   return taps;
 }
 
-int64_t Gather::pixels_wanted(int64_t most) const {
-  constexpr int64_t fewest = 256;  // for which a piece's share of the weights is read
+int64_t Gather::pixels_wanted(int64_t most, int64_t fewest) const {
   return std::clamp(pixels() / tasks_wanted, fewest, std::max(fewest, most));
 }
 

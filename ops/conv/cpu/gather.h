@@ -70,8 +70,9 @@ struct Gather {
     return static_cast<int64_t>(dims[0].taps.size() * dims[1].taps.size() * dims[2].taps.size());
   }
   int64_t pixels() const { return batch * dims[0].count * dims[1].count * dims[2].count; }
-  /// Pixels wanted in a piece, `most` or fewer: few enough for many threads, but some hundred at least.
-  int64_t pixels_wanted(int64_t most) const;
+  /// Pixels wanted in a piece, `most` or fewer: few enough for many threads, but `fewest` at least, for which
+  /// a piece's share of the weights is read.
+  int64_t pixels_wanted(int64_t most, int64_t fewest = 256) const;
   /// Elements from a pixel to the next.
   int64_t source_pitch() const { return groups * source_channels; }
   int64_t result_pitch() const { return groups * result_channels; }
