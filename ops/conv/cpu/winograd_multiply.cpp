@@ -138,10 +138,10 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
   const int64_t first = plan.panels.first(panel);
   alignas(64) T beyond[2 * lanes<T>];  // where results outside go
-  for (int64_t t = 0; t < columns * grid.lines; ++t, sums += width) {
+  grid.for_tiles(begin, columns, grid.lines, [&](int64_t, int64_t column, int64_t line) {
     T* pixels[ma][mb];
-    list_pixels<ma, mb, T>(grid.result_of(begin + t / grid.lines, t % grid.lines), grid.result,
-                           grid.result_step, grid.kernels, plan.panels.channels, y + first, beyond, pixels);
+    list_pixels<ma, mb, T>(grid.result_of(column, line), grid.result, grid.result_step, grid.kernels,
+                           plan.panels.channels, y + first, beyond, pixels);
     for (int64_t lane = 0; lane < width; lane += lanes<T>) {
       const V start = bias != nullptr ? *reinterpret_cast<const V*>(bias + first + lane) : V{};
       transform<V, Result<ma, r>, Result<mb, r>>(
@@ -150,14 +150,15 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
           },
           [&](int a, int b, const V& value) { *reinterpret_cast<V*>(pixels[a][b] + lane) = value + start; });
     }
-    if (sums_of_y == nullptr) continue;
+    sums += width;
+    if (sums_of_y == nullptr) return;
     const T* inside[ma * mb];
     int64_t count = 0;
     for (const auto& row : pixels)
       for (const T* pixel : row)
         if (pixel != beyond) inside[count++] = pixel;
     sums_of_y->add(begin / plan.block, plan.lanes_before(panel), first, width, inside, count);
-  }
+  });
 }
 
 template <class T, int ma, int mb, int r>
@@ -181,16 +182,17 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
     T* sums = source + grid.points * plan.source_point;
     const int64_t begin = task / plan.groups * plan.block;
     const int64_t columns = std::min(plan.block, grid.columns() - begin);
-    for (int64_t t = 0; t < columns * grid.slices; ++t)
+    grid.for_tiles(begin, columns, grid.slices, [&](int64_t t, int64_t column, int64_t slice) {
       for (int64_t phase = 0; phase < grid.phases; ++phase) {
         const T* pixels[rows][columns_of_window];
-        list_pixels<rows, columns_of_window, const T>(
-            grid.source_of(begin + t / grid.slices, t % grid.slices, phase), grid.source, grid.source_step,
-            kernels, plan.channels, x.data(), elements_of<T>(zeros), pixels);
+        list_pixels<rows, columns_of_window, const T>(grid.source_of(column, slice, phase), grid.source,
+                                                      grid.source_step, kernels, plan.channels, x.data(),
+                                                      elements_of<T>(zeros), pixels);
         transform_window<Source<ma, r>, Source<mb, r>>(x, 0, pixels, elements_of<T>(zeros), plan.channels,
                                                        source + t * row + phase * plan.channels,
                                                        plan.source_point);
       }
+    });
     const int64_t group = task % plan.groups;
     for (int64_t panel = plan.panels.count() * group / plan.groups;
          panel < plan.panels.count() * (group + 1) / plan.groups; ++panel) {

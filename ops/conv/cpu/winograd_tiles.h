@@ -111,11 +111,23 @@ struct TileGrid {
     return at;
   }
 
+  /// Calls f(t, column, i) for `count` columns of so many tiles each, from column `begin` on.
+  template <class F>
+  static void for_tiles(int64_t begin, int64_t count, int64_t each, const F& f) {
+    int64_t t = 0;
+    for (int64_t column = begin; column < begin + count; ++column)
+      for (int64_t i = 0; i < each; ++i) f(t++, column, i);
+  }
+
  private:
   /// The first result of a tile, among those of the gather.
   TilePixels place_of(int64_t column, int64_t line) const {
     TilePixels at{0, {}};
-    for (std::size_t d = 3; d-- > 0; column /= tiles[d]) at.first[d] = column % tiles[d] * tile[d];
+    for (std::size_t d = 3; d-- > 0;) {
+      if (tiles[d] == 1) continue;  // divisions take long
+      at.first[d] = column % tiles[d] * tile[d];
+      column /= tiles[d];
+    }
     at.image = column;
     at.first[kernels.line] = line;
     return at;
@@ -133,6 +145,8 @@ void list_pixels(const TilePixels& at, const Spatial& sizes, const Spatial& step
   for (std::size_t d = 0; d < 3; ++d) base += at.first[d] * pitch[d];
   // Of the steps 0 ... count-1 along a dimension those inside: from the first to the end.
   const auto inside = [&](std::size_t d, int64_t steps_wanted) {
+    if (at.first[d] >= 0 && at.first[d] + (steps_wanted - 1) * steps[d] < sizes[d])
+      return std::pair<int64_t, int64_t>(0, steps_wanted);
     const int64_t end = ceil_div(std::max<int64_t>(sizes[d] - at.first[d], 0), steps[d]);
     const int64_t first = at.first[d] < 0 ? ceil_div(-at.first[d], steps[d]) : 0;
     return std::pair(first, std::min(end, steps_wanted));

@@ -106,22 +106,21 @@ class WeightTask {
  private:
   /// V and E of some columns. Of E there are as many tiles as of V, zeros behind those of the result: then
   /// one product for each tap of the line has all columns.
-  void transform_columns(int64_t column, int64_t count) {
+  void transform_columns(int64_t begin, int64_t count) {
     const TileGrid& grid = plan_.grid;
-    for (int64_t t = 0; t < count * grid.slices; ++t) {
+    grid.for_tiles(begin, count, grid.slices, [&](int64_t t, int64_t column, int64_t slice) {
       const T* windows[window<ma, r>][window<mb, r>];
-      list_pixels<window<ma, r>, window<mb, r>, const T>(
-          grid.source_of(column + t / grid.slices, t % grid.slices, phase_), grid.source, grid.source_step,
-          grid.kernels, p_.in_channels, x_.data() + first_channel_, zeros_, windows);
+      list_pixels<window<ma, r>, window<mb, r>, const T>(grid.source_of(column, slice, phase_), grid.source,
+                                                         grid.source_step, grid.kernels, p_.in_channels,
+                                                         x_.data() + first_channel_, zeros_, windows);
       transform_window<Source<ma, r>, Source<mb, r>>(x_, first_channel_, windows, zeros_, channels_,
                                                      source_ + t * width_, plan_.source_point);
       const T* results[ma][mb];
-      list_pixels<ma, mb, const T>(grid.result_of(column + t / grid.slices, t % grid.slices), grid.result,
-                                   grid.result_step, grid.kernels, p_.out_channels, dy_ + first_filter_,
-                                   zeros_, results);
+      list_pixels<ma, mb, const T>(grid.result_of(column, slice), grid.result, grid.result_step, grid.kernels,
+                                   p_.out_channels, dy_ + first_filter_, zeros_, results);
       transform_memory<Gradient<ma, r>, Gradient<mb, r>>(results, filters_, gradient_ + t * rows_,
                                                          plan_.gradient_point);
-    }
+    });
     for (int64_t i = 0; i < grid.points; ++i)  // what the last tile's further taps read
       std::fill_n(source_ + i * plan_.source_point + count * grid.slices * width_,
                   (grid.line_taps - 1) * width_, T(0));
