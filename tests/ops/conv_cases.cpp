@@ -99,6 +99,11 @@ std::vector<ConvCase> special_cases() {
       {{2, 34, 7, 6}, {17, 2, 3, 3}, {.padding = 1, .groups = 17}},
       {{2, 24, 9, 8}, {24, 4, 3, 3}, {.padding = 1, .groups = 6}},  // few channels a group
       {{2, 24, 9, 8}, {24, 8, 3, 3}, {.stride = 2, .padding = 1, .groups = 3}},
+      {{3, 32, 9, 13}, {32, 4, 3, 3}, {.padding = 1, .groups = 8}},  // whole vectors of groups
+      {{2, 32, 9, 10}, {32, 8, 3, 3}, {.padding = 1, .groups = 4}},
+      {{2, 64, 7, 9}, {64, 4, 5, 7}, {.stride = {2, 1}, .padding = {2, 3}, .groups = 16}},
+      {{2, 48, 7, 9}, {48, 8, 3, 4}, {.stride = 2, .padding = 1, .groups = 6}},
+      {{1, 16, 40}, {16, 2, 9}, {.padding = 8, .dilation = 2, .groups = 8}},
       {{2, 36, 7, 6}, {40, 9, 3, 3}, {.padding = 2, .dilation = 2, .groups = 4}},
       {{2, 80, 6, 6}, {96, 40, 3, 3}, {.padding = 1, .groups = 2}},
       {{2, 60, 5, 5}, {90, 20, 1, 1}, {.groups = 3}},

@@ -18,7 +18,8 @@ constexpr int64_t fill_grain = 1 << 16;
 template <class T>
 GatherTasks multiply(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
                      T* y) {
-  const auto tasks = lanes_suit(gather)             ? multiply_lanes<T>
+  const auto tasks = groups_suit<T>(gather)         ? multiply_groups<T>
+                     : lanes_suit(gather)           ? multiply_lanes<T>
                      : few_channels_suit<T>(gather) ? multiply_few<T>
                                                     : multiply_panels<T>;
   return tasks(gather, source, weights, bias, y);
@@ -26,7 +27,8 @@ GatherTasks multiply(const Gather& gather, const T* source, const GatherWeights<
 
 template <class T>
 GatherMemory multiply_memory(const Gather& gather) {
-  const auto memory = lanes_suit(gather)             ? lanes_memory<T>
+  const auto memory = groups_suit<T>(gather)         ? groups_memory<T>
+                      : lanes_suit(gather)           ? lanes_memory<T>
                       : few_channels_suit<T>(gather) ? few_memory<T>
                                                      : panels_memory<T>;
   return memory(gather);

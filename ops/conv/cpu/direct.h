@@ -54,6 +54,15 @@ inline bool lanes_suit(const Gather& gather) {
          (gather.source_channels == 1 || (gather.result_channels <= 2 && gather.source_channels <= 8));
 }
 
+/// The same for groups of 2, 4 or 8 channels on both sides, in whole vectors of groups.
+template <class T>
+GatherTasks multiply_groups(const Gather& gather, const T* source, const GatherWeights<T>& weights,
+                            const T* bias, T* y);
+template <class T>
+GatherMemory groups_memory(const Gather& gather);
+template <class T>
+bool groups_suit(const Gather& gather);
+
 /// dw [K, taps, C/g] from dy and x.
 template <class T>
 void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw);

@@ -1,0 +1,184 @@
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "pleat/ops/conv/cpu/direct.h"
+#include "pleat/ops/conv/cpu/direct_lanes.h"
+
+/// Convolution in groups of 2, 4 or 8 channels (ResNeXt), where a panel of one group would leave most lanes
+/// idle. Vectors lie along the channels of some groups, and the source is read where it lies: for each
+/// channel of a group, a shuffle gives every lane its group's element, which is multiplied with the weights
+/// of the lane. Of pixels side by side (stride 1) each shuffled vector serves all pixels of a tile that read
+/// it.
+
+namespace pleat::ops {
+namespace {
+
+using namespace direct_lanes;
+
+template <class T>
+struct GroupOperands {
+  const T* source;
+  const T* weights;  ///< [taps][channel of a group][channels]
+  int64_t channels;  ///< of a pixel
+};
+
+/// Every lane has channel c of its group.
+template <class T, int group, int c>
+[[gnu::always_inline]] inline void spread_channel(const Vector<T>& x, Vector<T>& to) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    to = __builtin_shufflevector(x, x, (i / group * group + c)...);
+  }
+  (std::make_integer_sequence<int, static_cast<int>(lanes<T>)>());
+}
+
+/// total[i] += the products of `taps` taps side by side, from channel c of each group on, for pixels that lie
+/// side by side, too.
+template <class T, int group, int c, int taps, int pixel_count>
+[[gnu::always_inline]] inline void slide_channels(const T* x, const T* w, int64_t channels,
+                                                  Vector<T> (&total)[pixel_count]) {
+  using V = Vector<T>;
+  V weight[taps];
+#pragma GCC unroll 8
+  for (int s = 0; s < taps; ++s) weight[s] = *reinterpret_cast<const V*>(w + (s * group + c) * channels);
+#pragma GCC unroll 16
+  for (int q = 0; q < pixel_count + taps - 1; ++q) {
+    V value;
+    spread_channel<T, group, c>(*reinterpret_cast<const V*>(x + q * channels), value);
+#pragma GCC unroll 8
+    for (int s = 0; s < taps; ++s)
+      if (q >= s && q - s < pixel_count) total[q - s] += value * weight[s];
+  }
+  if constexpr (c + 1 < group) slide_channels<T, group, c + 1, taps, pixel_count>(x, w, channels, total);
+}
+
+/// The same for one tap and pixels anywhere.
+template <class T, int group, int c, int pixel_count>
+[[gnu::always_inline]] inline void add_channels(const T* const (&pixels)[pixel_count], int64_t offset,
+                                                const T* w, int64_t channels,
+                                                Vector<T> (&total)[pixel_count]) {
+  using V = Vector<T>;
+  const V weight = *reinterpret_cast<const V*>(w + c * channels);
+#pragma GCC unroll 8
+  for (int i = 0; i < pixel_count; ++i) {
+    V value;
+    spread_channel<T, group, c>(*reinterpret_cast<const V*>(pixels[i] + offset), value);
+    total[i] += value * weight;
+  }
+  if constexpr (c + 1 < group) add_channels<T, group, c + 1, pixel_count>(pixels, offset, w, channels, total);
+}
+
+/// y[row] = start + the sum over taps and channels of a group for a tile of pixels and one vector.
+template <class T, int group, bool slide, int pixel_count>
+void sum_groups(const GroupOperands<T>& in, const int64_t* bases, const std::vector<GatherRun>& runs,
+                const TileAhead& ahead, const T* start, T* y, const int64_t* rows) {
+  using V = Vector<T>;
+  V total[pixel_count];
+  const T* pixels[pixel_count];
+#pragma GCC unroll 8
+  for (int i = 0; i < pixel_count; ++i) {
+    total[i] = *reinterpret_cast<const V*>(start);
+    pixels[i] = in.source + bases[i];
+    __builtin_prefetch(pixels[i] + ahead.source);
+    __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels, 1);
+  }
+  for (const GatherRun& run : runs) {
+    const T* w = in.weights + run.tap * group * in.channels;
+    int64_t done = 0;
+    if constexpr (slide)
+      for (; done + 3 * in.channels <= run.length; done += 3 * in.channels, w += 3 * group * in.channels)
+        slide_channels<T, group, 0, 3, pixel_count>(pixels[0] + run.offset + done, w, in.channels, total);
+    for (; done < run.length; done += in.channels, w += group * in.channels)
+      add_channels<T, group, 0, pixel_count>(pixels, run.offset + done, w, in.channels, total);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < pixel_count; ++i) *reinterpret_cast<V*>(y + rows[i] * in.channels) = total[i];
+}
+
+/// sum_groups for 1 ... pixel_tile pixels.
+template <class T, int group, bool slide>
+constexpr auto sum_groups_of = []<int... i>(std::integer_sequence<int, i...>) {
+  return std::array{&sum_groups<T, group, slide, i + 1>...};
+}
+(std::make_integer_sequence<int, pixel_tile>());
+
+/// All pixels of a piece for the vectors from channel `begin` to `end`.
+template <class T, int group>
+void sum_vectors(const GroupOperands<T>& in, int64_t begin, int64_t end, const GatherPixels& pixels,
+                 const T* bias, T* y) {
+  static constexpr T zeros[lanes<T>] = {};
+  std::size_t p = 0;
+  for (const GatherPixels::Group& same_taps : pixels.groups)
+    while (p < same_taps.end) {
+      const std::vector<GatherRun>& runs = same_taps.runs;
+      const int64_t* bases = &pixels.bases[p];
+      const int64_t* rows = &pixels.rows[p];
+      const Tile tile = next_tile(bases, same_taps.end - p, runs, in.channels);
+      const auto run = tile.slide ? sum_groups_of<T, group, true>[tile.pixels - 1]
+                                  : sum_groups_of<T, group, false>[tile.pixels - 1];
+      const TileAhead ahead = what_is_ahead(pixels, p, runs, in.channels);
+      for (int64_t c = begin; c < end; c += lanes<T>)
+        run({in.source + c, in.weights + c, in.channels}, bases, runs, ahead,
+            bias != nullptr ? bias + c : zeros, y + c, rows);
+      p += tile.pixels;
+    }
+}
+
+/// Pieces of which all channels stay in the second-level cache, as vectors that lie side by side are computed
+/// one after the other.
+GatherPieces pieces_of(const Gather& gather) {
+  constexpr int64_t fewest = 64;
+  return GatherPieces::in_place(gather,
+                                gather.pixels_wanted(buffer_elements_wanted / gather.result_pitch(), fewest));
+}
+
+}  // namespace
+
+template <class T>
+bool groups_suit(const Gather& gather) {
+  const int64_t group = gather.source_channels;
+  // Apart, pixels shuffle for every product: for 8 channels that takes longer than panels of one group.
+  const bool slides = gather.dims[2].source_step == 1;
+  return gather.groups > 1 && group == gather.result_channels &&
+         (group == 2 || group == 4 || (group == 8 && slides)) && gather.result_pitch() % lanes<T> == 0;
+}
+
+template <class T>
+GatherTasks multiply_groups(const Gather& gather, const T* source, const GatherWeights<T>& weights,
+                            const T* bias, T* y) {
+  const GatherPieces pieces = pieces_of(gather);
+  const auto packed = pack_lanes(gather, weights);
+  const int64_t channels = gather.result_pitch();
+  const int64_t vectors = channels / lanes<T>;
+  const int64_t parts = std::min(vectors, ceil_div(tasks_wanted, pieces.count()));
+  // Vectors of a pixel one after the other, as many as have weights for half of the first-level cache.
+  const int64_t fitting = weight_bytes / (gather.depth() * lanes<T> * static_cast<int64_t>(sizeof(T)));
+  const int64_t together = std::max<int64_t>(fitting, 1) * lanes<T>;
+  const auto sum = gather.source_channels == 2   ? sum_vectors<T, 2>
+                   : gather.source_channels == 4 ? sum_vectors<T, 4>
+                                                 : sum_vectors<T, 8>;
+  const auto run = [=](int64_t task) {
+    thread_local GatherPixels pixels;
+    const int64_t part = task % parts;
+    const int64_t end = vectors * (part + 1) / parts * lanes<T>;
+    pieces.list(task / parts, channels, pixels);
+    for (int64_t c = vectors * part / parts * lanes<T>; c < end; c += together)
+      sum({source, elements_of<T>(packed), channels}, c, std::min(c + together, end), pixels, bias, y);
+  };
+  return {pieces.count() * parts, run};
+}
+
+template <class T>
+GatherMemory groups_memory(const Gather& gather) {
+  return {gather.depth() * gather.result_pitch() * static_cast<int64_t>(sizeof(T)), 0};
+}
+
+#define PLEAT_GROUPS(T)                                                                                 \
+  template bool groups_suit<T>(const Gather&);                                                          \
+  template GatherTasks multiply_groups(const Gather&, const T*, const GatherWeights<T>&, const T*, T*); \
+  template GatherMemory groups_memory<T>(const Gather&);
+PLEAT_GROUPS(float)
+PLEAT_GROUPS(double)
+#undef PLEAT_GROUPS
+
+}  // namespace pleat::ops

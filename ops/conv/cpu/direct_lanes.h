@@ -1,0 +1,196 @@
+// Private header: not installed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/simd.h"
+#include "pleat/ops/conv/cpu/gather.h"
+#include "pleat/ops/conv/nhwc.h"
+
+/// What convolutions lane by lane share (direct_lanes.cpp, direct_lanes_weight.cpp, direct_groups.cpp): how
+/// they are cut, the source spread out for lanes, and the packed weights.
+
+namespace pleat::ops::direct_lanes {
+
+using simd::lanes;
+using simd::Vector;
+
+inline constexpr int pixel_tile = 8;
+/// Pixels of a piece that is read in place: of a block of channels they fit into the second-level cache.
+inline constexpr int64_t most_pixels = 1024;
+/// Bytes of weights that stay in the first-level cache beside the source.
+inline constexpr int64_t weight_bytes = 16 << 10;
+
+/// How a gather is computed: its result's channels in blocks of one or two vectors. The last block begins
+/// earlier where it would not be full, so that no vector is: its first channels are computed twice.
+template <class T>
+struct LanePlan {
+  int64_t channels;  ///< of the result
+  bool in_place;     ///< whether lanes read the source where it lies
+  int64_t depth;     ///< channels of the source that a lane reads
+  int64_t width;     ///< lanes of a vector
+  int64_t block;     ///< channels of a block; the last has as many or one vector
+  int64_t step;      ///< from an element that a lane reads to the next in a run
+  GatherPieces pieces;
+
+  LanePlan(const Gather& gather, int64_t pixels)
+      : channels(gather.result_pitch()),
+        in_place(is_depthwise(gather) && !is_crowded<T>(channels)),
+        depth(gather.source_channels),
+        width(channels >= lanes<T>       ? lanes<T>
+              : channels >= lanes<T> / 4 ? lanes<T> / 4
+                                         : 1),
+        block(is_depthwise(gather) && channels >= 2 * lanes<T> ? 2 * width : width),
+        step(in_place ? channels : block),
+        pieces(in_place ? GatherPieces::in_place(gather, pixels)
+                        : GatherPieces::for_results(gather, buffer_elements_wanted, depth * block)) {}
+
+  static bool is_depthwise(const Gather& gather) {
+    return gather.source_channels == 1 && gather.result_channels == 1;
+  }
+  int64_t blocks() const { return ceil_div(channels, block); }
+  int64_t vectors(int64_t i) const { return channels - i * block > width ? block / width : 1; }
+  int64_t first(int64_t i) const { return std::min(i * block, channels - vectors(i) * width); }
+  /// Elements of the buffer; vectors that are spread over its last elements reach beyond them.
+  int64_t buffer_elements() const { return in_place ? 0 : pieces.buffer_elements() + lanes<T>; }
+};
+
+/// Calls `f` with constants: bytes and number of the vectors of block i.
+template <class T, class F>
+void by_vectors(const LanePlan<T>& plan, int64_t i, const F& f) {
+  constexpr int element = sizeof(T);
+  if (plan.vectors(i) == 2)
+    f(std::integral_constant<int, 64>(), std::integral_constant<int, 2>());
+  else if (plan.width == lanes<T>)
+    f(std::integral_constant<int, 64>(), std::integral_constant<int, 1>());
+  else if (plan.width > 1)
+    f(std::integral_constant<int, 16>(), std::integral_constant<int, 1>());
+  else
+    f(std::integral_constant<int, element>(), std::integral_constant<int, 1>());
+}
+
+/// Fills the buffer for the lanes from result channel `first` on. Every element is stored to a whole vector:
+/// what it has too much, later ones overwrite.
+template <class T, int bytes>
+void spread_source(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source,
+                   int64_t first, T* buffer) {
+  using V = Vector<T, bytes>;
+  // Lanes from `lane` on belong to one group, which reads the source from `channel` on.
+  struct Share {
+    int64_t lane;
+    int64_t channel;
+  };
+  std::array<Share, static_cast<std::size_t>(lanes<T>)> shares;
+  std::size_t count = 0;
+  for (int64_t lane = 0; lane < plan.width; ++lane) {
+    const int64_t channel = (first + lane) / gather.result_channels * gather.source_channels;
+    if (count == 0 || shares[count - 1].channel != channel) shares[count++] = {lane, channel};
+  }
+  const auto copy = [&](int64_t to, int64_t from, int64_t pixels, int64_t step) {
+    T* out = buffer + to * plan.depth * plan.block;
+    const T* pixel = source + from * gather.source_pitch();
+    for (int64_t i = 0; i < pixels; ++i, pixel += step * gather.source_pitch())
+      for (int64_t c = 0; c < plan.depth; ++c, out += plan.width)
+        for (std::size_t s = 0; s < count; ++s)
+          *reinterpret_cast<V*>(out + shares[s].lane) = pixel[shares[s].channel + c] - V{};
+  };
+  plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
+}
+
+/// The same for channels that are groups of their own, in whole blocks. With GatherPieces::fill, for any
+/// number of channels, the convolution took 8 % longer.
+template <class T>
+void copy_source(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source, int64_t first,
+                 T* buffer) {
+  using V = Vector<T>;
+  const auto copy = [&](int64_t to, int64_t from, int64_t pixels, int64_t step) {
+    T* out = buffer + to * plan.block;
+    const T* pixel = source + from * gather.source_pitch() + first;
+    for (int64_t i = 0; i < pixels; ++i, pixel += step * gather.source_pitch(), out += plan.block)
+      for (int64_t c = 0; c < plan.block; c += lanes<T>)
+        *reinterpret_cast<V*>(out + c) = *reinterpret_cast<const V*>(pixel + c);
+  };
+  plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
+}
+
+template <class T>
+void fill_block(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source, int64_t i,
+                T* buffer) {
+  const auto fill = LanePlan<T>::is_depthwise(gather)                                ? copy_source<T>
+                    : gather.result_channels * static_cast<int64_t>(sizeof(T)) <= 16 ? spread_source<T, 16>
+                                                                                     : spread_source<T, 64>;
+  fill(gather, plan, piece, source, plan.first(i), buffer);
+}
+
+/// Distances from a tile's pixels and rows to those that will be read and written next.
+struct TileAhead {
+  int64_t source = 0;
+  int64_t rows = 0;
+};
+
+/// Pixels from p on for the next tile to read and write: the last of their taps, which is the first to be in
+/// no tile before.
+inline TileAhead what_is_ahead(const GatherPixels& pixels, std::size_t p, const std::vector<GatherRun>& runs,
+                               int64_t tap) {
+  if (p + pixel_tile >= pixels.bases.size() || runs.empty()) return {};
+  return {pixels.bases[p + pixel_tile] - pixels.bases[p] + runs.back().offset + runs.back().length - tap,
+          pixels.rows[p + pixel_tile] - pixels.rows[p]};
+}
+
+/// Pixels and taps of a run for which it is worth loading a vector once for all that read it.
+inline constexpr std::size_t least_slide = 4;
+inline constexpr int64_t least_run = 3;
+
+/// The next pixels to be computed together.
+struct Tile {
+  std::size_t pixels;
+  bool slide;  ///< whether they lie side by side, as taps of a run do
+};
+
+/// Of `count` pixels with the same taps, of `tap` elements each. A line is cut into tiles of about equal
+/// size.
+inline Tile next_tile(const int64_t* bases, std::size_t count, const std::vector<GatherRun>& runs,
+                      int64_t tap) {
+  if (!runs.empty() && runs.front().length >= least_run * tap) {
+    std::size_t line = 1;
+    while (line < count && bases[line] - bases[line - 1] == tap) ++line;
+    const std::size_t tiles = (line + pixel_tile - 1) / pixel_tile;
+    if (line >= least_slide) return {(line + tiles - 1) / tiles, true};
+  }
+  return {std::min<std::size_t>(pixel_tile, count), false};
+}
+
+/// Weights as [taps in the gather's order][channel of a group's source][result channels].
+template <class T>
+std::shared_ptr<std::byte> pack_lanes(const Gather& gather, const GatherWeights<T>& weights) {
+  auto memory = scratch<T>(gather.depth() * gather.result_pitch());
+  const auto taps = static_cast<int64_t>(weights.taps.size());
+  // Some groups at a time, whose weights stay in the first-level cache for all taps.
+  parallel_for(
+      0, gather.groups, std::max<int64_t>(weight_bytes / (gather.depth() * gather.result_channels * 8), 1),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t tap = 0; tap < taps; ++tap)
+          for (int64_t c = 0; c < gather.source_channels; ++c) {
+            const T* from =
+                weights.data + weights.taps[static_cast<std::size_t>(tap)] * weights.tap + c * weights.source;
+            T* to = elements_of<T>(memory) + (tap * gather.source_channels + c) * gather.result_pitch();
+            if (gather.result_channels == 1) {
+              PLEAT_INDEPENDENT_ITERATIONS
+              for (int64_t g = begin; g < end; ++g) to[g] = from[g * weights.group];
+              continue;
+            }
+            for (int64_t g = begin; g < end; ++g)
+              for (int64_t k = 0; k < gather.result_channels; ++k)
+                to[g * gather.result_channels + k] = from[g * weights.group + k * weights.result];
+          }
+      });
+  return memory;
+}
+
+}  // namespace pleat::ops::direct_lanes

@@ -1,0 +1,180 @@
+#include "pleat/ops/conv/cpu/direct.h"
+#include "pleat/ops/conv/cpu/direct_lanes.h"
+
+/// The gradient of the weight lane by lane: a tile of taps stays in registers while it goes through the
+/// pixels of a piece, of which a product loads one vector of the source.
+
+namespace pleat::ops {
+namespace {
+
+using namespace direct_lanes;
+using simd::for_constants;
+
+/// Taps whose sums a tile of the gradient of the weight has: with two vectors of each, most registers.
+constexpr int64_t tap_tile = 10;
+/// The same for the gradient of the weight, and how many blocks of channels it takes one after the other, so
+/// that what lies side by side is read at about the same time.
+constexpr int64_t sum_pixels = 512;
+constexpr int64_t most_together = 4;
+
+/// Sums of some taps of a block over some pixels.
+template <class T>
+struct TapSums {
+  const T* x;
+  const int64_t* bases;
+  const int64_t* offsets;  ///< of the taps
+  const T* dy;
+  const int64_t* rows;
+  int64_t channels;  ///< of dy
+  std::size_t pixels;
+  T* sums;              ///< [taps][channels]
+  const int64_t* taps;  ///< rows of `sums`
+  int64_t done;         ///< lanes that the block before has
+  bool read_on;         ///< whether the block behind is the next to be read
+};
+
+template <class T, int bytes, int vectors, int taps>
+void sum_taps(const TapSums<T>& in) {
+  using V = Vector<T, bytes>;
+  constexpr int64_t width = bytes / static_cast<int64_t>(sizeof(T));
+  V total[taps][vectors];
+  for_constants<taps>([&](auto t) { for_constants<vectors>([&](auto v) { total[t][v] = V{}; }); });
+  for (std::size_t p = 0; p < in.pixels; ++p) {
+    const T* x = in.x + in.bases[p];
+    const T* dy = in.dy + in.rows[p] * in.channels;
+    if (in.read_on)
+      for_constants<vectors>([&](auto v) {
+        __builtin_prefetch(dy + (vectors + v) * width, 0, 2);  // to the second-level cache
+        __builtin_prefetch(x + in.offsets[0] + (vectors + v) * width, 0, 2);
+      });
+    V gradient[vectors];
+    for_constants<vectors>([&](auto v) { gradient[v] = *reinterpret_cast<const V*>(dy + v * width); });
+    for_constants<taps>([&](auto t) {
+      const T* element = x + in.offsets[t];
+      for_constants<vectors>(
+          [&](auto v) { total[t][v] += *reinterpret_cast<const V*>(element + v * width) * gradient[v]; });
+    });
+  }
+  for_constants<taps>([&](auto t) {
+    T* sum = in.sums + in.taps[t] * in.channels;
+    if (in.done == 0) {
+      for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(sum + v * width) += total[t][v]; });
+      return;
+    }
+    T part[vectors * width];
+    for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(part + v * width) = total[t][v]; });
+    for (int64_t i = in.done; i < vectors * width; ++i) sum[i] += part[i];
+  });
+}
+
+/// sum_taps for 1 ... tap_tile taps.
+template <class T, int bytes, int vectors>
+constexpr auto sum_taps_of = []<int... i>(std::integer_sequence<int, i...>) {
+  return std::array{&sum_taps<T, bytes, vectors, i + 1>...};
+}
+(std::make_integer_sequence<int, tap_tile>());
+
+/// Adds a piece's products to the sums of a block.
+template <class T, int bytes, int vectors>
+void add_products(const LanePlan<T>& plan, const GatherPixels& pixels, TapSums<T> in) {
+  std::vector<int64_t> offsets, taps;
+  std::size_t p = 0;
+  for (const GatherPixels::Group& group : pixels.groups) {
+    offsets.clear();
+    taps.clear();
+    for (const GatherRun& run : group.runs)
+      for (int64_t i = 0; i * plan.step < run.length; ++i) {
+        offsets.push_back(run.offset + i * plan.step);
+        taps.push_back(run.tap * plan.depth + i);
+      }
+    TapSums<T> of_group = in;
+    of_group.bases += p;
+    of_group.rows += p;
+    of_group.pixels = group.end - p;
+    p = group.end;
+    const auto count = static_cast<int64_t>(taps.size());
+    const int64_t tiles = ceil_div(count, tap_tile);
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t first = count * tile / tiles;
+      of_group.read_on = in.read_on && tile == 0;
+      of_group.offsets = offsets.data() + first;
+      of_group.taps = taps.data() + first;
+      const int64_t of_tile = count * (tile + 1) / tiles - first;
+      sum_taps_of<T, bytes, vectors>[static_cast<std::size_t>(of_tile - 1)](of_group);
+    }
+  }
+}
+
+/// The gradient of the weight: blocks of channels, and chunks of pieces where these are few tasks.
+template <class T>
+struct LaneSums {
+  LanePlan<T> plan;
+  int64_t together;  ///< blocks of a task, side by side in memory
+  int64_t chunks;
+  int64_t size;  ///< of one chunk's sums
+
+  explicit LaneSums(const Gather& gather)
+      : plan(gather, sum_pixels),
+        together(std::clamp<int64_t>(plan.blocks() * plan.pieces.count() / tasks_wanted, 1, most_together)),
+        chunks(std::min(plan.pieces.count(), ceil_div(tasks_wanted, tasks()))),
+        size(gather.depth() * plan.channels) {}
+  /// Of a chunk.
+  int64_t tasks() const { return ceil_div(plan.blocks(), together); }
+};
+
+}  // namespace
+
+template <class T>
+void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw) {
+  const LaneSums<T> all(gather);
+  const LanePlan<T>& plan = all.plan;
+  const auto partials = scratch<T>(all.chunks * all.size);
+  T* sums = elements_of<T>(partials);
+  parallel_chunks(all.tasks() * all.chunks, [&](int64_t task) {
+    const auto memory = scratch<T>(plan.buffer_elements());
+    T* buffer = elements_of<T>(memory);
+    thread_local GatherPixels pixels;
+    const int64_t chunk = task % all.chunks;
+    const int64_t begin = task / all.chunks * all.together;
+    const int64_t end = std::min(begin + all.together, plan.blocks());
+    T* sums_of_chunk = sums + chunk * all.size;
+    const int64_t from = begin * plan.block;
+    for (int64_t tap = 0; tap < gather.depth(); ++tap)
+      std::fill_n(sums_of_chunk + tap * plan.channels + from,
+                  std::min(end * plan.block, plan.channels) - from, T(0));
+    const int64_t pieces = plan.pieces.count();
+    for (int64_t piece = pieces * chunk / all.chunks; piece < pieces * (chunk + 1) / all.chunks; ++piece) {
+      plan.pieces.list(piece, plan.depth * plan.step, pixels);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = plan.first(i);
+        if (!plan.in_place) fill_block(gather, plan, piece, x, i, buffer);
+        TapSums<T> in{};
+        in.x = plan.in_place ? x + first : buffer;
+        in.bases = pixels.bases.data();
+        in.dy = dy + first;
+        in.rows = pixels.rows.data();
+        in.channels = plan.channels;
+        in.sums = sums_of_chunk + first;
+        in.done = i * plan.block - first;
+        in.read_on = i + 1 < end && plan.in_place;
+        by_vectors(plan, i,
+                   [&](auto bytes, auto vectors) { add_products<T, bytes, vectors>(plan, pixels, in); });
+      }
+    }
+  });
+  sum_transposed(sums, all.chunks, all.size, gather.depth(), plan.channels, plan.channels, dw);
+}
+
+template <class T>
+int64_t lanes_weight_workspace(const Gather& gather) {
+  const LaneSums<T> all(gather);
+  return (num_threads() * all.plan.buffer_elements() + all.chunks * all.size) *
+         static_cast<int64_t>(sizeof(T));
+}
+
+template void lanes_weight_gradient(const Gather&, const float*, const float*, float*);
+template void lanes_weight_gradient(const Gather&, const double*, const double*, double*);
+template int64_t lanes_weight_workspace<float>(const Gather&);
+template int64_t lanes_weight_workspace<double>(const Gather&);
+
+}  // namespace pleat::ops
