@@ -23,15 +23,6 @@ struct GroupOperands {
   int64_t channels;  ///< of a pixel
 };
 
-/// Every lane has channel c of its group.
-template <class T, int group, int c>
-[[gnu::always_inline]] inline void spread_channel(const Vector<T>& x, Vector<T>& to) {
-  [&]<int... i>(std::integer_sequence<int, i...>) {
-    to = __builtin_shufflevector(x, x, (i / group * group + c)...);
-  }
-  (std::make_integer_sequence<int, static_cast<int>(lanes<T>)>());
-}
-
 /// total[i] += the products of `taps` taps side by side, from channel c of each group on, for pixels that lie
 /// side by side, too.
 template <class T, int group, int c, int taps, int pixel_count>

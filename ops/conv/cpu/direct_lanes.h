@@ -75,6 +75,15 @@ void by_vectors(const LanePlan<T>& plan, int64_t i, const F& f) {
     f(std::integral_constant<int, element>(), std::integral_constant<int, 1>());
 }
 
+/// Every lane has channel c of its group.
+template <class T, int group, int c>
+[[gnu::always_inline]] inline void spread_channel(const Vector<T>& x, Vector<T>& to) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    to = __builtin_shufflevector(x, x, (i / group * group + c)...);
+  }
+  (std::make_integer_sequence<int, static_cast<int>(lanes<T>)>());
+}
+
 /// Fills the buffer for the lanes from result channel `first` on. Every element is stored to a whole vector:
 /// what it has too much, later ones overwrite.
 template <class T, int bytes>
@@ -103,6 +112,24 @@ void spread_source(const Gather& gather, const LanePlan<T>& plan, int64_t piece,
   plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
 }
 
+/// The same for groups of as many channels on both sides, whole ones in a vector.
+template <class T, int group, int c = 0>
+[[gnu::always_inline]] inline void spread_group(const Vector<T>& x, T* to) {
+  spread_channel<T, group, c>(x, *reinterpret_cast<Vector<T>*>(to + c * lanes<T>));
+  if constexpr (c + 1 < group) spread_group<T, group, c + 1>(x, to);
+}
+template <class T, int group>
+void spread_groups(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source,
+                   int64_t first, T* buffer) {
+  const auto copy = [&](int64_t to, int64_t from, int64_t pixels, int64_t step) {
+    T* out = buffer + to * group * lanes<T>;
+    const T* pixel = source + from * gather.source_pitch() + first;
+    for (int64_t i = 0; i < pixels; ++i, pixel += step * gather.source_pitch(), out += group * lanes<T>)
+      spread_group<T, group>(*reinterpret_cast<const Vector<T>*>(pixel), out);
+  };
+  plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
+}
+
 /// The same for channels that are groups of their own, in whole blocks. With GatherPieces::fill, for any
 /// number of channels, the convolution took 8 % longer.
 template <class T>
@@ -122,7 +149,11 @@ void copy_source(const Gather& gather, const LanePlan<T>& plan, int64_t piece, c
 template <class T>
 void fill_block(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source, int64_t i,
                 T* buffer) {
+  const int64_t group =
+      gather.source_channels == gather.result_channels && plan.width == lanes<T> ? gather.source_channels : 0;
   const auto fill = LanePlan<T>::is_depthwise(gather)                                ? copy_source<T>
+                    : group == 2                                                     ? spread_groups<T, 2>
+                    : group == 4                                                     ? spread_groups<T, 4>
                     : gather.result_channels * static_cast<int64_t>(sizeof(T)) <= 16 ? spread_source<T, 16>
                                                                                      : spread_source<T, 64>;
   fill(gather, plan, piece, source, plan.first(i), buffer);
@@ -134,8 +165,8 @@ struct TileAhead {
   int64_t rows = 0;
 };
 
-/// Pixels from p on for the next tile to read and write: the last of their taps, which is the first to be in
-/// no tile before.
+/// Of the tile behind the one that begins with pixel p: the last of its taps, of `tap` elements, which no
+/// tile before has read, and its rows.
 inline TileAhead what_is_ahead(const GatherPixels& pixels, std::size_t p, const std::vector<GatherRun>& runs,
                                int64_t tap) {
   if (p + pixel_tile >= pixels.bases.size() || runs.empty()) return {};
