@@ -5,20 +5,25 @@
 
 namespace pleat::ops {
 
-using namespace reduction;
+namespace reduction {
 
-namespace {
-
-/// Whether any or all elements are not 0.
+/// Whether any or all elements are not 0. (Of a class in an unnamed namespace nvcc says that nobody reads
+/// may_repeat.)
 template <class T, bool is_any>
 struct LogicStep {
   using In = T;
   using State = uint8_t;
-  [[maybe_unused]] static constexpr bool may_repeat = true;
+  static constexpr bool may_repeat = true;
   PLEAT_HOST_DEVICE State start() const { return is_any ? 0 : 1; }
   PLEAT_HOST_DEVICE State step(State known, T x) const { return join(known, static_cast<State>(x != T(0))); }
   PLEAT_HOST_DEVICE State join(State a, State b) const { return static_cast<State>(is_any ? a | b : a & b); }
 };
+
+}  // namespace reduction
+
+using namespace reduction;
+
+namespace {
 
 template <bool is_any>
 Tensor logic(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
