@@ -14,30 +14,45 @@
 namespace pleat {
 namespace {
 
-/// Addresses are made usable so many bytes at a time. Pages of 2 MiB (where
-/// /sys/kernel/mm/transparent_hugepage/enabled allows them) cause fewer faults when they are touched first,
-/// and fewer misses of the TLB later.
-constexpr int64_t usable_step = 64 << 20;
+/// Memory comes in pages of 2 MiB where /sys/kernel/mm/transparent_hugepage/enabled allows them: fewer faults
+/// when they are touched first, and fewer misses of the TLB later.
 constexpr int64_t huge_page = 2 << 20;
+/// The system gives addresses out from the top down. So far below the next one nothing lies, nor comes to lie
+/// soon.
+[[maybe_unused]] constexpr int64_t distance = int64_t{64} << 30;
+
+/// Whether the system lets the process use these addresses, which nothing may use yet.
+bool add_memory([[maybe_unused]] std::byte* begin, [[maybe_unused]] int64_t bytes) {
+#if defined(__linux__)
+  const auto size = static_cast<std::size_t>(bytes);
+  void* at = mmap(begin, size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (at == begin) {
+    madvise(at, size, MADV_HUGEPAGE);  // small pages where it fails
+    return true;
+  }
+  if (at != MAP_FAILED) munmap(at, size);  // kernels before 4.17 take the address for a hint
+#endif
+  return false;
+}
 
 }  // namespace
 
 HostArena::HostArena([[maybe_unused]] int64_t capacity) {
 #if defined(__linux__)
-  capacity = round_up(capacity, usable_step);
-  void* range = mmap(nullptr, static_cast<std::size_t>(capacity + huge_page), PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range == MAP_FAILED) return;
-  const auto address = reinterpret_cast<uintptr_t>(range);
-  begin_ = reinterpret_cast<std::byte*>(round_up(static_cast<int64_t>(address), huge_page));
+  void* next = mmap(nullptr, granule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (next == MAP_FAILED) return;
+  munmap(next, granule);
+  const int64_t begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(next)) - distance - capacity;
+  if (begin <= 0) return;
+  begin_ = reinterpret_cast<std::byte*>(begin / huge_page * huge_page);
   capacity_ = capacity;
-  madvise(begin_, static_cast<std::size_t>(capacity), MADV_HUGEPAGE);
 #endif
 }
 
 HostArena::~HostArena() {
 #if defined(__linux__)
-  if (begin_ != nullptr) munmap(begin_, static_cast<std::size_t>(capacity_));
+  if (usable_ > 0) munmap(begin_, static_cast<std::size_t>(usable_));
 #endif
 }
 
@@ -61,14 +76,11 @@ HostArena::Taken HostArena::take(int64_t bytes) {
     }
   }
   if (bytes > capacity_ - begin) return {nullptr, 0};
-#if defined(__linux__)
   if (begin + bytes > usable_) {
-    const int64_t usable = std::min(capacity_, round_up(begin + bytes, usable_step));
-    if (mprotect(begin_ + usable_, static_cast<std::size_t>(usable - usable_), PROT_READ | PROT_WRITE) != 0)
-      return {nullptr, 0};
+    const int64_t usable = round_up(begin + bytes, huge_page);
+    if (!add_memory(begin_ + usable_, usable - usable_)) return {nullptr, 0};
     usable_ = usable;
   }
-#endif
   free_.erase(begin);
   end_ = begin + bytes;
   return {begin_ + begin, cached};

@@ -15,7 +15,7 @@ namespace pleat {
 /// threads at a time, but for `discard`.
 class HostArena {
  public:
-  /// Reserves addresses for `capacity` bytes, and no memory.
+  /// For `capacity` bytes; takes neither memory nor addresses before they are wanted.
   explicit HostArena(int64_t capacity);
   ~HostArena();
   HostArena(const HostArena&) = delete;
@@ -50,7 +50,7 @@ class HostArena {
  private:
   std::byte* begin_ = nullptr;
   int64_t capacity_ = 0;
-  int64_t usable_ = 0;            ///< bytes from the beginning that may be accessed
+  int64_t usable_ = 0;            ///< bytes from the beginning that the system has given
   int64_t end_ = 0;               ///< of what was ever handed out
   std::map<int64_t, Free> free_;  ///< by place, none beside another
 };
