@@ -93,7 +93,7 @@ struct WeightPlan {
   }
   /// How many windows have an element of x, about.
   static int64_t windows_of_pixel(const ConvProblem& p) {
-    return std::max<int64_t>(p.taps() / (p.stride[0] * p.stride[1] * p.stride[2]), 1);
+    return std::max<int64_t>(p.taps() / p.stride[0] / p.stride[1] / p.stride[2], 1);
   }
   static int64_t pixels_of_piece(const Gather& gather) {
     return std::max(gather.pixels() / tasks_wanted, chunk_pixels);

@@ -22,7 +22,8 @@ std::optional<Kernels> find_kernels(const ConvProblem& p, int taps) {
   std::size_t tiled[2], others[3];
   int tiles = 0, rest = 0;
   for (std::size_t d = 3; d-- > 0;) {
-    const bool is_tiled = p.dilation[d] == 1 && p.kernel[d] == taps * p.stride[d] && tiles < 2;
+    const bool is_tiled =
+        p.dilation[d] == 1 && p.kernel[d] % taps == 0 && p.kernel[d] / taps == p.stride[d] && tiles < 2;
     if (!is_tiled && !p.is_pointwise(d) && (p.stride[d] != 1 || p.dilation[d] != 1)) return std::nullopt;
     (is_tiled ? tiled[tiles++] : others[rest++]) = d;
   }
