@@ -42,6 +42,7 @@ struct Blocks {
     void* const space = mmap(nullptr, small_space, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (space == MAP_FAILED) finding("no address space is left for tensors on the CPU");
+    madvise(space, small_space, MADV_HUGEPAGE);  // `protect` takes as long as there are pages
     begin = next = static_cast<std::byte*>(space);
   }
 
