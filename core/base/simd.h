@@ -23,6 +23,26 @@
 #if !defined(__CUDACC__)
 namespace pleat::simd {
 
+/// Of the processor that a file is compiled for: the bytes of a vector register. Longer vectors take several,
+/// which g++ moves through memory.
+#if defined(__AVX512F__)
+inline constexpr int register_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int register_bytes = 32;
+#else
+inline constexpr int register_bytes = 16;
+#endif
+
+/// How many vector registers it has.
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int registers = 32;
+#else
+inline constexpr int registers = 16;
+#endif
+
+/// Rows of two vectors each whose sums stay in registers beside the operands of a product.
+inline constexpr int tile_rows = registers == 32 ? 8 : 6;
+
 namespace detail {
 
 template <class T, int bytes>
@@ -32,18 +52,17 @@ struct VectorOf {
 
 }  // namespace detail
 
-/// A vector of `bytes` bytes, at any element's address. On a processor with narrower registers the compiler
-/// uses several of them.
-template <class T, int bytes = 64>
+/// A vector of `bytes` bytes, at any element's address.
+template <class T, int bytes = register_bytes>
 using Vector = typename detail::VectorOf<T, bytes>::type;
 
 /// Elements of a Vector<T>.
 template <class T>
-constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
+constexpr int64_t lanes = register_bytes / static_cast<int64_t>(sizeof(T));
 
 /// lower = a[0], b[0], a[1], b[1], ... of the lower halves, upper = the same of the upper halves. By
 /// reference, as how vectors are passed depends on the registers that a file is compiled for.
-template <class T, int bytes = 64>
+template <class T, int bytes = register_bytes>
 [[gnu::always_inline]] inline void interleave(const Vector<T, bytes>& a, const Vector<T, bytes>& b,
                                               Vector<T, bytes>& lower, Vector<T, bytes>& upper) {
   [&]<std::size_t... i>(std::index_sequence<i...>) {

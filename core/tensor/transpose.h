@@ -20,7 +20,7 @@ struct BlockRow {
   using Element = std::conditional_t<
       bytes == 1, uint8_t,
       std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
-  static constexpr int size = bytes == 1 ? 16 : 32;
+  static constexpr int size = bytes == 1 ? 16 : std::min(32, simd::register_bytes);
   using type = simd::Vector<Element, size>;
 };
 

@@ -82,8 +82,8 @@ void slide(const Best<T, Index>& from, std::span<const int64_t> ahead, int64_t n
   constexpr int64_t lanes = simd::lanes<T>;
   using Values = simd::Vector<T>;
   using Places = simd::Vector<Index, static_cast<int>(lanes * sizeof(Index))>;
-  const auto values = [&](const T* at) { return *reinterpret_cast<const Values*>(at); };
-  const auto places = [&](const Index* at) { return *reinterpret_cast<const Places*>(at); };
+  const auto values = [](const T* at) -> const Values& { return *reinterpret_cast<const Values*>(at); };
+  const auto places = [](const Index* at) -> const Places& { return *reinterpret_cast<const Places*>(at); };
   for (int64_t i = 0; i < n; i += lanes) {
     Values value = values(from.value + i + ahead[0]);
     if (from.place == nullptr) {

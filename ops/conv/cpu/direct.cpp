@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 
@@ -47,7 +48,7 @@ class DirectConv : public ConvImplementation {
   /// Taps on padding cost nothing. Beyond a vector of channels, half vectors cost as much as full ones.
   double cost(const ConvProblem& p, ConvPass pass) const override {
     const int64_t channels = pass == ConvPass::backward_input ? p.group_in() : p.group_out();
-    const int64_t half_vector = 32 / size_of(compute_dtype(p.dtype));
+    const int64_t half_vector = std::max(simd::register_bytes / 2, 16) / size_of(compute_dtype(p.dtype));
     const int64_t computed = channels > 2 * half_vector ? round_up(channels, half_vector) : channels;
     return p.valid_flops() / 2 * static_cast<double>(computed) / static_cast<double>(channels);
   }

@@ -23,7 +23,7 @@ constexpr int64_t most_pixels = 4096;
 
 template <class T>
 struct FewChannels {
-  int64_t sums;  ///< of a pixel: a power of two of them fill the tile
+  int64_t sums;  ///< of a pixel: a power of two
   int64_t read;  ///< elements of a source pixel, in whole vectors
   bool in_place;
 
@@ -76,7 +76,8 @@ template <class T, int sums>
 void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights, int64_t tap, const T* bias,
                    int64_t channels, int64_t pitch, int64_t fetch, T* y) {
   using V = Vector<T>;
-  constexpr int tile = static_cast<int>(lanes<T>) / sums;
+  constexpr int width = static_cast<int>(lanes<T>);
+  constexpr int tile = std::max(width / sums, 1);  // pixels, whose sums are whole vectors
   T start[sums] = {};
   if (bias != nullptr) std::copy_n(bias, channels, start);
   std::size_t p = 0;
@@ -87,7 +88,7 @@ void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights
       for (std::size_t i = 0; i < tile; ++i) from[i] = buffer + pixels.bases[p + std::min(i, count - 1)];
       if (fetch > 0 && p + tile < pixels.bases.size())
         for (std::size_t i = 0; i < tile; ++i)
-          for (int64_t c = 0; c < fetch; c += lanes<T>)
+          for (int64_t c = 0; c < fetch; c += line_elements<T>)
             __builtin_prefetch(from[i] + pixels.bases[p + tile] - pixels.bases[p] + c);
       V total[tile * sums] = {};
       for (const GatherRun& run : group.runs) {
@@ -99,8 +100,8 @@ void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights
                 [&](auto k) { total[i * sums + k] += x * *reinterpret_cast<const V*>(w + k * lanes<T>); });
           });
       }
-      T added[lanes<T>];
-      *reinterpret_cast<V*>(added) = add_lanes<T>(total);
+      T added[tile * sums];
+      for (int i = 0; i < tile * sums; i += width) *reinterpret_cast<V*>(added + i) = add_lanes<T>(total + i);
       for (std::size_t i = 0; i < count; ++i)
         for (int64_t k = 0; k < channels; ++k)
           y[pixels.rows[p + i] * pitch + k] = start[k] + added[static_cast<int64_t>(i) * sums + k];

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -131,7 +132,8 @@ bool groups_suit(const Gather& gather) {
   // Apart, pixels shuffle for every product: for 8 channels that takes longer than panels of one group.
   const bool slides = gather.dims[2].source_step == 1;
   return gather.groups > 1 && group == gather.result_channels &&
-         (group == 2 || group == 4 || (group == 8 && slides)) && gather.result_pitch() % lanes<T> == 0;
+         (group == 2 || group == 4 || (group == 8 && slides)) && group <= lanes<T> &&
+         gather.result_pitch() % lanes<T> == 0;
 }
 
 template <class T>
@@ -145,9 +147,10 @@ GatherTasks multiply_groups(const Gather& gather, const T* source, const GatherW
   // Vectors of a pixel one after the other, as many as have weights for half of the first-level cache.
   const int64_t fitting = weight_bytes / (gather.depth() * lanes<T> * static_cast<int64_t>(sizeof(T)));
   const int64_t together = std::max<int64_t>(fitting, 1) * lanes<T>;
+  constexpr int most = lanes<T>;
   const auto sum = gather.source_channels == 2   ? sum_vectors<T, 2>
-                   : gather.source_channels == 4 ? sum_vectors<T, 4>
-                                                 : sum_vectors<T, 8>;
+                   : gather.source_channels == 4 ? sum_vectors<T, std::min(4, most)>
+                                                 : sum_vectors<T, std::min(8, most)>;
   const auto run = [=](int64_t task) {
     thread_local GatherPixels pixels;
     const int64_t part = task % parts;

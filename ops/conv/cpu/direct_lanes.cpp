@@ -146,7 +146,7 @@ constexpr auto sum_lanes_of = []<int... i>(std::integer_sequence<int, i...>) {
 template <class T>
 void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneOperands<T>& in,
                 const GatherPixels& pixels, const T* bias, T* y) {
-  static constexpr T zeros[2 * lanes<T>] = {};
+  static constexpr T zeros[most_vectors * lanes<T>] = {};
   std::size_t p = 0;
   for (const GatherPixels::Group& group : pixels.groups)
     while (p < group.end) {
@@ -162,8 +162,9 @@ void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneO
         if (plan.in_place) of_block.source += first;
         const T* start = bias != nullptr ? bias + first : zeros;
         if (tile.slide) {
-          const auto run = plan.vectors(i) == 2 ? slide_lanes_of<T, 2>[tile.pixels - least_slide]
-                                                : slide_lanes_of<T, 1>[tile.pixels - least_slide];
+          const auto run = plan.vectors(i) == most_vectors
+                               ? slide_lanes_of<T, most_vectors>[tile.pixels - least_slide]
+                               : slide_lanes_of<T, 1>[tile.pixels - least_slide];
           run(of_block, bases, group.runs, ahead, start, y + first, rows);
           continue;
         }

@@ -22,6 +22,8 @@ using simd::lanes;
 using simd::Vector;
 
 inline constexpr int pixel_tile = 8;
+/// Vectors of a block: as many as leave registers for the weights that pixels of a tile share.
+inline constexpr int most_vectors = simd::registers == 32 ? 2 : 1;
 /// Pixels of a piece that is read in place: of a block of channels they fit into the second-level cache.
 inline constexpr int64_t most_pixels = 1024;
 /// Bytes of weights that stay in the first-level cache beside the source.
@@ -44,12 +46,15 @@ struct LanePlan {
         in_place(is_depthwise(gather) && !is_crowded<T>(channels)),
         depth(gather.source_channels),
         width(channels >= lanes<T>       ? lanes<T>
-              : channels >= lanes<T> / 4 ? lanes<T> / 4
+              : channels >= narrow_lanes ? narrow_lanes
                                          : 1),
-        block(is_depthwise(gather) && channels >= 2 * lanes<T> ? 2 * width : width),
+        block(is_depthwise(gather) && channels >= most_vectors * lanes<T> ? most_vectors * width : width),
         step(in_place ? channels : block),
         pieces(in_place ? GatherPieces::in_place(gather, pixels)
                         : GatherPieces::for_results(gather, buffer_elements_wanted, depth * block)) {}
+
+  /// Of vectors for fewer channels than a whole one has.
+  static constexpr int64_t narrow_lanes = 16 / static_cast<int64_t>(sizeof(T));
 
   static bool is_depthwise(const Gather& gather) {
     return gather.source_channels == 1 && gather.result_channels == 1;
@@ -64,11 +69,11 @@ struct LanePlan {
 /// Calls `f` with constants: bytes and number of the vectors of block i.
 template <class T, class F>
 void by_vectors(const LanePlan<T>& plan, int64_t i, const F& f) {
-  constexpr int element = sizeof(T);
-  if (plan.vectors(i) == 2)
-    f(std::integral_constant<int, 64>(), std::integral_constant<int, 2>());
+  constexpr int element = sizeof(T), whole = simd::register_bytes;
+  if (plan.vectors(i) == most_vectors && plan.width == lanes<T>)
+    f(std::integral_constant<int, whole>(), std::integral_constant<int, most_vectors>());
   else if (plan.width == lanes<T>)
-    f(std::integral_constant<int, 64>(), std::integral_constant<int, 1>());
+    f(std::integral_constant<int, whole>(), std::integral_constant<int, 1>());
   else if (plan.width > 1)
     f(std::integral_constant<int, 16>(), std::integral_constant<int, 1>());
   else
@@ -151,11 +156,13 @@ void fill_block(const Gather& gather, const LanePlan<T>& plan, int64_t piece, co
                 T* buffer) {
   const int64_t group =
       gather.source_channels == gather.result_channels && plan.width == lanes<T> ? gather.source_channels : 0;
-  const auto fill = LanePlan<T>::is_depthwise(gather)                                ? copy_source<T>
-                    : group == 2                                                     ? spread_groups<T, 2>
-                    : group == 4                                                     ? spread_groups<T, 4>
-                    : gather.result_channels * static_cast<int64_t>(sizeof(T)) <= 16 ? spread_source<T, 16>
-                                                                                     : spread_source<T, 64>;
+  constexpr int most = std::min<int>(4, lanes<T>);
+  const auto fill = LanePlan<T>::is_depthwise(gather) ? copy_source<T>
+                    : group == 2                      ? spread_groups<T, 2>
+                    : group == 4 && most == 4         ? spread_groups<T, most>
+                    : gather.result_channels * static_cast<int64_t>(sizeof(T)) <= 16
+                        ? spread_source<T, 16>
+                        : spread_source<T, simd::register_bytes>;
   fill(gather, plan, piece, source, plan.first(i), buffer);
 }
 

@@ -8,11 +8,11 @@
 #include "pleat/ops/conv/cpu/direct.h"
 #include "pleat/ops/conv/nhwc.h"
 
-/// Direct convolution in registers: a tile of 8 pixels times one or two vectors of result channels is summed
-/// over all taps and channels before it is written once. Nothing is unfolded; a band of source rows is copied
-/// with its padding into the second-level cache, and the taps read it from there. (Zhang, Franchetti, Low:
-/// "High performance zero-memory overhead direct convolutions", ICML 2018, has the loop order; the tile is
-/// chosen for 32 vector registers.)
+/// Direct convolution in registers: a tile of some pixels times one or two vectors of result channels is
+/// summed over all taps and channels before it is written once. Nothing is unfolded; a band of source rows is
+/// copied with its padding into the second-level cache, and the taps read it from there. (Zhang, Franchetti,
+/// Low: "High performance zero-memory overhead direct convolutions", ICML 2018, has the loop order; the tile
+/// is chosen for the vector registers, 8 pixels of 32.)
 ///
 /// 1x1 convolutions read the source where it lies. Each element is read from memory but once, so the next
 /// tile is fetched meanwhile, and so are the rows that it will write. One thread of a Zen 4, float32: 95 to
@@ -26,7 +26,7 @@ using simd::for_constants;
 using simd::lanes;
 using simd::Vector;
 
-constexpr int pixel_tile = 8;
+constexpr int pixel_tile = simd::tile_rows;
 /// Source channels that a task takes at a time: so many that their weights for one panel, and the windows of
 /// enough pixels, stay in the second-level cache.
 constexpr int64_t block_depth = 2048;
@@ -53,7 +53,8 @@ struct Panels {
   explicit Panels(int64_t channels_) : channels(channels_) {
     for (int64_t rest = channels; rest > 0; rest = channels - padded()) {
       const bool two = 2 * rest > 3 * lanes<T>;
-      const int bytes = 2 * rest > lanes<T> ? 64 : 4 * rest > lanes<T> ? 32 : 16;
+      int bytes = simd::register_bytes;
+      while (bytes > 16 && 2 * rest * static_cast<int64_t>(sizeof(T)) <= bytes) bytes /= 2;
       list.push_back({padded(), (two ? 2 : 1) * bytes / static_cast<int64_t>(sizeof(T)), two ? 2 : 1, bytes});
     }
   }
@@ -76,7 +77,7 @@ struct ChannelBlocks {
     const int64_t share = ceil_div(channels, ceil_div(channels, most));
     block = std::min(channels, round_up(share, lanes<T>));
     in_place = gather.taps() == 1 && !is_crowded<T>(gather.source_pitch());
-    stride = in_place ? gather.source_pitch() : is_crowded<T>(block) ? block + lanes<T> : block;
+    stride = in_place ? gather.source_pitch() : is_crowded<T>(block) ? block + line_elements<T> : block;
   }
   int64_t count() const { return ceil_div(channels, block); }
   int64_t first(int64_t i) const { return i * block; }
@@ -225,7 +226,7 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
       int64_t rows_ahead = 0;
       if (p + pixel_tile < pixels.bases.size()) {
         const int64_t distance = bases[pixel_tile] - bases[0];
-        if (read_ahead > 0 && distance > 0 && distance <= lanes<T> * read_ahead)
+        if (read_ahead > 0 && distance > 0 && distance <= line_elements<T> * read_ahead)
           ahead = {buffer + bases[pixel_tile], distance / read_ahead};
         rows_ahead = rows[pixel_tile] - rows[0];
       }
@@ -235,7 +236,8 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
         continue;
       }
       // Vectors must not write beyond a row of y.
-      static constexpr int64_t in_turn[pixel_tile] = {0, 1, 2, 3, 4, 5, 6, 7};
+      static constexpr int64_t in_turn[] = {0, 1, 2, 3, 4, 5, 6, 7};
+      static_assert(std::size(in_turn) >= pixel_tile);
       alignas(64) T sums[pixel_tile * width];
       for (std::size_t i = 0; go_on && i < count; ++i)
         copy_channels(y + rows[i] * pitch, valid, sums + static_cast<int64_t>(i) * width);
@@ -279,10 +281,11 @@ GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherW
           const PanelWeights<T> of_block{
               of_group + panel.first * gather.depth() + blocks.first(b) * gather.taps() * panel.width,
               blocks.size(b) * panel.width};
-          const auto multiply = panel.vectors == 2  ? multiply_panel<T, 64, 2>
-                                : panel.bytes == 64 ? multiply_panel<T, 64, 1>
-                                : panel.bytes == 32 ? multiply_panel<T, 32, 1>
-                                                    : multiply_panel<T, 16, 1>;
+          constexpr int whole = simd::register_bytes, half = std::max(whole / 2, 16);
+          const auto multiply = panel.vectors == 2     ? multiply_panel<T, whole, 2>
+                                : panel.bytes == whole ? multiply_panel<T, whole, 1>
+                                : panel.bytes == half  ? multiply_panel<T, half, 1>
+                                                       : multiply_panel<T, 16, 1>;
           const int64_t channel = group * gather.result_channels + panel.first;
           multiply(pixels, blocks.in_place ? source + from : buffer, of_block,
                    bias != nullptr ? bias + channel : nullptr, b > 0, panels.valid(panel),

@@ -9,7 +9,7 @@
 #include "pleat/ops/conv/nhwc.h"
 
 /// dw [K, taps C] is dy [pixels, K], transposed, times the windows of x [pixels, taps C]. The products of
-/// some hundred pixels are summed in registers, in tiles of up to 8 rows by two vectors, before they are
+/// some hundred pixels are summed in registers, in tiles of some rows by two vectors, before they are
 /// added to sums in memory. A task has a block of dw, and a share of the pixels where there are few blocks;
 /// piece by piece it copies its channels of x and dy into panels that are dense in the order in which tiles
 /// read them: what a panel's tiles share stays in the first-level cache, the rest of the piece in the second.
@@ -92,7 +92,7 @@ template <class T>
 using SumOuter = void (*)(const T*, const int64_t*, const T*, int64_t, int64_t, Ahead<T>, Ahead<T>,
                           const TileSums<T>&);
 
-/// sum_outer for 1 ... 8 rows.
+/// sum_outer for 1 ... most_rows rows.
 template <class T, Along along, int vectors>
 constexpr std::array<SumOuter<T>, most_rows> sum_outer_of = []<int... i>(std::integer_sequence<int, i...>) {
   return std::array<SumOuter<T>, most_rows>{sum_outer<T, along, i + 1, vectors>...};
@@ -106,7 +106,7 @@ struct WindowRun {
   int64_t column;
 };
 
-/// Rows of memory that will be read next, of which each tile fetches a column as wide as a vector.
+/// Rows of memory that will be read next, of which each tile fetches a column as wide as a cache line.
 template <class T>
 class ReadAhead {
  public:
@@ -116,8 +116,8 @@ class ReadAhead {
 
   Ahead<T> next() {
     if (width_ <= 0) return {at_, 0};
-    width_ -= lanes<T>;
-    return {std::exchange(at_, at_ + lanes<T>), pitch_};
+    width_ -= line_elements<T>;
+    return {std::exchange(at_, at_ + line_elements<T>), pitch_};
   }
 
  private:

@@ -16,7 +16,7 @@ namespace pleat::ops::direct_weight {
 using simd::lanes;
 
 /// Rows of a tile.
-inline constexpr int most_rows = 8;
+inline constexpr int most_rows = simd::tile_rows;
 /// Pixels that a tile sums in registers, at most: of more, a panel would not stay in the first-level cache.
 inline constexpr int64_t most_pixels = 256;
 /// About how many products an element of a panel is copied for: as many as the caches allow, or down to as

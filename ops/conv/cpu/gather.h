@@ -83,6 +83,9 @@ struct Gather {
 /// Elements of the padded source that stay in the second-level cache beside weights and results.
 inline constexpr int64_t buffer_elements_wanted = 64 << 10;
 
+template <class T>
+inline constexpr int64_t line_elements = 64 / static_cast<int64_t>(sizeof(T));  ///< of a cache's line
+
 /// Whether elements at such a distance share a few sets of the first-level cache, which those of a tile would
 /// fill: they are copied to another distance.
 template <class T>

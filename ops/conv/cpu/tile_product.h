@@ -54,15 +54,16 @@ void multiply_tile(const TileProduct<T>& p) {
   });
 }
 
-/// All rows of a product with `vectors` vectors of columns, in tiles of up to 8.
+/// All rows of a product with `vectors` vectors of columns, in tiles.
 template <class T, int vectors>
 void multiply_rows(TileProduct<T> p, int64_t rows) {
+  constexpr int64_t most = simd::tile_rows;
   static constexpr auto kernels = []<int... i>(std::integer_sequence<int, i...>) {
     return std::array{&multiply_tile<T, i + 1, vectors>...};
   }
-  (std::make_integer_sequence<int, 8>());
-  for (; rows > 0; rows -= 8, p.a += 8 * p.a_row, p.result += 8 * p.result_row)
-    kernels[static_cast<std::size_t>(rows < 8 ? rows - 1 : 7)](p);
+  (std::make_integer_sequence<int, simd::tile_rows>());
+  for (; rows > 0; rows -= most, p.a += most * p.a_row, p.result += most * p.result_row)
+    kernels[static_cast<std::size_t>(rows < most ? rows - 1 : most - 1)](p);
 }
 
 }  // namespace pleat::ops

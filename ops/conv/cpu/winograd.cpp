@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
@@ -54,8 +55,6 @@ std::vector<Gather> gathers_of(const ConvProblem& p, ConvPass pass) {
   return pass == ConvPass::backward_input ? backward_input_gathers(p) : std::vector{forward_gather(p)};
 }
 
-constexpr int64_t vector_bytes = 64;
-
 /// The cost of a pass (ConvImplementation::cost) with tiles of m results.
 double cost_of(const ConvProblem& p, int m, ConvPass pass) {
   double cost = 0;
@@ -63,7 +62,7 @@ double cost_of(const ConvProblem& p, int m, ConvPass pass) {
     const winograd::TileGrid grid(gather, *winograd::find_kernels(p), m);
     const auto columns = static_cast<double>(grid.columns()), phases = static_cast<double>(grid.phases);
     const auto in_vectors = [&](int64_t count) {
-      return static_cast<double>(round_up(count, vector_bytes / size_of(compute_dtype(p.dtype))));
+      return static_cast<double>(round_up(count, simd::register_bytes / size_of(compute_dtype(p.dtype))));
     };
     const double channels = phases * in_vectors(gather.source_channels);
     const double filters = in_vectors(gather.result_channels);

@@ -40,7 +40,7 @@ void by_kernels(const Kernels& kernels, int m, const F& f) {
 /// points would share few sets of the caches.
 template <class T>
 int64_t point_stride(int64_t elements) {
-  return round_up(elements, 1024 / static_cast<int64_t>(sizeof(T))) + simd::lanes<T>;
+  return round_up(elements, 1024 / static_cast<int64_t>(sizeof(T))) + line_elements<T>;
 }
 
 /// The first pixel of a tile in a tensor; it may lie outside.

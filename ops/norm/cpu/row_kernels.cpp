@@ -36,7 +36,7 @@ Numbers<T>& at(T* to) {
 }
 
 /// The sum of a vector, halves first.
-template <class T, int size = 64>
+template <class T, int size = simd::register_bytes>
 T total(const simd::Vector<T, size>& numbers) {
   if constexpr (size == sizeof(T)) {
     return numbers[0];
