@@ -34,6 +34,7 @@
 #include "pleat/core/base/argument.h"
 #include "pleat/core/base/device.h"
 #include "pleat/core/base/error.h"
+#include "pleat/core/base/instruction_set.h"
 #include "pleat/core/base/moved_from.h"
 #include "pleat/core/base/policy.h"
 #include "pleat/core/base/precision.h"

@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include "pleat/core/base/instruction_set.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/ops/tune/cache.h"
 #include "pleat/pleat.h"
@@ -176,7 +177,9 @@ double seconds_of(clockid_t clock) {
 std::string describe_machine(Device device, int threads) {
   if (device.is_cpu()) {
     const int used = threads > 0 ? threads : num_threads();
-    return fmt::format("cpu: {}, {} thread{}", ops::cpu_model(), used, used == 1 ? "" : "s");
+    std::string level(instruction_set());
+    if (level != cpu_instruction_set()) level += fmt::format(" where {} could be", cpu_instruction_set());
+    return fmt::format("cpu: {}, {}, {} thread{}", ops::cpu_model(), level, used, used == 1 ? "" : "s");
   }
   const cuda::Versions v = cuda::versions();
   return fmt::format("{}: {}, CUDA {}, driver {}, cuBLAS {}, cuDNN {}", name(device),

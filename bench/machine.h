@@ -13,8 +13,9 @@
 
 namespace pleat::bench {
 
-/// What a time depends on beside the problem: "cpu: AMD EPYC ..., 2 threads", "cuda:0: NVIDIA H200, CUDA
-/// 13000, driver ..., cuBLAS ..., cuDNN ...". `threads` as measured with; 0: as set.
+/// What a time depends on beside the problem: "cpu: AMD EPYC ..., x86-64-v4, 2 threads" with the
+/// instructions that the library was compiled for, "cuda:0: NVIDIA H200, CUDA 13000, driver ..., cuBLAS ...,
+/// cuDNN ...". `threads` as measured with; 0: as set.
 std::string describe_machine(Device device, int threads);
 
 /// What the machine does at best, measured: what times are held against.

@@ -1,7 +1,7 @@
 # PLEAT_CUDA=AUTO|ON|OFF|DOUBLE: whether Pleat runs on NVIDIA GPUs, or on the double of one (tests/cuda_double), for
 # which the C++ compiler compiles everything. Sets PLEAT_WITH_CUDA and PLEAT_WITH_CUDNN, enables the language, and offers
 #   pleat_device_sources(<out-var> <file>...)   which of these files belong to this build
-#   pleat_cuda_options(<target>)                how nvcc compiles the target's .cu files
+#   pleat_cuda_options(<target> <flag>...)      how nvcc compiles the target's .cu files; flags for the CPU
 include_guard()
 
 set(PLEAT_CUDA AUTO CACHE STRING
@@ -190,9 +190,7 @@ function(pleat_cuda_options target)
   endif()
   # What CMakeLists.txt says to the C++ compiler holds for the CPU's half of these files, too.
   list(APPEND host_flags -fno-math-errno -fno-trapping-math)
-  if(PLEAT_NATIVE)
-    list(APPEND host_flags ${PLEAT_NATIVE_FLAGS})
-  endif()
+  list(APPEND host_flags ${ARGN})
   list(JOIN host_flags "," host_flags)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flags};-Xcompiler=${host_flags}>")
   # fmt takes nvcc for a compiler that cannot evaluate its checks of format strings.
