@@ -127,6 +127,7 @@
 #include "pleat/ops/shape/pad.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/ops/softmax/softmax.h"
+#include "pleat/ops/spatial/bounds.h"
 #include "pleat/ops/spatial/channel_layout.h"
 #include "pleat/ops/tune/tuner.h"
 #include "pleat/ops/unfold/unfold.h"

@@ -53,7 +53,7 @@ std::vector<NamedNorm> norm_problems() {
   add("training", {.training = true});
   add("evaluation", {.training = false});
   add("contiguous", {.training = true}, float32, MemoryFormat::contiguous);
-  add("fused relu", {.training = true, .relu = true});
+  add("fused relu", {.training = true, .bounds = {.min = 0}});
   for (const DType dtype : {float64, float16, bfloat16}) add(name(dtype), {.training = true}, dtype);
   return problems;
 }

@@ -109,7 +109,9 @@ class NormCommand : public OperationSubcommand {
     if (layer == "group")
       return [n = groups_](const auto& o) { return group_norm(o[0], o[1], o[2], {.num_groups = n}); };
     if (layer == "instance") return [](const auto& o) { return instance_norm(o[0], o[1], o[2], {}, {}); };
-    const BatchNormOptions options{.training = !evaluate_, .relu = relu_, .implementation = implementation};
+    const BatchNormOptions options{.training = !evaluate_,
+                                   .bounds = relu_ ? Bounds{.min = 0} : Bounds(),
+                                   .implementation = implementation};
     if (evaluate_) return [=](const auto& o) { return batch_norm(o[0], o[1], o[2], o[3], o[4], options); };
     return [=](const auto& o) { return batch_norm(o[0], o[1], o[2], {}, {}, options); };
   }

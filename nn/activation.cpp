@@ -5,6 +5,11 @@
 
 namespace pleat::nn {
 
+Hardtanh::Hardtanh(HardtanhOptions options_) : options(options_) {
+  check<ValueError>(options.min <= options.max, "Hardtanh: needs min <= max, got {} and {}", options.min,
+                    options.max);
+}
+
 LeakyReLU::LeakyReLU(LeakyReLUOptions options_) : options(options_) {
   check_finite("LeakyReLU", "negative_slope", options.negative_slope);
 }

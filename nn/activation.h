@@ -13,6 +13,10 @@ struct ReLU : Module {
   Tensor forward(const Tensor& x) override { return relu(x); }
   std::string type_name() const override { return "ReLU"; }
 };
+struct ReLU6 : Module {
+  Tensor forward(const Tensor& x) override { return relu6(x); }
+  std::string type_name() const override { return "ReLU6"; }
+};
 struct Sigmoid : Module {
   Tensor forward(const Tensor& x) override { return sigmoid(x); }
   std::string type_name() const override { return "Sigmoid"; }
@@ -20,6 +24,19 @@ struct Sigmoid : Module {
 struct Tanh : Module {
   Tensor forward(const Tensor& x) override { return tanh(x); }
   std::string type_name() const override { return "Tanh"; }
+};
+
+struct HardtanhOptions {
+  double min = -1, max = 1;
+};
+class Hardtanh : public Module {
+ public:
+  /// Throws ValueError unless min <= max.
+  explicit Hardtanh(HardtanhOptions options_ = {});
+  Tensor forward(const Tensor& x) override { return hardtanh(x, options.min, options.max); }
+  std::string type_name() const override { return "Hardtanh"; }
+
+  HardtanhOptions options;
 };
 
 struct LeakyReLUOptions {

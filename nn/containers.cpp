@@ -13,7 +13,14 @@
 namespace pleat::nn {
 namespace {
 
-bool is_relu(const Module& module) { return typeid(module) == typeid(ReLU); }
+/// Of an activation that does no more than limit its input; else none.
+Bounds bounds_of(const Module& module) {
+  if (typeid(module) == typeid(ReLU)) return {.min = 0};
+  if (typeid(module) == typeid(ReLU6)) return {.min = 0, .max = 6};
+  if (typeid(module) != typeid(Hardtanh)) return {};
+  const HardtanhOptions& options = static_cast<const Hardtanh&>(module).options;
+  return {.min = options.min, .max = options.max};
+}
 
 bool wants_moments(const Module& module) {
   const auto is = [&](const std::type_info& type) { return typeid(module) == type; };
@@ -97,10 +104,12 @@ Tensor Sequential::run(const Tensor& x, Epilogue& after) {
   for (Iterator at = begin(), last = end(); at != last;) {
     Module& module = *at++;
     if (at == last) return module(y, after);
-    const bool relu = is_relu(*at);
-    Epilogue next{.relu = relu, .deferred = !relu || std::next(at) != last, .moments = wants_moments(*at)};
+    const Bounds bounds = bounds_of(*at);
+    const bool limits = bounds.any();
+    Epilogue next{
+        .bounds = bounds, .deferred = !limits || std::next(at) != last, .moments = wants_moments(*at)};
     y = module(y, next);
-    if (relu && next.done) show_done(*at++, y);
+    if (limits && next.done) show_done(*at++, y);
   }
   return y;
 }
@@ -108,11 +117,13 @@ Tensor Sequential::run(const Tensor& x, Epilogue& after) {
 Tensor Residual::forward(const Tensor& x) {
   check_not_moved_from();
   const Tensor side = shortcut.defined() ? shortcut(x) : x;
-  Epilogue after{.addend = side, .relu = activation.defined() && is_relu(activation.get())};
+  Epilogue after{.addend = side, .bounds = activation.defined() ? bounds_of(activation.get()) : Bounds()};
   const Tensor main = body.get()(x, after);
   if (after.done) {
-    if (after.relu) show_done(activation.get(), main);
-    return activation.defined() && !after.relu ? activation(main) : main;
+    if (!activation.defined()) return main;
+    if (!after.bounds.any()) return activation(main);
+    show_done(activation.get(), main);
+    return main;
   }
   check<ShapeError>(
       main.shape() == side.shape(),

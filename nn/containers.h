@@ -149,7 +149,7 @@ class ModuleList : public Module {
 ///   nn::Sequential net{{"conv", nn::Conv2d{{...}}}, {"act", nn::ReLU{}}};
 ///   net.add(nn::Linear{{...}});
 ///
-/// A ReLU after a BatchNorm is computed in its pass over memory, see nn/fusion.h.
+/// A ReLU, ReLU6 or Hardtanh after a BatchNorm is computed in its pass over memory, see nn/fusion.h.
 class Sequential : public ModuleList {
  public:
   using ModuleList::ModuleList;
@@ -169,8 +169,8 @@ struct ResidualOptions {
 
 /// y = activation(body(x) + shortcut(x)): He et al., "Deep residual learning for image recognition"
 /// (2016). The shortcut is computed first. Where the body ends in a BatchNorm, the addition and a
-/// ReLU are computed in its pass over memory, see nn/fusion.h. Throws ShapeError when body and
-/// shortcut give different shapes.
+/// ReLU (ReLU6, Hardtanh) are computed in its pass over memory, see nn/fusion.h. Throws ShapeError when body
+/// and shortcut give different shapes.
 class Residual : public Module {
  public:
   explicit Residual(ResidualOptions options)

@@ -2,12 +2,13 @@
 
 #include "pleat/core/base/policy.h"
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/spatial/bounds.h"
 
-/// Modules that compute what follows them in their own pass over memory. Sequential passes a ReLU
-/// to the module before it, and Residual passes its addition and its activation to the last module
-/// of the body, where that module can compute them; so far BatchNorm can. Results are the same but
-/// for rounding (a sum in a half type is rounded once instead of twice). Names and modules are the
-/// same, too. In a profile the module whose work another has done shows with nothing in it.
+/// Modules that compute what follows them in their own pass over memory. Sequential passes a ReLU,
+/// ReLU6 or Hardtanh to the module before it, and Residual passes its addition and its activation to the last
+/// module of the body, where that module can compute them; so far BatchNorm can. Results are the same but for
+/// rounding (a sum in a half type is rounded once instead of twice). Names and modules are the same, too. In
+/// a profile the module whose work another has done shows with nothing in it.
 ///
 /// Nothing is fused
 ///
@@ -24,12 +25,12 @@ struct FusionPolicyOptions {
 /// Sets for a scope whether modules are fused: `nn::FusionPolicy guard{{.enabled = false}};`
 using FusionPolicy = Policy<FusionPolicyOptions>;
 
-/// The computation after a module: y = relu(forward(x) + addend). A module that can compute it in
+/// The computation after a module: y = forward(x) + addend, within bounds. A module that can compute it in
 /// its own pass overrides Module::forward_with and marks here what it has computed; the caller
 /// computes the rest.
 struct Epilogue {
   Tensor addend = {};  ///< or undefined
-  bool relu = false;
+  Bounds bounds = {};  ///< those of a ReLU, ReLU6 or Hardtanh
   bool done = false;
   /// The next module reads the result, and nobody else: it may be computed there (BatchNormOptions).
   bool deferred = false;

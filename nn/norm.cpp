@@ -35,27 +35,30 @@ BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
   check_at_least(type_name(), "num_features", options.num_features, 1);
   check_positive(type_name(), "eps", options.eps);
   if (options.momentum) check_share(type_name(), "momentum", *options.momentum);
+  check<ValueError>(options.bounds.min <= options.bounds.max, "{}: bounds must have min <= max, got {}",
+                    type_name(), to_string(options.bounds));
   make_tensors(*this);
 }
 
 template <int dims>
 Tensor BatchNorm<dims>::forward(const Tensor& x) {
-  return run(x, {}, options.relu, false);
+  return run(x, {}, options.bounds, false);
 }
 
 template <int dims>
 Tensor BatchNorm<dims>::forward_with(const Tensor& x, Epilogue& after) {
   if (typeid(*this) != typeid(BatchNorm)) return forward(x);
   const Tensor& addend = after.addend;
-  if (addend.defined() && (options.relu || addend.shape() != x.shape() || addend.dtype() != x.dtype() ||
-                           addend.device() != x.device()))
+  if (options.bounds.any() && (addend.defined() || after.bounds.any())) return forward(x);
+  if (addend.defined() &&
+      (addend.shape() != x.shape() || addend.dtype() != x.dtype() || addend.device() != x.device()))
     return forward(x);
   after.done = true;
-  return run(x, addend, options.relu || after.relu, after.deferred);
+  return run(x, addend, options.bounds.any() ? options.bounds : after.bounds, after.deferred);
 }
 
 template <int dims>
-Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, bool relu, bool deferred) {
+Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, const Bounds& bounds, bool deferred) {
   check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}",
                     type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe());
   return batch_norm(x, weight, bias, running_mean, running_var,
@@ -63,7 +66,7 @@ Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, bool relu, 
                      .momentum = options.momentum,
                      .eps = options.eps,
                      .residual = residual,
-                     .relu = relu,
+                     .bounds = bounds,
                      .num_batches_tracked = num_batches_tracked,
                      .deferred = deferred,
                      .implementation = options.implementation});
@@ -89,7 +92,7 @@ std::string BatchNorm<dims>::options_text() const {
     text += fmt::format(", momentum={}", *options.momentum);
   if (!options.affine) text += ", affine=false";
   if (!options.track_running_stats) text += ", track_running_stats=false";
-  if (options.relu) text += ", relu=true";
+  if (options.bounds.any()) text += ", bounds=" + to_string(options.bounds);
   if (!options.implementation.empty()) text += ", implementation=" + options.implementation;
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/spatial/bounds.h"
 
 namespace pleat::nn {
 
@@ -13,7 +14,7 @@ struct BatchNormModuleOptions {
   std::optional<double> momentum = 0.1;  ///< none: running statistics are the average over all batches
   bool affine = true;                    ///< weight and bias
   bool track_running_stats = true;       ///< else the batch's statistics are used in evaluation, too
-  bool relu = false;                     ///< max(0, ...) of the result, in the same pass over memory
+  Bounds bounds = {};                    ///< of the result: {.min = 0} is a ReLU; see pleat::BatchNormOptions
   std::string implementation = {};       ///< of both passes; empty: see pleat::BatchNormOptions
 };
 
@@ -36,7 +37,7 @@ class BatchNorm : public Module {
   BatchNormModuleOptions options;
 
  private:
-  Tensor run(const Tensor& x, const Tensor& residual, bool relu, bool deferred);
+  Tensor run(const Tensor& x, const Tensor& residual, const Bounds& bounds, bool deferred);
 };
 
 using BatchNorm1d = BatchNorm<1>;

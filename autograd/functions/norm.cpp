@@ -14,6 +14,8 @@
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/ops/norm/problem.h"
+#include "pleat/ops/spatial/limit.h"
 
 namespace pleat {
 namespace {
@@ -63,13 +65,16 @@ Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weig
     normal.rstd = as_channels(saved_rstd.to(compute), rank);
     normal.h = (x.to(compute) - as_channels(saved_mean.to(compute), rank)) * normal.rstd;
   }
-  const Tensor open = y.defined() ? where(y.detach() > 0, dy, 0) : dy;
+  const auto opened = [limit = ops::Limit<double>(options.bounds)](const Tensor& value, const Tensor& of) {
+    return where(value <= limit.min, 0, where(value >= limit.max, 0, of));
+  };
+  const Tensor open = y.defined() ? opened(y.detach(), dy) : dy;
   Tensor g = open.to(compute);
-  if (options.relu && !y.defined()) {
+  if (options.bounds.any() && !y.defined()) {
     Tensor affine = normal.h.detach();
     if (weight.defined()) affine = affine * as_channels(weight.to(compute).detach(), rank);
     if (bias.defined()) affine = affine + as_channels(bias.to(compute).detach(), rank);
-    g = where(affine > 0, g, 0);
+    g = opened(affine, g);
   }
   Grads grads(4);
   grads[3] = open;
@@ -106,9 +111,10 @@ Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, 
       ops::batch_norm_forward(x, weight, bias, running_mean, running_var, options, op);
   BatchNormOptions own = options;  // without tensors, which would be kept
   own.residual = own.num_batches_tracked = Tensor();
-  // After a residual the result says where the relu was open; else x does, which is kept anyway.
-  const bool by_result = options.relu && options.residual.defined();
-  const bool by_input = options.relu && !options.residual.defined();
+  own.bounds = ops::rounded(options.bounds, x.dtype());
+  // After a residual the result says where the bounds were open; else x does, which is kept anyway.
+  const bool by_result = options.bounds.any() && options.residual.defined();
+  const bool by_input = options.bounds.any() && !options.residual.defined();
   const auto gradients = [op, x = saved(x), weight = saved(weight), bias = saved(by_input ? bias : Tensor()),
                           mean = saved(result.mean), rstd = saved(result.rstd),
                           y = saved(by_result ? result.y : Tensor()),

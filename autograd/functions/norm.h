@@ -16,7 +16,8 @@ namespace pleat {
 /// operand like the others: y = relu(batch_norm(x) + residual) in one pass forward and two backward.
 ///
 ///   y = batch_norm(x, weight, bias, running_mean, running_var, {.training = true, .momentum = 0.1});
-///   y = batch_norm(x, weight, bias, running_mean, running_var, {.residual = shortcut, .relu = true});
+///   y = batch_norm(x, weight, bias, running_mean, running_var, {.residual = shortcut, .bounds = {.min =
+///   0}});
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options = {});
 

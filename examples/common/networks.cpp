@@ -28,10 +28,10 @@ nn::AnyModule inverted_residual(int64_t in, int64_t out, int64_t stride, int64_t
   const int64_t inside = in * expansion;
   if (expansion > 1) {
     add_conv(body, {in, inside, 1});
-    body.add(relu6);
+    body.add(nn::ReLU6{});
   }
   add_conv(body, {inside, inside, 3, stride, inside});
-  body.add(relu6);
+  body.add(nn::ReLU6{});
   add_conv(body, {inside, out, 1});
   if (stride == 1 && in == out) return nn::Residual{{.body = body}};
   return body;
@@ -117,7 +117,7 @@ nn::Sequential mobilenet_v2(int64_t classes) {
   };
   nn::Sequential net;
   add_conv(net, {3, 32});
-  net.add(relu6);
+  net.add(nn::ReLU6{});
   int64_t in = 32;
   for (const Stage& stage : std::vector<Stage>{{1, 16, 1, 1},
                                                {6, 24, 2, 1},
@@ -131,7 +131,7 @@ nn::Sequential mobilenet_v2(int64_t classes) {
       in = stage.out;
     }
   add_conv(net, {in, 1280, 1});
-  net.add(relu6);
+  net.add(nn::ReLU6{});
   net.add(nn::AdaptiveAvgPool2d{{.output_size = 1}});
   net.add(nn::Flatten{});
   net.add(nn::Linear{{.in_features = 1280, .out_features = classes}});

@@ -107,8 +107,8 @@ BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tens
     if (opens) {
       open = empty_like(dense);
     } else if (y.defined()) {
-      open = laid_out_as(relu_backward(sum, y), dense);
-      solved.relu = false;
+      open = laid_out_as(limit_backward(sum, y, problem.bounds), dense);
+      solved.bounds = {};
     }
     const BatchNormBackward t{.dy = y.defined() && !opens ? open : laid_out_as(sum, dense),
                               .x = dense,

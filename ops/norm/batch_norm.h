@@ -5,6 +5,7 @@
 
 #include "pleat/core/base/policy.h"
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/spatial/bounds.h"
 
 namespace pleat {
 
@@ -16,7 +17,8 @@ struct BatchNormOptions {
   double eps = 1e-5;  ///< added to the variance
   /// Added to the normalised x, in the same pass over memory; of x's shape, type and device. Or undefined.
   Tensor residual = {};
-  bool relu = false;  ///< max(0, ...) of the result, in the same pass over memory
+  /// What the result is limited to, in the same pass over memory: {.min = 0} is a ReLU. Rounded to x's type.
+  Bounds bounds = {};
   /// How many batches the running statistics have seen: one int64 on x's device, to which 1 is added where
   /// they are updated. Undefined: nobody counts, and without momentum they become those of the batch.
   Tensor num_batches_tracked = {};
@@ -54,14 +56,15 @@ struct BatchNormResult {
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias, for each channel of x [N, C] or [N, C, spatial...]
 /// of any number of spatial dimensions (Ioffe and Szegedy, 2015, algorithm 1). weight, bias [C] may be
-/// undefined (1, 0). A `residual` is added to that; with `relu` y is max(0, the sum). Training takes mean and
+/// undefined (1, 0). A `residual` is added to that, and y is the sum within `bounds`. Training takes mean and
 /// (biased) variance from the batch and, when running_mean and running_var [C] are defined, updates those in
 /// place, with the unbiased variance; else they are what x is normalised with. Statistics are computed in
 /// float32 or better, robust against a large mean; y has x's type and memory format. An empty batch gives an
 /// empty result and leaves the running statistics and their count alone. Throws, before anything is changed:
 /// ShapeError (rank, lengths other than C, a residual of another shape, one value per channel in training),
-/// DTypeError, DeviceError, ValueError (eps <= 0, momentum outside [0, 1], no running statistics without
-/// training, an implementation that does not exist or cannot do it). Messages begin with `op`.
+/// DTypeError, DeviceError, ValueError (eps <= 0, bounds without min <= max, momentum outside [0, 1], no
+/// running statistics without training, an implementation that does not exist or cannot do it). Messages
+/// begin with `op`.
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
                                    const BatchNormOptions& options, const char* op = "batch_norm");
@@ -75,10 +78,10 @@ struct BatchNormGrads {
 
 /// Gradients of batch_norm_forward's y, whose mean and rstd it gave: in training with respect to x through
 /// the statistics too. dx is computed only when `need_input`. weight and bias may be undefined; bias is read
-/// with `relu` only, which lets dy through where the result is above 0. That is worked out from x again;
-/// after a residual the result `y` itself is to be given, and then dy where it is open is the residual's
-/// gradient, made in the same pass. (Without relu that is dy.) `more_dy` is added to dy, where it is given.
-/// What the options say of residual and count is not read.
+/// with `bounds` only, which let dy through where the result lies between them or is NaN. That is worked out
+/// from x again; after a residual the result `y` itself is to be given, and then dy where it is open is the
+/// residual's gradient, made in the same pass. (Without bounds that is dy.) `more_dy` is added to dy, where
+/// it is given. What the options say of residual and count is not read.
 BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& bias, const Tensor& mean, const Tensor& rstd,
                                    const BatchNormOptions& options, bool need_input = true,

@@ -27,13 +27,13 @@ const char* name(BatchNormPass pass) { return pass == BatchNormPass::forward ? "
 
 TuneKey key_of(const BatchNormProblem& problem, BatchNormPass pass, const std::string& conditions) {
   // A binding for each member: a new one does not compile until it has a place in the key.
-  const auto& [view, dtype, device, training, eps, relu, residual] = problem;
+  const auto& [view, dtype, device, training, eps, bounds, residual] = problem;
   const auto& [images, channels, pixels, channels_last] = view;
   return tune_key(device, fmt::format("batch_norm {} {} [{}, {}, {}] {} {} on {} eps {}{}{}{}", name(pass),
                                       training ? "training" : "evaluation", images, channels, pixels,
                                       channels_last ? "channels_last" : "contiguous", dtype,
                                       device.is_cuda() ? "cuda" : "cpu", eps, residual ? " residual" : "",
-                                      relu ? " relu" : "", conditions));
+                                      bounds.any() ? " within " + to_string(bounds) : "", conditions));
 }
 
 /// The fastest but for the reference; null where there is nothing to choose from.

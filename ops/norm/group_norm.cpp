@@ -132,7 +132,7 @@ void run_forward(const Groups& of, const Tensor& weight, const Tensor& bias, dou
     numbers.bias[at] =
         static_cast<T>(offset[c] + (static_cast<double>(numbers.shift[at]) - mean[group]) * factor);
   });
-  channel_affine(of.view, true, of.dense.data<T>(), numbers, false, to.y.data<T>());
+  channel_affine(of.view, true, of.dense.data<T>(), numbers, {}, to.y.data<T>());
 }
 
 /// With h = (x - mean) rstd and n values in a group:

@@ -32,10 +32,10 @@ struct BatchNormForward {
 };
 struct BatchNormBackward {
   Tensor dy, x, weight;
-  Tensor bias;  ///< read with relu only
+  Tensor bias;  ///< read with bounds only
   Tensor mean, rstd;
   Tensor more_dy = {};    ///< to be added to dy; with y only
-  Tensor y = {};          ///< where defined, dy counts where it is above 0 ...
+  Tensor y = {};          ///< where defined, dy counts where it lies between the bounds ...
   Tensor dresidual = {};  ///< ... which is written here
   Tensor dx = {};         ///< undefined when it is not wanted
   Tensor dweight, dbias;  ///< [C] of the parameters' type, dense

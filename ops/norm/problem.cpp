@@ -3,8 +3,24 @@
 #include <cmath>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/tensor/half.h"
 
-namespace pleat::ops {
+namespace pleat {
+
+std::string to_string(const Bounds& bounds) { return fmt::format("[{}, {}]", bounds.min, bounds.max); }
+
+namespace ops {
+
+Bounds rounded(const Bounds& bounds, DType dtype) {
+  if (!is_half(dtype)) return bounds;
+  const auto round = [&](double value) {
+    const auto single = static_cast<float>(value);
+    return static_cast<double>(dtype == float16 ? static_cast<float>(Half(single))
+                                                : static_cast<float>(BFloat16(single)));
+  };
+  return {round(bounds.min), round(bounds.max)};
+}
+
 namespace {
 
 BatchNormProblem problem_of(const Tensor& x, const BatchNormOptions& options) {
@@ -14,7 +30,7 @@ BatchNormProblem problem_of(const Tensor& x, const BatchNormOptions& options) {
   problem.device = x.device();
   problem.training = options.training;
   problem.eps = options.eps;
-  problem.relu = options.relu;
+  problem.bounds = rounded(options.bounds, x.dtype());
   problem.residual = options.residual.defined();
   return problem;
 }
@@ -28,6 +44,8 @@ void check_input(const char* op, const Tensor& x) {
 void check_options(const char* op, const BatchNormOptions& options) {
   check<ValueError>(options.eps > 0 && std::isfinite(options.eps), "{}: eps must be above 0, got {}", op,
                     options.eps);
+  check<ValueError>(options.bounds.min <= options.bounds.max, "{}: bounds must have min <= max, got {}", op,
+                    to_string(options.bounds));
   if (options.momentum)
     check<ValueError>(*options.momentum >= 0 && *options.momentum <= 1,
                       "{}: momentum must be in [0, 1], got {}", op, *options.momentum);
@@ -60,12 +78,9 @@ void check_running(const char* op, const Tensor& running_mean, const Tensor& run
 }  // namespace
 
 std::string BatchNormProblem::describe() const {
-  return fmt::format("{} [{}, {}, {}] {} {}{}{}", training ? "training" : "evaluation", view.images,
+  return fmt::format("{} [{}, {}, {}] {} {}{}{}{}", training ? "training" : "evaluation", view.images,
                      view.channels, view.pixels, dtype, device, view.channels_last ? " channels_last" : "",
-                     residual && relu ? " with residual and relu"
-                     : residual       ? " with residual"
-                     : relu           ? " with relu"
-                                      : "");
+                     residual ? " with residual" : "", bounds.any() ? " within " + to_string(bounds) : "");
 }
 
 void check_per_channel(const char* op, const char* what, const Tensor& t, int64_t channels, DType dtype,
@@ -135,4 +150,5 @@ BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, c
   return problem;
 }
 
-}  // namespace pleat::ops
+}  // namespace ops
+}  // namespace pleat

@@ -14,13 +14,16 @@ struct BatchNormProblem {
   Device device;
   bool training = false;
   double eps = 1e-5;
-  bool relu = false;
-  bool residual = false;  ///< something is added before the relu
+  Bounds bounds = {};     ///< rounded to dtype
+  bool residual = false;  ///< something is added before it is limited
 
   bool operator==(const BatchNormProblem&) const = default;
   /// "training [128, 16, 1024] float32 cpu channels_last".
   std::string describe() const;
 };
+
+/// Bounds as numbers of a type: a result that is limited is then its bound exactly.
+Bounds rounded(const Bounds& bounds, DType dtype);
 
 /// The problem of a call of batch_norm_forward. All its checks are here; messages begin with `op`.
 BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -8,6 +8,7 @@
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/per_channel.h"
 #include "pleat/ops/norm/running_statistics.h"
+#include "pleat/ops/spatial/limit.h"
 
 namespace pleat::ops {
 namespace {
@@ -66,11 +67,11 @@ struct ChannelNumbers {
   }
 };
 
-/// y[i] is x[i] normalised, plus residual[i] where there is one, or the relu of that.
+/// y[i] is x[i] normalised, plus residual[i] where there is one, within the limit.
 template <class T>
 struct Normalize {
   ChannelSteps steps;
-  bool relu;
+  Limit<double> limit;
   const T* x;
   ChannelNumbers numbers;
   const T* residual;  ///< or null
@@ -79,22 +80,23 @@ struct Normalize {
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     double value = numbers.normalized(steps.channel_of(i), static_cast<double>(x[i]));
     if (residual != nullptr) value += static_cast<double>(residual[i]);
-    y[i] = static_cast<T>(relu && value < 0 ? 0 : value);
+    y[i] = static_cast<T>(limit.limited(value));
   }
 };
 
-/// dy[i] where the relu behind the normalisation let x[i] through, else 0.
+/// dy[i] where the limit behind the normalisation let x[i] through, else 0.
 template <class T>
-struct ReluGradient {
+struct OpenGradient {
   ChannelSteps steps;
+  Limit<double> limit;
   const T* dy;
   const T* x;
   ChannelNumbers numbers;
   T* to;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const bool open = numbers.normalized(steps.channel_of(i), static_cast<double>(x[i])) > 0;
-    to[i] = open ? dy[i] : T(0);
+    const double value = numbers.normalized(steps.channel_of(i), static_cast<double>(x[i]));
+    to[i] = limit.is_closed(value) ? T(0) : dy[i];
   }
 };
 
@@ -173,7 +175,7 @@ class Reference final : public BatchNormImplementation {
     const Tensor bias = per_channel_on(t.bias, problem.view.channels, 0, problem.device);
     for_each_index(
         "batch_norm", problem.device, x.numel(),
-        Normalize<double>{steps, problem.relu, x.data<double>(),
+        Normalize<double>{steps, problem.bounds, x.data<double>(),
                           ChannelNumbers{t.mean.data<double>(), t.rstd.data<double>(), weight.data<double>(),
                                          bias.data<double>()},
                           residual.defined() ? residual.data<double>() : nullptr, y.data<double>()});
@@ -188,12 +190,12 @@ class Reference final : public BatchNormImplementation {
     const double* mean = t.mean.data<double>();
     const double* rstd = t.rstd.data<double>();
     const Tensor weight = per_channel_on(t.weight, problem.view.channels, 1, problem.device);
-    if (problem.relu) {
+    if (problem.bounds.any()) {
       const Tensor bias = per_channel_on(t.bias, problem.view.channels, 0, problem.device);
       const Tensor open = empty_like(dy);
       for_each_index(
           "batch_norm", problem.device, x.numel(),
-          ReluGradient<double>{steps, dy.data<double>(), x.data<double>(),
+          OpenGradient<double>{steps, problem.bounds, dy.data<double>(), x.data<double>(),
                                ChannelNumbers{mean, rstd, weight.data<double>(), bias.data<double>()},
                                open.data<double>()});
       dy = open;

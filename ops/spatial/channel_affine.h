@@ -10,6 +10,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/spatial/bounds.h"
 
 /// What normalisations and the functions beside them tell each other of a tensor [N, C, spatial...], so that
 /// nobody reads it only to find out.
@@ -40,13 +41,13 @@ struct Affine {
   std::vector<T> bias;
 };
 
-/// How a result was made: by an Affine of each channel of x, element for element, or with `relu` max(0,
-/// that). x and the result lie channels_last.
+/// How a result was made: by an Affine of each channel of x, element for element, limited to `bounds`. x and
+/// the result lie channels_last.
 class NormalizedBy {
  public:
   template <class T>
-  NormalizedBy(const Tensor& x, Affine<T> numbers, bool relu_)
-      : relu(relu_), x_(x), version_(x.version()), numbers_(std::move(numbers)) {}
+  NormalizedBy(const Tensor& x, Affine<T> numbers, const Bounds& bounds_)
+      : bounds(bounds_), x_(x), version_(x.version()), numbers_(std::move(numbers)) {}
 
   /// x. Throws AutogradError when it was changed in place since.
   const Tensor& x() const {
@@ -63,7 +64,7 @@ class NormalizedBy {
     return std::get<Affine<T>>(numbers_);
   }
 
-  const bool relu;
+  const Bounds bounds;
 
  private:
   Tensor x_;
@@ -80,7 +81,7 @@ class DeferredAffine : public Deferred {
 };
 
 /// Of a gradient dy of such a result, for each channel: the sums of dy and of dy * (x - shift), where dy
-/// counts only where the relu was open.
+/// counts only between the bounds.
 struct GradientSums {
   std::vector<double> dy;
   std::vector<double> dy_x;

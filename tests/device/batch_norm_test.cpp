@@ -43,7 +43,7 @@ Tensors run(const BatchNormCase& c, DType dtype, Device device, const std::strin
   const Tensor y = batch_norm(x, weight, bias, mean, variance,
                               {.training = c.training,
                                .residual = residual,
-                               .relu = c.adds,
+                               .bounds = c.adds ? Bounds{.min = 0} : Bounds(),
                                .num_batches_tracked = seen,
                                .implementation = implementation});
   Tensors result{y.detach(), mean, variance};

@@ -1,6 +1,7 @@
 #include "pleat/nn/activation.h"
 
 #include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
@@ -10,6 +11,9 @@ using namespace pleat;
 TEST_CASE("activation modules compute their functions with their options", "[nn]") {
   const Tensor x = linspace(-4, 4, 17);
   const auto same = [](const Tensor& a, const Tensor& b) { return a.to_vector() == b.to_vector(); };
+  CHECK(same(nn::ReLU6()(x * 2), relu6(x * 2)));
+  CHECK(same(nn::Hardtanh{}(x), hardtanh(x)));
+  CHECK(same(nn::Hardtanh{{.min = -2, .max = 0.5}}(x), hardtanh(x, -2, 0.5)));
   CHECK(same(nn::LeakyReLU{{.negative_slope = 0.2}}(x), leaky_relu(x, 0.2)));
   CHECK(same(nn::PReLU{}(x), leaky_relu(x, 0.25)));
   const Tensor channels = reshape(x, {1, 17});

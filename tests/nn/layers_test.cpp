@@ -118,7 +118,7 @@ TEST_CASE("batch norm counts batches in training only", "[nn]") {
   norm(x);
   CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
   CHECK(norm.running_mean.to_vector() == mean);
-  nn::BatchNorm2d fused{{.num_features = 2, .relu = true}};
+  nn::BatchNorm2d fused{{.num_features = 2, .bounds = {.min = 0}}};
   nn::BatchNorm2d plain{{.num_features = 2}};
   const Tensor image = randn({3, 2, 4, 4});
   for (const bool training : {true, false}) {
@@ -174,7 +174,7 @@ TEST_CASE("modules print their options", "[nn]") {
   CHECK(nn::MaxPool2d{{.kernel_size = 2}}.options_text() == "kernel_size=2");
   CHECK(nn::BatchNorm3d{{.num_features = 8}}.options_text() == "8");
   CHECK(nn::BatchNorm3d{{.num_features = 8}}.type_name() == "BatchNorm3d");
-  CHECK(nn::BatchNorm2d{{.num_features = 8, .relu = true}}.options_text() == "8, relu=true");
+  CHECK(nn::BatchNorm2d{{.num_features = 8, .bounds = {.min = 0}}}.options_text() == "8, bounds=[0, inf]");
 }
 
 TEST_CASE("layer, group and instance norm hold and use their parameters", "[nn][cpu]") {

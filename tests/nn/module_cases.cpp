@@ -64,6 +64,8 @@ const std::vector<ModuleCase>& module_cases() {
   using namespace nn;
   static const std::vector<ModuleCase> cases = {
       plain("ReLU", ReLU{}),
+      plain("ReLU6", ReLU6{}),
+      plain("Hardtanh", Hardtanh{{.min = -0.5, .max = 0.25}}),
       plain("Sigmoid", Sigmoid{}),
       plain("Tanh", Tanh{}),
       plain("LeakyReLU", LeakyReLU{{.negative_slope = 0.2}}),
@@ -203,9 +205,7 @@ const std::vector<ModuleCase>& module_cases() {
        {2, 3, 2}},
       {"Unflatten",
        {1, 2, 2},
-       [](const Integers& i) {
-         return made(Unflatten{{.dim = i[0], .sizes = Shape{i[1], i[2]}}});
-       },
+       [](const Integers& i) { return made(Unflatten{{.dim = i[0], .sizes = Shape{i[1], i[2]}}}); },
        {3, 4}},
       {"Upsample", {6}, [](const Integers& i) { return made(Upsample{{.size = i[0]}}); }, {1, 2, 3, 4}},
       plain("Upsample, by a factor", Upsample{{.scale_factor = 2}}, {1, 2, 3, 2}),

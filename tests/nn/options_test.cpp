@@ -198,6 +198,9 @@ TEST_CASE("options of layers outside their range are refused") {
           [&](double v) { nn::GroupNorm{{.num_groups = whole(v), .num_channels = 2}}; });
   refuses("normalized_shape", no_count, {1},
           [&](double v) { nn::LayerNorm{{.normalized_shape = whole(v)}}; });
+  refuses("bounds", {not_a_number, 2, infinity}, {-1, 1, -infinity},
+          [](double v) { nn::BatchNorm2d{{.num_features = 1, .bounds = {.min = v, .max = 1}}}; });
+  refuses("min", {not_a_number, 2, infinity}, {-1, 1, -infinity}, [](double v) { nn::Hardtanh{{.min = v}}; });
   refuses("negative_slope", not_finite, {-1, 0}, [](double v) { nn::LeakyReLU{{.negative_slope = v}}; });
   refuses("init", not_finite, {-1, 0}, [](double v) { nn::PReLU{{.init = v}}; });
   refuses("num_parameters", no_count, {1}, [&](double v) { nn::PReLU{{.num_parameters = whole(v)}}; });

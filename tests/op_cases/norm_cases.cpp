@@ -54,7 +54,8 @@ OpCase batch_norm_case(bool training, bool relu, const Shape& shape) {
               [=](T x) {
                 const auto [mean, variance] = running(x);
                 const Tensor y =
-                    batch_norm(x[0], x[1], x[2], mean, variance, {.training = training, .relu = relu});
+                    batch_norm(x[0], x[1], x[2], mean, variance,
+                               {.training = training, .bounds = relu ? Bounds{.min = 0} : Bounds()});
                 return Tensors{y, mean, variance};
               },
           .values_in = "autograd/functions/norm_test.cpp",

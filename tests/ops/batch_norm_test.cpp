@@ -1,12 +1,12 @@
 #include "pleat/ops/norm/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
 
-#include "pleat/autograd/functions/activation.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
@@ -32,13 +32,15 @@ namespace {
 
 using Numbers = std::vector<double>;
 
+const Bounds none, relu{.min = 0}, hardtanh{.min = -0.5, .max = 0.75};
+
 struct Reference {
   Numbers y, mean, variance, dx, dweight, dbias, dresidual = {};
 };
 
 /// The definition, in loops over row-major numbers.
 Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, const Numbers& bias,
-                    const Numbers* mean, const Numbers* variance, double eps, bool relu = false,
+                    const Numbers* mean, const Numbers* variance, double eps, const Bounds& bounds = {},
                     const Numbers* residual = nullptr) {
   const bool training = mean == nullptr;
   const auto images = static_cast<std::size_t>(x.size(0));
@@ -64,7 +66,10 @@ Reference reference(const Tensor& x, const Tensor& dy, const Numbers& weight, co
     for (const auto i : own) {
       const double h = (a[i] - r.mean[c]) * rstd;
       r.y[i] = h * weight[c] + bias[c] + (residual != nullptr ? (*residual)[i] : 0);
-      if (relu && r.y[i] <= 0) r.y[i] = g[i] = 0;
+      if (r.y[i] <= bounds.min || r.y[i] >= bounds.max) {
+        r.y[i] = std::clamp(r.y[i], bounds.min, bounds.max);
+        g[i] = 0;
+      }
       r.dbias[c] += g[i];
       r.dweight[c] += g[i] * h;
     }
@@ -92,16 +97,20 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
     for (const Shape& shape : shapes)
       for (const std::string layout : {"contiguous", "channels_last", "gaps"})
         for (const DType dtype : {float64, float32, float16, bfloat16})
-          for (const auto& [training, relu, adds] : {std::tuple{true, false, false},
-                                                     {false, false, false},
-                                                     {true, true, false},
-                                                     {false, true, false},
-                                                     {true, false, true},
-                                                     {true, true, true},
-                                                     {false, true, true}}) {
-            if (relu && !adds && (layout == "gaps" || count(shape) > 4000)) continue;
+          for (const auto& [training, bounds, adds] : {std::tuple{true, none, false},
+                                                       {false, none, false},
+                                                       {true, relu, false},
+                                                       {false, relu, false},
+                                                       {true, hardtanh, false},
+                                                       {true, none, true},
+                                                       {true, relu, true},
+                                                       {true, hardtanh, true},
+                                                       {false, hardtanh, true}}) {
+            if (bounds.any() && !adds && (layout == "gaps" || count(shape) > 4000)) continue;
             if (adds && count(shape) > 10000) continue;
-            CAPTURE(implementation->name(), shape, layout, name(dtype), training, relu, adds);
+            // Of half types a result may be rounded to a bound, where no gradient passes.
+            if (adds && bounds == hardtanh && is_half(dtype)) continue;
+            CAPTURE(implementation->name(), shape, layout, name(dtype), training, to_string(bounds), adds);
             const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
             const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
             const Tensor residual = adds ? numbers(shape, dtype, 6) : Tensor();
@@ -115,7 +124,7 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
             const BatchNormOptions options{.training = training,
                                            .eps = 1e-3,
                                            .residual = residual,
-                                           .relu = relu,
+                                           .bounds = bounds,
                                            .implementation = std::string(implementation->name())};
             const ops::BatchNormProblem problem =
                 ops::batch_norm_problem("batch_norm", x, weight, bias, mean, var, options);
@@ -125,7 +134,7 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
             const Reference wanted =
                 reference(x, dy, weight.to_vector<double>(), bias.to_vector<double>(),
                           training ? nullptr : &mean_before, training ? nullptr : &var_before, options.eps,
-                          relu, adds ? &added : nullptr);
+                          bounds, adds ? &added : nullptr);
             const ops::BatchNormResult got = ops::batch_norm_forward(x, weight, bias, mean, var, options);
             // cuDNN writes y before the relu: half types are rounded twice.
             const bool twice = implementation->name() == "cudnn" && is_half(dtype);
@@ -137,9 +146,9 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
             if (!implementation->unsupported(problem, ops::BatchNormPass::backward).empty()) continue;
             const ops::BatchNormGrads grads =
                 ops::batch_norm_backward(dy, x, weight, bias, got.mean, got.rstd, options, true, "batch_norm",
-                                         adds && relu ? got.y : Tensor());
+                                         adds && bounds.any() ? got.y : Tensor());
             CHECK(relative_error(grads.x, wanted.dx) < tolerated);
-            if (adds && relu) CHECK(relative_error(grads.residual, wanted.dresidual) < tolerated);
+            if (adds && bounds.any()) CHECK(relative_error(grads.residual, wanted.dresidual) < tolerated);
             CHECK(relative_error(grads.weight, wanted.dweight) < 10 * tolerated);
             CHECK(relative_error(grads.bias, wanted.dbias) < 10 * tolerated);
             CHECK(grads.weight.dtype() == parameters);
@@ -314,12 +323,15 @@ TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_no
   for (const double momentum : {-0.1, 1.1, std::nan("")})
     CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .momentum = momentum}),
                       Contains("momentum must be in [0, 1]"));
+  for (const Bounds& bounds : {Bounds{.min = 1, .max = 0}, {.min = std::nan("")}})
+    CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .bounds = bounds}),
+                      Contains("bounds must have min <= max"));
   CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .implementation = "magic"}),
                     Contains("implementation \"magic\" cannot do training [2, 3, 16] float32 cpu") &&
                         Contains("these can: native, reference"));
   CHECK_THROWS_WITH(
-      run(x, {}, {}, {.training = true, .relu = true, .implementation = "cudnn"}),
-      Contains("implementation \"cudnn\" cannot do training [2, 3, 16] float32 cpu with relu: "));
+      run(x, {}, {}, {.training = true, .bounds = {.min = 0}, .implementation = "cudnn"}),
+      Contains("implementation \"cudnn\" cannot do training [2, 3, 16] float32 cpu within [0, inf]: "));
   CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, {}, {}, {}), Contains("set .training = true"));
   CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, mean, {}, training), Contains("go together"));
   CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, ops::expand(ones({1}), {3}), var, training),
@@ -392,9 +404,9 @@ TEST_CASE("cuda: every implementation of batch norm agrees with the reference on
          {Shape{64, 32}, Shape{8, 16, 100}, Shape{16, 64, 14, 14}, Shape{5, 7, 9, 11}, Shape{2, 8, 4, 6, 6}})
       for (const std::string layout : {"contiguous", "channels_last"})
         for (const DType dtype : {float64, float32, float16, bfloat16})
-          for (const auto& [training, relu] :
-               {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
-            CAPTURE(implementation->name(), shape, layout, name(dtype), training, relu);
+          for (const auto& [training, bounds] :
+               {std::pair{true, none}, {false, none}, {true, relu}, {false, relu}, {true, hardtanh}}) {
+            CAPTURE(implementation->name(), shape, layout, name(dtype), training, to_string(bounds));
             const DType parameters = dtype == float64 ? float64 : float32;
             const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
             const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
@@ -402,7 +414,7 @@ TEST_CASE("cuda: every implementation of batch norm agrees with the reference on
                          bias = numbers({shape[1]}, parameters, 4);
             const Tensor mean = numbers({shape[1]}, parameters, 5),
                          var = full({shape[1]}, 0.75, {.dtype = parameters});
-            BatchNormOptions options{.training = training, .eps = 1e-3, .relu = relu};
+            BatchNormOptions options{.training = training, .eps = 1e-3, .bounds = bounds};
             const auto there = [&](const Tensor& t) { return ops::to_device(t, gpu); };
             const Tensor own_mean = there(mean), own_var = there(var);
             options.implementation = "reference";

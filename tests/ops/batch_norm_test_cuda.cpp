@@ -20,7 +20,7 @@ TEST_CASE("batch_norm: the relu's gradient can be had by itself", "[batch_norm][
         const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
         const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
         const Tensor weight = numbers({shape[1]}, dtype, 3), bias = numbers({shape[1]}, dtype, 4);
-        const BatchNormOptions options{.training = true, .relu = true};
+        const BatchNormOptions options{.training = true, .bounds = {.min = 0}};
         const auto got = ops::batch_norm_forward(x, weight, bias, {}, {}, options);
         const auto problem = ops::batch_norm_problem("batch_norm", x, weight, bias, {}, {}, options);
         const Tensor open = ops::open_gradient(problem, {.dy = dy,

@@ -84,14 +84,14 @@ TEST_CASE("conv: sums of the input's gradient are those of its elements", "[ops]
     const Tensor x = numbers(c.input, dtype);
     const auto channels = static_cast<std::size_t>(x.size(1));
     const auto run = [&]<class T>(T) {
-      for (const bool relu : {false, true}) {
+      for (const Bounds& bounds : {Bounds(), Bounds{.min = 0}, Bounds{.min = -0.25, .max = 0.5}}) {
         ops::Affine<T> affine(channels);
         for (std::size_t i = 0; i < channels; ++i) {
           affine.shift[i] = static_cast<T>(0.1 * static_cast<double>(i % 7));
           affine.scale[i] = static_cast<T>(i % 2 == 0 ? 1.5 : -0.5);
           affine.bias[i] = static_cast<T>(0.3 - 0.1 * static_cast<double>(i % 5));
         }
-        const auto by = std::make_shared<ops::NormalizedBy>(x, affine, relu);
+        const auto by = std::make_shared<ops::NormalizedBy>(x, affine, bounds);
         Shape output = c.input;
         output[1] = c.weight[0];
         const Tensor dx =
@@ -104,7 +104,8 @@ TEST_CASE("conv: sums of the input's gradient are those of its elements", "[ops]
         for (std::size_t k = 0; k < channels; ++k)
           for (std::size_t i = 0; i < inputs[k].size(); ++i) {
             const T d = static_cast<T>(inputs[k][i]) - affine.shift[k];
-            const bool open = !relu || std::fma(d, affine.scale[k], affine.bias[k]) > 0;
+            const T y = std::fma(d, affine.scale[k], affine.bias[k]);
+            const bool open = y > static_cast<T>(bounds.min) && y < static_cast<T>(bounds.max);
             dy[k] += open ? gradients[k][i] : 0;
             dy_x[k] += open ? gradients[k][i] * static_cast<double>(d) : 0;
           }

@@ -8,6 +8,7 @@
 
 #include "pleat/core/base/simd.h"
 #include "pleat/ops/spatial/channel_affine.h"
+#include "pleat/ops/spatial/limit.h"
 
 /// Two sums for each channel over the pixels of a convolution's result, made when the kernel has just written
 /// them, so that a batch norm need not read the result for them: moments of y, or of a gradient those that
@@ -24,7 +25,7 @@ class ChannelSums {
   ChannelSums() = default;
   /// Of a gradient of what `of` made, whose elements lie like those of `result`.
   ChannelSums(std::shared_ptr<const NormalizedBy> of, const T* result)
-      : of_(std::move(of)), result_(result), x_(of_->x().data<T>()) {}
+      : of_(std::move(of)), result_(result), x_(of_->x().data<T>()), limit_(of_->bounds) {}
 
   /// Parts with `width` lanes, to be called first. Lanes are channels, in an order of the kernel's.
   void prepare(int64_t parts, int64_t width) {
@@ -57,7 +58,9 @@ class ChannelSums {
         for (int64_t p = 0; p < count; ++p) {
           const V d = at(x_ + (pixels[p] - result_)) - shift;
           V g = at(pixels[p]);
-          if (of_->relu) g = d * scale + bias > T(0) ? g : V{};
+          const V y = d * scale + bias;
+          g = y <= limit_.min ? V{} : g;
+          g = y >= limit_.max ? V{} : g;
           one += g;
           other += g * d;
         }
@@ -106,6 +109,7 @@ class ChannelSums {
   std::shared_ptr<const NormalizedBy> of_;
   const T* result_ = nullptr;
   const T* x_ = nullptr;
+  Limit<T> limit_;
   int64_t width_ = 0;
   std::vector<T> lanes_;         ///< [part][array][lane]
   std::vector<int64_t> pixels_;  ///< [part][lane], where an `add` began

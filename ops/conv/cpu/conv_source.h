@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
 #include "pleat/ops/spatial/channel_affine.h"
+#include "pleat/ops/spatial/limit.h"
 
 /// What a convolution reads: elements in memory, or those that a DeferredAffine would write there.
 
@@ -25,7 +25,7 @@ class ConvSource {
     }
     of_ = deferred->of;
     data_ = of_->x().data<T>() + x.offset();
-    if (of_->relu) floor_ = T(0);
+    limit_ = of_->bounds;
   }
 
   /// Where the elements lie, or those that they are computed from.
@@ -38,13 +38,14 @@ class ConvSource {
     const Affine<T>& by = of_->numbers<T>();
     const auto at = [c](const std::vector<T>& of) { return reinterpret_cast<const V*>(of.data() + c); };
     value = (value - *at(by.shift)) * *at(by.scale) + *at(by.bias);
-    value = value < floor_ ? floor_ - V{} : value;  // NaN stays
+    value = value < limit_.min ? limit_.min - V{} : value;
+    value = value > limit_.max ? limit_.max - V{} : value;
   }
 
  private:
   std::shared_ptr<const NormalizedBy> of_;
   const T* data_ = nullptr;
-  T floor_ = -std::numeric_limits<T>::infinity();
+  Limit<T> limit_;
 };
 
 }  // namespace pleat::ops

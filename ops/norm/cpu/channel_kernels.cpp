@@ -181,9 +181,10 @@ struct GradientTerms {
   }
 };
 
-/// GradientTerms where `scale` (x - shift) + `bias` is above 0.
+/// GradientTerms where `scale` (x - shift) + `bias` is open.
 template <class T>
 struct OpenGradientTerms {
+  Limit<T> limit;
   const T* dy;
   const T* x;
   const T* shift;  ///< of each lane, as are scale and bias
@@ -191,11 +192,12 @@ struct OpenGradientTerms {
   const T* bias;
   template <int L>
   auto at_lane(int64_t lane) const {
-    return [dy = dy, x = x, pivot = Lanes<T, L>(load<L>(shift + lane)),
+    return [limit = limit, dy = dy, x = x, pivot = Lanes<T, L>(load<L>(shift + lane)),
             factor = Lanes<T, L>(load<L>(scale + lane)),
             offset = Lanes<T, L>(load<L>(bias + lane))](int64_t at, std::array<Lanes<T, L>, 2>& sums) {
       const Lanes<T, L> d = load<L>(x + at) - pivot;
-      const Lanes<T, L> g = (d * factor + offset > T(0)).select(load<L>(dy + at), Lanes<T, L>::Zero());
+      const Lanes<T, L> y = d * factor + offset;
+      const Lanes<T, L> g = (y <= limit.min || y >= limit.max).select(Lanes<T, L>::Zero(), load<L>(dy + at));
       sums[0] += g;
       sums[1] += g * d;
     };
@@ -411,11 +413,12 @@ void write_open(const Elements& of, const T* dy, const Opening<T>& opening) {
   const T* __restrict gradient = dy + of.begin;
   const T* __restrict y = opening.y + of.begin;
   T* __restrict open = opening.open + of.begin;
+  const Limit<T> limit = opening.limit;
   if (opening.more_dy == nullptr) {
-    for (int64_t i = 0; i < of.count; ++i) open[i] = y[i] <= T(0) ? T(0) : gradient[i];
+    for (int64_t i = 0; i < of.count; ++i) open[i] = limit.open(y[i], gradient[i]);
   } else {
     const T* __restrict more = opening.more_dy + of.begin;
-    for (int64_t i = 0; i < of.count; ++i) open[i] = y[i] <= T(0) ? T(0) : gradient[i] + more[i];
+    for (int64_t i = 0; i < of.count; ++i) open[i] = limit.open(y[i], gradient[i] + more[i]);
   }
 }
 
@@ -423,11 +426,11 @@ void write_open(const Elements& of, const T* dy, const Opening<T>& opening) {
 
 template <class T>
 GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                                   const std::vector<T>& shift, const Affine<T>* relu,
+                                   const std::vector<T>& shift, const LimitedAffine<T>* limited,
                                    const Opening<T>* opening) {
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
-  for_pieces<T>(tiling, relu != nullptr ? 5 : 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
+  for_pieces<T>(tiling, limited != nullptr ? 5 : 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
     T* pivot = scratch;
     T* sum = scratch + piece.lanes;
     T* product = scratch + 2 * piece.lanes;
@@ -437,12 +440,13 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
       spread(tiling, piece, to);
     };
     give(shift, pivot);
-    if (relu != nullptr) {
+    if (limited != nullptr) {
       T* scale = scratch + 3 * piece.lanes;
       T* bias = scratch + 4 * piece.lanes;
-      give(relu->scale, scale);
-      give(relu->bias, bias);
-      add_piece<T, 2>(tiling, piece, {sum, product}, OpenGradientTerms<T>{dy, x, pivot, scale, bias});
+      give(limited->numbers.scale, scale);
+      give(limited->numbers.bias, bias);
+      add_piece<T, 2>(tiling, piece, {sum, product},
+                      OpenGradientTerms<T>{limited->limit, dy, x, pivot, scale, bias});
     } else {
       if (opening != nullptr) write_open(Elements(tiling, piece), dy, *opening);
       add_piece<T, 2>(tiling, piece, {sum, product},
@@ -532,32 +536,35 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
 }  // namespace
 
 template <class T>
-void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, bool relu,
-                    T* y, const T* residual) {
-  const auto run = [&]<bool with_relu, bool adds>(std::bool_constant<with_relu>, std::bool_constant<adds>) {
-    for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
-                   [x, y, residual]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
-                     const T* __restrict from = x + begin;
-                     const T* __restrict more = adds ? residual + begin : nullptr;
-                     T* __restrict to = y + begin;
-                     const T* __restrict shift = of[0];
-                     const T* __restrict scale = of[1];
-                     const T* __restrict bias = of[2];
-                     for (int64_t i = 0; i < n; ++i) {
-                       const int64_t k = each ? i : 0;
-                       T value = (from[i] - shift[k]) * scale[k] + bias[k];
-                       if constexpr (adds) value += more[i];
-                       to[i] = with_relu && value < T(0) ? T(0) : value;
-                     }
-                   });
+void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers,
+                    const Bounds& bounds, T* y, const T* residual) {
+  const Limit<T> limit(bounds);
+  const auto run = [&]<bool limits, bool adds>(std::bool_constant<limits>, std::bool_constant<adds>) {
+    for_runs<T, 3>(
+        view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
+        [x, y, residual, limit]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
+          const T* __restrict from = x + begin;
+          const T* __restrict more = adds ? residual + begin : nullptr;
+          T* __restrict to = y + begin;
+          const T* __restrict shift = of[0];
+          const T* __restrict scale = of[1];
+          const T* __restrict bias = of[2];
+          for (int64_t i = 0; i < n; ++i) {
+            const int64_t k = each ? i : 0;
+            T value = (from[i] - shift[k]) * scale[k] + bias[k];
+            if constexpr (adds) value += more[i];
+            if constexpr (limits) value = limit.limited(value);
+            to[i] = value;
+          }
+        });
   };
-  const auto run_with = [&](auto with_relu) {
+  const auto run_with = [&](auto limits) {
     if (residual != nullptr)
-      run(with_relu, std::true_type{});
+      run(limits, std::true_type{});
     else
-      run(with_relu, std::false_type{});
+      run(limits, std::false_type{});
   };
-  if (relu)
+  if (bounds.any())
     run_with(std::true_type{});
   else
     run_with(std::false_type{});
@@ -565,19 +572,21 @@ void channel_affine(const ChannelView& view, bool per_image, const T* x, const A
 
 template <class T>
 void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                            const InputGradient<T>& numbers, T* dx, const Affine<T>* relu) {
-  const auto run = [&](auto with_relu) {
-    constexpr bool relu_too = decltype(with_relu)::value;
-    constexpr std::size_t count = relu_too ? 6 : 4;
+                            const InputGradient<T>& numbers, T* dx, const LimitedAffine<T>* limited) {
+  const auto run = [&](auto with_limit) {
+    constexpr bool limits = decltype(with_limit)::value;
+    constexpr std::size_t count = limits ? 6 : 4;
+    Limit<T> limit;
     std::array<const T*, count> all{numbers.shift.data(), numbers.scale.data(), numbers.slope.data(),
                                     numbers.offset.data()};
-    if constexpr (relu_too) {
-      all[4] = relu->scale.data();
-      all[5] = relu->bias.data();
+    if constexpr (limits) {
+      all[4] = limited->numbers.scale.data();
+      all[5] = limited->numbers.bias.data();
+      limit = limited->limit;
     }
     for_runs<T, count>(
         view, per_image, all,
-        [dy, x, dx]<bool each>(int64_t begin, int64_t n, const std::array<const T*, count>& of) {
+        [dy, x, dx, limit]<bool each>(int64_t begin, int64_t n, const std::array<const T*, count>& of) {
           const T* __restrict gradient = dy + begin;
           const T* __restrict from = x + begin;
           T* __restrict to = dx + begin;
@@ -585,18 +594,18 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
           const T* __restrict scale = of[1];
           const T* __restrict slope = of[2];
           const T* __restrict offset = of[3];
-          const T* __restrict relu_scale = of[relu_too ? 4 : 0];
-          const T* __restrict relu_bias = of[relu_too ? 5 : 0];
+          const T* __restrict own_scale = of[limits ? 4 : 0];
+          const T* __restrict own_bias = of[limits ? 5 : 0];
           for (int64_t i = 0; i < n; ++i) {
             const int64_t k = each ? i : 0;
             const T d = from[i] - shift[k];
             T g = gradient[i];
-            if constexpr (relu_too) g = d * relu_scale[k] + relu_bias[k] > T(0) ? g : T(0);
+            if constexpr (limits) g = limit.open(d * own_scale[k] + own_bias[k], g);
             to[i] = g * scale[k] - d * slope[k] - offset[k];
           }
         });
   };
-  if (relu != nullptr)
+  if (limited != nullptr)
     run(std::true_type{});
   else
     run(std::false_type{});
@@ -604,19 +613,19 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
 
 template Moments channel_moments(const ChannelView&, bool, const float*);
 template Moments channel_moments(const ChannelView&, bool, const double*);
-template void channel_affine(const ChannelView&, bool, const float*, const Affine<float>&, bool, float*,
-                             const float*);
-template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, bool, double*,
-                             const double*);
+template void channel_affine(const ChannelView&, bool, const float*, const Affine<float>&, const Bounds&,
+                             float*, const float*);
+template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, const Bounds&,
+                             double*, const double*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const float*, const float*,
-                                            const std::vector<float>&, const Affine<float>*,
+                                            const std::vector<float>&, const LimitedAffine<float>*,
                                             const Opening<float>*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const double*, const double*,
-                                            const std::vector<double>&, const Affine<double>*,
+                                            const std::vector<double>&, const LimitedAffine<double>*,
                                             const Opening<double>*);
 template void channel_input_gradient(const ChannelView&, bool, const float*, const float*,
-                                     const InputGradient<float>&, float*, const Affine<float>*);
+                                     const InputGradient<float>&, float*, const LimitedAffine<float>*);
 template void channel_input_gradient(const ChannelView&, bool, const double*, const double*,
-                                     const InputGradient<double>&, double*, const Affine<double>*);
+                                     const InputGradient<double>&, double*, const LimitedAffine<double>*);
 
 }  // namespace pleat::ops

@@ -5,6 +5,7 @@
 
 #include "pleat/ops/norm/problem.h"
 #include "pleat/ops/spatial/channel_affine.h"
+#include "pleat/ops/spatial/limit.h"
 
 /// The passes over memory that every normalisation is made of, fast for both layouts of ChannelView and both
 /// of float and double. A group is a channel, or (`per_image`) a channel of one image: index c, or n *
@@ -18,27 +19,34 @@ namespace pleat::ops {
 template <class T>
 Moments channel_moments(const ChannelView& view, bool per_image, const T* x);
 
-/// y = the Affine of x, plus a residual where there is one, or with `relu` max(0, that).
+/// y = the Affine of x, plus a residual where there is one, limited to `bounds`.
 template <class T>
-void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers, bool relu,
-                    T* y, const T* residual = nullptr);
+void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers,
+                    const Bounds& bounds, T* y, const T* residual = nullptr);
 
-/// A relu behind an addition, of which the result y is known: writes what dy and `more_dy` (may be null) are
-/// where y is above 0, else 0, to `open`, before sums are made of that.
+/// A limit behind channel_affine: dy counts where it was open, which is worked out from x again.
+template <class T>
+struct LimitedAffine {
+  Affine<T> numbers;
+  Limit<T> limit;
+};
+
+/// A limit behind an addition, of which the result y is known: writes what dy and `more_dy` (may be null) are
+/// where it was open, else 0, to `open`, before sums are made of that.
 template <class T>
 struct Opening {
+  Limit<T> limit;
   const T* more_dy;
   const T* y;
   T* open;
 };
-/// For each group. Of a `relu` behind channel_affine its numbers, or null: dy counts where the result was
-/// above 0, which is worked out from x again.
+/// For each group. `limited` and `opening` may be null.
 template <class T>
 GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                                   const std::vector<T>& shift, const Affine<T>* relu = nullptr,
+                                   const std::vector<T>& shift, const LimitedAffine<T>* limited = nullptr,
                                    const Opening<T>* opening = nullptr);
 
-/// dx = dy * scale - (x - shift) * slope - offset, numbers for each group; with `relu` as above.
+/// dx = dy * scale - (x - shift) * slope - offset, numbers for each group; `limited` as above.
 template <class T>
 struct InputGradient {
   explicit InputGradient(std::size_t groups) : shift(groups), scale(groups), slope(groups), offset(groups) {}
@@ -49,6 +57,7 @@ struct InputGradient {
 };
 template <class T>
 void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                            const InputGradient<T>& numbers, T* dx, const Affine<T>* relu = nullptr);
+                            const InputGradient<T>& numbers, T* dx,
+                            const LimitedAffine<T>* limited = nullptr);
 
 }  // namespace pleat::ops

@@ -55,7 +55,7 @@ class DeferredResult final : public DeferredAffine {
 
   void compute(std::byte* y) const override {
     const RecordOp range("batch_norm_result", of->x());
-    channel_affine(view_, false, of->x().data<T>(), of->numbers<T>(), of->relu, reinterpret_cast<T*>(y));
+    channel_affine(view_, false, of->x().data<T>(), of->numbers<T>(), of->bounds, reinterpret_cast<T*>(y));
   }
 
  private:
@@ -84,7 +84,7 @@ class Native final : public BatchNormImplementation {
     by_float_type(problem, t, [&]<class T>(Type<T>, const BatchNormForward& own) {
       const Tensor& x = own.x;
       const std::shared_ptr<const NormalizedBy> by =
-          std::make_shared<NormalizedBy>(x, normalizing<T>(problem, own), problem.relu);
+          std::make_shared<NormalizedBy>(x, normalizing<T>(problem, own), problem.bounds);
       auto storage = std::make_shared<Storage>(std::make_shared<DeferredResult<T>>(problem.view, by),
                                                x.numel() * size_of(x.dtype()), x.device());
       y = make_tensor(std::move(storage), x.shape(), x.strides(), 0, x.dtype());
@@ -101,7 +101,7 @@ class Native final : public BatchNormImplementation {
  private:
   template <class T>
   static void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
-    channel_affine(problem.view, false, t.x.data<T>(), normalizing<T>(problem, t), problem.relu,
+    channel_affine(problem.view, false, t.x.data<T>(), normalizing<T>(problem, t), problem.bounds,
                    t.y.data<T>(), t.residual.defined() ? t.residual.data<T>() : nullptr);
   }
 
@@ -143,14 +143,15 @@ class Native final : public BatchNormImplementation {
     return numbers;
   }
 
-  /// Whether sums are those of elements x shifted so, behind this relu.
+  /// Whether sums are those of elements x shifted so, behind this limit.
   template <class T>
-  static bool are_of(const GradientSums& sums, const T* x, const std::vector<T>& shift,
-                     const Affine<T>* relu) {
+  static bool are_of(const GradientSums& sums, const T* x, const std::vector<T>& shift, const Bounds& bounds,
+                     const LimitedAffine<T>* limited) {
     if (sums.of->x().raw() != reinterpret_cast<const std::byte*>(x)) return false;
     const Affine<T>& numbers = sums.of->numbers<T>();
-    if (numbers.shift != shift || sums.of->relu != (relu != nullptr)) return false;
-    return relu == nullptr || (numbers.scale == relu->scale && numbers.bias == relu->bias);
+    if (numbers.shift != shift || sums.of->bounds != bounds) return false;
+    return limited == nullptr ||
+           (numbers.scale == limited->numbers.scale && numbers.bias == limited->numbers.bias);
   }
 
   /// With h = (x - mean) rstd and n values in a channel:
@@ -164,16 +165,17 @@ class Native final : public BatchNormImplementation {
     for (std::size_t c = 0; c < channels; ++c) numbers.shift[c] = static_cast<T>(mean[c]);
     const T* dy = t.dy.data<T>();
     const T* x = t.x.data<T>();
-    // Where a relu behind was open follows from x, behind an addition from y.
+    // Where a limit behind was open follows from x, behind an addition from y.
     std::optional<Opening<T>> opening;
     if (t.y.defined())
-      opening = Opening<T>{t.more_dy.defined() ? t.more_dy.data<T>() : nullptr, t.y.data<T>(),
+      opening = Opening<T>{problem.bounds, t.more_dy.defined() ? t.more_dy.data<T>() : nullptr, t.y.data<T>(),
                            t.dresidual.data<T>()};
-    std::optional<Affine<T>> relu;
-    if (problem.relu && !opening) relu = affine<T>(problem, t.mean, t.rstd, t.weight, t.bias);
-    const Affine<T>* by_x = relu ? &*relu : nullptr;
+    std::optional<LimitedAffine<T>> limited;
+    if (problem.bounds.any() && !opening)
+      limited = LimitedAffine<T>{affine<T>(problem, t.mean, t.rstd, t.weight, t.bias), problem.bounds};
+    const LimitedAffine<T>* by_x = limited ? &*limited : nullptr;
     const auto known = opening ? nullptr : t.dy.note<GradientSums>();
-    const GradientSums sums = known != nullptr && are_of<T>(*known, x, numbers.shift, by_x)
+    const GradientSums sums = known != nullptr && are_of<T>(*known, x, numbers.shift, problem.bounds, by_x)
                                   ? *known
                                   : channel_gradient_sums(problem.view, false, dy, x, numbers.shift, by_x,
                                                           opening ? &*opening : nullptr);

@@ -8,8 +8,9 @@
 
 /// Batch normalisation on a GPU, in both memory formats and all floating types as they are stored. Forward:
 /// one reading of x for the statistics, one for the result; backward: one reading of dy and x for the sums of
-/// each channel, one for dx. A relu costs no pass and no memory: backward works out from x where it was open.
-/// After a residual it reads that from the result, and writes the residual's gradient while it sums.
+/// each channel, one for dx. A relu and its like cost no pass and no memory: backward works out from x where
+/// they were open. After a residual it reads that from the result, and writes the residual's gradient while
+/// it sums.
 
 namespace pleat::ops {
 namespace {
@@ -73,7 +74,7 @@ void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
           FinishMoments{problem.eps, mean, t.variance.data<double>(), rstd, RunningChannels(t.running)});
     const Statistics of = statistics_of(view, t.mean, t.rstd, t.weight, t.bias);
     map_groups<across>(op, problem.device, layout,
-                       ApplyAffine<T, S, width>{x, of, problem.relu, y, residual});
+                       ApplyAffine<T, S, width>{x, of, problem.bounds, y, residual});
   });
   if (problem.training && t.running.defined()) t.running.updated();
 }
@@ -87,20 +88,21 @@ void run_backward(const BatchNormProblem& problem, const BatchNormBackward& t) {
   S* const open = t.y.defined() ? t.dresidual.data<S>() : nullptr;
   const S* const more = t.more_dy.defined() ? t.more_dy.data<S>() : nullptr;
   S* const dx = t.dx.defined() ? t.dx.data<S>() : nullptr;
-  const bool relu = problem.relu && y == nullptr;
+  const Limit<T> limit(problem.bounds);
   const Tensor memory = empty({2 * view.channels}, {.dtype = float64, .device = problem.device});
   auto* const sums = reinterpret_cast<GradientState*>(memory.data<double>());
   const Statistics of = statistics_of(view, t.mean, t.rstd, t.weight, t.bias);
   by_format<S>(view, {dy, x, y, open, more, dx}, [&](auto width, auto across) {
     const GroupLayout layout = layout_of_channels(view, width);
     reduce_groups<across>(op, problem.device, layout, 1,
-                          GradientSums<T, S, width>{dy, x, of, relu, y, open, more},
+                          GradientSums<T, S, width>{dy, x, of, limit, y, open, more},
                           FinishGradients<T>{of, t.dweight.raw(), t.dbias.raw(), t.dweight.dtype(), sums});
     if (dx == nullptr) return;
     const auto values = static_cast<double>(view.images * view.pixels);
-    map_groups<across>(op, problem.device, layout,
-                       ApplyGradient<T, S, width>{open != nullptr ? open : dy, x, of,
-                                                  problem.training ? sums : nullptr, values, relu, dx});
+    map_groups<across>(
+        op, problem.device, layout,
+        ApplyGradient<T, S, width>{open != nullptr ? open : dy, x, of, problem.training ? sums : nullptr,
+                                   values, y == nullptr ? limit : Limit<T>(), dx});
   });
 }
 
@@ -113,7 +115,7 @@ void run_open_gradient(const BatchNormProblem& problem, const BatchNormBackward&
   const Statistics of = statistics_of(view, t.mean, t.rstd, t.weight, t.bias);
   by_format<S>(view, {dy, x, to}, [&](auto width, auto across) {
     map_groups<across>(op, problem.device, layout_of_channels(view, width),
-                       ApplyOpen<T, S, width>{dy, x, of, to});
+                       ApplyOpen<T, S, width>{dy, x, of, problem.bounds, to});
   });
 }
 

@@ -17,8 +17,8 @@
 
 /// cuDNN's cudnnBatchNormalization functions. They read parameters and give statistics in float32 (float64
 /// beside float64). Running statistics are not left to them: Pleat's are of other types and momenta. Adding a
-/// residual and a relu are passes of their own here: cuDNN fuses them for few layouts and types only, and
-/// then wants the result back in backward.
+/// residual and a relu or its like are passes of their own here: cuDNN fuses them for few layouts and types
+/// only, and then wants the result back in backward.
 
 namespace pleat::ops {
 namespace {
@@ -138,13 +138,13 @@ class CudnnBatchNorm final : public BatchNormImplementation {
           op);
     }
     if (t.residual.defined()) add_into(t.y, t.y, t.residual);
-    if (problem.relu) relu_into(t.y, t.y);
+    if (problem.bounds.any()) limit_into(t.y, t.y, problem.bounds);
     if (problem.training && t.running.defined()) update_running(t.running, t.mean, t.variance);
   }
 
   void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {
     const Call call(problem);
-    const Tensor dy = problem.relu ? open_gradient(problem, t) : t.dy;
+    const Tensor dy = problem.bounds.any() ? open_gradient(problem, t) : t.dy;
     const Tensor dx = t.dx.defined() ? t.dx : empty_like(t.x);
     const Tensor weight = call.numbers(t.weight, 1);
     const Tensor mean = call.numbers(t.mean, 0);

@@ -159,7 +159,7 @@ void forward(const GroupNormCall& call, double eps, const Tensor& variance, cons
           ApplyRow<T, S, width>{x, RowStatistics(statistics_of(call, 1), groups.channels, width), y});
     else
       map_groups<across>(call.op, device, groups.layout(width),
-                         ApplyAffine<T, S, width>{x, statistics_of(call, groups.channels), false, y});
+                         ApplyAffine<T, S, width>{x, statistics_of(call, groups.channels), {}, y});
   });
 }
 
@@ -177,16 +177,16 @@ void backward(const GroupNormCall& call, const Tensor& gradient, const Tensor& r
   const Sums each(view.images * view.channels, device);
   const Sums of_groups(groups.count(), device);
   by_format<S>(groups, {dy, x, dx}, [&](auto width, auto across) {
-    reduce_groups<across>(call.op, device, groups.layout(width), 1,
-                          GradientSums<T, S, width>{dy, x, of, false}, FinishGradients<T>{of, each.data()});
+    reduce_groups<across>(call.op, device, groups.layout(width), 1, GradientSums<T, S, width>{dy, x, of, {}},
+                          FinishGradients<T>{of, each.data()});
     merge_states<GradientState>(call.op, device, view.channels, view.images,
                                 ImageSums{view.channels, each.data()}, StoreParameters(dweight, dbias));
     if (dx == nullptr) return;
     merge_states<GradientState>(call.op, device, groups.count(), groups.channels,
                                 WeightedSums{of, each.data()}, StoreSums{of_groups.data()});
     map_groups<across>(call.op, device, groups.layout(width),
-                       ApplyGradient<T, S, width>{dy, x, of, of_groups.data(),
-                                                  static_cast<double>(groups.length()), false, dx});
+                       ApplyGradient<T, S, width>{
+                           dy, x, of, of_groups.data(), static_cast<double>(groups.length()), {}, dx});
   });
 }
 

@@ -6,7 +6,7 @@
 
 namespace pleat::ops {
 
-/// dy where the relu behind the normalisation let x through, else 0; on the GPU, for an
+/// dy where the bounds behind the normalisation let x through, else 0; on the GPU, for an
 /// implementation that cannot do it in its own pass.
 Tensor open_gradient(const BatchNormProblem& problem, const BatchNormBackward& tensors);
 

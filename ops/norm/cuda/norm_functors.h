@@ -7,6 +7,7 @@
 
 #include "pleat/ops/norm/cuda/reduce_groups.h"
 #include "pleat/ops/norm/running_statistics.h"
+#include "pleat/ops/spatial/limit.h"
 
 /// What the reductions and maps of normalisations compute for their groups. T: the type computed in; S: the
 /// type stored.
@@ -165,8 +166,8 @@ PLEAT_HOST_DEVICE RawPair<S, lanes> load_pair(const S* dy, const S* x, int64_t v
   return {reinterpret_cast<const Block*>(dy)[vector], reinterpret_cast<const Block*>(x)[vector]};
 }
 
-/// The sums of dy and dy (x - shift), where shift is the mean rounded to T. With a relu behind the
-/// normalisation dy counts where the result was above 0, which is worked out from x again, or read where
+/// The sums of dy and dy (x - shift), where shift is the mean rounded to T. With a limit behind the
+/// normalisation dy counts where it was open, which is worked out from x again, or read where
 /// there is a `y`; what is open of dy, and of `more` of it, is then written down for those that come after.
 template <class T, class S, std::size_t lanes>
 struct GradientSums {
@@ -184,7 +185,7 @@ struct GradientSums {
   const S* dy;
   const S* x;
   Statistics of;
-  bool relu;
+  Limit<T> limit;
   const S* y = nullptr;
   S* open = nullptr;
   const S* more = nullptr;  ///< with y
@@ -202,7 +203,7 @@ struct GradientSums {
     }
     PLEAT_UNROLL
     for (std::size_t lane = 0; lane < lanes; ++lane)
-      if (!(convert<T>(result.lane[lane]) > T(0))) raw.dy.lane[lane] = convert<S>(T(0));
+      if (limit.is_closed(convert<T>(result.lane[lane]))) raw.dy.lane[lane] = convert<S>(T(0));
     reinterpret_cast<Vector<S, lanes>*>(open)[vector] = raw.dy;
     return raw;
   }
@@ -210,7 +211,7 @@ struct GradientSums {
                              std::size_t lane) const {
     const T value = convert<T>(raw.x.lane[lane]);
     T g = convert<T>(raw.dy.lane[lane]);
-    if (relu && !(running.numbers.of(value) > T(0))) g = T(0);
+    if (y == nullptr && limit.is_closed(running.numbers.of(value))) g = T(0);
     partial.dy += g;
     partial.dy_x += g * (value - running.numbers.shift);
   }
@@ -237,7 +238,7 @@ struct FinishMoments {
   }
 };
 
-/// y = (x - shift) scale + bias, plus a residual where there is one, or the relu of that.
+/// y = (x - shift) scale + bias, plus a residual where there is one, limited.
 template <class T, class S, std::size_t lanes>
 struct ApplyAffine {
   static constexpr std::size_t width = lanes;
@@ -249,7 +250,7 @@ struct ApplyAffine {
 
   const S* x;
   Statistics of;
-  bool relu;
+  Limit<T> limit;
   S* result;
   const S* residual = nullptr;
 
@@ -263,11 +264,11 @@ struct ApplyAffine {
   PLEAT_HOST_DEVICE S value(const Numbers& k, const Raw& raw, std::size_t lane) const {
     T y = k.of(convert<T>(raw.x.lane[lane]));
     if (residual != nullptr) y += convert<T>(raw.residual.lane[lane]);
-    return convert<S>(relu && y < T(0) ? T(0) : y);
+    return convert<S>(limit.limited(y));
   }
 };
 
-/// dx from the sums of each group; with a relu dy counts where GradientSums counts it.
+/// dx from the sums of each group; with a limit dy counts where GradientSums counts it.
 template <class T, class S, std::size_t lanes>
 struct ApplyGradient {
   static constexpr std::size_t width = lanes;
@@ -284,7 +285,7 @@ struct ApplyGradient {
   /// Of each statistic the sums a, b of gradient_numbers; null: mean and rstd do not depend on x.
   const GradientState* sums;
   double values;  ///< that share a statistic
-  bool relu;
+  Limit<T> limit;
   S* result;
 
   PLEAT_HOST_DEVICE Numbers numbers(int64_t group) const {
@@ -298,13 +299,13 @@ struct ApplyGradient {
   PLEAT_HOST_DEVICE S value(const Numbers& k, const Raw& raw, std::size_t lane) const {
     const T from = convert<T>(raw.x.lane[lane]);
     T g = convert<T>(raw.dy.lane[lane]);
-    if (relu && !(k.affine.of(from) > T(0))) g = T(0);
+    if (limit.is_closed(k.affine.of(from))) g = T(0);
     return convert<S>(g * k.gradient.scale - (from - k.gradient.shift) * k.gradient.slope -
                       k.gradient.offset);
   }
 };
 
-/// dy where (x - shift) scale + bias is above 0, else 0.
+/// dy where (x - shift) scale + bias is open, else 0.
 template <class T, class S, std::size_t lanes>
 struct ApplyOpen {
   static constexpr std::size_t width = lanes;
@@ -315,12 +316,13 @@ struct ApplyOpen {
   const S* dy;
   const S* x;
   Statistics of;
+  Limit<T> limit;
   S* result;
 
   PLEAT_HOST_DEVICE Numbers numbers(int64_t group) const { return of.affine<T>(group); }
   PLEAT_HOST_DEVICE Raw load(int64_t vector) const { return load_pair<S, lanes>(dy, x, vector); }
   PLEAT_HOST_DEVICE S value(const Numbers& k, const Raw& raw, std::size_t lane) const {
-    return k.of(convert<T>(raw.x.lane[lane])) > T(0) ? raw.dy.lane[lane] : S(0);
+    return limit.is_closed(k.of(convert<T>(raw.x.lane[lane]))) ? S(0) : raw.dy.lane[lane];
   }
 };
 

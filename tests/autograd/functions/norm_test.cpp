@@ -1,5 +1,7 @@
 #include "pleat/autograd/functions/norm.h"
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
@@ -23,6 +26,8 @@ using namespace pleat;
 using Catch::Matchers::Contains;
 
 namespace {
+
+const Bounds none, relu_bounds{.min = 0}, hardtanh_bounds{.min = -0.5, .max = 0.75};
 
 Tensor noise(const Shape& shape) { return randn(shape, {.dtype = float64}); }
 
@@ -40,12 +45,16 @@ TEST_CASE("batch_norm: gradients, and gradients of gradients", "[batch_norm][cpu
   manual_seed(3);
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 2, 3}, Shape{2, 3, 2, 2}, Shape{2, 2, 1, 2, 2}})
     for (const Tensor& x : layouts(shape))
-      for (const auto& [training, relu] :
-           {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
-        CAPTURE(x.describe(), training, relu);
+      for (const auto& [training, bounds] : {std::pair{true, none},
+                                             {false, none},
+                                             {true, relu_bounds},
+                                             {false, relu_bounds},
+                                             {true, hardtanh_bounds},
+                                             {false, hardtanh_bounds}}) {
+        CAPTURE(x.describe(), training, to_string(bounds));
         const Tensor weight = noise({shape[1]}), bias = noise({shape[1]});
         const Tensor mean = noise({shape[1]}), var = rand({shape[1]}, {.dtype = float64}) + 0.5;
-        const BatchNormOptions options{.training = training, .eps = 1e-2, .relu = relu};
+        const BatchNormOptions options{.training = training, .eps = 1e-2, .bounds = bounds};
         const auto with = [&](const std::vector<Tensor>& t) {
           return batch_norm(t[0], t[1], t[2], mean.clone(), var.clone(), options);
         };
@@ -63,26 +72,30 @@ TEST_CASE("batch_norm: gradients with a residual, and gradients of gradients", "
   manual_seed(7);
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 3, 2, 2}})
     for (const Tensor& x : layouts(shape))
-      for (const auto& [training, relu] :
-           {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
-        CAPTURE(x.describe(), training, relu);
+      for (const auto& [training, bounds] : {std::pair{true, none},
+                                             {false, none},
+                                             {true, relu_bounds},
+                                             {false, relu_bounds},
+                                             {true, hardtanh_bounds},
+                                             {false, hardtanh_bounds}}) {
+        CAPTURE(x.describe(), training, to_string(bounds));
         const Tensor weight = noise({shape[1]}), bias = noise({shape[1]}), residual = noise(shape);
         const Tensor mean = noise({shape[1]}), var = rand({shape[1]}, {.dtype = float64}) + 0.5;
         const auto with = [&](const std::vector<Tensor>& t) {
           return batch_norm(t[0], t[1], t[2], mean.clone(), var.clone(),
-                            {.training = training, .eps = 1e-2, .residual = t[3], .relu = relu});
+                            {.training = training, .eps = 1e-2, .residual = t[3], .bounds = bounds});
         };
         CHECK(gradcheck(with, {x, weight, bias, residual}));
         CHECK(gradgradcheck(with, {x, weight, bias, residual}));
         // x is its own shortcut, and nothing but the residual asks for a gradient.
         const auto own = [&](const std::vector<Tensor>& t) {
           return batch_norm(t[0], {}, {}, mean.clone(), var.clone(),
-                            {.training = training, .eps = 1e-2, .residual = t[0], .relu = relu});
+                            {.training = training, .eps = 1e-2, .residual = t[0], .bounds = bounds});
         };
         CHECK(gradcheck(own, {x}));
         const auto alone = [&](const std::vector<Tensor>& t) {
           return batch_norm(x.detach(), {}, {}, mean.clone(), var.clone(),
-                            {.training = training, .eps = 1e-2, .residual = t[0], .relu = relu});
+                            {.training = training, .eps = 1e-2, .residual = t[0], .bounds = bounds});
         };
         CHECK(gradcheck(alone, {residual}));
         CHECK(gradgradcheck(alone, {residual}));
@@ -106,47 +119,51 @@ Operands operands(DType dtype, const std::string& layout) {
 
 }  // namespace
 
-TEST_CASE("batch_norm: with a residual it is relu(batch_norm(x) + residual)", "[batch_norm]") {
+TEST_CASE("batch_norm: with a residual and bounds it is hardtanh(batch_norm(x) + residual)", "[batch_norm]") {
   manual_seed(8);
   for (const std::string& layout : test::layouts())
     for (const std::string implementation : {"native", "reference"})
-      for (const DType dtype : {float64, float32, float16, bfloat16}) {
-        CAPTURE(layout, implementation, name(dtype));
-        const auto [x, weight, bias, dy] = operands(dtype, layout);
-        const Tensor residual = test::numbers(x.shape(), dtype, 5);
-        residual.set_requires_grad();
-        const Tensor wanted =
-            relu(batch_norm(x, weight, bias, {}, {}, {.training = true, .implementation = implementation}) +
-                 residual);
-        const Tensor got = batch_norm(
-            x, weight, bias, {}, {},
-            {.training = true, .residual = residual, .relu = true, .implementation = implementation});
-        // In half types the sum is rounded once here and twice there.
-        const double tolerance = dtype == float64 ? 1e-12 : dtype == float32 ? 1e-6 : 2e-2;
-        CHECK(test::relative_error(got, wanted) < tolerance);
-        const Grads wanted_grads = grad({wanted}, {x, weight, bias, residual}, {dy});
-        const Grads grads = grad({got}, {x, weight, bias, residual}, {dy});
-        for (std::size_t i = 0; i < 4; ++i)
-          CHECK(test::relative_error(grads[i], wanted_grads[i]) < 2 * tolerance);
-      }
+      for (const DType dtype : {float64, float32, float16, bfloat16})
+        for (const Bounds& bounds : {relu_bounds, hardtanh_bounds}) {
+          CAPTURE(layout, implementation, name(dtype), to_string(bounds));
+          const auto [x, weight, bias, dy] = operands(dtype, layout);
+          const Tensor residual = test::numbers(x.shape(), dtype, 5);
+          residual.set_requires_grad();
+          const Tensor wanted = hardtanh(
+              batch_norm(x, weight, bias, {}, {}, {.training = true, .implementation = implementation}) +
+                  residual,
+              bounds.min, bounds.max);
+          const Tensor got = batch_norm(
+              x, weight, bias, {}, {},
+              {.training = true, .residual = residual, .bounds = bounds, .implementation = implementation});
+          // In half types the sum is rounded once here and twice there.
+          const double tolerance = dtype == float64 ? 1e-12 : dtype == float32 ? 1e-6 : 2e-2;
+          CHECK(test::relative_error(got, wanted) < tolerance);
+          // That may be on a bound, where no gradient passes, in one of both only.
+          if (is_half(dtype) && bounds == hardtanh_bounds) continue;
+          const Grads wanted_grads = grad({wanted}, {x, weight, bias, residual}, {dy});
+          const Grads grads = grad({got}, {x, weight, bias, residual}, {dy});
+          for (std::size_t i = 0; i < 4; ++i)
+            CHECK(test::relative_error(grads[i], wanted_grads[i]) < 2 * tolerance);
+        }
 }
 
 TEST_CASE("batch_norm: what a residual keeps may not be changed before backward", "[batch_norm]") {
   const Tensor x = randn({2, 3, 4, 4}).set_requires_grad();
   const Tensor residual = randn({2, 3, 4, 4});
-  const auto run = [&](bool relu) {
-    return batch_norm(x, {}, {}, {}, {}, {.training = true, .residual = residual, .relu = relu});
+  const auto run = [&](const Bounds& bounds) {
+    return batch_norm(x, {}, {}, {}, {}, {.training = true, .residual = residual, .bounds = bounds});
   };
-  Tensor y = run(true);
+  Tensor y = run(relu_bounds);
   {
     const NoGrad off;
     y += 1;
   }
   CHECK_THROWS_AS(sum(y).backward(), AutogradError);
-  Tensor sum_alone = run(false);
+  Tensor sum_alone = run(none);
   sum_alone += 1;
   CHECK_NOTHROW(sum(sum_alone).backward());
-  y = run(true);
+  y = run(relu_bounds);
   fill_(residual, 3);
   CHECK_NOTHROW(sum(y).backward());
 }
@@ -156,7 +173,7 @@ TEST_CASE("batch_norm: gradients that arrive from several sides are added up", "
   const Tensor x = noise({3, 2, 4, 3}), residual = noise({3, 2, 4, 3});
   for (const Tensor& t : {x, residual}) t.set_requires_grad();
   const auto run = [&] {
-    return batch_norm(x, {}, {}, {}, {}, {.training = true, .residual = residual, .relu = true});
+    return batch_norm(x, {}, {}, {}, {}, {.training = true, .residual = residual, .bounds = {.min = 0}});
   };
   const auto apart = [&] { return relu(batch_norm(x, {}, {}, {}, {}, {.training = true}) + residual); };
   const std::vector<Tensor> factors{noise(x.shape()), noise(x.shape()), noise(x.shape())};
@@ -191,9 +208,14 @@ TEST_CASE("batch_norm: the recorded gradient is the fused one", "[batch_norm]") 
   const Tensor x = noise({3, 4, 5, 2});
   const Tensor weight = noise({4}), bias = noise({4});
   for (const Tensor& t : {x, weight, bias}) t.set_requires_grad();
-  for (const auto& [training, relu] : {std::pair{true, false}, {false, false}, {true, true}, {false, true}}) {
+  for (const auto& [training, bounds] : {std::pair{true, none},
+                                         {false, none},
+                                         {true, relu_bounds},
+                                         {false, relu_bounds},
+                                         {true, hardtanh_bounds},
+                                         {false, hardtanh_bounds}}) {
     const Tensor y = batch_norm(x, weight, bias, zeros({4}, {.dtype = float64}),
-                                ones({4}, {.dtype = float64}), {.training = training, .relu = relu});
+                                ones({4}, {.dtype = float64}), {.training = training, .bounds = bounds});
     const Tensor dy = noise(x.shape());
     const Grads fused = grad({y}, {x, weight, bias}, {dy}, {.retain_graph = true});
     const Grads recorded = grad({y}, {x, weight, bias}, {dy}, {.create_graph = true});
@@ -201,7 +223,7 @@ TEST_CASE("batch_norm: the recorded gradient is the fused one", "[batch_norm]") 
     const Tensor residual = noise(x.shape()).set_requires_grad();
     const Tensor added =
         batch_norm(x, weight, bias, zeros({4}, {.dtype = float64}), ones({4}, {.dtype = float64}),
-                   {.training = training, .residual = residual, .relu = relu});
+                   {.training = training, .residual = residual, .bounds = bounds});
     const std::vector<Tensor> inputs{x, weight, bias, residual};
     const Grads fused_all = grad({added}, inputs, {dy}, {.retain_graph = true});
     const Grads recorded_all = grad({added}, inputs, {dy}, {.create_graph = true});
@@ -209,26 +231,53 @@ TEST_CASE("batch_norm: the recorded gradient is the fused one", "[batch_norm]") 
   }
 }
 
-TEST_CASE("batch_norm: with relu it is relu(batch_norm(x)), gradients and all", "[batch_norm]") {
+TEST_CASE("batch_norm: with bounds it is hardtanh(batch_norm(x)), gradients and all", "[batch_norm]") {
   manual_seed(6);
   for (const std::string& layout : test::layouts())
     for (const std::string implementation : {"native", "reference"})
-      for (const DType dtype : {float64, float32, float16, bfloat16}) {
-        CAPTURE(layout, implementation, name(dtype));
-        const auto [x, weight, bias, dy] = operands(dtype, layout);
-        const BatchNormOptions apart{.training = true, .implementation = implementation};
-        BatchNormOptions together = apart;
-        together.relu = true;
-        const Tensor wanted = relu(batch_norm(x, weight, bias, {}, {}, apart));
-        const Tensor got = batch_norm(x, weight, bias, {}, {}, together);
-        CHECK(got.to_vector() == wanted.to_vector());
-        const Grads wanted_grads = grad({wanted}, {x, weight, bias}, {dy});
-        const Grads grads = grad({got}, {x, weight, bias}, {dy});
-        for (std::size_t i = 0; i < 3; ++i)
-          CHECK(test::relative_error(grads[i], wanted_grads[i]) < (dtype == float64   ? 1e-12
-                                                                   : dtype == float32 ? 1e-6
-                                                                                      : 2e-2));
-      }
+      for (const DType dtype : {float64, float32, float16, bfloat16})
+        // A number of which a half type has another.
+        for (const Bounds& bounds : {relu_bounds, hardtanh_bounds, Bounds{.min = -0.3, .max = 0.1}}) {
+          CAPTURE(layout, implementation, name(dtype), to_string(bounds));
+          const auto [x, weight, bias, dy] = operands(dtype, layout);
+          const BatchNormOptions apart{.training = true, .implementation = implementation};
+          BatchNormOptions together = apart;
+          together.bounds = bounds;
+          const Tensor wanted = hardtanh(batch_norm(x, weight, bias, {}, {}, apart), bounds.min, bounds.max);
+          const Tensor got = batch_norm(x, weight, bias, {}, {}, together);
+          CHECK(got.to_vector() == wanted.to_vector());
+          const Grads wanted_grads = grad({wanted}, {x, weight, bias}, {dy});
+          const Grads grads = grad({got}, {x, weight, bias}, {dy});
+          for (std::size_t i = 0; i < 3; ++i)
+            CHECK(test::relative_error(grads[i], wanted_grads[i]) < (dtype == float64   ? 1e-12
+                                                                     : dtype == float32 ? 1e-6
+                                                                                        : 2e-2));
+        }
+}
+
+TEST_CASE("batch_norm: within bounds NaN stays, and the gradient passes between them", "[batch_norm]") {
+  const double nan = std::nan("");
+  const Tensor x = reshape(tensor({-1, 0, 3, 6, 7, nan}, float64), {6, 1});
+  const Tensor mean = zeros({1}, {.dtype = float64}), var = ones({1}, {.dtype = float64});
+  const Tensor bias = zeros({1}, {.dtype = float64}).set_requires_grad();
+  // NaN passes its gradient on, too.
+  for (const auto& [bounds, open] : {std::pair{Bounds{.min = 0}, 4.0}, {{.min = 0, .max = 6}, 2.0}})
+    for (const std::string implementation : {"native", "reference"})
+      for (const bool adds : {false, true})
+        for (const bool recorded : {false, true}) {
+          CAPTURE(to_string(bounds), implementation, adds, recorded);
+          // The variance and eps are 1: the result is x within bounds.
+          const Tensor y = batch_norm(x, {}, bias, mean, var - 1e-5,
+                                      {.residual = adds ? zeros_like(x) : Tensor(),
+                                       .bounds = bounds,
+                                       .implementation = implementation});
+          const auto values = y.to_vector<double>();
+          CHECK(std::isnan(values[5]));
+          CHECK(values[0] == 0);
+          CHECK(values[4] == std::min(bounds.max, 7.0));
+          const Tensor db = grad({y}, {bias}, {ones_like(y)}, {.create_graph = recorded})[0];
+          CHECK(db.item() == Approx(open));
+        }
 }
 
 TEST_CASE("batch_norm: gradients keep format and type", "[batch_norm]") {
