@@ -13,6 +13,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/ops/matmul/gemm_panels.h"
 
 namespace pleat::ops {
 namespace {
@@ -56,6 +57,11 @@ template <class T>
 void multiply_one(const Gemm<T>& p) {
   if (p.m == 1 && p.n == 1 && (!p.transpose_a || p.lda == 1) && (p.transpose_b || p.ldb == 1))
     return multiply_vectors(p);
+  if (pays_panels(p)) {
+    const ColumnPanels<T> panels(p);
+    for (int64_t panel = 0; panel < panels.count(); ++panel) panels.pack(p, panel);
+    return multiply_panels(p, panels.from(0));
+  }
   constexpr int rows = Eigen::RowMajor;
   constexpr int columns = Eigen::ColMajor;
   if (p.transpose_a && p.transpose_b)
@@ -138,13 +144,13 @@ struct Blocking {
   int64_t rows, columns, depth;
 };
 
-/// Blocks of at least two million multiplications, which outweigh the handing out of work, at most 32; edges
-/// that leave the packing of operands, done again for each block, below a fifth of the time.
+/// Blocks of at least a million multiplications, which outweigh the handing out of work, at most 32; edges for
+/// which copying op(A), done again for each block, is little beside the products.
 Blocking choose_blocking(int64_t m, int64_t n, int64_t k) {
-  constexpr double work_of_block = 1 << 21;
+  constexpr double work_of_block = 1 << 20;
   constexpr int64_t most_blocks = 32;
-  constexpr int64_t least_rows = 128;
-  constexpr int64_t least_columns = 192;
+  constexpr int64_t least_rows = 32;
+  constexpr int64_t least_columns = 64;
   constexpr int64_t least_depth = 2048;  // below, adding up the parts costs too much
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const auto wanted = static_cast<int64_t>(std::clamp(work / work_of_block, 1.0, double{most_blocks}));
@@ -154,11 +160,11 @@ Blocking choose_blocking(int64_t m, int64_t n, int64_t k) {
     const bool rows_can = block.rows > least_rows;
     const bool columns_can = block.columns > least_columns;
     if (!rows_can && !columns_can) break;
-    // Multiples of what Eigen's kernels hold in registers.
+    // Multiples of what the kernels hold in registers.
     if (rows_can && (block.rows >= block.columns || !columns_can))
       block.rows = round_up(ceil_div(block.rows, 2), 16);
     else
-      block.columns = round_up(ceil_div(block.columns, 2), 48);
+      block.columns = round_up(ceil_div(block.columns, 2), panel_columns<float>);
   }
   const int64_t parts = std::min(wanted / tiles(), k / least_depth);
   if (parts > 1) block.depth = round_up(ceil_div(k, parts), 64);
@@ -226,6 +232,26 @@ void multiply_by_depth(const Gemm<T>& p, const Blocking& block, int64_t tiles, i
   });
 }
 
+/// Blocks of C that share the panels of op(B), in stripes of columns whose panels are no large memory.
+template <class T>
+void multiply_by_panels(const Gemm<T>& p, const Blocking& block) {
+  constexpr int64_t most_bytes = 16 << 20;
+  const int64_t column_bytes = block.columns * p.k * static_cast<int64_t>(sizeof(T));
+  const int64_t columns = block.columns * std::max<int64_t>(1, most_bytes / column_bytes);
+  for (int64_t first = 0; first < p.n; first += columns) {
+    Gemm<T> stripe = p;
+    stripe.n = std::min(columns, p.n - first);
+    stripe.b += p.transpose_b ? first * p.ldb : first;
+    stripe.c += first;
+    const ColumnPanels<T> panels(stripe);
+    parallel_chunks(panels.count(), [&](int64_t panel) { panels.pack(stripe, panel); });
+    const int64_t across = ceil_div(stripe.n, block.columns);
+    parallel_chunks(ceil_div(p.m, block.rows) * across, [&](int64_t tile) {
+      multiply_panels(tile_of(stripe, block, tile), panels.from(tile % across * block.columns));
+    });
+  }
+}
+
 template <class T>
 void multiply_parallel(const Gemm<T>& p);
 
@@ -250,6 +276,8 @@ void multiply_parallel(const Gemm<T>& p) {
     multiply_by_depth(p, block, tiles, parts);
   else if (tiles == 1)
     multiply(p);
+  else if (p.terms == 1 && pays_panels(p))
+    multiply_by_panels(p, block);
   else
     parallel_chunks(tiles, [&](int64_t tile) { multiply(tile_of(p, block, tile)); });
 }

@@ -2,7 +2,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
-#include "pleat/ops/conv/cpu/tile_product.h"
+#include "pleat/ops/matmul/tile_product.h"
 #include "pleat/ops/conv/cpu/winograd.h"
 #include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/nhwc.h"

@@ -1,0 +1,131 @@
+#include "pleat/ops/matmul/gemm_panels.h"
+
+#include <algorithm>
+
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/tensor/transpose.h"
+#include "pleat/ops/matmul/tile_product.h"
+
+namespace pleat::ops {
+namespace {
+
+using simd::lanes;
+
+/// So much of the depth is summed at a time that a panel of it stays in the first-level cache, and so many
+/// rows of op(A) stay in the second-level cache beside the panels.
+constexpr int64_t depth_block = 256;
+constexpr int64_t row_block = 128;
+
+/// Part of op(A): element [row, d] lies at data[row * row_step + d * depth_step].
+template <class T>
+struct Rows {
+  const T* data;
+  int64_t row_step, depth_step;
+};
+
+/// Rows and depths from some on: where they lie, or copied, where several panels read them, to `buffer`, whose
+/// rows do not get into each other's way in a cache.
+template <class T>
+Rows<T> rows_of(const Gemm<T>& p, int64_t row, int64_t rows, int64_t first, int64_t depth, T* buffer) {
+  if (p.transpose_a) {
+    const T* const from = p.a + first * p.lda + row;
+    for (int64_t d = 0; d < depth; ++d) std::copy_n(from + d * p.lda, rows, buffer + d * row_block);
+    return {buffer, 1, row_block};
+  }
+  const T* const from = p.a + row * p.lda + first;
+  if (p.n <= 2 * panel_columns<T>) return {from, p.lda, 1};
+  constexpr int64_t step = depth_block + lanes<T>;
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * p.lda, depth, buffer + r * step);
+  return {buffer, step, 1};
+}
+
+/// c = alpha sums (+ c).
+template <class T>
+void write(const T* sums, int64_t rows, int64_t columns, T alpha, bool accumulate, T* c, int64_t ldc) {
+  for (int64_t r = 0; r < rows; ++r, sums += panel_columns<T>, c += ldc) {
+    PLEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < columns; ++i) c[i] = alpha * sums[i] + (accumulate ? c[i] : T(0));
+  }
+}
+
+/// The products of some rows with one panel of `columns` columns.
+template <class T>
+void multiply_panel(const Gemm<T>& p, const Rows<T>& a, int64_t rows, const T* b, int64_t depth,
+                    int64_t columns, bool accumulate, T* c) {
+  TileProduct<T> product{.a = a.data,
+                         .a_row = a.row_step,
+                         .a_depth = a.depth_step,
+                         .b = b,
+                         .b_depth = panel_columns<T>,
+                         .depth = depth,
+                         .result = c,
+                         .result_row = p.ldc,
+                         .accumulate = accumulate};
+  if (p.alpha == T(1) && columns == panel_columns<T>) return multiply_rows<T, 2>(product, rows);
+  if (p.alpha == T(1) && columns == lanes<T>) return multiply_rows<T, 1>(product, rows);
+  alignas(64) T sums[row_block * panel_columns<T>];
+  product.result = sums;
+  product.result_row = panel_columns<T>;
+  product.accumulate = false;
+  if (columns > lanes<T>)
+    multiply_rows<T, 2>(product, rows);
+  else
+    multiply_rows<T, 1>(product, rows);
+  write(sums, rows, columns, p.alpha, accumulate, c, p.ldc);
+}
+
+}  // namespace
+
+template <class T>
+bool pays_panels(const Gemm<T>& p) {
+  return p.m >= 8 && p.n >= lanes<T> && p.m * p.n * p.k >= 1 << 16;
+}
+
+template <class T>
+ColumnPanels<T>::ColumnPanels(const Gemm<T>& p)
+    : count_(ceil_div(p.n, panel_columns<T>)),
+      k_(p.k),
+      memory_(allocate(count_ * panel_columns<T> * k_ * static_cast<int64_t>(sizeof(T)))),
+      data_(reinterpret_cast<T*>(memory_.get())) {}
+
+template <class T>
+void ColumnPanels<T>::pack(const Gemm<T>& p, int64_t panel) const {
+  constexpr int64_t width = panel_columns<T>;
+  const int64_t column = panel * width;
+  const int64_t valid = std::min(width, p.n - column);
+  T* const to = data_ + column * k_;
+  if (p.transpose_b)
+    transpose_matrix(to, width, p.b + column * p.ldb, p.ldb, valid, p.k);
+  else
+    for (int64_t d = 0; d < p.k; ++d) std::copy_n(p.b + d * p.ldb + column, valid, to + d * width);
+  if (valid < width)
+    for (int64_t d = 0; d < p.k; ++d) std::fill_n(to + d * width + valid, width - valid, T(0));
+}
+
+template <class T>
+void multiply_panels(const Gemm<T>& p, const T* b) {
+  const auto memory =
+      allocate(row_block * (depth_block + lanes<T>) * static_cast<int64_t>(sizeof(T)));
+  T* const buffer = reinterpret_cast<T*>(memory.get());
+  for (int64_t row = 0; row < p.m; row += row_block) {
+    const int64_t rows = std::min(row_block, p.m - row);
+    for (int64_t first = 0; first < p.k; first += depth_block) {
+      const int64_t depth = std::min(depth_block, p.k - first);
+      const Rows<T> a = rows_of(p, row, rows, first, depth, buffer);
+      for (int64_t column = 0; column < p.n; column += panel_columns<T>)
+        multiply_panel(p, a, rows, b + column * p.k + first * panel_columns<T>, depth,
+                       std::min(panel_columns<T>, p.n - column), p.accumulate || first > 0,
+                       p.c + row * p.ldc + column);
+    }
+  }
+}
+
+template bool pays_panels(const Gemm<float>&);
+template bool pays_panels(const Gemm<double>&);
+template class ColumnPanels<float>;
+template class ColumnPanels<double>;
+template void multiply_panels(const Gemm<float>&, const float*);
+template void multiply_panels(const Gemm<double>&, const double*);
+
+}  // namespace pleat::ops
