@@ -73,7 +73,7 @@ describe_missing() {
 give_up() {
   fail "$1:
 $(describe_missing)
-(ccache is used too when it is there)"
+(ccache and oneDNN are used too when they are there)"
 }
 
 # Stops because the command $1 failed, whose output is in the log $2.
@@ -144,8 +144,9 @@ for name in "${missing[@]}"; do
     *) packages+=("$(package_of "$name")") ;;
   esac
 done
-# ccache is a comfort: it comes along, but is no reason to install or to stop.
+# Comforts: they come along, but are no reason to install or to stop.
 if ! command -v ccache >/dev/null && offers ccache 0; then packages+=(ccache); fi
+if offers libdnnl-dev 2.6; then packages+=(libdnnl-dev); fi
 
 say "install ${packages[*]}"
 apt install --no-install-recommends "${packages[@]}" || give_up_after 'apt-get install' apt-install

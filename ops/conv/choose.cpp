@@ -13,6 +13,7 @@ const ConvImplementation& direct_conv_cuda();
 const ConvImplementation& unfold_conv();
 const ConvImplementation& winograd_conv();
 const ConvImplementation& unfold_conv_cuda();
+const ConvImplementation& onednn_conv();
 const ConvImplementation& cudnn_conv();
 const ConvImplementation& reference_conv();
 
@@ -30,7 +31,8 @@ std::string_view name(ConvPass pass) {
 
 const Implementations<ConvImplementation>& all_conv_implementations() {
   static const Implementations<ConvImplementation> all([] {
-    std::vector<const ConvImplementation*> list{&direct_conv(), &winograd_conv(), &unfold_conv()};
+    std::vector<const ConvImplementation*> list{&direct_conv(), &winograd_conv(), &unfold_conv(),
+                                                &onednn_conv()};
     // On CUDA `direct` computes depthwise convolutions only, which read and write much for each product and
     // gain nothing from cuDNN's matrix products. That it is the faster there is reasoned, not measured on a
     // GPU.

@@ -136,13 +136,14 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
                           training ? nullptr : &mean_before, training ? nullptr : &var_before, options.eps,
                           bounds, adds ? &added : nullptr);
             const ops::BatchNormResult got = ops::batch_norm_forward(x, weight, bias, mean, var, options);
-            // cuDNN writes y before the relu: half types are rounded twice.
+            // cuDNN writes y before the relu: half types are rounded twice. oneDNN's sums are float32.
             const bool twice = implementation->name() == "cudnn" && is_half(dtype);
-            const double tolerated = tolerance(dtype) * (twice ? 2 : 1);
+            const double coarser = twice ? 2 : implementation->name() == "onednn" ? 10 : 1;
+            const double tolerated = tolerance(dtype) * coarser;
             CHECK(relative_error(got.y, wanted.y) < tolerated);
             CHECK(got.y.dtype() == dtype);
             if (layout != "gaps") CHECK(got.y.strides() == x.strides());
-            CHECK(relative_error(got.mean, wanted.mean) < 1e-6);
+            CHECK(relative_error(got.mean, wanted.mean) < 1e-6 * coarser);
             if (!implementation->unsupported(problem, ops::BatchNormPass::backward).empty()) continue;
             const ops::BatchNormGrads grads =
                 ops::batch_norm_backward(dy, x, weight, bias, got.mean, got.rstd, options, true, "batch_norm",
@@ -328,7 +329,7 @@ TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_no
                       Contains("bounds must have min <= max"));
   CHECK_THROWS_WITH(run(x, {}, {}, {.training = true, .implementation = "magic"}),
                     Contains("implementation \"magic\" cannot do training [2, 3, 16] float32 cpu") &&
-                        Contains("these can: native, reference"));
+                        Contains("these can: native, "));
   CHECK_THROWS_WITH(
       run(x, {}, {}, {.training = true, .bounds = {.min = 0}, .implementation = "cudnn"}),
       Contains("implementation \"cudnn\" cannot do training [2, 3, 16] float32 cpu within [0, inf]: "));
@@ -384,7 +385,7 @@ TEST_CASE("batch norm is done as the call says, else as the scope's policy says"
     std::thread([&] { CHECK(BatchNormPolicy::current().implementation.empty()); }).join();
   }
   CHECK(run(plain) == native);
-  if (x.device().is_cpu()) {
+  if (ops::batch_norm_implementations().names(x.device()) == std::vector<std::string>{"native", "reference"}) {
     // There is one beside the reference: nothing is timed.
     const std::size_t known = ops::Tuner::size();
     const BatchNormPolicy guard{{.benchmark = true}};
