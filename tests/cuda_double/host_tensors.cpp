@@ -13,6 +13,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 extern "C" void __libc_free(void*);
 
@@ -151,6 +153,16 @@ bool waited_for_host_tensors() {
 
 // In the place of the C library's.
 extern "C" {
+
+// The arena of tensors on the CPU (core/memory/host_arena.h) gets no addresses, so that its blocks come from
+// aligned_alloc, too, and are protected.
+void* mmap(void* address, std::size_t bytes, int rights, int flags, int file, off_t offset) {
+  if ((flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  return reinterpret_cast<void*>(syscall(SYS_mmap, address, bytes, rights, flags, file, offset));
+}
 
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   if (alignment > cuda_double::page) {
