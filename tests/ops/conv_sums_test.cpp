@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -22,6 +23,7 @@ namespace {
 struct Case {
   Shape input;
   Shape weight;
+  ConvOptions options = {.padding = 1};
 };
 
 /// Parts of tiles and of vectors, two pixels, several blocks of tiles, a kernel along a line.
@@ -30,6 +32,21 @@ const std::vector<Case> cases = {{{2, 16, 9, 7}, {24, 16, 3, 3}},
                                  {{3, 40, 21, 18}, {65, 40, 3, 3}},
                                  {{2, 16, 50}, {31, 16, 3}},
                                  {{1, 20, 5, 6, 7}, {16, 20, 3, 3, 3}}};
+
+/// Parts of vectors; sources read in place and not; many channels; depthwise, a last block that begins
+/// earlier, few channels; stride classes, also empty ones.
+const std::vector<Case> direct_cases = {
+    {{2, 16, 9, 7}, {24, 16, 1, 1}, {}},
+    {{3, 37, 21, 18}, {71, 37, 1, 1}, {}},
+    {{2, 530, 5, 3}, {40, 530, 1, 1}, {}},
+    {{64, 256, 1, 2}, {320, 256, 1, 1}, {}},
+    {{2, 20, 9, 8}, {24, 20, 1, 1}, {.stride = 2}},
+    {{2, 20, 9, 8}, {33, 20, 3, 3}, {.stride = 2, .padding = 1}},
+    {{2, 32, 9, 8}, {32, 16, 3, 3}, {.padding = 1, .groups = 2}},
+    {{3, 24, 33, 31}, {24, 1, 3, 3}, {.padding = 1, .groups = 24}},
+    {{2, 144, 10, 10}, {144, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 144}},
+    {{1, 6, 5, 9}, {6, 1, 3, 3}, {.padding = 1, .groups = 6}},
+    {{2, 70, 40}, {70, 1, 5}, {.padding = 2, .groups = 70}}};
 
 /// Elements of each channel, in float64.
 std::vector<std::vector<double>> by_channel(const Tensor& x) {
@@ -47,12 +64,18 @@ Tensor numbers(const Shape& shape, DType dtype) {
 
 template <class F>
 void for_all(const F& f) {
+  const auto run = [&](const Case& c, const char* implementation) {
+    for (const DType dtype : {float32, float64}) {
+      CAPTURE(c.input, c.weight, dtype, implementation);
+      ConvOptions options = c.options;
+      options.implementation = implementation;
+      options.moments = true;
+      f(c, dtype, options);
+    }
+  };
   for (const Case& c : cases)
-    for (const DType dtype : {float32, float64})
-      for (const char* implementation : {"winograd:f2", "winograd:f4"}) {
-        CAPTURE(c.input, dtype, implementation);
-        f(c, dtype, ConvOptions{.padding = 1, .implementation = implementation, .moments = true});
-      }
+    for (const char* implementation : {"winograd:f2", "winograd:f4"}) run(c, implementation);
+  for (const Case& c : direct_cases) run(c, "direct");
 }
 
 }  // namespace
@@ -92,10 +115,9 @@ TEST_CASE("conv: sums of the input's gradient are those of its elements", "[ops]
           affine.bias[i] = static_cast<T>(0.3 - 0.1 * static_cast<double>(i % 5));
         }
         const auto by = std::make_shared<ops::NormalizedBy>(x, affine, bounds);
-        Shape output = c.input;
-        output[1] = c.weight[0];
-        const Tensor dx =
-            ops::conv_backward_input(numbers(output, dtype), numbers(c.weight, dtype), c.input, options, by);
+        const Tensor w = numbers(c.weight, dtype);
+        const Tensor of_result = numbers(ops::conv_forward(x, w, {}, options).shape(), dtype);
+        const Tensor dx = ops::conv_backward_input(of_result, w, c.input, options, by);
         const auto sums = dx.note<ops::GradientSums>();
         REQUIRE(sums != nullptr);
         CHECK(sums->of == by);
@@ -134,4 +156,36 @@ TEST_CASE("conv: a result that is converted has no note", "[ops][conv][cpu]") {
   CHECK(ops::conv_forward(ops::cast(x, bfloat16), ops::cast(w, bfloat16), {},
                           {.padding = 1, .implementation = "winograd", .moments = true})
             .note<ops::Moments>() == nullptr);
+}
+
+TEST_CASE("conv: patches as channels have no sums", "[ops][conv][cpu]") {
+  const Tensor x = numbers({2, 16, 8, 8}, float32), w = numbers({32, 16, 2, 2}, float32);
+  ops::Affine<float> affine(16);
+  const auto by = std::make_shared<ops::NormalizedBy>(x, affine, Bounds());
+  const Tensor dx = ops::conv_backward_input(numbers({2, 32, 4, 4}, float32), w, x.shape(),
+                                             {.stride = 2, .implementation = "direct"}, by);
+  CHECK(dx.note<ops::GradientSums>() == nullptr);
+}
+
+TEST_CASE("conv: sums have the same bits for any number of threads", "[ops][conv][cpu]") {
+  const int before = num_threads();
+  for (const Case& c : direct_cases) {
+    CAPTURE(c.input, c.weight);
+    manual_seed(3);
+    const Tensor x = numbers(c.input, float32), w = numbers(c.weight, float32);
+    ConvOptions options = c.options;
+    options.implementation = "direct";
+    options.moments = true;
+    const auto moments = [&](int threads) {
+      set_num_threads(threads);
+      return ops::conv_forward(x, w, {}, options).note<ops::Moments>();
+    };
+    const auto alone = moments(1);
+    for (const int threads : {2, 5}) {
+      const auto together = moments(threads);
+      CHECK(together->mean == alone->mean);
+      CHECK(together->m2 == alone->m2);
+    }
+  }
+  set_num_threads(before);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "pleat/core/base/simd.h"
@@ -31,50 +32,27 @@ class ChannelSums {
   void prepare(int64_t parts, int64_t width) {
     width_ = width;
     lanes_.assign(static_cast<std::size_t>(parts * arrays * width), T(0));
-    pixels_.assign(static_cast<std::size_t>(parts * width), 0);
   }
 
-  /// Adds some pixels' channels from `channel` on, whole vectors of them, to the lanes from `lane` on.
-  void add(int64_t part, int64_t lane, int64_t channel, int64_t channels, const T* const* pixels,
-           int64_t count) {
-    using V = simd::Vector<T>;
-    T* sums = lanes_.data() + part * arrays * width_ + lane;
-    int64_t& before = pixels_[static_cast<std::size_t>(part * width_ + lane)];
-    for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
-      const auto at = [i](const T* from) -> const V& { return *reinterpret_cast<const V*>(from + i); };
-      V one{}, other{};
-      if (of_ == nullptr) {
-        if (before == 0) std::copy_n(pixels[0] + i, simd::lanes<T>, sums + 2 * width_ + i);
-        const V pivot = at(sums + 2 * width_);
-        for (int64_t p = 0; p < count; ++p) {
-          const V d = at(pixels[p]) - pivot;
-          one += d;
-          other += d * d;
-        }
-      } else {
-        const Affine<T>& by = of_->numbers<T>();
-        const V shift = at(by.shift.data() + channel);
-        const V scale = at(by.scale.data() + channel), bias = at(by.bias.data() + channel);
-        for (int64_t p = 0; p < count; ++p) {
-          const V d = at(x_ + (pixels[p] - result_)) - shift;
-          V g = at(pixels[p]);
-          const V y = d * scale + bias;
-          g = y <= limit_.min ? V{} : g;
-          g = y >= limit_.max ? V{} : g;
-          one += g;
-          other += g * d;
-        }
-      }
-      *reinterpret_cast<V*>(sums + i) += one;
-      *reinterpret_cast<V*>(sums + width_ + i) += other;
-    }
-    before += count;
+  /// Adds some pixels' channels from `channel` on to the lanes from `lane` on. `pixel(i)` is where these
+  /// channels of pixel i < `count` lie.
+  template <class Pixel>
+  void add(int64_t part, int64_t lane, int64_t channel, int64_t channels, int64_t count, const Pixel& pixel) {
+    int64_t at = 0;
+    const auto by = [&](auto bytes) {
+      constexpr int64_t step = bytes / static_cast<int64_t>(sizeof(T));
+      for (; channels - at >= step; at += step)
+        add_vector<bytes>(lanes_.data() + part * arrays * width_ + lane + at, channel + at, count,
+                          [&](int64_t i) { return pixel(i) + at; });
+    };
+    by(std::integral_constant<int, 64>());
+    by(std::integral_constant<int, 16>());
+    by(std::integral_constant<int, sizeof(T)>());
   }
 
-  /// Merges what all parts have of some lanes, where each `add` began, into that of the channels from
-  /// `channel` on.
+  /// Merges what all parts have of some lanes into that of the channels from `channel` on.
   void merge(int64_t lane, int64_t channel, int64_t channels) {
-    const int64_t parts = static_cast<int64_t>(pixels_.size()) / width_;
+    const int64_t parts = width_ > 0 ? static_cast<int64_t>(lanes_.size()) / (arrays * width_) : 0;
     const auto end = static_cast<std::size_t>(channel + channels);
     first.resize(std::max(first.size(), end));
     second.resize(first.size());
@@ -88,7 +66,7 @@ class ChannelSums {
           b += other;
           continue;
         }
-        const auto n = static_cast<double>(pixels_[static_cast<std::size_t>(part * width_ + lane)]);
+        const auto n = static_cast<double>(sums[3 * width_]);
         if (n == 0) continue;
         merge_moments(a, b, before, static_cast<double>(sums[2 * width_]) + one / n,
                       std::max(0.0, other - one * one / n), n);
@@ -104,15 +82,55 @@ class ChannelSums {
   std::vector<double> first, second;
 
  private:
-  static constexpr int64_t arrays = 3;  ///< two sums, and what is taken off the terms of moments
+  static constexpr int64_t arrays = 4;  ///< two sums, what is taken off the terms of moments, and pixels
+
+  template <int bytes, class Pixel>
+  void add_vector(T* sums, int64_t channel, int64_t count, const Pixel& pixel) {
+    using V = simd::Vector<T, bytes>;
+    const auto at = [](const T* from) -> const V& { return *reinterpret_cast<const V*>(from); };
+    const auto to = [](T* place) -> V& { return *reinterpret_cast<V*>(place); };
+    // Of pixels in turn, so that no addition waits for the one before it.
+    V one[2]{}, other[2]{};
+    const auto for_pixels = [&](const auto& add) {
+      int64_t i = 0;
+      for (; i + 1 < count; i += 2) {
+        add(pixel(i), one[0], other[0]);
+        add(pixel(i + 1), one[1], other[1]);
+      }
+      if (i < count) add(pixel(i), one[0], other[0]);
+    };
+    if (of_ == nullptr) {
+      if (sums[3 * width_] == 0) to(sums + 2 * width_) = at(pixel(0));
+      const V pivot = to(sums + 2 * width_);
+      for_pixels([&](const T* y, V& sum, V& squares) {
+        const V d = at(y) - pivot;
+        sum += d;
+        squares += d * d;
+      });
+    } else {
+      const Affine<T>& by = of_->numbers<T>();
+      const V shift = at(by.shift.data() + channel), scale = at(by.scale.data() + channel);
+      for_pixels([&, bias = V(at(by.bias.data() + channel))](const T* dy, V& sum, V& products) {
+        const V d = at(x_ + (dy - result_)) - shift;
+        const V y = d * scale + bias;
+        V g = at(dy);
+        g = y <= limit_.min ? V{} : g;
+        g = y >= limit_.max ? V{} : g;
+        sum += g;
+        products += g * d;
+      });
+    }
+    to(sums) += one[0] + one[1];
+    to(sums + width_) += other[0] + other[1];
+    to(sums + 3 * width_) += static_cast<T>(count);
+  }
 
   std::shared_ptr<const NormalizedBy> of_;
   const T* result_ = nullptr;
   const T* x_ = nullptr;
   Limit<T> limit_;
   int64_t width_ = 0;
-  std::vector<T> lanes_;         ///< [part][array][lane]
-  std::vector<int64_t> pixels_;  ///< [part][lane], where an `add` began
+  std::vector<T> lanes_;  ///< [part][array][lane]
 };
 
 }  // namespace pleat::ops

@@ -18,12 +18,17 @@ constexpr int64_t fill_grain = 1 << 16;
 
 template <class T>
 GatherTasks multiply(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
-                     T* y) {
-  const auto tasks = groups_suit<T>(gather)         ? multiply_groups<T>
-                     : lanes_suit(gather)           ? multiply_lanes<T>
-                     : few_channels_suit<T>(gather) ? multiply_few<T>
-                                                    : multiply_panels<T>;
-  return tasks(gather, source, weights, bias, y);
+                     T* y, const PartSums<T>& sums) {
+  if (groups_suit<T>(gather)) return multiply_groups(gather, source, weights, bias, y);
+  if (lanes_suit(gather)) return multiply_lanes(gather, source, weights, bias, y, sums);
+  if (few_channels_suit<T>(gather)) return multiply_few(gather, source, weights, bias, y);
+  return multiply_panels(gather, source, weights, bias, y, sums);
+}
+
+/// Whether `multiply` can make sums on the way.
+template <class T>
+bool makes_sums(const Gather& gather) {
+  return !groups_suit<T>(gather) && (lanes_suit(gather) || !few_channels_suit<T>(gather));
 }
 
 template <class T>
@@ -72,43 +77,85 @@ class DirectConv : public ConvImplementation {
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
+    by_type(p, [&]<class T>(Type<T>) { run_forward<T>(p, x, w, bias, y, nullptr); });
+  }
+  bool forward_with_moments(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+                            const Tensor& y, Moments& moments) const override {
+    bool made = false;
     by_type(p, [&]<class T>(Type<T>) {
-      const Gather gather = forward_gather(p);
-      const GatherWeights<T> weights = forward_weights(gather, p, w.data<T>());
-      const auto tasks =
-          multiply(gather, x.data<T>(), weights, bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
-      parallel_chunks(tasks.count, tasks.run);
+      made = makes_sums<T>(forward_gather(p));
+      if (!made) return;
+      ChannelSums<T> sums;
+      run_forward<T>(p, x, w, bias, y, &sums);
+      moments = {std::move(sums.first), std::move(sums.second)};
     });
+    return made;
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
+    by_type(p, [&]<class T>(Type<T>) { run_backward_input<T>(p, dy, w, dx, nullptr); });
+  }
+  bool backward_input_with_sums(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                                GradientSums& sums) const override {
+    bool made = false;
     by_type(p, [&]<class T>(Type<T>) {
       const auto gathers = backward_input_gathers(p);
-      const auto is_empty = [](const Gather& gather) { return gather.taps() == 0; };
-      if (std::any_of(gathers.begin(), gathers.end(), is_empty))
-        parallel_for(0, dx.numel(), fill_grain, [to = dx.data<T>()](int64_t begin, int64_t end) {
-          std::fill(to + begin, to + end, T(0));
-        });
-      // Tasks of the same number in all classes: they read and write the same lines.
-      std::vector<GatherTasks> classes;
-      int64_t most = 0;
-      for (const Gather& gather : gathers) {
-        if (is_empty(gather)) continue;
-        const GatherWeights<T> weights = backward_input_weights(gather, p, w.data<T>());
-        classes.push_back(multiply<T>(gather, dy.data<T>(), weights, nullptr, dx.data<T>()));
-        most = std::max(most, classes.back().count);
-      }
-      parallel_chunks(most, [&](int64_t task) {
-        for (const GatherTasks& tasks : classes)
-          if (task < tasks.count) tasks.run(task);
-      });
+      made = std::all_of(gathers.begin(), gathers.end(),
+                         [](const Gather& gather) { return gather.taps() == 0 || makes_sums<T>(gather); });
+      if (!made) return;
+      ChannelSums<T> own(sums.of, dx.data<T>());
+      run_backward_input<T>(p, dy, w, dx, &own);
+      sums.dy = std::move(own.first);
+      sums.dy_x = std::move(own.second);
     });
+    return made;
   }
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
     by_type(p, [&]<class T>(Type<T>) { direct_backward_weight(p, dy.data<T>(), x.data<T>(), dw.data<T>()); });
+  }
+
+ private:
+  /// `sums` may be null, and are made of y.
+  template <class T>
+  static void run_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+                          const Tensor& y, ChannelSums<T>* sums) {
+    const Gather gather = forward_gather(p);
+    const GatherWeights<T> weights = forward_weights(gather, p, w.data<T>());
+    const GatherTasks tasks = multiply<T>(gather, x.data<T>(), weights,
+                                          bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), {sums});
+    if (sums != nullptr) sums->prepare(tasks.parts, p.out_channels);
+    parallel_chunks(tasks.count, tasks.run);
+    if (sums != nullptr) sums->merge(0, 0, p.out_channels);
+  }
+
+  template <class T>
+  static void run_backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                                 ChannelSums<T>* sums) {
+    const auto gathers = backward_input_gathers(p);
+    const auto is_empty = [](const Gather& gather) { return gather.taps() == 0; };
+    if (std::any_of(gathers.begin(), gathers.end(), is_empty))
+      parallel_for(0, dx.numel(), fill_grain, [to = dx.data<T>()](int64_t begin, int64_t end) {
+        std::fill(to + begin, to + end, T(0));
+      });
+    // Tasks of the same number in all classes: they read and write the same lines.
+    std::vector<GatherTasks> classes;
+    int64_t most = 0, parts = 0;
+    for (const Gather& gather : gathers) {
+      if (is_empty(gather)) continue;
+      const GatherWeights<T> weights = backward_input_weights(gather, p, w.data<T>());
+      classes.push_back(multiply<T>(gather, dy.data<T>(), weights, nullptr, dx.data<T>(), {sums, parts}));
+      most = std::max(most, classes.back().count);
+      parts += classes.back().parts;
+    }
+    if (sums != nullptr) sums->prepare(parts, p.in_channels);
+    parallel_chunks(most, [&](int64_t task) {
+      for (const GatherTasks& tasks : classes)
+        if (task < tasks.count) tasks.run(task);
+    });
+    if (sums != nullptr) sums->merge(0, 0, p.in_channels);
   }
 };
 

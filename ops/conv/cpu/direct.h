@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "pleat/ops/conv/cpu/channel_sums.h"
 #include "pleat/ops/conv/cpu/gather.h"
 
 /// The kernels of `direct` convolutions. Each has a function that gives the memory it needs beside operands
@@ -14,7 +15,26 @@ namespace pleat::ops {
 struct GatherTasks {
   int64_t count;
   std::function<void(int64_t)> run;
+  int64_t parts = 0;  ///< of their sums
 };
+
+/// Where tasks leave sums of what they write, if they are to: parts from `first` on, of lanes that are
+/// channels. They are prepared when the tasks begin.
+template <class T>
+struct PartSums {
+  ChannelSums<T>* sums = nullptr;
+  int64_t first = 0;
+
+  /// Adds some channels of rows of y, which are `pitch` elements apart; y is of the first channel on.
+  void add(int64_t part, int64_t channel, int64_t channels, const T* y, int64_t pitch, const int64_t* rows,
+           int64_t count) const {
+    sums->add(first + part, channel, channel, channels, count,
+              [&](int64_t i) { return y + rows[i] * pitch; });
+  }
+};
+
+/// Rows whose sums are added at a time: what tasks have written of them is still in the cache.
+inline constexpr std::size_t rows_summed = 64;
 
 /// Bytes that all tasks share, and that each takes while it runs.
 struct GatherMemory {
@@ -26,7 +46,7 @@ struct GatherMemory {
 /// channels enough to fill vectors.
 template <class T>
 GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                            const T* bias, T* y);
+                            const T* bias, T* y, const PartSums<T>& sums);
 template <class T>
 GatherMemory panels_memory(const Gather& gather);
 
@@ -45,7 +65,7 @@ bool few_channels_suit(const Gather& gather);
 /// all groups.
 template <class T>
 GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                           const T* bias, T* y);
+                           const T* bias, T* y, const PartSums<T>& sums);
 template <class T>
 GatherMemory lanes_memory(const Gather& gather);
 /// Whether a group has so few channels that multiply_lanes takes less work than a product for each group.

@@ -142,12 +142,17 @@ constexpr auto sum_lanes_of = []<int... i>(std::integer_sequence<int, i...>) {
   return std::array{&sum_lanes<T, bytes, vectors, i + 1>...};
 }
 (std::make_integer_sequence<int, pixel_tile>());
-/// All pixels of a piece for blocks `begin` to `end`. `in` and `y` are those of the first channel.
+
+/// All pixels of a piece for blocks `begin` to `end`. `in` and `y` are those of the first channel; `sums`,
+/// where they are wanted, are made as part `part`.
 template <class T>
 void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneOperands<T>& in,
-                const GatherPixels& pixels, const T* bias, T* y) {
+                const GatherPixels& pixels, const T* bias, T* y, const PartSums<T>& sums, int64_t part) {
   static constexpr T zeros[most_vectors * lanes<T>] = {};
-  std::size_t p = 0;
+  // What the last block computes again belongs to the one before.
+  const int64_t channel = begin * plan.block;
+  const int64_t channels = std::min(end * plan.block, plan.channels) - channel;
+  std::size_t p = 0, summed = 0;
   for (const GatherPixels::Group& group : pixels.groups)
     while (p < group.end) {
       const int64_t* bases = &pixels.bases[p];
@@ -174,6 +179,10 @@ void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneO
         });
       }
       p += tile.pixels;
+      if (sums.sums == nullptr || (p - summed < rows_summed && p < pixels.rows.size())) continue;
+      sums.add(part, channel, channels, y + channel, plan.channels, &pixels.rows[summed],
+               static_cast<int64_t>(p - summed));
+      summed = p;
     }
 }
 
@@ -186,7 +195,7 @@ LanePlan<T> result_plan(const Gather& gather) {
 
 template <class T>
 GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                           const T* bias, T* y) {
+                           const T* bias, T* y, const PartSums<T>& sums) {
   const LanePlan<T> plan = result_plan<T>(gather);
   const auto packed = pack_lanes(gather, weights);
   // In place, blocks of a pixel one after the other, as they lie in memory, as many as have weights for half
@@ -209,10 +218,10 @@ GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWe
                              plan.channels};
     for (int64_t i = begin; i < end; i += together) {
       if (!plan.in_place) fill_block(gather, plan, piece, source, i, buffer);
-      sum_blocks(plan, i, std::min(i + together, end), in, pixels, bias, y);
+      sum_blocks(plan, i, std::min(i + together, end), in, pixels, bias, y, sums, piece);
     }
   };
-  return {plan.pieces.count() * parts, run};
+  return {plan.pieces.count() * parts, run, plan.pieces.count()};
 }
 
 template <class T>
@@ -223,9 +232,9 @@ GatherMemory lanes_memory(const Gather& gather) {
 }
 
 template GatherTasks multiply_lanes(const Gather&, const float*, const GatherWeights<float>&, const float*,
-                                    float*);
+                                    float*, const PartSums<float>&);
 template GatherTasks multiply_lanes(const Gather&, const double*, const GatherWeights<double>&, const double*,
-                                    double*);
+                                    double*, const PartSums<double>&);
 template GatherMemory lanes_memory<float>(const Gather&);
 template GatherMemory lanes_memory<double>(const Gather&);
 

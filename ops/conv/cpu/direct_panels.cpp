@@ -207,15 +207,22 @@ constexpr auto sum_tile_of = []<int... i>(std::integer_sequence<int, i...>) {
 
 /// All pixels of a piece times a block of one panel's weights; `y` are the result's rows from the panel's
 /// first channel on, of which `valid` are its own. Begins with the bias, or goes on with the sums in `y`.
-/// Where pixels are read for the first time, `read_ahead` is the number of products of one; else 0.
+/// Where pixels are read for the first time, `read_ahead` is the number of products of one; else 0. Of the
+/// channels from `channel` on, `sums` are made, where they are wanted, as part `part`.
 template <class T, int bytes, int vectors>
 void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeights<T>& weights,
-                    const T* bias, bool go_on, int64_t valid, int64_t pitch, int64_t read_ahead, T* y) {
+                    const T* bias, bool go_on, int64_t valid, int64_t pitch, int64_t read_ahead, T* y,
+                    const PartSums<T>& sums, int64_t part, int64_t channel) {
   constexpr int64_t width = vectors * bytes / static_cast<int64_t>(sizeof(T));
   alignas(64) T begin[width] = {};
   if (bias != nullptr) std::copy_n(bias, valid, begin);
   const T* start = go_on ? nullptr : begin;
-  std::size_t p = 0;
+  std::size_t p = 0, summed = 0;
+  const auto add_sums = [&] {
+    if (sums.sums == nullptr || (p - summed < rows_summed && p < pixels.rows.size())) return;
+    sums.add(part, channel, valid, y, pitch, &pixels.rows[summed], static_cast<int64_t>(p - summed));
+    summed = p;
+  };
   for (const GatherPixels::Group& group : pixels.groups)
     while (p < group.end) {
       const std::size_t count = std::min<std::size_t>(pixel_tile, group.end - p);
@@ -233,17 +240,19 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
       p += count;
       if (valid == width) {
         run({buffer, bases, y, rows, pitch, ahead, rows_ahead}, group.runs, weights, start);
+        add_sums();
         continue;
       }
       // Vectors must not write beyond a row of y.
       static constexpr int64_t in_turn[] = {0, 1, 2, 3, 4, 5, 6, 7};
       static_assert(std::size(in_turn) >= pixel_tile);
-      alignas(64) T sums[pixel_tile * width];
+      alignas(64) T own[pixel_tile * width];
       for (std::size_t i = 0; go_on && i < count; ++i)
-        copy_channels(y + rows[i] * pitch, valid, sums + static_cast<int64_t>(i) * width);
-      run({buffer, bases, sums, in_turn, width, ahead, 0}, group.runs, weights, start);
+        copy_channels(y + rows[i] * pitch, valid, own + static_cast<int64_t>(i) * width);
+      run({buffer, bases, own, in_turn, width, ahead, 0}, group.runs, weights, start);
       for (std::size_t i = 0; i < count; ++i)
-        copy_channels(sums + static_cast<int64_t>(i) * width, valid, y + rows[i] * pitch);
+        copy_channels(own + static_cast<int64_t>(i) * width, valid, y + rows[i] * pitch);
+      add_sums();
     }
 }
 
@@ -251,7 +260,7 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
 
 template <class T>
 GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                            const T* bias, T* y) {
+                            const T* bias, T* y, const PartSums<T>& sums) {
   const ChannelBlocks<T> blocks(gather);
   const GatherPieces pieces = blocks.pieces(gather);
   const Panels<T> panels(gather.result_channels);
@@ -289,12 +298,13 @@ GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherW
           const int64_t channel = group * gather.result_channels + panel.first;
           multiply(pixels, blocks.in_place ? source + from : buffer, of_block,
                    bias != nullptr ? bias + channel : nullptr, b > 0, panels.valid(panel),
-                   gather.result_pitch(), blocks.in_place && i == first ? blocks.size(b) : 0, y + channel);
+                   gather.result_pitch(), blocks.in_place && i == first ? blocks.size(b) : 0, y + channel,
+                   b + 1 == blocks.count() ? sums : PartSums<T>(), piece, channel);
         }
       }
     }
   };
-  return {pieces.count() * parts, run};
+  return {pieces.count() * parts, run, pieces.count()};
 }
 
 template <class T>
@@ -306,9 +316,9 @@ GatherMemory panels_memory(const Gather& gather) {
 }
 
 template GatherTasks multiply_panels(const Gather&, const float*, const GatherWeights<float>&, const float*,
-                                     float*);
+                                     float*, const PartSums<float>&);
 template GatherTasks multiply_panels(const Gather&, const double*, const GatherWeights<double>&,
-                                     const double*, double*);
+                                     const double*, double*, const PartSums<double>&);
 template GatherMemory panels_memory<float>(const Gather&);
 template GatherMemory panels_memory<double>(const Gather&);
 

@@ -157,7 +157,8 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
     for (const auto& row : pixels)
       for (const T* pixel : row)
         if (pixel != beyond) inside[count++] = pixel;
-    sums_of_y->add(begin / plan.block, plan.lanes_before(panel), first, width, inside, count);
+    sums_of_y->add(begin / plan.block, plan.lanes_before(panel), first, width, count,
+                   [&](int64_t i) { return inside[i]; });
   });
 }
 
