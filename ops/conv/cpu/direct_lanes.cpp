@@ -6,8 +6,9 @@
 
 /// Convolution lane by lane: depthwise, and in groups of few channels, where a panel of one group's channels
 /// would leave most lanes idle. Vectors lie along the channels of all groups. A depthwise convolution reads
-/// its source where it lies. For groups a block of the result's channels has the source spread out before: an
-/// element for each lane, once for each channel of a group. So both are the same sum over taps, one more
+/// its source where it lies; lines of few small images, of which most pixels reach beyond the border, are
+/// copied with their padding. For groups a block of the result's channels has the source spread out before:
+/// an element for each lane, once for each channel of a group. So both are the same sum over taps, one more
 /// `tap` for each channel. A tile of pixels, or of taps for the gradient of the weight, stays in registers.
 /// Each product loads a vector of the source, which is as much as the first-level cache gives; where pixels
 /// of a tile lie side by side as taps do (stride 1), a vector is loaded once for all of them (slide_lanes).
@@ -186,9 +187,25 @@ void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneO
     }
 }
 
+/// Whether most pixels of a line lack some of its taps, each others, in images too few for a tile of pixels
+/// at the same place: all of a line can be computed together where the padding is read, too.
+template <class T>
+bool padded_lines_suit(const Gather& gather) {
+  const GatherDim& line = gather.dims[2];
+  const auto taps = static_cast<int64_t>(line.taps.size());
+  if (!LanePlan<T>::is_depthwise(gather) || gather.batch >= pixel_tile || gather.result_pitch() < lanes<T> ||
+      line.source_step != 1 || line.reach() != taps || taps < least_run)
+    return false;
+  int64_t whole = 0;
+  for (const GatherDim::Span& span : line.spans(gather.source[2]))
+    if (static_cast<int64_t>(span.end_tap - span.first_tap) == taps) whole += span.end - span.first;
+  return 2 * whole < line.count;
+}
+
 template <class T>
 LanePlan<T> result_plan(const Gather& gather) {
-  return {gather, gather.pixels_wanted(most_pixels)};
+  const int64_t fitting = std::min(most_pixels, buffer_elements_wanted / gather.result_pitch());
+  return {gather, gather.pixels_wanted(fitting, fewest_pixels), padded_lines_suit<T>(gather)};
 }
 
 }  // namespace

@@ -24,8 +24,10 @@ using simd::Vector;
 inline constexpr int pixel_tile = 8;
 /// Vectors of a block: as many as leave registers for the weights that pixels of a tile share.
 inline constexpr int most_vectors = simd::registers == 32 ? 2 : 1;
-/// Pixels of a piece that is read in place: of a block of channels they fit into the second-level cache.
+/// Pixels of a piece that is read in place. Of many channels fewer are taken, that all of them stay in the
+/// second-level cache.
 inline constexpr int64_t most_pixels = 1024;
+inline constexpr int64_t fewest_pixels = 64;
 /// Bytes of weights that stay in the first-level cache beside the source.
 inline constexpr int64_t weight_bytes = 16 << 10;
 
@@ -41,17 +43,18 @@ struct LanePlan {
   int64_t step;      ///< from an element that a lane reads to the next in a run
   GatherPieces pieces;
 
-  LanePlan(const Gather& gather, int64_t pixels)
+  LanePlan(const Gather& gather, int64_t pixels, bool pad_lines = false)
       : channels(gather.result_pitch()),
-        in_place(is_depthwise(gather) && !is_crowded<T>(channels)),
+        in_place(is_depthwise(gather) && !pad_lines),
         depth(gather.source_channels),
         width(channels >= lanes<T>       ? lanes<T>
               : channels >= narrow_lanes ? narrow_lanes
                                          : 1),
         block(is_depthwise(gather) && channels >= most_vectors * lanes<T> ? most_vectors * width : width),
         step(in_place ? channels : block),
-        pieces(in_place ? GatherPieces::in_place(gather, pixels)
-                        : GatherPieces::for_results(gather, buffer_elements_wanted, depth * block)) {}
+        pieces(in_place
+                   ? GatherPieces::in_place(gather, pixels)
+                   : GatherPieces::for_results(gather, buffer_elements_wanted, depth * block, pad_lines)) {}
 
   /// Of vectors for fewer channels than a whole one has.
   static constexpr int64_t narrow_lanes = 16 / static_cast<int64_t>(sizeof(T));
@@ -135,20 +138,23 @@ void spread_groups(const Gather& gather, const LanePlan<T>& plan, int64_t piece,
   plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
 }
 
-/// The same for channels that are groups of their own, in whole blocks. With GatherPieces::fill, for any
-/// number of channels, the convolution took 8 % longer.
+/// The same for channels that are groups of their own, with the padding of lines.
 template <class T>
-void copy_source(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source, int64_t first,
-                 T* buffer) {
+void copy_lines(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source, int64_t i,
+                T* buffer) {
   using V = Vector<T>;
+  const int64_t width = plan.vectors(i) * lanes<T>;
   const auto copy = [&](int64_t to, int64_t from, int64_t pixels, int64_t step) {
     T* out = buffer + to * plan.block;
-    const T* pixel = source + from * gather.source_pitch() + first;
-    for (int64_t i = 0; i < pixels; ++i, pixel += step * gather.source_pitch(), out += plan.block)
-      for (int64_t c = 0; c < plan.block; c += lanes<T>)
+    const T* pixel = source + from * gather.source_pitch() + plan.first(i);
+    for (int64_t p = 0; p < pixels; ++p, pixel += step * gather.source_pitch(), out += plan.block)
+      for (int64_t c = 0; c < width; c += lanes<T>)
         *reinterpret_cast<V*>(out + c) = *reinterpret_cast<const V*>(pixel + c);
   };
-  plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
+  const auto clear = [&](int64_t to, int64_t pixels) {
+    std::fill_n(buffer + to * plan.block, pixels * plan.block, T(0));
+  };
+  plan.pieces.visit(piece, copy, clear);
 }
 
 template <class T>
@@ -156,10 +162,10 @@ void fill_block(const Gather& gather, const LanePlan<T>& plan, int64_t piece, co
                 T* buffer) {
   const int64_t group =
       gather.source_channels == gather.result_channels && plan.width == lanes<T> ? gather.source_channels : 0;
+  if (LanePlan<T>::is_depthwise(gather)) return copy_lines(gather, plan, piece, source, i, buffer);
   constexpr int most = std::min<int>(4, lanes<T>);
-  const auto fill = LanePlan<T>::is_depthwise(gather) ? copy_source<T>
-                    : group == 2                      ? spread_groups<T, 2>
-                    : group == 4 && most == 4         ? spread_groups<T, most>
+  const auto fill = group == 2                ? spread_groups<T, 2>
+                    : group == 4 && most == 4 ? spread_groups<T, most>
                     : gather.result_channels * static_cast<int64_t>(sizeof(T)) <= 16
                         ? spread_source<T, 16>
                         : spread_source<T, simd::register_bytes>;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "pleat/core/base/simd.h"
 #include "pleat/ops/conv/nhwc.h"
 
 namespace pleat::ops {
@@ -12,6 +13,8 @@ namespace {
 /// Pixels of a piece that is copied, at most, and those of which kernels take so many at once.
 constexpr int64_t most_pixels = 2048;
 constexpr int64_t pixel_multiple = 8;
+/// Those of a piece with padded lines, at least: a small image is enough.
+constexpr int64_t fewest_padded = 64;
 /// Lines wanted in a piece of sums, so that few source pixels are copied for two pieces.
 constexpr int64_t least_lines = 4;
 /// Sums of a group are added to those in memory, which takes as long as the products of about so many pixels.
@@ -144,10 +147,11 @@ std::vector<GatherPieces::Stretch> GatherPieces::stretches(std::size_t d, int64_
   return list;
 }
 
-void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most) {
+void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most, bool pad_lines) {
   for (std::size_t d = 0; d < 3; ++d) spans_[d] = gather_.dims[d].spans(gather_.source[d]);
   const GatherDim& row = gather_.dims[1];
   const GatherDim& column = gather_.dims[2];
+  if (pad_lines) spans_[2] = {{0, column.count, 0, column.taps.size()}};
   const int64_t slices = gather_.dims[0].extent(1);
   int64_t columns = column.outputs(source_pixels / (slices * row.extent(1)), most);
   if (columns < column.count) columns = std::min(column.count, round_up(columns, pixel_multiple));
@@ -162,9 +166,13 @@ void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most) {
   }
 }
 
-GatherPieces GatherPieces::for_results(const Gather& gather, int64_t elements_wanted, int64_t stride) {
+GatherPieces GatherPieces::for_results(const Gather& gather, int64_t elements_wanted, int64_t stride,
+                                       bool pad_lines) {
   GatherPieces pieces(gather, stride);
-  pieces.choose_sizes(elements_wanted / stride, gather.pixels_wanted(most_pixels));
+  pieces.choose_sizes(
+      elements_wanted / stride,
+      pad_lines ? gather.pixels_wanted(most_pixels, fewest_padded) : gather.pixels_wanted(most_pixels),
+      pad_lines);
   return pieces;
 }
 
@@ -300,7 +308,9 @@ void GatherPieces::list(int64_t index, int64_t channels, GatherPixels& pixels) c
 template <class T>
 void GatherPieces::fill(int64_t index, const T* source, int64_t first_channel, int64_t channels,
                         T* buffer) const {
+  static constexpr T zeros[simd::lanes<T>] = {};
   const int64_t pitch = gather_.source_pitch();
+  const int64_t after = std::min(stride_, round_up(channels, simd::lanes<T>)) - channels;
   const auto copy = [&](int64_t to, int64_t from, int64_t count, int64_t step) {
     T* pixel = buffer + to * stride_;
     const T* next = source + from * pitch + first_channel;
@@ -310,7 +320,7 @@ void GatherPieces::fill(int64_t index, const T* source, int64_t first_channel, i
     }
     for (int64_t i = 0; i < count; ++i, pixel += stride_, next += step * pitch) {
       copy_channels(next, channels, pixel);
-      std::fill(pixel + channels, pixel + stride_, T(0));
+      copy_channels(zeros, after, pixel + channels);
     }
   };
   visit(index, copy, [](int64_t, int64_t) {});

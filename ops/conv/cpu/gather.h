@@ -149,7 +149,9 @@ class GatherPieces {
  public:
   /// For kernels that compute tiles of result pixels. `elements_wanted`: about how large the buffer may be;
   /// `stride`: elements from one of its pixels to the next.
-  static GatherPieces for_results(const Gather& gather, int64_t elements_wanted, int64_t stride);
+  /// With `pad_lines` the buffer has the padding of lines, of which all pixels then have the same taps.
+  static GatherPieces for_results(const Gather& gather, int64_t elements_wanted, int64_t stride,
+                                  bool pad_lines = false);
   /// The same for kernels that read the source where it lies, with `most` pixels of the result or fewer.
   /// There is no buffer: `bases` of pixels and offsets of taps are those in the source.
   static GatherPieces in_place(const Gather& gather, int64_t most);
@@ -177,7 +179,8 @@ class GatherPieces {
   /// Lists the pixels of piece `index`. Their runs, of `channels` for each tap, leave out the taps that would
   /// read padding alone.
   void list(int64_t index, int64_t channels, GatherPixels& pixels) const;
-  /// Fills `buffer` with `channels` of the source from the first on, 0 after them. Padding is left out.
+  /// Fills `buffer` with `channels` of the source from the first on, and 0 after them to the end of a vector,
+  /// as far as the stride goes. Padding is left out.
   template <class T>
   void fill(int64_t index, const T* source, int64_t first_channel, int64_t channels, T* buffer) const;
 
@@ -201,7 +204,7 @@ class GatherPieces {
 
   GatherPieces(const Gather& gather, int64_t stride) : gather_(gather), stride_(stride) {}
   /// So that a piece reads about `source_pixels`, for `most` pixels of the result or fewer.
-  void choose_sizes(int64_t source_pixels, int64_t most);
+  void choose_sizes(int64_t source_pixels, int64_t most, bool pad_lines = false);
   void set_sizes(int64_t images, int64_t lines, int64_t columns);
   Piece piece(int64_t index) const;
   std::vector<Stretch> stretches(std::size_t d, int64_t first, int64_t outputs) const;
