@@ -4,6 +4,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
+#include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/conv/cpu/direct.h"
 #include "pleat/ops/conv/cpu/direct_weight_plan.h"
 #include "pleat/ops/conv/nhwc.h"
@@ -389,13 +390,23 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
 template <class T>
 void sum_transposed(const T* sums, int64_t chunks, int64_t chunk_size, int64_t depth, int64_t channels,
                     int64_t leading, T* dw) {
-  parallel_for(0, channels, std::max<int64_t>(8, ceil_div(8192, chunks * depth)),
+  // By blocks that are turned in the first-level cache.
+  constexpr int64_t width = lanes<T>, height = 64;
+  parallel_for(0, ceil_div(channels, width), ceil_div(8192, chunks * depth * width),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t k = begin; k < end; ++k)
-                   for (int64_t i = 0; i < depth; ++i) {
-                     T total = sums[i * leading + k];
-                     for (int64_t c = 1; c < chunks; ++c) total += sums[c * chunk_size + i * leading + k];
-                     dw[k * depth + i] = total;
+                 alignas(64) T block[height * width];
+                 for (int64_t k = begin * width; k < std::min(end * width, channels); k += width)
+                   for (int64_t first = 0; first < depth; first += height) {
+                     const int64_t columns = std::min(width, channels - k);
+                     const int64_t rows = std::min(height, depth - first);
+                     for (int64_t i = 0; i < rows; ++i) {
+                       const T* from = sums + (first + i) * leading + k;
+                       T* total = block + i * width;
+                       std::copy_n(from, columns, total);
+                       for (int64_t c = 1; c < chunks; ++c)
+                         for (int64_t j = 0; j < columns; ++j) total[j] += from[c * chunk_size + j];
+                     }
+                     transpose_matrix(dw + k * depth + first, depth, block, width, rows, columns);
                    }
                });
 }

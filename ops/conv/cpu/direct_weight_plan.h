@@ -113,7 +113,9 @@ struct WeightPlan {
   static Along better(const ConvProblem& p) {
     const int64_t joined = taps_join(p) ? p.kernel[2] : 1;
     const int64_t run = joined * p.group_in();
-    return tile_cost(run, p.group_out()) <= tile_cost(p.group_out(), run) ? Along::windows : Along::filters;
+    // Sums along filters have to be turned in the end.
+    return 20 * tile_cost(run, p.group_out()) <= 21 * tile_cost(p.group_out(), run) ? Along::windows
+                                                                                    : Along::filters;
   }
   static int64_t equal_blocks(int64_t size, int64_t wanted, int64_t multiple) {
     return std::min(size, round_up(ceil_div(size, ceil_div(size, wanted)), multiple));
