@@ -29,7 +29,7 @@ using simd::Vector;
 constexpr int pixel_tile = simd::tile_rows;
 /// Source channels that a task takes at a time: so many that their weights for one panel, and the windows of
 /// enough pixels, stay in the second-level cache.
-constexpr int64_t block_depth = 2048;
+constexpr int64_t block_depth = 1024;
 constexpr int64_t block_channels = 512;
 
 /// Pixels of a piece that is read in place, at least: nothing is done for a piece but the products.
