@@ -55,7 +55,9 @@ class Conv : public OperationSubcommand {
     add_list(app, "--pass", passes_, "which passes, separated by commas",
              {"forward", "backward_input", "backward_weight", "all"});
     add_list(app, "--implementation", implementations_,
-             "all (the reference only where there is no other), names, or names with a plan (name:plan)");
+             "all (the reference only where there is no other), plans (all, each with all its plans), names, "
+             "or names "
+             "with a plan (name:plan)");
     add_operand_options(app, operands_);
     app.add_flag("--bias", bias_, "add a bias in the forward pass");
     app.add_flag("--tune", tune_,
@@ -88,7 +90,7 @@ class Conv : public OperationSubcommand {
     for (const auto& [name, pass] : conv_passes)
       if (contains(passes_, "all") || contains(passes_, name)) passes.push_back(pass);
     std::vector<std::string> known = ops::conv_implementations(device);
-    known.emplace_back("all");
+    known.insert(known.end(), {"all", "plans"});
     for (const std::string& name : implementations_)
       check_known(fmt::format("--implementation: on {} there are", device), name.substr(0, name.find(':')),
                   known);
@@ -137,7 +139,9 @@ class Conv : public OperationSubcommand {
     try {
       work = std::make_shared<const ConvWork>(problem, pass);
       for (const std::string& name : implementations_)
-        for (const std::string& one : name == "all" ? work->supporting() : std::vector{name})
+        for (const std::string& one : name == "all"     ? work->supporting()
+                                      : name == "plans" ? work->supporting_plans()
+                                                        : std::vector{name})
           if (!contains(names, one)) names.push_back(one);
     } catch (const OutOfMemoryError& error) {
       failure = error.what();

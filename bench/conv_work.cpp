@@ -75,6 +75,22 @@ std::vector<std::string> ConvWork::supporting() const {
   return names;
 }
 
+std::vector<std::string> ConvWork::supporting_plans() const {
+  std::vector<std::string> names;
+  for (const std::string& name : supporting()) {
+    const std::vector<std::string> known = plans(name);
+    if (known.empty()) names.push_back(name);
+    for (const std::string& plan : known) names.push_back(name + ':' + plan);
+  }
+  return names;
+}
+
+std::string ConvWork::with_plan(const ops::ConvImplementation& found, const std::string& name) const {
+  if (name.find(':') != std::string::npos) return name;
+  const auto plans = found.plans(ops::solved_problem(problem(), found), call_.pass);
+  return plans.empty() ? std::string(found.name()) : fmt::format("{}:{}", found.name(), plans.front());
+}
+
 std::string ConvWork::unsupported(const std::string& implementation) const {
   const std::string base = implementation.substr(0, implementation.find(':'));
   const auto& all = ops::all_conv_implementations();
@@ -106,6 +122,9 @@ void ConvWork::describe(const std::string& implementation, Record& record) const
   else if (const std::vector<std::string> plans = found->plans(solved, call_.pass); !plans.empty())
     record.set_detail("plan", plans.front());
   record.set_detail("solved_as", solved.describe());
+  const auto chosen = ops::find_conv(problem(), call_.pass, "");
+  if (chosen != nullptr && with_plan(*chosen, {}) == with_plan(*found, implementation))
+    record.set_detail("chosen", "yes");
 }
 
 std::string ConvWork::exact_implementation() const {

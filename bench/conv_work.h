@@ -34,12 +34,15 @@ class ConvWork {
   /// Names of the implementations for this device that support it: all but the reference, unless there is no
   /// other.
   std::vector<std::string> supporting() const;
+  /// The same with each of their plans, where they have some.
+  std::vector<std::string> supporting_plans() const;
   /// Why an implementation cannot compute it; empty when it can. Of a name that does not exist here, too.
   std::string unsupported(const std::string& implementation) const;
   /// Names of its plans, its own choice first.
   std::vector<std::string> plans(const std::string& implementation) const;
   /// Adds to a record: the operations that count (not those on padding) with their rates; workspace_bytes;
-  /// the plan that ran; solved_as, the problem as the implementation solves it.
+  /// the plan that ran; whether it is what Pleat chooses; solved_as, the problem as the implementation solves
+  /// it.
   void describe(const std::string& implementation, Record& record) const;
 
   /// The result in float64, of the same operands, on the CPU; computed by `exact_implementation`. Throws
@@ -49,6 +52,8 @@ class ConvWork {
   std::string exact_implementation() const;
 
  private:
+  /// "name:plan" of an implementation that has plans, its own choice where none is named; else the name.
+  std::string with_plan(const ops::ConvImplementation& found, const std::string& name) const;
   ConvOptions options(const std::string& implementation) const;
 
   ops::ConvProblem requested_;
