@@ -49,6 +49,14 @@ std::vector<std::string> conv_implementations(Device device) {
   return all_conv_implementations().names(device);
 }
 
+/// What it costs to convert operands and result of a half type, as ConvImplementation::cost.
+double cost_of_conversion(const ConvProblem& p, const ConvImplementation& implementation) {
+  if (implementation.takes(p.dtype) || compute_dtype(p.dtype) == p.dtype) return 0;
+  constexpr double of_element = 20;
+  return of_element * static_cast<double>(
+                          p.batch * (p.in_channels * p.input_pixels() + p.out_channels * p.output_pixels()));
+}
+
 const std::string& requested_conv(ConvPass pass, const std::string& requested) {
   const ConvPolicyOptions& policy = ConvPolicy::current();
   switch (pass) {
@@ -69,7 +77,7 @@ std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, 
     double least = std::numeric_limits<double>::infinity();
     for (const ConvImplementation* one : all_conv_implementations()) {
       if (!one->unsupported(problem, pass).empty()) continue;
-      const double cost = one->cost(problem, pass);
+      const double cost = one->cost(problem, pass) + cost_of_conversion(problem, *one);
       if (cost >= least) continue;
       best = one;
       least = cost;

@@ -64,7 +64,7 @@ Tensor operand(const Tensor& t, const Shape& reduced, DType dtype, ConvLayout la
 
 ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation& implementation) {
   ConvProblem solved = problem;
-  if (!implementation.takes_half()) solved.dtype = compute_dtype(problem.dtype);
+  if (!implementation.takes(problem.dtype)) solved.dtype = compute_dtype(problem.dtype);
   const ConvLayout layout = implementation.layout(problem);
   return layout == ConvLayout::strided ? solved : simplify(solved, written_format(problem, layout));
 }

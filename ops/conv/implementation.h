@@ -41,14 +41,15 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
   /// The layout in which it computes a problem of the caller's. One that can write the format asked for
   /// (`problem.result_format`) computes in it; from others the result is converted.
   virtual ConvLayout layout(const ConvProblem& problem) const = 0;
-  /// Whether it computes half types itself; for others they are converted to float32.
-  virtual bool takes_half() const { return false; }
+  /// Whether it computes in a half type itself; for others operands are converted to float32.
+  virtual bool takes(DType) const { return false; }
   /// Bytes it needs for a problem as `layout` leaves it, beside operands and result while it runs on
   /// `num_threads()` threads.
   virtual int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const = 0;
 
-  /// An estimate of the time of a pass that it supports, in multiply-adds at full speed. Where nothing names
-  /// or measures an implementation, the one with the least is taken, of equal ones the first in the list.
+  /// An estimate of the time of a pass that it supports, in multiply-adds of float32 at full speed, without
+  /// conversions of half types. Where nothing names or measures an implementation, the one with the least is
+  /// taken, of equal ones the first in the list.
   virtual double cost(const ConvProblem&, ConvPass) const { return 0; }
 
   /// Names of the ways in which it can compute a problem as `layout` leaves it, its own choice first; none

@@ -9,6 +9,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/convert.h"
 #include "pleat/ops/conv/problem.h"
 
 /// What implementations share that see a channels-last tensor as a matrix: one row for each pixel, one column
@@ -92,13 +93,14 @@ struct RowTiles {
   int64_t size(int64_t t) const { return std::min(tile, rows - t * tile); }
 };
 
-/// total[i] = partials[0][i] + partials[1][i] + ..., in this order for every number of threads.
-template <class T>
-void sum_partials(const T* partials, int64_t count, int64_t size, T* total) {
+/// total[i] = partials[0][i] + partials[1][i] + ..., in this order for every number of threads, and rounded
+/// once. Overwrites partials[0].
+template <class T, class Total>
+void sum_partials(T* partials, int64_t count, int64_t size, Total* total) {
   parallel_for(0, size, 4096, [&](int64_t first, int64_t last) {
-    std::copy(partials + first, partials + last, total + first);
     for (int64_t c = 1; c < count; ++c)
-      for (int64_t i = first; i < last; ++i) total[i] += partials[c * size + i];
+      for (int64_t i = first; i < last; ++i) partials[i] += partials[c * size + i];
+    for (int64_t i = first; i < last; ++i) total[i] = convert<Total>(partials[i]);
   });
 }
 

@@ -9,9 +9,9 @@ namespace pleat::ops {
 namespace {
 
 /// Product number `index` of a batch.
-template <class T>
-Gemm<T> product_at(const GemmBatch<T>& products, int64_t index) {
-  Gemm<T> product = products.first;
+template <class T, class Out>
+Gemm<T, Out> product_at(const GemmBatch<T, Out>& products, int64_t index) {
+  Gemm<T, Out> product = products.first;
   product.a += index * products.a_step;
   product.b += index * products.b_step;
   product.c += index * products.c_step;
@@ -20,9 +20,9 @@ Gemm<T> product_at(const GemmBatch<T>& products, int64_t index) {
 
 }  // namespace
 
-template <class T>
-void batched_gemm(const GemmBatch<T>& products) {
-  const Gemm<T>& p = products.first;
+template <class T, class Out>
+void batched_gemm(const GemmBatch<T, Out>& products) {
+  const Gemm<T, Out>& p = products.first;
   // A few large products divide themselves among the threads; the result is the same either way.
   if (products.batch < num_threads()) {
     for (int64_t i = 0; i < products.batch; ++i) gemm(product_at(products, i));
@@ -39,5 +39,7 @@ void batched_gemm(const GemmBatch<T>& products) {
 template void batched_gemm(const GemmBatch<float>&);
 template void batched_gemm(const GemmBatch<double>&);
 template void batched_gemm(const GemmBatch<int64_t>&);
+template void batched_gemm(const GemmBatch<BFloat16>&);
+template void batched_gemm(const GemmBatch<BFloat16, float>&);
 
 }  // namespace pleat::ops

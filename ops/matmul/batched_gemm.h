@@ -17,9 +17,10 @@ struct GemmBatch {
   int64_t c_step = 0;
 };
 
-/// Computes the products on the CPU. T: float, double or int64_t.
-template <class T>
-void batched_gemm(const GemmBatch<T>& products);
+/// Computes the products on the CPU, with `gemm`. T and Out: float, double or int64_t, both the same; or T
+/// BFloat16, and Out the same or float.
+template <class T, class Out>
+void batched_gemm(const GemmBatch<T, Out>& products);
 
 /// The same on a GPU, with cuBLAS in the current stream. T and Out: float, double or int64_t, both the same;
 /// or T Half or BFloat16, and Out the same or float. Throws what cuBLAS reports, naming `op`.

@@ -12,7 +12,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/memory/allocator.h"
-#include "pleat/core/parallel/parallel.h"
+#include "pleat/ops/matmul/gemm_blocks.h"
 #include "pleat/ops/matmul/gemm_panels.h"
 
 namespace pleat::ops {
@@ -139,147 +139,44 @@ void multiply(const Gemm<T>& p) {
     multiply_terms(p);
 }
 
-/// The size of a block of C, and how much of k it sums.
-struct Blocking {
-  int64_t rows, columns, depth;
-};
-
-/// Blocks of at least a million multiplications, which outweigh the handing out of work, at most 32; edges for
-/// which copying op(A), done again for each block, is little beside the products.
-Blocking choose_blocking(int64_t m, int64_t n, int64_t k) {
-  constexpr double work_of_block = 1 << 20;
-  constexpr int64_t most_blocks = 32;
-  constexpr int64_t least_rows = 32;
-  constexpr int64_t least_columns = 64;
-  constexpr int64_t least_depth = 2048;  // below, adding up the parts costs too much
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  const auto wanted = static_cast<int64_t>(std::clamp(work / work_of_block, 1.0, double{most_blocks}));
-  Blocking block{m, n, k};
-  const auto tiles = [&] { return ceil_div(m, block.rows) * ceil_div(n, block.columns); };
-  while (tiles() < wanted) {
-    const bool rows_can = block.rows > least_rows;
-    const bool columns_can = block.columns > least_columns;
-    if (!rows_can && !columns_can) break;
-    // Multiples of what the kernels hold in registers.
-    if (rows_can && (block.rows >= block.columns || !columns_can))
-      block.rows = round_up(ceil_div(block.rows, 2), 16);
-    else
-      block.columns = round_up(ceil_div(block.columns, 2), panel_columns<float>);
-  }
-  const int64_t parts = std::min(wanted / tiles(), k / least_depth);
-  if (parts > 1) block.depth = round_up(ceil_div(k, parts), 64);
-  return block;
-}
-
-/// The part of `p` that lies in one block of C.
+/// Blocks of C that share the panels of op(B), where these pay. Of one term.
 template <class T>
-Gemm<T> tile_of(const Gemm<T>& p, const Blocking& block, int64_t tile) {
-  const int64_t across = ceil_div(p.n, block.columns);
-  const int64_t row = tile / across * block.rows;
-  const int64_t column = tile % across * block.columns;
-  Gemm<T> part = p;
-  part.m = std::min(block.rows, p.m - row);
-  part.n = std::min(block.columns, p.n - column);
-  part.a += p.transpose_a ? row : row * p.lda;
-  part.b += p.transpose_b ? column * p.ldb : column;
-  part.c += row * p.ldc + column;
-  return part;
-}
+struct SharedPanels {
+  static constexpr LeastBlock least{
+      .work = 1 << 20, .rows = 32, .columns = 64, .column_step = panel_columns<T>};
 
-/// The part of `p` that sums `depth` products from part * depth, where several terms are parts of k, too.
-template <class T>
-Gemm<T> part_of(const Gemm<T>& p, int64_t depth, int64_t part) {
-  Gemm<T> product = p;
-  if (p.terms == 1) {
-    const int64_t first = part * depth;
-    product.k = std::min(depth, p.k - first);
-    product.a += p.transpose_a ? first * p.lda : first;
-    product.b += p.transpose_b ? first : first * p.ldb;
-  } else {
-    const int64_t first = part * (depth / p.k);
-    product.terms = std::min(depth / p.k, p.terms - first);
-    product.a += first * p.a_term_step;
-    product.b += first * p.b_term_step;
-  }
-  return product;
-}
-
-/// Sums the parts of k into matrices of their own, then adds these up in order.
-template <class T>
-void multiply_by_depth(const Gemm<T>& p, const Blocking& block, int64_t tiles, int64_t parts) {
-  const int64_t elements = p.m * p.n;
-  const auto memory = allocate(parts * elements * static_cast<int64_t>(sizeof(T)));
-  T* const sums = reinterpret_cast<T*>(memory.get());
-  parallel_chunks(parts * tiles, [&](int64_t chunk) {
-    const int64_t part = chunk / tiles;
-    Gemm<T> product = part_of(p, block.depth, part);
-    product.c = sums + part * elements;
-    product.ldc = p.n;
-    product.accumulate = false;
-    multiply(tile_of(product, block, chunk % tiles));
-  });
-  parallel_for(0, p.m, std::max<int64_t>(1, 16384 / (parts * p.n)), [&](int64_t begin, int64_t end) {
-    using Row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
-    for (int64_t row = begin; row < end; ++row) {
-      Row total(sums + row * p.n, p.n);
-      for (int64_t part = 1; part < parts; ++part) total += Row(sums + part * elements + row * p.n, p.n);
-      Row c(p.c + row * p.ldc, p.n);
-      if (p.accumulate)
-        c += total;
-      else
-        c = total;
+  void operator()(const Gemm<T>& p, const Blocking& block, int64_t tiles) const {
+    if (!pays_panels(p)) return SeparateBlocks<T, T>()(p, block, tiles);
+    // Stripes of columns whose panels take little memory.
+    constexpr int64_t most_bytes = 16 << 20;
+    const int64_t column_bytes = block.columns * p.k * static_cast<int64_t>(sizeof(T));
+    const int64_t columns = block.columns * std::max<int64_t>(1, most_bytes / column_bytes);
+    for (int64_t first = 0; first < p.n; first += columns) {
+      Gemm<T> stripe = p;
+      stripe.n = std::min(columns, p.n - first);
+      stripe.b += p.transpose_b ? first * p.ldb : first;
+      stripe.c += first;
+      multiply_stripe(stripe, block);
     }
-  });
-}
+  }
 
-/// Blocks of C that share the panels of op(B), in stripes of columns whose panels are no large memory.
-template <class T>
-void multiply_by_panels(const Gemm<T>& p, const Blocking& block) {
-  constexpr int64_t most_bytes = 16 << 20;
-  const int64_t column_bytes = block.columns * p.k * static_cast<int64_t>(sizeof(T));
-  const int64_t columns = block.columns * std::max<int64_t>(1, most_bytes / column_bytes);
-  for (int64_t first = 0; first < p.n; first += columns) {
-    Gemm<T> stripe = p;
-    stripe.n = std::min(columns, p.n - first);
-    stripe.b += p.transpose_b ? first * p.ldb : first;
-    stripe.c += first;
-    const ColumnPanels<T> panels(stripe);
-    parallel_chunks(panels.count(), [&](int64_t panel) { panels.pack(stripe, panel); });
-    const int64_t across = ceil_div(stripe.n, block.columns);
+ private:
+  static void multiply_stripe(const Gemm<T>& p, const Blocking& block) {
+    const ColumnPanels<T> panels(p);
+    parallel_chunks(panels.count(), [&](int64_t panel) { panels.pack(p, panel); });
+    const int64_t across = ceil_div(p.n, block.columns);
     parallel_chunks(ceil_div(p.m, block.rows) * across, [&](int64_t tile) {
-      multiply_panels(tile_of(stripe, block, tile), panels.from(tile % across * block.columns));
+      multiply_panels(tile_of(p, block, tile), panels.from(tile % across * block.columns));
     });
   }
-}
-
-template <class T>
-void multiply_parallel(const Gemm<T>& p);
-
-/// A few terms of large k are products of their own, each on the pool.
-template <class T>
-void multiply_term_by_term(const Gemm<T>& p) {
-  for (int64_t i = 0; i < p.terms; ++i) multiply_parallel(term_of(p, i));
-}
+};
 
 template <class T>
 void multiply_parallel(const Gemm<T>& p) {
-  if (p.m == 0 || p.n == 0) return;
-  const int64_t depth = p.terms * p.k;
-  Blocking block = choose_blocking(p.m, p.n, depth);
-  if (p.terms > 1 && p.k > 0) {
-    if (block.depth < p.k) return multiply_term_by_term(p);
-    block.depth -= block.depth % p.k;
-  }
-  const int64_t tiles = ceil_div(p.m, block.rows) * ceil_div(p.n, block.columns);
-  const int64_t parts = depth == 0 ? 1 : ceil_div(depth, block.depth);
-  if (parts > 1)
-    multiply_by_depth(p, block, tiles, parts);
-  else if (tiles == 1)
-    multiply(p);
-  else if (p.terms == 1 && pays_panels(p))
-    multiply_by_panels(p, block);
+  if (p.terms == 1)
+    gemm_by_blocks(p, SharedPanels<T>());
   else
-    parallel_chunks(tiles, [&](int64_t tile) { multiply(tile_of(p, block, tile)); });
+    gemm_by_blocks(p);
 }
 
 }  // namespace

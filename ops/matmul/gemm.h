@@ -51,15 +51,24 @@ Gemm<T, Out> term_of(Gemm<T, Out> product, int64_t index) {
   return product;
 }
 
+/// Whether this processor multiplies bfloat16: it has AVX512_BF16, and so had the compiler. The products of
+/// bfloat16 below need it; elsewhere operands are to be converted to float. The instructions take denormal
+/// numbers, also those of float32 among the sums, for 0.
+bool multiplies_bfloat16();
+
 /// Computes the product in the calling thread as one piece; made to be called from inside parallel_chunks.
 void gemm_serial(const Gemm<float>& product);
 void gemm_serial(const Gemm<double>& product);
+void gemm_serial(const Gemm<BFloat16>& product);
+void gemm_serial(const Gemm<BFloat16, float>& product);
 
 /// Computes the product on the pool. C (and k or the terms, where C is small) is cut into blocks by its shape
 /// alone, also when there is one thread or the caller is inside a parallel region: the bits do not depend on
 /// the number of threads.
 void gemm(const Gemm<float>& product);
 void gemm(const Gemm<double>& product);
+void gemm(const Gemm<BFloat16>& product);
+void gemm(const Gemm<BFloat16, float>& product);
 /// Integers, modulo 2^64, by a plain loop.
 void gemm(const Gemm<int64_t>& product);
 

@@ -19,12 +19,14 @@ namespace pleat::ops {
 namespace {
 
 /// Calls `f(Type<T>{})` with the type of the operands of a product of `dtype`: int64_t, float or double, and
-/// on CUDA also the half types, whose products are summed in float. The CPU widens those first.
+/// the half types, whose products are summed in float, as they are on CUDA and bfloat16 where the processor
+/// multiplies it. Else they become float first.
 template <class F>
 decltype(auto) dispatch_product(const char* op, DType dtype, Device device, F&& f) {
   check<DTypeError>(dtype != boolean, "{}: needs numbers, got bool; convert it with to(int64)", op);
   if constexpr (with_cuda)
     if (is_half(dtype) && device.is_cuda()) return dtype == float16 ? f(Type<Half>{}) : f(Type<BFloat16>{});
+  if (dtype == bfloat16 && multiplies_bfloat16()) return f(Type<BFloat16>{});
   if (dtype == float64) return f(Type<double>{});
   if (is_floating(dtype)) return f(Type<float>{});
   return f(Type<int64_t>{});
@@ -187,7 +189,7 @@ void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, co
     return add_up_slices<T, Out>(op, out, a, b, alpha, accumulate);
   if constexpr (with_cuda)
     if (out.device().is_cuda()) return cublas_gemm(op, out.device(), products);
-  if constexpr (!is_half(dtype_of<T>())) batched_gemm(products);
+  if constexpr (dtype_of<T>() != float16) batched_gemm(products);
 }
 
 /// multiply_batches with the terms copied beside one another, as many at a time as fit a GPU's second-level
@@ -294,10 +296,13 @@ void add_up_products(const Tensor& out, const Tensor& a_any, const Tensor& b_any
                               false);
 }
 
-/// Of sums of k products each.
-RangeDetails product_details(const Tensor& out, int64_t k) {
+/// Of sums of k products of `dtype` each.
+RangeDetails product_details(DType dtype, const Tensor& out, int64_t k) {
   if (!is_floating(out.dtype())) return {.implementation = "native"};
-  return {.implementation = out.device().is_cuda() ? "cublas" : "eigen",
+  const bool is_pairwise = dtype == bfloat16 && multiplies_bfloat16();
+  return {.implementation = out.device().is_cuda() ? "cublas"
+                            : is_pairwise          ? "avx512_bf16"
+                                                   : "eigen",
           .flops = 2 * static_cast<double>(out.numel()) * static_cast<double>(k)};
 }
 
@@ -324,7 +329,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
   const Tensor out = dispatch_product("matmul", dtype, a.device(), [&]<class T>(Type<T>) {
     return cast(multiply_matrices<T>(left, right), dtype);
   });
-  range.details([&] { return product_details(out, left.size(-1)); });
+  range.details([&] { return product_details(dtype, out, left.size(-1)); });
   Shape shape = batch_shape(out);
   if (a.rank() > 1) shape.push_back(out.size(-2));
   if (b.rank() > 1) shape.push_back(out.size(-1));
@@ -351,7 +356,7 @@ Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, Matmu
   return dispatch_product("matmul_sum_to", dtype, a.device(), [&]<class T>(Type<T>) {
     const Tensor sums = empty(kept, {.dtype = dtype_of<Sum<T>>(), .device = a.device()});
     add_up_products<T>(sums, a, b, product);
-    range.details([&] { return product_details(sums, a.size(-1) * (count(product) / count(kept))); });
+    range.details([&] { return product_details(dtype, sums, a.size(-1) * (count(product) / count(kept))); });
     return cast(view(sums, shape), dtype);
   });
 }
@@ -384,7 +389,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
     multiply_batches<T, Sum<T>>("addmm", out, readable(cast(a, dtype_of<T>())),
                                 readable(cast(b, dtype_of<T>())), options.alpha.to<Sum<T>>(),
                                 beta != Sum<T>(0));
-    range.details([&] { return product_details(out, a.size(1)); });
+    range.details([&] { return product_details(dtype, out, a.size(1)); });
     return cast(out, dtype);
   });
 }
@@ -414,7 +419,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulO
     const Tensor flat = reshape(x, {rows, weight.size(1)});
     multiply_batches<T>("linear", out, readable(cast(flat, dtype_of<T>())),
                         readable(transpose(cast(weight, dtype_of<T>()), 0, 1)), 1, bias.defined());
-    range.details([&] { return product_details(out, weight.size(1)); });
+    range.details([&] { return product_details(dtype, out, weight.size(1)); });
     return cast(view(out, shape), dtype);
   });
 }

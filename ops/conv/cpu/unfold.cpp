@@ -73,6 +73,19 @@ void unfold_rows(const ConvProblem& p, const T* x, int64_t group, int64_t first_
     });
 }
 
+/// The type in which products of T are summed.
+template <class T>
+using Sum = typename Gemm<T>::Scale;
+
+/// Calls `f(Type<T>{})` with the type of the operands: as by_type, or BFloat16.
+template <class F>
+void by_operand_type(const ConvProblem& problem, F f) {
+  if (problem.dtype == bfloat16)
+    f(Type<BFloat16>{});
+  else
+    by_type(problem, f);
+}
+
 /// Adds U [rows, taps, C/g] back to the input pixels it came from.
 template <class T>
 void fold_rows(const ConvProblem& p, const T* u, int64_t group, int64_t first_row, int64_t rows, T* dx) {
@@ -87,12 +100,6 @@ void fold_rows(const ConvProblem& p, const T* u, int64_t group, int64_t first_ro
       T* to = target + at * p.in_channels;
       for (int64_t i = 0; i < count * channels; ++i) to[i] += from[i];
     });
-}
-
-template <class T>
-void add_bias(const T* bias, int64_t channels, int64_t rows, T* y) {
-  for (int64_t row = 0; row < rows; ++row, y += channels)
-    for (int64_t k = 0; k < channels; ++k) y[k] += bias[k];
 }
 
 /// The weights of one group as the right-hand matrix of the product.
@@ -115,6 +122,8 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
     const int64_t rows = tiles.size(t);
     const auto memory = plain ? nullptr : scratch<T>(rows * depth);
     T* out = y + first * p.out_channels;
+    if (bias != nullptr)
+      for (int64_t row = 0; row < rows; ++row) std::copy_n(bias, p.out_channels, out + row * p.out_channels);
     for (int64_t g = 0; g < p.groups; ++g) {
       Gemm<T> product{.m = rows, .n = p.group_out(), .k = depth};
       if (plain) {
@@ -130,9 +139,9 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
       product.transpose_b = w.transposed;
       product.c = out + g * p.group_out();
       product.ldc = p.out_channels;
+      product.accumulate = bias != nullptr;
       gemm_serial(product);
     }
-    if (bias != nullptr) add_bias(bias, p.out_channels, rows, out);
   });
 }
 
@@ -150,30 +159,38 @@ std::shared_ptr<std::byte> rotated_weights(const ConvProblem& p, const T* w) {
   return memory;
 }
 
-/// dx = fold(dy * w), an image at a time, so that no two threads add to one pixel.
+bool is_unit_stride(const ConvProblem& p) { return p.stride == Spatial{1, 1, 1}; }
+
+/// dx = fold(dy * w), an image at a time, so that no two threads add to one pixel. What is not summed in its
+/// own type is summed beside dx.
 template <class T>
 void fold_products(const ConvProblem& p, const T* dy, const T* w, T* dx) {
   const int64_t depth = p.depth();
   const int64_t image_in = p.input_pixels() * p.in_channels;
-  const RowTiles tiles(p.output_pixels(), rows_of_tile(depth, p.out_channels, sizeof(T)));
+  const RowTiles tiles(p.output_pixels(), rows_of_tile(depth, p.out_channels, sizeof(Sum<T>)));
   parallel_chunks(p.batch, [&](int64_t n) {
-    const auto memory = scratch<T>(std::min(tiles.tile, tiles.rows) * depth);
-    std::fill_n(dx + n * image_in, image_in, T(0));
+    constexpr bool in_place = std::is_same_v<T, Sum<T>>;
+    const auto memory = scratch<Sum<T>>(std::min(tiles.tile, tiles.rows) * depth);
+    const auto image = in_place ? nullptr : scratch<Sum<T>>(image_in);
+    Sum<T>* const sums = in_place ? reinterpret_cast<Sum<T>*>(dx + n * image_in) : elements_of<Sum<T>>(image);
+    std::fill_n(sums, image_in, Sum<T>(0));
     for (int64_t t = 0; t < tiles.tiles; ++t) {
       const int64_t first = n * p.output_pixels() + tiles.first(t);
       for (int64_t g = 0; g < p.groups; ++g) {
-        gemm_serial(Gemm<T>{.m = tiles.size(t),
-                            .n = depth,
-                            .k = p.group_out(),
-                            .a = dy + first * p.out_channels + g * p.group_out(),
-                            .lda = p.out_channels,
-                            .b = w + g * p.group_out() * depth,
-                            .ldb = depth,
-                            .c = elements_of<T>(memory),
-                            .ldc = depth});
-        fold_rows(p, elements_of<T>(memory), g, first, tiles.size(t), dx);
+        gemm_serial(Gemm<T, Sum<T>>{.m = tiles.size(t),
+                                    .n = depth,
+                                    .k = p.group_out(),
+                                    .a = dy + first * p.out_channels + g * p.group_out(),
+                                    .lda = p.out_channels,
+                                    .b = w + g * p.group_out() * depth,
+                                    .ldb = depth,
+                                    .c = elements_of<Sum<T>>(memory),
+                                    .ldc = depth});
+        fold_rows(p, elements_of<Sum<T>>(memory), g, tiles.first(t), tiles.size(t), sums);
       }
     }
+    if constexpr (!in_place)
+      for (int64_t i = 0; i < image_in; ++i) dx[n * image_in + i] = convert<T>(sums[i]);
   });
 }
 
@@ -184,17 +201,17 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   const int64_t depth = p.depth();
   const int64_t size = p.out_channels * depth;
   const RowTiles tiles(p.batch * p.output_pixels(), rows_of_tile(depth, p.out_channels, sizeof(T)));
-  const int64_t chunks = chunks_for(tiles.tiles, size * static_cast<int64_t>(sizeof(T)));
-  const auto partials = scratch<T>(chunks * size);
+  const int64_t chunks = chunks_for(tiles.tiles, size * static_cast<int64_t>(sizeof(Sum<T>)));
+  const auto partials = scratch<Sum<T>>(chunks * size);
   parallel_chunks(chunks, [&](int64_t chunk) {
-    T* sum = elements_of<T>(partials) + chunk * size;
+    Sum<T>* sum = elements_of<Sum<T>>(partials) + chunk * size;
     const auto memory = plain ? nullptr : scratch<T>(tiles.tile * depth);
     const int64_t begin = tiles.tiles * chunk / chunks;
     const int64_t end = tiles.tiles * (chunk + 1) / chunks;
     for (int64_t t = begin; t < end; ++t) {
       const int64_t first = tiles.first(t);
       for (int64_t g = 0; g < p.groups; ++g) {
-        Gemm<T> product{.m = p.group_out(), .n = depth, .k = tiles.size(t)};
+        Gemm<T, Sum<T>> product{.m = p.group_out(), .n = depth, .k = tiles.size(t)};
         product.a = dy + first * p.out_channels + g * p.group_out();
         product.lda = p.out_channels;
         product.transpose_a = true;
@@ -213,7 +230,18 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
       }
     }
   });
-  sum_partials(elements_of<T>(partials), chunks, size, dw);
+  sum_partials(elements_of<Sum<T>>(partials), chunks, size, dw);
+}
+
+/// The time of a product of bfloat16 beside one of float32, measured.
+double bfloat16_products(ConvPass pass) { return pass == ConvPass::backward_weight ? 0.6 : 0.45; }
+
+/// What the columns of a product of bfloat16 grow by, as they are computed in vectors.
+double padded_columns(const ConvProblem& p, ConvPass pass) {
+  const int64_t columns = pass == ConvPass::forward                               ? p.group_out()
+                          : pass == ConvPass::backward_input && is_unit_stride(p) ? p.group_in()
+                                                                                  : p.depth();
+  return static_cast<double>(round_up(columns, int64_t{16})) / static_cast<double>(columns);
 }
 
 class UnfoldConv : public ConvImplementation {
@@ -224,27 +252,45 @@ class UnfoldConv : public ConvImplementation {
     return problem.device.is_cpu() ? std::string() : std::string("it runs on the CPU");
   }
   ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
-  /// Its products are slower than those of `direct` by a third, and padding is multiplied, too.
-  double cost(const ConvProblem& p, ConvPass) const override {
-    return 1.3 * static_cast<double>(p.flops()) / 2;
+  bool takes(DType dtype) const override { return dtype == bfloat16 && multiplies_bfloat16(); }
+  /// Its products are slower than those of `direct` by a third, and padding is multiplied, too. Those of
+  /// bfloat16 take half the time, and beside them the unfolding counts.
+  double cost(const ConvProblem& problem, ConvPass pass) const override {
+    const double products = 1.3 * static_cast<double>(problem.flops()) / 2;
+    if (!takes(problem.dtype)) return products;
+    const ConvProblem p = simplify(problem, MemoryFormat::channels_last);
+    if (is_pointwise(p)) return bfloat16_products(pass) * products * padded_columns(p, pass);
+    const bool folds = pass == ConvPass::backward_input && !is_unit_stride(p);
+    const bool is_back = pass == ConvPass::backward_input && !folds;
+    const auto pixels = static_cast<double>(p.batch * (is_back ? p.input_pixels() : p.output_pixels()));
+    const auto channels = static_cast<double>(is_back ? p.out_channels : p.in_channels);
+    const auto taps = static_cast<double>(p.taps());
+    const double runs =
+        taps / static_cast<double>(taps_join(p) ? p.kernel[2] : 1) * static_cast<double>(p.groups);
+    const double of_element = folds ? 12 : 4;
+    return bfloat16_products(pass) * products * padded_columns(p, pass) +
+           pixels * (of_element * taps * channels + 250 * runs);
   }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
-    const int64_t element = size_of(compute_dtype(p.dtype));
+    const int64_t sum = size_of(compute_dtype(p.dtype));
+    const bool folds = pass == ConvPass::backward_input && !is_unit_stride(p);
+    const int64_t element = folds ? sum : size_of(p.dtype);
     const int64_t depth = p.depth();
-    const int64_t tile = is_pointwise(p) ? 0 : rows_of_tile(depth, p.out_channels, element) * depth * element;
-    const int64_t weights = p.out_channels * depth * element;
+    int64_t tile = is_pointwise(p) ? 0 : rows_of_tile(depth, p.out_channels, element) * depth * element;
+    if (folds && sum != size_of(p.dtype)) tile += p.input_pixels() * p.in_channels * sum;
+    const int64_t weights = p.out_channels * depth;
     const int64_t tiles =
         RowTiles(p.batch * p.output_pixels(), rows_of_tile(depth, p.out_channels, element)).tiles;
     int64_t shared = 0;
-    if (pass == ConvPass::backward_input) shared = weights;
-    if (pass == ConvPass::backward_weight) shared = chunks_for(tiles, weights) * weights;
+    if (pass == ConvPass::backward_input) shared = weights * element;
+    if (pass == ConvPass::backward_weight) shared = chunks_for(tiles, weights * sum) * weights * sum;
     return num_threads() * tile + shared;
   }
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
-    by_type(p, [&]<class T>(Type<T>) {
+    by_operand_type(p, [&]<class T>(Type<T>) {
       const WeightMatrix<T> weights{w.data<T>(), p.group_out() * p.depth(), p.depth(), true};
       multiply_unfolded(p, x.data<T>(), weights, bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
     });
@@ -252,8 +298,8 @@ class UnfoldConv : public ConvImplementation {
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
-    by_type(p, [&]<class T>(Type<T>) {
-      if (p.stride != Spatial{1, 1, 1}) return fold_products(p, dy.data<T>(), w.data<T>(), dx.data<T>());
+    by_operand_type(p, [&]<class T>(Type<T>) {
+      if (!is_unit_stride(p)) return fold_products(p, dy.data<T>(), w.data<T>(), dx.data<T>());
       const auto rotated = rotated_weights(p, w.data<T>());
       const WeightMatrix<T> weights{elements_of<T>(rotated), p.group_out() * p.depth(), p.group_in(), false};
       multiply_unfolded<T>(transposed_problem(p), dy.data<T>(), weights, nullptr, dx.data<T>());
@@ -262,7 +308,8 @@ class UnfoldConv : public ConvImplementation {
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
-    by_type(p, [&]<class T>(Type<T>) { multiply_transposed(p, dy.data<T>(), x.data<T>(), dw.data<T>()); });
+    by_operand_type(
+        p, [&]<class T>(Type<T>) { multiply_transposed(p, dy.data<T>(), x.data<T>(), dw.data<T>()); });
   }
 };
 

@@ -100,7 +100,7 @@ class CudnnConv : public ConvImplementation {
     if (p.is_pointwise(0) && p.input[0] > 1 && p.batch > 1) return ConvLayout::nhwc;
     return requested_layout(p);
   }
-  bool takes_half() const override { return true; }
+  bool takes(DType) const override { return true; }
   int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const override {
     if (problem.batch == 0) return 0;
     const cuda::DeviceGuard guard(problem.device);

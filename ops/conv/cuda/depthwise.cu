@@ -306,7 +306,7 @@ class DirectConvCuda : public ConvImplementation {
                                  : std::string("on CUDA it needs as many groups, above 1, as input channels");
   }
   ConvLayout layout(const ConvProblem& problem) const override { return requested_layout(problem); }
-  bool takes_half() const override { return true; }
+  bool takes(DType) const override { return true; }
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;
     const int64_t parts = pass == ConvPass::backward_weight ? WeightPlan(p).parts : 1;

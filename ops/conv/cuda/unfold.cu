@@ -23,7 +23,7 @@ class UnfoldConvCuda : public ConvImplementation {
     return problem.device.is_cuda() ? std::string() : std::string("it runs on CUDA");
   }
   ConvLayout layout(const ConvProblem& problem) const override { return requested_layout(problem); }
-  bool takes_half() const override { return true; }
+  bool takes(DType) const override { return true; }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     return p.batch == 0 ? 0 : form_of(p).workspace_bytes(p, pass);

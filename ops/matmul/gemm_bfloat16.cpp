@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include "pleat/ops/matmul/gemm_bfloat16_kernels.h"
+#include "pleat/ops/matmul/gemm_blocks.h"
+
+namespace pleat::ops {
+namespace {
+
+/// What of a product is packed at a time, so that it stays in the second-level cache: rows where they are
+/// packed, and k.
+constexpr int64_t most_rows = 256;
+constexpr int64_t most_depth = 1024;
+
+const BFloat16Kernels* find_kernels() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bf16"))
+    return bfloat16_kernels_avx512();
+#endif
+  return nullptr;
+}
+
+const BFloat16Kernels* kernels() {
+  static const BFloat16Kernels* const found = find_kernels();
+  return found;
+}
+
+void multiply_panel(const BFloat16Panel& panel, const float*) { kernels()->multiply_to_float(panel); }
+void multiply_panel(const BFloat16Panel& panel, const BFloat16*) { kernels()->multiply_to_bfloat16(panel); }
+
+/// Packs the terms of an operand one below the other.
+void pack(BFloat16Packing terms, int64_t count, int64_t step) {
+  const auto kernel = kernels()->pack;
+  for (int64_t term = 0; term < count; ++term) {
+    kernel(terms);
+    terms.x += step;
+    terms.pairs += ceil_div(terms.k, int64_t{2}) * terms.width;
+  }
+}
+
+/// Rows of a that are read where they lie, or few enough to be packed; k or the terms few enough, too.
+template <class Out>
+void multiply_rows(const Gemm<BFloat16, Out>& p, bool packs_a, uint32_t* a_pairs, uint32_t* b_pairs) {
+  constexpr int64_t bytes = sizeof(uint32_t);
+  BFloat16Panel panel{.m = p.m,
+                      .n = 0,
+                      .pairs = p.terms * ceil_div(p.k, int64_t{2}),
+                      .a = p.a,
+                      .a_row = p.lda * static_cast<int64_t>(sizeof(BFloat16)),
+                      .a_pair = bytes,
+                      .b = b_pairs,
+                      .c = nullptr,
+                      .ldc = p.ldc,
+                      .accumulate = p.accumulate,
+                      .alpha = p.alpha};
+  if (packs_a) {
+    const int64_t width = round_up(p.m, int64_t{16});
+    pack({p.a, p.lda, !p.transpose_a, p.m, p.k, a_pairs, width}, p.terms, p.a_term_step);
+    panel.a = a_pairs;
+    panel.a_row = bytes;
+    panel.a_pair = width * bytes;
+  }
+  for (int64_t first = 0; first < p.n; first += panel_columns) {
+    panel.n = std::min(panel_columns, p.n - first);
+    panel.c = p.c + first;
+    const BFloat16* const b = p.b + (p.transpose_b ? first * p.ldb : first);
+    const int64_t width = round_up(panel.n, int64_t{16});
+    pack({b, p.ldb, p.transpose_b, panel.n, p.k, b_pairs, width}, p.terms, p.b_term_step);
+    multiply_panel(panel, p.c);
+  }
+}
+
+template <class Out>
+void multiply(const Gemm<BFloat16, Out>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  if (p.terms > 1 && (p.k == 0 || p.k > most_depth)) {
+    for (int64_t i = 0; i < p.terms; ++i) multiply(term_of(p, i));
+    return;
+  }
+  // Rows of whole pairs are read in place.
+  const bool packs_a = p.transpose_a || p.terms > 1 || p.k % 2 != 0;
+  const int64_t depth = p.terms > 1 ? most_depth / p.k * p.k : most_depth;
+  const int64_t parts = std::max<int64_t>(1, ceil_div(p.terms * p.k, depth));
+  const int64_t rows = std::min(p.m, most_rows);
+  // Terms of odd k have a pair of one element each.
+  const int64_t most_pairs = std::min(ceil_div(p.k, int64_t{2}) * p.terms, depth);
+  const bool has_sums = parts > 1 && !std::is_same_v<Out, float>;
+  const int64_t a_size = packs_a ? most_pairs * round_up(rows, int64_t{16}) : 0;
+  const int64_t b_size = most_pairs * panel_columns;
+  const int64_t sums_size = has_sums ? rows * p.n : 0;
+  const auto memory = allocate((a_size + b_size + sums_size) * static_cast<int64_t>(sizeof(uint32_t)));
+  uint32_t* const b_pairs = reinterpret_cast<uint32_t*>(memory.get());
+  uint32_t* const a_pairs = b_pairs + b_size;
+  float* const sums = reinterpret_cast<float*>(a_pairs + a_size);
+  for (int64_t first = 0; first < p.m; first += rows) {
+    Gemm<BFloat16, Out> block = p;
+    block.m = std::min(rows, p.m - first);
+    block.a += p.transpose_a ? first : first * p.lda;
+    block.c += first * p.ldc;
+    const auto add_parts = [&](auto sum) {
+      for (int64_t part = 0; part < parts; ++part) {
+        multiply_rows(part_of(sum, depth, part), packs_a, a_pairs, b_pairs);
+        sum.accumulate = true;
+      }
+    };
+    if (!has_sums) {
+      add_parts(block);
+      continue;
+    }
+    auto sum = with_result(block, sums, p.n);
+    sum.accumulate = false;
+    add_parts(sum);
+    for (int64_t row = 0; row < block.m; ++row)
+      store_sums(sums + row * p.n, p.n, p.accumulate, block.c + row * p.ldc);
+  }
+}
+
+}  // namespace
+
+bool multiplies_bfloat16() { return kernels() != nullptr; }
+
+void gemm_serial(const Gemm<BFloat16>& product) { multiply(product); }
+void gemm_serial(const Gemm<BFloat16, float>& product) { multiply(product); }
+void gemm(const Gemm<BFloat16>& product) { gemm_by_blocks(product); }
+void gemm(const Gemm<BFloat16, float>& product) { gemm_by_blocks(product); }
+
+}  // namespace pleat::ops
