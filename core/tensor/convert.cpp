@@ -8,6 +8,7 @@
 #endif
 
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/transpose.h"
 
 namespace pleat {
@@ -22,16 +23,24 @@ void convert_dense(To* out, const From* in, int64_t n) {
 // Compilers (GCC up to 13) know the processor's conversion of one float16, but make no vector instructions of
 // a loop over it. Ends of rows take the same instruction, so that NaNs keep the same bits everywhere.
 void convert_dense(float* out, const Half* in, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
+  const auto eight = [&](int64_t i) __attribute__((always_inline)) {
     _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
+  };
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32)
+    for (int64_t j = 0; j < 32; j += 8) eight(i + j);
+  for (; i + 8 <= n; i += 8) eight(i);
   for (; i < n; ++i) out[i] = _cvtsh_ss(in[i].bits);
 }
 void convert_dense(Half* out, const float* in, int64_t n) {
   constexpr int nearest = _MM_FROUND_TO_NEAREST_INT;
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
+  const auto eight = [&](int64_t i) __attribute__((always_inline)) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), nearest));
+  };
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32)
+    for (int64_t j = 0; j < 32; j += 8) eight(i + j);
+  for (; i + 8 <= n; i += 8) eight(i);
   for (; i < n; ++i) out[i].bits = _cvtss_sh(in[i], nearest);
 }
 #endif
@@ -79,6 +88,19 @@ void convert_run(std::byte* to, Steps to_step, const std::byte* from, Steps from
   }
   if (from_step.element == 0 && to_step.element == 1 && (rows == 1 || to_step.row == n))
     return repeat_each(out, in, from_step.row, n, rows);
+  if (to_step.element == 1 && from_step.element == 1) {
+    if (to_step.row == n && from_step.row == n) {
+      n *= rows;
+      rows = 1;
+    }
+    if constexpr (std::is_same_v<To, From>) {
+      for (int64_t r = 0; r < rows; ++r)
+        detail::copy_bytes(reinterpret_cast<std::byte*>(out + r * to_step.row),
+                           reinterpret_cast<const std::byte*>(in + r * from_step.row),
+                           static_cast<std::size_t>(n) * sizeof(To));
+      return;
+    }
+  }
   for (int64_t r = 0; r < rows; ++r)
     convert_row(out + r * to_step.row, to_step.element, in + r * from_step.row, from_step.element, n);
 }

@@ -16,7 +16,7 @@ namespace pleat {
 namespace {
 
 /// Elements gathered at a time: all buffers of a loop stay in the first-level cache.
-constexpr int64_t chunk_elements = 512;
+constexpr int64_t chunk_elements = 1024;
 /// Elements worth waking another thread for.
 constexpr int64_t grain_elements = 32768;
 /// Inner runs at least this long are handed on one by one, without gathering what is dense in them; shorter
@@ -182,8 +182,10 @@ struct Runner {
     }
   }
 
-  void gather(std::byte* buffer, Position& position, std::size_t k, int64_t n) const {
+  void gather(std::byte* buffer, const Position& first, std::size_t k, int64_t n) const {
     const Lane& a = lanes[k];
+    if (by_runs) return a.load(buffer, {1, n}, address(first, k), {loop.dims[0].step[k]}, n, 1);
+    Position position = first;
     const int64_t period = loop.dims[0].size;
     int64_t filled = a.repeats ? std::min(n, period) : n;
     walk(position, k, filled, [&](std::byte* own, Steps steps, int64_t done, int64_t run, int64_t rows) {
@@ -196,8 +198,10 @@ struct Runner {
     }
   }
 
-  void scatter(const std::byte* buffer, Position& position, std::size_t k, int64_t n) const {
+  void scatter(const std::byte* buffer, const Position& first, std::size_t k, int64_t n) const {
     const Lane& a = lanes[k];
+    if (by_runs) return a.store(address(first, k), {loop.dims[0].step[k]}, buffer, {1, n}, n, 1);
+    Position position = first;
     walk(position, k, n, [&](std::byte* own, Steps steps, int64_t done, int64_t run, int64_t rows) {
       a.store(own, steps, buffer + done * a.as_bytes, {1, run}, run, rows);
     });
@@ -225,7 +229,6 @@ struct Runner {
     std::array<const std::byte*, max_operands> gathered{};
     std::array<int64_t, max_operands> gathered_elements{};
     Position position(loop, first);
-    Position walker = position;
     while (first < last) {
       const int64_t n = chunk(position, last - first);
       for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -235,17 +238,13 @@ struct Runner {
         const bool whole_runs = by_runs || position.run_left() == loop.dims[0].size;
         const bool lasting = operands[k].access == Access::read && whole_runs && (by_runs || a.repeats);
         if (lasting && gathered[k] == address(position, k) && gathered_elements[k] >= n) continue;
-        walker = position;
-        gather(buffer[k], walker, k, n);
+        gather(buffer[k], position, k, n);
         gathered[k] = lasting ? address(position, k) : nullptr;
         gathered_elements[k] = n;
       }
       kernel(context, arrays.data(), n);
       for (std::size_t k = 0; k < operands.size(); ++k)
-        if (lanes[k].store != nullptr) {
-          walker = position;
-          scatter(buffer[k], walker, k, n);
-        }
+        if (lanes[k].store != nullptr) scatter(buffer[k], position, k, n);
       first += n;
       if (first < last) position.advance(n);
     }

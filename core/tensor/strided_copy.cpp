@@ -10,6 +10,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/core/tensor/transpose.h"
 
@@ -42,39 +43,18 @@ void copy_steps(T* to, int64_t to_step, const T* from, int64_t from_step, int64_
   for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
 }
 
-/// Copies `part` to 2 `part` bytes without a call, which would cost more: both ends, which meet or overlap.
-template <std::size_t part>
-void copy_both_ends(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::byte first[part], last[part];
-  std::memcpy(first, from, part);
-  std::memcpy(last, from + bytes - part, part);
-  std::memcpy(to, first, part);
-  std::memcpy(to + bytes - part, last, part);
-}
-
-/// memcpy's instruction takes ten times as long on some processors (AMD Zen 3 and 4) where the places differ
-/// by 1 to 15 bytes, whole pages apart, as when a line is rolled by an element.
-bool is_slow_distance(const std::byte* to, const std::byte* from) {
-  const std::ptrdiff_t distance = (to - from) & 4095;
-  return distance > 0 && distance < 16;
-}
-
-void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (is_slow_distance(to, from))
-    for (; bytes > 1024; bytes -= 1024, to += 1024, from += 1024) std::memcpy(to, from, 1024);
-  if (bytes < 8 || bytes > 32)
-    std::memcpy(to, from, bytes);
-  else if (bytes > 16)
-    copy_both_ends<16>(to, from, bytes);
-  else
-    copy_both_ends<8>(to, from, bytes);
+/// Lines of `width` neighbours.
+template <int64_t width, class T>
+void copy_narrow(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t lines) {
+  for (int64_t i = 0; i < lines; ++i)
+    std::memcpy(to + i * to_step, from + i * from_step, static_cast<std::size_t>(width) * sizeof(T));
 }
 
 template <class T>
 void copy_line(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t n) {
   if (to_step == 1 && from_step == 1)
-    copy_bytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from),
-               static_cast<std::size_t>(n) * sizeof(T));
+    detail::copy_bytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from),
+                       static_cast<std::size_t>(n) * sizeof(T));
   else if (to_step == 1 && from_step == 0)
     std::fill_n(to, n, *from);
   else if (to_step == 1 && from_step == -1)
@@ -98,6 +78,8 @@ void copy_rectangle(const Rectangle& r, T* to, const T* from) {
     return transpose_matrix(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1]);
   // Lines of a few elements cost more to begin than to copy.
   const bool plain = r.to_step[0] == 1 && r.from_step[0] == 1;
+  if (plain && r.size[0] == 2) return copy_narrow<2>(to, r.to_step[1], from, r.from_step[1], r.size[1]);
+  if (plain && r.size[0] == 3) return copy_narrow<3>(to, r.to_step[1], from, r.from_step[1], r.size[1]);
   const int along = r.size[0] < (plain ? 4 : 16) && r.size[0] < r.size[1] ? 1 : 0;
   const int across = 1 - along;
   for (int64_t j = 0; j < r.size[across]; ++j)
