@@ -106,6 +106,24 @@ class Reduction {
     return plan_.count > 0 && plan_.count <= row_block && plan_.reduced.size() == 1 && has_plain_rows();
   }
 
+  /// Whether they are few enough that several results' are gathered at once.
+  bool has_gathered_rows() const {
+    return plan_.count > 0 && 2 * plan_.count <= gather_block && plan_.reduced.size() == 1 &&
+           !has_plain_rows();
+  }
+
+  /// n results whose elements begin `step` apart.
+  void reduce_gathered_rows(std::byte* totals, int64_t offset, int64_t step, int64_t n) const {
+    alignas(64) std::byte buffer[gather_block * largest_element];
+    const int64_t block = gather_block / plan_.count;
+    for (int64_t done = 0; done < n; done += block) {
+      const int64_t count = std::min(block, n - done);
+      load_(buffer, {1, plan_.count}, at(offset + done * step), {plan_.reduced[0].step, step}, plan_.count,
+            count);
+      rows(totals + bytes(done), count, buffer, plan_.count, plan_.count, 0);
+    }
+  }
+
   void reduce_row(std::byte* total, int64_t offset, int64_t first, int64_t last) const {
     empty(total, 1);
     if (first == last) return;
@@ -141,6 +159,7 @@ class Reduction {
     if (chunks == 1) {
       const int64_t grain = std::max<int64_t>(1, chunk_elements / (plan_.count + 8));
       const bool is_short = has_short_rows();
+      const bool is_gathered = has_gathered_rows();
       parallel_for(0, plan_.outputs, grain, [&](int64_t first, int64_t last) {
         States states;
         for (StridedIterator position(plan_.kept, first); first < last;) {
@@ -148,6 +167,8 @@ class Reduction {
           const int64_t step = plan_.kept[0].step;
           if (is_short)
             rows(states.bytes, n, at(position.offset()), step, plan_.count, 0);
+          else if (is_gathered)
+            reduce_gathered_rows(states.bytes, position.offset(), step, n);
           else
             for (int64_t i = 0; i < n; ++i)
               reduce_row(states.bytes + bytes(i), position.offset() + i * step, 0, plan_.count);
@@ -198,14 +219,19 @@ class Reduction {
         row_count = std::min(row_count, position.run_left());
         turn(buffer.bytes, at(offset + position.offset()), n, row_count);
         position.advance(row_count);
+      } else if (!plain) {
+        for (int64_t r = 0; r < row_count;) {
+          const int64_t run = std::min(row_count - r, position.run_left());
+          load_(buffer.bytes + r * row_bytes, {1, n}, at(offset + position.offset()),
+                {inner.step, plan_.reduced[0].step}, n, run);
+          position.advance(run);
+          r += run;
+        }
       }
       for (int64_t r = 0; r < row_count; ++r) {
         rows[static_cast<std::size_t>(r)] =
             plain ? at(offset + position.offset()) : buffer.bytes + r * row_bytes;
-        if (turned) continue;
-        if (!plain)
-          load_(buffer.bytes + r * row_bytes, {1}, at(offset + position.offset()), {inner.step}, n, 1);
-        position.advance(1);
+        if (plain) position.advance(1);
       }
       columns(is_first ? totals : states.bytes, rows.data(), row_count, n, first);
       if (!is_first) merge(totals, states.bytes, n);
@@ -234,8 +260,8 @@ class Reduction {
 
   /// How many rows to take as one, where they follow each other without a gap and are short.
   int64_t widened(int64_t n, int64_t rows) const {
-    const bool dense = same_type_ && plan_.kept[0].step == 1 && plan_.reduced.size() == 1 &&
-                       plan_.reduced[0].step == n && n == plan_.kept[0].size;
+    const bool dense = plan_.kept[0].step == 1 && plan_.reduced.size() == 1 && plan_.reduced[0].step == n &&
+                       n == plan_.kept[0].size;
     return !operation_.uses_index && dense ? std::min(column_block / n, rows / 4) : 1;
   }
 
@@ -243,17 +269,22 @@ class Reduction {
                       int64_t last) const {
     States wide_totals, states;
     std::array<const std::byte*, row_count_block> rows;
+    ColumnBuffer converted;
     const int64_t width = wide * n;
+    const int64_t block = same_type_ ? row_count_block : std::min(row_count_block, column_elements / width);
     empty(wide_totals.bytes, width);
     const std::byte* x = at(offset + first * n);
     for (int64_t left = last - first; left > 0;) {
-      int64_t row_count = std::min(left / wide, row_count_block);
+      int64_t row_count = std::min(left / wide, block);
       int64_t used = width;
       if (row_count == 0) {
         row_count = 1;
         used = left * n;
       }
-      for (int64_t r = 0; r < row_count; ++r) rows[static_cast<std::size_t>(r)] = x + r * width * element_;
+      if (!same_type_) load_(converted.bytes, {1}, x, {1}, row_count * used, 1);
+      for (int64_t r = 0; r < row_count; ++r)
+        rows[static_cast<std::size_t>(r)] =
+            same_type_ ? x + r * width * element_ : converted.bytes + r * width * size_of(operation_.in);
       columns(states.bytes, rows.data(), row_count, used, 0);
       merge(wide_totals.bytes, states.bytes, used);
       left -= row_count * (used / n);
