@@ -104,6 +104,21 @@ void sort_first(std::vector<Word>& words, int64_t k, int bytes) {
     sort_by_bytes(words, bytes);
 }
 
+/// Elements of a line that is sorted by counting, for each, how many belong before it: in vector registers,
+/// and without a branch.
+constexpr int64_t counted_line = 32;
+
+/// ranks[i] = how many of the n words are smaller than words[i]; behind them the array holds anything.
+template <int64_t width>
+void count_smaller(const uint64_t* words, int64_t n, int64_t* ranks) {
+  int64_t own[width]{};
+  for (int64_t j = 0; j < n; ++j) {
+    const uint64_t other = words[j];
+    for (int64_t i = 0; i < width; ++i) own[i] += other < words[i] ? 1 : 0;
+  }
+  std::copy_n(own, width, ranks);
+}
+
 /// A line to be sorted, and where its first k elements and their places go.
 template <class T>
 struct Line {
@@ -113,6 +128,20 @@ struct Line {
   int64_t from_step, to_step, place_step;
   int64_t n, k;
   bool descending;
+
+  void sort_short() const {
+    alignas(64) uint64_t words[counted_line]{};
+    alignas(64) int64_t ranks[counted_line];
+    make_words(words, from, from_step, 0, n, KeyOf<T>(0), descending);
+    n <= 8    ? count_smaller<8>(words, n, ranks)
+    : n <= 16 ? count_smaller<16>(words, n, ranks)
+              : count_smaller<counted_line>(words, n, ranks);
+    for (int64_t i = 0; i < n; ++i)
+      if (ranks[i] < k) {
+        to[ranks[i] * to_step] = from[i * from_step];
+        places[ranks[i] * place_step] = i;
+      }
+  }
 
   template <class Word>
   void sort(KeyOf<T> least, int bytes) const {
@@ -132,6 +161,8 @@ struct Line {
   }
 
   void sort() const {
+    if constexpr (sizeof(WordOf<T>) == 8)
+      if (n <= counted_line) return sort_short();
     if constexpr (std::is_same_v<T, int64_t>) {
       // Integers are seldom far apart, and small words are sorted twice as fast.
       uint64_t least = key_of(from[0]);

@@ -42,6 +42,37 @@ TEST_CASE("sort orders lines and keeps equal elements in order", "[sort]") {
   CHECK_THROWS_AS(ops::sort(x, {.dim = 2}), IndexError);
 }
 
+TEST_CASE("sort and topk are right for lines of every short length", "[sort]") {
+  Generator generator(3);
+  for (const DType dtype : {uint8, int32, float16, float32, float64})
+    for (int64_t n = 1; n <= 40; ++n) {
+      const Tensor x = empty({7, n}, {.dtype = float64});
+      fill_uniform_(x, 0, 9, generator);
+      const Tensor lines = ops::cast(ops::cast(x, int32), dtype);  // few values: many are equal
+      const std::vector<int> from = numbers(lines);
+      for (const bool descending : {false, true})
+        for (const int64_t k : {n, (n + 2) / 3}) {
+          const auto [values, indices] = k == n ? ops::sort(lines, {.descending = descending})
+                                                : ops::topk(lines, k, {.largest = descending});
+          Numbers right_values, right_indices;
+          for (int64_t line = 0; line < 7; ++line) {
+            const int* const own = from.data() + line * n;
+            Numbers order(static_cast<std::size_t>(n));
+            std::iota(order.begin(), order.end(), 0);
+            std::stable_sort(order.begin(), order.end(),
+                             [&](int a, int b) { return descending ? own[a] > own[b] : own[a] < own[b]; });
+            for (int64_t i = 0; i < k; ++i) {
+              right_indices.push_back(order[static_cast<std::size_t>(i)]);
+              right_values.push_back(own[right_indices.back()]);
+            }
+          }
+          INFO(size_of(dtype) << " bytes, " << k << " of " << n << (descending ? " descending" : ""));
+          REQUIRE(numbers(values) == right_values);
+          REQUIRE(numbers(indices) == right_indices);
+        }
+    }
+}
+
 TEST_CASE("sort works for every type", "[sort]") {
   for (const DType dtype : {uint8, int32, int64, bfloat16, float16, float32, float64}) {
     const auto [values, indices] = ops::sort(ops::cast(tensor({3, 1, 2, 1}), dtype));
