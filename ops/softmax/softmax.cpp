@@ -17,6 +17,7 @@
 #include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/lines.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
+#include "pleat/ops/shape/view.h"
 #include "pleat/ops/softmax/softmax_cuda.h"
 
 namespace pleat::ops {
@@ -124,6 +125,37 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
   }
 }
 
+/// Lines beside fewer others than this are copied to lie one after the other: vectors lie across lines.
+constexpr int64_t few_beside = 16;
+bool has_few_beside(const Lines& lines) { return lines.inner > 1 && lines.inner < few_beside; }
+
+/// x with `dim` as the last and densest of its dimensions.
+Tensor dim_last(const Tensor& x, int64_t dim) {
+  return to_format(transpose(x, dim, -1), MemoryFormat::contiguous);
+}
+/// The contrary, with the strides of `like`.
+Tensor dim_back(const Tensor& y, int64_t dim, const Tensor& like) {
+  const Tensor back = empty_like(like);
+  copy_into(back, transpose(y, dim, -1));
+  return back;
+}
+
+/// Of a dense x.
+template <class T>
+Tensor softmax_of(const char* op, const Tensor& x, int64_t dim, bool logarithm) {
+  const Lines lines(op, x, dim);
+  if (has_few_beside(lines)) return dim_back(softmax_of<T>(op, dim_last(x, dim), -1, logarithm), dim, x);
+  const Tensor y = empty_like(x);
+  for_lines(
+      lines, short_line + 1,
+      [=](T* to, const T* from, int64_t size) { softmax_row(to, from, size, logarithm); },
+      [=](T* to, const T* from, int64_t size, int64_t stride, int64_t n) {
+        softmax_columns(to, from, size, stride, n, logarithm);
+      },
+      y.data<T>(), static_cast<const T*>(x.data<T>()));
+  return y;
+}
+
 Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm) {
   const RecordOp range(op, given);
   const DType dtype = floating_result(given.dtype());
@@ -135,17 +167,7 @@ Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm)
       return y;
     }
   return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    const Tensor x = dense(cast(given, dtype_of<T>()));
-    const Tensor y = empty_like(x);
-    const Lines lines(op, x, dim);
-    for_lines(
-        lines, short_line + 1,
-        [=](T* to, const T* from, int64_t size) { softmax_row(to, from, size, logarithm); },
-        [=](T* to, const T* from, int64_t size, int64_t stride, int64_t n) {
-          softmax_columns(to, from, size, stride, n, logarithm);
-        },
-        y.data<T>(), static_cast<const T*>(x.data<T>()));
-    return cast(y, dtype);
+    return cast(softmax_of<T>(op, dense(cast(given, dtype_of<T>())), dim, logarithm), dtype);
   });
 }
 
@@ -196,6 +218,26 @@ Tensor laid_out_as(const Tensor& like, const Tensor& x) {
   return y;
 }
 
+/// Of a dense y, and dy of any strides.
+template <class T>
+Tensor gradient_of(const char* op, const Tensor& given_dy, const Tensor& y, int64_t dim, bool logarithm) {
+  const Lines lines(op, y, dim);
+  if (has_few_beside(lines))
+    return dim_back(gradient_of<T>(op, dim_last(given_dy, dim), dim_last(y, dim), -1, logarithm), dim, y);
+  const Tensor dy = laid_out_as(y, given_dy);
+  const Tensor dx = empty_like(y);
+  for_lines(
+      lines, short_line_backward + 1,
+      [=](T* to, const T* gradient, const T* result, int64_t size) {
+        backward_row(to, gradient, result, size, logarithm);
+      },
+      [=](T* to, const T* gradient, const T* result, int64_t size, int64_t stride, int64_t n) {
+        backward_columns(to, gradient, result, size, stride, n, logarithm);
+      },
+      dx.data<T>(), static_cast<const T*>(dy.data<T>()), static_cast<const T*>(y.data<T>()));
+  return dx;
+}
+
 Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, int64_t dim, bool logarithm) {
   const RecordOp range(op, given_dy, given_y);
   check<ShapeError>(given_dy.shape() == given_y.shape(), "{}: the gradient has shape {}, the result {}", op,
@@ -212,20 +254,7 @@ Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, i
       return dx;
     }
   return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    const Tensor y = dense(cast(given_y, dtype_of<T>()));
-    const Tensor dy = laid_out_as(y, given_dy);
-    const Tensor dx = empty_like(y);
-    const Lines lines(op, y, dim);
-    for_lines(
-        lines, short_line_backward + 1,
-        [=](T* to, const T* gradient, const T* result, int64_t size) {
-          backward_row(to, gradient, result, size, logarithm);
-        },
-        [=](T* to, const T* gradient, const T* result, int64_t size, int64_t stride, int64_t n) {
-          backward_columns(to, gradient, result, size, stride, n, logarithm);
-        },
-        dx.data<T>(), static_cast<const T*>(dy.data<T>()), static_cast<const T*>(y.data<T>()));
-    return cast(dx, dtype);
+    return cast(gradient_of<T>(op, given_dy, dense(cast(given_y, dtype_of<T>())), dim, logarithm), dtype);
   });
 }
 
