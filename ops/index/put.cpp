@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <span>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/index/index.h"
@@ -38,6 +41,37 @@ Tensor spread(const char* op, const Tensor& x, const Tensor& values, const Shape
   return expand(shared ? copy(values) : values, shape);
 }
 
+bool is_one_number(const Tensor& values) {
+  return std::all_of(values.strides().begin(), values.strides().end(),
+                     [](int64_t step) { return step == 0; });
+}
+
+/// x[:, indices[i], :] = values[:, i, :], with row-major x and values, or one number as these. Each thread
+/// has some columns: of rows that are named twice the last one stays.
+template <class T>
+void put_rows(const Tensor& x, std::size_t along, const Tensor& indices, const Tensor& values) {
+  const std::span<const int64_t> shape = x.shape();
+  const int64_t outer = count(shape.first(along));
+  const int64_t inner = count(shape.subspan(along + 1));
+  const int64_t rows = indices.numel();
+  const int64_t* const at = indices.data<int64_t>();
+  const bool fills = is_one_number(values);
+  const T* const from = values.data<T>();
+  T* const to = x.data<T>();
+  parallel_for(0, inner, 1 + 32768 / std::max<int64_t>(1, outer * rows), [&](int64_t first, int64_t last) {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < rows; ++i) {
+        T* const row = to + (o * shape[along] + at[i]) * inner;
+        if (fills)
+          std::fill(row + first, row + last, *from);
+        else
+          detail::copy_bytes(reinterpret_cast<std::byte*>(row + first),
+                             reinterpret_cast<const std::byte*>(from + (o * rows + i) * inner + first),
+                             static_cast<std::size_t>(last - first) * sizeof(T));
+      }
+  });
+}
+
 /// x as rows of what lies behind the named dimensions.
 Tensor as_rows(const Tensor& x, int64_t rows) {
   return reshape(x, {rows, x.numel() / std::max<int64_t>(rows, 1)});
@@ -62,6 +96,11 @@ void index_copy_into(const Tensor& x, int64_t dim, const Tensor& index, const Te
   shape[along] = index.numel();
   const Tensor values = spread("index_copy", x, source, shape);
   const Tensor indices = checked_places("index_copy", index, static_cast<int64_t>(along), x.shape());
+  if (x.device().is_cpu() && x.is_contiguous() && along + 1 < shape.size() && values.numel() > 0 &&
+      (values.is_contiguous() || is_one_number(values))) {
+    dispatch(x.dtype(), [&]<class T>(Type<T>) { put_rows<T>(x, along, indices, values); });
+    return x.bump_version();
+  }
   Strides strides(shape.size(), 0);
   strides[along] = 1;
   scatter_checked_into(x, along, indices.as_strided(shape, std::move(strides), indices.offset()), values);

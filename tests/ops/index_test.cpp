@@ -371,3 +371,28 @@ TEST_CASE("negative indices count from the end") {
   CHECK_THROWS_AS(ops::embedding(tensor({-1}), x), IndexError);
   CHECK_THROWS_AS(ops::one_hot(tensor({-1}), 3), IndexError);
 }
+
+TEST_CASE("index_copy into rows: the last one of a row stays, with any number of threads") {
+  const Tensor x = ops::cast(arange(0, 2 * 5 * 20'000), float32);
+  const Tensor index = tensor({3, 0, 3, 3, 1});
+  for (const Shape& shape :
+       {Shape{10, 20'000}, Shape{2, 5, 20'000}, Shape{5, 2, 20'000}, Shape{40'000, 5, 1}}) {
+    const Tensor own = ops::view(x, shape);
+    const int64_t dim = shape.size() == 2 || shape[0] == 5 ? 0 : 1;
+    Shape part = shape;
+    part[static_cast<std::size_t>(dim)] = 5;
+    const Tensor source = ops::view(ops::cast(arange(-count(part), 0), float32), part);
+    for (const bool one_number : {false, true}) {
+      const Tensor from = one_number ? ops::expand(ops::cast(tensor({-1.0}), float32), part) : source;
+      for (const int threads : {1, 3}) {
+        const ThreadsScope scope(threads);
+        const Tensor y = ops::index_copy(own, dim, index, from);
+        for (const auto& [row, given] : {std::pair{0, 1}, {1, 4}, {2, -1}, {3, 3}, {4, -1}}) {
+          INFO(shape.size() << " dimensions, row " << row);
+          const Tensor right = given < 0 ? ops::select(own, dim, row) : ops::select(from, dim, given);
+          CHECK(ops::select(y, dim, row).to_vector() == right.to_vector());
+        }
+      }
+    }
+  }
+}
