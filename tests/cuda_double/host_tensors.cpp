@@ -24,6 +24,7 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t granule = 64;
 constexpr std::size_t small_space = std::size_t{1} << 33;  // of addresses
+constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t large = std::size_t{1} << 20;        // bytes of blocks that are mapped one by one
 
 std::size_t rounded(std::size_t bytes, std::size_t multiple) {
@@ -41,11 +42,12 @@ struct Blocks {
   std::atomic<std::byte*> last_mapped = nullptr;
 
   Blocks() {
-    void* const space = mmap(nullptr, small_space, PROT_READ | PROT_WRITE,
+    void* const space = mmap(nullptr, small_space + huge_page, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (space == MAP_FAILED) finding("no address space is left for tensors on the CPU");
-    madvise(space, small_space, MADV_HUGEPAGE);  // `protect` takes as long as there are pages
-    begin = next = static_cast<std::byte*>(space);
+    const auto aligned = rounded(reinterpret_cast<std::size_t>(space), huge_page);
+    begin = next = reinterpret_cast<std::byte*>(aligned);
+    madvise(begin, small_space, MADV_HUGEPAGE);  // `protect` takes as long as there are pages
   }
 
   void* allocate(std::size_t bytes, std::size_t alignment) {
@@ -104,7 +106,8 @@ struct Blocks {
   }
 
   void protect(int rights) {
-    if (next > begin) mprotect(begin, rounded(static_cast<std::size_t>(next - begin), page), rights);
+    // Whole pages: a part would split one into small ones for good.
+    if (next > begin) mprotect(begin, rounded(static_cast<std::size_t>(next - begin), huge_page), rights);
     for (const auto& [block, bytes] : mapped) mprotect(block, bytes, rights);
   }
 };
