@@ -31,6 +31,20 @@ std::size_t rounded(std::size_t bytes, std::size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
+/// Memory in pages of 2 MiB, where the system has them: `protect` takes as long as there are pages. Null where there are
+/// no addresses left.
+std::byte* huge_pages(std::size_t bytes) {
+  void* const space = mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) return nullptr;
+  auto* const from = static_cast<std::byte*>(space);
+  auto* const begin = reinterpret_cast<std::byte*>(rounded(reinterpret_cast<std::size_t>(space), huge_page));
+  if (begin > from) munmap(from, static_cast<std::size_t>(begin - from));
+  munmap(begin + bytes, huge_page - static_cast<std::size_t>(begin - from));
+  madvise(begin, bytes, MADV_HUGEPAGE);
+  return begin;
+}
+
 struct Blocks {
   std::mutex mutex;
   std::byte* begin = nullptr;  // of small blocks
@@ -42,25 +56,19 @@ struct Blocks {
   std::atomic<std::byte*> last_mapped = nullptr;
 
   Blocks() {
-    void* const space = mmap(nullptr, small_space + huge_page, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (space == MAP_FAILED) finding("no address space is left for tensors on the CPU");
-    const auto aligned = rounded(reinterpret_cast<std::size_t>(space), huge_page);
-    begin = next = reinterpret_cast<std::byte*>(aligned);
-    madvise(begin, small_space, MADV_HUGEPAGE);  // `protect` takes as long as there are pages
+    begin = next = huge_pages(small_space);
+    if (begin == nullptr) finding("no address space is left for tensors on the CPU");
   }
 
   void* allocate(std::size_t bytes, std::size_t alignment) {
     const std::lock_guard guard(mutex);
     if (bytes >= large || alignment > granule) {
-      void* const pages =
-          mmap(nullptr, rounded(bytes, page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (pages == MAP_FAILED) return nullptr;
-      auto* const block = static_cast<std::byte*>(pages);
-      mapped.emplace(block, rounded(bytes, page));
+      std::byte* const pages = huge_pages(rounded(bytes, huge_page));
+      if (pages == nullptr) return nullptr;
+      mapped.emplace(pages, rounded(bytes, huge_page));
       first_mapped = mapped.begin()->first;
       last_mapped = mapped.rbegin()->first;
-      return block;
+      return pages;
     }
     const std::size_t size = rounded(std::max<std::size_t>(bytes, 1), granule);
     std::vector<std::byte*>& same = idle[size];
