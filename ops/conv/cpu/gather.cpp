@@ -308,7 +308,7 @@ void GatherPieces::list(int64_t index, int64_t channels, GatherPixels& pixels) c
 template <class T>
 void GatherPieces::fill(int64_t index, const T* source, int64_t first_channel, int64_t channels,
                         T* buffer) const {
-  static constexpr T zeros[simd::lanes<T>] = {};
+  static constexpr T zeros[64 / sizeof(T)] = {};  // as long as copy_channels takes at once
   const int64_t pitch = gather_.source_pitch();
   const int64_t after = std::min(stride_, round_up(channels, simd::lanes<T>)) - channels;
   const auto copy = [&](int64_t to, int64_t from, int64_t count, int64_t step) {
