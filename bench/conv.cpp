@@ -56,8 +56,7 @@ class Conv : public OperationSubcommand {
              {"forward", "backward_input", "backward_weight", "all"});
     add_list(app, "--implementation", implementations_,
              "all (the reference only where there is no other), plans (all, each with all its plans), names, "
-             "or names "
-             "with a plan (name:plan)");
+             "or names with a plan (name:plan)");
     add_operand_options(app, operands_);
     app.add_flag("--bias", bias_, "add a bias in the forward pass");
     app.add_flag("--tune", tune_,

@@ -49,6 +49,8 @@ std::vector<std::string> conv_implementations(Device device) {
   return all_conv_implementations().names(device);
 }
 
+namespace {
+
 /// What it costs to convert operands and result of a half type, as ConvImplementation::cost.
 double cost_of_conversion(const ConvProblem& p, const ConvImplementation& implementation) {
   if (implementation.takes(p.dtype) || compute_dtype(p.dtype) == p.dtype) return 0;
@@ -56,6 +58,8 @@ double cost_of_conversion(const ConvProblem& p, const ConvImplementation& implem
   return of_element * static_cast<double>(
                           p.batch * (p.in_channels * p.input_pixels() + p.out_channels * p.output_pixels()));
 }
+
+}  // namespace
 
 const std::string& requested_conv(ConvPass pass, const std::string& requested) {
   const ConvPolicyOptions& policy = ConvPolicy::current();

@@ -19,8 +19,8 @@ struct Blocking {
   int64_t rows, columns, depth;
 };
 
-/// The least a block should be: so much work that it outweighs the handing out; so long edges that the copies of
-/// operands, made again for each block, take little of the time.
+/// The least a block should be: so much work that it outweighs the handing out; so long edges that the copies
+/// of operands, made again for each block, take little of the time.
 struct LeastBlock {
   double work;  ///< multiplications
   int64_t rows, columns;

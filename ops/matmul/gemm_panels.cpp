@@ -24,8 +24,8 @@ struct Rows {
   int64_t row_step, depth_step;
 };
 
-/// Rows and depths from some on: where they lie, or copied, where several panels read them, to `buffer`, whose
-/// rows do not get into each other's way in a cache.
+/// Rows and depths from some on: where they lie, or copied, where several panels read them, to `buffer`,
+/// whose rows do not get into each other's way in a cache.
 template <class T>
 Rows<T> rows_of(const Gemm<T>& p, int64_t row, int64_t rows, int64_t first, int64_t depth, T* buffer) {
   if (p.transpose_a) {
@@ -105,8 +105,7 @@ void ColumnPanels<T>::pack(const Gemm<T>& p, int64_t panel) const {
 
 template <class T>
 void multiply_panels(const Gemm<T>& p, const T* b) {
-  const auto memory =
-      allocate(row_block * (depth_block + lanes<T>) * static_cast<int64_t>(sizeof(T)));
+  const auto memory = allocate(row_block * (depth_block + lanes<T>)*static_cast<int64_t>(sizeof(T)));
   T* const buffer = reinterpret_cast<T*>(memory.get());
   for (int64_t row = 0; row < p.m; row += row_block) {
     const int64_t rows = std::min(row_block, p.m - row);

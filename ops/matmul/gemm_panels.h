@@ -7,10 +7,10 @@
 #include "pleat/core/base/simd.h"
 #include "pleat/ops/matmul/gemm.h"
 
-/// Products of matrices on the CPU by tiles that are summed in registers (tile_product.h): op(B) is copied into
-/// panels of a few columns once, which all rows of op(A) then pass. Goto and van de Geijn, "Anatomy of
-/// High-Performance Matrix Multiplication" (2008), has the loops. One thread of a Zen 4, float32: 88 to 97 % of
-/// the FMA ceiling from 128 rows, columns and depth on.
+/// Products of matrices on the CPU by tiles that are summed in registers (tile_product.h): op(B) is copied
+/// into panels of a few columns once, which all rows of op(A) then pass. Goto and van de Geijn, "Anatomy of
+/// High-Performance Matrix Multiplication" (2008), has the loops. One thread of a Zen 4, float32: 89 to 105
+/// GFLOP/s from 128 rows, columns and depth on, where its peak is 114 to 117.
 
 namespace pleat::ops {
 

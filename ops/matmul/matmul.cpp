@@ -302,7 +302,7 @@ RangeDetails product_details(DType dtype, const Tensor& out, int64_t k) {
   const bool is_pairwise = dtype == bfloat16 && multiplies_bfloat16();
   return {.implementation = out.device().is_cuda() ? "cublas"
                             : is_pairwise          ? "avx512_bf16"
-                                                   : "eigen",
+                                                   : "native",
           .flops = 2 * static_cast<double>(out.numel()) * static_cast<double>(k)};
 }
 

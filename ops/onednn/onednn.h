@@ -72,8 +72,7 @@ void copy(const dnnl::memory& from, const dnnl::memory& to);
 
 /// Computes P, its temporary memory beside.
 template <class P>
-void execute(const typename P::primitive_desc& description,
-             std::unordered_map<int, dnnl::memory> arguments) {
+void execute(const typename P::primitive_desc& description, std::unordered_map<int, dnnl::memory> arguments) {
   arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(description.scratchpad_desc(), cpu()));
   dnnl::stream stream(cpu());
   P(description).execute(stream, arguments);

@@ -4,8 +4,9 @@
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/onednn/onednn.h"
 
-/// oneDNN's convolutions: a yardstick, and a choice by name or by timing. Never taken unasked, so that results
-/// do not depend on which libraries were there when Pleat was built. They depend on the number of threads.
+/// oneDNN's convolutions: a yardstick, and a choice by name or by timing. Never taken unasked, so that
+/// results do not depend on which libraries were there when Pleat was built. They depend on the number of
+/// threads.
 ///
 /// Operands are channels-last as they come; weights are copied into blocks of the processor's vectors, as
 /// oneDNN asks, at each call.
@@ -107,16 +108,15 @@ class OnednnConv : public ConvImplementation {
     return problem.dtype == float64 ? "oneDNN computes in float32" : "";
   }
   ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
-  double cost(const ConvProblem&, ConvPass) const override {
-    return std::numeric_limits<double>::infinity();
-  }
+  double cost(const ConvProblem&, ConvPass) const override { return std::numeric_limits<double>::infinity(); }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;
     return onednn::call("conv", [&] {
       const Description of(p);
       const auto bytes = [&](const auto& description, const memory::desc& w) {
-        return static_cast<int64_t>(description.scratchpad_desc().get_size() + (w == of.w ? 0 : w.get_size()));
+        return static_cast<int64_t>(description.scratchpad_desc().get_size() +
+                                    (w == of.w ? 0 : w.get_size()));
       };
       switch (pass) {
         case ConvPass::forward: {

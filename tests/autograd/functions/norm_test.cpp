@@ -28,6 +28,10 @@ using Catch::Matchers::Contains;
 namespace {
 
 const Bounds none, relu_bounds{.min = 0}, hardtanh_bounds{.min = -0.5, .max = 0.75};
+/// Training or not, and bounds.
+const std::vector<std::pair<bool, Bounds>> modes{
+    {true, none},         {false, none},           {true, relu_bounds},
+    {false, relu_bounds}, {true, hardtanh_bounds}, {false, hardtanh_bounds}};
 
 Tensor noise(const Shape& shape) { return randn(shape, {.dtype = float64}); }
 
@@ -45,12 +49,7 @@ TEST_CASE("batch_norm: gradients, and gradients of gradients", "[batch_norm][cpu
   manual_seed(3);
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 2, 3}, Shape{2, 3, 2, 2}, Shape{2, 2, 1, 2, 2}})
     for (const Tensor& x : layouts(shape))
-      for (const auto& [training, bounds] : {std::pair{true, none},
-                                             {false, none},
-                                             {true, relu_bounds},
-                                             {false, relu_bounds},
-                                             {true, hardtanh_bounds},
-                                             {false, hardtanh_bounds}}) {
+      for (const auto& [training, bounds] : modes) {
         CAPTURE(x.describe(), training, to_string(bounds));
         const Tensor weight = noise({shape[1]}), bias = noise({shape[1]});
         const Tensor mean = noise({shape[1]}), var = rand({shape[1]}, {.dtype = float64}) + 0.5;
@@ -72,12 +71,7 @@ TEST_CASE("batch_norm: gradients with a residual, and gradients of gradients", "
   manual_seed(7);
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 3, 2, 2}})
     for (const Tensor& x : layouts(shape))
-      for (const auto& [training, bounds] : {std::pair{true, none},
-                                             {false, none},
-                                             {true, relu_bounds},
-                                             {false, relu_bounds},
-                                             {true, hardtanh_bounds},
-                                             {false, hardtanh_bounds}}) {
+      for (const auto& [training, bounds] : modes) {
         CAPTURE(x.describe(), training, to_string(bounds));
         const Tensor weight = noise({shape[1]}), bias = noise({shape[1]}), residual = noise(shape);
         const Tensor mean = noise({shape[1]}), var = rand({shape[1]}, {.dtype = float64}) + 0.5;
@@ -208,12 +202,7 @@ TEST_CASE("batch_norm: the recorded gradient is the fused one", "[batch_norm]") 
   const Tensor x = noise({3, 4, 5, 2});
   const Tensor weight = noise({4}), bias = noise({4});
   for (const Tensor& t : {x, weight, bias}) t.set_requires_grad();
-  for (const auto& [training, bounds] : {std::pair{true, none},
-                                         {false, none},
-                                         {true, relu_bounds},
-                                         {false, relu_bounds},
-                                         {true, hardtanh_bounds},
-                                         {false, hardtanh_bounds}}) {
+  for (const auto& [training, bounds] : modes) {
     const Tensor y = batch_norm(x, weight, bias, zeros({4}, {.dtype = float64}),
                                 ones({4}, {.dtype = float64}), {.training = training, .bounds = bounds});
     const Tensor dy = noise(x.shape());
