@@ -24,5 +24,5 @@ configure_package_config_file(cmake/PleatConfig.cmake.in ${PROJECT_BINARY_DIR}/P
 # Until 1.0 any minor version may change the interface.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/PleatConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/PleatConfig.cmake ${PROJECT_BINARY_DIR}/PleatConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/PleatCudaLibraries.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/PleatCudaLibraries.cmake ${PROJECT_SOURCE_DIR}/cmake/PleatOneDnn.cmake
   DESTINATION ${pleat_package})
