@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/streaming.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/convert.h"
 #include "pleat/core/tensor/copy.h"
@@ -128,6 +129,7 @@ struct Runner {
   /// Else, whether chunks end with a plane, in each of which an operand repeats its run.
   bool by_planes = false;
   bool all_direct = true;
+  bool streams = false;  ///< the first operand is written past the caches
   struct Lane {
     ConvertRun load = nullptr;
     ConvertRun store = nullptr;
@@ -161,6 +163,11 @@ struct Runner {
       if (operand.access != Access::write) a.load = find_convert_run(operand.as, dtype);
       if (operand.access != Access::read) a.store = find_convert_run(dtype, operand.as);
     }
+    streams = all_direct && loop.dims.size() == 1 && operands[0].access == Access::write &&
+              is_streamed(loop.numel() * lanes[0].bytes) &&
+              std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& other) {
+                return other.access == Access::read && other.tensor.raw() != lanes[0].base;  // not in place
+              });
   }
 
   std::byte* address(const Position& position, std::size_t k) const {
@@ -217,8 +224,27 @@ struct Runner {
     return by_planes ? std::min(n, position.plane_left()) : n;
   }
 
+  /// What is read next is fetched while a result is written.
+  void run_streamed(int64_t first, int64_t last) const {
+    alignas(64) std::byte buffer[streamed_elements * 8];
+    const int64_t bytes = lanes[0].bytes;
+    for (int64_t n = 0; first < last; first += n) {
+      n = std::min(last - first, streamed_elements);
+      std::array<std::byte*, max_operands> arrays{};
+      for (std::size_t k = 0; k < operands.size(); ++k) arrays[k] = lanes[k].base + first * lanes[k].bytes;
+      std::byte* const to = std::exchange(arrays[0], buffer);
+      kernel(context, arrays.data(), n);
+      stream_bytes(to, buffer, n * bytes, [&](int64_t at) {
+        for (std::size_t k = 1; k < operands.size(); ++k)
+          __builtin_prefetch(arrays[k] + (2 * streamed_elements + at / bytes) * lanes[k].bytes);
+      });
+    }
+    end_streaming();
+  }
+
   void run(int64_t first, int64_t last) const {
     std::array<std::byte*, max_operands> arrays{};
+    if (streams) return run_streamed(first, last);
     if (all_direct && loop.dims.size() == 1) {
       for (std::size_t k = 0; k < operands.size(); ++k) arrays[k] = lanes[k].base + first * lanes[k].bytes;
       return kernel(context, arrays.data(), last - first);

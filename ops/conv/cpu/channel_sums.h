@@ -24,9 +24,9 @@ class ChannelSums {
  public:
   /// Of the moments of a result.
   ChannelSums() = default;
-  /// Of a gradient of what `of` made, whose elements lie like those of `result`.
-  ChannelSums(std::shared_ptr<const NormalizedBy> of, const T* result)
-      : of_(std::move(of)), result_(result), x_(of_->x().data<T>()), limit_(of_->bounds) {}
+  /// Of a gradient of what `of` made.
+  explicit ChannelSums(std::shared_ptr<const NormalizedBy> of)
+      : of_(std::move(of)), x_(of_->x().data<T>()), limit_(of_->bounds) {}
 
   /// Parts with `width` lanes, to be called first. Lanes are channels, in an order of the kernel's.
   void prepare(int64_t parts, int64_t width) {
@@ -35,15 +35,17 @@ class ChannelSums {
   }
 
   /// Adds some pixels' channels from `channel` on to the lanes from `lane` on. `pixel(i)` is where these
-  /// channels of pixel i < `count` lie.
-  template <class Pixel>
-  void add(int64_t part, int64_t lane, int64_t channel, int64_t channels, int64_t count, const Pixel& pixel) {
+  /// channels of pixel i < `count` lie now, `index(i)` their place among the elements of the result.
+  template <class Pixel, class Index>
+  void add(int64_t part, int64_t lane, int64_t channel, int64_t channels, int64_t count, const Pixel& pixel,
+           const Index& index) {
     int64_t at = 0;
     const auto by = [&](auto bytes) {
       constexpr int64_t step = bytes / static_cast<int64_t>(sizeof(T));
       for (; channels - at >= step; at += step)
-        add_vector<bytes>(lanes_.data() + part * arrays * width_ + lane + at, channel + at, count,
-                          [&](int64_t i) { return pixel(i) + at; });
+        add_vector<bytes>(
+            lanes_.data() + part * arrays * width_ + lane + at, channel + at, count,
+            [&](int64_t i) { return pixel(i) + at; }, [&](int64_t i) { return index(i) + at; });
     };
     by(std::integral_constant<int, 64>());
     by(std::integral_constant<int, 16>());
@@ -84,8 +86,8 @@ class ChannelSums {
  private:
   static constexpr int64_t arrays = 4;  ///< two sums, what is taken off the terms of moments, and pixels
 
-  template <int bytes, class Pixel>
-  void add_vector(T* sums, int64_t channel, int64_t count, const Pixel& pixel) {
+  template <int bytes, class Pixel, class Index>
+  void add_vector(T* sums, int64_t channel, int64_t count, const Pixel& pixel, const Index& index) {
     using V = simd::Vector<T, bytes>;
     const auto at = [](const T* from) -> const V& { return *reinterpret_cast<const V*>(from); };
     const auto to = [](T* place) -> V& { return *reinterpret_cast<V*>(place); };
@@ -94,26 +96,26 @@ class ChannelSums {
     const auto for_pixels = [&](const auto& add) {
       int64_t i = 0;
       for (; i + 1 < count; i += 2) {
-        add(pixel(i), one[0], other[0]);
-        add(pixel(i + 1), one[1], other[1]);
+        add(i, one[0], other[0]);
+        add(i + 1, one[1], other[1]);
       }
-      if (i < count) add(pixel(i), one[0], other[0]);
+      if (i < count) add(i, one[0], other[0]);
     };
     if (of_ == nullptr) {
       if (sums[3 * width_] == 0) to(sums + 2 * width_) = at(pixel(0));
       const V pivot = to(sums + 2 * width_);
-      for_pixels([&](const T* y, V& sum, V& squares) {
-        const V d = at(y) - pivot;
+      for_pixels([&](int64_t i, V& sum, V& squares) {
+        const V d = at(pixel(i)) - pivot;
         sum += d;
         squares += d * d;
       });
     } else {
       const Affine<T>& by = of_->numbers<T>();
       const V shift = at(by.shift.data() + channel), scale = at(by.scale.data() + channel);
-      for_pixels([&, bias = V(at(by.bias.data() + channel))](const T* dy, V& sum, V& products) {
-        const V d = at(x_ + (dy - result_)) - shift;
+      for_pixels([&, bias = V(at(by.bias.data() + channel))](int64_t i, V& sum, V& products) {
+        const V d = at(x_ + index(i)) - shift;
         const V y = d * scale + bias;
-        V g = at(dy);
+        V g = at(pixel(i));
         g = y <= limit_.min ? V{} : g;
         g = y >= limit_.max ? V{} : g;
         sum += g;
@@ -126,7 +128,6 @@ class ChannelSums {
   }
 
   std::shared_ptr<const NormalizedBy> of_;
-  const T* result_ = nullptr;
   const T* x_ = nullptr;
   Limit<T> limit_;
   int64_t width_ = 0;

@@ -104,7 +104,7 @@ class DirectConv : public ConvImplementation {
       made = std::all_of(gathers.begin(), gathers.end(),
                          [](const Gather& gather) { return gather.taps() == 0 || makes_sums<T>(gather); });
       if (!made) return;
-      ChannelSums<T> own(sums.of, dx.data<T>());
+      ChannelSums<T> own(sums.of);
       run_backward_input<T>(p, dy, w, dx, &own);
       sums.dy = std::move(own.first);
       sums.dy_x = std::move(own.second);

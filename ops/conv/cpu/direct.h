@@ -18,6 +18,15 @@ struct GatherTasks {
   int64_t parts = 0;  ///< of their sums
 };
 
+/// Some channels of rows of a result: in their place, or one after the other in a stage, from which they are
+/// then copied.
+template <class T>
+struct RowValues {
+  T* first;
+  int64_t pitch;
+  bool staged;
+};
+
 /// Where tasks leave sums of what they write, if they are to: parts from `first` on, of lanes that are
 /// channels. They are prepared when the tasks begin.
 template <class T>
@@ -25,11 +34,13 @@ struct PartSums {
   ChannelSums<T>* sums = nullptr;
   int64_t first = 0;
 
-  /// Adds some channels of rows of y, which are `pitch` elements apart; y is of the first channel on.
-  void add(int64_t part, int64_t channel, int64_t channels, const T* y, int64_t pitch, const int64_t* rows,
-           int64_t count) const {
-    sums->add(first + part, channel, channel, channels, count,
-              [&](int64_t i) { return y + rows[i] * pitch; });
+  /// Adds some channels of rows of the result, which are `pitch` elements apart.
+  void add(int64_t part, int64_t channel, int64_t channels, const RowValues<T>& values, const int64_t* rows,
+           int64_t pitch, int64_t count) const {
+    sums->add(
+        first + part, channel, channel, channels, count,
+        [&](int64_t i) { return values.first + (values.staged ? i : rows[i]) * values.pitch; },
+        [&](int64_t i) { return rows[i] * pitch + channel; });
   }
 };
 

@@ -220,7 +220,8 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
   std::size_t p = 0, summed = 0;
   const auto add_sums = [&] {
     if (sums.sums == nullptr || (p - summed < rows_summed && p < pixels.rows.size())) return;
-    sums.add(part, channel, valid, y, pitch, &pixels.rows[summed], static_cast<int64_t>(p - summed));
+    sums.add(part, channel, valid, {y, pitch, false}, &pixels.rows[summed], pitch,
+             static_cast<int64_t>(p - summed));
     summed = p;
   };
   for (const GatherPixels::Group& group : pixels.groups)

@@ -155,7 +155,7 @@ class WinogradConv : public ConvImplementation {
     const std::vector<Gather> gathers = backward_input_gathers(p);
     if (gathers.size() > 1) return false;
     by_type(p, [&]<class T>(Type<T>) {
-      ChannelSums<T> own(sums.of, dx.data<T>());
+      ChannelSums<T> own(sums.of);
       run_backward_input<T>(p, gathers[0], ConvSource<T>(dy), w, dx, &own);
       sums.dy = std::move(own.first);
       sums.dy_x = std::move(own.second);

@@ -3,10 +3,10 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/core/tensor/transpose.h"
-#include "pleat/ops/matmul/tile_product.h"
 #include "pleat/ops/conv/cpu/winograd.h"
 #include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/nhwc.h"
+#include "pleat/ops/matmul/tile_product.h"
 
 /// Winograd convolution of a gather: forward, or a stride class of the gradient of the input. A task has a
 /// block of tiles and some panels of result channels: the windows of its tiles are transformed into V
@@ -157,8 +157,9 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
     for (const auto& row : pixels)
       for (const T* pixel : row)
         if (pixel != beyond) inside[count++] = pixel;
-    sums_of_y->add(begin / plan.block, plan.lanes_before(panel), first, width, count,
-                   [&](int64_t i) { return inside[i]; });
+    sums_of_y->add(
+        begin / plan.block, plan.lanes_before(panel), first, width, count,
+        [&](int64_t i) { return inside[i]; }, [&](int64_t i) { return inside[i] - y; });
   });
 }
 

@@ -7,6 +7,7 @@
 #include <Eigen/Core>
 
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/streaming.h"
 #include "pleat/core/parallel/parallel.h"
 
 namespace pleat::ops {
@@ -501,7 +502,7 @@ class Repeated {
 };
 
 /// Calls `f.operator()<each>(begin, n, numbers)` for runs of adjacent elements, with the numbers of their
-/// groups: one for each element when `each`, else one for all.
+/// groups: one for each element when `each`, else one for all. Runs may be written past the caches.
 template <class T, std::size_t K, class F>
 void for_runs(const ChannelView& view, bool per_image, const std::array<const T*, K>& numbers, const F& f) {
   if (view.numel() == 0) return;
@@ -521,6 +522,7 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
         run(Repeated<T, K>(channels, numbers, piece.first_image * channels));
       else
         run(common);
+      end_streaming();
       return;
     }
     for (int64_t n = piece.first_image; n < piece.last_image; ++n)
@@ -530,6 +532,7 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
         f.template operator()<false>((n * channels + c) * view.pixels + piece.first_pixel,
                                      piece.last_pixel - piece.first_pixel, own);
       }
+    end_streaming();
   });
 }
 
@@ -539,24 +542,30 @@ template <class T>
 void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers,
                     const Bounds& bounds, T* y, const T* residual) {
   const Limit<T> limit(bounds);
+  const bool streamed = x != y && is_streamed(view.numel() * static_cast<int64_t>(sizeof(T)));
   const auto run = [&]<bool limits, bool adds>(std::bool_constant<limits>, std::bool_constant<adds>) {
-    for_runs<T, 3>(
-        view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
-        [x, y, residual, limit]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
-          const T* __restrict from = x + begin;
-          const T* __restrict more = adds ? residual + begin : nullptr;
-          T* __restrict to = y + begin;
-          const T* __restrict shift = of[0];
-          const T* __restrict scale = of[1];
-          const T* __restrict bias = of[2];
-          for (int64_t i = 0; i < n; ++i) {
-            const int64_t k = each ? i : 0;
-            T value = (from[i] - shift[k]) * scale[k] + bias[k];
-            if constexpr (adds) value += more[i];
-            if constexpr (limits) value = limit.limited(value);
-            to[i] = value;
-          }
-        });
+    for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
+                   [x, y, residual, limit, streamed]<bool each>(int64_t begin, int64_t n,
+                                                                const std::array<const T*, 3>& of) {
+                     const T* from = x + begin;
+                     const T* more = adds ? residual + begin : from;
+                     const auto write = [&](T* __restrict to, int64_t first, int64_t count) {
+                       const T* __restrict own = from + first;
+                       const T* __restrict other = more + first;
+                       const int64_t number = each ? first : 0;
+                       const T* __restrict shift = of[0] + number;
+                       const T* __restrict scale = of[1] + number;
+                       const T* __restrict bias = of[2] + number;
+                       for (int64_t i = 0; i < count; ++i) {
+                         const int64_t k = each ? i : 0;
+                         T value = (own[i] - shift[k]) * scale[k] + bias[k];
+                         if constexpr (adds) value += other[i];
+                         if constexpr (limits) value = limit.limited(value);
+                         to[i] = value;
+                       }
+                     };
+                     write_run(y + begin, n, streamed, write, from, more);
+                   });
   };
   const auto run_with = [&](auto limits) {
     if (residual != nullptr)
@@ -573,6 +582,7 @@ void channel_affine(const ChannelView& view, bool per_image, const T* x, const A
 template <class T>
 void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
                             const InputGradient<T>& numbers, T* dx, const LimitedAffine<T>* limited) {
+  const bool streamed = dy != dx && is_streamed(view.numel() * static_cast<int64_t>(sizeof(T)));
   const auto run = [&](auto with_limit) {
     constexpr bool limits = decltype(with_limit)::value;
     constexpr std::size_t count = limits ? 6 : 4;
@@ -584,26 +594,29 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
       all[5] = limited->numbers.bias.data();
       limit = limited->limit;
     }
-    for_runs<T, count>(
-        view, per_image, all,
-        [dy, x, dx, limit]<bool each>(int64_t begin, int64_t n, const std::array<const T*, count>& of) {
-          const T* __restrict gradient = dy + begin;
-          const T* __restrict from = x + begin;
-          T* __restrict to = dx + begin;
-          const T* __restrict shift = of[0];
-          const T* __restrict scale = of[1];
-          const T* __restrict slope = of[2];
-          const T* __restrict offset = of[3];
-          const T* __restrict own_scale = of[limits ? 4 : 0];
-          const T* __restrict own_bias = of[limits ? 5 : 0];
-          for (int64_t i = 0; i < n; ++i) {
-            const int64_t k = each ? i : 0;
-            const T d = from[i] - shift[k];
-            T g = gradient[i];
-            if constexpr (limits) g = limit.open(d * own_scale[k] + own_bias[k], g);
-            to[i] = g * scale[k] - d * slope[k] - offset[k];
-          }
-        });
+    for_runs<T, count>(view, per_image, all,
+                       [dy, x, dx, limit, streamed]<bool each>(int64_t begin, int64_t n,
+                                                               const std::array<const T*, count>& of) {
+                         const auto write = [&](T* __restrict to, int64_t first, int64_t some) {
+                           const T* __restrict gradient = dy + begin + first;
+                           const T* __restrict from = x + begin + first;
+                           const int64_t number = each ? first : 0;
+                           const T* __restrict shift = of[0] + number;
+                           const T* __restrict scale = of[1] + number;
+                           const T* __restrict slope = of[2] + number;
+                           const T* __restrict offset = of[3] + number;
+                           const T* __restrict own_scale = of[limits ? 4 : 0] + number;
+                           const T* __restrict own_bias = of[limits ? 5 : 0] + number;
+                           for (int64_t i = 0; i < some; ++i) {
+                             const int64_t k = each ? i : 0;
+                             const T d = from[i] - shift[k];
+                             T g = gradient[i];
+                             if constexpr (limits) g = limit.open(d * own_scale[k] + own_bias[k], g);
+                             to[i] = g * scale[k] - d * slope[k] - offset[k];
+                           }
+                         };
+                         write_run(dx + begin, n, streamed, write, dy + begin, x + begin);
+                       });
   };
   if (limited != nullptr)
     run(std::true_type{});
