@@ -37,22 +37,23 @@ struct Best {
   Best at(int64_t i) const { return {value + i, place == nullptr ? nullptr : place + i}; }
 };
 
-/// Takes the first candidates as they are: their places are `place` for each `inner` of them, counted on.
+/// Takes the first candidates as they are: their places are `place` + columns[i], or `place` for all without
+/// columns.
 template <class T, class Index>
-void take_all(int64_t n, const T* __restrict value, Index place, int64_t inner, const Best<T, Index>& best) {
+void take_all(int64_t n, const T* __restrict value, Index place, const Index* __restrict columns,
+              const Best<T, Index>& best) {
   std::copy_n(value, n, best.value);
   if (best.place == nullptr) return;
-  Index* const to = best.place;
-  if (inner == 1)
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Index>(place + static_cast<Index>(i));
+  Index* __restrict const to = best.place;
+  if (columns == nullptr)
+    std::fill_n(to, n, place);
   else
-    for (int64_t i = 0; i < n; i += inner)
-      std::fill_n(to + i, inner, static_cast<Index>(place + static_cast<Index>(i / inner)));
+    for (int64_t i = 0; i < n; ++i) to[i] = place + columns[i];
 }
 
 /// The same where the candidates are larger; they lie behind the best so far.
 template <class T, class Index>
-void take_larger(int64_t n, const T* __restrict value, Index place, int64_t inner,
+void take_larger(int64_t n, const T* __restrict value, Index place, const Index* __restrict columns,
                  const Best<T, Index>& best) {
   T* __restrict const b = best.value;
   Index* __restrict const p = best.place;
@@ -65,14 +66,10 @@ void take_larger(int64_t n, const T* __restrict value, Index place, int64_t inne
     b[i] = larger ? value[i] : b[i];
     p[i] = larger ? own : p[i];
   };
-  if (inner == 1)
-    for (int64_t i = 0; i < n; ++i) take(i, static_cast<Index>(place + static_cast<Index>(i)));
-  else if (inner >= n)
+  if (columns == nullptr)
     for (int64_t i = 0; i < n; ++i) take(i, place);
   else
-    for (int64_t i = 0; i < n; i += inner)
-      for (int64_t c = 0; c < inner; ++c)
-        take(i + c, static_cast<Index>(place + static_cast<Index>(i / inner)));
+    for (int64_t i = 0; i < n; ++i) take(i, place + columns[i]);
 }
 
 /// best[i] = that of from[i + ahead[0]], from[i + ahead[1]] ..., for i below n or a little more.
@@ -109,21 +106,14 @@ void slide(const Best<T, Index>& from, std::span<const int64_t> ahead, int64_t n
   }
 }
 
-/// to[p][q] = from[q][p]: q counts strides of columns, p places in a stride, of `inner` numbers each.
+/// to[p][q] = from[q][p]: q counts strides of columns, p places in a stride.
 template <class T>
-void sort_by_place(T* __restrict to, const T* __restrict from, int64_t stride, int64_t count, int64_t inner) {
-  if (inner == 1 && stride == 2) {
-    for (int64_t q = 0; q < count; ++q) {
-      to[q] = from[2 * q];
-      to[count + q] = from[2 * q + 1];
-    }
-    return;
+void sort_by_place(T* __restrict to, const T* __restrict from, int64_t stride, int64_t count) {
+  if (stride != 2) return transpose_matrix(to, count, from, stride, count, stride);
+  for (int64_t q = 0; q < count; ++q) {
+    to[q] = from[2 * q];
+    to[count + q] = from[2 * q + 1];
   }
-  if (inner == 1) return transpose_matrix(to, count, from, stride, count, stride);
-  for (int64_t p = 0; p < stride; ++p)
-    for (int64_t q = 0; q < count; ++q)
-      for (int64_t c = 0; c < inner; ++c)
-        to[(p * count + q) * inner + c] = from[(q * stride + p) * inner + c];
 }
 
 bool are_channels_last(const PlaneSteps& in, const PlaneSteps& out) {
@@ -145,8 +135,14 @@ class Forward {
     // Windows of one size, most of whose places lie in the input, slide over the padded row.
     const int64_t reach = columns_.step * (columns_.kernel - 1) + 1;
     slides_ = !columns_.adaptive && reach <= 2 * columns_.inputs + 2 && columns_.kernel < wide_window;
-    stride_ = slides_ ? columns_.stride : 1;
-    strides_ = slides_ ? columns_.outputs + (reach - 1) / stride_ : columns_.inputs;
+    // To sort pixels of several numbers would take longer than to slide over windows that are not wanted.
+    stride_ = slides_ && inner_ == 1 ? columns_.stride : 1;
+    apart_ = columns_.stride / stride_;
+    strides_ = slides_ ? (columns_.outputs - 1) * apart_ + 1 + (reach - 1) / stride_ : columns_.inputs;
+    if (inner_ >= many_channels || result_.place == nullptr) return;
+    column_.resize(static_cast<std::size_t>(columns_.inputs * inner_));
+    for (std::size_t i = 0; i < column_.size(); ++i)
+      column_[i] = static_cast<Index>(static_cast<int64_t>(i) / inner_);
   }
 
   void run() const {
@@ -234,7 +230,7 @@ class Forward {
       for_rows(r, [&](const T* row, int64_t first_place, bool) {
         for (int64_t w = begin; w < end; w += columns_.step) {
           const auto take = is_empty ? take_all<T, Index> : take_larger<T, Index>;
-          take(inner_, row + w * inner_, static_cast<Index>(first_place + w), inner_, to);
+          take(inner_, row + w * inner_, static_cast<Index>(first_place + w), nullptr, to);
           is_empty = false;
         }
       });
@@ -255,7 +251,7 @@ class Forward {
       const Best<T, Index> to = lines.at((r - first) * line + low * inner_);
       for_rows(r, [&](const T* row, int64_t place, bool is_first) {
         const auto take = is_first ? take_all<T, Index> : take_larger<T, Index>;
-        take(taken, row, static_cast<Index>(place), inner_, to);
+        take(taken, row, static_cast<Index>(place), column_.data(), to);
       });
     }
     if (!slides_) {
@@ -264,8 +260,8 @@ class Forward {
     }
     const int64_t count = n / (stride_ * inner_);  // strides of all rows
     if (stride_ > 1) {
-      sort_by_place(sorted.value, lie_so ? x_ + first * line : lines.value, stride_, count, inner_);
-      if (lines.place != nullptr) sort_by_place(sorted.place, lines.place, stride_, count, inner_);
+      sort_by_place(sorted.value, lie_so ? x_ + first * line : lines.value, stride_, count);
+      if (lines.place != nullptr) sort_by_place(sorted.place, lines.place, stride_, count);
     }
     std::vector<int64_t> ahead;
     for (int64_t k = 0; k < columns_.kernel; ++k)
@@ -273,7 +269,10 @@ class Forward {
     slide(stride_ > 1 ? sorted : lines, std::span<const int64_t>(ahead), count * inner_, best);
     for (int64_t r = first; r < last; ++r) {
       const Best<T, Index> to = result_.at(r * columns_.outputs * inner_);
-      copy(best.at((r - first) * strides_ * inner_), columns_.outputs * inner_, to);
+      const Best<T, Index> of_row = best.at((r - first) * strides_ * inner_);
+      if (apart_ == 1) copy(of_row, columns_.outputs * inner_, to);
+      for (int64_t w = 0; apart_ > 1 && w < columns_.outputs; ++w)
+        copy(of_row.at(w * apart_ * inner_), inner_, to.at(w * inner_));
       name_empty(to, columns_.outputs * inner_);
     }
   }
@@ -342,7 +341,9 @@ class Forward {
   int64_t inner_;  ///< numbers of a pixel that are neighbours
   int64_t rows_;   ///< of the result
   bool slides_;
-  int64_t stride_, strides_;  ///< of columns, and how many of them a row takes
+  int64_t stride_, strides_;   ///< of columns, and how many of them a row takes
+  int64_t apart_;              ///< strides from a window of the result to the next
+  std::vector<Index> column_;  ///< of each number of a row of x
 };
 
 }  // namespace
