@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the same problems in Pleat and in PyTorch, interleaved, and prints PyTorch's time over Pleat's.
 
-    bench/compare_torch.py [--only step,conv,ops] [--match REGEX] [--torch default,keep] [--quick] [--json FILE]
+    bench/compare_torch.py [--only step,conv,ops] [--match REGEX] [--against default,keep] [--quick] [--json FILE]
     bench/compare_report.py FILE...    prints the tables of such files again, together
 
 Sections, in this order:
@@ -18,8 +18,9 @@ Both sides have the same sizes, memory formats (contiguous is PyTorch's default)
 comes in the format that the framework's own forward gave its result. Pleat chooses its implementations as in any
 program, unless --implementation names one; on a GPU both sides tune (ConvPolicy's benchmark, cudnn.benchmark).
 
-PyTorch runs in one or several ways (--torch), each a column of ratios: as it is installed (default), with a malloc
-that keeps its pages (keep), and so with torch.compile besides (compile; of steps and ops).
+PyTorch runs in one or several ways (--against), each a column of ratios: as it is installed (default), with a malloc
+that keeps its pages (keep), and so with torch.compile besides (compile; of steps and ops). A further way is Pleat
+itself on one thread (one_thread).
 
 Each side is a process. Two calls of each are not counted. Then in each round one side is timed after the other, in
 changing order; problems under 5 ms run several times in a row, after a call that is not counted. By events of the
@@ -42,14 +43,14 @@ import subprocess
 import sys
 import time
 
-from compare_report import SECTIONS, heading, print_result, report
+from compare_report import ONE_THREAD, SECTIONS, heading, print_result, report
 from conv_layers import convolution, gflop, output, read_layers
 
 FORMATS = ("contiguous", "channels_last")
 # Networks of a step, and their batches.
 MODELS = {"small": 128, "resnet20": 128, "resnet18": 128, "vgg11": 128, "lenet": 16, "mobilenet_v2": 64, "unet": 16,
           "dcgan": 64, "voxels": 32, "chars": 32}
-# Ways to run PyTorch: arguments of torch_server.py, variables of the environment.
+# Ways to run PyTorch: arguments of torch_server.py, variables of the environment. Beside them, Pleat on one thread.
 KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**34), "MALLOC_TOP_PAD_": str(2**28)}
 WAYS = {"default": ([], {}), "keep": ([], KEEP_PAGES), "compile": (["--compile"], KEEP_PAGES)}
 LONG_ENOUGH = 5.0  # milliseconds in a row, for the clock
@@ -121,12 +122,17 @@ class Side:
 
 
 def make_sides(args):
-    """Pleat's, then PyTorch's."""
-    how = ["--device", args.device, "--precision", args.precision, "--threads", str(args.threads),
-           "--clock", args.clock]
-    server = os.path.join(HERE, "torch_server.py")
-    return [Side("pleat", [args.program, *how])] + [
-        Side(way, [sys.executable, server, *how, *WAYS[way][0]], WAYS[way][1]) for way in args.torch]
+    """Pleat's, then those that it is compared with."""
+    def how(threads):
+        return ["--device", args.device, "--precision", args.precision, "--threads", str(threads), "--clock", args.clock]
+
+    def other(way):
+        if way == ONE_THREAD:
+            return Side(way, [args.program, *how(1)])
+        options, environment = WAYS[way]
+        server = os.path.join(HERE, "torch_server.py")
+        return Side(way, [sys.executable, server, *how(args.threads), *options], environment)
+    return [Side("pleat", [args.program, *how(args.threads)]), *map(other, args.against)]
 
 
 # --- the problems: what all sides prepare, beside "section" and "format"
@@ -247,7 +253,7 @@ def compare_all(args, sides):
             return results, len(problems) - done
         if problem["section"] != section:
             section = problem["section"]
-            print(heading(section, args.torch))
+            print(heading(section, args.against))
         results.append(compare(problem, sides, args.rounds))
         print_result(results[-1])
     return results, 0
@@ -273,7 +279,7 @@ def conditions(args, sides):
     models = [line.split(":", 1)[1].strip() for line in lines_of("/proc/cpuinfo", "model name")]
     return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
             "machine": f"{(models or [platform.machine()])[0]}, {processors()} processors, {platform.system()}",
-            "pleat": sides[0].ask("versions"), "torch": sides[1].ask("versions"),
+            "pleat": sides[0].ask("versions"), "against": sides[1].ask("versions"),
             "threads": args.threads, "precision": args.precision,
             "clock": "device events" if args.device == "cuda" else args.clock, "command": " ".join(sys.argv),
             "rounds": args.rounds, "quick": args.quick, "load_before": os.getloadavg()[0]}
@@ -303,8 +309,8 @@ def options():
     add("--only", type=several(SECTIONS), default=SECTIONS, help="sections, separated by commas")
     add("--match", metavar="REGEX", type=re.compile, default=re.compile(""),
         help="only problems whose section/group/name/pass has this in it")
-    add("--torch", type=several(WAYS), default=["default"],
-        help="ways to run PyTorch, separated by commas: default, keep, compile (default)")
+    add("--against", type=several([*WAYS, ONE_THREAD]), default=["default"],
+        help=f"ways to run PyTorch, separated by commas: {', '.join(WAYS)}; or {ONE_THREAD}, Pleat itself (default)")
     add("--shapes", metavar="FILE", dest="layers", action="append",
         help="a CSV file of convolutions (bench/layers.csv); may be given again")
     add("--models", type=several(MODELS), default=list(MODELS),
@@ -357,7 +363,7 @@ def main():
         return 3 if sides[1].ended_with() == 3 else 1
     quick = f", batches to {QUICK_BATCH}, convolutions to {QUICK_GFLOP} GFLOP (--quick)" if args.quick else ""
     print(f"{where['date']}, {where['machine']}, load before {where['load_before']:.1f}\n"
-          f"Pleat: {where['pleat']}\n{where['torch']}, {', '.join(args.torch)}\n"
+          f"Pleat: {where['pleat']}\n{where['against']}, {', '.join(args.against)}\n"
           f"threads of all: {args.threads}, float32, precision {args.precision}, clock: {where['clock']}, "
           f"medians of {args.rounds} interleaved rounds{quick}\n")
     if args.clock == "wall" and args.device == "cpu" and where["load_before"] > 0.5 * processors():

@@ -100,6 +100,16 @@ class Report(unittest.TestCase):
         self.assertAlmostEqual(reached["^ops/", compare_report.WORST], 0.75)
         self.assertEqual(len(reached), 4)
 
+    def test_what_threads_gain_is_no_race(self):
+        rows = [result(name=name, pleat=ms) for name, ms in (("long", 10.0), ("short", 0.1))]
+        for row, ratio in zip(rows, (1.7, 0.5)):
+            row["one_thread"] = row.pop("keep")
+            row["ratio"] = {"one_thread": ratio}
+        self.assertEqual([by_way for _, by_way in compare_report.goals(rows)], [{"one_thread": 1.7}])
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            compare_report.report(rows)
+        self.assertNotIn("Below", out.getvalue())
+
 
 if __name__ == "__main__":
     unittest.main()
