@@ -8,6 +8,9 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#define PLEAT_STREAMS 1
+#else
+#define PLEAT_STREAMS 0
 #endif
 
 /// Writing past the caches. An ordinary store first reads the line that it changes: a third of the traffic of
@@ -17,8 +20,8 @@
 namespace pleat {
 
 /// Whether a result of so many bytes is written past the caches. Smaller ones may still lie in the
-/// last one when they are read.
-constexpr bool is_streamed(int64_t bytes) { return bytes >= int64_t{16} << 20; }
+/// last one when they are read. Other processors than x86-64 find whole lines by themselves.
+constexpr bool is_streamed(int64_t bytes) { return PLEAT_STREAMS == 1 && bytes >= int64_t{16} << 20; }
 
 /// Nothing to do beside each line.
 struct Nothing {
@@ -28,10 +31,10 @@ struct Nothing {
 /// Copies bytes, whole lines of `to` past the caches, and calls `beside` with the distance of each, where
 /// what is read next can be fetched meanwhile. Other threads see them after `end_streaming`.
 template <class Beside = Nothing>
-void stream_bytes(void* to, const void* from, int64_t bytes, const Beside& beside = {}) {
+void stream_bytes(void* to, const void* from, int64_t bytes, [[maybe_unused]] const Beside& beside = {}) {
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
-#if defined(__SSE2__)
+#if PLEAT_STREAMS
   constexpr int64_t line = 64;
   const auto above = static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(out) % line);
   const int64_t head = std::min(bytes, (line - above) % line);
@@ -77,7 +80,7 @@ void write_run(T* to, int64_t n, bool streamed, const Write& write, const From*.
 
 /// After the last of some stream_bytes of a thread.
 inline void end_streaming() {
-#if defined(__SSE2__)
+#if PLEAT_STREAMS
   _mm_sfence();
 #endif
 }
