@@ -180,8 +180,9 @@ function(pleat_cuda_options target)
   # By hand: CMake 3.24 does not know that nvcc 12 has C++20 (cuda_std_20).
   set(flags -std=c++20 --expt-relaxed-constexpr --extended-lambda --display-error-number
     # Functors for any type ask unsigned numbers whether they are below 0 (186); formulas of the host-only type
-    # Tensor are marked for host and device (20011, 20014).
-    --diag-suppress=186,20011,20014)
+    # Tensor are marked for host and device (20011, 20014); so are those that the CPU alone computes in long double
+    # (20208).
+    --diag-suppress=186,20011,20014,20208)
   # -Wpedantic and -Wconversion would only speak of the code that nvcc generates.
   set(host_flags -Wall -Wextra -Wshadow -Wno-sign-conversion)
   if(PLEAT_WERROR)

@@ -1,123 +1,149 @@
 #!/usr/bin/env python3
 """Prints the polynomials of ops/elementwise/vector_*.h: minimax fits by the exchange algorithm of Remez.
 
-Needs numpy. Each line is: name, largest weighted error, coefficients from the constant term upwards.
+Needs mpmath. Each line is: name, largest weighted error with the coefficients as they are printed, coefficients from the
+constant term upwards. Other grids of points give other last digits with the same errors.
 """
 
-import math
+from mpmath import atan, binomial, cos, erf, erfc, factorial, log, lu_solve, matrix, mp, mpf, pi
+from mpmath import polyval, sqrt
 
-import numpy as np
-from numpy.polynomial import polynomial
+mp.dps = 45  # digits: the systems of equations lose many
 
 
-def remez(function, weight, low, high, degree, rounds=40):
-    """The polynomial that minimises the largest weight(x) * |function(x) - p(x)| on [low, high], and that error."""
+def value(coefficients, x):
+    return polyval(coefficients[::-1], x)
+
+
+def remez(function, weight, low, high, degree, rounds=12):
+    """The polynomial that minimises the largest weight(x) * |function(x) - p(x)| on [low, high]: its coefficients, and
+    a function that gives this error of any."""
     unknowns = degree + 2
+    points = 40 * unknowns
+    low, high = mpf(low), mpf(high)
+    grid = [(low + high) / 2 - (high - low) / 2 * cos(pi * i / points) for i in range(points + 1)]
+    values = [function(x) for x in grid]
+    weights = [weight(x) for x in grid]
 
-    def chebyshev(n):
-        return (low + high) / 2 - (high - low) / 2 * np.cos(np.pi * np.arange(n) / (n - 1))
+    def errors(coefficients):
+        return [w * (v - value(coefficients, x)) for w, v, x in zip(weights, values, grid)]
 
-    grid = chebyshev(20001)
-    values = np.array([function(x) for x in grid])
-    weights = np.array([weight(x) for x in grid])
-    points = chebyshev(unknowns)
+    chosen = [round(i * points / (unknowns - 1)) for i in range(unknowns)]
     for _ in range(rounds):
         # p(x_i) + (-1)^i e / weight(x_i) = function(x_i): the error alternates with one size e.
-        matrix = np.vander(points, unknowns, increasing=True)
-        matrix[:, -1] = [(-1) ** i / weight(x) for i, x in enumerate(points)]
-        solution = np.linalg.solve(matrix, [function(x) for x in points])
+        rows = [[grid[k] ** j for j in range(degree + 1)] + [(-1) ** i / weights[k]] for i, k in enumerate(chosen)]
+        solution = list(lu_solve(matrix(rows), matrix([values[k] for k in chosen])))
         coefficients = solution[:-1]
-        error = weights * (values - polynomial.polyval(grid, coefficients))
+        error = errors(coefficients)
         # The extreme point of each stretch of one sign; of too many, the smaller end ones go.
-        starts = np.flatnonzero(np.diff(np.sign(error))) + 1
-        extremes = [s[np.argmax(abs(error[s]))] for s in np.split(np.arange(len(grid)), starts)]
-        if len(extremes) < unknowns or max(abs(error)) < 1.001 * abs(solution[-1]):
+        stretches = [[0]]
+        for k in range(1, len(grid)):
+            if (error[k] > 0) == (error[k - 1] > 0):
+                stretches[-1].append(k)
+            else:
+                stretches.append([k])
+        extremes = [max(stretch, key=lambda k: abs(error[k])) for stretch in stretches]
+        if len(extremes) < unknowns or max(map(abs, error)) < 1.01 * abs(solution[-1]):
             break
         while len(extremes) > unknowns:
             extremes.pop(0 if abs(error[extremes[0]]) < abs(error[extremes[-1]]) else -1)
-        points = grid[extremes]
-    return coefficients, max(abs(error))
+        chosen = extremes
+    return coefficients, lambda any_coefficients: max(map(abs, errors(any_coefficients)))
 
 
 def show(name, fit, digits=9, suffix="f"):
-    coefficients, error = fit
-    print(f"{name}: {error:.1e}: " + ", ".join(f"{c:.{digits}e}{suffix}" for c in coefficients))
+    coefficients, error_of = fit
+    printed = [f"{float(c):.{digits}e}" for c in coefficients]
+    error = float(error_of([mpf(text) for text in printed]))
+    print(f"{name}: {error:.1e}: " + ", ".join(text + suffix for text in printed), flush=True)
+
+
+def show_double(name, fit):
+    show(name, fit, 17, "")
 
 
 def exponential_rest(r):
     """(e^r - 1 - r) / r^2."""
-    return sum(r**k / math.factorial(k + 2) for k in range(14))
+    return sum(r**k / factorial(k + 2) for k in range(24))
 
 
 def logarithm_rest(z):
     """log((1 + s) / (1 - s)) = 2 s + s z R(z) with z = s^2."""
-    return sum(2 / (2 * k + 3) * z**k for k in range(24))
+    return sum(mpf(2) / (2 * k + 3) * z**k for k in range(40))
+
+
+def second_logarithm_rest(z):
+    """log((1 + s) / (1 - s)) = 2/3 s (3 + z + z^2 P(z)) with z = s^2."""
+    return sum(mpf(3) / (2 * k + 5) * z**k for k in range(40))
 
 
 def erf_over_x(z):
     """erf(x) / x with z = x^2 <= 1."""
-    return 2 / math.sqrt(math.pi) * sum((-z) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(40))
+    return 2 / sqrt(pi) * sum((-z) ** k / (factorial(k) * (2 * k + 1)) for k in range(60))
 
 
 def sine_rest(z):
     """(sin(r) - r) / r^3 with z = r^2."""
-    return sum((-1) ** (k + 1) * z**k / math.factorial(2 * k + 3) for k in range(14))
+    return sum((-1) ** (k + 1) * z**k / factorial(2 * k + 3) for k in range(24))
 
 
 def cosine_rest(z):
     """(cos(r) - 1 + r^2 / 2) / r^4 with z = r^2."""
-    return sum((-z) ** k / math.factorial(2 * k + 4) for k in range(14))
+    return sum((-z) ** k / factorial(2 * k + 4) for k in range(24))
 
 
-def tangent_rest(z):
-    """(tan(r) - r) / r^3 with z = r^2."""
+def tangent_series():
+    """Coefficients of (tan(r) - r) / r^3 in z = r^2."""
     # The derivative of tan is 1 + tan^2, which gives each coefficient from those before it.
-    series = [1.0]
-    for k in range(1, 40):
+    series = [mpf(1)]
+    for k in range(1, 60):
         series.append(sum(series[i] * series[k - 1 - i] for i in range(k)) / (2 * k + 1))
-    return sum(c * z**k for k, c in enumerate(series[1:]))
+    return series[1:]
 
 
 def arc_sine_rest(z):
     """(asin(x) - x) / x^3 with z = x^2 <= 1/4."""
-    return sum(math.comb(2 * k, k) / (4**k * (2 * k + 1)) * z ** (k - 1) for k in range(1, 40))
+    return sum(binomial(2 * k, k) / (mpf(4) ** k * (2 * k + 1)) * z ** (k - 1) for k in range(1, 90))
 
 
 def arc_tangent_rest(z):
     """(atan(t) - t) / t^3 with z = t^2."""
-    if z < 0.1:
-        return sum((-1) ** (k + 1) * z**k / (2 * k + 3) for k in range(20))
-    return (math.atan(math.sqrt(z)) - math.sqrt(z)) / z**1.5
+    return (atan(sqrt(z)) - sqrt(z)) / z ** mpf(1.5) if z > 1e-8 else mpf(-1) / 3
 
 
 def hyperbolic_sine_rest(z):
     """(sinh(x) - x) / x^3 with z = x^2."""
-    return sum(z**k / math.factorial(2 * k + 3) for k in range(14))
+    return sum(z**k / factorial(2 * k + 3) for k in range(24))
+
+
+def of_upper_erf(degree, end):
+    return remez(lambda x: -log(erfc(x)), lambda x: erfc(x) / erf(x), 1, end, degree)
 
 
 if __name__ == "__main__":
     # Ranges are a little wider than needed, as the reduction rounds. Weights make the errors relative.
-    half_ln2 = math.log(2) / 2 * 1.001
-    largest_z = ((math.sqrt(2) - 1) / (math.sqrt(2) + 1)) ** 2 * 1.001
+    half_ln2 = log(2) / 2 * 1.001
+    largest_z = ((sqrt(2) - 1) / (sqrt(2) + 1)) ** 2 * 1.001
+    largest_square = (pi / 4) ** 2 * 1.001
+    tangent = tangent_series()
     show("expm1_reduced", remez(exponential_rest, lambda r: abs(r) + 1e-9, -half_ln2, half_ln2, 5))
-    show("log_terms", remez(logarithm_rest, lambda z: z / 2 + 1e-12, 1e-12, largest_z, 2))
+    show_double("expm1_reduced", remez(exponential_rest, lambda r: abs(r) + 1e-9, -half_ln2, half_ln2, 9))
+    show("logarithm_rest", remez(logarithm_rest, lambda z: z / 2 + 1e-12, 1e-12, largest_z, 2))
     show("erf below 1", remez(erf_over_x, lambda z: 1 / erf_over_x(z), 0, 1, 6))
-    show(
-        "-log(1 - erf) above 1",
-        remez(lambda x: -math.log(math.erfc(x)), lambda x: math.erfc(x) / math.erf(x), 1, 3.95, 6),
-    )
-    largest_square = (math.pi / 4) ** 2 * 1.001
-    show("sin_reduced", remez(sine_rest, lambda z: z / 0.9 + 1e-12, 0, largest_square, 2))
-    show("cos_reduced", remez(cosine_rest, lambda z: z * z / 0.7 + 1e-12, 1e-6, largest_square, 2))
-    show("tan_reduced", remez(tangent_rest, lambda z: z + 1e-12, 0, largest_square, 6))
+    show_double("erf below 1", remez(erf_over_x, lambda z: 1 / erf_over_x(z), 0, 1, 11))
+    show("-log(1 - erf) above 1", of_upper_erf(6, 3.95))
+    show_double("-log(1 - erf) above 1", of_upper_erf(18, 6))
+    show("sin_near_0", remez(sine_rest, lambda z: z / 0.9 + 1e-12, 0, largest_square, 2))
+    show("cos_near_0", remez(cosine_rest, lambda z: z * z / 0.7 + 1e-12, 1e-6, largest_square, 2))
+    show("tan_reduced", remez(lambda z: value(tangent, z), lambda z: z + 1e-12, 0, largest_square, 6))
     show("asin up to 1/2", remez(arc_sine_rest, lambda z: z + 1e-12, 0, 0.25, 4))
+    show_double("asin up to 1/2", remez(arc_sine_rest, lambda z: z + 1e-12, 0, 0.25, 11))
     show("atan up to 1", remez(arc_tangent_rest, lambda z: z + 1e-12, 0, 1, 8))
     show("sinh below 1", remez(hyperbolic_sine_rest, lambda z: z + 1e-12, 0, 1, 3))
     # For pow, in double.
-    show(
+    show_double(
         "log2 of (1 + s) / (1 - s)",
-        remez(lambda z: (2 + z * logarithm_rest(z)) / math.log(2), lambda z: 0.34, 0, largest_z, 4),
-        17,
-        "",
+        remez(lambda z: (2 + z * logarithm_rest(z)) / log(2), lambda z: 0.34, 0, largest_z, 4),
     )
-    show("exp2", remez(lambda r: 2**r, lambda r: 1 / 2**r, -0.501, 0.501, 6), 17, "")
+    show_double("exp2", remez(lambda r: mpf(2) ** r, lambda r: 1 / mpf(2) ** r, -0.501, 0.501, 6))
+    show_double("long_log2", remez(second_logarithm_rest, lambda z: z * z / 3 + 1e-20, 1e-9, largest_z, 6))

@@ -53,7 +53,10 @@ struct Remainder {
       return ((rest != 0) & ((rest < 0) != (b < 0))) ? rest + b : rest;
     }
   }
-  PLEAT_HOST_DEVICE static bool is_near(float a, float b) { return remainder_is_near(a, b); }
+  template <std::floating_point T>
+  PLEAT_HOST_DEVICE static bool is_near(T a, T b) {
+    return remainder_is_near(a, b);
+  }
 };
 
 /// What goes to one of two that are compared: half at a tie, nothing where it loses, else (with a NaN) all.

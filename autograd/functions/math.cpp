@@ -119,7 +119,10 @@ struct Reciprocal {
 };
 
 struct Sin {
-  PLEAT_HOST_DEVICE static bool is_near(float x) { return sin_is_near(x); }
+  template <std::floating_point T>
+  PLEAT_HOST_DEVICE static bool is_near(T x) {
+    return sin_is_near(x);
+  }
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return sin(x);
@@ -131,7 +134,10 @@ struct Sin {
 };
 
 struct Cos {
-  PLEAT_HOST_DEVICE static bool is_near(float x) { return sin_is_near(x); }
+  template <std::floating_point T>
+  PLEAT_HOST_DEVICE static bool is_near(T x) {
+    return sin_is_near(x);
+  }
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return cos(x);
@@ -143,7 +149,10 @@ struct Cos {
 };
 
 struct Tan {
-  PLEAT_HOST_DEVICE static bool is_near(float x) { return sin_is_near(x); }
+  template <std::floating_point T>
+  PLEAT_HOST_DEVICE static bool is_near(T x) {
+    return sin_is_near(x);
+  }
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return tan(x);

@@ -117,7 +117,10 @@ struct Backward {
     else
       return formula.backward(dy, kept);
   }
-  bool is_near(float, float kept) const requires requires { formula.is_near(kept); }
+  template <class T>
+  bool is_near(T, T kept) const requires requires {
+    formula.is_near(kept);
+  }
   { return formula.is_near(kept); }
 };
 template <class F>

@@ -6,16 +6,17 @@
 #include <cstdint>
 
 #include "pleat/core/base/simd.h"
+#include "pleat/ops/elementwise/vector_math.h"
 
 /// The loop over plain arrays in which functors run on the CPU.
 
 namespace pleat::ops {
 
-/// A functor of floats that holds only where its `is_near` of the inputs is true, as sin; elsewhere its
-/// formula is computed in double.
+/// A functor that holds only where its `is_near` of the inputs is true, as sin; elsewhere its formula is
+/// computed by the C library.
 template <class F, class... In>
-concept HoldsNear = (std::same_as<In, float> && ...) && requires {
-  &F::is_near;
+concept HoldsNear = requires(const F f, In... in) {
+  f.is_near(in...);
 };
 
 /// y[i] = f(in[i]...). The functor is a copy: what stands behind a reference may not be read where a branch
@@ -30,7 +31,7 @@ void map_inputs(Out* y, int64_t n, const F f, const In*... in) {
       for (int64_t i = first; i < last; ++i) far |= f.is_near(in[i]...) ? 0 : 1;
       if (far != 0) {
         for (int64_t i = first; i < last; ++i)
-          y[i] = f.is_near(in[i]...) ? f(in[i]...) : static_cast<Out>(f(static_cast<double>(in[i])...));
+          y[i] = f.is_near(in[i]...) ? f(in[i]...) : static_cast<Out>(f(static_cast<vmath::Wide>(in[i])...));
         continue;
       }
       PLEAT_INDEPENDENT_ITERATIONS

@@ -12,10 +12,14 @@
 
 /// Elementary functions without branches and always inlined, so that a loop over them becomes vector
 /// instructions (a call into the C library does not). Those for float are good to 2 units in the last place
-/// or better and exact at infinities; NaN stays NaN. Those for double are the C library's, but for exp. The
-/// polynomials are minimax fits: scripts/fit_vector_math.py makes their coefficients.
+/// or better and exact at infinities; NaN stays NaN. So are those for double. The polynomials are minimax
+/// fits, where nothing else is said: scripts/fit_vector_math.py makes their coefficients.
 
 namespace pleat::ops::vmath {
+
+/// What is computed by the C library: elements for which the functions below do not hold, as sin of large
+/// ones (ops/elementwise/map_arrays.h).
+using Wide = long double;
 
 namespace approximations {
 
@@ -28,178 +32,265 @@ template <class T, class... C>
     return first + x * polynomial(x, rest...);
 }
 
-/// 2^n for n in [-126, 127].
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float power_of_two(int32_t n) {
-  return std::bit_cast<float>((n + 127) << 23);
+/// What the formulas need to know of a type.
+template <class T>
+struct Constants;
+template <>
+struct Constants<float> {
+  using Bits = uint32_t;
+  static constexpr Bits upper = 0xfffff000u;  // without the lower half of a number's bits
+  static constexpr int mantissa = 23;
+  static constexpr int bias = 127;
+  static constexpr Bits root = 0x3f3504f3u;  // sqrt(1/2)
+  // Added to a number it leaves the whole part, rounded, in the low bits of the mantissa: 1.5 * 2^23.
+  static constexpr float shift = 12582912;
+  // ln 2 in two parts, of which the first has so few bits that its products with exponents are exact. So
+  // have those of the other constants.
+  static constexpr float ln2_high = 0.693359375f, ln2_low = -2.121944401e-4f;
+  static constexpr float log10_of_2_high = 3.0102920532e-01f, log10_of_2_low = 7.9034151668e-07f;
+  static constexpr float log2_of_e_high = 1.4428710938f, log2_of_e_low = -1.7605285393e-4f;
+  static constexpr float log10_of_e_high = 4.3432617188e-01f, log10_of_e_low = -3.1689971365e-05f;
+  // Beyond these e^x / 2 is 0 or infinite (and e^x - 1 infinite one before the largest), tanh(x) rounds to 1,
+  // e^x - 1 to -1.
+  static constexpr float least_exp = -104, largest_exp = 90, largest_tanh = 10, least_expm1 = -20;
+};
+template <>
+struct Constants<double> {
+  using Bits = uint64_t;
+  static constexpr Bits upper = 0xffffffff00000000u;
+  static constexpr int mantissa = 52;
+  static constexpr int bias = 1023;
+  static constexpr Bits root = 0x3fe6a09e667f3bcdu;
+  static constexpr double shift = 6755399441055744;
+  static constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
+  static constexpr double log10_of_2_high = 3.01029995663611771306e-01,
+                          log10_of_2_low = 3.69423907715893078616e-13;
+  static constexpr double log2_of_e_high = 1.44269504072144627571e+00,
+                          log2_of_e_low = 1.67517131648865118353e-10;
+  static constexpr double log10_of_e_high = 4.34294481878168880939e-01,
+                          log10_of_e_low = 2.50829467116452752298e-11;
+  static constexpr double least_exp = -746, largest_exp = 711, largest_tanh = 20, least_expm1 = -40;
+};
+template <class T>
+using Bits = typename Constants<T>::Bits;
+
+/// 2^n for an n that is added to Constants<T>::shift, n between the least and the largest exponent.
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T power_of_two(T shifted) {
+  using C = Constants<T>;
+  // Only the low bits of the sum are kept, in which the number stands.
+  return std::bit_cast<T>((std::bit_cast<Bits<T>>(shifted) + Bits<T>{C::bias}) << C::mantissa);
 }
 
 /// x = n ln 2 + r with a whole number n and |r| <= ln 2 / 2.
+template <class T>
 struct Reduced {
-  int32_t n;
-  float r;
+  T n, r;
 };
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline Reduced reduce_by_ln2(float x) {
-  // Adding 1.5 * 2^23 leaves the rounded number in the low bits of the mantissa.
-  constexpr float shift = 12582912;
-  const float shifted = x * 1.442695041f + shift;
-  const float n = shifted - shift;
-  // ln 2 in two parts, of which the first has few enough bits that n times it is exact.
-  const float r = (x - n * 0.693359375f) - n * -2.121944401e-4f;
-  return {std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(shift), r};
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline Reduced<T> reduce_by_ln2(T x) {
+  using C = Constants<T>;
+  const T n = (x * T(1.4426950408889634) + C::shift) - C::shift;
+  const T high = C::ln2_high, low = C::ln2_low;
+  return {n, (x - n * high) - n * low};
 }
 
-/// e^r - 1 for |r| <= ln 2 / 2: relative error 2.4e-10 before rounding.
+/// e^r - 1 for |r| <= ln 2 / 2: relative error 2.4e-10 (float) and 2.1e-17 (double) before rounding.
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline float expm1_reduced(float r) {
   return r + r * r *
                  polynomial(r, 5.000000047e-01f, 1.666666682e-01f, 4.166635353e-02f, 8.333272827e-03f,
                             1.394110300e-03f, 1.991430433e-04f);
 }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double expm1_reduced(double r) {
+  return r + r * r *
+                 polynomial(r, 5.00000000000000555e-01, 1.66666666666666852e-01, 4.16666666665729477e-02,
+                            8.33333333331441085e-03, 1.38888889326156586e-03, 1.98412699034483046e-04,
+                            2.48015041450914759e-05, 2.75572275596117932e-06, 2.76264517624505203e-07,
+                            2.51146037689656290e-08);
+}
 
 /// x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)).
+template <class T>
 struct Split {
-  float e, f;
+  T e, f;
 };
 /// Of x 2^lift with a positive, normal, finite x; anything else gives some numbers.
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline Split split_normal(float x, int32_t lift = 0) {
-  constexpr int32_t root = 0x3f3504f3;  // sqrt(1/2)
-  // Of numbers below 0 it would leave int32, which is defined without a sign only.
-  const auto bits = static_cast<int32_t>(std::bit_cast<uint32_t>(x) - uint32_t{root});
-  return {static_cast<float>((bits >> 23) + lift), std::bit_cast<float>((bits & 0x7fffff) + root) - 1};
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline Split<T> split_normal(T x, T lift = 0) {
+  using C = Constants<T>;
+  constexpr Bits<T> one = Bits<T>{1} << C::mantissa;
+  // The exponent with twice its bias, so that it is not negative, becomes the low bits of 2^mantissa: what
+  // integers become by conversions is slow for those of 64 bits.
+  const Bits<T> bits = std::bit_cast<Bits<T>>(x) - C::root + 2 * C::bias * one;
+  constexpr T magic = static_cast<T>(one);
+  const T e = std::bit_cast<T>((bits >> C::mantissa) | std::bit_cast<Bits<T>>(magic));
+  return {(e - (magic + 2 * C::bias)) + lift, std::bit_cast<T>((bits & (one - 1)) + C::root) - 1};
 }
 /// Of any positive, finite x.
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline Split split(float x) {
-  const bool tiny = x < std::numeric_limits<float>::min();
-  return split_normal(tiny ? x * 0x1p23f : x, tiny ? -23 : 0);
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline Split<T> split(T x) {
+  constexpr T lift = Constants<T>::mantissa;
+  const bool tiny = x < std::numeric_limits<T>::min();
+  return split_normal(tiny ? x * static_cast<T>(Bits<T>{1} << Constants<T>::mantissa) : x,
+                      tiny ? -lift : T(0));
 }
 
-/// log(1 + f) = log((1 + s) / (1 - s)) = 2 s + s z R(z) with s = f / (2 + f), z = s^2; and 2 s = f - s f. So
-/// it is f - (half_square - rest).
+/// log((1 + s) / (1 - s)) = 2 s + s z R(z) with z = s^2: R(z). Those of double are fdlibm's (Sun, 1993).
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float logarithm_rest(float z) {
+  return polynomial(z, 6.666677672e-01f, 3.997749558e-01f, 2.987307324e-01f);
+}
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double logarithm_rest(double z) {
+  return polynomial(z, 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
+                    2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01,
+                    1.479819860511658591e-01);
+}
+
+/// log(1 + f) = log((1 + s) / (1 - s)) with s = f / (2 + f); and 2 s = f - s f. So it is
+/// f - (half_square - rest).
+template <class T>
 struct LogTerms {
-  float half_square, rest;
+  T half_square, rest;
 };
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline LogTerms log_terms(float f) {
-  const float s = f / (2 + f);
-  const float z = s * s;
-  const float more = z * polynomial(z, 6.666677672e-01f, 3.997749558e-01f, 2.987307324e-01f);
-  const float half_square = 0.5f * f * f;
-  return {half_square, s * (half_square + more)};
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline LogTerms<T> log_terms(T f) {
+  const T s = f / (2 + f);
+  const T z = s * s;
+  const T half_square = T(0.5) * f * f;
+  return {half_square, s * (half_square + z * logarithm_rest(z))};
 }
 
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log_of(Split x) {
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log_of(Split<T> x) {
   const auto [half_square, rest] = log_terms(x.f);
-  // ln 2 in two parts as above; the large terms come last.
-  return x.e * 0.693359375f - ((half_square - (rest + x.e * -2.121944401e-4f)) - x.f);
+  const T high = Constants<T>::ln2_high, low = Constants<T>::ln2_low;
+  // The large terms come last.
+  return x.e * high - ((half_square - (rest + x.e * low)) - x.f);
 }
 
-/// e high_2 + e low_2 + factor log(1 + f), where factor = high + low, and products with the first parts are
+/// e (high_2 + low_2) + factor log(1 + f), where factor = high + low, and products with the first parts are
 /// exact.
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float scaled_log_of(Split x, float high_2, float low_2,
-                                                                    float high, float low) {
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T scaled_log_of(Split<T> x, T high_2, T low_2, T high,
+                                                                T low) {
   const auto [half_square, rest] = log_terms(x.f);
-  const float upper =
-      std::bit_cast<float>(std::bit_cast<uint32_t>(x.f - half_square) & 0xfffff000u);  // 12 bits
-  const float lower = (x.f - upper) - half_square + rest;
-  return x.e * low_2 + (lower + upper) * low + lower * high + upper * high + x.e * high_2;
+  const T upper = std::bit_cast<T>(std::bit_cast<Bits<T>>(x.f - half_square) & Constants<T>::upper);
+  const T lower = (x.f - upper) - half_square + rest;
+  // The sum of the two exact products, and what its rounding lost.
+  const T whole = x.e * high_2;
+  const T sum = whole + upper * high;
+  const T lost = (whole - sum) + upper * high;
+  return x.e * low_2 + (lower + upper) * low + lower * high + lost + sum;
 }
 
 /// A logarithm y that was computed as if x were positive and finite.
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log_everywhere(float x, float y) {
-  const float finite = x == 0 ? -std::numeric_limits<float>::infinity() : y;
-  const float upper = x == std::numeric_limits<float>::infinity() ? x : finite;
-  return ((x < 0) | (x != x)) ? std::numeric_limits<float>::quiet_NaN() : upper;
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log_everywhere(T x, T y) {
+  const T finite = x == 0 ? -std::numeric_limits<T>::infinity() : y;
+  const T upper = x == std::numeric_limits<T>::infinity() ? x : finite;
+  return ((x < 0) | (x != x)) ? std::numeric_limits<T>::quiet_NaN() : upper;
 }
 
 /// e^x 2^lift.
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float scaled_exp(float x, int32_t lift) {
-  // Beyond these the result is 0 or infinite; comparisons with NaN fail and let it pass.
-  const float low = x < -104 ? -104.0f : x;
-  const Reduced reduced = reduce_by_ln2(low > 90 ? 90.0f : low);
-  // In two factors, as 2^n alone may be too large or too small for a float.
-  const int32_t n = reduced.n + lift;
-  const int32_t half = n >> 1;
-  return (1 + expm1_reduced(reduced.r)) * power_of_two(half) * power_of_two(n - half);
+template <class T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T scaled_exp(T x, T lift) {
+  using C = Constants<T>;
+  // Comparisons with NaN fail and let it pass.
+  const T bounded = x < C::least_exp ? C::least_exp : x;
+  const Reduced<T> reduced = reduce_by_ln2(bounded > C::largest_exp ? C::largest_exp : bounded);
+  // In two factors, as 2^n alone may be too large or too small.
+  const T n = reduced.n + lift;
+  const T half = T(0.5) * n + C::shift;
+  return (1 + expm1_reduced(reduced.r)) * power_of_two(half) *
+         power_of_two((n - (half - C::shift)) + C::shift);
+}
+
+/// x for |x| < 1, and so on: erf(x), relative error 1.2e-9 (float) and 1.9e-17 (double) before rounding.
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float erf_below_1(float x) {
+  return x * polynomial(x * x, 1.128379166e+00f, -3.761262582e-01f, 1.128358515e-01f, -2.685381194e-02f,
+                        5.188327686e-03f, -8.010193625e-04f, 7.853861343e-05f);
+}
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double erf_below_1(double x) {
+  return x * polynomial(x * x, 1.12837916709551256e+00, -3.76126389031835207e-01, 1.12837916709442002e-01,
+                        -2.68661706431133976e-02, 5.22397760613082032e-03, -8.54832592976610120e-04,
+                        1.20552935869365152e-04, -1.49247124395338268e-05, 1.64471326997847940e-06,
+                        -1.62063187529663946e-07, 1.37109887041871031e-08, -7.77946297175909587e-10);
+}
+/// -log(1 - erf(a)) for a from 1 to 4 (float) and 6 (double), where erf rounds to 1: relative error of erf
+/// 1.1e-9 and 5.3e-18 before rounding.
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float erf_rest_above_1(float a) {
+  return polynomial(a > 4 ? 4.0f : a, 3.415228955e-04f, 1.127089191e+00f, 6.381448320e-01f, 1.031067552e-01f,
+                    -2.183806423e-02f, 2.947658338e-03f, -1.863791929e-04f);
+}
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double erf_rest_above_1(double a) {
+  return polynomial(
+      a > 6 ? 6.0 : a, 1.79624774574105958e-07, 1.12837732921583411e+00, 6.36628489156828237e-01,
+      1.02747251383770000e-01, -1.90781533439880156e-02, -2.80492451462652876e-04, 1.76900528264991534e-03,
+      -6.41176975573055420e-04, 4.48255729316789114e-05, 7.03648194854749411e-05, -4.50365245676411088e-05,
+      1.65136249545737745e-05, -4.32695351296078287e-06, 8.50555571901841632e-07, -1.25702065114203302e-07,
+      1.36263842962710177e-08, -1.02567675274305159e-09, 4.79592578184972575e-11, -1.04959708692295451e-12);
 }
 
 }  // namespace approximations
 
-/// To 1 unit in the last place, unlike the rest for double in vector instructions: softmax and sigmoid are
-/// made of it, too.
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double exp(double x) {
-  // As for float; the series ends where it no longer counts.
-  const double low = x < -746 ? -746.0 : x;
-  const double bounded = low > 710 ? 710.0 : low;
-  constexpr double shift = 6755399441055744;  // 1.5 * 2^52
-  const double shifted = bounded * 1.4426950408889634 + shift;
-  const double n = shifted - shift;
-  const double r = (bounded - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
-  const double series = approximations::polynomial(
-      r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
-      1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800, 1.0 / 87178291200);
-  const auto whole = std::bit_cast<int64_t>(shifted) - std::bit_cast<int64_t>(shift);
-  const int64_t half = whole >> 1;
-  return (1 + (r + r * r * series)) * std::bit_cast<double>((half + 1023) << 52) *
-         std::bit_cast<double>((whole - half + 1023) << 52);
-}
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double expm1(double x) { return std::expm1(x); }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double log(double x) { return std::log(x); }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double log2(double x) { return std::log2(x); }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double log10(double x) { return std::log10(x); }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double log1p(double x) { return std::log1p(x); }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double tanh(double x) { return std::tanh(x); }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double erf(double x) { return std::erf(x); }
-
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float exp(float x) {
-  return approximations::scaled_exp(x, 0);
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T exp(T x) {
+  return approximations::scaled_exp(x, T(0));
 }
 
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float expm1(float x) {
-  const float low = x < -20 ? -20.0f : x;
-  const auto [n, r] = approximations::reduce_by_ln2(low > 89 ? 89.0f : low);
-  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), at half the size as 2^128 is no float.
-  const float scale = approximations::power_of_two(n - 1);
-  return 2 * (scale * approximations::expm1_reduced(r) + (scale - 0.5f));
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T expm1(T x) {
+  using C = approximations::Constants<T>;
+  const T bounded = x < C::least_expm1 ? C::least_expm1 : x;
+  const auto [n, r] =
+      approximations::reduce_by_ln2(bounded > C::largest_exp - 1 ? C::largest_exp - 1 : bounded);
+  // e^x - 1 = 2^n (e^r - 1) + (2^n - 1), at half the size as the largest 2^n is no number.
+  const T scale = approximations::power_of_two((n - 1) + C::shift);
+  return std::copysign(2 * (scale * approximations::expm1_reduced(r) + (scale - T(0.5))), x);
 }
 
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log(float x) {
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log(T x) {
   return approximations::log_everywhere(x, approximations::log_of(approximations::split(x)));
 }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log2(float x) {
-  const float y =
-      approximations::scaled_log_of(approximations::split(x), 1, 0, 1.4428710938f, -1.7605285393e-4f);
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log2(T x) {
+  using C = approximations::Constants<T>;
+  const T y = approximations::scaled_log_of(approximations::split(x), T(1), T(0), T(C::log2_of_e_high),
+                                            T(C::log2_of_e_low));
   return approximations::log_everywhere(x, y);
 }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log10(float x) {
-  const float y = approximations::scaled_log_of(approximations::split(x), 3.0102920532e-01f,
-                                                7.9034151668e-07f, 4.3432617188e-01f, -3.1689971365e-05f);
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log10(T x) {
+  using C = approximations::Constants<T>;
+  const T y =
+      approximations::scaled_log_of(approximations::split(x), T(C::log10_of_2_high), T(C::log10_of_2_low),
+                                    T(C::log10_of_e_high), T(C::log10_of_e_low));
   return approximations::log_everywhere(x, y);
 }
 
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log1p(float x) {
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log1p(T x) {
   // log(1 + x) of the rounded u = 1 + x, corrected by what rounding lost.
-  const float u = 1 + x;
-  const float lost = (u - 1) - x;
-  const float y = log(u);
-  return ((u == 0) | (u == std::numeric_limits<float>::infinity())) ? y : y - lost / u;
+  const T u = 1 + x;
+  const T lost = (u - 1) - x;
+  const T y = log(u);
+  const T corrected = ((u == 0) | (u == std::numeric_limits<T>::infinity())) ? y : y - lost / u;
+  return std::copysign(corrected, x);
 }
 
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float tanh(float x) {
-  const float a = std::abs(x);
-  const float t = expm1(a > 10 ? 20.0f : 2 * a);  // tanh(10) rounds to 1
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T tanh(T x) {
+  using C = approximations::Constants<T>;
+  const T a = std::abs(x);
+  const T t = expm1(a > C::largest_tanh ? 2 * C::largest_tanh : 2 * a);
   return std::copysign(t / (t + 2), x);
 }
 
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float erf(float x) {
-  const float a = std::abs(x);
-  const float z = x * x;
-  // Relative error 1.2e-9 below 1, 1.1e-9 above, before rounding; erf(4) rounds to 1.
-  const float small = x * approximations::polynomial(z, 1.128379166e+00f, -3.761262582e-01f, 1.128358515e-01f,
-                                                     -2.685381194e-02f, 5.188327686e-03f, -8.010193625e-04f,
-                                                     7.853861343e-05f);
-  const float b = a > 4 ? 4.0f : a;
-  const float large = 1 - exp(-approximations::polynomial(
-                              b, 3.415228955e-04f, 1.127089191e+00f, 6.381448320e-01f, 1.031067552e-01f,
-                              -2.183806423e-02f, 2.947658338e-03f, -1.863791929e-04f));
-  return a < 1 ? small : std::copysign(large, x);
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T erf(T x) {
+  const T a = std::abs(x);
+  const T large = 1 - exp(-approximations::erf_rest_above_1(a));
+  return a < 1 ? approximations::erf_below_1(x) : std::copysign(large, x);
 }
 
 /// 1 / (1 + e^-x), from the side on which the exponential is below 1.
@@ -210,15 +301,12 @@ template <std::floating_point T>
 }
 
 /// log(1 + e^x).
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double softplus(double x) {
-  const double tail = std::log1p(std::exp(-std::abs(x)));
-  return x < 0 ? tail : x + tail;
-}
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float softplus(float x) {
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T softplus(T x) {
   // As log1p above, whose special cases cannot come up.
-  const float e = exp(-std::abs(x));
-  const float u = 1 + e;
-  const float tail = approximations::log_of(approximations::split_normal(u)) - ((u - 1) - e) / u;
+  const T e = exp(-std::abs(x));
+  const T u = 1 + e;
+  const T tail = approximations::log_of(approximations::split_normal(u)) - ((u - 1) - e) / u;
   return x < 0 ? tail : x + tail;
 }
 
