@@ -100,15 +100,15 @@ struct Sum {
 }
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline double power_of_size(double a, double y) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double at_infinity = y == 0 ? 0.0 : y * infinity;
   const Sum log2 = long_log2(a);
   // Larger exponents give the same.
-  const double least = y < -1e300 ? -1e300 : y;
-  const double exponent = least > 1e300 ? 1e300 : least;
+  const double exponent = std::abs(y) > 1e300 ? std::copysign(1e300, y) : y;
   const double upper = upper_half(exponent);
   const double high = upper * log2.upper;
   const double low = (exponent - upper) * log2.upper + exponent * log2.lower;
   const bool has_logarithm = (a > 0) & (a < infinity);
-  const double at_end = y == 0 ? 0.0 : a == 0 ? -y * infinity : y * infinity * a;
+  const double at_end = a == 0 ? -at_infinity : at_infinity;
   // Beyond 1100 the result is 0 or infinite; NaN passes.
   const double sum = has_logarithm ? high + low : at_end;
   const bool far = std::abs(sum) > 1100;

@@ -171,18 +171,22 @@ template <class T>
 }
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline double first_quadrant_angle(double y, double x) {
   const bool steep = y > x;
-  const double small = steep ? x : y;
-  const double large = steep ? y : x;
-  const bool equal = small == large;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double least = steep ? x : y;
+  const double most = steep ? y : x;
+  // Scaled where the sum below would have no room or no bits. Of infinities and of 0 the quotients are 0 or
+  // 1, and NaN stays.
+  const double scale = most > 0x1p1000 ? 0x1p-4 : most < 0x1p-900 ? 0x1p100 : 1.0;
+  const double at_infinity = least == infinity ? 1.0 : 0 * least;
+  const double small = most == infinity ? at_infinity : scale * least;
+  const double large = (most == infinity) | (most == 0) ? 1.0 : scale * most;
   // The angle from the nearest of 0, atan(1/2), pi / 4: its tangent is (small - c large) / (large + c small).
-  const bool high = (small > 0.6875 * large) | (equal & (small > 0));
-  const double c = high ? 1.0 : small > 0.4375 * large ? 0.5 : 0.0;
-  const double from = high ? 7.85398163397448278999e-01 : c > 0 ? 4.63647609000806093515e-01 : 0.0;
-  const double from_rest = high ? 3.06161699786838301793e-17 : c > 0 ? 2.26987774529616870924e-17 : 0.0;
-  const double scale = large > 0x1p1000 ? 0x1p-4 : 1.0;  // the sum may be too large
-  const double above = scale * small, across = scale * large;
-  const bool on_axis = equal | ((small < large) & (large > std::numeric_limits<double>::max()));
-  const double t = on_axis ? 0.0 : (above - c * across) / (across + c * above);
+  const bool high = small > 0.6875 * large;
+  const bool middle = small > 0.4375 * large;
+  const double c = high ? 1.0 : middle ? 0.5 : 0.0;
+  const double from = high ? 7.85398163397448278999e-01 : middle ? 4.63647609000806093515e-01 : 0.0;
+  const double from_rest = high ? 3.06161699786838301793e-17 : middle ? 2.26987774529616870924e-17 : 0.0;
+  const double t = (small - c * large) / (large + c * small);
   const double z = t * t;
   const double rest = t * z * arc_tangent_rest(z) + from_rest;
   // from + (t + rest), or pi / 2 less it.
