@@ -54,14 +54,15 @@ void multiply_vectors(const Gemm<T>& p) {
 }
 
 template <class T>
-void multiply_one(const Gemm<T>& p) {
+void multiply_one(const Gemm<T>& given) {
+  if (pays_panels(given)) {
+    const ColumnPanels<T> panels(given);
+    for (int64_t panel = 0; panel < panels.count(); ++panel) panels.pack(given, panel);
+    return multiply_panels(given, panels.from(0));
+  }
+  const Gemm<T> p = started(given);
   if (p.m == 1 && p.n == 1 && (!p.transpose_a || p.lda == 1) && (p.transpose_b || p.ldb == 1))
     return multiply_vectors(p);
-  if (pays_panels(p)) {
-    const ColumnPanels<T> panels(p);
-    for (int64_t panel = 0; panel < panels.count(); ++panel) panels.pack(p, panel);
-    return multiply_panels(p, panels.from(0));
-  }
   constexpr int rows = Eigen::RowMajor;
   constexpr int columns = Eigen::ColMajor;
   if (p.transpose_a && p.transpose_b)
@@ -145,8 +146,13 @@ struct SharedPanels {
   static constexpr LeastBlock least{
       .work = 1 << 20, .rows = 32, .columns = 64, .column_step = panel_columns<T>};
 
-  void operator()(const Gemm<T>& p, const Blocking& block, int64_t tiles) const {
+  void operator()(const Gemm<T>& p, Blocking block, int64_t tiles) const {
     if (!pays_panels(p)) return SeparateBlocks<T, T>()(p, block, tiles);
+    // Each block copies its rows of op(A). The bits do not depend on how many blocks there are, so a few
+    // threads have fewer.
+    const int64_t enough = int64_t{8} * num_threads();
+    for (; tiles > enough && block.columns < p.n; tiles = ceil_div(tiles, 2)) block.columns *= 2;
+    for (; tiles > enough && block.rows < row_block; tiles = ceil_div(tiles, 2)) block.rows *= 2;
     // Stripes of columns whose panels take little memory.
     constexpr int64_t most_bytes = 16 << 20;
     const int64_t column_bytes = block.columns * p.k * static_cast<int64_t>(sizeof(T));
@@ -156,6 +162,7 @@ struct SharedPanels {
       stripe.n = std::min(columns, p.n - first);
       stripe.b += p.transpose_b ? first * p.ldb : first;
       stripe.c += first;
+      if (p.start != nullptr) stripe.start += first;
       multiply_stripe(stripe, block);
     }
   }

@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -10,11 +11,11 @@
 
 namespace pleat::ops {
 
-/// One product: C[m,n] = alpha op(A)[m,k] op(B)[k,n] (+ C). All matrices are row-major; a leading dimension
-/// is the distance of two rows in elements. op(A) is A[m,k], or the transposed of A[k,m]; op(B) is B[k,n], or
-/// the transposed of B[n,k]. The leading dimensions of A and B may be less than a row, so that rows overlap;
-/// C must not overlap itself, A or B. With k = 0 the product is 0. Half types are multiplied and added in
-/// float and rounded, where `Out` is one, at the end.
+/// One product: C[m,n] = alpha op(A)[m,k] op(B)[k,n] (+ C, or + another matrix or row). All matrices are
+/// row-major; a leading dimension is the distance of two rows in elements. op(A) is A[m,k], or the transposed
+/// of A[k,m]; op(B) is B[k,n], or the transposed of B[n,k]. The leading dimensions of A and B may be less
+/// than a row, so that rows overlap; C must not overlap itself, A or B. With k = 0 the product is 0. Half
+/// types are multiplied and added in float and rounded, where `Out` is one, at the end.
 ///
 /// Several `terms` (at least one) are products to add up, C = alpha (op(A_0) op(B_0) + op(A_1) op(B_1) + ...)
 /// (+ C), whose operands lie at equal distances; their sum goes through C, so that `Out` should not be a half
@@ -39,6 +40,8 @@ struct Gemm {
   int64_t terms = 1;
   int64_t a_term_step = 0;  ///< from A of one term to that of the next, in elements
   int64_t b_term_step = 0;
+  const Out* start = nullptr;  ///< a matrix to add, unless `accumulate`; or none
+  int64_t start_row = 0;       ///< from row to row of it; 0: one row for all, a bias
 };
 
 /// Term number `index` alone; all but the first are added to C.
@@ -48,6 +51,16 @@ Gemm<T, Out> term_of(Gemm<T, Out> product, int64_t index) {
   product.a += index * product.a_term_step;
   product.b += index * product.b_term_step;
   product.accumulate = product.accumulate || index > 0;
+  return product;
+}
+
+/// The product that starts from C, to which it has copied its start.
+template <class T, class Out>
+Gemm<T, Out> started(Gemm<T, Out> product) {
+  if (product.start == nullptr || product.accumulate) return product;
+  for (int64_t row = 0; row < product.m; ++row)
+    std::copy_n(product.start + row * product.start_row, product.n, product.c + row * product.ldc);
+  product.accumulate = true;
   return product;
 }
 
@@ -64,7 +77,8 @@ void gemm_serial(const Gemm<BFloat16, float>& product);
 
 /// Computes the product on the pool. C (and k or the terms, where C is small) is cut into blocks by its shape
 /// alone, also when there is one thread or the caller is inside a parallel region: the bits do not depend on
-/// the number of threads.
+/// the number of threads. Only blocks whose bits do not depend on the cut, those of panels, are fewer for few
+/// threads.
 void gemm(const Gemm<float>& product);
 void gemm(const Gemm<double>& product);
 void gemm(const Gemm<BFloat16>& product);

@@ -119,8 +119,8 @@ void multiply(const Gemm<BFloat16, Out>& p) {
 
 bool multiplies_bfloat16() { return kernels() != nullptr; }
 
-void gemm_serial(const Gemm<BFloat16>& product) { multiply(product); }
-void gemm_serial(const Gemm<BFloat16, float>& product) { multiply(product); }
+void gemm_serial(const Gemm<BFloat16>& product) { multiply(started(product)); }
+void gemm_serial(const Gemm<BFloat16, float>& product) { multiply(started(product)); }
 void gemm(const Gemm<BFloat16>& product) { gemm_by_blocks(product); }
 void gemm(const Gemm<BFloat16, float>& product) { gemm_by_blocks(product); }
 

@@ -49,7 +49,7 @@ inline Blocking choose_blocking(int64_t m, int64_t n, int64_t k, const LeastBloc
   return block;
 }
 
-/// The same product, written elsewhere and in another type.
+/// The same product from 0, written elsewhere and in another type.
 template <class T, class Out, class Other>
 Gemm<T, Other> with_result(const Gemm<T, Out>& p, Other* c, int64_t ldc) {
   return {p.m,           p.n, p.k, p.a,          p.lda,   p.transpose_a, p.b,           p.ldb,
@@ -77,6 +77,7 @@ Gemm<T, Out> tile_of(const Gemm<T, Out>& p, const Blocking& block, int64_t tile)
   part.a += p.transpose_a ? row : row * p.lda;
   part.b += p.transpose_b ? column * p.ldb : column;
   part.c += row * p.ldc + column;
+  if (p.start != nullptr) part.start += row * p.start_row + column;
   return part;
 }
 
@@ -154,7 +155,7 @@ void gemm_by_blocks(const Gemm<T, Out>& p, const Blocks& blocks) {
   const int64_t tiles = ceil_div(p.m, block.rows) * ceil_div(p.n, block.columns);
   const int64_t parts = depth == 0 ? 1 : ceil_div(depth, block.depth);
   if (parts > 1)
-    multiply_by_depth(p, block, tiles, parts);
+    multiply_by_depth(started(p), block, tiles, parts);
   else if (tiles == 1)
     gemm_serial(p);
   else

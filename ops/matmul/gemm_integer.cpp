@@ -5,7 +5,8 @@
 
 namespace pleat::ops {
 
-void gemm(const Gemm<int64_t>& p) {
+void gemm(const Gemm<int64_t>& product) {
+  const Gemm<int64_t> p = started(product);
   // Unsigned, so that overflow wraps instead of being undefined.
   const auto number = [](int64_t x) { return static_cast<uint64_t>(x); };
   parallel_for(0, p.m, std::max<int64_t>(1, 32768 / std::max<int64_t>(p.n * p.k * p.terms, 1)),

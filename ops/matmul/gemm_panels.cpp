@@ -12,10 +12,8 @@ namespace {
 
 using simd::lanes;
 
-/// So much of the depth is summed at a time that a panel of it stays in the first-level cache, and so many
-/// rows of op(A) stay in the second-level cache beside the panels.
+/// So much of the depth is summed at a time that a panel of it stays in the first-level cache.
 constexpr int64_t depth_block = 256;
-constexpr int64_t row_block = 128;
 
 /// Part of op(A): element [row, d] lies at data[row * row_step + d * depth_step].
 template <class T>
@@ -40,19 +38,29 @@ Rows<T> rows_of(const Gemm<T>& p, int64_t row, int64_t rows, int64_t first, int6
   return {buffer, step, 1};
 }
 
-/// c = alpha sums (+ c).
+/// What is added to a product: a row for each of its rows, or one for all.
 template <class T>
-void write(const T* sums, int64_t rows, int64_t columns, T alpha, bool accumulate, T* c, int64_t ldc) {
+struct Start {
+  const T* data = nullptr;  ///< none: 0
+  int64_t row_step = 0;
+
+  Start from_column(int64_t column) const { return {data == nullptr ? nullptr : data + column, row_step}; }
+};
+
+/// c = alpha sums + start.
+template <class T>
+void write(const T* sums, int64_t rows, int64_t columns, T alpha, Start<T> start, T* c, int64_t ldc) {
   for (int64_t r = 0; r < rows; ++r, sums += panel_columns<T>, c += ldc) {
+    const T* const from = start.data + r * start.row_step;
     PLEAT_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < columns; ++i) c[i] = alpha * sums[i] + (accumulate ? c[i] : T(0));
+    for (int64_t i = 0; i < columns; ++i) c[i] = alpha * sums[i] + (start.data != nullptr ? from[i] : T(0));
   }
 }
 
 /// The products of some rows with one panel of `columns` columns.
 template <class T>
 void multiply_panel(const Gemm<T>& p, const Rows<T>& a, int64_t rows, const T* b, int64_t depth,
-                    int64_t columns, bool accumulate, T* c) {
+                    int64_t columns, Start<T> start, T* c) {
   TileProduct<T> product{.a = a.data,
                          .a_row = a.row_step,
                          .a_depth = a.depth_step,
@@ -61,18 +69,19 @@ void multiply_panel(const Gemm<T>& p, const Rows<T>& a, int64_t rows, const T* b
                          .depth = depth,
                          .result = c,
                          .result_row = p.ldc,
-                         .accumulate = accumulate};
+                         .start = start.data,
+                         .start_row = start.row_step};
   if (p.alpha == T(1) && columns == panel_columns<T>) return multiply_rows<T, 2>(product, rows);
   if (p.alpha == T(1) && columns == lanes<T>) return multiply_rows<T, 1>(product, rows);
   alignas(64) T sums[row_block * panel_columns<T>];
   product.result = sums;
   product.result_row = panel_columns<T>;
-  product.accumulate = false;
+  product.start = nullptr;
   if (columns > lanes<T>)
     multiply_rows<T, 2>(product, rows);
   else
     multiply_rows<T, 1>(product, rows);
-  write(sums, rows, columns, p.alpha, accumulate, c, p.ldc);
+  write(sums, rows, columns, p.alpha, start, c, p.ldc);
 }
 
 }  // namespace
@@ -112,10 +121,13 @@ void multiply_panels(const Gemm<T>& p, const T* b) {
     for (int64_t first = 0; first < p.k; first += depth_block) {
       const int64_t depth = std::min(depth_block, p.k - first);
       const Rows<T> a = rows_of(p, row, rows, first, depth, buffer);
+      T* const c = p.c + row * p.ldc;
+      Start<T> start{c, p.ldc};
+      if (!p.accumulate && first == 0)
+        start = {p.start == nullptr ? nullptr : p.start + row * p.start_row, p.start_row};
       for (int64_t column = 0; column < p.n; column += panel_columns<T>)
         multiply_panel(p, a, rows, b + column * p.k + first * panel_columns<T>, depth,
-                       std::min(panel_columns<T>, p.n - column), p.accumulate || first > 0,
-                       p.c + row * p.ldc + column);
+                       std::min(panel_columns<T>, p.n - column), start.from_column(column), c + column);
     }
   }
 }

@@ -18,6 +18,9 @@ namespace pleat::ops {
 template <class T>
 constexpr int64_t panel_columns = 2 * simd::lanes<T>;
 
+/// So many rows of op(A) stay in the second-level cache beside the panels.
+inline constexpr int64_t row_block = 128;
+
 /// Whether there are so many rows and columns that copying op(B) pays.
 template <class T>
 bool pays_panels(const Gemm<T>& p);

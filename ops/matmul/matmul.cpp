@@ -132,10 +132,11 @@ void add_up_slices(const char* op, const Tensor& out, const Tensor& a, const Ten
 
 /// out[i] = alpha sum over j of a[i, j] b[i, j] (+ out[i]) for tensors out [batch..., m, n] of type Out,
 /// row-major; a [batch..., terms..., m, k] and b [batch..., terms..., k, n] of type T, with any number of
-/// dimensions of terms, at least one term.
+/// dimensions of terms, at least one term. Out of a single product, on the CPU, `start` is what is added, of
+/// type Out, with dense rows.
 template <class T, class Out = T>
 void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, const Tensor& b_any,
-                      Sum<T> alpha, bool accumulate) {
+                      Sum<T> alpha, bool accumulate, const Tensor& start = {}) {
   if (out.numel() == 0) return;
   const std::size_t batch_rank = out.shape().size() - 2;
   const std::size_t terms_end = a_any.shape().size() - 2;
@@ -178,7 +179,9 @@ void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, co
                 .alpha = alpha,
                 .terms = count(std::span(a.shape()).subspan(batch_rank, terms_end - batch_rank)),
                 .a_term_step = *matrix_step(a, batch_rank, terms_end),
-                .b_term_step = *matrix_step(b, batch_rank, terms_end)},
+                .b_term_step = *matrix_step(b, batch_rank, terms_end),
+                .start = start.defined() ? start.data<Out>() : nullptr,
+                .start_row = start.defined() ? start.strides()[0] : 0},
       .batch = batch,
       .a_step = *matrix_step(a, 0, batch_rank),
       .b_step = *matrix_step(b, 0, batch_rank),
@@ -231,6 +234,24 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
   batch.push_back(rows);
   batch.push_back(columns);
   return batch;
+}
+
+/// out = input + alpha a b for matrices; `input` broadcasts to `out`. On the CPU it is read as the product
+/// begins, where it lies; cuBLAS adds to what stands in `out`.
+template <class T, class Out>
+void multiply_from(const char* op, const Tensor& out, const Tensor& input, const Tensor& a, const Tensor& b,
+                   Sum<T> alpha) {
+  if (out.device().is_cuda()) {
+    copy_into(out, input);
+    return multiply_batches<T, Out>(op, out, a, b, alpha, true);
+  }
+  const bool is_row = input.rank() < 2 || input.size(0) == 1;
+  Tensor start = cast(input, dtype_of<Out>());
+  const bool dense =
+      input.rank() > 0 && input.size(-1) == out.size(1) && (start.strides().back() == 1 || out.size(1) == 1);
+  if (!dense)
+    start = to_format(expand(start, is_row ? Shape{1, out.size(1)} : out.shape()), MemoryFormat::contiguous);
+  multiply_batches<T, Out>(op, out, a, b, alpha, false, expand(start, out.shape()));
 }
 
 /// The product of tensors of rank 2 and more whose sizes fit.
@@ -382,13 +403,16 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
     constexpr DType summed = dtype_of<Sum<T>>();
     const Tensor out = empty(shape, {.dtype = summed, .device = a.device()});
     const auto beta = options.beta.to<Sum<T>>();
-    if (beta == Sum<T>(1))
-      copy_into(out, input);
-    else if (beta != Sum<T>(0))
-      multiply_into(out, input, full({}, options.beta, {.dtype = summed, .device = input.device()}));
-    multiply_batches<T, Sum<T>>("addmm", out, readable(cast(a, dtype_of<T>())),
-                                readable(cast(b, dtype_of<T>())), options.alpha.to<Sum<T>>(),
-                                beta != Sum<T>(0));
+    const auto alpha = options.alpha.to<Sum<T>>();
+    const Tensor left = readable(cast(a, dtype_of<T>()));
+    const Tensor right = readable(cast(b, dtype_of<T>()));
+    if (beta == Sum<T>(1)) {
+      multiply_from<T, Sum<T>>("addmm", out, input, left, right, alpha);
+    } else {
+      if (beta != Sum<T>(0))
+        multiply_into(out, input, full({}, options.beta, {.dtype = summed, .device = input.device()}));
+      multiply_batches<T, Sum<T>>("addmm", out, left, right, alpha, beta != Sum<T>(0));
+    }
     range.details([&] { return product_details(dtype, out, a.size(1)); });
     return cast(out, dtype);
   });
@@ -415,10 +439,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulO
   const int64_t rows = count(std::span(shape).first(shape.size() - 1));
   return dispatch_product("linear", dtype, x.device(), [&]<class T>(Type<T>) {
     const Tensor out = empty({rows, weight.size(0)}, {.dtype = dtype_of<T>(), .device = x.device()});
-    if (bias.defined()) copy_into(out, bias);
-    const Tensor flat = reshape(x, {rows, weight.size(1)});
-    multiply_batches<T>("linear", out, readable(cast(flat, dtype_of<T>())),
-                        readable(transpose(cast(weight, dtype_of<T>()), 0, 1)), 1, bias.defined());
+    const Tensor flat = readable(cast(reshape(x, {rows, weight.size(1)}), dtype_of<T>()));
+    const Tensor columns = readable(transpose(cast(weight, dtype_of<T>()), 0, 1));
+    if (bias.defined())
+      multiply_from<T, T>("linear", out, bias, flat, columns, 1);
+    else
+      multiply_batches<T>("linear", out, flat, columns, 1, false);
     range.details([&] { return product_details(dtype, out, weight.size(1)); });
     return cast(view(out, shape), dtype);
   });

@@ -11,8 +11,9 @@
 
 namespace pleat::ops {
 
-/// The operands of result[i, lane] = the sum over d < depth of a[i, d] b[d, lane], added to `result` where
-/// `accumulate`: rows of `result` and of b are vectors in memory, a is read element by element.
+/// The operands of result[i, lane] = start[i, lane] + the sum over d < depth of a[i, d] b[d, lane]: rows of
+/// `result`, of `start` and of b are vectors in memory, a is read element by element. `start` may be
+/// `result`.
 template <class T>
 struct TileProduct {
   const T* a;
@@ -23,7 +24,8 @@ struct TileProduct {
   int64_t depth;
   T* result;
   int64_t result_row;
-  bool accumulate = false;
+  const T* start = nullptr;  ///< none: 0
+  int64_t start_row = 0;     ///< 0: one row for all
 };
 
 template <class T, int rows, int vectors>
@@ -35,7 +37,7 @@ void multiply_tile(const TileProduct<T>& p) {
   for_constants<rows>([&](auto i) {
     for_constants<vectors>([&](auto v) {
       total[i][v] =
-          p.accumulate ? *reinterpret_cast<const V*>(p.result + i * p.result_row + v * lanes<T>) : V{};
+          p.start != nullptr ? *reinterpret_cast<const V*>(p.start + i * p.start_row + v * lanes<T>) : V{};
     });
   });
   const T* a = p.a;
@@ -62,8 +64,10 @@ void multiply_rows(TileProduct<T> p, int64_t rows) {
     return std::array{&multiply_tile<T, i + 1, vectors>...};
   }
   (std::make_integer_sequence<int, simd::tile_rows>());
-  for (; rows > 0; rows -= most, p.a += most * p.a_row, p.result += most * p.result_row)
+  for (; rows > 0; rows -= most, p.a += most * p.a_row, p.result += most * p.result_row) {
     kernels[static_cast<std::size_t>(rows < most ? rows - 1 : most - 1)](p);
+    if (p.start != nullptr) p.start += most * p.start_row;
+  }
 }
 
 }  // namespace pleat::ops

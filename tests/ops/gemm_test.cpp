@@ -124,6 +124,49 @@ TEST_CASE("gemm gives the same bits for any number of threads", "[gemm]") {
   set_num_threads(threads);
 }
 
+TEST_CASE("gemm of many blocks gives the same bits for few threads, which get fewer", "[gemm]") {
+  const int threads = num_threads();
+  for (const Case& size : std::vector<Case>{{128, 512, 300}, {530, 130, 200}, {300, 330, 257}})
+    for (const bool transpose : {false, true}) {
+      CAPTURE(size.m, size.n, size.k, transpose);
+      std::vector<std::vector<float>> results;
+      for (const int count : {1, 2, 4, 9}) {
+        set_num_threads(count);
+        Problem<float> problem(size, transpose, !transpose, false, 1);
+        ops::gemm(problem.product);
+        CHECK(problem.error() < 1e-5);
+        results.push_back(std::move(problem.c));
+      }
+      for (const auto& result : results) CHECK(result == results[0]);
+    }
+  set_num_threads(threads);
+}
+
+TEST_CASE("gemm starts from a row or a matrix as from C", "[gemm]") {
+  for (const Case& size : cases)
+    for (const bool is_row : {true, false})
+      for (const float alpha : {1.0F, 1.5F}) {
+        CAPTURE(size.m, size.n, size.k, is_row, alpha);
+        const int64_t step = is_row ? 0 : size.n + 5;
+        const std::vector<float> start = numbers<float>(size.n + size.m * step + 1, 4);
+        Problem<float> wanted(size, false, true, true, alpha);
+        for (int64_t row = 0; row < size.m; ++row)
+          std::copy_n(start.data() + row * step, size.n, wanted.c.data() + row * wanted.product.ldc);
+        ops::gemm(wanted.product);
+        Problem<float> got(size, false, true, false, alpha);
+        got.product.start = start.data();
+        got.product.start_row = step;
+        ops::gemm(got.product);
+        CHECK(got.c == wanted.c);
+        Problem<float> serial(size, false, true, false, alpha);
+        serial.product.start = start.data();
+        serial.product.start_row = step;
+        ops::gemm_serial(serial.product);
+        CHECK(test::relative_error(std::vector<double>(serial.c.begin(), serial.c.end()),
+                                   std::vector<double>(wanted.c.begin(), wanted.c.end())) < 1e-5);
+      }
+}
+
 TEST_CASE("gemm adds up terms, joined where they are small", "[gemm]") {
   // Both of many and of few, in k and in terms; beside one another, with gaps, all the same.
   for (const auto& [size, terms] : std::vector<std::pair<Case, int64_t>>{{{3, 5, 7}, 2},

@@ -122,8 +122,6 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
     const int64_t rows = tiles.size(t);
     const auto memory = plain ? nullptr : scratch<T>(rows * depth);
     T* out = y + first * p.out_channels;
-    if (bias != nullptr)
-      for (int64_t row = 0; row < rows; ++row) std::copy_n(bias, p.out_channels, out + row * p.out_channels);
     for (int64_t g = 0; g < p.groups; ++g) {
       Gemm<T> product{.m = rows, .n = p.group_out(), .k = depth};
       if (plain) {
@@ -139,7 +137,7 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
       product.transpose_b = w.transposed;
       product.c = out + g * p.group_out();
       product.ldc = p.out_channels;
-      product.accumulate = bias != nullptr;
+      if (bias != nullptr) product.start = bias + g * p.group_out();
       gemm_serial(product);
     }
   });

@@ -2,10 +2,10 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
-#include "pleat/ops/matmul/tile_product.h"
 #include "pleat/ops/conv/cpu/winograd.h"
 #include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/nhwc.h"
+#include "pleat/ops/matmul/tile_product.h"
 
 /// Winograd convolution's gradient of the weight. A task has a block of filters, one of channels and
 /// a phase of x, and a share of the tiles where these are few. Some tiles at a time, windows of x become V
@@ -131,9 +131,10 @@ class WeightTask {
       for (int64_t tap = 0; tap < plan_.grid.line_taps; ++tap)
         for (int64_t c = 0; c < width_; c += 2 * lanes<T>) {
           const auto run = width_ - c > lanes<T> ? multiply_rows<T, 2> : multiply_rows<T, 1>;
+          T* const sums = sums_ + i * plan_.sums_point + tap * plan_.sums_tap + c;
           run({gradient_ + i * plan_.gradient_point, 1, rows_,
-               source_ + i * plan_.source_point + tap * width_ + c, width_, tiles,
-               sums_ + i * plan_.sums_point + tap * plan_.sums_tap + c, width_, accumulate},
+               source_ + i * plan_.source_point + tap * width_ + c, width_, tiles, sums, width_,
+               accumulate ? sums : nullptr, width_},
               filters_);
         }
   }
