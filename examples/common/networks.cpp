@@ -1,7 +1,5 @@
 #include "networks.h"
 
-#include <cmath>
-
 using namespace pleat;
 
 namespace {
@@ -75,14 +73,13 @@ struct Attention : nn::Module {
         out{{.in_features = width, .out_features = width}} {}
 
   Tensor forward(const Tensor& x) override {
-    const int64_t n = x.size(0), length = x.size(1), width = x.size(2) / heads;
-    // [3, N, heads, length, width]
-    const Tensor all = permute(reshape(in(x), {n, length, 3, heads, width}), {2, 0, 3, 1, 4});
-    const Tensor query = select(all, 0, 0), key = select(all, 0, 1), value = select(all, 0, 2);
-    const Tensor scores = matmul(query, transpose(key, -2, -1)) / std::sqrt(static_cast<double>(width));
-    const Tensor place = arange(length);
-    const Tensor later = unsqueeze(place, 0) > unsqueeze(place, 1);
-    const Tensor y = matmul(softmax(masked_fill(scores, later, -1e9), -1), value);
+    const std::vector<Tensor> parts = chunk(in(x), 3, -1);
+    // [N, heads, length, width of a head]
+    const auto by_head = [&](const Tensor& part) {
+      return transpose(reshape(part, {x.size(0), x.size(1), heads, x.size(2) / heads}), 1, 2);
+    };
+    const Tensor y = scaled_dot_product_attention(by_head(parts[0]), by_head(parts[1]), by_head(parts[2]),
+                                                  {.is_causal = true});
     return out(reshape(transpose(y, 1, 2), x.shape()));
   }
   void members(nn::Members& m) override {

@@ -1,8 +1,13 @@
 // Products.
 
+#include <cmath>
 #include <map>
 
+#include "pleat/autograd/functions/attention.h"
 #include "pleat/autograd/functions/matmul.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/logic.h"
+#include "pleat/ops/shape/view.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
@@ -150,6 +155,80 @@ OpCase affine(const Shape& x) {
           .refused = {{{normal(x), normal({2, 5})}, [](T t) { return linear(t[0], t[1]); }, "linear: "}}};
 }
 
+/// softmax(query key^T / 2 + mask) value; a query without a key gives 0. A mask of truth is 0 or 1.
+Array attention_of(const Arrays& x, bool is_causal, bool adds) {
+  const int64_t keys = x[1].size(-2), width = x[0].size(-1);
+  Shape shape = x[0].shape;
+  shape.back() = x[2].size(-1);
+  return computed(shape, [&](const Index& at) {
+    const auto of_key = [&](const Array& from, int64_t j, int64_t column) {
+      Index place = at;
+      place[at.size() - 2] = j;
+      place.back() = column;
+      return from.broadcast(place);
+    };
+    const auto weight = [&](int64_t j) {
+      Index place = at;
+      place.back() = j;
+      const double said = x.size() > 3 ? x[3].broadcast(place) : adds ? 0 : 1;
+      if ((is_causal && j > at[at.size() - 2]) || (!adds && said == 0)) return 0.0;
+      const double score = sum_over(width, [&](int64_t k) {
+        place.back() = k;
+        return x[0](place) * of_key(x[1], j, k);
+      });
+      return std::exp(score / 2 + (adds ? said : 0));
+    };
+    const double all = sum_over(keys, weight);
+    return all == 0 ? 0
+                    : sum_over(keys, [&](int64_t j) { return weight(j) * of_key(x[2], j, at.back()); }) / all;
+  });
+}
+
+/// Of queries [2, 3, 5, 4], keys and values of which some are shared.
+OpCase attention(const std::string& variant, const AttentionOptions& options, const Tensors& mask = {}) {
+  Tensors inputs = {normal({2, 3, 5, 4}), normal({2, 1, 6, 4}, 2), normal({3, 6, 2}, 3)};
+  inputs.insert(inputs.end(), mask.begin(), mask.end());
+  const bool adds = !mask.empty() && is_floating(mask[0].dtype());
+  return {.name = "scaled_dot_product_attention",
+          .inputs = inputs,
+          .call =
+              [options](T x) {
+                AttentionOptions with_mask = options;
+                if (x.size() > 3) with_mask.mask = x[3];
+                return scaled_dot_product_attention(x[0], x[1], x[2], with_mask);
+              },
+          .reference = [=](const Arrays& x) { return Arrays{attention_of(x, options.is_causal, adds)}; },
+          .variant = variant,
+          .slack = 8};
+}
+
+std::vector<OpCase> attentions() {
+  const Tensor meets = ops::logical_and(coins({5, 6}), ops::not_equal(ops::unsqueeze(arange(5), 1), 2));
+  std::vector<OpCase> cases = {attention("", {}), attention("causal", {.is_causal = true}),
+                               attention("scale", {.scale = 0.5}), attention("mask", {}, {meets}),
+                               recorded_as("-", attention("mask to add", {}, {normal({3, 1, 6}, 4)}))};
+  for (OpCase& c : cases) {
+    if (c.inputs.size() > 3) continue;
+    c.large = {normal({2, 2, 150, 20}), normal({2, 2, 130, 20}, 2), normal({2, 2, 130, 24}, 3)};
+  }
+  const auto call = [](const AttentionOptions& options) {
+    return [options](T x) { return scaled_dot_product_attention(x[0], x[1], x[2], options); };
+  };
+  const Tensors fitting = {normal({2, 5, 4}), normal({2, 6, 4}), normal({2, 6, 2})};
+  const std::string op = "scaled_dot_product_attention: ";
+  cases[0].refused = {
+      {{normal({4}), normal({6, 4}), normal({6, 2})}, call({}), op + "needs a query"},
+      {{normal({5, 4}), normal({6, 3}), normal({6, 2})}, call({}), op + "needs a query"},
+      {{normal({5, 4}), normal({6, 4}), normal({5, 2})}, call({}), op + "needs a query"},
+      {{normal({2, 5, 4}), normal({3, 6, 4}), normal({6, 2})}, call({}), op},
+      {fitting, call({.mask = coins({5, 6}), .is_causal = true}), op + "takes a mask or is_causal"},
+      {fitting, call({.mask = coins({2, 4, 6})}), op + "the mask must broadcast"},
+      {fitting, call({.mask = coins({1, 1, 5, 6})}), op + "the mask must broadcast"},
+      {fitting, call({.mask = integers({5, 6}, 0, 2)}), op + "the mask must be bool"},
+      {fitting, call({.scale = infinity}), op + "scale must be finite"}};
+  return cases;
+}
+
 std::vector<OpCase> make() {
   std::vector<OpCase> cases;
   const std::vector<std::pair<Shape, Shape>> shapes = {{{2, 3}, {3, 2}},
@@ -203,6 +282,7 @@ std::vector<OpCase> make() {
   cases.back().smooth = {{normal({2, 2, 2}), normal({2, 3, 2}, 2), normal({3}, 3)}};
   cases.back().refused = {{{normal({2, 3})}, [](T x) { return einsum("ijk->i", x); }, "einsum"},
                           {{normal({2, 3})}, [](T x) { return einsum("ij->k", x); }, "einsum"}};
+  for (const OpCase& c : attentions()) cases.push_back(c);
   return cases;
 }
 

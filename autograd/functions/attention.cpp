@@ -1,0 +1,79 @@
+#include "pleat/autograd/functions/attention.h"
+
+#include <limits>
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/matmul.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/select.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/functions/softmax.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/attention/problem.h"
+
+namespace pleat {
+namespace {
+
+constexpr const char* op = "scaled_dot_product_attention";
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// How much of each value a query takes, [..., L, S].
+Tensor shares_of(const Tensor& query, const Tensor& key, const Tensor& value,
+                 const AttentionOptions& options) {
+  const ops::AttentionProblem p = ops::attention_problem(query, key, value, options);
+  const Tensor scores = matmul(query, transpose(key, -2, -1)) * p.scale;
+  const Tensor& mask = options.mask;
+  if (options.is_causal) {
+    const auto places = [&](int64_t n) { return arange(n, {.device = query.device()}); };
+    const Tensor later = unsqueeze(places(p.keys), 0) > unsqueeze(places(p.queries), 1);
+    return softmax(masked_fill(scores, later, -infinity), -1);
+  }
+  if (!mask.defined()) return softmax(scores, -1);
+  const Tensor masked =
+      mask.dtype() == boolean ? masked_fill(scores, !mask, -infinity) : scores + cast(mask, scores.dtype());
+  const Tensor nothing = all(masked == -infinity, {-1}, true);
+  return masked_fill(softmax(masked_fill(masked, nothing, 0), -1), nothing, 0);
+}
+
+/// The gradients of query, key and value on the tape.
+Grads recorded_backward(const Tensor& dy, const Tensor& query, const Tensor& key, const Tensor& value,
+                        const AttentionOptions& options) {
+  const double scale = ops::attention_problem(query, key, value, options).scale;
+  const Tensor shares = shares_of(query, key, value, options);
+  const Tensor slopes = matmul(dy, transpose(value, -2, -1));
+  const Tensor scores = shares * (slopes - sum(slopes * shares, {-1}, true)) * scale;
+  return {matmul(scores, key), matmul(transpose(scores, -2, -1), query),
+          matmul(transpose(shares, -2, -1), dy)};
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                                    const AttentionOptions& options) {
+  const auto [query, key, value] = autocast_to_half(queries, keys, values);
+  const Tensor& mask = options.mask;
+  if (query.device().is_cuda() || (mask.defined() && mask.requires_grad() && grad_enabled())) {
+    const RecordOp range(op, query, key, value);
+    (void)ops::attention_problem(query, key, value, options);
+    return matmul(shares_of(query, key, value, options), value);
+  }
+  const ops::AttentionResult result = ops::attention_forward(query, key, value, options);
+  return record(op, result.output, {query, key, value},
+                [query = saved(query), key = saved(key), value = saved(value), output = saved(result.output),
+                 log_sum_exp = saved(result.log_sum_exp), mask = saved(mask), is_causal = options.is_causal,
+                 scale = options.scale](const Tensor& dy) -> Grads {
+                  const AttentionOptions given{.mask = *mask, .is_causal = is_causal, .scale = scale};
+                  if (grad_enabled()) return recorded_backward(dy, *query, *key, *value, given);
+                  const auto [dq, dk, dv] =
+                      ops::attention_backward(dy, *query, *key, *value, {*output, *log_sum_exp}, given);
+                  return {dq, dk, dv};
+                });
+}
+
+}  // namespace pleat
