@@ -315,6 +315,7 @@ void train(const CifarSettings& s) {
 
   nn::Sequential net = make_model(s.model, classes);
   const ConvPolicy policy{{.implementation = s.conv_implementation}};
+  const nn::FusionPolicy fusion{{.enabled = !s.no_fusion}};
   if (s.summary) {
     std::cout << nn::summary(net, Shape{1, 3, 32, 32}) << '\n';
     flush_output();

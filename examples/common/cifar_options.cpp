@@ -85,6 +85,7 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
       ->capture_default_str();
   app.add_option("--conv-implementation", s.conv_implementation, "Convolution implementation for all passes")
       ->check(not_empty());
+  app.add_flag("--no-fusion", s.no_fusion, "Compute every module in passes of its own");
   app.add_option("--output", s.output,
                  "Folder for metrics.csv, weights.safetensors (of the epoch with the best test accuracy) and "
                  "learning_curves.svg; those of an earlier run are kept under other names")

@@ -29,6 +29,7 @@ struct CifarSettings {
   std::string precision = "highest";
   std::string amp = "off";
   std::string conv_implementation;  ///< empty: the default choice
+  bool no_fusion = false;           ///< every module in passes of its own (nn/fusion.h)
   std::string output = "runs/cifar";
   std::string profile;  ///< empty: none
   bool summary = false;
