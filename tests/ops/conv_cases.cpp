@@ -107,6 +107,12 @@ std::vector<ConvCase> special_cases() {
       {{2, 36, 7, 6}, {40, 9, 3, 3}, {.padding = 2, .dilation = 2, .groups = 4}},
       {{2, 80, 6, 6}, {96, 40, 3, 3}, {.padding = 1, .groups = 2}},
       {{2, 60, 5, 5}, {90, 20, 1, 1}, {.groups = 3}},
+      {{2, 132, 7, 6}, {220, 12, 3, 3}, {.padding = 1, .groups = 11}},  // some groups at a time
+      {{2, 160, 5, 6}, {160, 16, 5, 5}, {.padding = 2, .groups = 10}},
+      {{2, 99, 5, 6}, {6, 33, 3, 4}, {.stride = {1, 2}, .padding = 3, .groups = 3}},
+      {{2, 33, 5, 5}, {20, 33, 3, 3}, {.padding = 8, .dilation = 8}},  // taps that are always outside
+      {{9, 40, 7, 7}, {20, 40, 5, 5}, {.padding = 2}},                 // each tap has windows of its own
+      {{2, 10, 6, 7}, {40, 10, 7, 5}, {.padding = 3}},
       {{2, 60, 5, 6}, {4, 30, 3, 3}, {.padding = 1, .groups = 2}},
       {{2, 8, 33, 33}, {12, 8, 3, 3}, {.padding = 12, .dilation = 12}},  // sums leave out padding
       {{2, 40, 25, 26}, {34, 40, 3, 3}, {.padding = 6, .dilation = 6}},

@@ -25,6 +25,9 @@ inline constexpr int64_t most_depth = 512;
 inline constexpr int64_t least_depth = 128;
 /// Pixels that are worth sums of their own.
 inline constexpr int64_t chunk_pixels = 512;
+/// Channels and filters of small groups that a task takes together, about: pixels are read by whole lines of
+/// the cache, some at a time.
+inline constexpr int64_t channels_together = 64;
 /// Elements between blocks of a panel, so that they do not begin in the same set.
 inline constexpr int64_t block_gap = 16;
 
@@ -40,14 +43,17 @@ inline constexpr int64_t filter_block = along == Along::windows ? most_rows : ti
 /// How a problem is cut, by the problem alone. Channels and filters are those of a group.
 template <class T>
 struct WeightPlan {
-  int64_t groups;
+  int64_t together;  ///< groups of a task
+  bool taps_join;    ///< whether taps of a line are elements of one window, side by side
   Along along;
-  bool in_place;  ///< whether x is read where it lies: single taps, for which a copy would be read once
+  bool skips_padding;  ///< else it is copied as zeros, and multiplied
+  bool in_place;       ///< whether x is read where it lies: single taps, for which a copy would be read once
   int64_t source_block;  ///< channels of x that lie side by side in a panel
   int64_t channels;      ///< of x, in a task
   int64_t filters;       ///< in a task
   int64_t channel_blocks;
   int64_t filter_blocks;
+  int64_t blocks;  ///< of dw
   GatherPieces pieces;
   int64_t chunks;
 
@@ -56,13 +62,14 @@ struct WeightPlan {
       *this = WeightPlan(p, windows_of(p), depth);
   }
 
-  int64_t tasks() const { return groups * channel_blocks * filter_blocks * chunks; }
+  int64_t tasks() const { return blocks * chunks; }
   int64_t source_block_elements() const { return pieces.buffer_pixels() * source_block + block_gap; }
   /// With a vector's reach beyond the last window.
   int64_t source_elements() const {
     if (in_place) return 0;
-    return ceil_div(channels, source_block) * source_block_elements() + tile_width<T>;
+    return together * source_blocks() * source_block_elements() + tile_width<T>;
   }
+  int64_t source_blocks() const { return ceil_div(channels, source_block); }
   int64_t filter_block_width() const {
     return along == Along::windows ? filter_block<T, Along::windows> : filter_block<T, Along::filters>;
   }
@@ -70,7 +77,7 @@ struct WeightPlan {
     return std::min(pieces.pixels_of_piece(), most_pixels) * filter_block_width() + block_gap;
   }
   int64_t filter_elements() const {
-    return ceil_div(filters, filter_block_width()) * filter_block_elements();
+    return together * ceil_div(filters, filter_block_width()) * filter_block_elements();
   }
   /// A row of sums: dw's own when vectors lie along windows.
   int64_t leading(const ConvProblem& p) const {
@@ -98,7 +105,6 @@ struct WeightPlan {
   static int64_t pixels_of_piece(const Gather& gather) {
     return std::max(gather.pixels() / tasks_wanted, chunk_pixels);
   }
-  static bool taps_join(const ConvProblem& p) { return p.group_in() < tile_width<T> && p.dilation[2] == 1; }
   /// Loads or products of all tiles that `across` lanes times `down` rows take, whichever are more.
   static int64_t tile_cost(int64_t across, int64_t down) {
     int64_t cost = 0;
@@ -110,20 +116,40 @@ struct WeightPlan {
     }
     return cost;
   }
-  static Along better(const ConvProblem& p) {
-    const int64_t joined = taps_join(p) ? p.kernel[2] : 1;
-    const int64_t run = joined * p.group_in();
+  Along better(const ConvProblem& p) const {
+    const int64_t run = (taps_join ? p.kernel[2] : 1) * p.group_in();
     // Sums along filters have to be turned in the end.
     return 20 * tile_cost(run, p.group_out()) <= 21 * tile_cost(p.group_out(), run) ? Along::windows
                                                                                     : Along::filters;
+  }
+  /// Whether joined taps take longer for the padding of their lines and slices than the lists of the windows
+  /// that lie inside, for each window and line of taps.
+  bool pays_to_skip(const ConvProblem& p, const Gather& gather) const {
+    constexpr double of_list = 3;
+    const int64_t run = p.kernel[2] * p.group_in();
+    const int64_t tiles =
+        along == Along::windows ? tile_cost(run, p.group_out()) : tile_cost(p.group_out(), run);
+    double inside = 1;
+    for (std::size_t d = 0; d < 2; ++d) {
+      const GatherDim& dim = gather.dims[d];
+      int64_t pixels = 0;
+      for (std::size_t tap = 0; tap < dim.taps.size(); ++tap) {
+        const auto [first, end] = dim.inside(tap, gather.source[d]);
+        pixels += end - first;
+      }
+      inside *= static_cast<double>(pixels) / static_cast<double>(dim.count * p.kernel[d]);
+    }
+    return (1 - inside) * static_cast<double>(together * tiles) > of_list;
   }
   static int64_t equal_blocks(int64_t size, int64_t wanted, int64_t multiple) {
     return std::min(size, round_up(ceil_div(size, ceil_div(size, wanted)), multiple));
   }
 
   WeightPlan(const ConvProblem& p, const Gather& gather, int64_t depth)
-      : groups(p.groups),
+      : together(std::clamp<int64_t>(channels_together / std::max(p.group_in(), p.group_out()), 1, p.groups)),
+        taps_join(p.group_in() < tile_width<T> && p.kernel[2] > 1 && p.dilation[2] == 1),
         along(better(p)),
+        skips_padding(!taps_join || pays_to_skip(p, gather)),
         // Vectors along windows must not reach beyond the last channel.
         in_place(p.taps() == 1 && !is_crowded<T>(p.in_channels) &&
                  (along == Along::filters || p.group_in() % lanes<T> == 0)),
@@ -135,11 +161,10 @@ struct WeightPlan {
                              tile_width<T>)),
         channel_blocks(ceil_div(p.group_in(), channels)),
         filter_blocks(ceil_div(p.group_out(), filters)),
-        pieces(in_place ? GatherPieces::in_place(gather, pixels_of_piece(gather))
-                        : GatherPieces::for_sums(gather, buffer_elements_wanted / channels,
-                                                 pixels_of_piece(gather))),
-        chunks(std::clamp<int64_t>(std::min(ceil_div(tasks_wanted, groups * channel_blocks * filter_blocks),
-                                            pieces.pixels() / chunk_pixels),
+        blocks(ceil_div(p.groups, together) * channel_blocks * filter_blocks),
+        pieces(GatherPieces::for_sums(gather, buffer_elements_wanted / (together * channels),
+                                      pixels_of_piece(gather), in_place)),
+        chunks(std::clamp<int64_t>(std::min(ceil_div(tasks_wanted, blocks), pieces.pixels() / chunk_pixels),
                                    1, pieces.count())) {}
 };
 

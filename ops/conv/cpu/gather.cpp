@@ -17,8 +17,6 @@ constexpr int64_t pixel_multiple = 8;
 constexpr int64_t fewest_padded = 64;
 /// Lines wanted in a piece of sums, so that few source pixels are copied for two pieces.
 constexpr int64_t least_lines = 4;
-/// Sums of a group are added to those in memory, which takes as long as the products of about so many pixels.
-constexpr double group_pixels = 5;
 
 GatherDim forward_dim(const ConvProblem& p, std::size_t d) {
   GatherDim dim{.count = p.output[d], .source_step = p.stride[d], .taps = {}};
@@ -114,6 +112,11 @@ std::vector<GatherDim::Span> GatherDim::spans(int64_t source) const {
   return list;
 }
 
+std::pair<int64_t, int64_t> GatherDim::inside(std::size_t tap, int64_t source) const {
+  const int64_t begin = std::clamp<int64_t>(ceil_div(-taps[tap].offset, source_step), 0, count);
+  return {begin, std::clamp<int64_t>(ceil_div(source - taps[tap].offset, source_step), begin, count)};
+}
+
 void GatherPieces::set_sizes(int64_t images, int64_t lines, int64_t columns) {
   images_ = images;
   lines_ = lines;
@@ -183,8 +186,11 @@ GatherPieces GatherPieces::in_place(const Gather& gather, int64_t most) {
   return pieces;
 }
 
-GatherPieces GatherPieces::for_sums(const Gather& gather, int64_t source_pixels, int64_t most) {
-  GatherPieces pieces(gather, 1);
+GatherPieces GatherPieces::for_sums(const Gather& gather, int64_t source_pixels, int64_t most,
+                                    bool in_place) {
+  GatherPieces pieces(gather, in_place ? gather.source_pitch() : 1);
+  pieces.in_place_ = in_place;
+  if (in_place) source_pixels = std::numeric_limits<int64_t>::max();
   const GatherDim& row = gather.dims[1];
   const GatherDim& column = gather.dims[2];
   const int64_t slices = gather.dims[0].extent(1);
@@ -199,35 +205,9 @@ GatherPieces GatherPieces::for_sums(const Gather& gather, int64_t source_pixels,
     pieces.images_ =
         ceil_div(gather.batch, ceil_div(gather.batch, std::clamp<int64_t>(fitting, 1, gather.batch)));
   }
-  // The share of products that groups leave, and how many groups there are for all windows of some images.
-  double share = 1;
-  int64_t groups = 1;
-  int64_t windows = pieces.images_;
-  const Spatial sizes{1, lines, columns};
-  for (std::size_t d = 0; d < 3; ++d) {
-    const GatherDim& dim = gather.dims[d];
-    pieces.spans_[d] = dim.spans(gather.source[d]);
-    int64_t inside = 0;
-    for (const Span& span : pieces.spans_[d])
-      inside += (span.end - span.first) * static_cast<int64_t>(span.end_tap - span.first_tap);
-    windows *= dim.count;
-    share *=
-        static_cast<double>(inside) / static_cast<double>(dim.count * static_cast<int64_t>(dim.taps.size()));
-    groups *= std::min(dim.count,
-                       ceil_div(dim.count, sizes[d]) + static_cast<int64_t>(pieces.spans_[d].size()) - 1);
-  }
-  const double saved = (1 - share) * static_cast<double>(windows);
-  if (saved < share * group_pixels * static_cast<double>(groups))
-    for (std::size_t d = 0; d < 3; ++d)
-      pieces.spans_[d] = {{0, gather.dims[d].count, 0, gather.dims[d].taps.size()}};
-  return pieces;
-}
-
-bool GatherPieces::skips_padding() const {
   for (std::size_t d = 0; d < 3; ++d)
-    for (const Span& span : spans_[d])
-      if (span.end_tap - span.first_tap < gather_.dims[d].taps.size()) return true;
-  return false;
+    pieces.spans_[d] = {{0, gather.dims[d].count, 0, gather.dims[d].taps.size()}};
+  return pieces;
 }
 
 GatherPieces::Piece GatherPieces::piece(int64_t index) const {
@@ -303,6 +283,35 @@ void GatherPieces::list(int64_t index, int64_t channels, GatherPixels& pixels) c
     }
   }
   pixels.groups.resize(groups);
+}
+
+bool GatherPieces::all_inside(int64_t index, int64_t tap, bool of_line, int64_t first, int64_t end,
+                              std::vector<int64_t>& pixels) const {
+  pixels.clear();
+  const Piece p = piece(index);
+  // Of the piece's pixels in a dimension those for which the tap is inside.
+  const auto inside = [&](std::size_t d, int64_t begin, int64_t count) {
+    const auto taps = static_cast<int64_t>(gather_.dims[d].taps.size());
+    const auto [low, high] = gather_.dims[d].inside(
+        static_cast<std::size_t>(std::exchange(tap, tap / taps) % taps), gather_.source[d]);
+    return std::pair(std::max<int64_t>(low - begin, 0), std::min(high - begin, count));
+  };
+  auto columns = inside(2, p.first_column, p.columns);
+  if (of_line) columns = {0, p.columns};
+  const auto lines = inside(1, p.first_line, p.lines);
+  const auto slices = inside(0, p.slice, 1);
+  if (slices.first >= slices.second) return false;
+  if (lines == std::pair(int64_t{0}, p.lines) && columns == std::pair(int64_t{0}, p.columns)) return true;
+  pixels.resize(static_cast<std::size_t>(end - first));
+  int64_t* next = pixels.data();
+  for (int64_t i = 0; i < p.images; ++i)
+    for (int64_t j = lines.first; j < lines.second; ++j) {
+      const int64_t line = (i * p.lines + j) * p.columns;
+      const int64_t last = std::min(end, line + columns.second);
+      for (int64_t k = std::max(first, line + columns.first); k < last; ++k) *next++ = k;
+    }
+  pixels.resize(static_cast<std::size_t>(next - pixels.data()));
+  return false;
 }
 
 template <class T>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
@@ -55,6 +56,8 @@ struct GatherDim {
     std::size_t end_tap;
   };
   std::vector<Span> spans(int64_t source) const;
+  /// Output pixels of which a tap is inside a source of so many elements: from the first to the second.
+  std::pair<int64_t, int64_t> inside(std::size_t tap, int64_t source) const;
 };
 
 struct Gather {
@@ -155,12 +158,12 @@ class GatherPieces {
   /// The same for kernels that read the source where it lies, with `most` pixels of the result or fewer.
   /// There is no buffer: `bases` of pixels and offsets of taps are those in the source.
   static GatherPieces in_place(const Gather& gather, int64_t most);
-  /// For sums over all result pixels, of which a piece has `most` or fewer and reads about `source_pixels`.
-  /// The stride is 1, and the buffer has the padding, too. Where groups are large enough they leave out what
-  /// lies in it; else the pixels of a piece are one group, in their order in the result.
-  static GatherPieces for_sums(const Gather& gather, int64_t source_pixels, int64_t most);
-  /// Whether some groups leave out taps.
-  bool skips_padding() const;
+  /// For sums over all result pixels, of which a piece has `most` or fewer. The pixels of a piece are one
+  /// group, in their order in the result: what each tap reads inside, all_inside says. A piece reads about
+  /// `source_pixels`, its stride is 1, and the buffer has the padding, too; or, `in_place`, it reads the
+  /// source where it lies, as in_place does.
+  static GatherPieces for_sums(const Gather& gather, int64_t source_pixels, int64_t most,
+                               bool in_place = false);
 
   int64_t count() const {
     return ceil_div(gather_.batch, images_) * gather_.dims[0].count *
@@ -179,6 +182,12 @@ class GatherPieces {
   /// Lists the pixels of piece `index`. Their runs, of `channels` for each tap, leave out the taps that would
   /// read padding alone.
   void list(int64_t index, int64_t channels, GatherPixels& pixels) const;
+  /// Lists those of the pixels `first` to `end` of piece `index`, in the order of for_sums, for which the
+  /// taps from `tap` on, of all taps by rising offset, read inside the source: one, or those of a line that
+  /// are left with it, of which some may lie in its padding. Where these are all, returns true and lists
+  /// nothing.
+  bool all_inside(int64_t index, int64_t tap, bool of_line, int64_t first, int64_t end,
+                  std::vector<int64_t>& pixels) const;
   /// Fills `buffer` with `channels` of the source from the first on, and 0 after them to the end of a vector,
   /// as far as the stride goes. Padding is left out.
   template <class T>
