@@ -94,7 +94,10 @@ std::vector<ConvCase> special_cases() {
       {{1, 256, 6, 7}, {256, 1, 3, 3}, {.padding = 1, .groups = 256}},            // far apart: copied
       {{2, 40, 20, 40}, {40, 1, 7, 7}, {.padding = 3, .groups = 40}},             // lines in pieces
       {{1, 32, 900}, {32, 1, 31}, {.padding = 15, .groups = 32}},
-      {{2, 20, 7, 6}, {80, 1, 3, 3}, {.padding = 1, .groups = 20}},  // multipliers
+      {{9, 32, 7, 7}, {32, 1, 7, 7}, {.padding = 3, .groups = 32}},          // no pixel has all taps
+      {{2, 20, 5, 4}, {20, 1, 3, 9}, {.padding = {1, 4}, .groups = 20}},     // nor any its last ones
+      {{1, 16, 2, 1033}, {16, 1, 1, 3}, {.padding = {0, 2}, .groups = 16}},  // lines in two
+      {{2, 20, 7, 6}, {80, 1, 3, 3}, {.padding = 1, .groups = 20}},          // multipliers
       {{2, 7, 7, 6}, {21, 1, 3, 3}, {.stride = 2, .groups = 7}},
       {{2, 34, 7, 6}, {17, 2, 3, 3}, {.padding = 1, .groups = 17}},
       {{2, 24, 9, 8}, {24, 4, 3, 3}, {.padding = 1, .groups = 6}},  // few channels a group

@@ -1,6 +1,7 @@
 #include "pleat/ops/conv/cpu/direct_lanes.h"
 
 #include <array>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -9,17 +10,20 @@
 
 /// Convolution lane by lane: depthwise, and in groups of few channels, where a panel of one group's channels
 /// would leave most lanes idle. Vectors lie along the channels of all groups. A depthwise convolution reads
-/// its source where it lies; lines of few small images, of which most pixels reach beyond the border, are
-/// copied with their padding. For groups a block of the result's channels has the source spread out before:
+/// its source where it lies. For groups a block of the result's channels has the source spread out before:
 /// an element for each lane, once for each channel of a group. So both are the same sum over taps, one more
 /// `tap` for each channel. A tile of pixels, or of taps for the gradient of the weight, stays in registers.
 /// Each product loads a vector of the source, which is as much as the first-level cache gives; where pixels
 /// of a tile lie side by side as taps do (stride 1), a vector is loaded once for all of them (slide_lanes).
 /// What the next tile reads and writes is fetched meanwhile.
 ///
-/// One thread of a Zen 4, float32, of the FMA ceiling: 3x3 of 144 channels 45 % in the second-level cache and
-/// 23 % from memory, where it moves 12 GB/s of the 30 of a copy; 7x7 of 96 channels 61 %; 5x5 of 672 channels
-/// on 14x14 40 %.
+/// Of a line whose pixels lack taps at its borders all are computed together: what lies beyond a border is
+/// left out of their sums (LineInside).
+///
+/// One thread of a Zen 4, float32, busy machine, of the FMA ceiling, products on padding counted: 3x3 of 144
+/// channels 45 % in the second-level cache and 23 % from memory, where it moves 12 GB/s of the 30 of a copy;
+/// 7x7 of 96 to 384 channels 50 to 57 %, of 768 on 7x7 65 %; 5x5 of 672 channels on 14x14 45 %, of 960 on 7x7
+/// 54 %.
 
 namespace pleat::ops {
 namespace {
@@ -72,9 +76,10 @@ void sum_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vecto
 constexpr int most_taps_together = 5;
 
 /// total[i] += the sum over `taps` taps for pixels that lie `step` apart, as taps do: each element is loaded
-/// once for all pixels that read it.
+/// once for all pixels that read it. Those before `begin` and from `end` on are padding.
 template <class T, int vectors, int taps, int pixel_count>
 [[gnu::always_inline]] inline void slide_taps(const T* x, int64_t step, const T* w, int64_t channels,
+                                              int64_t begin, int64_t end,
                                               Vector<T> (&total)[pixel_count][vectors]) {
   using V = Vector<T>;
   V weight[taps][vectors];
@@ -84,7 +89,8 @@ template <class T, int vectors, int taps, int pixel_count>
     for (int v = 0; v < vectors; ++v)
       weight[s][v] = *reinterpret_cast<const V*>(w + s * channels + v * lanes<T>);
 #pragma GCC unroll 16
-  for (int q = 0; q < pixel_count + taps - 1; ++q)
+  for (int q = 0; q < pixel_count + taps - 1; ++q) {
+    if (q < begin || q >= end) continue;
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
       const V value = *reinterpret_cast<const V*>(x + q * step + v * lanes<T>);
@@ -92,12 +98,22 @@ template <class T, int vectors, int taps, int pixel_count>
       for (int s = 0; s < taps; ++s)
         if (q >= s && q - s < pixel_count) total[q - s][v] += value * weight[s][v];
     }
+  }
 }
+
+/// Of the elements that a tile reads of a line, from the first pixel's first tap on, those that are inside
+/// the source, for so many taps a line.
+struct LineInside {
+  int64_t taps = std::numeric_limits<int64_t>::max();
+  int64_t begin = 0;
+  int64_t end = std::numeric_limits<int64_t>::max();
+};
 
 /// sum_lanes for pixels side by side: the same sums in the same order from fewer loads.
 template <class T, int vectors, int pixel_count>
 void slide_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vector<GatherRun>& runs,
-                 const TileAhead& ahead, const T* start, T* y, const int64_t* rows) {
+                 const LineInside& inside, const TileAhead& ahead, const T* start, T* y,
+                 const int64_t* rows) {
   using V = Vector<T>;
   V total[pixel_count][vectors];
   const T* first = in.source + bases[0];
@@ -111,18 +127,23 @@ void slide_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vec
   for (const GatherRun& run : runs) {
     const T* w = in.weights + run.tap * in.channels;
     const T* x = first + run.offset;
-    for (int64_t left = run.length / in.step; left > 0;) {
+    int64_t of_line = 0;  // taps of the line that are done
+    for (int64_t rest = run.length / in.step; rest > 0;) {
+      const int64_t left = std::min(rest, inside.taps - of_line);
       const int64_t some =
           left <= most_taps_together ? left : std::min<int64_t>(left - left / 2, most_taps_together);
       const auto take = [&](auto taps) {
-        if (some == taps) slide_taps<T, vectors, taps, pixel_count>(x, in.step, w, in.channels, total);
+        if (some == taps)
+          slide_taps<T, vectors, taps, pixel_count>(x, in.step, w, in.channels, inside.begin - of_line,
+                                                    inside.end - of_line, total);
       };
       take(std::integral_constant<int, 1>());
       take(std::integral_constant<int, 2>());
       take(std::integral_constant<int, 3>());
       take(std::integral_constant<int, 4>());
       take(std::integral_constant<int, 5>());
-      left -= some;
+      rest -= some;
+      of_line = left > some ? of_line + some : 0;
       x += some * in.step;
       w += some * in.channels;
     }
@@ -133,12 +154,12 @@ void slide_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vec
   });
 }
 
-/// slide_lanes for least_slide ... pixel_tile pixels.
+/// slide_lanes for 1 ... pixel_tile pixels.
 template <class T, int vectors>
 constexpr auto slide_lanes_of = []<int... i>(std::integer_sequence<int, i...>) {
-  return std::array{&slide_lanes<T, vectors, i + static_cast<int>(least_slide)>...};
+  return std::array{&slide_lanes<T, vectors, i + 1>...};
 }
-(std::make_integer_sequence<int, pixel_tile - static_cast<int>(least_slide) + 1>());
+(std::make_integer_sequence<int, pixel_tile>());
 
 /// sum_lanes for 1 ... pixel_tile pixels.
 template <class T, int bytes, int vectors>
@@ -157,13 +178,28 @@ constexpr auto rows_in_turn = [] {
   return rows;
 }();
 
+/// The next pixels of a line that are computed together, from `row` of the result on, of at most `count`.
+template <class T>
+Tile tile_of_line(const Gather& gather, const LanePlan<T>& plan, const int64_t* bases, int64_t row,
+                  std::size_t count, LineInside& inside) {
+  const GatherDim& line = gather.dims[2];
+  const int64_t column = (row % gather.result[2] - line.first) / line.step;
+  count = std::min(count, static_cast<std::size_t>(line.count - column));
+  std::size_t pixels = 1;
+  while (pixels < count && bases[pixels] - bases[pixels - 1] == plan.step) ++pixels;
+  const int64_t first = column + line.low();
+  inside = {static_cast<int64_t>(line.taps.size()), -first, gather.source[2] - first};
+  const std::size_t tiles = (pixels + pixel_tile - 1) / pixel_tile;
+  return {(pixels + tiles - 1) / tiles, true};
+}
+
 /// All pixels of a piece for blocks `begin` to `end`. `in` and `y` are those of the first channel; `sums`,
 /// where they are wanted, are made as part `part`. With `stage`, results are computed there, and then
 /// written past the caches.
 template <class T>
-void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneOperands<T>& in,
-                const GatherPixels& pixels, const T* bias, T* y, T* stage, const PartSums<T>& sums,
-                int64_t part) {
+void sum_blocks(const Gather& gather, const LanePlan<T>& plan, int64_t begin, int64_t end,
+                const LaneOperands<T>& in, const GatherPixels& pixels, const T* bias, T* y, T* stage,
+                const PartSums<T>& sums, int64_t part) {
   static constexpr T zeros[most_vectors * lanes<T>] = {};
   // What the last block computes again belongs to the one before.
   const int64_t channel = begin * plan.block;
@@ -186,7 +222,11 @@ void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneO
       const int64_t* bases = &pixels.bases[p];
       const int64_t* rows = to.staged ? &rows_in_turn[p - done] : &pixels.rows[p];
       Tile tile{std::min<std::size_t>(pixel_tile, group.end - p), false};
-      if (plan.width == lanes<T>) tile = next_tile(bases, group.end - p, group.runs, plan.step);
+      LineInside inside;
+      if (plan.whole_lines)
+        tile = tile_of_line(gather, plan, bases, pixels.rows[p], group.end - p, inside);
+      else if (plan.width == lanes<T>)
+        tile = next_tile(bases, group.end - p, group.runs, plan.step);
       TileAhead ahead = what_is_ahead(pixels, p, group.runs, plan.step);
       if (to.staged) ahead.rows = 0;
       for (int64_t i = begin; i < end; ++i) {
@@ -196,10 +236,9 @@ void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneO
         if (plan.in_place) of_block.source += first;
         const T* start = bias != nullptr ? bias + first : zeros;
         if (tile.slide) {
-          const auto run = plan.vectors(i) == most_vectors
-                               ? slide_lanes_of<T, most_vectors>[tile.pixels - least_slide]
-                               : slide_lanes_of<T, 1>[tile.pixels - least_slide];
-          run(of_block, bases, group.runs, ahead, start, to.first + first, rows);
+          const auto run = plan.vectors(i) == most_vectors ? slide_lanes_of<T, most_vectors>[tile.pixels - 1]
+                                                           : slide_lanes_of<T, 1>[tile.pixels - 1];
+          run(of_block, bases, group.runs, inside, ahead, start, to.first + first, rows);
           continue;
         }
         by_vectors(plan, i, [&](auto bytes, auto vectors) {
@@ -214,25 +253,21 @@ void sum_blocks(const LanePlan<T>& plan, int64_t begin, int64_t end, const LaneO
   end_streaming();
 }
 
-/// Whether most pixels of a line lack some of its taps, each others, in images too few for a tile of pixels
-/// at the same place: all of a line can be computed together where the padding is read, too.
+/// Whether the pixels of a line are computed together, those that lack taps at its borders, too: where they
+/// read the same elements.
 template <class T>
-bool padded_lines_suit(const Gather& gather) {
+bool whole_lines_suit(const Gather& gather) {
   const GatherDim& line = gather.dims[2];
   const auto taps = static_cast<int64_t>(line.taps.size());
-  if (!LanePlan<T>::is_depthwise(gather) || gather.batch >= pixel_tile || gather.result_pitch() < lanes<T> ||
-      line.source_step != 1 || line.reach() != taps || taps < least_run)
-    return false;
-  int64_t whole = 0;
-  for (const GatherDim::Span& span : line.spans(gather.source[2]))
-    if (static_cast<int64_t>(span.end_tap - span.first_tap) == taps) whole += span.end - span.first;
-  return 2 * whole < line.count;
+  return gather.source_channels == 1 && gather.result_channels == 1 && gather.result_pitch() >= lanes<T> &&
+         line.source_step == 1 && line.reach() == taps && taps >= least_run &&
+         line.count >= static_cast<int64_t>(least_slide);
 }
 
 template <class T>
 LanePlan<T> result_plan(const Gather& gather) {
   const int64_t fitting = std::min(most_pixels, buffer_elements_wanted / gather.result_pitch());
-  return {gather, gather.pixels_wanted(fitting, fewest_pixels), padded_lines_suit<T>(gather)};
+  return {gather, gather.pixels_wanted(fitting, fewest_pixels), whole_lines_suit<T>(gather)};
 }
 
 template <class T>
@@ -272,7 +307,7 @@ GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWe
                              plan.channels};
     for (int64_t i = begin; i < end; i += together) {
       if (!plan.in_place) fill_block(gather, plan, piece, source, i, buffer);
-      sum_blocks(plan, i, std::min(i + together, end), in, pixels, bias, y, stage, sums, piece);
+      sum_blocks(gather, plan, i, std::min(i + together, end), in, pixels, bias, y, stage, sums, piece);
     }
   };
   return {plan.pieces.count() * parts, run, plan.pieces.count()};

@@ -36,32 +36,30 @@ inline constexpr int64_t weight_bytes = 16 << 10;
 template <class T>
 struct LanePlan {
   int64_t channels;  ///< of the result
-  bool in_place;     ///< whether lanes read the source where it lies
+  bool in_place;     ///< whether lanes read the source where it lies: depthwise
+  bool whole_lines;  ///< whether all pixels of a line are listed with all taps, those on padding, too
   int64_t depth;     ///< channels of the source that a lane reads
   int64_t width;     ///< lanes of a vector
   int64_t block;     ///< channels of a block; the last has as many or one vector
   int64_t step;      ///< from an element that a lane reads to the next in a run
   GatherPieces pieces;
 
-  LanePlan(const Gather& gather, int64_t pixels, bool pad_lines = false)
+  LanePlan(const Gather& gather, int64_t pixels, bool of_lines = false)
       : channels(gather.result_pitch()),
-        in_place(is_depthwise(gather) && !pad_lines),
+        in_place(gather.source_channels == 1 && gather.result_channels == 1),
+        whole_lines(of_lines),
         depth(gather.source_channels),
         width(channels >= lanes<T>       ? lanes<T>
               : channels >= narrow_lanes ? narrow_lanes
                                          : 1),
-        block(is_depthwise(gather) && channels >= most_vectors * lanes<T> ? most_vectors * width : width),
+        block(in_place && channels >= most_vectors * lanes<T> ? most_vectors * width : width),
         step(in_place ? channels : block),
-        pieces(in_place
-                   ? GatherPieces::in_place(gather, pixels)
-                   : GatherPieces::for_results(gather, buffer_elements_wanted, depth * block, pad_lines)) {}
+        pieces(in_place ? GatherPieces::in_place(gather, pixels, whole_lines)
+                        : GatherPieces::for_results(gather, buffer_elements_wanted, depth * block)) {}
 
   /// Of vectors for fewer channels than a whole one has.
   static constexpr int64_t narrow_lanes = 16 / static_cast<int64_t>(sizeof(T));
 
-  static bool is_depthwise(const Gather& gather) {
-    return gather.source_channels == 1 && gather.result_channels == 1;
-  }
   int64_t blocks() const { return ceil_div(channels, block); }
   int64_t vectors(int64_t i) const { return channels - i * block > width ? block / width : 1; }
   int64_t first(int64_t i) const { return std::min(i * block, channels - vectors(i) * width); }
@@ -138,31 +136,11 @@ void spread_groups(const Gather& gather, const LanePlan<T>& plan, int64_t piece,
   plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
 }
 
-/// The same for channels that are groups of their own, with the padding of lines.
-template <class T>
-void copy_lines(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source, int64_t i,
-                T* buffer) {
-  using V = Vector<T>;
-  const int64_t width = plan.vectors(i) * lanes<T>;
-  const auto copy = [&](int64_t to, int64_t from, int64_t pixels, int64_t step) {
-    T* out = buffer + to * plan.block;
-    const T* pixel = source + from * gather.source_pitch() + plan.first(i);
-    for (int64_t p = 0; p < pixels; ++p, pixel += step * gather.source_pitch(), out += plan.block)
-      for (int64_t c = 0; c < width; c += lanes<T>)
-        *reinterpret_cast<V*>(out + c) = *reinterpret_cast<const V*>(pixel + c);
-  };
-  const auto clear = [&](int64_t to, int64_t pixels) {
-    std::fill_n(buffer + to * plan.block, pixels * plan.block, T(0));
-  };
-  plan.pieces.visit(piece, copy, clear);
-}
-
 template <class T>
 void fill_block(const Gather& gather, const LanePlan<T>& plan, int64_t piece, const T* source, int64_t i,
                 T* buffer) {
   const int64_t group =
       gather.source_channels == gather.result_channels && plan.width == lanes<T> ? gather.source_channels : 0;
-  if (LanePlan<T>::is_depthwise(gather)) return copy_lines(gather, plan, piece, source, i, buffer);
   constexpr int most = std::min<int>(4, lanes<T>);
   const auto fill = group == 2                ? spread_groups<T, 2>
                     : group == 4 && most == 4 ? spread_groups<T, most>

@@ -13,8 +13,6 @@ namespace {
 /// Pixels of a piece that is copied, at most, and those of which kernels take so many at once.
 constexpr int64_t most_pixels = 2048;
 constexpr int64_t pixel_multiple = 8;
-/// Those of a piece with padded lines, at least: a small image is enough.
-constexpr int64_t fewest_padded = 64;
 /// Lines wanted in a piece of sums, so that few source pixels are copied for two pieces.
 constexpr int64_t least_lines = 4;
 
@@ -150,11 +148,11 @@ std::vector<GatherPieces::Stretch> GatherPieces::stretches(std::size_t d, int64_
   return list;
 }
 
-void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most, bool pad_lines) {
+void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most, bool whole_lines) {
   for (std::size_t d = 0; d < 3; ++d) spans_[d] = gather_.dims[d].spans(gather_.source[d]);
   const GatherDim& row = gather_.dims[1];
   const GatherDim& column = gather_.dims[2];
-  if (pad_lines) spans_[2] = {{0, column.count, 0, column.taps.size()}};
+  if (whole_lines) spans_[2] = {{0, column.count, 0, column.taps.size()}};
   const int64_t slices = gather_.dims[0].extent(1);
   int64_t columns = column.outputs(source_pixels / (slices * row.extent(1)), most);
   if (columns < column.count) columns = std::min(column.count, round_up(columns, pixel_multiple));
@@ -169,20 +167,16 @@ void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most, bool pad_li
   }
 }
 
-GatherPieces GatherPieces::for_results(const Gather& gather, int64_t elements_wanted, int64_t stride,
-                                       bool pad_lines) {
+GatherPieces GatherPieces::for_results(const Gather& gather, int64_t elements_wanted, int64_t stride) {
   GatherPieces pieces(gather, stride);
-  pieces.choose_sizes(
-      elements_wanted / stride,
-      pad_lines ? gather.pixels_wanted(most_pixels, fewest_padded) : gather.pixels_wanted(most_pixels),
-      pad_lines);
+  pieces.choose_sizes(elements_wanted / stride, gather.pixels_wanted(most_pixels));
   return pieces;
 }
 
-GatherPieces GatherPieces::in_place(const Gather& gather, int64_t most) {
+GatherPieces GatherPieces::in_place(const Gather& gather, int64_t most, bool whole_lines) {
   GatherPieces pieces(gather, gather.source_pitch());
   pieces.in_place_ = true;
-  pieces.choose_sizes(std::numeric_limits<int64_t>::max(), most);
+  pieces.choose_sizes(std::numeric_limits<int64_t>::max(), most, whole_lines);
   return pieces;
 }
 

@@ -152,12 +152,11 @@ class GatherPieces {
  public:
   /// For kernels that compute tiles of result pixels. `elements_wanted`: about how large the buffer may be;
   /// `stride`: elements from one of its pixels to the next.
-  /// With `pad_lines` the buffer has the padding of lines, of which all pixels then have the same taps.
-  static GatherPieces for_results(const Gather& gather, int64_t elements_wanted, int64_t stride,
-                                  bool pad_lines = false);
+  static GatherPieces for_results(const Gather& gather, int64_t elements_wanted, int64_t stride);
   /// The same for kernels that read the source where it lies, with `most` pixels of the result or fewer.
-  /// There is no buffer: `bases` of pixels and offsets of taps are those in the source.
-  static GatherPieces in_place(const Gather& gather, int64_t most);
+  /// There is no buffer: `bases` of pixels and offsets of taps are those in the source. With `whole_lines`
+  /// all pixels of a line have the same taps, of which those beyond its borders lie in other lines.
+  static GatherPieces in_place(const Gather& gather, int64_t most, bool whole_lines = false);
   /// For sums over all result pixels, of which a piece has `most` or fewer. The pixels of a piece are one
   /// group, in their order in the result: what each tap reads inside, all_inside says. A piece reads about
   /// `source_pixels`, its stride is 1, and the buffer has the padding, too; or, `in_place`, it reads the
@@ -213,7 +212,7 @@ class GatherPieces {
 
   GatherPieces(const Gather& gather, int64_t stride) : gather_(gather), stride_(stride) {}
   /// So that a piece reads about `source_pixels`, for `most` pixels of the result or fewer.
-  void choose_sizes(int64_t source_pixels, int64_t most, bool pad_lines = false);
+  void choose_sizes(int64_t source_pixels, int64_t most, bool whole_lines = false);
   void set_sizes(int64_t images, int64_t lines, int64_t columns);
   Piece piece(int64_t index) const;
   std::vector<Stretch> stretches(std::size_t d, int64_t first, int64_t outputs) const;
