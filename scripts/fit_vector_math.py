@@ -5,7 +5,7 @@ Needs mpmath. Each line is: name, largest weighted error with the coefficients a
 constant term upwards. Other grids of points give other last digits with the same errors.
 """
 
-from mpmath import atan, binomial, cos, erf, erfc, factorial, log, lu_solve, matrix, mp, mpf, pi
+from mpmath import atan, binomial, cos, erf, erfc, exp, factorial, log, lu_solve, matrix, mp, mpf, pi
 from mpmath import polyval, sqrt
 
 mp.dps = 45  # digits: the systems of equations lose many
@@ -82,6 +82,16 @@ def erf_over_x(z):
     return 2 / sqrt(pi) * sum((-z) ** k / (factorial(k) * (2 * k + 1)) for k in range(60))
 
 
+def upper_tail(a):
+    """e^(a^2/2) times the probability that a standard normal variable is above a >= 0."""
+    return exp(a * a / 2) * erfc(a / sqrt(2)) / 2
+
+
+def upper_tail_over_u(u):
+    """upper_tail(a) / u with u = 1 / (1 + 0.345 a)."""
+    return upper_tail((1 / u - 1) / 0.345) / u
+
+
 def sine_rest(z):
     """(sin(r) - r) / r^3 with z = r^2."""
     return sum((-1) ** (k + 1) * z**k / factorial(2 * k + 3) for k in range(24))
@@ -133,6 +143,8 @@ if __name__ == "__main__":
     show_double("erf below 1", remez(erf_over_x, lambda z: 1 / erf_over_x(z), 0, 1, 11))
     show("-log(1 - erf) above 1", of_upper_erf(6, 3.95))
     show_double("-log(1 - erf) above 1", of_upper_erf(18, 6))
+    # From where the probability is no float.
+    show("upper tail", remez(upper_tail_over_u, lambda u: 1 / upper_tail_over_u(u), 1 / (1 + 0.345 * 14.5), 1, 8))
     show("sin_near_0", remez(sine_rest, lambda z: z / 0.9 + 1e-12, 0, largest_square, 2))
     show("cos_near_0", remez(cosine_rest, lambda z: z * z / 0.7 + 1e-12, 1e-6, largest_square, 2))
     show("tan_reduced", remez(lambda z: value(tangent, z), lambda z: z + 1e-12, 0, largest_square, 6))

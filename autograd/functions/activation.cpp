@@ -93,14 +93,12 @@ struct Softplus {
   }
 };
 
-/// The standard normal distribution and its density.
-template <class T>
-PLEAT_HOST_DEVICE T normal_cdf(const T& x) {
-  return (1 + erf(x * Weak(std::numbers::sqrt2 / 2))) * Weak(0.5);
-}
-template <class T>
-PLEAT_HOST_DEVICE T normal_pdf(const T& x) {
-  return exp(square(x) * Weak(-0.5)) * Weak(std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
+/// The standard normal distribution and its density, for numbers and for tensors.
+using ops::vmath::normal_cdf;
+using ops::vmath::normal_pdf;
+Tensor normal_cdf(const Tensor& x) { return (1 + erf(x * (std::numbers::sqrt2 / 2))) * 0.5; }
+Tensor normal_pdf(const Tensor& x) {
+  return exp(square(x) * -0.5) * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
 }
 
 struct Gelu {

@@ -12,8 +12,9 @@
 
 /// Elementary functions without branches and always inlined, so that a loop over them becomes vector
 /// instructions (a call into the C library does not). Those for float are good to 2 units in the last place
-/// or better and exact at infinities; NaN stays NaN. So are those for double. The polynomials are minimax
-/// fits, where nothing else is said: scripts/fit_vector_math.py makes their coefficients.
+/// or better (normal_cdf as it says) and exact at infinities; NaN stays NaN. So are those for double. The
+/// polynomials are minimax fits, where nothing else is said: scripts/fit_vector_math.py makes their
+/// coefficients.
 
 namespace pleat::ops::vmath {
 
@@ -291,6 +292,25 @@ template <std::floating_point T>
   const T a = std::abs(x);
   const T large = 1 - exp(-approximations::erf_rest_above_1(a));
   return a < 1 ? approximations::erf_below_1(x) : std::copysign(large, x);
+}
+
+/// The standard normal distribution and its density.
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T normal_pdf(T x) {
+  return exp(x * x * T(-0.5)) * T(0.39894228040143267794);
+}
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double normal_cdf(double x) {
+  return 0.5 * std::erfc(x * -0.70710678118654752440);
+}
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float normal_cdf(float x) {
+  // What lies above |x| is a multiple of the density: relative error 2.3e-8 before rounding. With it up
+  // to 3.5 epsilon, and x^2 / 4 more below 0, where the rounding of x^2 counts.
+  const float u = 1 / (1 + 0.345f * std::abs(x));
+  const float tail = exp(x * x * -0.5f) * u *
+                     approximations::polynomial(u, 1.376201127e-01f, 1.380052387e-01f, 1.173620057e-01f,
+                                                1.112676545e-01f, -3.623775870e-02f, 1.850543568e-01f,
+                                                -2.691532752e-01f, 1.442334287e-01f, -2.815176000e-02f);
+  return x < 0 ? tail : 1 - tail;
 }
 
 /// 1 / (1 + e^-x), from the side on which the exponential is below 1.

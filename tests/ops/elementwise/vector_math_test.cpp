@@ -165,6 +165,20 @@ struct Sine {
 
 }  // namespace
 
+TEST_CASE("the normal distribution in float is exact to the rounding of its exponent") {
+  double worst = 0;
+  for (float x = -13; x < 13; x += 1.7e-4f) {
+    const double error = error_of(static_cast<double>(vmath::normal_cdf(x)),
+                                  0.5 * std::erfc(static_cast<double>(x) * -0.70710678118654752440));
+    const double square = x < 0 ? static_cast<double>(x) * static_cast<double>(x) : 0;
+    worst = std::max(worst, error / (3.5 + square / 4));
+  }
+  CHECK(worst <= 1);
+  CHECK(vmath::normal_cdf(-infinity) == 0);
+  CHECK(vmath::normal_cdf(infinity) == 1);
+  CHECK(std::isnan(vmath::normal_cdf(std::numeric_limits<float>::quiet_NaN())));
+}
+
 TEST_CASE("vector functions are within 1.7 epsilon over the whole range of float") {
   for (const auto& c : cases<float, double>()) {
     CAPTURE(c.name);
