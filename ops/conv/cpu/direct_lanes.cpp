@@ -52,7 +52,7 @@ void sum_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vecto
     pixels[i] = in.source + bases[i];
     for_constants<vectors>([&](auto v) {
       total[i][v] = *reinterpret_cast<const V*>(start + v * width);
-      __builtin_prefetch(pixels[i] + ahead.source + v * width);
+      __builtin_prefetch(pixels[i] + ahead.source + v * width, 0, 2);
       __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels + v * width, 1);
     });
   });
@@ -120,7 +120,7 @@ void slide_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vec
   for_constants<pixel_count>([&](auto i) {
     for_constants<vectors>([&](auto v) {
       total[i][v] = *reinterpret_cast<const V*>(start + v * lanes<T>);
-      __builtin_prefetch(first + i * in.step + ahead.source + v * lanes<T>);
+      __builtin_prefetch(first + i * in.step + ahead.source + v * lanes<T>, 0, 2);
       __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels + v * lanes<T>, 1);
     });
   });

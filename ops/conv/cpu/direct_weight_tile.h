@@ -141,7 +141,7 @@ void copy_panels(const PanelPixels<T> pixels, int64_t count) {
     T* to = pixels.to + i * block;
     for (int64_t group = 0; group < pixels.groups; ++group, from += pixels.group_pitch)
       for (int64_t c = 0; c < pixels.channels; c += block, to += pixels.between) {
-        __builtin_prefetch(from + c + ahead);
+        __builtin_prefetch(from + c + ahead, 0, 2);
         if (whole)
           std::memcpy(to, from + c, block * sizeof(T));
         else

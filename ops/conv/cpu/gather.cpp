@@ -84,9 +84,10 @@ int64_t Gather::pixels_wanted(int64_t most, int64_t fewest) const {
   return std::clamp(pixels() / tasks_wanted, fewest, std::max(fewest, most));
 }
 
-int64_t GatherDim::outputs(int64_t length, int64_t most) const {
-  const int64_t fitting =
-      std::max((length - reach()) / source_step + 1, length / static_cast<int64_t>(taps.size()));
+int64_t GatherDim::outputs(int64_t length, int64_t most, int64_t source) const {
+  const int64_t fitting = length >= source ? count
+                                           : std::max((length - reach()) / source_step + 1,
+                                                      length / static_cast<int64_t>(taps.size()));
   const int64_t wanted = std::clamp<int64_t>(std::min(fitting, most), 1, count);
   return ceil_div(count, ceil_div(count, wanted));
 }
@@ -153,16 +154,18 @@ void GatherPieces::choose_sizes(int64_t source_pixels, int64_t most, bool whole_
   const GatherDim& row = gather_.dims[1];
   const GatherDim& column = gather_.dims[2];
   if (whole_lines) spans_[2] = {{0, column.count, 0, column.taps.size()}};
-  const int64_t slices = gather_.dims[0].extent(1);
-  int64_t columns = column.outputs(source_pixels / (slices * row.extent(1)), most);
+  const int64_t slices = gather_.read(0, 1);
+  int64_t columns = column.outputs(source_pixels / (slices * gather_.read(1, 1)), most, gather_.source[2]);
   if (columns < column.count) columns = std::min(column.count, round_up(columns, pixel_multiple));
-  const int64_t lines = row.outputs(source_pixels / (slices * column.extent(columns)), most / columns);
+  const int64_t lines =
+      row.outputs(source_pixels / (slices * gather_.read(2, columns)), most / columns, gather_.source[1]);
   set_sizes(1, lines, columns);
   // Several small images make one piece, so that tiles of pixels are full, those of each group among them.
   if (lines == row.count && columns == column.count) {
     const auto groups = static_cast<int64_t>(spans_[1].size() * spans_[2].size());
     const int64_t wanted = std::max(most, groups * pixel_multiple);
-    const int64_t fitting = std::min(source_pixels / image_pixels_, wanted / (lines * columns));
+    const int64_t of_image = slices * gather_.read(1, lines) * gather_.read(2, columns);
+    const int64_t fitting = std::min(source_pixels / of_image, wanted / (lines * columns));
     images_ = std::clamp<int64_t>(fitting, 1, gather_.batch);
   }
 }
@@ -187,15 +190,17 @@ GatherPieces GatherPieces::for_sums(const Gather& gather, int64_t source_pixels,
   if (in_place) source_pixels = std::numeric_limits<int64_t>::max();
   const GatherDim& row = gather.dims[1];
   const GatherDim& column = gather.dims[2];
-  const int64_t slices = gather.dims[0].extent(1);
-  const int64_t columns =
-      column.outputs(source_pixels / (slices * row.extent(std::min(row.count, least_lines))), most);
-  const int64_t lines = columns < column.count
-                            ? 1
-                            : row.outputs(source_pixels / (slices * column.extent(columns)), most / columns);
+  const int64_t slices = gather.read(0, 1);
+  const int64_t columns = column.outputs(
+      source_pixels / (slices * gather.read(1, std::min(row.count, least_lines))), most, gather.source[2]);
+  const int64_t lines =
+      columns < column.count
+          ? 1
+          : row.outputs(source_pixels / (slices * gather.read(2, columns)), most / columns, gather.source[1]);
   pieces.set_sizes(1, lines, columns);
   if (lines == row.count && columns == column.count) {
-    const int64_t fitting = std::min(source_pixels / pieces.image_pixels_, most / (lines * columns));
+    const int64_t of_image = slices * gather.read(1, lines) * gather.read(2, columns);
+    const int64_t fitting = std::min(source_pixels / of_image, most / (lines * columns));
     pieces.images_ =
         ceil_div(gather.batch, ceil_div(gather.batch, std::clamp<int64_t>(fitting, 1, gather.batch)));
   }

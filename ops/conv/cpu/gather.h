@@ -45,8 +45,8 @@ struct GatherDim {
                                : source_step * (outputs - 1) + reach();
   }
   /// Output pixels for each piece of the dimension, `most` or fewer, in about equal pieces, so that they read
-  /// about `length` elements of the copy.
-  int64_t outputs(int64_t length, int64_t most) const;
+  /// about `length` elements of a source of so many.
+  int64_t outputs(int64_t length, int64_t most, int64_t source) const;
 
   /// Neighbouring output pixels j that have the same taps inside a source of so many elements.
   struct Span {
@@ -79,6 +79,9 @@ struct Gather {
   /// Elements from a pixel to the next.
   int64_t source_pitch() const { return groups * source_channels; }
   int64_t result_pitch() const { return groups * result_channels; }
+  /// Elements of dimension d that so many neighbouring output pixels read, without padding: it takes room in
+  /// a copy, but none in a cache.
+  int64_t read(std::size_t d, int64_t outputs) const { return std::min(dims[d].extent(outputs), source[d]); }
   /// Products that make one result element.
   int64_t depth() const { return taps() * source_channels; }
 };
