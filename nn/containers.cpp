@@ -4,6 +4,7 @@
 #include <typeinfo>
 
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/linear_activation.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/fusion.h"
@@ -20,6 +21,17 @@ Bounds bounds_of(const Module& module) {
   if (typeid(module) != typeid(Hardtanh)) return {};
   const HardtanhOptions& options = static_cast<const Hardtanh&>(module).options;
   return {.min = options.min, .max = options.max};
+}
+
+/// Of an activation that a Linear before it can compute; else none.
+LinearActivationPtr activation_of(const Module& module, const Bounds& bounds) {
+  if (bounds.any()) return linear_limit(bounds);
+  if (typeid(module) == typeid(GELU))
+    return linear_gelu(static_cast<const GELU&>(module).options.approximation);
+  if (typeid(module) == typeid(SiLU)) return linear_silu();
+  if (typeid(module) == typeid(Tanh)) return linear_tanh();
+  if (typeid(module) == typeid(Sigmoid)) return linear_sigmoid();
+  return nullptr;
 }
 
 bool wants_moments(const Module& module) {
@@ -106,10 +118,12 @@ Tensor Sequential::run(const Tensor& x, Epilogue& after) {
     if (at == last) return module(y, after);
     const Bounds bounds = bounds_of(*at);
     const bool limits = bounds.any();
-    Epilogue next{
-        .bounds = bounds, .deferred = !limits || std::next(at) != last, .moments = wants_moments(*at)};
+    Epilogue next{.bounds = bounds,
+                  .activation = activation_of(*at, bounds),
+                  .deferred = !limits || std::next(at) != last,
+                  .moments = wants_moments(*at)};
     y = module(y, next);
-    if (limits && next.done) show_done(*at++, y);
+    if ((limits && next.done) || next.activated) show_done(*at++, y);
   }
   return y;
 }

@@ -149,7 +149,7 @@ class ModuleList : public Module {
 ///   nn::Sequential net{{"conv", nn::Conv2d{{...}}}, {"act", nn::ReLU{}}};
 ///   net.add(nn::Linear{{...}});
 ///
-/// A ReLU, ReLU6 or Hardtanh after a BatchNorm is computed in its pass over memory, see nn/fusion.h.
+/// An activation after a BatchNorm or a Linear is computed in its pass over memory, see nn/fusion.h.
 class Sequential : public ModuleList {
  public:
   using ModuleList::ModuleList;

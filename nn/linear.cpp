@@ -1,10 +1,13 @@
 #include "pleat/nn/linear.h"
 
 #include <cmath>
+#include <typeinfo>
 
+#include "pleat/autograd/functions/linear_activation.h"
 #include "pleat/autograd/functions/matmul.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/fusion.h"
 #include "pleat/nn/init.h"
 
 namespace pleat::nn {
@@ -22,6 +25,12 @@ Linear::Linear(LinearOptions o) : options{.precision = o.precision} {
 }
 
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias, options); }
+
+Tensor Linear::forward_with(const Tensor& x, Epilogue& after) {
+  if (typeid(*this) != typeid(Linear) || !after.activation || !fuses_activation(x, weight)) return forward(x);
+  after.activated = true;
+  return linear(x, weight, bias, options, after.activation);
+}
 
 void Linear::members(Members& m) {
   m("weight", weight);

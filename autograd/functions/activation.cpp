@@ -6,6 +6,7 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/pointwise.h"
+#include "pleat/autograd/functions/pointwise_linear.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
@@ -195,6 +196,21 @@ struct Hardtanh {
   }
 };
 
+/// Within bounds, of which NaN is none; the gradient from the result.
+struct Limited {
+  Weak min, max;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    const auto low = min.as<T>(), high = max.as<T>();
+    return where(x < low, low, where(x > high, high, x));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return where(y <= min.as<T>(), 0, where(y >= max.as<T>(), 0, dy));
+  }
+};
+
 /// NaN is within no bounds, so it stays, and passes the gradient on.
 struct Softshrink {
   Weak lambd;
@@ -290,6 +306,18 @@ Tensor relu6(const Tensor& x) { return hardtanh(x, 0, 6); }
 Tensor softshrink(const Tensor& x, Real lambd) {
   check<ValueError>(lambd >= 0, "softshrink: lambd must be at least 0, got {}", lambd);
   return pointwise("softshrink", x, Softshrink{Weak(lambd)});
+}
+
+LinearActivationPtr linear_limit(const Bounds& bounds) {
+  // Comparisons with NaN are false: no bound.
+  const auto bound = [](double value, double none) { return Weak(value == none ? std::nan("") : value); };
+  return pointwise_linear("limit", Limited{bound(bounds.min, Bounds().min), bound(bounds.max, Bounds().max)});
+}
+LinearActivationPtr linear_sigmoid() { return pointwise_linear("sigmoid", Sigmoid{}); }
+LinearActivationPtr linear_silu() { return pointwise_linear("silu", Silu{}); }
+LinearActivationPtr linear_gelu(GeluApproximation approximation) {
+  if (approximation == GeluApproximation::tanh) return pointwise_linear("gelu", GeluTanh{});
+  return pointwise_linear("gelu", Gelu{});
 }
 
 }  // namespace pleat

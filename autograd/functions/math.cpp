@@ -7,6 +7,7 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/pointwise.h"
+#include "pleat/autograd/functions/pointwise_linear.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
@@ -426,6 +427,7 @@ Tensor atan(const Tensor& x) { return pointwise("atan", x, Atan{}); }
 Tensor sinh(const Tensor& x) { return pointwise("sinh", autocast_to_float32(x), Sinh{}); }
 Tensor cosh(const Tensor& x) { return pointwise("cosh", autocast_to_float32(x), Cosh{}); }
 Tensor tanh(const Tensor& x) { return pointwise("tanh", x, Tanh{}); }
+LinearActivationPtr linear_tanh() { return pointwise_linear("tanh", Tanh{}); }
 Tensor erf(const Tensor& x) { return pointwise("erf", x, Erf{}); }
 
 Tensor square(const Tensor& x) { return pointwise_number("square", x, Square{}); }

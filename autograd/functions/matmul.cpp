@@ -2,8 +2,10 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/linear_activation.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
@@ -91,6 +93,36 @@ Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, 
       })};
   if (bias.defined()) derivatives.push_back(grad_of(bias, [](const Tensor& dy) { return dy; }));
   return record("linear", ops::linear(x, weight, bias, options), std::move(derivatives));
+}
+
+bool fuses_activation(const Tensor& x, const Tensor& weight) {
+  const auto fits = [](const Tensor& t) {
+    return t.device().is_cpu() && (t.dtype() == float32 || t.dtype() == float64);
+  };
+  return fits(x) && fits(weight) && !autocast_dtype();
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const MatmulOptions& options,
+              const LinearActivationPtr& activation) {
+  const bool keeps_result = activation->keeps_result();
+  const ops::LinearOutputs out =
+      ops::linear_with(x, weight, bias, options, activation->function(), !keeps_result);
+  std::vector<Tensor> inputs = {x, weight};
+  if (bias.defined()) inputs.push_back(bias);
+  return record("linear", out.y, inputs,
+                [x = saved(x), weight = saved(weight), bias = saved(bias),
+                 kept = saved(keeps_result ? out.y : out.sums), options, activation,
+                 inputs = inputs.size()](const Tensor& dy, const Needs& needs) -> Grads {
+                  // What the sums depend on is not on the tape.
+                  const bool again = grad_enabled() && !activation->keeps_result();
+                  const Tensor ds =
+                      activation->backward(dy, again ? linear(*x, *weight, *bias, options) : *kept);
+                  Grads gradients(inputs);
+                  if (needs[0]) gradients[0] = matmul(ds, *weight, options);
+                  if (needs[1]) gradients[1] = matmul(transpose(as_rows(ds), 0, 1), as_rows(*x), options);
+                  if (inputs > 2) gradients[2] = ds;
+                  return gradients;
+                });
 }
 
 }  // namespace pleat

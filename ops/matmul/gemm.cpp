@@ -173,7 +173,9 @@ struct SharedPanels {
     parallel_chunks(panels.count(), [&](int64_t panel) { panels.pack(p, panel); });
     const int64_t across = ceil_div(p.n, block.columns);
     parallel_chunks(ceil_div(p.m, block.rows) * across, [&](int64_t tile) {
-      multiply_panels(tile_of(p, block, tile), panels.from(tile % across * block.columns));
+      const Gemm<T> part = tile_of(p, block, tile);
+      multiply_panels(part, panels.from(tile % across * block.columns));
+      finish_rows(part);
     });
   }
 };

@@ -11,6 +11,14 @@
 
 namespace pleat::ops {
 
+/// What is done with elements of C as soon as they are complete, while they are in a cache.
+template <class Out>
+struct Finish {
+  virtual ~Finish() = default;
+  /// With n neighbours.
+  virtual void run(Out* c, int64_t n) const = 0;
+};
+
 /// One product: C[m,n] = alpha op(A)[m,k] op(B)[k,n] (+ C, or + another matrix or row). All matrices are
 /// row-major; a leading dimension is the distance of two rows in elements. op(A) is A[m,k], or the transposed
 /// of A[k,m]; op(B) is B[k,n], or the transposed of B[n,k]. The leading dimensions of A and B may be less
@@ -40,8 +48,9 @@ struct Gemm {
   int64_t terms = 1;
   int64_t a_term_step = 0;  ///< from A of one term to that of the next, in elements
   int64_t b_term_step = 0;
-  const Out* start = nullptr;  ///< a matrix to add, unless `accumulate`; or none
-  int64_t start_row = 0;       ///< from row to row of it; 0: one row for all, a bias
+  const Out* start = nullptr;           ///< a matrix to add, unless `accumulate`; or none
+  int64_t start_row = 0;                ///< from row to row of it; 0: one row for all, a bias
+  const Finish<Out>* finish = nullptr;  ///< by gemm (gemm_serial does not), of one term
 };
 
 /// Term number `index` alone; all but the first are added to C.

@@ -124,12 +124,35 @@ void multiply_by_depth(const Gemm<T, Out>& p, const Blocking& block, int64_t til
   });
 }
 
+/// Does what is to be done with a block of C, which is complete.
+template <class T, class Out>
+void finish_rows(const Gemm<T, Out>& p) {
+  if (p.finish == nullptr) return;
+  for (int64_t row = 0; row < p.m; ++row) p.finish->run(p.c + row * p.ldc, p.n);
+}
+
+/// The same on the pool, of all of C.
+template <class T, class Out>
+void finish_all(const Gemm<T, Out>& p) {
+  if (p.finish == nullptr) return;
+  parallel_for(0, p.m, std::max<int64_t>(1, 16384 / p.n), [&](int64_t begin, int64_t end) {
+    Gemm<T, Out> part = p;
+    part.m = end - begin;
+    part.c += begin * p.ldc;
+    finish_rows(part);
+  });
+}
+
 /// Blocks of C that are products of their own.
 template <class T, class Out>
 struct SeparateBlocks {
   static constexpr LeastBlock least{.work = 1 << 21, .rows = 128, .columns = 192, .column_step = 48};
   void operator()(const Gemm<T, Out>& p, const Blocking& block, int64_t tiles) const {
-    parallel_chunks(tiles, [&](int64_t tile) { gemm_serial(tile_of(p, block, tile)); });
+    parallel_chunks(tiles, [&](int64_t tile) {
+      const Gemm<T, Out> part = tile_of(p, block, tile);
+      gemm_serial(part);
+      finish_rows(part);
+    });
   }
 };
 
@@ -154,12 +177,12 @@ void gemm_by_blocks(const Gemm<T, Out>& p, const Blocks& blocks) {
   }
   const int64_t tiles = ceil_div(p.m, block.rows) * ceil_div(p.n, block.columns);
   const int64_t parts = depth == 0 ? 1 : ceil_div(depth, block.depth);
+  if (parts == 1 && tiles > 1) return blocks(p, block, tiles);
   if (parts > 1)
     multiply_by_depth(started(p), block, tiles, parts);
-  else if (tiles == 1)
-    gemm_serial(p);
   else
-    blocks(p, block, tiles);
+    gemm_serial(p);
+  finish_all(p);
 }
 
 }  // namespace pleat::ops

@@ -10,7 +10,9 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/matmul/batched_gemm.h"
+#include "pleat/ops/matmul/element_function.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/shape/view.h"
@@ -132,11 +134,12 @@ void add_up_slices(const char* op, const Tensor& out, const Tensor& a, const Ten
 
 /// out[i] = alpha sum over j of a[i, j] b[i, j] (+ out[i]) for tensors out [batch..., m, n] of type Out,
 /// row-major; a [batch..., terms..., m, k] and b [batch..., terms..., k, n] of type T, with any number of
-/// dimensions of terms, at least one term. Out of a single product, on the CPU, `start` is what is added, of
-/// type Out, with dense rows.
+/// dimensions of terms, at least one term. Of a single product, on the CPU, `start` is what is added, of type
+/// Out, with dense rows, and `finish` what is done with the sums.
 template <class T, class Out = T>
 void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, const Tensor& b_any,
-                      Sum<T> alpha, bool accumulate, const Tensor& start = {}) {
+                      Sum<T> alpha, bool accumulate, const Tensor& start = {},
+                      const Finish<Out>* finish = nullptr) {
   if (out.numel() == 0) return;
   const std::size_t batch_rank = out.shape().size() - 2;
   const std::size_t terms_end = a_any.shape().size() - 2;
@@ -181,7 +184,8 @@ void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, co
                 .a_term_step = *matrix_step(a, batch_rank, terms_end),
                 .b_term_step = *matrix_step(b, batch_rank, terms_end),
                 .start = start.defined() ? start.data<Out>() : nullptr,
-                .start_row = start.defined() ? start.strides()[0] : 0},
+                .start_row = start.defined() ? start.strides()[0] : 0,
+                .finish = finish},
       .batch = batch,
       .a_step = *matrix_step(a, 0, batch_rank),
       .b_step = *matrix_step(b, 0, batch_rank),
@@ -240,7 +244,7 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
 /// begins, where it lies; cuBLAS adds to what stands in `out`.
 template <class T, class Out>
 void multiply_from(const char* op, const Tensor& out, const Tensor& input, const Tensor& a, const Tensor& b,
-                   Sum<T> alpha) {
+                   Sum<T> alpha, const Finish<Out>* finish = nullptr) {
   if (out.device().is_cuda()) {
     copy_into(out, input);
     return multiply_batches<T, Out>(op, out, a, b, alpha, true);
@@ -251,7 +255,7 @@ void multiply_from(const char* op, const Tensor& out, const Tensor& input, const
       input.rank() > 0 && input.size(-1) == out.size(1) && (start.strides().back() == 1 || out.size(1) == 1);
   if (!dense)
     start = to_format(expand(start, is_row ? Shape{1, out.size(1)} : out.shape()), MemoryFormat::contiguous);
-  multiply_batches<T, Out>(op, out, a, b, alpha, false, expand(start, out.shape()));
+  multiply_batches<T, Out>(op, out, a, b, alpha, false, expand(start, out.shape()), finish);
 }
 
 /// The product of tensors of rank 2 and more whose sizes fit.
@@ -326,6 +330,44 @@ RangeDetails product_details(DType dtype, const Tensor& out, int64_t k) {
                                                    : "native",
           .flops = 2 * static_cast<double>(out.numel()) * static_cast<double>(k)};
 }
+
+void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check<ShapeError>(weight.rank() == 2, "linear: the weight must be [out, in], got {}", weight.shape());
+  check<ShapeError>(
+      x.rank() >= 1 && x.size(-1) == weight.size(1),
+      "linear: the last size of the input must be {}, the second of the weight {}, got an input {}",
+      weight.size(1), weight.shape(), x.shape());
+  check<ShapeError>(!bias.defined() || (bias.rank() == 1 && bias.size(0) == weight.size(0)),
+                    "linear: the bias must be [{}], the first size of the weight {}, got {}", weight.size(0),
+                    weight.shape(), bias.defined() ? bias.shape() : Shape());
+  check_one_device("linear", x, weight);
+  if (bias.defined()) check_one_device("linear", x, bias);
+  check_one_type("linear", "input", x, "weight", weight);
+  if (bias.defined()) check_one_type("linear", "input", x, "bias", bias);
+}
+
+/// out [rows, weight's] = x weight^T (+ bias).
+template <class T>
+void multiply_linear(const Tensor& out, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     const Finish<T>* finish = nullptr) {
+  const Tensor flat = readable(cast(reshape(x, {out.size(0), weight.size(1)}), dtype_of<T>()));
+  const Tensor columns = readable(transpose(cast(weight, dtype_of<T>()), 0, 1));
+  if (bias.defined())
+    multiply_from<T, T>("linear", out, bias, flat, columns, 1, finish);
+  else
+    multiply_batches<T>("linear", out, flat, columns, 1, false, {}, finish);
+}
+
+/// A function of elements from `sums` to the same places of `y`, which may be `sums`.
+template <class T>
+struct Apply : Finish<T> {
+  Apply(const ElementFunction& function, const T* from, T* to) : f(function), sums(from), y(to) {}
+  void run(T* c, int64_t n) const override { f.run(y + (c - sums), c, n); }
+
+  const ElementFunction& f;
+  const T* sums;
+  T* y;
+};
 
 }  // namespace
 
@@ -421,32 +463,34 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, MatmulOptions options) {
   const RecordOp range("linear", x, weight, bias);
   const PrecisionScope scope(options.precision);
-  check<ShapeError>(weight.rank() == 2, "linear: the weight must be [out, in], got {}", weight.shape());
-  check<ShapeError>(
-      x.rank() >= 1 && x.size(-1) == weight.size(1),
-      "linear: the last size of the input must be {}, the second of the weight {}, got an input {}",
-      weight.size(1), weight.shape(), x.shape());
-  check<ShapeError>(!bias.defined() || (bias.rank() == 1 && bias.size(0) == weight.size(0)),
-                    "linear: the bias must be [{}], the first size of the weight {}, got {}", weight.size(0),
-                    weight.shape(), bias.defined() ? bias.shape() : Shape());
-  check_one_device("linear", x, weight);
-  if (bias.defined()) check_one_device("linear", x, bias);
-  check_one_type("linear", "input", x, "weight", weight);
-  if (bias.defined()) check_one_type("linear", "input", x, "bias", bias);
+  check_linear(x, weight, bias);
   const DType dtype = x.dtype();
   Shape shape = x.shape();
   shape.back() = weight.size(0);
   const int64_t rows = count(std::span(shape).first(shape.size() - 1));
   return dispatch_product("linear", dtype, x.device(), [&]<class T>(Type<T>) {
     const Tensor out = empty({rows, weight.size(0)}, {.dtype = dtype_of<T>(), .device = x.device()});
-    const Tensor flat = readable(cast(reshape(x, {rows, weight.size(1)}), dtype_of<T>()));
-    const Tensor columns = readable(transpose(cast(weight, dtype_of<T>()), 0, 1));
-    if (bias.defined())
-      multiply_from<T, T>("linear", out, bias, flat, columns, 1);
-    else
-      multiply_batches<T>("linear", out, flat, columns, 1, false);
+    multiply_linear<T>(out, x, weight, bias);
     range.details([&] { return product_details(dtype, out, weight.size(1)); });
     return cast(view(out, shape), dtype);
+  });
+}
+
+LinearOutputs linear_with(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                          const MatmulOptions& options, const ElementFunction& f, bool keep_sums) {
+  const RecordOp range("linear", x, weight, bias);
+  const PrecisionScope scope(options.precision);
+  check_linear(x, weight, bias);
+  Shape shape = x.shape();
+  shape.back() = weight.size(0);
+  const int64_t rows = count(std::span(shape).first(shape.size() - 1));
+  return dispatch_floating("linear", x.dtype(), [&]<class T>(Type<T>) {
+    const Tensor sums = empty({rows, weight.size(0)}, {.dtype = dtype_of<T>()});
+    const Tensor y = keep_sums ? empty_like(sums) : sums;
+    const Apply<T> apply(f, sums.data<T>(), y.data<T>());
+    multiply_linear<T>(sums, x, weight, bias, &apply);
+    range.details([&] { return product_details(x.dtype(), sums, weight.size(1)); });
+    return LinearOutputs{keep_sums ? view(sums, shape) : Tensor(), view(y, shape)};
   });
 }
 

@@ -1,16 +1,21 @@
 #include "pleat/nn/fusion.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
@@ -18,6 +23,7 @@
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"
+#include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
 #include "pleat/profile/profiler.h"
@@ -283,4 +289,112 @@ TEST_CASE("batch_norm: a deferred result refuses an input that was changed", "[n
   const Tensor y = normalized();
   add_(x, 1);
   CHECK_THROWS_WITH(y.to_vector<double>(), Contains("was changed in place before its result was read"));
+}
+
+TEST_CASE("fusion: a sequence computes an activation with the linear layer before it", "[nn][cpu]") {
+  const auto layer = [] { return nn::Linear{{.in_features = 6, .out_features = 6}}; };
+  const Tensor x = randn({4, 6});
+  const auto names = [&](const nn::AnyModule& activation, const Tensor& input) {
+    nn::Sequential net{layer(), activation};
+    net.to(input.dtype());
+    Names all = ranges(net, input);
+    std::erase_if(all, [](const std::string& name) {
+      return name == "view" || name == "transpose" || name == "reshape" || name == "expand";
+    });
+    return all;
+  };
+  for (const nn::AnyModule& activation : std::vector<nn::AnyModule>{
+           nn::ReLU{}, nn::ReLU6{}, nn::Hardtanh{}, nn::GELU{}, nn::SiLU{}, nn::Tanh{}, nn::Sigmoid{}}) {
+    const std::string name = activation.get().type_name();
+    CHECK(names(activation, x) == Names{"Sequential", "Linear", "linear", name});
+    CHECK(names(activation, x.to(float64)) == Names{"Sequential", "Linear", "linear", name});
+    CHECK(names(activation, x.to(bfloat16)).size() > 4);  // apart
+    const nn::FusionPolicy policy{{.enabled = false}};
+    CHECK(names(activation, x).size() > 4);
+  }
+  CHECK(names(nn::Mish{}, x) == Names{"Sequential", "Linear", "linear", "Mish", "mish"});
+  {
+    const Autocast scope(bfloat16);
+    CHECK(std::ranges::count(names(nn::GELU{}, x), "gelu") == 1);
+  }
+  struct Other : nn::Linear {
+    Other() : nn::Linear({.in_features = 6, .out_features = 6}) {}
+    Tensor forward(const Tensor& t) override { return nn::Linear::forward(t) - 1; }
+  };
+  nn::Sequential derived{Other(), nn::ReLU{}};
+  CHECK(std::ranges::count(ranges(derived, x), "relu") == 1);
+  // The last of an inner sequence.
+  nn::Sequential nested{nn::Sequential{layer()}, nn::GELU{}};
+  CHECK(std::ranges::count(ranges(nested, x), "gelu") == 0);
+}
+
+TEST_CASE("fusion: linear layers with activations train like single modules", "[nn][cpu]") {
+  // Sizes that Eigen multiplies, those of panels, of many blocks, and such that the depth is cut.
+  for (const auto& [rows, width] : std::vector<std::pair<int64_t, int64_t>>{{3, 7}, {40, 70}, {300, 130}}) {
+    CAPTURE(rows, width);
+    const auto net = [width = width](const nn::AnyModule& activation, bool bias) {
+      return [=] {
+        return std::make_unique<nn::Sequential>(
+            nn::Linear{{.in_features = width, .out_features = 2 * width, .bias = bias}}, activation,
+            nn::Linear{{.in_features = 2 * width, .out_features = width, .bias = bias}}, activation);
+      };
+    };
+    const Tensor x = randn({2, rows, width}) * 3;
+    for (const nn::AnyModule& activation : std::vector<nn::AnyModule>{
+             nn::ReLU{}, nn::ReLU6{}, nn::Hardtanh{{.min = -0.5, .max = 0.75}}, nn::GELU{},
+             nn::GELU{{.approximation = GeluApproximation::tanh}}, nn::SiLU{}, nn::Tanh{}, nn::Sigmoid{}}) {
+      CAPTURE(activation.get().type_name());
+      check_alike(x, net(activation, true), 1e-6);
+      check_alike(x, net(activation, false), 1e-6);
+    }
+  }
+  check_alike(
+      randn({4, 9000}),
+      [] {
+        return std::make_unique<nn::Sequential>(nn::Linear{{.in_features = 9000, .out_features = 5}},
+                                                nn::GELU{});
+      },
+      1e-6);
+}
+
+TEST_CASE("fusion: linear layers with activations can be differentiated twice", "[nn][cpu]") {
+  for (const nn::AnyModule& activation : std::vector<nn::AnyModule>{
+           nn::Hardtanh{{.min = -4, .max = 0.3}}, nn::GELU{}, nn::SiLU{}, nn::Tanh{}, nn::Sigmoid{}}) {
+    CAPTURE(activation.get().type_name());
+    nn::Linear layer{{.in_features = 3, .out_features = 4}};
+    nn::Sequential net{layer, activation};
+    net.to(float64);
+    auto& own = static_cast<nn::Linear&>(net[0]);
+    const auto f = [&](const std::vector<Tensor>& t) {
+      own.weight = t[1];
+      own.bias = t[2];
+      const Tensor y = net(t[0]);
+      return y * y;
+    };
+    const std::vector<Tensor> inputs = {randn({2, 3}, {.dtype = float64}), randn({4, 3}, {.dtype = float64}),
+                                        randn({4}, {.dtype = float64})};
+    CHECK(gradcheck(f, inputs));
+    CHECK(gradgradcheck(f, inputs));
+  }
+}
+
+TEST_CASE("fusion: an activation with a linear layer keeps NaN and infinities", "[nn][cpu]") {
+  for (const nn::AnyModule& activation : std::vector<nn::AnyModule>{nn::ReLU{}, nn::Hardtanh{}, nn::GELU{},
+                                                                    nn::SiLU{}, nn::Tanh{}, nn::Sigmoid{}}) {
+    CAPTURE(activation.get().type_name());
+    nn::Sequential net{nn::Linear{{.in_features = 1, .out_features = 1, .bias = false}}, activation};
+    static_cast<nn::Linear&>(net[0]).weight = nn::parameter(ones({1, 1}));
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Tensor x = unsqueeze(from_vector(std::vector<float>{std::nanf(""), static_cast<float>(infinity),
+                                                              static_cast<float>(-infinity), -0.0f, 3.5f}),
+                               1);
+    const auto values = [&] { return net(x).to_vector<float>(); };
+    const std::vector<float> fused = values();
+    const nn::FusionPolicy policy{{.enabled = false}};
+    const std::vector<float> apart = values();
+    for (std::size_t i = 0; i < fused.size(); ++i) {
+      CAPTURE(i);
+      CHECK((fused[i] == apart[i] || (std::isnan(fused[i]) && std::isnan(apart[i]))));
+    }
+  }
 }
