@@ -165,7 +165,7 @@ struct RunningSoftmax {
     const T before = exponent_shift(largest[i]);
     largest[i] = std::max(largest[i], largest_of(scores, columns));
     const T shift = exponent_shift(largest[i]);
-    map(scores, scores, columns, [shift](T score) { return vmath::exp(score - shift); });
+    map(scores, scores, columns, [shift](T score) { return vmath::exp_below_0(score - shift); });
     const T factor = sums[i] == 0 ? T(0) : std::exp(before - shift);
     sums[i] = sums[i] * static_cast<double>(factor) + static_cast<double>(sum_of(scores, columns));
     return factor;
@@ -314,7 +314,7 @@ class ItemBackward {
       T* const slope = slopes + i * block_keys;
       const T log_sum = b_.log_sum_exp[item_ * p_.queries + m.query + i];
       const T mean = means_[m.query + i];
-      map(share, share, columns, [log_sum](T score) { return vmath::exp(score - log_sum); });
+      map(share, share, columns, [log_sum](T score) { return vmath::exp_below_0(score - log_sum); });
       map(slope, slope, share, columns,
           [mean, scale = p_.scale](T gradient, T part) { return part * (gradient - mean) * scale; });
       // The products below read whole strips of keys.

@@ -294,10 +294,19 @@ template <std::floating_point T>
   return a < 1 ? approximations::erf_below_1(x) : std::copysign(large, x);
 }
 
+/// e^x for x up to 0, in two thirds of the time: 0 where it is no normal number.
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double exp_below_0(double x) { return exp(x); }
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float exp_below_0(float x) {
+  constexpr float least = -87;
+  const auto [n, r] = approximations::reduce_by_ln2(x < least ? least : x);
+  const float y = (1 + approximations::expm1_reduced(r)) * approximations::power_of_two(n);
+  return x < least ? 0.0f : y;
+}
+
 /// The standard normal distribution and its density.
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T normal_pdf(T x) {
-  return exp(x * x * T(-0.5)) * T(0.39894228040143267794);
+  return exp_below_0(x * x * T(-0.5)) * T(0.39894228040143267794);
 }
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline double normal_cdf(double x) {
   return 0.5 * std::erfc(x * -0.70710678118654752440);
@@ -306,7 +315,7 @@ template <std::floating_point T>
   // What lies above |x| is a multiple of the density: relative error 2.3e-8 before rounding. With it up
   // to 3.5 epsilon, and x^2 / 4 more below 0, where the rounding of x^2 counts.
   const float u = 1 / (1 + 0.345f * std::abs(x));
-  const float tail = exp(x * x * -0.5f) * u *
+  const float tail = exp_below_0(x * x * -0.5f) * u *
                      approximations::polynomial(u, 1.376201127e-01f, 1.380052387e-01f, 1.173620057e-01f,
                                                 1.112676545e-01f, -3.623775870e-02f, 1.850543568e-01f,
                                                 -2.691532752e-01f, 1.442334287e-01f, -2.815176000e-02f);
