@@ -13,6 +13,7 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/convert.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/core/tensor/fits.h"
@@ -36,9 +37,9 @@ struct Constant {
   PLEAT_HOST_DEVICE T operator()() const { return value; }
 };
 
-/// Whether both have the same elements in the same places of dense memory, so that a copy is one of bytes.
+/// Whether both have the same elements in the same places of dense memory, but for their types.
 bool lie_alike(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.shape() != b.shape() || !a.is_dense() || !b.is_dense()) return false;
+  if (a.shape() != b.shape() || !a.is_dense() || !b.is_dense()) return false;
   for (std::size_t d = 0; d < a.shape().size(); ++d)
     if (a.shape()[d] > 1 && a.strides()[d] != b.strides()[d]) return false;
   return true;
@@ -47,9 +48,10 @@ bool lie_alike(const Tensor& a, const Tensor& b) {
 /// Whether it takes no kernel to copy to, from or on a GPU, then done here.
 bool copied_by_transfer(const Tensor& to, const Tensor& from) {
   const bool across = to.device() != from.device();
-  if (!across && (to.device().is_cpu() || to.impl().storage->bytes().get() == from.impl().storage->bytes().get()))
+  if (!across &&
+      (to.device().is_cpu() || to.impl().storage->bytes().get() == from.impl().storage->bytes().get()))
     return false;
-  if (lie_alike(to, from))
+  if (to.dtype() == from.dtype() && lie_alike(to, from))
     cuda::transfer(to, from, false);
   else if (across)
     copy_into(to, to_device(from, to.device()));
@@ -72,6 +74,17 @@ bool filled_by_bytes(const Tensor& x, const Number& value) {
   });
 }
 
+/// Of CPU tensors that lie alike: without the pieces of the elementwise loop, which would be a pass more.
+void convert_dense(const Tensor& to, const Tensor& from) {
+  constexpr int64_t grain_elements = 32768;
+  const ConvertRun convert_run = find_convert_run(to.dtype(), from.dtype());
+  parallel_for(0, to.numel(), grain_elements, [&](int64_t first, int64_t last) {
+    convert_run(to.raw() + first * size_of(to.dtype()), {1}, from.raw() + first * size_of(from.dtype()), {1},
+                last - first, 1);
+  });
+  to.bump_version();
+}
+
 void copy_elements(const Tensor& to, const Tensor& from) {
   if (copied_by_transfer(to, from)) return;
   if constexpr (with_cuda)
@@ -79,6 +92,7 @@ void copy_elements(const Tensor& to, const Tensor& from) {
       return dispatch(to.dtype(),
                       [&]<class T>(Type<T>) { elementwise_kernel<T, T>("copy", to, {from}, Identity{}); });
   if (to.dtype() == from.dtype()) return copy_strided(to, from);
+  if (lie_alike(to, from)) return convert_dense(to, from);
   dispatch(to.dtype(), [&]<class T>(Type<T>) {
     elementwise<T, T>("copy", to, {from}, [](T* out, const T* in, int64_t n) {
       if (out != in) std::copy_n(in, n, out);

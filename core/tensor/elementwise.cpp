@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -431,14 +433,40 @@ void elementwise_loop(const char* op, const Tensor& out, std::span<const Tensor>
   elementwise_loop(op, std::span(operands).first(in.size() + 1), kernel, context);
 }
 
+namespace {
+
+/// Strides of dense elements in the order in which those of x lie, with gaps; none where some share a place.
+std::optional<Strides> dense_strides_as(const Tensor& x) {
+  const Shape& shape = x.shape();
+  std::vector<std::size_t> order(shape.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return x.strides()[a] > x.strides()[b]; });
+  Strides strides(shape.size());
+  int64_t next = 1;
+  for (auto d = order.rbegin(); d != order.rend(); ++d) {
+    if (shape[*d] > 1 && x.strides()[*d] < next) return std::nullopt;
+    strides[*d] = next;
+    next *= std::max<int64_t>(shape[*d], 1);
+  }
+  return strides;
+}
+
+}  // namespace
+
 Tensor empty_as(std::span<const Tensor> inputs, const Shape& shape, DType dtype) {
   const Device device = inputs.empty() ? Device() : inputs[0].device();
+  const Tensor out = empty(shape, {.dtype = dtype, .device = device});
   for (const Tensor& input : inputs) {
     if (input.shape() != shape || !input.is_dense()) continue;
-    Tensor out = empty(shape, {.dtype = dtype, .device = device});
     return input.is_contiguous() ? out : out.as_strided(shape, input.strides(), 0);
   }
-  return empty(shape, {.dtype = dtype, .device = device});
+  // As a part of a channels-last tensor, which is channels-last, too.
+  for (const Tensor& input : inputs)
+    if (input.shape() == shape)
+      if (const auto strides = dense_strides_as(input))
+        return *strides == out.strides() ? out : out.as_strided(shape, *strides, 0);
+  return out;
 }
 
 }  // namespace pleat

@@ -100,7 +100,7 @@ void elementwise(const char* op, const Tensor& out,
 }
 
 /// A new tensor of `shape` that lies in memory as the inputs do: in the order of dimensions of the first
-/// dense input that has this shape, else row-major.
+/// dense input that has this shape, else of the first with gaps (a part of a tensor), else row-major.
 Tensor empty_as(std::span<const Tensor> inputs, const Shape& shape, DType dtype);
 
 }  // namespace pleat

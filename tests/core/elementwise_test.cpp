@@ -8,6 +8,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -194,4 +195,30 @@ TEST_CASE("the elementwise loop refuses what it cannot do", "[cpu]") {
   const uint64_t before = x.version();
   add_twice<float>(x, x, x);
   CHECK(x.version() == before + 1);
+}
+
+TEST_CASE("results lie in memory as parts of a tensor do") {
+  const Tensor images = randn({2, 6, 5, 4}).to(MemoryFormat::channels_last);
+  const Tensor half = narrow(images, 1, 2, 3);
+  CHECK((half * 2).is_contiguous(MemoryFormat::channels_last));
+  CHECK(array_equal(half * 2, half.contiguous() * 2));
+  CHECK(slice(images, 3, 0, 4, 2).to(float64).is_contiguous(MemoryFormat::channels_last));
+  // The first that is dense decides, and what is expanded does not.
+  CHECK((half + zeros(half.shape())).is_contiguous());
+  CHECK((expand(randn({3, 1}), {3, 4}) + 1.0).is_contiguous());
+  CHECK((narrow(randn({4, 6}), 1, 1, 3) * 2).is_contiguous());
+  const Tensor part = narrow(transpose(randn({4, 6}), 0, 1), 0, 1, 3);
+  CHECK((part * 2).strides() == Strides{1, 3});
+  CHECK(array_equal(part * 2, part.contiguous() * 2));
+}
+
+TEST_CASE("casts of dense tensors are those of their elements") {
+  const Tensor x = randn({3, 5, 7, 9}) * 100;
+  for (const Tensor& from : {x, x.to(MemoryFormat::channels_last), transpose(x, 0, 3)})
+    for (const DType type : {float16, bfloat16, float64, int32, uint8, boolean}) {
+      const Tensor to = from.to(type);
+      CHECK(to.strides() == from.strides());
+      CHECK(array_equal(to.contiguous(), from.contiguous().to(type)));
+      CHECK(array_equal(narrow(from, 1, 1, 3).to(type), narrow(to, 1, 1, 3)));
+    }
 }
