@@ -126,10 +126,6 @@ def hyperbolic_sine_rest(z):
     return sum(z**k / factorial(2 * k + 3) for k in range(24))
 
 
-def of_upper_erf(degree, end):
-    return remez(lambda x: -log(erfc(x)), lambda x: erfc(x) / erf(x), 1, end, degree)
-
-
 if __name__ == "__main__":
     # Ranges are a little wider than needed, as the reduction rounds. Weights make the errors relative.
     half_ln2 = log(2) / 2 * 1.001
@@ -139,12 +135,17 @@ if __name__ == "__main__":
     show("expm1_reduced", remez(exponential_rest, lambda r: abs(r) + 1e-9, -half_ln2, half_ln2, 5))
     show_double("expm1_reduced", remez(exponential_rest, lambda r: abs(r) + 1e-9, -half_ln2, half_ln2, 9))
     show("logarithm_rest", remez(logarithm_rest, lambda z: z / 2 + 1e-12, 1e-12, largest_z, 2))
-    show("erf below 1", remez(erf_over_x, lambda z: 1 / erf_over_x(z), 0, 1, 6))
     show_double("erf below 1", remez(erf_over_x, lambda z: 1 / erf_over_x(z), 0, 1, 11))
-    show("-log(1 - erf) above 1", of_upper_erf(6, 3.95))
-    show_double("-log(1 - erf) above 1", of_upper_erf(18, 6))
     # From where the probability is no float.
     show("upper tail", remez(upper_tail_over_u, lambda u: 1 / upper_tail_over_u(u), 1 / (1 + 0.345 * 14.5), 1, 8))
+    show(
+        "-log(1 - erf(a)) / a - 1",
+        remez(lambda a: -log(erfc(a)) / a - 1, lambda a: erfc(a) * a / erf(a), 1e-30, 3.95, 8),
+    )
+    show_double(
+        "-log(1 - erf) above 1",
+        remez(lambda a: -log(erfc(a)), lambda a: erfc(a) / erf(a), 1, 6, 18),
+    )
     show("sin_near_0", remez(sine_rest, lambda z: z / 0.9 + 1e-12, 0, largest_square, 2))
     show("cos_near_0", remez(cosine_rest, lambda z: z * z / 0.7 + 1e-12, 1e-6, largest_square, 2))
     show("tan_reduced", remez(lambda z: value(tangent, z), lambda z: z + 1e-12, 0, largest_square, 6))
