@@ -353,6 +353,14 @@ struct Power {
   }
 };
 
+/// What goes to the exponent, given also the result y.
+struct PowerOfExponent {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& dy, const T& base, const T& exponent, const T& y) const {
+    return dy * y * log(where(base == 0, where(exponent >= 0, 1, base), base));
+  }
+};
+
 struct PowerOf {
   double exponent;
 
@@ -448,7 +456,7 @@ Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
                            return detail::run_backward("pow", detail::BackwardFirst<Power>{}, dy, *a, *e);
                          }),
                  grad_of(exponent, [a = saved(base), e = saved(exponent), y = saved(y)](const Tensor& dy) {
-                   return dy * *y * log(where(*a == 0 && *e >= 0, 1, *a));
+                   return detail::run_backward("pow", PowerOfExponent{}, dy, *a, *e, *y);
                  })});
 }
 
