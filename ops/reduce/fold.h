@@ -61,10 +61,11 @@ struct Fold {
   }
 
  private:
-  /// Independent ones, which hide the vector unit's latency; more would cost a short row too much in the end.
-  static constexpr int64_t lanes = std::min<int64_t>(32, 128 / sizeof(State));
-  static constexpr int64_t few_lanes = 8;  ///< of what is left
   static constexpr bool may_repeat = requires { Step::may_repeat; };
+  /// Independent ones, which hide the vector unit's latency; more would cost a short row too much in the end.
+  /// Of fewer than 32 choices between doubles g++ 12 makes no vector instructions.
+  static constexpr int64_t lanes = may_repeat ? 32 : std::min<int64_t>(32, 128 / sizeof(State));
+  static constexpr int64_t few_lanes = 8;  ///< of what is left
 
   template <bool fours>
   State step_four(State total, In a, In b, In c, In d) const {

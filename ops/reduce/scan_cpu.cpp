@@ -16,9 +16,11 @@ using reduction::column_block;
 using reduction::SumType;
 
 constexpr int64_t grain_elements = 32768;
-constexpr int64_t block_lines = 64;     ///< lines side by side
-constexpr int64_t block_elements = 64;  ///< of each of them, where they are turned to lie so
-constexpr int64_t few_lines = 8;        ///< fewer are not worth turning
+constexpr int64_t block_lines = 64;  ///< lines side by side
+/// Of each of them, where they are turned to lie so; all stay in the first-level cache.
+template <class T>
+constexpr int64_t block_elements = 256 / sizeof(T);
+constexpr int64_t few_lines = 8;  ///< fewer are not worth turning
 
 /// One element of each of n lines that lie side by side. `step<is_first>(state, in...)` gives the result.
 template <bool is_first, class State, class T, class Step, class... In>
@@ -51,9 +53,9 @@ void scan_line(int64_t size, bool reverse, T* y, const Step& step, const In*... 
 template <class State, class T, class Step, class... In>
 void scan_turned(int64_t size, int64_t lines, bool reverse, T* y, const Step& step, const In*... in) {
   State states[block_lines];
-  alignas(64) T buffer[sizeof...(In)][block_elements * block_lines];
-  for (int64_t done = 0; done < size; done += block_elements) {
-    const int64_t n = std::min(block_elements, size - done);
+  alignas(64) T buffer[sizeof...(In)][block_elements<T> * block_lines];
+  for (int64_t done = 0; done < size; done += block_elements<T>) {
+    const int64_t n = std::min(block_elements<T>, size - done);
     const int64_t first = reverse ? size - done - n : done;
     std::size_t input = 0;
     (transpose_matrix(buffer[input++], lines, in + first, size, lines, n), ...);
