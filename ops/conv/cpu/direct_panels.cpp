@@ -15,9 +15,10 @@
 /// is chosen for the vector registers, 8 pixels of 32.)
 ///
 /// 1x1 convolutions read the source where it lies. Each element is read from memory but once, so the next
-/// tile is fetched meanwhile, and so are the rows that it will write. One thread of a Zen 4, float32: 95 to
-/// 100 % of the FMA ceiling for 3x3, and for 1x1 of 64 to 512 channels; 77 to 93 % where one side has 16 to
-/// 24 channels and operands lie in memory, about half of that without fetching.
+/// tile is fetched meanwhile, and so are the rows that it will write. One thread of a Zen 4, float32, of the
+/// FMA ceiling: 85 to 95 % for 3x3 of 64 to 256 channels on a busy machine, products on padding not counted
+/// (95 to 100 % on a calm one), 88 to 92 % for 1x1 of 64 to 512; 77 to 93 % where one side has 16 to 24
+/// channels and operands lie in memory, about half of that without fetching.
 
 namespace pleat::ops {
 namespace {
@@ -28,7 +29,7 @@ using simd::Vector;
 
 constexpr int pixel_tile = simd::tile_rows;
 /// Source channels that a task takes at a time: so many that their weights for one panel, and the windows of
-/// enough pixels, stay in the second-level cache.
+/// enough pixels, stay in the second-level cache; of many taps two vectors at least.
 constexpr int64_t block_depth = 1024;
 constexpr int64_t block_channels = 512;
 
@@ -73,7 +74,7 @@ struct ChannelBlocks {
   int64_t stride;  ///< of pixels
 
   explicit ChannelBlocks(const Gather& gather) : channels(gather.source_channels) {
-    const int64_t most = std::min(block_channels, std::max(block_depth / gather.taps(), lanes<T>));
+    const int64_t most = std::min(block_channels, std::max(block_depth / gather.taps(), 2 * lanes<T>));
     const int64_t share = ceil_div(channels, ceil_div(channels, most));
     block = std::min(channels, round_up(share, lanes<T>));
     in_place = gather.taps() == 1 && !is_crowded<T>(gather.source_pitch());
@@ -168,7 +169,10 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
               const T* start) {
   using V = Vector<T, bytes>;
   constexpr int64_t width = bytes / static_cast<int64_t>(sizeof(T));
+  // Few sums would wait for each other: they are made in parts.
+  constexpr int parts = pixel_count * vectors >= 4 ? 1 : 4 / (pixel_count * vectors);
   V total[pixel_count][vectors];
+  V more[parts][pixel_count][vectors] = {};
   const T* pixels[pixel_count];
   for_constants<pixel_count>([&](auto i) {
     pixels[i] = tile.buffer + tile.bases[i];
@@ -181,17 +185,29 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
   const T* ahead = tile.source_ahead.at;
   for (const GatherRun& run : runs) {
     const T* weights = panel.data + run.tap * panel.tap;
-    for (int64_t c = run.offset; c < run.offset + run.length; ++c, weights += vectors * width) {
+    int64_t c = run.offset;
+    const int64_t end = run.offset + run.length;
+    const auto add_product = [&](V(&sums)[pixel_count][vectors]) __attribute__((always_inline)) {
       __builtin_prefetch(ahead);
       ahead += tile.source_ahead.step;
       V w[vectors];
       for_constants<vectors>([&](auto v) { w[v] = *reinterpret_cast<const V*>(weights + v * width); });
       for_constants<pixel_count>([&](auto i) {
         const V x = pixels[i][c] - V{};  // the element in every lane
-        for_constants<vectors>([&](auto v) { total[i][v] += x * w[v]; });
+        for_constants<vectors>([&](auto v) { sums[i][v] += x * w[v]; });
       });
-    }
+      ++c;
+      weights += vectors * width;
+    };
+    if constexpr (parts > 1)
+      while (c + parts <= end) for_constants<parts>([&](auto part) { add_product(more[part]); });
+    while (c < end) add_product(total);
   }
+  if constexpr (parts > 1)
+    for_constants<parts>([&](auto part) {
+      for_constants<pixel_count>(
+          [&](auto i) { for_constants<vectors>([&](auto v) { total[i][v] += more[part][i][v]; }); });
+    });
   for_constants<pixel_count>([&](auto i) {
     T* to = tile.y + tile.rows[i] * tile.pitch;
     for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(to + v * width) = total[i][v]; });
