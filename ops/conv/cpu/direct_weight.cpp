@@ -15,8 +15,8 @@
 /// (Goto, van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.) Each tap goes
 /// through those windows alone in which it is not on padding. Groups are so many products; small ones are
 /// copied some at a time, as they lie in the same lines of the cache. x of 1x1 convolutions, and dy of few
-/// channels, are read where they lie. Each tile fetches one column of what comes next, a pixel of it with each
-/// of its own: fetched at once it would wait.
+/// channels, are read where they lie. Each tile fetches one column of what comes next, a pixel of it with
+/// each of its own: fetched at once it would wait.
 ///
 /// One thread of a Zen 4, float32, busy machine, of the FMA ceiling, products on padding not counted: 3x3 of
 /// 64 to 256 channels 80 to 84 %, of 32 groups of 16 or 32 channels 65 to 70 %, 1x1 of 256 to 512 channels 72
