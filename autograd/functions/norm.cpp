@@ -139,8 +139,8 @@ Tensor record_group_norm(const char* op, const ops::GroupNormResult& result, con
                 [op, x = saved(x), weight = saved(weight), mean = saved(result.mean),
                  rstd = saved(result.rstd), options](const Tensor& dy, const Needs& needs) -> Grads {
                   if (grad_enabled()) return group_norm_gradients(dy, *x, *weight, options, needs);
-                  const ops::GroupNormGrads grads =
-                      ops::group_norm_backward(dy, *x, *weight, *mean, *rstd, options, needs[0], op);
+                  const ops::GroupNormGrads grads = ops::group_norm_backward(
+                      dy, *x, *weight, *mean, *rstd, options, needs[0], needs[1] || needs[2], op);
                   return {grads.x, grads.weight, grads.bias};
                 });
 }

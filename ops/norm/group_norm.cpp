@@ -138,19 +138,25 @@ void run_forward(const Groups& of, const Tensor& weight, const Tensor& bias, dou
 /// With h = (x - mean) rstd and n values in a group:
 ///   dbias = sum dy,  dweight = sum dy h  over images and pixels,
 ///   dx = rstd (weight dy - (a + h b) / n),  a = sum weight dy,  b = sum weight dy h  over the group.
+/// dbias counts only where dweight is not null.
 template <class T>
 void run_backward(const Groups& of, const Tensor& dy, const Tensor& weight, const double* mean,
                   const double* rstd, const Tensor& dx, double* dweight, double* dbias) {
   if (of.is_rows()) {
-    std::vector<double> sums(static_cast<std::size_t>(2 * of.view.channels * of.view.pixels));
-    double* const dbiases = sums.data() + of.view.channels * of.view.pixels;
+    const auto columns = static_cast<std::size_t>(of.view.channels * of.view.pixels);
+    std::vector<double> dweights(dweight != nullptr ? columns : 0), dbiases(dweights.size());
     normalize_rows_backward<T>(of.rows(), dy.data<T>(), of.dense.data<T>(), mean, rstd,
                                row_numbers<T>(weight, of.view.channels, of.view.pixels, 1).data(),
-                               dx.defined() ? dx.data<T>() : nullptr, sums.data(), dbiases);
+                               dx.defined() ? dx.data<T>() : nullptr,
+                               dweight != nullptr ? dweights.data() : nullptr, dbiases.data());
+    if (dweight == nullptr) return;
     for (int64_t c = 0; c < of.view.channels; ++c) {
-      const int64_t at = c * of.view.pixels;
-      dweight[c] = std::accumulate(sums.data() + at, sums.data() + at + of.view.pixels, 0.0);
-      dbias[c] = std::accumulate(dbiases + at, dbiases + at + of.view.pixels, 0.0);
+      const auto sum = [&](const std::vector<double>& sums) {
+        const double* const own = sums.data() + c * of.view.pixels;
+        return std::accumulate(own, own + of.view.pixels, 0.0);
+      };
+      dweight[c] = sum(dweights);
+      dbias[c] = sum(dbiases);
     }
     return;
   }
@@ -167,8 +173,10 @@ void run_backward(const Groups& of, const Tensor& dy, const Tensor& weight, cons
   of.for_each_channel([&](std::size_t at, std::size_t c, std::size_t group) {
     const double cut = static_cast<double>(numbers.shift[at]) - mean[group];
     const double product = (sums.dy_x[at] + cut * sums.dy[at]) * rstd[group];
-    dbias[c] += sums.dy[at];
-    dweight[c] += product;
+    if (dweight != nullptr) {
+      dbias[c] += sums.dy[at];
+      dweight[c] += product;
+    }
     a[group] += scale[c] * sums.dy[at];
     b[group] += scale[c] * product;
   });
@@ -217,7 +225,8 @@ GroupNormResult forward_on_cpu(const Tensor& x, const Tensor& weight, const Tens
 }
 
 GroupNormGrads backward_on_cpu(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                               const Tensor& rstd, const GroupNormOptions& options, bool need_input) {
+                               const Tensor& rstd, const GroupNormOptions& options, bool need_input,
+                               bool need_parameters) {
   const Groups of = groups_of(x, options);
   const Tensor gradient = laid_out_as(cast(dy, of.dense.dtype()), of.dense);
   const Tensor dx = need_input ? empty_like(of.dense) : Tensor();
@@ -226,7 +235,7 @@ GroupNormGrads backward_on_cpu(const Tensor& dy, const Tensor& x, const Tensor& 
   if (x.numel() > 0) {
     const auto run = [&]<class T>(Type<T>) {
       run_backward<T>(of, gradient, weight, mean.data<double>(), rstd.data<double>(), dx,
-                      dweight.data<double>(), dbias.data<double>());
+                      need_parameters ? dweight.data<double>() : nullptr, dbias.data<double>());
     };
     if (of.dense.dtype() == float64)
       run(Type<double>{});
@@ -234,7 +243,9 @@ GroupNormGrads backward_on_cpu(const Tensor& dy, const Tensor& x, const Tensor& 
       run(Type<float>{});
   }
   const DType parameters = weight.defined() ? weight.dtype() : of.dense.dtype();
-  return {need_input ? cast(dx, x.dtype()) : dx, cast(dweight, parameters), cast(dbias, parameters)};
+  const Tensor input = need_input ? cast(dx, x.dtype()) : dx;
+  if (!need_parameters) return {input, {}, {}};
+  return {input, cast(dweight, parameters), cast(dbias, parameters)};
 }
 
 }  // namespace
@@ -250,7 +261,7 @@ GroupNormResult group_norm_forward(const Tensor& x, const Tensor& weight, const 
 
 GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& mean, const Tensor& rstd, const GroupNormOptions& options,
-                                   bool need_input, const char* op) {
+                                   bool need_input, bool need_parameters, const char* op) {
   const RecordOp range(op, "_backward", dy, x, weight);
   check_arguments(op, x, weight, {}, options);
   const Shape groups{x.size(0), options.num_groups};
@@ -270,7 +281,7 @@ GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tens
   if constexpr (with_cuda)
     if (x.device().is_cuda())
       return group_norm_backward_cuda(dy, x, weight, mean, rstd, options, need_input, op);
-  return backward_on_cpu(dy, x, weight, mean, rstd, options, need_input);
+  return backward_on_cpu(dy, x, weight, mean, rstd, options, need_input, need_parameters);
 }
 
 GroupNormResult instance_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -41,10 +41,12 @@ struct GroupNormGrads {
   Tensor bias;    ///< [C]
 };
 
-/// Gradients of group_norm_forward's y, whose mean and rstd it gave.
+/// Gradients of group_norm_forward's y, whose mean and rstd it gave; those of weight and bias may be
+/// undefined where they are not needed.
 GroupNormGrads group_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& mean, const Tensor& rstd, const GroupNormOptions& options,
-                                   bool need_input = true, const char* op = "group_norm");
+                                   bool need_input = true, bool need_parameters = true,
+                                   const char* op = "group_norm");
 
 /// Group norm with a group for each channel (Ulyanov et al., 2016). running_mean and running_var [C], when
 /// defined, are moved in place towards the mean over the images of the instances' means and unbiased

@@ -120,6 +120,9 @@ TEST_CASE("group_norm: result and gradients agree with the definition", "[group_
             ops::group_norm_backward(dy, x, weight, got.mean, got.rstd, options, false);
         CHECK(!parameters_only.x.defined());
         CHECK(parameters_only.weight.to_vector() == grads.weight.to_vector());
+        const ops::GroupNormGrads input_only =
+            ops::group_norm_backward(dy, x, weight, got.mean, got.rstd, options, true, false);
+        CHECK(input_only.x.to_vector() == grads.x.to_vector());
       }
 }
 

@@ -90,9 +90,9 @@ std::array<double, 2> moments(const T* x, int64_t n) {
   return {static_cast<double>(pivot) + apart / count, std::max(0.0, squares - apart * (apart / count))};
 }
 
-/// With h = (x - shift - rest) rstd of n elements: adds up weight dy and weight dy h, and adds dy and dy h to
-/// what belongs to the columns.
-template <class T>
+/// With h = (x - shift - rest) rstd of n elements: adds up weight dy and weight dy h, and, where
+/// `for_columns`, adds dy and dy h to what belongs to the columns.
+template <bool for_columns, class T>
 void add_sums(const T* dy, const T* x, const T* weight, int64_t n, T shift, T rest, T rstd, double& a,
               double& b, T* dweight, T* dbias) {
   constexpr int64_t lanes = simd::lanes<T>;
@@ -105,8 +105,10 @@ void add_sums(const T* dy, const T* x, const T* weight, int64_t n, T shift, T re
       const Numbers<T> weighted = g * load(weight + i);
       block_a += weighted;
       block_b += weighted * h;
-      at(dbias + i) += g;
-      at(dweight + i) += g * h;
+      if constexpr (for_columns) {
+        at(dbias + i) += g;
+        at(dweight + i) += g * h;
+      }
     }
     a += static_cast<double>(total<T>(block_a));
     b += static_cast<double>(total<T>(block_b));
@@ -115,8 +117,10 @@ void add_sums(const T* dy, const T* x, const T* weight, int64_t n, T shift, T re
     const T h = (x[i] - shift - rest) * rstd;
     a += static_cast<double>(dy[i] * weight[i]);
     b += static_cast<double>(dy[i] * weight[i] * h);
-    dbias[i] += dy[i];
-    dweight[i] += dy[i] * h;
+    if constexpr (for_columns) {
+      dbias[i] += dy[i];
+      dweight[i] += dy[i] * h;
+    }
   }
 }
 
@@ -177,13 +181,15 @@ template <class T>
 void normalize_rows_backward(const RowView& view, const T* dy, const T* x, const double* mean,
                              const double* rstd, const T* weight, T* dx, double* dweight, double* dbias) {
   const int64_t size = view.group_size();
+  const bool for_columns = dweight != nullptr;
+  const int64_t sums_of_columns = for_columns ? 2 * view.columns : 0;
   const int64_t rows =
       std::max({ceil_div(grain_elements, view.columns), ceil_div(view.rows, most_chunks), least_rows});
   const int64_t chunks = ceil_div(view.rows, rows);
-  std::vector<double> sums(static_cast<std::size_t>(chunks * 2 * view.columns));
+  std::vector<double> sums(static_cast<std::size_t>(chunks * sums_of_columns));
   parallel_chunks(chunks, [&](int64_t chunk) {
-    double* const own = sums.data() + chunk * 2 * view.columns;
-    std::vector<T> terms(static_cast<std::size_t>(2 * view.columns));
+    double* const own = sums.data() + chunk * sums_of_columns;
+    std::vector<T> terms(static_cast<std::size_t>(sums_of_columns));
     const int64_t last = std::min(view.rows, (chunk + 1) * rows);
     for (int64_t row = chunk * rows; row < last; ++row) {
       for (int64_t group = row * view.groups; group < (row + 1) * view.groups; ++group) {
@@ -194,15 +200,21 @@ void normalize_rows_backward(const RowView& view, const T* dy, const T* x, const
         const double rest = mean[group] - static_cast<double>(shift);
         double a = 0;
         double b = 0;
-        add_sums(g, from, weight + column, size, shift, static_cast<T>(rest), static_cast<T>(rstd[group]), a,
-                 b, terms.data() + column, terms.data() + view.columns + column);
+        if (for_columns)
+          add_sums<true, T>(g, from, weight + column, size, shift, static_cast<T>(rest),
+                            static_cast<T>(rstd[group]), a, b, terms.data() + column,
+                            terms.data() + view.columns + column);
+        else
+          add_sums<false, T>(g, from, weight + column, size, shift, static_cast<T>(rest),
+                             static_cast<T>(rstd[group]), a, b, nullptr, nullptr);
         if (dx == nullptr) continue;
         write_gradient(g, from, weight + column, size, shift, rest, rstd[group], a, b, dx + group * size);
       }
       if ((row + 1) % rows_together == 0 || row + 1 == last)
-        add_and_clear(own, terms.data(), 2 * view.columns);
+        add_and_clear(own, terms.data(), sums_of_columns);
     }
   });
+  if (!for_columns) return;
   std::fill_n(dweight, view.columns, 0.0);
   std::fill_n(dbias, view.columns, 0.0);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {

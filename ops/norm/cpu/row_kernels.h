@@ -29,8 +29,8 @@ template <class T>
 void normalize_rows(const RowView& view, int64_t pixels, const T* x, const T* weight, const T* bias,
                     double eps, const GroupStatistics& statistics, T* y);
 
-/// Gradients of that with one neighbour each, mean and rstd being those of x: dx, unless it is null, and
-/// dweight, dbias [columns].
+/// Gradients of that with one neighbour each, mean and rstd being those of x: dx, and dweight, dbias
+/// [columns], unless they are null.
 template <class T>
 void normalize_rows_backward(const RowView& view, const T* dy, const T* x, const double* mean,
                              const double* rstd, const T* weight, T* dx, double* dweight, double* dbias);
