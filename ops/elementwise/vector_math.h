@@ -299,12 +299,12 @@ template <std::floating_point T>
 }
 
 /// e^x for x up to 0, in two thirds of the time: 0 where it is no normal number.
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double exp_below_0(double x) { return exp(x); }
-[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float exp_below_0(float x) {
-  constexpr float least = -87;
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T exp_below_0(T x) {
+  constexpr T least = std::is_same_v<T, float> ? T(-87) : T(-708);
   const auto [n, r] = approximations::reduce_by_ln2(x < least ? least : x);
-  const float y = (1 + approximations::expm1_reduced(r)) * approximations::power_of_two(n);
-  return x < least ? 0.0f : y;
+  const T power = approximations::power_of_two(n + approximations::Constants<T>::shift);
+  return x < least ? T(0) : (1 + approximations::expm1_reduced(r)) * power;
 }
 
 /// The standard normal distribution and its density.

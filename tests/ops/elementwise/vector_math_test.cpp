@@ -37,7 +37,7 @@ std::vector<Case<T, W>> cases() {
   return {
       {"exp", [](T x) { return vmath::exp(x); }, [](W x) { return std::exp(x); }, low, high},
       {"exp_below_0", [](T x) { return vmath::exp_below_0(x); }, [](W x) { return std::exp(x); },
-       is_double ? low : T(-87), 0},
+       is_double ? T(-708) : T(-87), 0},
       {"expm1", [](T x) { return vmath::expm1(x); }, [](W x) { return std::expm1(x); }, -1000, high},
       {"log", [](T x) { return vmath::log(x); }, [](W x) { return std::log(x); }, least<T>, largest<T>},
       {"log1p", [](T x) { return vmath::log1p(x); }, [](W x) { return std::log1p(x); }, T(-0.99999),
@@ -211,6 +211,7 @@ TEMPLATE_TEST_CASE("vector functions keep the C library's values at the ends of 
       if (std::string(c.name).find_first_of("sct") == 0 && c.high < 2e6 && c.high > 900 &&
           !(std::abs(x) <= c.high))
         continue;  // far
+      if (std::string(c.name) == "exp_below_0" && x > 0) continue;
       CAPTURE(c.name, x);
       const T wanted = static_cast<T>(c.reference(static_cast<long double>(x)));
       if (std::isfinite(wanted) && wanted != 0)
