@@ -8,7 +8,7 @@
 
 using namespace pleat;
 
-TEST_CASE("streaming: bytes are copied, whatever their number and place", "[streaming]") {
+TEST_CASE("streaming: bytes are copied, whatever their number and place", "[streaming][cpu]") {
   std::vector<uint8_t> from(400);
   std::iota(from.begin(), from.end(), uint8_t{1});
   for (const std::size_t at : {0, 1, 4, 60, 63})
@@ -21,7 +21,7 @@ TEST_CASE("streaming: bytes are copied, whatever their number and place", "[stre
     }
 }
 
-TEST_CASE("streaming: a run is written piece by piece, or at once", "[streaming]") {
+TEST_CASE("streaming: a run is written piece by piece, or at once", "[streaming][cpu]") {
   std::vector<float> from(700);
   std::iota(from.begin(), from.end(), 1.0f);
   for (const bool streamed : {false, true}) {
@@ -47,7 +47,7 @@ constexpr int64_t rows = 43, columns = 100'003;
 
 }  // namespace
 
-TEST_CASE("streaming: large results have the bits of small ones", "[streaming]") {
+TEST_CASE("streaming: large results have the bits of small ones", "[streaming][cpu]") {
   const Tensor x = randn({rows, columns}), y = randn({rows, columns});
   const auto check_rows = [&](const Tensor& all, const auto& of_row) {
     for (const int64_t row : {int64_t{0}, rows / 2, rows - 1})
@@ -62,7 +62,7 @@ TEST_CASE("streaming: large results have the bits of small ones", "[streaming]")
   check_rows(in_place, [](const Tensor& a, const Tensor& b) { return a * b; });
 }
 
-TEST_CASE("streaming: a large batch norm has the bits of a small one", "[streaming][batch_norm]") {
+TEST_CASE("streaming: a large batch norm has the bits of a small one", "[streaming][batch_norm][cpu]") {
   const int64_t channels = GENERATE(48, 17);
   const MemoryFormat format = GENERATE(MemoryFormat::contiguous, MemoryFormat::channels_last);
   const Tensor x = randn({96, channels, 56, 50}).to(format), mean = randn({channels}),
@@ -73,7 +73,7 @@ TEST_CASE("streaming: a large batch norm has the bits of a small one", "[streami
   CHECK(array_equal(narrow(run(x), 0, 40, 3), run(narrow(x, 0, 40, 3))));
 }
 
-TEST_CASE("streaming: a large depthwise convolution gives the numbers of a small one", "[streaming][conv]") {
+TEST_CASE("streaming: a large depthwise convolution gives the numbers of a small one", "[streaming][conv][cpu]") {
   const int64_t stride = GENERATE(1, 2);
   const ConvOptions options{.stride = stride, .padding = 1, .groups = 48};
   const Tensor x = randn({100, 48, 61, 31}).to(MemoryFormat::channels_last), w = randn({48, 1, 3, 3});

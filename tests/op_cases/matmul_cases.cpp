@@ -214,18 +214,23 @@ std::vector<OpCase> attentions() {
   const auto call = [](const AttentionOptions& options) {
     return [options](T x) { return scaled_dot_product_attention(x[0], x[1], x[2], options); };
   };
+  const auto masked = [](bool is_causal) {
+    return [is_causal](T x) {
+      return scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3], .is_causal = is_causal});
+    };
+  };
   const Tensors fitting = {normal({2, 5, 4}), normal({2, 6, 4}), normal({2, 6, 2})};
+  const auto with = [&](const Tensor& mask) { return Tensors{fitting[0], fitting[1], fitting[2], mask}; };
   const std::string op = "scaled_dot_product_attention: ";
-  cases[0].refused = {
-      {{normal({4}), normal({6, 4}), normal({6, 2})}, call({}), op + "needs a query"},
-      {{normal({5, 4}), normal({6, 3}), normal({6, 2})}, call({}), op + "needs a query"},
-      {{normal({5, 4}), normal({6, 4}), normal({5, 2})}, call({}), op + "needs a query"},
-      {{normal({2, 5, 4}), normal({3, 6, 4}), normal({6, 2})}, call({}), op},
-      {fitting, call({.mask = coins({5, 6}), .is_causal = true}), op + "takes a mask or is_causal"},
-      {fitting, call({.mask = coins({2, 4, 6})}), op + "the mask must broadcast"},
-      {fitting, call({.mask = coins({1, 1, 5, 6})}), op + "the mask must broadcast"},
-      {fitting, call({.mask = integers({5, 6}, 0, 2)}), op + "the mask must be bool"},
-      {fitting, call({.scale = infinity}), op + "scale must be finite"}};
+  cases[0].refused = {{{normal({4}), normal({6, 4}), normal({6, 2})}, call({}), op + "needs a query"},
+                      {{normal({5, 4}), normal({6, 3}), normal({6, 2})}, call({}), op + "needs a query"},
+                      {{normal({5, 4}), normal({6, 4}), normal({5, 2})}, call({}), op + "needs a query"},
+                      {{normal({2, 5, 4}), normal({3, 6, 4}), normal({6, 2})}, call({}), op},
+                      {with(coins({5, 6})), masked(true), op + "takes a mask or is_causal"},
+                      {with(coins({2, 4, 6})), masked(false), op + "the mask must broadcast"},
+                      {with(coins({1, 1, 5, 6})), masked(false), op + "the mask must broadcast"},
+                      {with(integers({5, 6}, 0, 2)), masked(false), op + "the mask must be bool"},
+                      {fitting, call({.scale = infinity}), op + "scale must be finite"}};
   return cases;
 }
 

@@ -106,7 +106,7 @@ TEST_CASE("scaled_dot_product_attention: blocks give what the scores as a whole 
     }
 }
 
-TEST_CASE("scaled_dot_product_attention: parts of one tensor are read as they lie", "[attention]") {
+TEST_CASE("scaled_dot_product_attention: parts of one tensor are read as they lie", "[attention][cpu]") {
   manual_seed(2);
   const Tensor all = randn({3, 70, 3 * 2 * 16});
   const auto heads = [](const Tensor& x) { return transpose(reshape(x, {3, 70, 2, 16}), 1, 2); };
@@ -172,7 +172,7 @@ TEST_CASE("scaled_dot_product_attention: nothing to attend to, and nobody to att
   CHECK(sum(dv).item<double>() == Approx(12));
 }
 
-TEST_CASE("scaled_dot_product_attention: a mask that was changed is noticed", "[attention]") {
+TEST_CASE("scaled_dot_product_attention: a mask that was changed is noticed", "[attention][cpu]") {
   const Tensor q = leaf(ones({3, 4})), mask = zeros({3, 3});
   const Tensor y = scaled_dot_product_attention(q, q, q, {.mask = mask});
   fill_(mask, 1);
