@@ -73,7 +73,8 @@ TEST_CASE("streaming: a large batch norm has the bits of a small one", "[streami
   CHECK(array_equal(narrow(run(x), 0, 40, 3), run(narrow(x, 0, 40, 3))));
 }
 
-TEST_CASE("streaming: a large depthwise convolution gives the numbers of a small one", "[streaming][conv][cpu]") {
+TEST_CASE("streaming: a large depthwise convolution gives the numbers of a small one",
+          "[streaming][conv][cpu]") {
   const int64_t stride = GENERATE(1, 2);
   const ConvOptions options{.stride = stride, .padding = 1, .groups = 48};
   const Tensor x = randn({100, 48, 61, 31}).to(MemoryFormat::channels_last), w = randn({48, 1, 3, 3});
