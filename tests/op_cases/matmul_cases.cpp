@@ -203,7 +203,8 @@ OpCase attention(const std::string& variant, const AttentionOptions& options, co
 }
 
 std::vector<OpCase> attentions() {
-  const Tensor meets = ops::logical_and(coins({5, 6}), ops::not_equal(ops::unsqueeze(arange(5), 1), 2));
+  const Tensor meets =
+      ops::logical_and(coins({5, 6}), ops::not_equal(ops::unsqueeze(arange(5, {.device = Device()}), 1), 2));
   std::vector<OpCase> cases = {attention("", {}), attention("causal", {.is_causal = true}),
                                attention("scale", {.scale = 0.5}), attention("mask", {}, {meets}),
                                recorded_as("-", attention("mask to add", {}, {normal({3, 1, 6}, 4)}))};
