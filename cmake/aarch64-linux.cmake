@@ -1,4 +1,4 @@
-# Toolchain for 64-bit Arm on Linux, from another machine (scripts/test_arm.sh).
+# Toolchain for 64-bit Arm on Linux, from another machine.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
