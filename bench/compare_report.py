@@ -116,17 +116,17 @@ def is_disturbed(result):
     return any(result[side]["disturbed"] for side in ("pleat", *result["ratio"]))
 
 
-def slowest(result):
+def least_ratio(result):
     """The least ratio to PyTorch."""
     return min((ratio for way, ratio in result["ratio"].items() if way != ONE_THREAD), default=math.inf)
 
 
 def print_losing(results):
     for section, limit in LOSING.items():
-        losing = [r for r in results if r["section"] == section and not is_trivial(r) and slowest(r) < limit]
+        losing = [r for r in results if r["section"] == section and not is_trivial(r) and least_ratio(r) < limit]
         if losing:
             print(f"\nBelow {limit}, worst first:\n\n{heading(section, losing[0]['ratio'])}")
-        for r in sorted(losing, key=slowest):
+        for r in sorted(losing, key=least_ratio):
             print_result(r)
 
 

@@ -83,5 +83,5 @@ TEST_CASE("streaming: a large depthwise convolution gives the numbers of a small
   CHECK(allclose(narrow(y, 0, 50, 2), ops::conv_forward(some, w, {}, options), {.rtol = 1e-5, .atol = 1e-5}));
   const Tensor dx = ops::conv_backward_input(y, w, Sizes(x.shape()), options);
   const Tensor of_some = ops::conv_backward_input(narrow(y, 0, 50, 2), w, Sizes(some.shape()), options);
-  CHECK(allclose(narrow(dx, 0, 50, 2), of_some, {.rtol = 1e-5, .atol = 1e-4}));
+  CHECK(allclose(narrow(dx, 0, 50, 2), of_some, {.rtol = 1e-5, .atol = 1e-5}));
 }

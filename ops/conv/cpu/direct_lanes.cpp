@@ -270,6 +270,7 @@ LanePlan<T> result_plan(const Gather& gather) {
   return {gather, gather.pixels_wanted(fitting, fewest_pixels), whole_lines_suit<T>(gather)};
 }
 
+/// Of a stage for a result that is large, in pixels of whole lines; else none.
 template <class T>
 int64_t stage_elements(const Gather& gather, const LanePlan<T>& plan) {
   const int64_t pixels = gather.batch * gather.result[0] * gather.result[1] * gather.result[2];

@@ -18,9 +18,9 @@
 /// channels, are read where they lie. Each tile fetches one column of what comes next, a pixel of it with
 /// each of its own: fetched at once it would wait.
 ///
-/// One thread of a Zen 4, float32, busy machine, of the FMA ceiling, products on padding not counted: 3x3 of
-/// 64 to 256 channels 80 to 84 %, of 32 groups of 16 or 32 channels 65 to 70 %, 1x1 of 256 to 512 channels 72
-/// to 78 %.
+/// One thread of a Zen 4, float32, of the FMA ceiling, products on padding not counted: 3x3 of 64 to 512
+/// channels 85 to 87 %, 1x1 of 64 to 1024 84 to 86 %; on a busy machine 3x3 of 32 groups of 16 or 32 channels
+/// 65 to 70 %.
 
 namespace pleat::ops {
 namespace {
