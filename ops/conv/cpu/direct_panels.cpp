@@ -17,7 +17,8 @@
 /// 1x1 convolutions read the source where it lies. Each element is read from memory but once, so the next
 /// tile is fetched meanwhile, and so are the rows that it will write. One thread of a Zen 4, float32, of the
 /// FMA ceiling, products on padding not counted: 91 to 96 % for 3x3 of 64 to 512 channels, 78 to 93 % for 1x1
-/// of 64 to 1024; on a busy machine 77 to 93 % where one side has 16 to 24 channels and operands lie in memory, about half of that without fetching.
+/// of 64 to 1024; on a busy machine 77 to 93 % where one side has 16 to 24 channels and operands lie in
+/// memory, about half of that without fetching.
 
 namespace pleat::ops {
 namespace {
