@@ -23,6 +23,9 @@ namespace pleat {
 /// last one when they are read. Other processors than x86-64 find whole lines by themselves.
 constexpr bool is_streamed(int64_t bytes) { return PLEAT_STREAMS == 1 && bytes >= int64_t{16} << 20; }
 
+/// Bytes of a cache line, which is written as a whole.
+inline constexpr int64_t cache_line = 64;
+
 /// Nothing to do beside each line.
 struct Nothing {
   void operator()(int64_t) const {}
@@ -35,7 +38,7 @@ void stream_bytes(void* to, const void* from, int64_t bytes, [[maybe_unused]] co
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
 #if PLEAT_STREAMS
-  constexpr int64_t line = 64;
+  constexpr int64_t line = cache_line;
   const auto above = static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(out) % line);
   const int64_t head = std::min(bytes, (line - above) % line);
   std::memcpy(out, in, static_cast<std::size_t>(head));
@@ -62,6 +65,14 @@ void stream_bytes(void* to, const void* from, int64_t bytes, [[maybe_unused]] co
 /// writing overlap.
 inline constexpr int64_t streamed_elements = 256;
 
+/// How many of the n elements from `to` on are computed next: so many that the next ones begin a cache line,
+/// and each line is written at once.
+template <class T>
+int64_t streamed_count(const T* to, int64_t n, int64_t bytes = sizeof(T)) {
+  const auto above = static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(to) % cache_line);
+  return std::min(n, streamed_elements - above / bytes);
+}
+
 /// Writes `n` elements by write(T* to, first, count): to their place, or past the caches, and then fetches
 /// what comes next of the arrays `from`, of n elements each.
 template <class T, class Write, class... From>
@@ -69,12 +80,14 @@ void write_run(T* to, int64_t n, bool streamed, const Write& write, const From*.
   if (!streamed) return write(to, int64_t{0}, n);
   alignas(64) T buffer[streamed_elements];
   for (int64_t first = 0, count = 0; first < n; first += count) {
-    count = std::min(n - first, streamed_elements);
+    count = streamed_count(to + first, n - first);
     write(buffer, first, count);
-    stream_bytes(to + first, buffer, count * static_cast<int64_t>(sizeof(T)), [&](int64_t at) {
-      const int64_t next = first + 2 * streamed_elements + at / static_cast<int64_t>(sizeof(T));
-      (__builtin_prefetch(from + next), ...);
-    });
+    stream_bytes(
+        to + first, buffer,
+        count * static_cast<int64_t>(sizeof(T)), [&](int64_t at) __attribute__((always_inline)) {
+          const int64_t next = first + 2 * streamed_elements + at / static_cast<int64_t>(sizeof(T));
+          (__builtin_prefetch(from + next), ...);
+        });
   }
 }
 

@@ -94,7 +94,7 @@ void copy_elements(const Tensor& to, const Tensor& from) {
   if (to.dtype() == from.dtype()) return copy_strided(to, from);
   if (lie_alike(to, from)) return convert_dense(to, from);
   dispatch(to.dtype(), [&]<class T>(Type<T>) {
-    elementwise<T, T>("copy", to, {from}, [](T* out, const T* in, int64_t n) {
+    elementwise<T, T>("copy", to, {from}, [](T* out, int64_t n, const T* in) {
       if (out != in) std::copy_n(in, n, out);
     });
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -23,8 +24,9 @@ constexpr int64_t chunk_elements = 1024;
 /// Elements worth waking another thread for.
 constexpr int64_t grain_elements = 32768;
 /// Inner runs at least this long are handed on one by one, without gathering what is dense in them; shorter
-/// ones are collected into chunks of many.
-constexpr int64_t long_run = 128;
+/// ones are collected into chunks of many. Where nothing would have to be gathered, short runs are handed on,
+/// too.
+constexpr int64_t long_run = 128, short_run = 24;
 
 /// Whether the elements of all operands lie one behind the other in the same order: most loops are such, and
 /// the small ones should cost little.
@@ -125,9 +127,9 @@ struct Runner {
   const ElementwiseLoop& loop;
   std::span<const Operand> operands = loop.operands;
   ElementwiseKernel kernel;
-  const void* context;
+  std::size_t repeated = 0;  ///< the operand of which the kernel sees one element at a time; 0: none
   /// Whether the inner runs are long enough to be handed on one by one.
-  bool by_runs;
+  bool by_runs = true;
   /// Else, whether chunks end with a plane, in each of which an operand repeats its run.
   bool by_planes = false;
   bool all_direct = true;
@@ -136,18 +138,30 @@ struct Runner {
     ConvertRun load = nullptr;
     ConvertRun store = nullptr;
     std::byte* base = nullptr;
-    int64_t bytes = 0;     ///< of an element in the tensor
-    int64_t as_bytes = 0;  ///< of an element in the kernel
-    bool direct = false;   ///< the kernel sees the tensor's own memory
-    bool repeats = false;  ///< its runs, in the loop or in each plane
+    int64_t bytes = 0;          ///< of an element in the tensor
+    int64_t as_bytes = 0;       ///< of an element in the kernel
+    bool direct = false;        ///< the kernel sees the tensor's own memory
+    bool repeats = false;       ///< its runs, in the loop or in each plane
+    int64_t ahead = 0;          ///< bytes from an element to the next where they follow one another; else 0
+    int64_t ahead_of_line = 0;  ///< bytes of those that make a cache line of the first operand
+    int64_t gap = 0;            ///< bytes from the end of a run to the next one
   };
   std::array<Lane, max_operands> lanes{};
 
-  Runner(const ElementwiseLoop& loop_, ElementwiseKernel kernel_, const void* context_)
-      : loop(loop_),
-        kernel(kernel_),
-        context(context_),
-        by_runs(loop.dims[0].size >= long_run || loop.dims.size() == 1) {
+  Runner(const ElementwiseLoop& loop_, const ElementwiseKernel& kernel_) : loop(loop_), kernel(kernel_) {
+    const LoopDim& inner = loop.dims[0];
+    const bool large = operands[0].access == Access::write &&
+                       is_streamed(loop.numel() * size_of(operands[0].tensor.dtype()));
+    bool as_stored = true;
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      const bool same_type = operands[k].as == operands[k].tensor.dtype();
+      if (kernel.run_repeated != nullptr && repeated == 0 && same_type && inner.step[k] == 0) repeated = k;
+      // What repeats its run is better gathered, once for a chunk of many.
+      const bool repeats = loop.dims.size() > 1 && loop.dims[1].step[k] == 0;
+      as_stored = as_stored && same_type && ((inner.step[k] == 1 && !repeats) || (repeated == k && k > 0));
+    }
+    by_runs = loop.dims.size() == 1 || inner.size >= (as_stored && !large ? short_run : long_run);
+    if (!by_runs) repeated = 0;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       const Operand& operand = operands[k];
       const DType dtype = operand.tensor.dtype();
@@ -155,7 +169,10 @@ struct Runner {
       a.base = operand.tensor.raw();
       a.bytes = size_of(dtype);
       a.as_bytes = size_of(operand.as);
-      a.direct = operand.as == dtype && (loop.is_dense(k) || (by_runs && loop.dims[0].step[k] == 1));
+      a.ahead = in_a_row(k) ? a.bytes : 0;
+      a.ahead_of_line = a.ahead * cache_line / lanes[0].bytes;
+      if (by_runs && loop.dims.size() > 1) a.gap = loop.dims[1].step[k] * a.bytes - inner.size * a.ahead;
+      a.direct = (operand.as == dtype && in_a_row(k)) || (repeated == k && k > 0);
       all_direct = all_direct && a.direct;
       if (a.direct) continue;
       a.repeats = loop.repeats(k);
@@ -165,11 +182,17 @@ struct Runner {
       if (operand.access != Access::write) a.load = find_convert_run(operand.as, dtype);
       if (operand.access != Access::read) a.store = find_convert_run(dtype, operand.as);
     }
-    streams = all_direct && loop.dims.size() == 1 && operands[0].access == Access::write &&
-              is_streamed(loop.numel() * lanes[0].bytes) &&
-              std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& other) {
-                return other.access == Access::read && other.tensor.raw() != lanes[0].base;  // not in place
-              });
+    streams =
+        large && in_a_row(0) && std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& other) {
+          return other.access == Access::read && other.tensor.raw() != lanes[0].base;  // not in place
+        });
+  }
+
+  void call(std::byte* const* arrays, int64_t n) const {
+    if (repeated == 0)
+      kernel.run(kernel.context, arrays, n);
+    else
+      kernel.run_repeated(kernel.context, arrays, n, repeated);
   }
 
   std::byte* address(const Position& position, std::size_t k) const {
@@ -220,38 +243,75 @@ struct Runner {
   /// gathered only once.
   int64_t chunk(const Position& position, int64_t left) const {
     const int64_t size = loop.dims[0].size;
-    if (by_runs) return std::min({left, all_direct ? left : chunk_elements, position.run_left()});
+    if (by_runs) return std::min({left, position.run_left(), chunk_elements});
     if (position.run_left() < size) return std::min(left, position.run_left());
     const int64_t n = std::min(left, chunk_elements / size * size);
     return by_planes ? std::min(n, position.plane_left()) : n;
   }
 
-  /// What is read next is fetched while a result is written.
-  void run_streamed(int64_t first, int64_t last) const {
-    alignas(64) std::byte buffer[streamed_elements * 8];
+  /// Whether an operand's elements follow one another in each piece.
+  bool in_a_row(std::size_t k) const { return loop.is_dense(k) || (by_runs && loop.dims[0].step[k] == 1); }
+
+  /// Writes n elements of the first operand past the caches, to where `places` say that operands lie, and
+  /// fetches what comes next of the others: after the `left` ones of the run, that of the next row.
+  void stream(std::byte* const* places, const std::byte* from, int64_t n, int64_t left) const {
     const int64_t bytes = lanes[0].bytes;
-    for (int64_t n = 0; first < last; first += n) {
-      n = std::min(last - first, streamed_elements);
-      std::array<std::byte*, max_operands> arrays{};
-      for (std::size_t k = 0; k < operands.size(); ++k) arrays[k] = lanes[k].base + first * lanes[k].bytes;
-      std::byte* const to = std::exchange(arrays[0], buffer);
-      kernel(context, arrays.data(), n);
-      stream_bytes(to, buffer, n * bytes, [&](int64_t at) {
-        for (std::size_t k = 1; k < operands.size(); ++k)
-          __builtin_prefetch(arrays[k] + (2 * streamed_elements + at / bytes) * lanes[k].bytes);
-      });
-    }
-    end_streaming();
+    std::array<const std::byte*, max_operands> next{};
+    for (std::size_t k = 1; k < operands.size(); ++k)
+      next[k] = places[k] + 2 * streamed_elements * lanes[k].ahead;
+    int64_t end = (left - 2 * streamed_elements) * bytes;
+    // A function that only fetches has no effect that compilers know, and they leave out calls of it.
+    stream_bytes(
+        places[0], from, n * bytes, [&](int64_t at) __attribute__((always_inline)) {
+          if (at >= end) {
+            for (std::size_t k = 1; k < operands.size(); ++k) next[k] += lanes[k].gap;
+            end = std::numeric_limits<int64_t>::max();
+          }
+          for (std::size_t k = 1; k < operands.size(); ++k) {
+            __builtin_prefetch(next[k]);
+            next[k] += lanes[k].ahead_of_line;
+          }
+        });
   }
 
-  void run(int64_t first, int64_t last) const {
-    std::array<std::byte*, max_operands> arrays{};
-    if (streams) return run_streamed(first, last);
-    if (all_direct && loop.dims.size() == 1) {
-      for (std::size_t k = 0; k < operands.size(); ++k) arrays[k] = lanes[k].base + first * lanes[k].bytes;
-      return kernel(context, arrays.data(), last - first);
+  /// A run of n elements of which nothing is gathered, written past the caches.
+  void stream_run(std::array<std::byte*, max_operands> places, int64_t n) const {
+    alignas(64) std::byte buffer[streamed_elements * 8];
+    for (int64_t count = 0; n > 0; n -= count) {
+      count = streamed_count(places[0], n, lanes[0].bytes);
+      auto arrays = places;
+      arrays[0] = buffer;
+      call(arrays.data(), count);
+      stream(places.data(), buffer, count, n);
+      for (std::size_t k = 0; k < operands.size(); ++k) places[k] += count * lanes[k].ahead;
     }
+  }
+
+  /// Runs of which nothing is gathered, plane after plane.
+  void run_rows(int64_t first, int64_t last) const {
+    Position position(loop, first);
+    while (first < last) {
+      const int64_t n = std::min(last - first, position.run_left());
+      const int64_t rows = n < loop.dims[0].size ? 1 : std::min((last - first) / n, position.runs_left());
+      std::array<std::byte*, max_operands> arrays{};
+      for (std::size_t k = 0; k < operands.size(); ++k) arrays[k] = address(position, k);
+      for (int64_t row = 0; row < rows; ++row) {
+        if (streams)
+          stream_run(arrays, n);
+        else
+          call(arrays.data(), n);
+        for (std::size_t k = 0; k < operands.size(); ++k) arrays[k] += loop.dims[1].step[k] * lanes[k].bytes;
+      }
+      first += rows * n;
+      if (first < last) position.advance(rows * n);
+    }
+  }
+
+  /// Chunks of all operands, of which those that the kernel cannot read where they lie are gathered.
+  void run_gathered(int64_t first, int64_t last) const {
+    std::array<std::byte*, max_operands> arrays{};
     alignas(64) std::byte buffer[max_operands][chunk_elements * 8];
+    alignas(64) std::byte stored[chunk_elements * 8];
     // Where the elements that lie in a buffer came from, and how many they are: often the next ones are the
     // same.
     std::array<const std::byte*, max_operands> gathered{};
@@ -261,7 +321,7 @@ struct Runner {
       const int64_t n = chunk(position, last - first);
       for (std::size_t k = 0; k < operands.size(); ++k) {
         const Lane& a = lanes[k];
-        arrays[k] = a.direct ? address(position, k) : buffer[k];
+        arrays[k] = a.direct && !(streams && k == 0) ? address(position, k) : buffer[k];
         if (a.load == nullptr) continue;
         const bool whole_runs = by_runs || position.run_left() == loop.dims[0].size;
         const bool lasting = operands[k].access == Access::read && whole_runs && (by_runs || a.repeats);
@@ -270,12 +330,35 @@ struct Runner {
         gathered[k] = lasting ? address(position, k) : nullptr;
         gathered_elements[k] = n;
       }
-      kernel(context, arrays.data(), n);
-      for (std::size_t k = 0; k < operands.size(); ++k)
+      call(arrays.data(), n);
+      if (streams) {
+        if (lanes[0].store != nullptr) lanes[0].store(stored, {1, n}, buffer[0], {1, n}, n, 1);
+        std::array<std::byte*, max_operands> places{};
+        for (std::size_t k = 0; k < operands.size(); ++k) places[k] = address(position, k);
+        stream(places.data(), lanes[0].store != nullptr ? stored : buffer[0], n,
+               by_runs ? position.run_left() : n + 4 * streamed_elements);
+      }
+      for (std::size_t k = streams ? 1 : 0; k < operands.size(); ++k)
         if (lanes[k].store != nullptr) scatter(buffer[k], position, k, n);
       first += n;
       if (first < last) position.advance(n);
     }
+  }
+
+  void run(int64_t first, int64_t last) const {
+    if (!all_direct) {
+      run_gathered(first, last);
+    } else if (loop.dims.size() > 1) {
+      run_rows(first, last);
+    } else {
+      std::array<std::byte*, max_operands> arrays{};
+      for (std::size_t k = 0; k < operands.size(); ++k) arrays[k] = lanes[k].base + first * lanes[k].ahead;
+      if (streams)
+        stream_run(arrays, last - first);
+      else
+        call(arrays.data(), last - first);
+    }
+    if (streams) end_streaming();
   }
 };
 
@@ -395,11 +478,11 @@ void elementwise_loops(const char* op, std::span<const ElementwiseCall> calls) {
   runners.reserve(calls.size());
   std::vector<int64_t> ends;  // of each runner's elements among all
   int64_t total = 0;
-  for (const auto& [operands, kernel, context] : calls) {
+  for (const auto& [operands, kernel] : calls) {
     loops.push_back(make_elementwise_loop(op, operands));
     check_on_cpu(op, operands);
     if (loops.back().numel() == 0) continue;
-    runners.emplace_back(loops.back(), kernel, context);
+    runners.emplace_back(loops.back(), kernel);
     ends.push_back(total += loops.back().numel());
   }
   parallel_for(0, total, grain_elements, [&](int64_t first, int64_t last) {
@@ -414,23 +497,22 @@ void elementwise_loops(const char* op, std::span<const ElementwiseCall> calls) {
   for (const Runner& runner : runners) note_writes(runner.operands);
 }
 
-void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
-                      const void* context) {
+void elementwise_loop(const char* op, std::span<const Operand> operands, const ElementwiseKernel& kernel) {
   const ElementwiseLoop loop = make_elementwise_loop(op, operands);
   check_on_cpu(op, operands);
   if (loop.numel() == 0) return;
-  const Runner runner(loop, kernel, context);
+  const Runner runner(loop, kernel);
   parallel_for(0, loop.numel(), grain_elements,
                [&](int64_t first, int64_t last) { runner.run(first, last); });
   note_writes(operands);
 }
 
 void elementwise_loop(const char* op, const Tensor& out, std::span<const Tensor> in,
-                      std::span<const DType> as, ElementwiseKernel kernel, const void* context) {
+                      std::span<const DType> as, const ElementwiseKernel& kernel) {
   std::array<Operand, max_operands> operands;
   operands[0] = {out, as[0], Access::write};
   for (std::size_t i = 0; i < in.size(); ++i) operands[i + 1] = {in[i], as[i + 1], Access::read};
-  elementwise_loop(op, std::span(operands).first(in.size() + 1), kernel, context);
+  elementwise_loop(op, std::span(operands).first(in.size() + 1), kernel);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,7 +26,16 @@ struct Operand {
   Access access = Access::read;
 };
 
-using ElementwiseKernel = void (*)(const void* context, std::byte* const* arrays, int64_t n);
+/// What runs on each piece of a loop.
+struct ElementwiseKernel {
+  /// arrays[k] are n elements of operand k.
+  void (*run)(const void* context, std::byte* const* arrays, int64_t n);
+  const void* context;
+  /// The same, but arrays[repeated] is one element, which counts n times: the pieces are then as long as an
+  /// operand does not change, without copies of it. Null where there is no such kernel.
+  void (*run_repeated)(const void* context, std::byte* const* arrays, int64_t n,
+                       std::size_t repeated) = nullptr;
+};
 
 inline constexpr std::size_t max_operands = 6;
 
@@ -63,40 +73,68 @@ ElementwiseLoop make_elementwise_loop(const char* op, std::span<const Operand> o
 
 /// Runs `kernel` over all elements on the CPU, in parallel. arrays[i] are n elements of operands[i].as.
 /// Throws what make_elementwise_loop does, and DeviceError when the operands are not on the CPU.
-void elementwise_loop(const char* op, std::span<const Operand> operands, ElementwiseKernel kernel,
-                      const void* context);
+void elementwise_loop(const char* op, std::span<const Operand> operands, const ElementwiseKernel& kernel);
 /// The same for many loops in one parallel pass: small tensors are shared among threads as one large one is.
 /// All calls are checked before any of them runs.
 struct ElementwiseCall {
   std::span<const Operand> operands;
   ElementwiseKernel kernel;
-  const void* context;
 };
 void elementwise_loops(const char* op, std::span<const ElementwiseCall> calls);
 /// The same for out and inputs that the kernel sees as the types `as`, out's first.
 void elementwise_loop(const char* op, const Tensor& out, std::span<const Tensor> in,
-                      std::span<const DType> as, ElementwiseKernel kernel, const void* context);
+                      std::span<const DType> as, const ElementwiseKernel& kernel);
+
+/// An array in which one element is repeated.
+template <class T>
+struct Repeated {
+  T value;
+  T operator[](int64_t) const { return value; }
+};
 
 namespace detail {
 
-template <class Out, class... In, std::size_t... I, class F>
-void call_kernel(const F& f, std::byte* const* arrays, int64_t n, std::index_sequence<I...>) {
-  f(reinterpret_cast<Out*>(arrays[0]), reinterpret_cast<const In*>(arrays[I + 1])..., n);
+template <class F, class Out, class... In>
+ElementwiseKernel kernel_of(const F& f) {
+  return {[](const void* context, std::byte* const* arrays, int64_t n) {
+            [&]<std::size_t... I>(std::index_sequence<I...>) {
+              (*static_cast<const F*>(context))(reinterpret_cast<Out*>(arrays[0]), n,
+                                                reinterpret_cast<const In*>(arrays[I + 1])...);
+            }
+            (std::index_sequence_for<In...>{});
+          },
+          &f};
 }
+
+template <class F, class Out, class A, class B>
+ElementwiseKernel kernel_of_two(const F& f) {
+  ElementwiseKernel kernel = kernel_of<F, Out, A, B>(f);
+  if constexpr (std::invocable<const F&, Out*, int64_t, Repeated<A>, const B*>)
+    kernel.run_repeated = [](const void* context, std::byte* const* arrays, int64_t n, std::size_t repeated) {
+      const F& run = *static_cast<const F*>(context);
+      auto* const out = reinterpret_cast<Out*>(arrays[0]);
+      const auto* const a = reinterpret_cast<const A*>(arrays[1]);
+      const auto* const b = reinterpret_cast<const B*>(arrays[2]);
+      if (repeated == 1)
+        run(out, n, Repeated<A>{*a}, b);
+      else
+        run(out, n, a, Repeated<B>{*b});
+    };
+  return kernel;
+}
+
 }  // namespace detail
 
-/// out[i] = f(in[i] ...): `f(Out* out, const In* in..., int64_t n)` is called on pieces.
+/// out[i] = f(in[i] ...): `f(Out* out, int64_t n, const In* in...)` is called on pieces. Where f of two
+/// inputs can also be called with one of them `Repeated`, it is where that one does not change.
 template <class Out, class... In, class F>
 void elementwise(const char* op, const Tensor& out,
                  const std::type_identity_t<std::array<Tensor, sizeof...(In)>>& in, const F& f) {
   static constexpr std::array as = {dtype_of<Out>(), dtype_of<In>()...};
-  elementwise_loop(
-      op, out, in, as,
-      [](const void* context, std::byte* const* arrays, int64_t n) {
-        detail::call_kernel<Out, In...>(*static_cast<const F*>(context), arrays, n,
-                                        std::index_sequence_for<In...>{});
-      },
-      &f);
+  if constexpr (sizeof...(In) == 2)
+    elementwise_loop(op, out, in, as, detail::kernel_of_two<F, Out, In...>(f));
+  else
+    elementwise_loop(op, out, in, as, detail::kernel_of<F, Out, In...>(f));
 }
 
 /// A new tensor of `shape` that lies in memory as the inputs do: in the order of dimensions of the first

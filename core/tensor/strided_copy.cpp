@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/streaming.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/elementwise.h"
@@ -26,12 +27,15 @@ constexpr int64_t piece_elements = 32768;
 constexpr int64_t transposed_side = 256;
 /// Elements of a tensor that stays in the second-level cache.
 constexpr int64_t cached_elements = 100'000;
+/// Lines of a large result that are written past the caches: others would be many parts of cache lines.
+constexpr int64_t long_line_bytes = 2048;
 
 /// Element (i, j), i < size[0], j < size[1], lies at i * step[0] + j * step[1] on either side.
 struct Rectangle {
   int64_t size[2];
   int64_t to_step[2];
   int64_t from_step[2];
+  bool streams;  ///< dense lines past the caches
 };
 
 /// to[i * to_step] = from[i * from_step]; steps that are 0 in the template are the variables.
@@ -78,6 +82,12 @@ void copy_rectangle(const Rectangle& r, T* to, const T* from) {
     return transpose_matrix(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1]);
   // Lines of a few elements cost more to begin than to copy.
   const bool plain = r.to_step[0] == 1 && r.from_step[0] == 1;
+  if (r.streams) {
+    for (int64_t j = 0; j < r.size[1]; ++j)
+      stream_bytes(to + j * r.to_step[1], from + j * r.from_step[1],
+                   r.size[0] * static_cast<int64_t>(sizeof(T)));
+    return;
+  }
   if (plain && r.size[0] == 2) return copy_narrow<2>(to, r.to_step[1], from, r.from_step[1], r.size[1]);
   if (plain && r.size[0] == 3) return copy_narrow<3>(to, r.to_step[1], from, r.from_step[1], r.size[1]);
   const int along = r.size[0] < (plain ? 4 : 16) && r.size[0] < r.size[1] ? 1 : 0;
@@ -114,7 +124,16 @@ struct Pieces {
           all.begin());
     const LoopDim& a = all[0];
     const LoopDim b = all.size() > 1 ? all[second] : LoopDim{1, {}};
-    whole = {{a.size, b.size}, {a.step[0], b.step[0]}, {a.step[1], b.step[1]}};
+    const Tensor& to = loop.operands[0].tensor;
+    const int64_t bytes = size_of(to.dtype()), line = a.size * bytes;
+    const bool in_lines = reinterpret_cast<std::uintptr_t>(to.raw()) % cache_line == 0 &&
+                          std::all_of(all.begin() + 1, all.end(), [&](const LoopDim& dim) {
+                            return dim.step[0] * bytes % cache_line == 0;
+                          });
+    const int64_t in_all = to.impl().storage->size;
+    const bool streams = is_streamed(in_all) && loop.numel() * bytes >= in_all / 8 && a.step[0] == 1 &&
+                         a.step[1] == 1 && line >= (in_lines ? cache_line : long_line_bytes);
+    whole = {{a.size, b.size}, {a.step[0], b.step[0]}, {a.step[1], b.step[1]}, streams};
     side[0] = std::min(a.size, crossed ? transposed_side : piece_elements);
     side[1] = std::min(b.size, crossed ? transposed_side : std::max<int64_t>(1, piece_elements / side[0]));
     for (int s = 0; s < 2; ++s)
@@ -157,6 +176,7 @@ void copy_pieces(const Pieces& pieces, std::byte* to, const std::byte* from) {
   parallel_for(0, pieces.count, std::max<int64_t>(1, piece_elements / (pieces.side[0] * pieces.side[1])),
                [&](int64_t first, int64_t last) {
                  pieces.copy(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), first, last);
+                 if (pieces.whole.streams) end_streaming();
                });
 }
 

@@ -27,6 +27,10 @@ const T* readable(const T* data) {
   return data;
 }
 inline const uint8_t* readable(const bool* data) { return reinterpret_cast<const uint8_t*>(data); }
+template <class T>
+Repeated<Seen<T>> readable(Repeated<T> data) {
+  return {seen(data.value)};
+}
 
 /// out = f(in...) computed in the one of `Types` that fits `dtype`: each input is seen as that type (inputs
 /// that are masks as uint8_t, 0 or 1), and f gives an element of the same type, or a bool where Result is
@@ -41,9 +45,8 @@ void map_into(const char* op, DType dtype, const Tensor& out, const std::array<T
         if (out.device().is_cuda())
           return elementwise_kernel<OutputOf<Result, T>, InputOf<F, T, K>...>(op, out, in, f);
       elementwise<OutputOf<Result, T>, InputOf<F, T, K>...>(
-          op, out, in, [&f](OutputOf<Result, T>* y, const InputOf<F, T, K>*... p, int64_t n) {
-            map_inputs(y, n, f, readable(p)...);
-          });
+          op, out, in,
+          [&f](OutputOf<Result, T>* y, int64_t n, auto... p) { map_inputs(y, n, f, readable(p)...); });
     }
     (std::make_index_sequence<N>{});
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "pleat/core/base/simd.h"
 #include "pleat/ops/elementwise/vector_math.h"
@@ -19,11 +20,11 @@ concept HoldsNear = requires(const F f, In... in) {
   f.is_near(in...);
 };
 
-/// y[i] = f(in[i]...). The functor is a copy: what stands behind a reference may not be read where a branch
-/// is not taken, so that the compiler would have to keep the branch.
+/// y[i] = f(in[i]...) for pointers, or what else has elements. The functor is a copy: what stands behind a
+/// reference may not be read where a branch is not taken, so that the compiler would have to keep the branch.
 template <class Out, class F, class... In>
-void map_inputs(Out* y, int64_t n, const F f, const In*... in) {
-  if constexpr (HoldsNear<F, In...>) {
+void map_inputs(Out* y, int64_t n, const F f, const In... in) {
+  if constexpr (HoldsNear<F, std::remove_cvref_t<decltype(in[0])>...>) {
     constexpr int64_t block = 256;
     for (int64_t first = 0; first < n; first += block) {
       const int64_t last = std::min(n, first + block);

@@ -258,6 +258,12 @@ void multiply_from(const char* op, const Tensor& out, const Tensor& input, const
   multiply_batches<T, Out>(op, out, a, b, alpha, false, expand(start, out.shape()), finish);
 }
 
+/// Whether columns [..., m, 1] are multiplied with rows [..., 1, n]: elements of one each, without a sum.
+template <class T>
+bool are_outer_products(const Tensor& a) {
+  return a.size(-1) == 1 && a.device().is_cpu() && (dtype_of<T>() == float32 || dtype_of<T>() == float64);
+}
+
 /// The product of tensors of rank 2 and more whose sizes fit.
 template <class T>
 Tensor multiply_matrices(const Tensor& a_any, const Tensor& b_any) {
@@ -267,6 +273,10 @@ Tensor multiply_matrices(const Tensor& a_any, const Tensor& b_any) {
   const int64_t n = b.size(-1);
   const Shape batch = broadcast(batch_shape(a), batch_shape(b), "matmul");
   const Tensor out = empty(with_matrix(batch, m, n), {.dtype = dtype_of<T>(), .device = a.device()});
+  if (are_outer_products<T>(a)) {
+    multiply_into(out, a, b);
+    return out;
+  }
   if (count(batch_shape(b)) == 1 && batch_shape(a) == batch) {
     const auto rows = fold_rows(a);
     if (rows && find_layout(*rows)) {
@@ -316,6 +326,7 @@ void add_up_products(const Tensor& out, const Tensor& a_any, const Tensor& b_any
   std::vector<std::size_t> terms;
   for (std::size_t d = 0; d < product.size() - 2; ++d)
     (out.shape()[d] == product[d] ? batch : terms).push_back(d);
+  if (terms.empty() && are_outer_products<T>(a)) return multiply_into(out, a, b);
   multiply_batches<T, Sum<T>>("matmul_sum_to", with_batch(out, batch, {}, product),
                               with_batch(a, batch, terms, product), with_batch(b, batch, terms, product), 1,
                               false);

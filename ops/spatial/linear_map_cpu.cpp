@@ -1,10 +1,12 @@
 #include "pleat/ops/spatial/linear_map_cpu.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
+#include "pleat/core/base/streaming.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/transpose.h"
 
@@ -66,6 +68,21 @@ void add_product(T* __restrict y, const T* __restrict x, T weight, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] += weight * x[i];
 }
 
+template <class T>
+void set_two_products(T* __restrict y, const T* __restrict a, T weight_a, const T* __restrict b, T weight_b,
+                      int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = weight_a * a[i] + weight_b * b[i];
+}
+
+/// y = the sum of `taps` products: those of array(i) with weight(i).
+template <class T, class Array, class Weight>
+void sum_products(T* y, int64_t taps, const Array& array, const Weight& weight, int64_t n) {
+  if (taps == 0) return void(std::fill_n(y, n, T(0)));
+  if (taps == 1) return set_product(y, array(0), weight(0), n);
+  set_two_products(y, array(0), weight(0), array(1), weight(1), n);
+  for (int64_t i = 2; i < taps; ++i) add_product(y, array(i), weight(i), n);
+}
+
 /// L neighbours of a pixel of the result, from the pixels `line` of the sum of rows, which begin with number
 /// `begin` and are `step` numbers each.
 template <int L, class T>
@@ -96,19 +113,28 @@ class Kernel {
 
   void run() const {
     const int64_t row = columns_.outputs() * inner_;
+    const bool streams = is_streamed(rows_ * row * int64_t{sizeof(T)});
     const int64_t work = group_ * inner_ * std::max(columns_.inputs(), columns_.outputs());
-    parallel_for(0, ceil_div(rows_, group_), std::max<int64_t>(1, grain_elements / work),
-                 [&](int64_t i, int64_t end) {
-                   std::vector<T> scratch(static_cast<std::size_t>(2 * group_ * longest_));
-                   T* const sums = scratch.data();
-                   T* const turned = sums + group_ * longest_;
-                   for (int64_t first = i; i < end; ++i)
-                     if (i > first && group_ == 1 && height_.repeats(i % height_.outputs()))
-                       std::copy_n(y_ + (i - 1) * row, row, y_ + i * row);
-                     else
-                       for (const Piece& piece : pieces_)
-                         group_ == 1 ? one_row(i, piece, sums) : rows_side_by_side(i, piece, sums, turned);
-                 });
+    parallel_for(
+        0, ceil_div(rows_, group_), std::max<int64_t>(1, grain_elements / work), [&](int64_t i, int64_t end) {
+          std::vector<T> scratch(
+              static_cast<std::size_t>(2 * group_ * longest_ + (streams ? group_ * row : 0)));
+          T* const sums = scratch.data();
+          T* const turned = sums + group_ * longest_;
+          for (int64_t first = i; i < end; ++i) {
+            T* const own = y_ + i * group_ * row;
+            T* const lines = streams ? turned + group_ * longest_ : own;
+            const bool repeats = i > first && group_ == 1 && height_.repeats(i % height_.outputs());
+            if (repeats && !streams) std::copy_n(own - row, row, own);
+            for (const Piece& piece : pieces_)
+              if (!repeats)
+                group_ == 1 ? one_row(i, piece, sums, lines)
+                            : rows_side_by_side(i, piece, sums, turned, lines);
+            if (streams)
+              stream_bytes(own, lines, std::min(group_, rows_ - i * group_) * row * int64_t{sizeof(T)});
+          }
+          if (streams) end_streaming();
+        });
   }
 
  private:
@@ -170,41 +196,45 @@ class Kernel {
         piece.begin * inner_;
     const int64_t n = (piece.end - piece.begin) * inner_;
     const T scale = depth_.scale(d) * height_.scale(h);
-    bool is_first = true;
-    for (int64_t a = depth_.first(d); a < depth_.first(d + 1); ++a)
-      for (int64_t b = height_.first(h); b < height_.first(h + 1); ++b) {
-        const T weight = depth_.weight(a) * height_.weight(b) * scale;
-        const T* const from = plane + (depth_.index(a) * height_.inputs() + height_.index(b)) * line;
-        is_first ? set_product(sum, from, weight, n) : add_product(sum, from, weight, n);
-        is_first = false;
-      }
-    if (is_first) std::fill_n(sum, n, T(0));
+    const int64_t rows = height_.first(h + 1) - height_.first(h);
+    const int64_t taps = (depth_.first(d + 1) - depth_.first(d)) * rows;
+    const auto tap_of = [&](int64_t i) {
+      return std::pair(depth_.first(d) + i / rows, height_.first(h) + i % rows);
+    };
+    sum_products(
+        sum, taps,
+        [&](int64_t i) {
+          const auto [a, b] = tap_of(i);
+          return plane + (depth_.index(a) * height_.inputs() + height_.index(b)) * line;
+        },
+        [&](int64_t i) {
+          const auto [a, b] = tap_of(i);
+          return depth_.weight(a) * height_.weight(b) * scale;
+        },
+        n);
   }
 
   /// Vectors along the channels, or runs of columns.
-  void one_row(int64_t r, const Piece& piece, T* sums) const {
+  void one_row(int64_t r, const Piece& piece, T* sums, T* line) const {
     sum_rows(r, piece, sums);
     for (std::size_t i = 1; i < runs_.size(); ++i) {
       const int64_t w = runs_[i - 1];
       T sum = 0;
       for (int64_t tap = columns_.first(w); tap < columns_.first(w + 1); ++tap)
         sum += columns_.weight(tap) * sums[columns_.index(tap) - piece.begin];
-      std::fill_n(y_ + r * columns_.outputs() + w, runs_[i] - w, sum * columns_.scale(w));
+      std::fill_n(line + w, runs_[i] - w, sum * columns_.scale(w));
     }
     for (int64_t w = piece.first; runs_.empty() && w < piece.last; ++w) {
-      T* const pixel = y_ + (r * columns_.outputs() + w) * inner_;
-      const int64_t first = columns_.first(w), last = columns_.first(w + 1);
-      if (first == last) std::fill_n(pixel, inner_, T(0));
-      for (int64_t tap = first; tap < last; ++tap) {
-        const T* const from = sums + (columns_.index(tap) - piece.begin) * inner_;
-        const T weight = columns_.weight(tap) * columns_.scale(w);
-        tap == first ? set_product(pixel, from, weight, inner_) : add_product(pixel, from, weight, inner_);
-      }
+      const int64_t first = columns_.first(w);
+      sum_products(
+          line + w * inner_, columns_.first(w + 1) - first,
+          [&](int64_t i) { return sums + (columns_.index(first + i) - piece.begin) * inner_; },
+          [&](int64_t i) { return columns_.weight(first + i) * columns_.scale(w); }, inner_);
     }
   }
 
   /// Vectors along as many rows, of which those behind the last one are not used.
-  void rows_side_by_side(int64_t i, const Piece& piece, T* sums, T* turned) const {
+  void rows_side_by_side(int64_t i, const Piece& piece, T* sums, T* turned, T* lines) const {
     const int64_t first = i * lanes;
     const int64_t rows = std::min(lanes, rows_ - first);
     const int64_t n = (piece.end - piece.begin) * inner_;
@@ -215,8 +245,7 @@ class Kernel {
       for (int64_t c = 0; c < inner_; ++c)
         sum_columns<lanes>(columns_, w, turned + c * lanes, piece.begin, inner_ * lanes,
                            sums + ((w - piece.first) * inner_ + c) * lanes);
-    transpose_matrix(y_ + (first * columns_.outputs() + piece.first) * inner_, columns_.outputs() * inner_,
-                     sums, lanes, row, rows);
+    transpose_matrix(lines + piece.first * inner_, columns_.outputs() * inner_, sums, lanes, row, rows);
   }
 
   Rows<T> depth_, height_, columns_;

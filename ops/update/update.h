@@ -55,7 +55,7 @@ void update_on_cpu(const char* op, const std::vector<const Update<F>*>& updates)
     if constexpr (GoesByStep<F>) f.at_step(count.before + 1 + (count.made != nullptr ? *count.made : 0));
     dispatch_floating(op, update->tensors[0].dtype(), [&]<class T>(Type<T>) {
       operands.push_back(update_operands<T>(*update));
-      calls.push_back({operands.back(), update_kernel_on_cpu<T, F>, &f});
+      calls.push_back({operands.back(), {update_kernel_on_cpu<T, F>, &f}});
     });
   }
   elementwise_loops(op, calls);
