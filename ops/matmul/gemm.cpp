@@ -11,6 +11,7 @@
 #include <Eigen/Core>
 
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/core/memory/allocator.h"
 #include "pleat/ops/matmul/gemm_blocks.h"
 #include "pleat/ops/matmul/gemm_panels.h"
@@ -53,6 +54,40 @@ void multiply_vectors(const Gemm<T>& p) {
   *p.c = (p.accumulate ? *p.c : T(0)) + p.alpha * static_cast<T>(sum);
 }
 
+/// c = alpha times the sum of `k` rows of `n` neighbours with their weights (+ c): a row times a matrix,
+/// which is bound by reading it. The sums of some columns stay in the first-level cache.
+template <class T>
+void sum_weighted_rows(const Gemm<T>& p, int64_t n, const T* weights, int64_t weight_step, const T* rows,
+                       int64_t leading) {
+  constexpr int64_t block = 2048, at_once = 4;
+  alignas(64) T sums[block];
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = std::min(block, n - first);
+    std::fill_n(sums, count, T(0));
+    int64_t k = 0;
+    for (; k + at_once <= p.k; k += at_once) {
+      const T* const row = rows + k * leading + first;
+      const T* const w = weights + k * weight_step;
+      const T w0 = w[0], w1 = w[weight_step], w2 = w[2 * weight_step], w3 = w[3 * weight_step];
+      PLEAT_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < count; ++i)
+        sums[i] +=
+            (w0 * row[i] + w1 * row[leading + i]) + (w2 * row[2 * leading + i] + w3 * row[3 * leading + i]);
+    }
+    for (; k < p.k; ++k) {
+      const T* const row = rows + k * leading + first;
+      const T w = weights[k * weight_step];
+      PLEAT_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < count; ++i) sums[i] += w * row[i];
+    }
+    T* const c = p.c + first;
+    if (p.accumulate)
+      for (int64_t i = 0; i < count; ++i) c[i] += p.alpha * sums[i];
+    else
+      for (int64_t i = 0; i < count; ++i) c[i] = p.alpha * sums[i];
+  }
+}
+
 template <class T>
 void multiply_one(const Gemm<T>& given) {
   if (pays_panels(given)) {
@@ -63,6 +98,10 @@ void multiply_one(const Gemm<T>& given) {
   const Gemm<T> p = started(given);
   if (p.m == 1 && p.n == 1 && (!p.transpose_a || p.lda == 1) && (p.transpose_b || p.ldb == 1))
     return multiply_vectors(p);
+  if (p.m == 1 && !p.transpose_b)
+    return sum_weighted_rows(p, p.n, p.a, p.transpose_a ? p.lda : 1, p.b, p.ldb);
+  if (p.n == 1 && p.ldc == 1 && p.transpose_a)
+    return sum_weighted_rows(p, p.m, p.b, p.transpose_b ? 1 : p.ldb, p.a, p.lda);
   constexpr int rows = Eigen::RowMajor;
   constexpr int columns = Eigen::ColMajor;
   if (p.transpose_a && p.transpose_b)

@@ -1,6 +1,8 @@
 #include "pleat/ops/reduce/scan_cpu.h"
 
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
@@ -20,7 +22,9 @@ constexpr int64_t block_lines = 64;  ///< lines side by side
 /// Of each of them, where they are turned to lie so; all stay in the first-level cache.
 template <class T>
 constexpr int64_t block_elements = 256 / sizeof(T);
-constexpr int64_t few_lines = 8;  ///< fewer are not worth turning
+/// Fewer are not worth turning. Integers never are: a processor adds one in a cycle.
+template <class State>
+constexpr int64_t few_lines = std::is_integral_v<State> ? std::numeric_limits<int64_t>::max() : 8;
 
 /// One element of each of n lines that lie side by side. `step<is_first>(state, in...)` gives the result.
 template <bool is_first, class State, class T, class Step, class... In>
@@ -79,7 +83,7 @@ void scan_lines(const Lines& lines, bool reverse, T* y, const Step& step, const 
                  [&](int64_t line, int64_t end) {
                    while (line < end) {
                      const int64_t at = line * lines.size;
-                     const int64_t n = end - line < few_lines ? 1 : std::min(block_lines, end - line);
+                     const int64_t n = end - line < few_lines<State> ? 1 : std::min(block_lines, end - line);
                      if (n == 1)
                        scan_line<State>(lines.size, reverse, y + at, step, in + at...);
                      else

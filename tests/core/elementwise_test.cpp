@@ -91,7 +91,7 @@ class Layouts {
 
 template <class T>
 void add_twice(const Tensor& out, const Tensor& a, const Tensor& b) {
-  elementwise<T, T, T>("probe", out, {a, b}, [](T* y, int64_t n, const T* p, const T* q) {
+  elementwise<T, T, T>("probe", out, {a, b}, [](T* y, int64_t n, auto p, auto q) {
     for (int64_t i = 0; i < n; ++i) y[i] = p[i] + 2 * q[i];
   });
 }

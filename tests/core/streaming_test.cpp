@@ -62,6 +62,62 @@ TEST_CASE("streaming: large results have the bits of small ones", "[streaming][c
   check_rows(in_place, [](const Tensor& a, const Tensor& b) { return a * b; });
 }
 
+TEST_CASE("streaming: large results of any operands have the bits of small ones", "[streaming][cpu]") {
+  // Runs that are whole cache lines, and others.
+  const int64_t width = GENERATE(8000, 8003);
+  const Tensor x = randn({33, 17, width}), column = randn({33, 17, 1}), row = randn({width}),
+               part = narrow(randn({33, 17, 2 * width}), 2, 5, width);
+  const auto check = [&](const auto& f) {
+    const Tensor all = f(x, column, part);
+    for (const int64_t i : {0, 16, 32})
+      CHECK(array_equal(select(all, 0, i), f(select(x, 0, i), select(column, 0, i), select(part, 0, i))));
+  };
+  check([](const Tensor& a, const Tensor& b, const Tensor&) { return a * b; });
+  check([](const Tensor& a, const Tensor& b, const Tensor&) { return b - a; });
+  check([](const Tensor& a, const Tensor&, const Tensor&) { return 2 / a; });
+  check([&](const Tensor& a, const Tensor&, const Tensor&) { return a + row; });
+  check([](const Tensor& a, const Tensor&, const Tensor& c) { return a * c; });
+  check([](const Tensor&, const Tensor& b, const Tensor& c) { return maximum(b, c); });
+  check([](const Tensor&, const Tensor&, const Tensor& c) { return tanh(c); });
+  check([](const Tensor& a, const Tensor&, const Tensor& c) { return a.to(float64) * c; });
+  check([](const Tensor& a, const Tensor& b, const Tensor&) { return where(a > b, a, b); });
+  // Of each 16 million bytes and more, but half as large.
+  const Tensor half = cat({x, x}, 0).to(float16), half_part = narrow(half, 2, 1, width - 1);
+  CHECK(array_equal(select(half + half, 0, 40), select(half, 0, 40) * 2));
+  CHECK(array_equal(select(relu(half_part), 0, 3), relu(select(half_part, 0, 3))));
+}
+
+TEST_CASE("streaming: large results of short runs have the bits of small ones", "[streaming][cpu]") {
+  const Tensor x = randn({40, 64, 50, 34}).to(MemoryFormat::channels_last);
+  for (const Tensor& other : {randn({40, 1, 50, 34}), randn({40, 64, 1, 1}), randn({34}),
+                              narrow(randn({40, 65, 50, 34}).to(MemoryFormat::channels_last), 1, 1, 64)}) {
+    const Tensor all = x * other;
+    const Tensor of_one = other.rank() == 1 ? other : narrow(other, 0, 21, 1);
+    CHECK(array_equal(narrow(all, 0, 21, 1), narrow(x, 0, 21, 1) * of_one));
+  }
+}
+
+TEST_CASE("streaming: large copies are those of their parts", "[streaming][cpu]") {
+  const int64_t channels = GENERATE(16, 48, 3);
+  const MemoryFormat format = GENERATE(MemoryFormat::contiguous, MemoryFormat::channels_last);
+  const Tensor a = randn({50, channels, 90, 70}).to(format), b = randn({50, 32, 90, 70}).to(format);
+  const Tensor all = cat({a, b}, 1);
+  CHECK(array_equal(narrow(all, 1, 0, channels), a));
+  CHECK(array_equal(narrow(all, 1, channels, 32), b));
+  const Tensor rolled = roll(b, {5}, {3});
+  CHECK(array_equal(narrow(rolled, 3, 5, 65), narrow(b, 3, 0, 65)));
+  CHECK(array_equal(narrow(rolled, 3, 0, 5), narrow(b, 3, 65, 5)));
+}
+
+TEST_CASE("streaming: large resized images are those of single ones", "[streaming][cpu]") {
+  const int64_t channels = GENERATE(40, 3);
+  const MemoryFormat format = GENERATE(MemoryFormat::contiguous, MemoryFormat::channels_last);
+  const Interpolation mode = GENERATE(Interpolation::nearest, Interpolation::linear);
+  const Tensor x = randn({channels == 3 ? 400 : 40, channels, 33, 27}).to(format);
+  const InterpolateOptions options{.size = {65, 60}, .mode = mode};
+  CHECK(array_equal(narrow(interpolate(x, options), 0, 7, 2), interpolate(narrow(x, 0, 7, 2), options)));
+}
+
 TEST_CASE("streaming: a large batch norm has the bits of a small one", "[streaming][batch_norm][cpu]") {
   const int64_t channels = GENERATE(48, 17);
   const MemoryFormat format = GENERATE(MemoryFormat::contiguous, MemoryFormat::channels_last);
