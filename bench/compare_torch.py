@@ -54,15 +54,16 @@ MODELS = {"small": 128, "resnet20": 128, "resnet18": 128, "vgg11": 128, "lenet":
 KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**34), "MALLOC_TOP_PAD_": str(2**28)}
 WAYS = {"default": ([], {}), "keep": ([], KEEP_PAGES), "compile": (["--compile"], KEEP_PAGES)}
 LONG_ENOUGH = 5.0  # milliseconds in a row, for the clock
-# Interruptions by other work are no closer where it is calm [ms]; times below the second are else taken again, so often.
-CALM, SHORT, ATTEMPTS = 20.0, 50.0, 10
+# Interruptions are no closer where it is calm [ms]: kernel threads that wake for some microseconds are, other work
+# comes back sooner. Times below the second are else taken again, so often.
+CALM, SHORT, ATTEMPTS = 5.0, 50.0, 10
 SECONDS_BETWEEN_ATTEMPTS = 0.1
 QUICK_GFLOP = 20  # of a pass of a convolution
 QUICK_ELEMENTS = 1_000_000  # of an operand of ops
 # At smaller batches PyTorch takes other implementations for some convolutions.
 QUICK_BATCH = 16
-# Idle threads of OpenMP spin for some milliseconds after the work of one side, in the way of the other's.
-SECONDS_BETWEEN = 0.01
+# Idle threads of OpenMP spin for 7 to 12 ms after the work of one side, in the way of the other's.
+SECONDS_BETWEEN = 0.03
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 

@@ -16,6 +16,9 @@
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
@@ -53,6 +56,29 @@ class FlushDenormalsScope {
  private:
   unsigned saved_ = 0;
 };
+
+/// The processor that the thread runs on; -1 where nobody says.
+int current_processor() {
+#if defined(__linux__)
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
+/// Moves the thread to another processor when it is on this one. Linux at times wakes a thread on the
+/// processor of the one that woke it although others are idle, and leaves both there for milliseconds.
+void leave_processor([[maybe_unused]] int processor) {
+#if defined(__linux__)
+  if (processor < 0 || sched_getcpu() != processor) return;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(static_cast<std::size_t>(processor), &others);
+  // Where there are no others, the system refuses. The thread is moved at once, and may come back later.
+  if (sched_setaffinity(0, sizeof others, &others) == 0) sched_setaffinity(0, sizeof allowed, &allowed);
+#endif
+}
 
 /// One parallel_for: free threads take the next piece, so a slow core does not hold up the rest.
 struct Job {
@@ -124,7 +150,10 @@ class Pool {
       ++generation_;
       somebody_sleeps = asleep_ > 0;
     }
-    if (somebody_sleeps) wake_.notify_all();
+    if (somebody_sleeps) {
+      caller_processor_ = current_processor();
+      wake_.notify_all();
+    }
     job.work();
     {
       // No piece is left to take: who has not come by now need not come.
@@ -150,6 +179,8 @@ class Pool {
         const bool woken = wake_.wait(lock, stop, [&] { return generation_ != seen; });
         --asleep_;
         if (!woken) return;
+        lock.unlock();
+        leave_processor(caller_processor_);
       }
       Job* job = nullptr;
       {
@@ -175,6 +206,7 @@ class Pool {
   std::atomic<uint64_t> generation_{0};
   std::atomic<int> active_{0};  ///< helpers at work on the job
   int asleep_ = 0;
+  std::atomic<int> caller_processor_{-1};  ///< of the one that wakes helpers
   std::vector<std::jthread> threads_;
 };
 

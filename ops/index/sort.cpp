@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
@@ -56,8 +57,8 @@ __extension__ typedef unsigned __int128 uint128;
 template <class T>
 using WordOf = std::conditional_t<sizeof(KeyOf<T>) <= 4, uint64_t, uint128>;
 
-/// The words first ... last - 1 of a line, whose keys are counted from `least` on; a function of plain
-/// arrays, which the compiler makes vectors of.
+/// The words first ... last - 1 of a line, to `words` on, whose keys are counted from `least` on; a function
+/// of plain arrays, which the compiler makes vectors of.
 template <class Word, class T>
 void make_words(Word* words, const T* from, int64_t step, int64_t first, int64_t last, KeyOf<T> least,
                 bool descending) {
@@ -66,7 +67,7 @@ void make_words(Word* words, const T* from, int64_t step, int64_t first, int64_t
   PLEAT_INDEPENDENT_ITERATIONS
   for (int64_t i = first; i < last; ++i) {
     const Key key = static_cast<Key>(key_of(from[i * step]) - least) ^ turned;
-    words[i] = (Word{key} << (4 * sizeof(Word))) | static_cast<uint64_t>(i);
+    words[i - first] = (Word{key} << (4 * sizeof(Word))) | static_cast<uint64_t>(i);
   }
 }
 
@@ -91,18 +92,52 @@ void sort_by_bytes(std::vector<Word>& words, int bytes) {
   }
 }
 
+/// Whether n words are so few that counting would cost more than comparing.
+constexpr bool is_short_line(int64_t n, int bytes) { return n < 64 * bytes; }
+
 /// Puts the first k words in order.
 template <class Word>
 void sort_first(std::vector<Word>& words, int64_t k, int bytes) {
   const auto n = static_cast<int64_t>(words.size());
-  const bool is_short = n < 64 * bytes;  // counting would cost more than comparing
-  if (k < n / (is_short ? 4 : 16))
-    std::partial_sort(words.begin(), words.begin() + k, words.end());
-  else if (is_short)
-    std::sort(words.begin(), words.end());
-  else
+  if (!is_short_line(n, bytes))
     sort_by_bytes(words, bytes);
+  else if (k < n / 4)
+    std::partial_sort(words.begin(), words.begin() + k, words.end());
+  else
+    std::sort(words.begin(), words.end());
 }
+
+/// The least k of words that are shown to it.
+template <class Word>
+class LeastWords {
+ public:
+  explicit LeastWords(int64_t k) : k_(k) {}
+  void add(const Word* words, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (words[i] >= bound_) continue;
+      kept_.push_back(words[i]);
+      if (std::ssize(kept_) >= 2 * k_ + spare) prune();
+    }
+  }
+  std::vector<Word> take() {
+    prune();
+    return std::move(kept_);
+  }
+
+ private:
+  static constexpr int64_t spare = 1024;
+
+  void prune() {
+    if (std::ssize(kept_) <= k_) return;
+    std::nth_element(kept_.begin(), kept_.begin() + (k_ - 1), kept_.end());
+    kept_.resize(static_cast<std::size_t>(k_));
+    bound_ = kept_.back();
+  }
+
+  int64_t k_;
+  Word bound_ = static_cast<Word>(~Word(0));
+  std::vector<Word> kept_;
+};
 
 /// Elements of a line that is sorted by counting, for each, how many belong before it: in vector registers,
 /// and without a branch.
@@ -143,13 +178,44 @@ struct Line {
       }
   }
 
+  /// The first k words in order, few of many: without an array of all.
   template <class Word>
-  void sort(KeyOf<T> least, int bytes) const {
+  std::vector<Word> first_few(KeyOf<T> least) const {
+    constexpr int64_t part = 1 << 20, block = 1024;
+    const int64_t parts = ceil_div(n, part);
+    std::vector<std::vector<Word>> found(static_cast<std::size_t>(parts));
+    parallel_chunks(parts, [&](int64_t i) {
+      LeastWords<Word> some(k);
+      Word words[block];
+      const int64_t end = std::min(n, (i + 1) * part);
+      for (int64_t first = i * part; first < end; first += block) {
+        const int64_t count = std::min(block, end - first);
+        make_words(words, from, from_step, first, first + count, least, descending);
+        some.add(words, count);
+      }
+      found[static_cast<std::size_t>(i)] = some.take();
+    });
+    LeastWords<Word> all(k);
+    for (const std::vector<Word>& some : found) all.add(some.data(), std::ssize(some));
+    std::vector<Word> words = all.take();
+    std::sort(words.begin(), words.end());
+    return words;
+  }
+
+  template <class Word>
+  std::vector<Word> all_words(KeyOf<T> least, int bytes) const {
     std::vector<Word> words(static_cast<std::size_t>(n));
     parallel_for(0, n, 65536, [&](int64_t first, int64_t last) {
-      make_words(words.data(), from, from_step, first, last, least, descending);
+      make_words(words.data() + first, from, from_step, first, last, least, descending);
     });
     sort_first(words, k, bytes);
+    return words;
+  }
+
+  template <class Word>
+  void sort(KeyOf<T> least, int bytes) const {
+    const bool few = k < n / 16 && !is_short_line(n, bytes);
+    const std::vector<Word> words = few ? first_few<Word>(least) : all_words<Word>(least, bytes);
     constexpr Word mask = (Word{1} << (4 * sizeof(Word))) - 1;
     parallel_for(0, k, 16384, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
