@@ -23,11 +23,11 @@ that keeps its pages (keep), and so with torch.compile besides (compile; of step
 itself on one thread (one_thread).
 
 Each side is a process. Two calls of each are not counted. Then in each round one side is timed after the other, in
-changing order; problems under 5 ms run several times in a row, after a call that is not counted. By events of the
-device on a GPU, on the CPU by a steady clock. Where the system gives a processor to other work meanwhile, times under
-50 ms are taken again until that is over, and a ~ stands in the row when it did not end. On a machine that other
-work shares, --threads 1 --clock processor counts only the time that the processor spent on either side. A ratio is
-one of the medians over the rounds: above 1, Pleat is faster.
+changing order; problems under 20 ms run several times in a row, and those under 50 after a call that is not counted.
+By events of the device on a GPU, on the CPU by a steady clock. Where the system gives a processor to other work
+meanwhile, times under 50 ms are taken again until that is over, and a ~ stands in the row when it did not end. On a
+machine that other work shares, --threads 1 --clock processor counts only the time that the processor spent on either
+side. A ratio is one of the medians over the rounds: above 1, Pleat is faster.
 
 Exit status: 0 all was compared, 1 something failed, 2 wrong options, 3 PyTorch cannot be used here.
 """
@@ -53,7 +53,7 @@ MODELS = {"small": 128, "resnet20": 128, "resnet18": 128, "vgg11": 128, "lenet":
 # Ways to run PyTorch: arguments of torch_server.py, variables of the environment. Beside them, Pleat on one thread.
 KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**34), "MALLOC_TOP_PAD_": str(2**28)}
 WAYS = {"default": ([], {}), "keep": ([], KEEP_PAGES), "compile": (["--compile"], KEEP_PAGES)}
-LONG_ENOUGH = 5.0  # milliseconds in a row, for the clock
+LONG_ENOUGH = 20.0  # milliseconds in a row, for the clock
 # Interruptions are no closer where it is calm [ms]: kernel threads that wake for some microseconds are, other work
 # comes back sooner. Times below the second are else taken again, so often.
 CALM, SHORT, ATTEMPTS = 5.0, 50.0, 10
@@ -205,17 +205,17 @@ def all_problems(args, pleat):
 
 def interleaved(sides, rounds):
     """Milliseconds of each side in each round."""
-    runs = []
+    once, runs = [], []
     for side in sides:
         side.time(1)  # plans, tunes, allocates
-        once = side.time(1)
-        runs.append(1 if once >= LONG_ENOUGH else min(2000, math.ceil(LONG_ENOUGH / max(once, 1e-3))))
+        once.append(side.time(1))
+        runs.append(1 if once[-1] >= LONG_ENOUGH else min(2000, math.ceil(LONG_ENOUGH / max(once[-1], 1e-3))))
     times = [[] for _ in sides]
     for round in range(rounds):
         for i in range(len(sides))[::1 if round % 2 == 0 else -1]:
             time.sleep(SECONDS_BETWEEN)
-            if runs[i] > 1:
-                sides[i].time(1)  # the other side's operands are out of the caches again
+            if once[i] < SHORT:
+                sides[i].time(1)  # threads are awake, and the other side's operands out of the caches again
             times[i].append(sides[i].time(runs[i]))
     return times
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -103,17 +104,23 @@ struct Job {
   }
 };
 
-/// Waits for `done()` without giving the core away, for about as long as falling asleep and being woken would
-/// take.
+/// Waits for `done()` without falling asleep, for longer than lies between two parallel loops of a step: a
+/// thread that sleeps is woken late, and often on a processor where another one works. Every some
+/// microseconds the processor is offered to other threads.
 template <class Done>
 bool spin_until(const Done& done) {
-  constexpr int rounds = 2000;
-  for (int i = 0; i < rounds; ++i) {
-    if (done()) return true;
+  constexpr auto patience = std::chrono::milliseconds(5);
+  constexpr int rounds = 1000;
+  const auto begin = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < rounds; ++i) {
+      if (done()) return true;
 #if defined(__SSE2__)
-    _mm_pause();
+      _mm_pause();
 #endif
-  }
+    }
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < begin + patience);
   return done();
 }
 
