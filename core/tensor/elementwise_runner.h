@@ -126,10 +126,11 @@ struct ElementwiseRunner {
       if (operand.access != Access::write) a.load = find_convert_run(operand.as, dtype);
       if (operand.access != Access::read) a.store = find_convert_run(dtype, operand.as);
     }
-    streams =
-        large && in_a_row(0) && std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& other) {
-          return other.access == Access::read && other.tensor.raw() != lanes[0].base;  // not in place
-        });
+    // Results that are converted gain nothing by it.
+    streams = large && in_a_row(0) && lanes[0].store == nullptr &&
+              std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& other) {
+                return other.access == Access::read && other.tensor.raw() != lanes[0].base;  // not in place
+              });
   }
 
   void call(std::byte* const* arrays, int64_t n) const {
@@ -255,7 +256,6 @@ struct ElementwiseRunner {
   void run_gathered(int64_t first, int64_t last) const {
     std::array<std::byte*, max_operands> arrays{};
     alignas(64) std::byte buffer[max_operands][chunk_elements * 8];
-    alignas(64) std::byte stored[chunk_elements * 8];
     // Where the elements that lie in a buffer came from, and how many they are: often the next ones are the
     // same.
     std::array<const std::byte*, max_operands> gathered{};
@@ -276,11 +276,9 @@ struct ElementwiseRunner {
       }
       call(arrays.data(), n);
       if (streams) {
-        if (lanes[0].store != nullptr) lanes[0].store(stored, {1, n}, buffer[0], {1, n}, n, 1);
         std::array<std::byte*, max_operands> places{};
         for (std::size_t k = 0; k < operands.size(); ++k) places[k] = address(position, k);
-        stream(places.data(), lanes[0].store != nullptr ? stored : buffer[0], n,
-               by_runs ? position.run_left() : n + 4 * streamed_elements);
+        stream(places.data(), buffer[0], n, by_runs ? position.run_left() : n + 4 * streamed_elements);
       }
       for (std::size_t k = streams ? 1 : 0; k < operands.size(); ++k)
         if (lanes[k].store != nullptr) scatter(buffer[k], position, k, n);
