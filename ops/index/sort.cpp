@@ -125,7 +125,7 @@ class LeastWords {
   }
 
  private:
-  static constexpr int64_t spare = 1024;
+  static constexpr int64_t spare = 32;
 
   void prune() {
     if (std::ssize(kept_) <= k_) return;
@@ -196,8 +196,9 @@ struct Line {
       found[static_cast<std::size_t>(i)] = some.take();
     });
     LeastWords<Word> all(k);
-    for (const std::vector<Word>& some : found) all.add(some.data(), std::ssize(some));
-    std::vector<Word> words = all.take();
+    if (parts > 1)
+      for (const std::vector<Word>& some : found) all.add(some.data(), std::ssize(some));
+    std::vector<Word> words = parts > 1 ? all.take() : std::move(found[0]);
     std::sort(words.begin(), words.end());
     return words;
   }
