@@ -38,21 +38,20 @@ void stream_bytes(void* to, const void* from, int64_t bytes, [[maybe_unused]] co
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
 #if PLEAT_STREAMS
-  constexpr int64_t line = cache_line;
-  const auto above = static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(out) % line);
-  const int64_t head = std::min(bytes, (line - above) % line);
+  const auto above = static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(out) % cache_line);
+  const int64_t head = std::min(bytes, (cache_line - above) % cache_line);
   std::memcpy(out, in, static_cast<std::size_t>(head));
   out += head, in += head, bytes -= head;
-  for (; bytes >= line; out += line, in += line, bytes -= line) {
+  for (; bytes >= cache_line; out += cache_line, in += cache_line, bytes -= cache_line) {
     beside(out - static_cast<std::byte*>(to));
 #if defined(__AVX512F__)
     _mm512_stream_si512(reinterpret_cast<__m512i*>(out), _mm512_loadu_si512(in));
 #elif defined(__AVX__)
-    for (int64_t i = 0; i < line; i += 32)
+    for (int64_t i = 0; i < cache_line; i += 32)
       _mm256_stream_si256(reinterpret_cast<__m256i*>(out + i),
                           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i)));
 #else
-    for (int64_t i = 0; i < line; i += 16)
+    for (int64_t i = 0; i < cache_line; i += 16)
       _mm_stream_si128(reinterpret_cast<__m128i*>(out + i),
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i)));
 #endif
@@ -65,10 +64,9 @@ void stream_bytes(void* to, const void* from, int64_t bytes, [[maybe_unused]] co
 /// writing overlap.
 inline constexpr int64_t streamed_elements = 256;
 
-/// How many of the n elements from `to` on are computed next: so many that the next ones begin a cache line,
-/// and each line is written at once.
-template <class T>
-int64_t streamed_count(const T* to, int64_t n, int64_t bytes = sizeof(T)) {
+/// How many of the n elements of `bytes` each from `to` on are computed next: so many that the next ones
+/// begin a cache line, and each line is written at once.
+inline int64_t streamed_count(const void* to, int64_t n, int64_t bytes) {
   const auto above = static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(to) % cache_line);
   return std::min(n, streamed_elements - above / bytes);
 }
@@ -80,7 +78,7 @@ void write_run(T* to, int64_t n, bool streamed, const Write& write, const From*.
   if (!streamed) return write(to, int64_t{0}, n);
   alignas(64) T buffer[streamed_elements];
   for (int64_t first = 0, count = 0; first < n; first += count) {
-    count = streamed_count(to + first, n - first);
+    count = streamed_count(to + first, n - first, sizeof(T));
     write(buffer, first, count);
     stream_bytes(
         to + first, buffer,

@@ -71,7 +71,7 @@ int current_processor() {
 /// processor of the one that woke it although others are idle, and leaves both there for milliseconds.
 void leave_processor([[maybe_unused]] int processor) {
 #if defined(__linux__)
-  if (processor < 0 || sched_getcpu() != processor) return;
+  if (processor < 0 || current_processor() != processor) return;
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   cpu_set_t others = allowed;

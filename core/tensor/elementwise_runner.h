@@ -102,7 +102,7 @@ struct ElementwiseRunner {
       if (kernel.run_repeated != nullptr && repeated == 0 && same_type && inner.step[k] == 0) repeated = k;
       // What repeats its run is better gathered, once for a chunk of many.
       const bool repeats = loop.dims.size() > 1 && loop.dims[1].step[k] == 0;
-      as_stored = as_stored && same_type && ((inner.step[k] == 1 && !repeats) || (repeated == k && k > 0));
+      as_stored = as_stored && same_type && ((inner.step[k] == 1 && !repeats) || is_repeated(k));
     }
     by_runs = loop.dims.size() == 1 || inner.size >= (as_stored && !large ? short_run : long_run);
     if (!by_runs) repeated = 0;
@@ -116,7 +116,7 @@ struct ElementwiseRunner {
       a.ahead = in_a_row(k) ? a.bytes : 0;
       a.ahead_of_line = a.ahead * cache_line / lanes[0].bytes;
       if (by_runs && loop.dims.size() > 1) a.gap = loop.dims[1].step[k] * a.bytes - inner.size * a.ahead;
-      a.direct = (operand.as == dtype && in_a_row(k)) || (repeated == k && k > 0);
+      a.direct = (operand.as == dtype && in_a_row(k)) || is_repeated(k);
       all_direct = all_direct && a.direct;
       if (a.direct) continue;
       a.repeats = loop.repeats(k);
@@ -132,6 +132,8 @@ struct ElementwiseRunner {
                 return other.access == Access::read && other.tensor.raw() != lanes[0].base;  // not in place
               });
   }
+
+  bool is_repeated(std::size_t k) const { return k > 0 && k == repeated; }
 
   void call(std::byte* const* arrays, int64_t n) const {
     if (repeated == 0)
@@ -278,7 +280,7 @@ struct ElementwiseRunner {
       if (streams) {
         std::array<std::byte*, max_operands> places{};
         for (std::size_t k = 0; k < operands.size(); ++k) places[k] = address(position, k);
-        stream(places.data(), buffer[0], n, by_runs ? position.run_left() : n + 4 * streamed_elements);
+        stream(places.data(), buffer[0], n, position.run_left());
       }
       for (std::size_t k = streams ? 1 : 0; k < operands.size(); ++k)
         if (lanes[k].store != nullptr) scatter(buffer[k], position, k, n);

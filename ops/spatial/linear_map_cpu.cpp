@@ -125,11 +125,12 @@ class Kernel {
             T* const own = y_ + i * group_ * row;
             T* const lines = streams ? turned + group_ * longest_ : own;
             const bool repeats = i > first && group_ == 1 && height_.repeats(i % height_.outputs());
-            if (repeats && !streams) std::copy_n(own - row, row, own);
-            for (const Piece& piece : pieces_)
-              if (!repeats)
+            if (!repeats)
+              for (const Piece& piece : pieces_)
                 group_ == 1 ? one_row(i, piece, sums, lines)
                             : rows_side_by_side(i, piece, sums, turned, lines);
+            else if (!streams)
+              std::copy_n(own - row, row, own);
             if (streams)
               stream_bytes(own, lines, std::min(group_, rows_ - i * group_) * row * int64_t{sizeof(T)});
           }
