@@ -217,9 +217,9 @@ Tensor from_memory(void* data, Sizes shape, DType dtype, std::shared_ptr<void> o
     last = checked_add(last, checked_multiply(std::max<int64_t>(shape[d], 1) - 1, strides[d], "from_memory"),
                        "from_memory");
   }
-  const int64_t size =
-      count(shape) == 0 ? 0
-                        : checked_multiply(checked_add(last, 1, "from_memory"), size_of(dtype), "from_memory");
+  const int64_t size = count(shape) == 0 ? 0
+                                         : checked_multiply(checked_add(last, 1, "from_memory"),
+                                                            size_of(dtype), "from_memory");
   auto storage = std::make_shared<Storage>(
       std::shared_ptr<std::byte>(std::move(owner), static_cast<std::byte*>(data)), size, Device());
   return make_tensor(std::move(storage), std::move(shape), std::move(strides), 0, dtype);

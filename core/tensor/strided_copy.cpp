@@ -35,7 +35,7 @@ struct Rectangle {
   int64_t size[2];
   int64_t to_step[2];
   int64_t from_step[2];
-  bool streams;  ///< dense lines past the caches
+  Stores stores;
 };
 
 /// to[i * to_step] = from[i * from_step]; steps that are 0 in the template are the variables.
@@ -79,10 +79,10 @@ template <class T>
 void copy_rectangle(const Rectangle& r, T* to, const T* from) {
   constexpr int64_t block = sizeof(typename detail::BlockRow<sizeof(T)>::type) / sizeof(T);
   if (r.to_step[0] == 1 && r.from_step[1] == 1 && std::min(r.size[0], r.size[1]) >= block)
-    return transpose_matrix(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1]);
+    return transpose_matrix(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1], r.stores);
   // Lines of a few elements cost more to begin than to copy.
   const bool plain = r.to_step[0] == 1 && r.from_step[0] == 1;
-  if (r.streams) {
+  if (r.stores == Stores::streamed && plain) {
     for (int64_t j = 0; j < r.size[1]; ++j)
       stream_bytes(to + j * r.to_step[1], from + j * r.from_step[1],
                    r.size[0] * static_cast<int64_t>(sizeof(T)));
@@ -131,9 +131,15 @@ struct Pieces {
                             return dim.step[0] * bytes % cache_line == 0;
                           });
     const int64_t in_all = to.impl().storage->size;
+    // Lines, or squares of them where both sides are dense in one of the two dimensions.
+    const bool in_squares = in_lines && b.step[1] == 1;
     const bool streams = is_streamed(in_all) && loop.numel() * bytes >= in_all / 8 && a.step[0] == 1 &&
-                         a.step[1] == 1 && line >= (in_lines ? cache_line : long_line_bytes);
-    whole = {{a.size, b.size}, {a.step[0], b.step[0]}, {a.step[1], b.step[1]}, streams};
+                         (a.step[1] == 1 ? line >= (in_lines ? cache_line : long_line_bytes) : in_squares);
+    constexpr int64_t beyond_caches = int64_t{8} << 20;
+    const Stores stores = streams                  ? Stores::streamed
+                          : in_all > beyond_caches ? Stores::fetched
+                                                   : Stores::cached;
+    whole = {{a.size, b.size}, {a.step[0], b.step[0]}, {a.step[1], b.step[1]}, stores};
     side[0] = std::min(a.size, crossed ? transposed_side : piece_elements);
     side[1] = std::min(b.size, crossed ? transposed_side : std::max<int64_t>(1, piece_elements / side[0]));
     for (int s = 0; s < 2; ++s)
@@ -176,7 +182,7 @@ void copy_pieces(const Pieces& pieces, std::byte* to, const std::byte* from) {
   parallel_for(0, pieces.count, std::max<int64_t>(1, piece_elements / (pieces.side[0] * pieces.side[1])),
                [&](int64_t first, int64_t last) {
                  pieces.copy(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), first, last);
-                 if (pieces.whole.streams) end_streaming();
+                 if (pieces.whole.stores == Stores::streamed) end_streaming();
                });
 }
 

@@ -114,6 +114,23 @@ TEST_CASE("copies of lines at any distance of their places", "[copy]") {
         check_copied(ops::narrow(counting({9000}, uint8), 0, to, length), ops::narrow(x, 0, from, length));
 }
 
+TEST_CASE("copies so large that they pass by the caches", "[copy]") {
+  // Of 17 MiB, in sizes that leave parts of squares at each end; rows of the result that are whole cache
+  // lines and such that are not.
+  for (const DType dtype : {float16, float32}) {
+    const int64_t rows = 1088, columns = (17 << 20) / rows / size_of(dtype) / 4;
+    for (const int64_t wide : {rows, rows + 1}) {
+      const Tensor x = counting({4, wide, columns}, dtype);
+      const Tensor turned = ops::permute(x, {0, 2, 1});
+      check_copied(empty(turned.shape(), {.dtype = dtype, .device = Device()}), turned);
+    }
+    // Few rows, less than a square.
+    const Tensor flat = counting({5, (17 << 20) / 5 / size_of(dtype)}, dtype);
+    const Tensor turned = ops::permute(flat, {1, 0});
+    check_copied(empty(turned.shape(), {.dtype = dtype, .device = Device()}), turned);
+  }
+}
+
 TEST_CASE("copies larger than a piece, by one thread and by several", "[copy]") {
   for (const int threads : {1, 3}) {
     const ThreadsScope scope(threads);
