@@ -298,13 +298,16 @@ template <std::floating_point T>
   return std::copysign(scale * approximations::expm1_reduced(r) + (scale - 1), x);
 }
 
-/// e^x for x up to 0, in two thirds of the time: 0 where it is no normal number.
+/// e^x for x up to 0, in two thirds of the time.
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T exp_below_0(T x) {
-  constexpr T least = std::is_same_v<T, float> ? T(-87) : T(-708);
+  constexpr bool is_float = std::is_same_v<T, float>;
+  constexpr T least = is_float ? T(-104) : T(-746);  // it rounds to 0
+  // 2^n alone may be too small.
+  constexpr T lift = is_float ? T(64) : T(512), lifted = is_float ? T(0x1p-64) : T(0x1p-512);
   const auto [n, r] = approximations::reduce_by_ln2(x < least ? least : x);
-  const T power = approximations::power_of_two(n + approximations::Constants<T>::shift);
-  return x < least ? T(0) : (1 + approximations::expm1_reduced(r)) * power;
+  const T power = approximations::power_of_two(n + lift + approximations::Constants<T>::shift);
+  return (1 + approximations::expm1_reduced(r)) * power * lifted;
 }
 
 /// The standard normal distribution and its density.
@@ -329,7 +332,7 @@ template <std::floating_point T>
 /// 1 / (1 + e^-x), from the side on which the exponential is below 1.
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T sigmoid(T x) {
-  const T e = exp(-std::abs(x));
+  const T e = exp_below_0(-std::abs(x));
   return (x < 0 ? e : T(1)) / (1 + e);
 }
 
@@ -337,7 +340,7 @@ template <std::floating_point T>
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T softplus(T x) {
   // As log1p above, whose special cases cannot come up.
-  const T e = exp(-std::abs(x));
+  const T e = exp_below_0(-std::abs(x));
   const T u = 1 + e;
   const T tail = approximations::log_of(approximations::split_normal(u)) - ((u - 1) - e) / u;
   return x < 0 ? tail : x + tail;

@@ -34,7 +34,7 @@
 
 namespace pleat::ops::reduction {
 
-inline constexpr int64_t column_block = 128;      ///< columns given to columns()
+inline constexpr int64_t column_block = 512;      ///< columns given to columns()
 inline constexpr std::size_t largest_state = 24;  ///< bytes
 
 /// An operation as the loop calls it, once for many elements or states: the loop is compiled once for all of

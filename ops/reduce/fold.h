@@ -28,7 +28,8 @@ struct Fold {
   using State = typename Step::State;
   static constexpr bool uses_index = false;
   static constexpr bool has_four = requires(const Step& step, In x) { step.four(x, x, x, x); };
-  static constexpr int64_t short_run = has_four ? 48 : sizeof(State) > sizeof(In) ? 32 : 80;  // measured
+  static constexpr bool may_repeat = requires { Step::may_repeat; };
+  static constexpr int64_t short_run = has_four || may_repeat ? 48 : sizeof(State) > sizeof(In) ? 32 : 80;  // measured
   Step s{};
 
   PLEAT_HOST_DEVICE State empty() const { return s.start(); }
@@ -61,7 +62,6 @@ struct Fold {
   }
 
  private:
-  static constexpr bool may_repeat = requires { Step::may_repeat; };
   /// Independent ones, which hide the vector unit's latency; more would cost a short row too much in the end.
   /// Of fewer than 32 choices between doubles g++ 12 makes no vector instructions.
   static constexpr int64_t lanes = may_repeat ? 32 : std::min<int64_t>(32, 128 / sizeof(State));

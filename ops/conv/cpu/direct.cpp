@@ -55,7 +55,8 @@ class DirectConv : public ConvImplementation {
     const int64_t channels = pass == ConvPass::backward_input ? p.group_in() : p.group_out();
     const int64_t half_vector = std::max(simd::register_bytes / 2, 16) / size_of(compute_dtype(p.dtype));
     const int64_t computed = channels > 2 * half_vector ? round_up(channels, half_vector) : channels;
-    return p.valid_flops() / 2 * static_cast<double>(computed) / static_cast<double>(channels);
+    return p.valid_flops() / 2 * static_cast<double>(computed) / static_cast<double>(channels) *
+           cost_of_few(p, pass);
   }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
@@ -118,6 +119,18 @@ class DirectConv : public ConvImplementation {
   }
 
  private:
+  /// What a product grows by where the result has few channels, by the class of the input's pixels with the
+  /// most taps. A single tap is read in place, as fast as memory.
+  static double cost_of_few(const ConvProblem& p, ConvPass pass) {
+    if (pass == ConvPass::backward_weight) return 1;
+    const Gather gather = pass == ConvPass::forward ? forward_gather(p) : backward_input_gathers(p).front();
+    double factor = 1;
+    by_type(p, [&]<class T>(Type<T>) {
+      if (gather.taps() > 1 && few_channels_suit<T>(gather)) factor = few_channels_cost<T>(gather);
+    });
+    return factor;
+  }
+
   /// `sums` may be null, and are made of y.
   template <class T>
   static void run_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,

@@ -71,6 +71,9 @@ GatherMemory few_memory(const Gather& gather);
 /// panels of few channels have vectors of half the size or less, in half the time.
 template <class T>
 bool few_channels_suit(const Gather& gather);
+/// What a product of several taps then costs beside one of panels.
+template <class T>
+double few_channels_cost(const Gather& gather);
 
 /// The same for groups of few channels, depthwise convolution among them: vectors lie along the channels of
 /// all groups.

@@ -234,7 +234,7 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
 /// The time of a product of bfloat16 beside one of float32, measured.
 double bfloat16_products(ConvPass pass) { return pass == ConvPass::backward_weight ? 0.6 : 0.45; }
 
-/// What the columns of a product of bfloat16 grow by, as they are computed in vectors.
+/// What the columns of a product grow by, as they are computed in vectors.
 double padded_columns(const ConvProblem& p, ConvPass pass) {
   const int64_t columns = pass == ConvPass::forward                               ? p.group_out()
                           : pass == ConvPass::backward_input && is_unit_stride(p) ? p.group_in()
@@ -254,10 +254,10 @@ class UnfoldConv : public ConvImplementation {
   /// Its products are slower than those of `direct` by a third, and padding is multiplied, too. Those of
   /// bfloat16 take half the time, and beside them the unfolding counts.
   double cost(const ConvProblem& problem, ConvPass pass) const override {
-    const double products = 1.3 * static_cast<double>(problem.flops()) / 2;
-    if (!takes(problem.dtype)) return products;
     const ConvProblem p = simplify(problem, MemoryFormat::channels_last);
-    if (is_pointwise(p)) return bfloat16_products(pass) * products * padded_columns(p, pass);
+    const double products = 1.3 * static_cast<double>(problem.flops()) / 2 * padded_columns(p, pass);
+    if (!takes(problem.dtype)) return products;
+    if (is_pointwise(p)) return bfloat16_products(pass) * products;
     const bool folds = pass == ConvPass::backward_input && !is_unit_stride(p);
     const bool is_back = pass == ConvPass::backward_input && !folds;
     const auto pixels = static_cast<double>(p.batch * (is_back ? p.input_pixels() : p.output_pixels()));
@@ -266,7 +266,7 @@ class UnfoldConv : public ConvImplementation {
     const double runs =
         taps / static_cast<double>(taps_join(p) ? p.kernel[2] : 1) * static_cast<double>(p.groups);
     const double of_element = folds ? 12 : 4;
-    return bfloat16_products(pass) * products * padded_columns(p, pass) +
+    return bfloat16_products(pass) * products +
            pixels * (of_element * taps * channels + 250 * runs);
   }
 
