@@ -104,7 +104,7 @@ struct ElementwiseRunner {
       const bool repeats = loop.dims.size() > 1 && loop.dims[1].step[k] == 0;
       as_stored = as_stored && same_type && ((inner.step[k] == 1 && !repeats) || is_repeated(k));
     }
-    by_runs = loop.dims.size() == 1 || inner.size >= (as_stored && !large ? short_run : long_run);
+    by_runs = loop.dims.size() == 1 || inner.size >= (as_stored ? short_run : long_run);
     if (!by_runs) repeated = 0;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       const Operand& operand = operands[k];
@@ -127,7 +127,8 @@ struct ElementwiseRunner {
       if (operand.access != Access::read) a.store = find_convert_run(dtype, operand.as);
     }
     // Results that are converted gain nothing by it.
-    streams = large && in_a_row(0) && lanes[0].store == nullptr &&
+    streams = large && in_a_row(0) && (!by_runs || loop.dims.size() == 1 || inner.size >= long_run) &&
+              lanes[0].store == nullptr &&
               std::all_of(operands.begin() + 1, operands.end(), [&](const Operand& other) {
                 return other.access == Access::read && other.tensor.raw() != lanes[0].base;  // not in place
               });
