@@ -67,8 +67,8 @@ int current_processor() {
 #endif
 }
 
-/// Moves the thread to another processor when it is on this one. Linux at times wakes a thread on the
-/// processor of the one that woke it although others are idle, and leaves both there for milliseconds.
+/// Moves the thread to another processor when it is on this one. Linux at times puts a thread on the
+/// processor of its caller although others are idle, and leaves both there for milliseconds.
 void leave_processor([[maybe_unused]] int processor) {
 #if defined(__linux__)
   if (processor < 0 || current_processor() != processor) return;
@@ -154,12 +154,13 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       job_ = &job;
+      caller_processor_ = current_processor();
       ++generation_;
       somebody_sleeps = asleep_ > 0;
     }
     if (somebody_sleeps) {
-      caller_processor_ = current_processor();
       wake_.notify_all();
+      std::this_thread::yield();  // one that is woken on this processor runs, and leaves it
     }
     job.work();
     {
@@ -186,17 +187,18 @@ class Pool {
         const bool woken = wake_.wait(lock, stop, [&] { return generation_ != seen; });
         --asleep_;
         if (!woken) return;
-        lock.unlock();
-        leave_processor(caller_processor_);
       }
       Job* job = nullptr;
+      int caller_processor = -1;
       {
         const std::lock_guard lock(mutex_);
         seen = generation_;
         job = job_;
+        caller_processor = caller_processor_;
         if (job != nullptr) ++active_;
       }
       if (job == nullptr) continue;
+      leave_processor(caller_processor);
       job->work();
       if (--active_ == 0) {
         const std::lock_guard lock(mutex_);  // the caller is either before its check or asleep
@@ -213,7 +215,7 @@ class Pool {
   std::atomic<uint64_t> generation_{0};
   std::atomic<int> active_{0};  ///< helpers at work on the job
   int asleep_ = 0;
-  std::atomic<int> caller_processor_{-1};  ///< of the one that wakes helpers
+  int caller_processor_ = -1;
   std::vector<std::jthread> threads_;
 };
 

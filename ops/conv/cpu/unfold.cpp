@@ -255,10 +255,12 @@ class UnfoldConv : public ConvImplementation {
   /// bfloat16 take half the time, and beside them the unfolding counts.
   double cost(const ConvProblem& problem, ConvPass pass) const override {
     const ConvProblem p = simplify(problem, MemoryFormat::channels_last);
-    const double products = 1.3 * static_cast<double>(problem.flops()) / 2 * padded_columns(p, pass);
+    const bool folds = pass == ConvPass::backward_input && !is_unit_stride(p);
+    // An image is folded by one thread.
+    const double idle = folds && p.batch < tasks_wanted ? 2 : 1;
+    const double products = 1.3 * idle * static_cast<double>(problem.flops()) / 2 * padded_columns(p, pass);
     if (!takes(problem.dtype)) return products;
     if (is_pointwise(p)) return bfloat16_products(pass) * products;
-    const bool folds = pass == ConvPass::backward_input && !is_unit_stride(p);
     const bool is_back = pass == ConvPass::backward_input && !folds;
     const auto pixels = static_cast<double>(p.batch * (is_back ? p.input_pixels() : p.output_pixels()));
     const auto channels = static_cast<double>(is_back ? p.out_channels : p.in_channels);
