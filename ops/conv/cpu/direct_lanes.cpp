@@ -257,17 +257,15 @@ void sum_blocks(const Gather& gather, const LanePlan<T>& plan, int64_t begin, in
 /// read the same elements.
 template <class T>
 bool whole_lines_suit(const Gather& gather) {
-  const GatherDim& line = gather.dims[2];
-  const auto taps = static_cast<int64_t>(line.taps.size());
   return gather.source_channels == 1 && gather.result_channels == 1 && gather.result_pitch() >= lanes<T> &&
-         line.source_step == 1 && line.reach() == taps && taps >= least_run &&
-         line.count >= static_cast<int64_t>(least_slide);
+         slides(gather.dims[2]) && gather.dims[2].count >= static_cast<int64_t>(least_slide);
 }
 
 template <class T>
 LanePlan<T> result_plan(const Gather& gather) {
   const int64_t fitting = std::min(most_pixels, buffer_elements_wanted / gather.result_pitch());
-  return {gather, gather.pixels_wanted(fitting, fewest_pixels), whole_lines_suit<T>(gather)};
+  return {gather, gather.pixels_wanted(fitting, fewest_pixels), !slides(gather.dims[2]),
+          whole_lines_suit<T>(gather)};
 }
 
 /// Of a stage for a result that is large, in pixels of whole lines; else none.

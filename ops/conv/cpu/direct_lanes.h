@@ -31,7 +31,23 @@ inline constexpr int64_t fewest_pixels = 64;
 /// Bytes of weights that stay in the first-level cache beside the source.
 inline constexpr int64_t weight_bytes = 16 << 10;
 
-/// How a gather is computed: its result's channels in blocks of one or two vectors. The last block begins
+/// Where registers are so long, vectors of half the length serve channels that only these divide (24, 72):
+/// none is computed twice, and none lies in two cache lines.
+inline constexpr bool has_halves = simd::register_bytes == 64;
+inline constexpr int most_half_vectors = 3;
+
+/// Vectors of a tile's pixels and taps lie side by side, so that whole ones are loaded once for all of them:
+/// pixels and taps of a run for which that is worth it.
+inline constexpr std::size_t least_slide = 4;
+inline constexpr int64_t least_run = 3;
+
+/// Whether a gather's taps and pixels along a line lie side by side.
+inline bool slides(const GatherDim& line) {
+  const auto taps = static_cast<int64_t>(line.taps.size());
+  return line.source_step == 1 && line.reach() == taps && taps >= least_run;
+}
+
+/// How a gather is computed: its result's channels in blocks of some vectors. The last block begins
 /// earlier where it would not be full, so that no vector is: its first channels are computed twice.
 template <class T>
 struct LanePlan {
@@ -44,24 +60,35 @@ struct LanePlan {
   int64_t step;      ///< from an element that a lane reads to the next in a run
   GatherPieces pieces;
 
-  LanePlan(const Gather& gather, int64_t pixels, bool of_lines = false)
+  /// `may_halve`: whether vectors of half the length are as good as whole ones.
+  LanePlan(const Gather& gather, int64_t pixels, bool may_halve, bool of_lines = false)
       : channels(gather.result_pitch()),
         in_place(gather.source_channels == 1 && gather.result_channels == 1),
         whole_lines(of_lines),
         depth(gather.source_channels),
-        width(channels >= lanes<T>       ? lanes<T>
-              : channels >= narrow_lanes ? narrow_lanes
-                                         : 1),
-        block(in_place && channels >= most_vectors * lanes<T> ? most_vectors * width : width),
+        width(in_place && may_halve && is_halved(channels) ? half_lanes
+              : channels >= lanes<T>                       ? lanes<T>
+              : channels >= narrow_lanes                   ? narrow_lanes
+                                                           : 1),
+        block(!in_place                             ? width
+              : has_halves && width == half_lanes   ? most_half_vectors * width
+              : channels >= most_vectors * lanes<T> ? most_vectors * width
+                                                    : width),
         step(in_place ? channels : block),
         pieces(in_place ? GatherPieces::in_place(gather, pixels, whole_lines)
                         : GatherPieces::for_results(gather, buffer_elements_wanted, depth * block)) {}
 
   /// Of vectors for fewer channels than a whole one has.
   static constexpr int64_t narrow_lanes = 16 / static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t half_lanes = lanes<T> / 2;
+  static constexpr bool is_halved(int64_t channels) {
+    return has_halves && channels > lanes<T> && channels % lanes<T> == half_lanes;
+  }
 
   int64_t blocks() const { return ceil_div(channels, block); }
-  int64_t vectors(int64_t i) const { return channels - i * block > width ? block / width : 1; }
+  int64_t vectors(int64_t i) const {
+    return std::clamp<int64_t>(ceil_div(channels - i * block, width), 1, block / width);
+  }
   int64_t first(int64_t i) const { return std::min(i * block, channels - vectors(i) * width); }
   /// Elements of the buffer; vectors that are spread over its last elements reach beyond them.
   int64_t buffer_elements() const { return in_place ? 0 : pieces.buffer_elements() + lanes<T>; }
@@ -71,6 +98,14 @@ struct LanePlan {
 template <class T, class F>
 void by_vectors(const LanePlan<T>& plan, int64_t i, const F& f) {
   constexpr int element = sizeof(T), whole = simd::register_bytes;
+  if constexpr (has_halves)
+    if (plan.width == LanePlan<T>::half_lanes) {
+      const auto half = std::integral_constant<int, whole / 2>();
+      if (plan.vectors(i) == most_half_vectors)
+        return f(half, std::integral_constant<int, most_half_vectors>());
+      if (plan.vectors(i) == 2) return f(half, std::integral_constant<int, 2>());
+      return f(half, std::integral_constant<int, 1>());
+    }
   if (plan.vectors(i) == most_vectors && plan.width == lanes<T>)
     f(std::integral_constant<int, whole>(), std::integral_constant<int, most_vectors>());
   else if (plan.width == lanes<T>)
@@ -164,10 +199,6 @@ inline TileAhead what_is_ahead(const GatherPixels& pixels, std::size_t p, const 
   return {pixels.bases[p + pixel_tile] - pixels.bases[p] + runs.back().offset + runs.back().length - tap,
           pixels.rows[p + pixel_tile] - pixels.rows[p]};
 }
-
-/// Pixels and taps of a run for which it is worth loading a vector once for all that read it.
-inline constexpr std::size_t least_slide = 4;
-inline constexpr int64_t least_run = 3;
 
 /// The next pixels to be computed together.
 struct Tile {

@@ -10,8 +10,8 @@ namespace {
 using namespace direct_lanes;
 using simd::for_constants;
 
-/// Taps whose sums a tile of the gradient of the weight has: with two vectors of each, most registers.
-constexpr int64_t tap_tile = 10;
+/// Taps whose sums a tile of the gradient of the weight has: with so many vectors of each, most registers.
+constexpr int64_t tap_tile(int vectors) { return vectors == 3 ? 9 : 10; }
 /// The same for the gradient of the weight, and how many blocks of channels it takes one after the other, so
 /// that what lies side by side is read at about the same time.
 constexpr int64_t sum_pixels = 512;
@@ -67,12 +67,12 @@ void sum_taps(const TapSums<T>& in) {
   });
 }
 
-/// sum_taps for 1 ... tap_tile taps.
+/// sum_taps for 1 ... tap_tile(vectors) taps.
 template <class T, int bytes, int vectors>
 constexpr auto sum_taps_of = []<int... i>(std::integer_sequence<int, i...>) {
   return std::array{&sum_taps<T, bytes, vectors, i + 1>...};
 }
-(std::make_integer_sequence<int, tap_tile>());
+(std::make_integer_sequence<int, tap_tile(vectors)>());
 
 /// Adds a piece's products to the sums of a block.
 template <class T, int bytes, int vectors>
@@ -93,7 +93,7 @@ void add_products(const LanePlan<T>& plan, const GatherPixels& pixels, TapSums<T
     of_group.pixels = group.end - p;
     p = group.end;
     const auto count = static_cast<int64_t>(taps.size());
-    const int64_t tiles = ceil_div(count, tap_tile);
+    const int64_t tiles = ceil_div(count, tap_tile(vectors));
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t first = count * tile / tiles;
       of_group.read_on = in.read_on && tile == 0;
@@ -114,7 +114,7 @@ struct LaneSums {
   int64_t size;  ///< of one chunk's sums
 
   explicit LaneSums(const Gather& gather)
-      : plan(gather, sum_pixels),
+      : plan(gather, sum_pixels, true),
         together(std::clamp<int64_t>(plan.blocks() * plan.pieces.count() / tasks_wanted, 1, most_together)),
         chunks(std::min(plan.pieces.count(), ceil_div(tasks_wanted, tasks()))),
         size(gather.depth() * plan.channels) {}

@@ -268,8 +268,7 @@ class UnfoldConv : public ConvImplementation {
     const double runs =
         taps / static_cast<double>(taps_join(p) ? p.kernel[2] : 1) * static_cast<double>(p.groups);
     const double of_element = folds ? 12 : 4;
-    return bfloat16_products(pass) * products +
-           pixels * (of_element * taps * channels + 250 * runs);
+    return bfloat16_products(pass) * products + pixels * (of_element * taps * channels + 250 * runs);
   }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {

@@ -76,9 +76,7 @@ double cost_of(const ConvProblem& p, int m, ConvPass pass) {
     const double of_tile = 1.2 * pairs + (pass == ConvPass::backward_weight ? 13 * phases : 7) * filters;
     const double of_column =
         static_cast<double>(grid.lines) * of_tile + 11 * channels * static_cast<double>(grid.slices);
-    // Those of the gradient of the input are read across the weights' rows.
-    const double of_weight = pass == ConvPass::backward_input ? 40 : 12;
-    cost += static_cast<double>(grid.points) * (columns * of_column + of_weight * pairs);
+    cost += static_cast<double>(grid.points) * (columns * of_column + 12 * pairs);
   }
   return cost;
 }

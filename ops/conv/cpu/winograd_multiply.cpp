@@ -112,7 +112,11 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
         if (w.source == 1)
           transpose_matrix(of_tap, width, from, w.result, width, part);
         else
-          for (int64_t k = 0; k < part; ++k) std::copy_n(from + k * w.source, width, of_tap + k * width);
+          for (int64_t k = 0; k < part; ++k) {
+            for (int64_t lane = 0; lane < width; lane += line_elements<T>)
+              __builtin_prefetch(from + (k + some) * w.source + lane);  // short pieces of the next channels
+            std::copy_n(from + k * w.source, width, of_tap + k * width);
+          }
       }
       for (int64_t i = 0; i < part; ++i)
         for (int64_t lane = 0; lane < width; lane += lanes<T>)
