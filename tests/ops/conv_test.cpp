@@ -295,30 +295,6 @@ TEST_CASE("convolutions do not depend on the number of threads, to the bit", "[c
   set_num_threads(before);
 }
 
-TEST_CASE("large operands that are converted part by part give the same bits", "[conv][cpu]") {
-  // More than 8 MiB, of which a part is 4, with a last part that is smaller. Integers: all sums are exact.
-  Generator generator(31);
-  const auto last = [](const Tensor& t) { return ops::to_format(t, MemoryFormat::channels_last); };
-  for (const ConvCase& c :
-       {ConvCase{{11, 8, 170, 160}, {4, 8, 1, 1}, {}},
-        ConvCase{{11, 8, 170, 160}, {4, 2, 3, 3}, {.stride = 2, .padding = 1, .groups = 4}},
-        ConvCase{{7, 4, 12, 90, 100}, {2, 4, 1, 1, 2}, {.stride = {1, 1, 2}}}}) {
-    INFO(c.name());
-    const Tensor w = ops::cast(randint(-1, 2, c.weight, {}, generator), float32);
-    for (const DType dtype : {float32, float16}) {
-      const Tensor x = ops::cast(randint(-1, 2, c.input, {}, generator), dtype);
-      const Tensor dy = ops::cast(randint(-1, 2, problem_of(c).output_shape(), {}, generator), dtype);
-      for (const char* implementation : {"direct", "unfold"}) {
-        const Passes parts = run(c, x, ops::cast(w, dtype), {}, dy, implementation);
-        const Passes whole = run(c, last(x), last(ops::cast(w, dtype)), {}, last(dy), implementation);
-        CHECK(parts.y.to_vector() == whole.y.to_vector());
-        CHECK(parts.dx.to_vector() == whole.dx.to_vector());
-        CHECK(parts.dw.to_vector() == whole.dw.to_vector());
-      }
-    }
-  }
-}
-
 TEST_CASE("half types: exact products, sums of float32, one rounding, in every layout", "[conv]") {
   Generator generator(11);
   std::vector<ConvCase> cases = conv_cases();

@@ -76,7 +76,11 @@ double cost_of(const ConvProblem& p, int m, ConvPass pass) {
     const double of_tile = 1.2 * pairs + (pass == ConvPass::backward_weight ? 13 * phases : 7) * filters;
     const double of_column =
         static_cast<double>(grid.lines) * of_tile + 11 * channels * static_cast<double>(grid.slices);
-    cost += static_cast<double>(grid.points) * (columns * of_column + 12 * pairs);
+    // Weights that leave the caches are written to memory, and read from there.
+    const double transformed =
+        static_cast<double>(grid.points) * pairs * static_cast<double>(size_of(p.dtype));
+    const double of_weight = transformed > 32e6 ? 40 : 12;
+    cost += static_cast<double>(grid.points) * (columns * of_column + of_weight * pairs);
   }
   return cost;
 }
