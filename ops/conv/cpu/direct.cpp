@@ -123,11 +123,12 @@ class DirectConv : public ConvImplementation {
   }
 
  private:
-  /// What a product grows by where the result has few channels, by the class of the input's pixels with the
-  /// most taps. A single tap is read in place, as fast as memory.
+  /// What a product grows by where the result has few channels, by the first class of the input's pixels.
+  /// A single tap is read in place, as fast as memory.
   static double cost_of_few(const ConvProblem& p, ConvPass pass) {
-    if (pass == ConvPass::backward_weight) return 1;
-    const Gather gather = pass == ConvPass::forward ? forward_gather(p) : backward_input_gathers(p).front();
+    const int64_t channels = pass == ConvPass::forward ? p.group_out() : p.group_in();
+    if (pass == ConvPass::backward_weight || channels > most_few_channels) return 1;
+    const Gather gather = pass == ConvPass::forward ? forward_gather(p) : first_backward_input_gather(p);
     double factor = 1;
     by_type(p, [&]<class T>(Type<T>) {
       if (gather.taps() > 1 && few_channels_suit<T>(gather)) factor = few_channels_cost<T>(gather);

@@ -67,6 +67,8 @@ GatherTasks multiply_few(const Gather& gather, const T* source, const GatherWeig
                          const T* bias, T* y);
 template <class T>
 GatherMemory few_memory(const Gather& gather);
+/// Result channels that multiply_few computes, at most.
+inline constexpr int64_t most_few_channels = 8;
 /// Whether multiply_few takes less work than panels: adding the lanes counts as much as three products, and
 /// panels of few channels have vectors of half the size or less, in half the time.
 template <class T>

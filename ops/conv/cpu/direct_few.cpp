@@ -19,7 +19,6 @@ using simd::for_constants;
 using simd::lanes;
 using simd::Vector;
 
-constexpr int64_t most_channels = 8;
 /// Pixels of a piece that is read in place.
 constexpr int64_t most_pixels = 4096;
 
@@ -121,7 +120,7 @@ void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights
 template <class T>
 bool few_channels_suit(const Gather& gather) {
   const FewChannels<T> few(gather);
-  return gather.result_channels <= most_channels &&
+  return gather.result_channels <= most_few_channels &&
          2 * few.sums * (few.read / lanes<T> * gather.taps() + 3) < gather.depth();
 }
 

@@ -22,19 +22,32 @@ GatherDim forward_dim(const ConvProblem& p, std::size_t d) {
   return dim;
 }
 
-/// The classes of input positions by their remainder modulo stride.
+/// The class of input positions `first`, `first` + stride ...
+GatherDim backward_dim(const ConvProblem& p, std::size_t d, int64_t first) {
+  const int64_t stride = p.stride[d];
+  GatherDim dim{.first = first, .step = stride, .count = ceil_div(p.input[d] - first, stride), .taps = {}};
+  for (int64_t r = p.kernel[d] - 1; r >= 0; --r) {
+    const int64_t shift = first + p.padding_low[d] - r * p.dilation[d];
+    if (shift % stride == 0) dim.taps.push_back({r, shift / stride});
+  }
+  return dim;
+}
+
 std::vector<GatherDim> backward_dims(const ConvProblem& p, std::size_t d) {
   std::vector<GatherDim> classes;
-  const int64_t stride = p.stride[d];
-  for (int64_t first = 0; first < std::min(stride, p.input[d]); ++first) {
-    GatherDim dim{.first = first, .step = stride, .count = ceil_div(p.input[d] - first, stride), .taps = {}};
-    for (int64_t r = p.kernel[d] - 1; r >= 0; --r) {
-      const int64_t shift = first + p.padding_low[d] - r * p.dilation[d];
-      if (shift % stride == 0) dim.taps.push_back({r, shift / stride});
-    }
-    classes.push_back(std::move(dim));
-  }
+  for (int64_t first = 0; first < std::min(p.stride[d], p.input[d]); ++first)
+    classes.push_back(backward_dim(p, d, first));
   return classes;
+}
+
+Gather backward_gather(const ConvProblem& p, GatherDim depth, GatherDim row, GatherDim column) {
+  return {p.batch,
+          p.groups,
+          p.group_out(),
+          p.group_in(),
+          p.output,
+          p.input,
+          {std::move(depth), std::move(row), std::move(column)}};
 }
 
 /// Images of one pixel are a line of pixels.
@@ -66,9 +79,13 @@ std::vector<Gather> backward_input_gathers(const ConvProblem& problem) {
   for (const GatherDim& depth : backward_dims(p, 0))
     for (const GatherDim& row : backward_dims(p, 1))
       for (const GatherDim& column : backward_dims(p, 2))
-        gathers.push_back(
-            {p.batch, p.groups, p.group_out(), p.group_in(), p.output, p.input, {depth, row, column}});
+        gathers.push_back(backward_gather(p, depth, row, column));
   return gathers;
+}
+
+Gather first_backward_input_gather(const ConvProblem& problem) {
+  const ConvProblem p = joined_pixels(problem);
+  return backward_gather(p, backward_dim(p, 0, 0), backward_dim(p, 1, 0), backward_dim(p, 2, 0));
 }
 
 std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {

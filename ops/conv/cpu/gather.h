@@ -105,6 +105,8 @@ Gather forward_gather(const ConvProblem& problem);
 /// dx from dy: one gather for each class of input pixels. Classes that no tap reaches have no taps: their dx
 /// is 0.
 std::vector<Gather> backward_input_gathers(const ConvProblem& problem);
+/// The first of them alone: there are as many as strides have steps.
+Gather first_backward_input_gather(const ConvProblem& problem);
 
 /// The kernel's taps in the order in which a gather reads them.
 std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel);
