@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "pleat/core/tensor/create.h"
@@ -15,18 +16,11 @@ namespace {
 
 /// [..., m, k] as one matrix [... * m, k], where strides allow it.
 std::optional<Tensor> fold_rows(const Tensor& x) {
-  const auto rank = x.shape().size();
-  int64_t rows = 1;
-  int64_t step = x.shape()[rank - 1];
-  for (std::size_t d = rank - 1; d-- > 0;) {
-    if (x.shape()[d] == 1) continue;
-    if (rows == 1)
-      step = x.strides()[d];
-    else if (x.strides()[d] != step * rows)
-      return std::nullopt;
-    rows *= x.shape()[d];
-  }
-  return x.as_strided({rows, x.shape()[rank - 1]}, {step, x.strides()[rank - 1]}, x.offset());
+  const std::size_t last = x.shape().size() - 1;
+  const auto step = even_step(x, 0, last);
+  if (!step) return std::nullopt;
+  const int64_t rows = count(std::span(x.shape()).first(last)), columns = x.shape()[last];
+  return x.as_strided({rows, columns}, {rows == 1 ? columns : *step, x.strides()[last]}, x.offset());
 }
 
 Shape batch_shape(const Tensor& x) { return Shape(x.shape().begin(), x.shape().end() - 2); }

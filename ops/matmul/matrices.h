@@ -61,18 +61,18 @@ inline Tensor readable(const Tensor& x) {
   return find_layout(x) ? x : to_format(x, MemoryFormat::contiguous);
 }
 
-/// The distance of one matrix to the next along the dimensions [first, last) of a tensor, where all are
-/// equal.
-inline std::optional<int64_t> matrix_step(const Tensor& x, std::size_t first, std::size_t last) {
-  int64_t matrices = 1;
+/// The distance of one matrix, or row, to the next along the dimensions [first, last) of a tensor, where all
+/// are equal.
+inline std::optional<int64_t> even_step(const Tensor& x, std::size_t first, std::size_t last) {
+  int64_t before = 1;
   int64_t step = 0;
   for (std::size_t d = last; d-- > first;) {
     if (x.shape()[d] == 1) continue;
-    if (matrices == 1)
+    if (before == 1)
       step = x.strides()[d];
-    else if (x.strides()[d] != step * matrices)
+    else if (x.strides()[d] != step * before)
       return std::nullopt;
-    matrices *= x.shape()[d];
+    before *= x.shape()[d];
   }
   return step;
 }
@@ -130,7 +130,7 @@ void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, co
   const std::size_t batch_rank = out.shape().size() - 2;
   const std::size_t terms_end = a_any.shape().size() - 2;
   const auto even = [&](std::size_t first, std::size_t last) {
-    return matrix_step(a_any, first, last) && matrix_step(b_any, first, last);
+    return even_step(a_any, first, last) && even_step(b_any, first, last);
   };
   if (!even(0, batch_rank)) {
     for (int64_t i = 0; i < out.size(0); ++i)
@@ -167,14 +167,14 @@ void multiply_batches(const char* op, const Tensor& out, const Tensor& a_any, co
                 .accumulate = accumulate,
                 .alpha = alpha,
                 .terms = count(std::span(a.shape()).subspan(batch_rank, terms_end - batch_rank)),
-                .a_term_step = *matrix_step(a, batch_rank, terms_end),
-                .b_term_step = *matrix_step(b, batch_rank, terms_end),
+                .a_term_step = *even_step(a, batch_rank, terms_end),
+                .b_term_step = *even_step(b, batch_rank, terms_end),
                 .start = start.defined() ? start.data<Out>() : nullptr,
                 .start_row = start.defined() ? start.strides()[0] : 0,
                 .finish = finish},
       .batch = batch,
-      .a_step = *matrix_step(a, 0, batch_rank),
-      .b_step = *matrix_step(b, 0, batch_rank),
+      .a_step = *even_step(a, 0, batch_rank),
+      .b_step = *even_step(b, 0, batch_rank),
       .c_step = m * n};
   join_terms(products.first);
   // cuBLAS adds nothing up but along k, and a launch for each term is too much where terms are many.
@@ -200,7 +200,7 @@ void add_up_slices(const char* op, const Tensor& out, const Tensor& a, const Ten
   const int64_t terms = count(std::span(a.shape()).first(terms_end));
   const auto one_dimension = [&](const Tensor& x) {
     return x.as_strided({terms, x.size(-2), x.size(-1)},
-                        {*matrix_step(x, 0, terms_end), x.strides()[terms_end], x.strides()[terms_end + 1]},
+                        {*even_step(x, 0, terms_end), x.strides()[terms_end], x.strides()[terms_end + 1]},
                         x.offset());
   };
   const Tensor left = permute(one_dimension(a), {1, 0, 2});

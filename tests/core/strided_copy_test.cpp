@@ -115,10 +115,10 @@ TEST_CASE("copies of lines at any distance of their places", "[copy]") {
 }
 
 TEST_CASE("copies so large that they pass by the caches", "[copy]") {
-  // Of 17 MiB, in sizes that leave parts of squares at each end; rows of the result that are whole cache
-  // lines and such that are not.
+  // Of 17 MiB, with three columns beyond whole pieces; rows of the result that are whole cache lines and such
+  // that are not.
   for (const DType dtype : {float16, float32}) {
-    const int64_t rows = 1088, columns = (17 << 20) / rows / size_of(dtype) / 4;
+    const int64_t rows = 1088, columns = (17 << 20) / rows / size_of(dtype) / 4 + 3;
     for (const int64_t wide : {rows, rows + 1}) {
       const Tensor x = counting({4, wide, columns}, dtype);
       const Tensor turned = ops::permute(x, {0, 2, 1});

@@ -90,9 +90,12 @@ std::vector<ConvCase> special_cases() {
       {{2, 5, 9, 8}, {69, 5, 3, 2}, {}},
       {{2, 3, 9, 8}, {26, 3, 3, 2}, {.stride = 2}},
       {{3, 50, 7, 9}, {50, 1, 5, 5}, {.padding = 2, .groups = 50}},               // depthwise: blocks meet
-      {{2, 24, 9, 9}, {24, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 24}},  // in single vectors
-      {{1, 256, 6, 7}, {256, 1, 3, 3}, {.padding = 1, .groups = 256}},            // far apart: copied
-      {{2, 40, 20, 40}, {40, 1, 7, 7}, {.padding = 3, .groups = 40}},             // lines in pieces
+      {{2, 24, 9, 9}, {24, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 24}},  // in half vectors
+      {{2, 56, 9, 8}, {56, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 56}},  // three, three and one
+      {{2, 20, 5, 6, 5}, {20, 1, 3, 1, 1}, {.padding = {1, 0, 0}, .groups = 20}},
+      {{2, 40, 5, 6, 5}, {40, 1, 5, 1, 1}, {.padding = {2, 0, 0}, .groups = 40}},  // three and two
+      {{1, 256, 6, 7}, {256, 1, 3, 3}, {.padding = 1, .groups = 256}},             // far apart: copied
+      {{2, 40, 20, 40}, {40, 1, 7, 7}, {.padding = 3, .groups = 40}},              // lines in pieces
       {{1, 32, 900}, {32, 1, 31}, {.padding = 15, .groups = 32}},
       {{9, 32, 7, 7}, {32, 1, 7, 7}, {.padding = 3, .groups = 32}},          // no pixel has all taps
       {{2, 20, 5, 4}, {20, 1, 3, 9}, {.padding = {1, 4}, .groups = 20}},     // nor any its last ones

@@ -36,8 +36,7 @@ inline constexpr int64_t weight_bytes = 16 << 10;
 inline constexpr bool has_halves = simd::register_bytes == 64;
 inline constexpr int most_half_vectors = 3;
 
-/// Vectors of a tile's pixels and taps lie side by side, so that whole ones are loaded once for all of them:
-/// pixels and taps of a run for which that is worth it.
+/// Pixels and taps of a run for which it is worth loading a vector once for all that read it.
 inline constexpr std::size_t least_slide = 4;
 inline constexpr int64_t least_run = 3;
 
@@ -56,7 +55,7 @@ struct LanePlan {
   bool whole_lines;  ///< whether all pixels of a line are listed with all taps, those on padding, too
   int64_t depth;     ///< channels of the source that a lane reads
   int64_t width;     ///< lanes of a vector
-  int64_t block;     ///< channels of a block; the last has as many or one vector
+  int64_t block;     ///< channels of a block; the last may have fewer vectors
   int64_t step;      ///< from an element that a lane reads to the next in a run
   GatherPieces pieces;
 
