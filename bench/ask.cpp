@@ -8,7 +8,7 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/examples/common/terminal.h"
+#include "pleat/train/terminal.h"
 
 namespace pleat::bench {
 namespace {
@@ -80,7 +80,7 @@ class Ask : public Subcommand {
     const ask::Answer answer = question.answer(options);
     std::string setup = fmt::format("On {}:", device),
                 conclusion = "Conclusion (in brackets: between what the quartiles leave a ratio)";
-    for (const std::string& line : answer.setup) setup += '\n' + wrapped(line, 100);
+    for (const std::string& line : answer.setup) setup += '\n' + train::wrapped(line, 100);
     report.say(setup + (common.quick ? "\nSmall sizes (--quick), for a first look." : ""));
     const auto show = [&](std::string text) {
       text.pop_back();  // say() ends the line

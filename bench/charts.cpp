@@ -6,7 +6,7 @@
 #include "pleat/bench/options.h"
 #include "pleat/bench/report.h"
 #include "pleat/core/base/format.h"
-#include "pleat/examples/common/roofline.h"
+#include "pleat/plot/roofline.h"
 
 namespace pleat::bench {
 namespace {
@@ -58,38 +58,38 @@ benchmark::TimeUnit unit_of(const std::vector<Record>& records, const std::strin
 std::string time_bars(const TimeChart& chart, const std::vector<Record>& records) {
   const benchmark::TimeUnit unit = unit_of(records, chart.title);
   const Labels groups(records, chart.groups), series(records, chart.series);
-  chart::BarChart bars{.title = title_of(chart, {groups.common, series.common}),
-                       .subtitle = subtitle(records) + "; whiskers: quartiles",
-                       .axis = fmt::format("time [{}]", unit.name)};
+  plot::BarChart bars{.title = title_of(chart, {groups.common, series.common}),
+                      .subtitle = subtitle(records) + "; whiskers: quartiles",
+                      .axis = fmt::format("time [{}]", unit.name)};
   for (const Record& record : records) {
-    chart::Bar bar{.note = record.failure};
+    plot::Bar bar{.note = record.failure};
     if (record.time)
       bar = {record.time->median / unit.seconds, record.time->lower_quartile / unit.seconds,
              record.time->upper_quartile / unit.seconds};
     bars.add(label_text(record, groups.differing.empty() ? chart.groups : groups.differing),
              label_text(record, series.differing), bar);
   }
-  return chart::svg(bars);
+  return plot::to_svg(bars);
 }
 
 std::string time_lines(const TimeChart& chart, const std::vector<Record>& records) {
   const benchmark::TimeUnit unit = unit_of(records, chart.title);
   const Labels series(records, chart.series);
-  chart::LineChart lines{.title = title_of(chart, {series.common}),
-                         .subtitle = subtitle(records),
-                         .x_axis = chart.x_axis,
-                         .y_axis = fmt::format("time [{}]", unit.name),
-                         .log_x = true,
-                         .log_y = true};
+  plot::LineChart lines{.title = title_of(chart, {series.common}),
+                        .subtitle = subtitle(records),
+                        .x_axis = chart.x_axis,
+                        .y_axis = fmt::format("time [{}]", unit.name),
+                        .log_x = true,
+                        .log_y = true};
   for (const Record& record : records)
     if (const auto x = record.value(chart.x_value); record.time && x)
       lines.add(label_text(record, series.differing), {*x, record.time->median / unit.seconds});
-  return chart::svg(lines);
+  return plot::to_svg(lines);
 }
 
 std::string roofline(const std::string& title, const std::string& note, const std::vector<Record>& records,
                      const std::string& series, const Ceilings& ceilings) {
-  chart::Roofline chart{.title = title, .subtitle = subtitle(records) + "; " + note};
+  plot::Roofline chart{.title = title, .subtitle = subtitle(records) + "; " + note};
   for (const Ceiling& peak : ceilings.peaks) chart.peaks.push_back({peak.name, peak.value});
   for (const Ceiling& bandwidth : ceilings.bandwidths)
     chart.bandwidths.push_back({bandwidth.name, bandwidth.value});
@@ -102,7 +102,7 @@ std::string roofline(const std::string& title, const std::string& note, const st
                             flops / *bytes, 1e-9 * flops / record.time->median});
   }
   check<UsageError>(!chart.points.empty(), "{}: nothing was timed, so there is nothing to draw", title);
-  return chart::svg(chart);
+  return plot::to_svg(chart);
 }
 
 }  // namespace pleat::bench

@@ -5,7 +5,7 @@
 
 #include "pleat/bench/machine.h"
 #include "pleat/bench/record.h"
-#include "pleat/examples/common/chart.h"
+#include "pleat/plot/chart.h"
 
 /// Charts of records, for --plot. All throw UsageError when no record has what they draw.
 

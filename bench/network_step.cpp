@@ -2,9 +2,21 @@
 
 #include <memory>
 
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/bench/case.h"
-#include "pleat/examples/common/cifar_models.h"
-#include "pleat/examples/common/networks.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/models/char_transformer.h"
+#include "pleat/models/dcgan.h"
+#include "pleat/models/lenet.h"
+#include "pleat/models/make_classifier.h"
+#include "pleat/models/mobilenet.h"
+#include "pleat/models/unet.h"
+#include "pleat/models/voxel_net.h"
+#include "pleat/nn/loss.h"
+#include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/sgd.h"
 
 namespace pleat::bench {
 namespace {
@@ -36,7 +48,7 @@ NetworkStep chars(int64_t batch) {
   const auto loss = [next = randint(0, 65, {batch * 64})](const Tensor& y) {
     return cross_entropy(flatten(y, 0, 1), next);
   };
-  return trained<optim::AdamW>(CharTransformer{}, randint(0, 65, {batch, 64}), loss,
+  return trained<optim::AdamW>(models::CharTransformer{}, randint(0, 65, {batch, 64}), loss,
                                optim::AdamWOptions{.lr = lr});
 }
 
@@ -50,7 +62,7 @@ NetworkStep dcgan(int64_t batch, const OperandKind& kind) {
     const optim::AdamOptions options{.lr = lr, .betas = {0.5, 0.999}};
     return std::make_shared<Player>(Player{net, optim::Adam{net.parameters(), options}});
   };
-  const auto maker = player(dcgan_generator(64)), judge = player(dcgan_discriminator(64));
+  const auto maker = player(models::dcgan_generator(64)), judge = player(models::dcgan_discriminator(64));
   const Tensor noise = operand({batch, 100, 1, 1}, kind), real = operand({batch, 3, 64, 64}, kind);
   const auto loss = [](const Tensor& judged, bool wanted) {
     return bce_with_logits(judged, wanted ? ones_like(judged) : zeros_like(judged));
@@ -75,15 +87,20 @@ NetworkStep make_network_step(const std::string& name, int64_t batch, const std:
   const auto images = [&](int64_t channels, int64_t size) {
     return operand({batch, channels, size, size}, kind);
   };
-  if (name == "lenet") return trained(lenet(10), images(1, 28), classification({batch}, 10));
-  if (name == "mobilenet_v2") return trained(mobilenet_v2(10), images(3, 32), classification({batch}, 10));
+  if (name == "lenet")
+    return trained(models::lenet({.num_classes = 10, .in_channels = 1, .image_size = 28}), images(1, 28),
+                   classification({batch}, 10));
+  if (name == "mobilenet_v2")
+    return trained(models::mobilenet_v2({.num_classes = 10}), images(3, 32), classification({batch}, 10));
   if (name == "unet")
-    return trained(unet({32, 64, 128, 256}, 2), images(3, 64), classification({batch, 64, 64}, 2));
+    return trained(models::unet({.num_classes = 2}), images(3, 64), classification({batch, 64, 64}, 2));
   if (name == "dcgan") return dcgan(batch, kind);
   if (name == "voxels")
-    return trained(voxel_net(2), operand({batch, 1, 32, 32, 32}, kind), classification({batch}, 2));
+    return trained(models::voxel_net({.num_classes = 2}), operand({batch, 1, 32, 32, 32}, kind),
+                   classification({batch}, 2));
   if (name == "chars") return chars(batch);
-  return trained(make_model(name, 10), images(3, 32), classification({batch}, 10));
+  return trained(models::make_classifier(name, {.num_classes = 10}), images(3, 32),
+                 classification({batch}, 10));
 }
 
 }  // namespace pleat::bench

@@ -3,14 +3,14 @@
 #include <filesystem>
 
 #include "pleat/bench/op_table.h"
-#include "pleat/examples/common/cifar_models.h"
+#include "pleat/models/make_classifier.h"
 
 namespace pleat::bench {
 namespace {
 
 /// Parameters of a network, each with a gradient.
 std::vector<Tensor> trained(const std::string& model) {
-  std::vector<Tensor> parameters = make_model(model, 10).parameters();
+  std::vector<Tensor> parameters = models::make_classifier(model, {.num_classes = 10}).parameters();
   for (const Tensor& p : parameters) p.set_grad(p.detach() * 1e-3);  // lies as p does, as after backward
   return parameters;
 }
@@ -32,7 +32,7 @@ Work clipping(const std::string& model) {
 Work saving_or_loading(bool load) {
   const std::filesystem::path path = std::filesystem::temp_directory_path() / "pleat_survey.safetensors";
   std::map<std::string, Tensor> tensors;
-  for (const Tensor& p : make_model("resnet18", 10).parameters())
+  for (const Tensor& p : models::make_classifier("resnet18", {.num_classes = 10}).parameters())
     tensors[std::to_string(tensors.size())] = p.detach();
   io::write_safetensors(path, tensors);
   if (load) return [path] { (void)io::read_safetensors(path); };

@@ -8,8 +8,8 @@
 #include "pleat/bench/machine.h"
 #include "pleat/bench/training_step.h"
 #include "pleat/core/base/format.h"
-#include "pleat/examples/common/cifar_models.h"
 #include "pleat/examples/common/options.h"
+#include "pleat/models/make_classifier.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench {
@@ -75,7 +75,7 @@ class Step : public Subcommand {
   }
 
   void add_options(CLI::App& app) override {
-    add_list(app, "--model", models_, "networks, separated by commas", model_names());
+    add_list(app, "--model", models_, "networks, separated by commas", models::classifier_names());
     add_list(app, "--batch-size", batch_sizes_, "images a step, several separated by commas");
     add_choice(app, "--optimizer", optimizer_, {"sgd", "adam"},
                "sgd (with momentum and weight decay) or adam");

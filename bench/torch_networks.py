@@ -1,4 +1,4 @@
-"""The networks of `compare_torch.py --only step` in PyTorch: those of examples/common/ that network_step.cpp trains."""
+"""The networks of `compare_torch.py --only step` in PyTorch: those of models/ that network_step.cpp trains."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

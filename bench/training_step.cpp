@@ -4,8 +4,8 @@
 
 #include "pleat/bench/case.h"
 #include "pleat/core/base/checked_math.h"
-#include "pleat/examples/common/cifar_models.h"
-#include "pleat/examples/common/classification.h"
+#include "pleat/data/datasets.h"
+#include "pleat/models/make_classifier.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench {
@@ -22,7 +22,7 @@ data::DataLoader noise(const TrainingStepOptions& options) {
                            .shuffle = true,
                            .workers = options.workers,
                            .transforms = {data::random_crop({.padding = 4}), data::random_horizontal_flip(),
-                                          cifar_normalization()},
+                                          data::normalize(data::cifar10_mean, data::cifar10_std)},
                            .device = options.device});
 }
 
@@ -45,7 +45,9 @@ auto autocast(const std::string& dtype, const Work& work) {
 }  // namespace
 
 TrainingStep::TrainingStep(const TrainingStepOptions& options)
-    : options_(options), loader_(noise(options)), net_(make_model(options.model, classes)) {
+    : options_(options),
+      loader_(noise(options)),
+      net_(models::make_classifier(options.model, {.num_classes = classes})) {
   if (options.dtype == "float64") net_.to(DType::float64);
   net_.to(options.device);
   optimizer_ = make_optimizer(options.optimizer, net_.parameters());

@@ -1,5 +1,4 @@
 // LeNet on MNIST: the digits are read from the four idx files, gzipped or not.
-#include "classification.h"
 #include "options.h"
 #include "program.h"
 #include <CLI/CLI.hpp>
@@ -49,9 +48,12 @@ void run(const std::string& folder, int64_t epochs, int64_t batch_size, uint64_t
              " test digits");
   optim::Adam adam{net.parameters(), {.lr = 2e-3}};
   optim::Schedule schedule{adam, optim::CosineAnnealingLR{.steps = epochs * train_loader.size()}};
-  EpochTable table;
-  for (int64_t epoch = 1; epoch <= epochs; ++epoch)
-    table.add(epoch, run_epoch({epoch, epochs}, net, train_loader, test_loader, adam, schedule));
+  train::EpochTable table;
+  for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
+    const train::EpochResult result =
+        train::run_epoch({epoch, epochs}, net, train_loader, test_loader, adam, schedule);
+    print("%s", table.line(epoch, result).c_str());
+  }
 }
 
 }  // namespace

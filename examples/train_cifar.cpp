@@ -5,20 +5,14 @@
 #include <memory>
 #include <optional>
 
-#include "cifar_models.h"
 #include "cifar_options.h"
-#include "classification.h"
 #include "device.h"
-#include "finite.h"
-#include "learning_curves.h"
 #include "program.h"
-#include "progress.h"
-#include "run_folder.h"
-#include "terminal.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
 using namespace pleat;
+using namespace pleat::train;
 namespace fs = std::filesystem;
 
 namespace {
@@ -61,7 +55,7 @@ std::vector<data::Transform> training_transforms(const CifarSettings& s) {
   std::vector<data::Transform> transforms;
   if (s.augments_by("crop")) transforms.push_back(data::random_crop({.padding = 4}));
   if (s.augments_by("flip")) transforms.push_back(data::random_horizontal_flip());
-  transforms.push_back(cifar_normalization());
+  transforms.push_back(data::normalize(data::cifar10_mean, data::cifar10_std));
   if (s.augments_by("cutout")) transforms.push_back(data::cutout(8));
   // The labels were checked when they were read.
   if (s.augments_by("mixup")) transforms.push_back(data::mixup(0.2, classes, {.check_target = false}));
@@ -230,7 +224,7 @@ ClassificationScore train_epoch(const CifarSettings& s, int64_t epoch, Step& ste
 }
 
 void draw(const fs::path& file, const CifarSettings& s, const std::vector<EpochResult>& results) {
-  Curve train_loss{"training", {}}, test_loss{"test", {}}, train_accuracy{"training", {}},
+  plot::Curve train_loss{"training", {}}, test_loss{"test", {}}, train_accuracy{"training", {}},
       test_accuracy{"test", {}};
   for (const EpochResult& r : results) {
     train_loss.values.push_back(r.train.loss());
@@ -238,8 +232,8 @@ void draw(const fs::path& file, const CifarSettings& s, const std::vector<EpochR
     train_accuracy.values.push_back(r.train.accuracy());
     test_accuracy.values.push_back(r.test.accuracy());
   }
-  write_learning_curves(file, s.model + ", " + s.optimizer + ", batch " + std::to_string(s.batch_size),
-                        {train_loss, test_loss}, {train_accuracy, test_accuracy});
+  plot::write_learning_curves(file, s.model + ", " + s.optimizer + ", batch " + std::to_string(s.batch_size),
+                              {train_loss, test_loss}, {train_accuracy, test_accuracy});
 }
 
 /// Writes the results of a run to its folder, epoch by epoch. The weights are those of the best
@@ -288,7 +282,7 @@ class Results {
   int64_t best_ = 0;  ///< epoch; 0: none yet
 };
 
-void train(const CifarSettings& s) {
+void run(const CifarSettings& s) {
   check_together(s);
   const Device device = choose_device(s.device);
   check_implementation(s.conv_implementation, device);
@@ -313,7 +307,7 @@ void train(const CifarSettings& s) {
       near_device(train_images ? *train_images : data::read_cifar10(folder, true), device);
   const data::TensorDataset test_set = near_device(data::read_cifar10(folder, false), device);
 
-  nn::Sequential net = make_model(s.model, classes);
+  nn::Sequential net = models::make_classifier(s.model, {.num_classes = classes});
   const ConvPolicy policy{{.implementation = s.conv_implementation}};
   const nn::FusionPolicy fusion{{.enabled = !s.no_fusion}};
   if (s.summary) {
@@ -327,9 +321,11 @@ void train(const CifarSettings& s) {
                                             .workers = s.workers,
                                             .transforms = training_transforms(s),
                                             .device = device});
-  data::DataLoader test_loader(
-      test_set,
-      {.batch_size = 250, .workers = s.workers, .transforms = {cifar_normalization()}, .device = device});
+  data::DataLoader test_loader(test_set,
+                               {.batch_size = 250,
+                                .workers = s.workers,
+                                .transforms = {data::normalize(data::cifar10_mean, data::cifar10_std)},
+                                .device = device});
   const auto optimizer = make_optimizer(s, net.parameters());
   optim::GradScaler scaler{{.enabled = s.amp == "float16"}};
   optim::Schedule schedule = make_schedule(s, s.epochs * train_loader.size(), *optimizer);
@@ -350,7 +346,7 @@ void train(const CifarSettings& s) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const EpochResult result{train_score, evaluate(net, test_loader, epoch), rate, seconds};
     check_finite(net, "after epoch " + std::to_string(epoch));
-    table.add(epoch, result);
+    print("%s", table.line(epoch, result).c_str());
     results.add(epoch, result, net);
   }
   results.conclude();
@@ -364,5 +360,5 @@ int main(int argc, char** argv) {
       "train_cifar"};
   CifarSettings settings;
   add_cifar_options(app, settings);
-  return run_program(app, argc, argv, [&] { train(settings); });
+  return run_program(app, argc, argv, [&] { run(settings); });
 }

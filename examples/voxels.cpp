@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "classification.h"
-#include "networks.h"
 #include "options.h"
 #include "program.h"
-#include "terminal.h"
 #include <CLI/CLI.hpp>
 #include <pleat/pleat.h>
 
@@ -141,7 +138,7 @@ void run(const Settings& s) {
   data::DataLoader train_loader(
       volumes.train, {.batch_size = s.batch_size, .shuffle = true, .seed = s.seed, .transforms = {normal}});
   data::DataLoader test_loader(volumes.test, {.batch_size = 32, .transforms = {normal}});
-  nn::Sequential net = voxel_net(classes);
+  nn::Sequential net = models::voxel_net({.num_classes = classes});
   optim::AdamW adam{net.parameters(), {.lr = s.lr, .weight_decay = 0.01}};
   optim::Schedule schedule{adam, optim::CosineAnnealingLR{.steps = s.epochs * train_loader.size()}};
 
@@ -149,11 +146,14 @@ void run(const Settings& s) {
              " test volumes of " + std::to_string(volumes.train.inputs().size(2)) + " voxels a side, " +
              std::to_string(classes) + " classes, " + std::to_string(net.num_parameters()) + " parameters, " +
              std::to_string(num_threads()) + " threads");
-  print_text(number(100 * largest_share(volumes.test, classes), 2) +
+  print_text(train::number(100 * largest_share(volumes.test, classes), 2) +
              " % of the test volumes are of the most frequent class: less is worse than guessing");
-  EpochTable table;
-  for (int64_t epoch = 1; epoch <= s.epochs; ++epoch)
-    table.add(epoch, run_epoch({epoch, s.epochs}, net, train_loader, test_loader, adam, schedule));
+  train::EpochTable table;
+  for (int64_t epoch = 1; epoch <= s.epochs; ++epoch) {
+    const train::EpochResult result =
+        train::run_epoch({epoch, s.epochs}, net, train_loader, test_loader, adam, schedule);
+    print("%s", table.line(epoch, result).c_str());
+  }
 }
 
 }  // namespace

@@ -20,8 +20,11 @@ set(allowed_nn core ops autograd)
 set(allowed_io core)
 set(allowed_data core ops io)
 set(allowed_profile core)
+set(allowed_plot core)
+set(allowed_models core ops autograd nn)
+set(allowed_train core ops autograd nn io data plot)
 set(allowed_dist core ops autograd nn)
-set(library core ops autograd nn io data profile dist)
+set(library core ops autograd nn io data profile plot models train dist)
 set(allowed_bench ${library} examples tests/op_cases)
 set(allowed_examples ${library})
 set(allowed_tests ${library} bench examples tests/op_cases)
@@ -52,7 +55,7 @@ endforeach()
 
 # Folders that know of no tape, and the methods of Tensor that speak to it: what they need is in core/tensor/copy.h. A number's
 # `to<T>` is no such method, nor are functions of these names.
-set(below_the_tape core ops io data profile)
+set(below_the_tape core ops io data profile plot)
 set(tape_method "[.>](detach|clone|contiguous|to|grad|set_grad|requires_grad|set_requires_grad|is_leaf|retain_grad|register_hook) ?\\(|[.>]backward\\( *\\)")
 
 set(private_mark "^// Private header: not installed\\.$")

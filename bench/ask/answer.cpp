@@ -11,9 +11,9 @@
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/examples/common/terminal.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv.h"
+#include "pleat/train/terminal.h"
 
 namespace pleat::bench::ask {
 namespace {
@@ -105,7 +105,7 @@ std::string comparison(const Time& time, const Time& other) {
 
 std::string list_item(const std::string& sentence) {
   std::string item = "- ";
-  for (const char c : wrapped(sentence, 98)) item += c == '\n' ? "\n  " : std::string(1, c);
+  for (const char c : train::wrapped(sentence, 98)) item += c == '\n' ? "\n  " : std::string(1, c);
   return item;
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "cifar_models.h"
 #include "options.h"
 #include "program.h"
 #include <pleat/core/parallel/parallel.h>
+#include <pleat/models/make_classifier.h>
 
 namespace {
 
@@ -33,7 +33,9 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
   app.add_option("--data", s.data, "Folder with CIFAR-10's binary files; without it a synthetic set is made")
       ->check(not_empty())
       ->check(CLI::ExistingDirectory);
-  app.add_option("--model", s.model, "Network")->check(CLI::IsMember(model_names()))->capture_default_str();
+  app.add_option("--model", s.model, "Network")
+      ->check(CLI::IsMember(pleat::models::classifier_names()))
+      ->capture_default_str();
   app.add_option("--epochs", s.epochs, "Times through the training images")
       ->transform(whole_number(1, most_epochs))
       ->capture_default_str();

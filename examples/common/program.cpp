@@ -7,9 +7,10 @@
 #include <iostream>
 #include <vector>
 
-#include "terminal.h"
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <pleat/train/finite.h>
+#include <pleat/train/terminal.h>
 #include <unistd.h>
 
 namespace {
@@ -42,7 +43,7 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
     return exit_fine;
   } catch (const UsageError& error) {
     return say(app, error.what(), exit_wrong_use);
-  } catch (const NotFiniteError& error) {
+  } catch (const pleat::train::NotFiniteError& error) {
     return say(app, error.what(), exit_not_finite);
   } catch (const std::exception& error) {
     return say(app, error.what(), exit_failed);
@@ -74,7 +75,7 @@ void print(const char* format, ...) {
 }
 
 void print_text(const std::string& text) {
-  print("%s\n", wrapped(text, terminal_width(STDOUT_FILENO)).c_str());
+  print("%s\n", pleat::train::wrapped(text, pleat::train::terminal_width(STDOUT_FILENO)).c_str());
 }
 
 void check_standard_streams() {

@@ -24,12 +24,6 @@ class UsageError : public pleat::ValueError {
   using ValueError::ValueError;
 };
 
-/// A training that cannot continue: the program exits with status 3.
-class NotFiniteError : public pleat::NumericError {
- public:
-  using NumericError::NumericError;
-};
-
 /// Reads the options, calls `run` and returns the exit status. An error is printed as a line on
 /// standard error that begins with the name of `app`; --help lists the statuses.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& run);

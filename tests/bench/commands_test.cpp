@@ -8,7 +8,7 @@
 #include "pleat/bench/program.h"
 #include "pleat/bench/training_step.h"
 #include "pleat/core/base/error.h"
-#include "pleat/examples/common/cifar_models.h"
+#include "pleat/models/small_cnn.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/op_cases/op_case.h"
 #include "pleat/tests/temporary_directory.h"
@@ -194,7 +194,7 @@ TEST_CASE("a training step goes through its data again and again", "[bench]") {
     step.backward();
     step.optimize();
   }
-  CHECK(step.num_parameters() == small_cnn(10).num_parameters());
+  CHECK(step.num_parameters() == pleat::models::small_cnn({.num_classes = 10}).num_parameters());
   CHECK_THROWS_AS(pleat::bench::TrainingStep({.model = "lenet"}), pleat::ValueError);
 }
 

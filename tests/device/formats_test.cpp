@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "cifar_models.h"
-
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/models/make_classifier.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/loss.h"
 #include "pleat/ops/conv/conv.h"
@@ -88,7 +87,7 @@ TEST_CASE("cuda: a network changes its format once", "[cuda][conv]") {
       if (dtype == float64) continue;
       CAPTURE(model, name(dtype), static_cast<int>(precision));
       const PrecisionScope scope(precision);
-      nn::Sequential net = make_model(model, 10);
+      nn::Sequential net = models::make_classifier(model, {.num_classes = 10});
       net.to(gpu);
       const Tensor images = randn({2, 3, 32, 32}, {.device = gpu});
       const Tensor target = zeros({2}, {.dtype = int64, .device = gpu});

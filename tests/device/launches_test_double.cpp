@@ -4,13 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "cifar_models.h"
-
 #include "pleat/autograd/autocast.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/graph/cuda_graph.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/models/make_classifier.h"
 #include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/optim/grad_scaler.h"
@@ -29,7 +28,7 @@ struct StepCounts {
 /// Of a step that others like it have gone before, by itself and in a graph; float16 with a scaled loss.
 StepCounts step_counts(const std::string& model, std::optional<DType> half) {
   const Device device(DeviceType::cuda);
-  nn::Sequential net = make_model(model, 10);
+  nn::Sequential net = models::make_classifier(model, {.num_classes = 10});
   net.to(device);
   optim::SGD sgd(net.parameters(), {.lr = 0.01, .momentum = 0.9});
   optim::GradScaler scaler{{.enabled = half == float16}};

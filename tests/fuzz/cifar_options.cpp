@@ -5,9 +5,9 @@
 #include <cmath>
 #include <sstream>
 
-#include "cifar_models.h"
 #include "options.h"
 
+#include "pleat/models/make_classifier.h"
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     const auto between = [](double value, double least, double most) {
       return std::isfinite(value) && value >= least && value <= most;
     };
-    const std::vector<std::string> models = model_names();
+    const std::vector<std::string> models = models::classifier_names();
     fuzz::require(std::count(models.begin(), models.end(), s.model) == 1, "--model: there is none");
     fuzz::require(s.epochs >= 1 && s.epochs <= most_epochs, "--epochs: outside");
     fuzz::require(s.batch_size >= 1, "--batch-size: below 1");

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "pleat/models/classifier_options.h"
+#include "pleat/nn/containers.h"
+
+namespace pleat::models {
+
+/// The residual network of depth 20 for CIFAR (He et al., arXiv:1512.03385, section 4.2), with 1x1
+/// convolutions where a shortcut changes size: 0.27 million parameters.
+nn::Sequential resnet20(ClassifierOptions options);
+
+/// ResNet-18 with a 3x3 stem instead of 7x7 and pooling, as is usual for images of 32 x 32 pixels:
+/// 11 million parameters.
+nn::Sequential resnet18(ClassifierOptions options);
+
+}  // namespace pleat::models
