@@ -1,6 +1,7 @@
 #include "pleat/data/loader.h"
 
 #include <algorithm>
+#include <bit>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/pinned_memory.h"
 
 namespace pleat::data {
@@ -74,13 +76,18 @@ void check_samples(const char* what, const Tensor& tensor, std::size_t wanted) {
 /// store the batch, or the exception, in the slot of that number.
 class DataLoader::Run {
  public:
-  Run(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, int64_t epoch, int64_t batches)
+  /// From the batch of `position` on, which follows the loop.
+  Run(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, int64_t batches,
+      std::shared_ptr<Position> position)
       : dataset_(std::move(dataset)),
         options_(options),
-        epoch_(epoch),
+        position_(std::move(position)),
+        epoch_(position_->epoch),
         samples_(samples_in(*dataset_)),
         batches_(batches),
-        order_(sample_order(samples_, options, epoch)) {
+        order_(sample_order(samples_, options, epoch_)),
+        taken_(position_->batch),
+        consumed_(position_->batch) {
     const int64_t workers = dataset_->device().is_cpu() ? std::min<int64_t>(options.workers, batches) : 0;
     made_.resize(static_cast<std::size_t>(std::min(options.prefetch * workers, batches)));
     try {
@@ -104,7 +111,10 @@ class DataLoader::Run {
   /// The next batch into `batch`; false when there is none.
   bool next(Batch& batch) {
     const RecordFunction range("DataLoader.next");
-    if (consumed_ == batches_) return false;
+    if (consumed_ == batches_) {
+      *position_ = {.epoch = epoch_ + 1, .batch = 0};
+      return false;
+    }
     // A worker's result is taken once; after an exception the batch is made here.
     if (workers_.empty() || std::exchange(tried_, true))
       batch = make(consumed_);
@@ -114,7 +124,7 @@ class DataLoader::Run {
       if (t->defined()) *t = on_device(*t);
     tried_ = false;
     const std::lock_guard lock(mutex_);
-    ++consumed_;
+    position_->batch = ++consumed_;
     room_.notify_all();
     return true;
   }
@@ -212,6 +222,7 @@ class DataLoader::Run {
 
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
+  const std::shared_ptr<Position> position_;
   const int64_t epoch_;
   const int64_t samples_;
   const int64_t batches_;
@@ -221,10 +232,10 @@ class DataLoader::Run {
   std::condition_variable_any room_;
   std::condition_variable arrived_;
   std::vector<Result>
-      made_;  ///< batch n is in place n modulo their number, which is how far workers are ahead
-  int64_t taken_ = 0;
-  int64_t consumed_ = 0;
-  bool tried_ = false;                 ///< the loop's next batch was taken already and threw
+      made_;            ///< batch n is in place n modulo their number, which is how far workers are ahead
+  int64_t taken_;       ///< batches that workers have begun
+  int64_t consumed_;    ///< batches that the loop has got
+  bool tried_ = false;  ///< the loop's next batch was taken already and threw
   std::vector<std::jthread> workers_;  // last: they end before what they use
 };
 
@@ -263,7 +274,54 @@ int64_t DataLoader::size() const {
 
 DataLoader::Iterator DataLoader::begin() {
   const int64_t batches = size();
-  return Iterator(std::make_shared<Run>(dataset_, options_, epoch_++, batches));
+  position_ = std::make_shared<Position>(Position{.epoch = epoch_, .batch = first_});
+  auto run = std::make_shared<Run>(dataset_, options_, batches, position_);
+  ++epoch_;
+  first_ = 0;
+  return Iterator(std::move(run));
+}
+
+void DataLoader::set_epoch(int64_t epoch) {
+  epoch_ = epoch;
+  first_ = 0;
+  position_ = std::make_shared<Position>(Position{.epoch = epoch, .batch = 0});
+}
+
+std::map<std::string, Tensor> DataLoader::state_dict() const {
+  const auto number = [](int64_t value) { return full({}, value, {.dtype = int64, .device = Device{}}); };
+  return {{"epoch", number(position_->epoch)},
+          {"batch", number(position_->batch)},
+          {"samples", number(samples_in(dataset()))},
+          {"batch_size", number(options_.batch_size)},
+          {"drop_last", number(options_.drop_last ? 1 : 0)},
+          {"shuffle", number(options_.shuffle ? 1 : 0)},
+          {"seed", number(std::bit_cast<int64_t>(options_.seed))}};
+}
+
+void DataLoader::load_state_dict(const std::map<std::string, Tensor>& state) {
+  std::string problems;
+  std::map<std::string, int64_t> numbers;
+  const std::map<std::string, Tensor> own_state = state_dict();
+  for (const auto& [name, own] : own_state) {
+    const auto found = state.find(name);
+    const bool is_number = found != state.end() && found->second.defined() && found->second.numel() == 1 &&
+                           found->second.dtype() == int64;
+    if (!is_number) {
+      problems += fmt::format("\n  {}: must be one int64", name);
+      continue;
+    }
+    numbers[name] = found->second.item<int64_t>();
+    if (name != "epoch" && name != "batch" && numbers[name] != own.item<int64_t>())
+      problems += fmt::format("\n  {}: {} in the state, {} here", name, numbers[name], own.item<int64_t>());
+  }
+  for (const auto& [name, tensor] : state)
+    if (!own_state.contains(name)) problems += fmt::format("\n  {}: is no part of a loader's state", name);
+  if (problems.empty() && numbers["epoch"] < 0) problems = "\n  epoch: is negative";
+  if (problems.empty() && (numbers["batch"] < 0 || numbers["batch"] > size()))
+    problems = fmt::format("\n  batch: is {}, of {} in an epoch", numbers["batch"], size());
+  check<ValueError>(problems.empty(), "DataLoader: the state is not one of this loader:{}", problems);
+  set_epoch(numbers["epoch"]);
+  first_ = position_->batch = numbers["batch"];
 }
 
 DataLoader::Iterator::Iterator(std::shared_ptr<Run> run) : run_(std::move(run)) { ++*this; }

@@ -3,7 +3,9 @@
 #include <concepts>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -51,7 +53,17 @@ class DataLoader {
   int64_t size() const;
   /// The epoch of the next loop; starts at 0 and counts up by itself.
   int64_t epoch() const { return epoch_; }
-  void set_epoch(int64_t epoch) { epoch_ = epoch; }
+  void set_epoch(int64_t epoch);
+
+  /// Where the loop is, for checkpoints: "epoch" and "batch", the next one; beside them what these
+  /// numbers refer to. In the body of a loop the next batch is the one after the present; once the
+  /// loop has ended it is the first of the next epoch.
+  std::map<std::string, Tensor> state_dict() const;
+  /// The next loop begins at that batch, and epoch() is its epoch: the loops that follow are those
+  /// of the loader that was saved, to the bit. Workers and device may differ; that the transforms
+  /// are the same is not checked. Throws ValueError with all problems, before anything is changed,
+  /// when the state is of other options or of another number of samples.
+  void load_state_dict(const std::map<std::string, Tensor>& state);
 
   class Run;
   /// Iterates over the batches of one epoch, once.
@@ -87,9 +99,17 @@ class DataLoader {
   static void check_type(const std::type_info& is, const std::type_info& passed_as);
   const Dataset& dataset() const;
 
+  /// The next batch of a loop.
+  struct Position {
+    int64_t epoch = 0;
+    int64_t batch = 0;
+  };
+
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
-  int64_t epoch_ = 0;
+  int64_t epoch_ = 0;                                                  ///< of the next loop
+  int64_t first_ = 0;                                                  ///< its first batch
+  std::shared_ptr<Position> position_ = std::make_shared<Position>();  ///< of the latest loop
 };
 
 }  // namespace pleat::data

@@ -102,6 +102,15 @@ SafetensorsContent read_safetensors(const std::filesystem::path& path, ReadOptio
   });
 }
 
+std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& path,
+                                                             ReadOptions options) {
+  const InputFile file("read_safetensors_metadata", path, options);
+  return reading(file.name(), [&] {
+    FileSource source(file);
+    return read_safetensors_header(file, source).metadata;
+  });
+}
+
 void write_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
                        const std::map<std::string, std::string>& metadata) {
   check<ValueError>(!tensors.contains(safetensors_metadata),

@@ -35,6 +35,10 @@ struct SafetensorsContent {
 /// of file the message names that kind, as far as its first bytes show it.
 SafetensorsContent read_safetensors(const std::filesystem::path& path, ReadOptions options = {});
 
+/// The entry `__metadata__` of a file alone, without reading its tensors. Throws FileError as above.
+std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& path,
+                                                             ReadOptions options = {});
+
 /// Writes tensors of any strides row-major, under a temporary name that replaces `path` only when all of it
 /// is on disk. Every tensor starts at a multiple of its element size. The same content gives the same bytes.
 ///

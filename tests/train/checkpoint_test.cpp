@@ -1,0 +1,388 @@
+#include "pleat/train/checkpoint.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <random>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pleat/pleat.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/nn/optim/optimizer_cases.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat;
+using namespace pleat_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Everything of a training that has a state: dropout, batch norm, augmentation by workers, a schedule
+/// of rate and momentum, a scaler, an average.
+class Training {
+ public:
+  using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
+
+  Training(const fs::path& folder, const MakeOptimizer& make, int workers = 2)
+      : loader(images(), {.batch_size = 8,
+                          .shuffle = true,
+                          .seed = 5,
+                          .workers = workers,
+                          .transforms = {data::random_crop({.padding = 2}), data::random_horizontal_flip(),
+                                         data::to_float()},
+                          .device = default_device()}),
+        optimizer(make(net.parameters())),
+        schedule(*optimizer,
+                 optim::OneCycleLR{
+                     .max_lr = 0.01, .total_steps = 30, .cycle_momentum = optimizer->momentum().has_value()}),
+        checkpoints(folder, {.keep = 100}) {
+    checkpoints.add("model", net);
+    checkpoints.add("optimizer", *optimizer);
+    checkpoints.add("schedule", schedule);
+    checkpoints.add("scaler", scaler);
+    checkpoints.add("loader", loader);
+  }
+
+  /// The losses of so many steps, after `save_at` of which a checkpoint is saved.
+  std::vector<double> run(int64_t steps, int64_t save_at = 0) {
+    std::vector<double> losses;
+    while (true)
+      for (const data::Batch& batch : loader) {
+        const Tensor loss = cross_entropy(net(batch.inputs), batch.targets);
+        optimizer->zero_grad();
+        scaler.scale(loss).backward();
+        scaler.step(*optimizer);
+        scaler.update();
+        schedule.step();
+        losses.push_back(loss.item());
+        const auto done = static_cast<int64_t>(losses.size());
+        if (done == save_at) checkpoints.save({.step = done});
+        if (done == steps) {
+          checkpoints.wait();
+          return losses;
+        }
+      }
+  }
+
+  std::vector<std::vector<double>> weights() const {
+    std::vector<std::vector<double>> all;
+    for (const auto& [name, tensor] : net.state_dict()) all.push_back(tensor.to(float64).to_vector<double>());
+    return all;
+  }
+
+  nn::Sequential net{nn::Conv2d{{.in_channels = 3, .out_channels = 4, .kernel_size = 3}},
+                     nn::BatchNorm2d{{.num_features = 4}},
+                     nn::ReLU{},
+                     nn::Dropout{{.p = 0.3}},
+                     nn::Flatten{},
+                     nn::Linear{{.in_features = 4 * 36, .out_features = 3}}};
+  data::DataLoader loader;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  optim::Schedule schedule;
+  optim::GradScaler scaler{{.init_scale = 8, .growth_interval = 4}};
+  train::Checkpoints checkpoints;
+
+ private:
+  static data::TensorDataset images() {
+    Generator generator(3);
+    return data::TensorDataset(randint(0, 256, {56, 3, 8, 8}, Device{}, generator).to(uint8),
+                               randint(0, 3, {56}, Device{}, generator));
+  }
+};
+
+std::unique_ptr<optim::Optimizer> make_sgd(const std::vector<Tensor>& parameters) {
+  return std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.01, .momentum = 0.9});
+}
+
+/// A part of one tensor.
+struct Counter {
+  int64_t value = 0;
+  nn::StateDict state_dict() const { return {{"value", full({}, value, {.dtype = int64})}}; }
+  void load_state_dict(const nn::StateDict& state) { value = state.at("value").item<int64_t>(); }
+};
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& file : fs::directory_iterator(folder)) names.push_back(file.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+void flip_bit(const fs::path& file, std::size_t at) {
+  auto bytes = read_bytes(file);
+  bytes[at] ^= 0x10;
+  write_bytes(file, bytes);
+}
+
+}  // namespace
+
+TEST_CASE("a run that goes on from a checkpoint has the bits of one that never stopped",
+          "[train][checkpoint]") {
+  for (const test::OptimizerCase& c : test::optimizer_cases()) {
+    INFO(c.name);
+    const auto make = [&](const std::vector<Tensor>& parameters) {
+      std::vector<Tensor> trained;
+      for (const Tensor& parameter : parameters)  // Muon takes no vectors
+        if (parameter.rank() > 1) trained.push_back(parameter);
+      return c.make(trained, {.lr = 0.01});
+    };
+    const TemporaryDirectory folder;
+    manual_seed(1);
+    Training first(folder.path(), make);
+    std::vector<double> wanted = first.run(20, 10);  // 7 an epoch: the fourth of the second is next
+    wanted.erase(wanted.begin(), wanted.begin() + 10);
+
+    manual_seed(2);
+    Training second(folder.path(), make, 1);
+    const auto checkpoint = train::latest_checkpoint(folder.path());
+    REQUIRE(checkpoint);
+    CHECK(checkpoint->step == 10);
+    second.checkpoints.load(*checkpoint);
+    CHECK(second.run(10) == wanted);
+    CHECK(second.weights() == first.weights());
+  }
+}
+
+TEST_CASE("a checkpoint at any step of an epoch is followed by the next batch", "[train][checkpoint]") {
+  for (const int64_t steps : {1, 6, 7, 8, 13, 14}) {
+    INFO(steps);
+    const TemporaryDirectory folder;
+    manual_seed(1);
+    Training first(folder.path(), make_sgd, 0);
+    std::vector<double> wanted = first.run(steps + 9, steps);
+    wanted.erase(wanted.begin(), wanted.begin() + steps);
+    Training second(folder.path(), make_sgd);
+    second.checkpoints.load(*train::latest_checkpoint(folder.path()));
+    CHECK(second.run(9) == wanted);
+  }
+}
+
+TEST_CASE("the newest checkpoints and the best are kept", "[train][checkpoint][cpu]") {
+  const TemporaryDirectory folder;
+  Counter counter;
+  const std::vector<double> metrics = {0.5, 0.9, std::numeric_limits<double>::quiet_NaN(), 0.7, 0.2, 0.3};
+  const auto save_all = [&](train::Checkpoints& checkpoints) {
+    checkpoints.add("counter", counter);
+    for (const double metric : metrics) {
+      ++counter.value;
+      checkpoints.save({.step = counter.value, .metric = metric});
+    }
+    checkpoints.wait();
+  };
+  SECTION("the greatest, also of an earlier run") {
+    train::Checkpoints checkpoints(folder.path(), {.keep = 2, .maximize = true});
+    save_all(checkpoints);
+    CHECK(names_in(folder.path()) == std::vector<std::string>{"checkpoint-000002.safetensors",
+                                                              "checkpoint-000005.safetensors",
+                                                              "checkpoint-000006.safetensors"});
+    train::Checkpoints more(folder.path(), {.keep = 1, .maximize = true});
+    more.add("counter", counter);
+    more.save({.step = 7});
+    more.wait();
+    CHECK(names_in(folder.path()) ==
+          std::vector<std::string>{"checkpoint-000002.safetensors", "checkpoint-000007.safetensors"});
+  }
+  SECTION("the least") {
+    train::Checkpoints checkpoints(folder.path(), {.keep = 1});
+    save_all(checkpoints);
+    CHECK(names_in(folder.path()) ==
+          std::vector<std::string>{"checkpoint-000005.safetensors", "checkpoint-000006.safetensors"});
+  }
+}
+
+TEST_CASE("a checkpoint holds the run's metadata", "[train][checkpoint][cpu]") {
+  const TemporaryDirectory folder;
+  Counter counter;
+  train::Checkpoints checkpoints(folder.path(), {.metadata = {{"model", "résnet\n\"20\""}, {"", "empty"}}});
+  checkpoints.add("counter", counter);
+  checkpoints.save({.step = 3, .metric = 0.25});
+  checkpoints.wait();
+  const auto file = train::read_checkpoint_metadata(folder / "checkpoint-000001.safetensors");
+  CHECK(file.step == 3);
+  CHECK(file.metric == 0.25);
+  CHECK(file.metadata == std::map<std::string, std::string>{{"model", "résnet\n\"20\""}, {"", "empty"}});
+  CHECK_FALSE(train::latest_checkpoint(folder / "none"));
+}
+
+TEST_CASE("damage of any bit is found, and the checkpoint before it is used", "[train][checkpoint][cpu]") {
+  const TemporaryDirectory folder;
+  Counter counter{.value = 1};
+  train::Checkpoints checkpoints(folder.path());
+  checkpoints.add("counter", counter);
+  checkpoints.save({.step = 1});
+  counter.value = 2;
+  checkpoints.save({.step = 2});
+  checkpoints.wait();
+  const fs::path newest = folder / "checkpoint-000002.safetensors";
+  const auto whole = read_bytes(newest);
+  int64_t found = 0;
+  for (std::size_t byte = 0; byte < whole.size(); ++byte) {
+    flip_bit(newest, byte);
+    const auto latest = train::latest_checkpoint(folder.path());
+    REQUIRE(latest);
+    found += latest->step == 1 ? 1 : 0;
+    if (latest->step == 1) {
+      REQUIRE(latest->damaged.size() == 1);
+      CHECK(has(latest->damaged[0], newest.string()));
+    } else {  // a field of the header that no reader looks at, or that says the same
+      CHECK(latest->parts.at("counter").at("value").item<int64_t>() == 2);
+    }
+    write_bytes(newest, whole);
+  }
+  CHECK(found > static_cast<int64_t>(whole.size()) - 8);
+  SECTION("cut off") {
+    for (std::size_t size = 0; size < whole.size(); size += 7) {
+      write_bytes(newest, std::span(whole).first(size));
+      CHECK(train::latest_checkpoint(folder.path())->step == 1);
+    }
+  }
+  SECTION("all of them") {
+    for (const int number : {1, 2})
+      flip_bit(folder / ("checkpoint-00000" + std::to_string(number) + ".safetensors"), whole.size() - 1);
+    const std::string text = message_of([&] { (void)train::latest_checkpoint(folder.path()); });
+    CHECK(has(text, "no checkpoint in"));
+    CHECK(has(text, "checkpoint-000001.safetensors': is damaged: the checksum of "));
+    CHECK(has(text, "checkpoint-000002.safetensors': is damaged: the checksum of "));
+  }
+}
+
+TEST_CASE("a checkpoint that does not fit changes nothing", "[train][checkpoint][cpu]") {
+  const TemporaryDirectory folder;
+  nn::Linear net{{.in_features = 2, .out_features = 3}};
+  Counter counter{.value = 5};
+  {
+    train::Checkpoints checkpoints(folder.path());
+    checkpoints.add("a counter", counter);
+    checkpoints.add("model", net);
+    checkpoints.save({.step = 1});
+  }
+  const train::Checkpoint saved = *train::latest_checkpoint(folder.path());
+
+  nn::Linear larger{{.in_features = 4, .out_features = 3}};
+  Counter other{.value = 6};
+  train::Checkpoints checkpoints(folder.path());
+  checkpoints.add("a counter", other);
+  checkpoints.add("model", larger);
+  const uint64_t draws = default_generator().draws();
+  CHECK(has(message_of([&] { checkpoints.load(saved); }), "weight"));
+  CHECK(other.value == 6);
+  CHECK(default_generator().draws() == draws);
+
+  train::Checkpoints more(folder.path());
+  more.add("model", net);
+  more.add("optimizer", counter);
+  const std::string text = message_of([&] { more.load(saved); });
+  CHECK(has(text, "missing     optimizer"));
+  CHECK(has(text, "unexpected  a counter"));
+}
+
+TEST_CASE("mistakes with checkpoints", "[train][checkpoint][cpu]") {
+  const TemporaryDirectory folder;
+  Counter counter;
+  train::Checkpoints checkpoints(folder / "new");
+  checkpoints.add("counter", counter);
+  CHECK(has(message_of([&] { checkpoints.add("counter", counter); }), "there is a part \"counter\" already"));
+  CHECK(has(message_of([&] { checkpoints.add("a/b", counter); }), "have no '/'"));
+  CHECK(has(message_of([&] { checkpoints.add("", counter); }), "must not be empty"));
+  CHECK(has(message_of([&] { train::Checkpoints(folder.path(), {.keep = 0}); }), "keep must be at least 1"));
+  CHECK(has(message_of([&] { train::Checkpoints(folder.path(), {.seconds = -1}); }),
+            "seconds must not be negative"));
+
+  write_bytes(folder / "file", std::string_view("text"));
+  CHECK(has(message_of([&] { train::Checkpoints(folder / "file"); }), "cannot make the folder"));
+  io::write_safetensors(folder / "weights.safetensors", {{"w", zeros({2})}});
+  CHECK(has(message_of([&] { (void)train::read_checkpoint(folder / "weights.safetensors"); }),
+            "is no checkpoint, but a safetensors file"));
+  CHECK(has(message_of([&] { (void)train::read_checkpoint(folder / "file"); }), "file'"));
+
+  // What goes wrong while a file is written is told by the next call.
+  checkpoints.save({.step = 1});
+  checkpoints.wait();
+  fs::remove_all(folder / "new");
+  checkpoints.save({.step = 2});
+  CHECK(has(message_of([&] { checkpoints.wait(); }), "cannot write"));
+}
+
+// Saves as fast as it can, from the newest checkpoint on, and says after each which step is on disk.
+TEST_CASE("saver of checkpoints", "[.saver]") {
+  const char* folder = std::getenv("PLEAT_TEST_SAVER");
+  REQUIRE(folder != nullptr);
+  struct Weights {
+    Tensor tensor = zeros({200'000});
+    nn::StateDict state_dict() const { return {{"tensor", tensor}}; }
+    void load_state_dict(const nn::StateDict& state) { copy_(tensor, state.at("tensor")); }
+  } weights;
+  train::Checkpoints checkpoints(folder);
+  checkpoints.add("weights", weights);
+  int64_t step = 0;
+  if (const auto latest = train::latest_checkpoint(folder)) step = latest->step;
+  while (true) {
+    fill_(weights.tensor, ++step);
+    checkpoints.save({.step = step});
+    checkpoints.wait();
+    if (::write(STDERR_FILENO, &step, sizeof step) != sizeof step) return;
+  }
+}
+
+TEST_CASE("200 kills while checkpoints are saved lose none that was completed", "[train][checkpoint][cpu]") {
+  const TemporaryDirectory folder;
+  const std::string setting = "PLEAT_TEST_SAVER=" + (folder / "run").string();
+  std::mt19937 random(1);
+  int64_t completed = 0;
+  for (int kill = 0; kill < 200; ++kill) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    std::string program = "/proc/self/exe", test = "[.saver]";
+    char* arguments[] = {program.data(), test.data(), nullptr};
+    std::vector<char*> environment;
+    std::string variable = setting;
+    for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+    environment.push_back(variable.data());
+    environment.push_back(nullptr);
+    pid_t child = 0;
+    REQUIRE(::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments, environment.data()) == 0);
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    int64_t step = 0;
+    REQUIRE(::read(ends[0], &step, sizeof step) == sizeof step);
+    ::usleep(static_cast<useconds_t>(random() % 8000));
+    ::kill(child, SIGKILL);
+    do completed = std::max(completed, step);
+    while (::read(ends[0], &step, sizeof step) == sizeof step);
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    REQUIRE(WIFSIGNALED(status));
+
+    const auto latest = train::latest_checkpoint(folder / "run");
+    REQUIRE(latest);
+    CHECK(latest->damaged.empty());
+    CHECK(latest->step >= completed);
+    CHECK(ops::array_equal(latest->parts.at("weights").at("tensor"),
+                           full({200'000}, latest->step, {.dtype = float32, .device = Device{}})));
+  }
+  CHECK(completed >= 200);
+  CHECK(names_in(folder / "run").size() <= 4);
+}
