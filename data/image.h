@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "pleat/core/files/read_options.h"
 #include "pleat/core/tensor/tensor.h"
@@ -17,5 +18,12 @@ namespace pleat::data {
 /// none of these formats, damaged, too short, with bytes left over (allowed in a JPEG, since
 /// cameras append some), or larger than `options` allow.
 Tensor read_image(const std::filesystem::path& path, ReadOptions options = {});
+
+/// The bytes of a PNG file of an image [C, H, W] with 1 or 3 channels: uint8, or floating numbers from 0
+/// to 1, beyond which they are held at these ends. Throws ShapeError for other shapes, ValueError for an
+/// image without pixels or NaN, DTypeError for other types.
+std::string encode_png(const Tensor& image);
+/// Writes them to a file. Throws FileError, too.
+void write_png(const std::filesystem::path& path, const Tensor& image);
 
 }  // namespace pleat::data

@@ -34,6 +34,13 @@ void check_size(const char* what, const PictureSize& size) {
                     what, most, size.height(), size.width());
 }
 
+void check_options(const ImageFolderOptions& options) {
+  check<ValueError>(options.channels == 1 || options.channels == 3,
+                    "ImageFolder: channels must be 1 or 3, got {}", options.channels);
+  check_size("resize", options.resize);
+  check_size("crop", options.crop);
+}
+
 // Planes of `from` channels as planes of `to` channels.
 Tensor with_channels(const Tensor& image, int64_t to) {
   const int64_t from = image.size(0), plane = image.size(1) * image.size(2);
@@ -57,18 +64,47 @@ int64_t middle(int64_t rest) { return rest / 2 + (rest % 4 == 3 ? 1 : 0); }
 
 }  // namespace
 
+Tensor read_picture(const fs::path& file, const ImageFolderOptions& options) {
+  check_options(options);
+  Tensor image = with_channels(read_image(file, {.memory_limit = options.memory_limit}), options.channels);
+  const PictureSize& resize = options.resize;
+  if (resize.given()) {
+    int64_t height = resize.height(), width = resize.width();
+    if (resize.is_side()) {
+      const int64_t short_side = std::min(image.size(1), image.size(2));
+      height = resize.height() * image.size(1) / short_side;
+      width = resize.height() * image.size(2) / short_side;
+    }
+    // A picture of one line of pixels must not become a huge one.
+    constexpr int64_t most = int64_t{1} << 28;
+    check<FileError>(
+        height <= most / width,
+        "read_picture: '{}' of {} x {} pixels would become {} x {}; give resize height and width",
+        file.string(), image.size(2), image.size(1), width, height);
+    image = resize_bilinear(image, height, width);
+  }
+  const PictureSize& crop = options.crop;
+  if (crop.given()) {
+    const int64_t rows = image.size(1) - crop.height(), columns = image.size(2) - crop.width();
+    check<FileError>(
+        rows >= 0 && columns >= 0,
+        "read_picture: '{}' has {} x {} pixels, too few to crop {} x {}; resize it first: .resize = {}",
+        file.string(), image.size(2), image.size(1), crop.width(), crop.height(),
+        std::max(crop.height(), crop.width()));
+    image = crop_picture(image, middle(rows), middle(columns), crop.height(), crop.width());
+  }
+  return image;
+}
+
 ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options) : options_(std::move(options)) {
-  check<ValueError>(options_.channels == 1 || options_.channels == 3,
-                    "ImageFolder: channels must be 1 or 3, got {}", options_.channels);
-  check_size("resize", options_.resize);
-  check_size("crop", options_.crop);
+  check_options(options_);
   check<ValueError>(!options_.extensions.empty(), "ImageFolder: extensions must name one at least");
   for (std::string& extension : options_.extensions) {
     extension = lower(extension);
     if (!extension.starts_with('.')) extension = '.' + extension;
   }
   list(root);
-  const Tensor first = load(samples_.front());
+  const Tensor first = read_picture(samples_.front().path, options_);
   height_ = first.size(1);
   width_ = first.size(2);
 }
@@ -139,37 +175,6 @@ const ImageFolder::Sample& ImageFolder::sample(int64_t index) const {
   return samples_[static_cast<std::size_t>(index)];
 }
 
-Tensor ImageFolder::load(const Sample& sample) const {
-  Tensor image =
-      with_channels(read_image(sample.path, {.memory_limit = options_.memory_limit}), options_.channels);
-  const PictureSize& resize = options_.resize;
-  if (resize.given()) {
-    int64_t height = resize.height(), width = resize.width();
-    if (resize.is_side()) {
-      const int64_t short_side = std::min(image.size(1), image.size(2));
-      height = resize.height() * image.size(1) / short_side;
-      width = resize.height() * image.size(2) / short_side;
-    }
-    // A picture of one line of pixels must not become a huge one.
-    constexpr int64_t most = int64_t{1} << 28;
-    check<FileError>(height <= most / width,
-                     "ImageFolder: '{}' of {} x {} pixels would become {} x {}; give resize height and width",
-                     sample.path.string(), image.size(2), image.size(1), width, height);
-    image = resize_bilinear(image, height, width);
-  }
-  const PictureSize& crop = options_.crop;
-  if (crop.given()) {
-    const int64_t rows = image.size(1) - crop.height(), columns = image.size(2) - crop.width();
-    check<FileError>(
-        rows >= 0 && columns >= 0,
-        "ImageFolder: '{}' has {} x {} pixels, too few to crop {} x {}; resize it first: .resize = {}",
-        sample.path.string(), image.size(2), image.size(1), crop.width(), crop.height(),
-        std::max(crop.height(), crop.width()));
-    image = crop_picture(image, middle(rows), middle(columns), crop.height(), crop.width());
-  }
-  return image;
-}
-
 Batch ImageFolder::get(std::span<const int64_t> indices) const {
   for (const int64_t index : indices) sample(index);
   const auto count = static_cast<int64_t>(indices.size());
@@ -179,7 +184,7 @@ Batch ImageFolder::get(std::span<const int64_t> indices) const {
   auto* label = batch.targets.data<int64_t>();
   for (const int64_t index : indices) {
     const Sample& from = sample(index);
-    const Tensor image = load(from);
+    const Tensor image = read_picture(from.path, options_);
     check<FileError>(image.size(1) == height_ && image.size(2) == width_,
                      "ImageFolder: '{}' has {} x {} pixels, but '{}' has {} x {}: bring all pictures to one "
                      "size by .resize = {{{}, {}}}, or by .crop",

@@ -48,6 +48,10 @@ struct ImageFolderOptions {
   int64_t memory_limit = 0;
 };
 
+/// A picture [channels, H, W] uint8 as an ImageFolder of these options gives it. Throws ValueError for
+/// invalid options; FileError as read_image does, and when the picture is too small to be cropped.
+Tensor read_picture(const std::filesystem::path& file, const ImageFolderOptions& options = {});
+
 /// Pictures in a folder for each class: `root/cat/1.png`, `root/dog/a.jpg`. Only the names are read
 /// at first; a picture is read at each request.
 ///
@@ -86,7 +90,6 @@ class ImageFolder : public Dataset {
   const Sample& sample(int64_t index) const;
   void list(const std::filesystem::path& root);
   std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& folder);
-  Tensor load(const Sample& sample) const;
 
   ImageFolderOptions options_;
   std::vector<std::string> class_names_;

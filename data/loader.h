@@ -54,6 +54,8 @@ class DataLoader {
   /// The epoch of the next loop; starts at 0 and counts up by itself.
   int64_t epoch() const { return epoch_; }
   void set_epoch(int64_t epoch);
+  /// The next batch of the loop; in its body the one after the present, counted from 0.
+  int64_t batch() const { return position_->batch; }
 
   /// Where the loop is, for checkpoints: "epoch" and "batch", the next one; beside them what these
   /// numbers refer to. In the body of a loop the next batch is the one after the present; once the

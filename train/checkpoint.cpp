@@ -49,7 +49,7 @@ nn::StateDict copied(const nn::StateDict& state) {
 nn::StateDict state_of(const Generator& generator) {
   const std::vector<int64_t> numbers = {std::bit_cast<int64_t>(generator.seed()),
                                         std::bit_cast<int64_t>(generator.draws())};
-  return {{"seed_and_draws", from_vector(numbers)}};
+  return {{"seed_and_draws", from_vector(numbers, {2}, Device{})}};
 }
 
 void load_generator(Generator& generator, const nn::StateDict& state) {
@@ -87,9 +87,8 @@ Checkpoints::Checkpoints(fs::path folder, CheckpointsOptions options)
   check<ValueError>(options_.seconds >= 0, "Checkpoints: seconds must not be negative, got {}",
                     options_.seconds);
   std::error_code error;
-  fs::create_directories(folder_, error);
-  check<FileError>(!error && fs::is_directory(folder_, error), "Checkpoints: cannot make the folder '{}': {}",
-                   folder_.string(), error ? error.message() : "there is a file of that name");
+  check<FileError>(!fs::exists(folder_, error) || fs::is_directory(folder_, error),
+                   "Checkpoints: '{}' must be a folder", folder_.string());
   add("random", default_generator());
 }
 
@@ -111,6 +110,10 @@ void Checkpoints::add(const std::string& name, Generator& generator) {
 
 void Checkpoints::save(SaveOptions options) {
   wait();
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  check<FileError>(!error && fs::is_directory(folder_, error), "Checkpoints: cannot make the folder '{}': {}",
+                   folder_.string(), error ? error.message() : "there is a file of that name");
   const std::map<int64_t, fs::path> before = files_in(folder_);
   const int64_t number = before.empty() ? 1 : before.rbegin()->first + 1;
   Checkpoint checkpoint{.file = folder_ / fmt::format("{}{:06}{}", prefix, number, suffix),

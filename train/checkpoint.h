@@ -76,8 +76,9 @@ struct SaveOptions {
 /// folder, and loads them.
 class Checkpoints {
  public:
-  /// The default generator of this thread is the part "random". Throws ValueError when `keep` is
-  /// below 1 or `seconds` negative; FileError when the folder cannot be made.
+  /// The default generator of this thread is the part "random". The folder is
+  /// made by the first save. Throws ValueError when `keep` is below 1 or `seconds` negative; FileError
+  /// when there is a file of the folder's name.
   explicit Checkpoints(std::filesystem::path folder, CheckpointsOptions options = {});
   /// Waits for the file that is being written. An error of writing is lost here: wait() throws it.
   ~Checkpoints();
@@ -95,7 +96,7 @@ class Checkpoints {
 
   /// Copies the state of all parts, and returns while a thread writes the file and removes those that
   /// are not kept. Waits first until the file before it is on disk; throws FileError when that could
-  /// not be written.
+  /// not be written, or the folder cannot be made.
   void save(SaveOptions options);
   /// Waits until the last checkpoint is on disk. Throws FileError when it could not be written.
   void wait();

@@ -1,20 +1,25 @@
 #include "pleat/train/classification.h"
 
+#include <chrono>
 #include <cmath>
 #include <optional>
 
-#include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/loss.h"
+#include "pleat/nn/mode_scope.h"
 #include "pleat/train/finite.h"
 #include "pleat/train/progress.h"
 
 namespace pleat::train {
 namespace {
-Tensor added(const Tensor& total, const Tensor& more) { return total.defined() ? total + more : more; }
+/// The total may come from a checkpoint, which is on the CPU.
+Tensor added(const Tensor& total, const Tensor& more) {
+  return total.defined() ? total.to(more.device()) + more : more;
+}
 }  // namespace
 
 void ClassificationScore::add(const Tensor& loss, const Tensor& logits, const Tensor& targets) {
@@ -27,6 +32,23 @@ void ClassificationScore::add(const Tensor& loss, const Tensor& logits, const Te
   samples_ += samples;
 }
 
+nn::StateDict ClassificationScore::state_dict() const {
+  const auto sum = [](const Tensor& tensor, DType dtype) {
+    return tensor.defined() ? tensor.clone() : zeros({}, {.dtype = dtype, .device = Device{}});
+  };
+  return {{"loss", sum(loss_, float64)},
+          {"right", sum(right_, int64)},
+          {"samples", full({}, samples_, {.dtype = int64, .device = Device{}})}};
+}
+
+void ClassificationScore::load_state_dict(const nn::StateDict& state) {
+  const nn::StateDict into = ClassificationScore().state_dict();
+  nn::copy_state("ClassificationScore", into, state);
+  samples_ = into.at("samples").item<int64_t>();
+  loss_ = samples_ > 0 ? into.at("loss") : Tensor();
+  right_ = samples_ > 0 ? into.at("right") : Tensor();
+}
+
 double ClassificationScore::loss() const {
   return samples_ == 0 ? 0 : loss_.item() / static_cast<double>(samples_);
 }
@@ -37,7 +59,7 @@ double ClassificationScore::accuracy() const {
 
 ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, int64_t epoch) {
   const NoGrad guard;
-  net.eval();
+  const nn::ModeScope scope(net, nn::Mode::evaluation);
   ClassificationScore score;
   const auto test = [&] {
     for (const data::Batch& batch : loader) {
@@ -49,39 +71,41 @@ ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, int64_t 
   if (!std::isfinite(score.loss()))
     throw NotFiniteError("the test loss is not finite after epoch " + std::to_string(epoch) + "; first " +
                          first_not_finite(test));
-  net.train();
   return score;
+}
+
+void train_epoch(EpochNumber epoch, Step& step, data::DataLoader& loader, optim::Optimizer& optimizer,
+                 optim::Schedule& schedule, ClassificationScore& score,
+                 const std::function<void()>& after_step) {
+  ProgressBar bar("epoch " + std::to_string(epoch.number) + '/' + std::to_string(epoch.of), loader.size(),
+                  loader.batch());
+  std::optional<ClassificationScore::Reading> reading;
+  int64_t samples = 0;  // of this call
+  for (const data::Batch& batch : loader) {
+    step.run({epoch.number, loader.batch(), optimizer.lr()}, batch);
+    if (step.updated()) schedule.step();
+    score.add(step.loss(), step.output(), batch.targets);
+    samples += batch.size();
+    if (after_step) after_step();
+    if (!bar.is_due(loader.batch())) continue;
+    if (!reading) reading = score.reading();
+    if (!reading->is_ready()) continue;
+    bar.update(loader.batch(), {"loss " + number(reading->mean_loss(), 3),
+                                "accuracy " + number(100 * reading->accuracy(), 1) + " %",
+                                number(static_cast<double>(samples) / bar.seconds(), 0) + " images/s"});
+    reading.reset();
+  }
+  if (step.finish()) schedule.step();
 }
 
 EpochResult run_epoch(EpochNumber epoch, nn::Module& net, data::DataLoader& train_loader,
                       data::DataLoader& test_loader, optim::Optimizer& optimizer, optim::Schedule& schedule) {
+  Step step(net, optimizer,
+            [](const Tensor& logits, const Tensor& targets) { return cross_entropy(logits, targets); });
   EpochResult result{.train = {}, .test = {}, .learning_rate = optimizer.lr(), .seconds = 0};
-  {
-    ProgressBar bar("epoch " + std::to_string(epoch.number) + '/' + std::to_string(epoch.of),
-                    train_loader.size());
-    LossWatch watch(net);
-    std::optional<ClassificationScore::Reading> reading;
-    int64_t done = 0;
-    for (const data::Batch& batch : train_loader) {
-      Tensor logits;
-      const Tensor loss = watch.compute({epoch.number, ++done, optimizer.lr()}, batch, [&] {
-        logits = net(batch.inputs);
-        return cross_entropy(logits, batch.targets);
-      });
-      optimizer.zero_grad();
-      loss.backward();
-      optimizer.step();
-      schedule.step();
-      result.train.add(loss.detach(), logits.detach(), batch.targets);
-      if (!bar.is_due(done)) continue;
-      if (!reading) reading = result.train.reading();
-      if (!reading->is_ready()) continue;
-      bar.update(done, {"loss " + number(reading->mean_loss(), 3)});
-      reading.reset();
-    }
-    watch.finish();
-    result.seconds = bar.seconds();
-  }
+  const auto start = std::chrono::steady_clock::now();
+  train_epoch(epoch, step, train_loader, optimizer, schedule, result.train);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.test = evaluate(net, test_loader, epoch.number);
   return result;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "pleat/core/tensor/tensor.h"
@@ -7,7 +9,9 @@
 #include "pleat/nn/module.h"
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/optim/schedule.h"
+#include "pleat/nn/state_dict.h"
 #include "pleat/train/readback.h"
+#include "pleat/train/step.h"
 #include "pleat/train/terminal.h"
 
 /// Parts of the training of a classifier.
@@ -23,6 +27,10 @@ class ClassificationScore {
   double loss() const;
   double accuracy() const;
   int64_t samples() const { return samples_; }
+
+  /// For checkpoints within an epoch.
+  nn::StateDict state_dict() const;
+  void load_state_dict(const nn::StateDict& state);
 
   /// The present score, which can be read once a GPU has computed it.
   struct Reading {
@@ -57,12 +65,20 @@ struct EpochResult {
   double images_per_second() const { return static_cast<double>(train.samples()) / seconds; }
 };
 
-/// Epoch `number` of `of`, by the plain recipe: cross entropy, a step of optimiser and schedule for each
-/// batch, and then the test. Shows a progress bar. Throws NotFiniteError.
+/// Epoch `number` of `of`.
 struct EpochNumber {
   int64_t number;
   int64_t of;
 };
+
+/// The rest of an epoch: all batches of the loader's next loop, with a step of the schedule after each
+/// update. `score` gets the batches, beside what it has. Calls `after_step` after each batch. Shows a
+/// progress bar on a terminal. Throws NotFiniteError, and what `after_step` throws.
+void train_epoch(EpochNumber epoch, Step& step, data::DataLoader& loader, optim::Optimizer& optimizer,
+                 optim::Schedule& schedule, ClassificationScore& score,
+                 const std::function<void()>& after_step = {});
+
+/// A whole epoch by the plain recipe: training with cross entropy, then the test.
 EpochResult run_epoch(EpochNumber epoch, nn::Module& net, data::DataLoader& train_loader,
                       data::DataLoader& test_loader, optim::Optimizer& optimizer, optim::Schedule& schedule);
 

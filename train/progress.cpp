@@ -22,9 +22,10 @@ std::string time_text(double seconds) {
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::string label, int64_t total)
+ProgressBar::ProgressBar(std::string label, int64_t total, int64_t first)
     : label_(std::move(label)),
       total_(total),
+      first_(first),
       terminal_(terminal_width(STDERR_FILENO) > 0),
       start_(std::chrono::steady_clock::now()),
       drawn_(start_) {}
@@ -47,8 +48,9 @@ void ProgressBar::update(int64_t done, const std::vector<std::string>& notes) {
   drawn_ = std::chrono::steady_clock::now();
   drawn_anything_ = true;
   const double share = total_ == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total_);
+  const int64_t here = done - first_;
   const double left =
-      done == 0 ? 0 : seconds() / static_cast<double>(done) * static_cast<double>(total_ - done);
+      here <= 0 ? 0 : seconds() / static_cast<double>(here) * static_cast<double>(total_ - done);
   const std::string line =
       progress_line(label_, share, notes, time_text(left) + " left", terminal_width(STDERR_FILENO));
   std::fprintf(stderr, "\r\033[K%s", line.c_str());

@@ -11,8 +11,8 @@ namespace pleat::train {
 /// Prints nothing to a file.
 class ProgressBar {
  public:
-  /// `total` steps; `label` is printed before the bar.
-  ProgressBar(std::string label, int64_t total);
+  /// `total` steps, of which `first` were done before; `label` is printed before the bar.
+  ProgressBar(std::string label, int64_t total, int64_t first = 0);
   /// Removes the bar.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
@@ -26,7 +26,7 @@ class ProgressBar {
 
  private:
   std::string label_;
-  int64_t total_;
+  int64_t total_, first_;
   bool terminal_;
   bool drawn_anything_ = false;
   std::chrono::steady_clock::time_point start_;

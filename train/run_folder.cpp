@@ -55,6 +55,10 @@ RunFolder::RunFolder(const fs::path& folder, const std::vector<std::string>& res
     : folder_(made(folder)), lock_(folder_) {
   std::error_code error;
   for (const std::string& name : results) {
+    if (name.ends_with('/')) {
+      if (fs::is_directory(folder_ / name, error)) earlier_.push_back(name);
+      continue;
+    }
     AtomicFile::check_writable("results", folder_ / name);
     // A pipe or a device holds no results.
     if (fs::is_regular_file(folder_ / name, error)) earlier_.push_back(name);
@@ -65,7 +69,7 @@ RunFolder::RunFolder(const fs::path& folder, const std::vector<std::string>& res
 }
 
 fs::path RunFolder::moved(const std::string& name) const {
-  const fs::path file(name);
+  const fs::path file(name.substr(0, name.find('/')));
   return folder_ / (file.stem().string() + '.' + std::to_string(number_) + file.extension().string());
 }
 

@@ -10,7 +10,8 @@ namespace pleat::train {
 /// are kept.
 class RunFolder {
  public:
-  /// Makes the folder and takes its lock, which ends with the process. `results` are the files to come.
+  /// Makes the folder and takes its lock, which ends with the process. `results` are the files to come,
+  /// and folders, with a '/' at the end of their names.
   /// Throws FileError when the folder cannot be made, when a file in it could not be written, or when
   /// another process has the lock.
   RunFolder(const std::filesystem::path& folder, const std::vector<std::string>& results);
@@ -21,7 +22,7 @@ class RunFolder {
   /// none.
   std::string notice() const;
   /// Before the first result is written: metrics.csv of an earlier run becomes metrics.1.csv, and so on with
-  /// one number for all files. Until then a run that fails leaves everything as it was.
+  /// one number for all files and folders. Until then a run that fails leaves everything as it was.
   void make_room();
 
  private:

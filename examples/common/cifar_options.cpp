@@ -1,11 +1,14 @@
 #include "cifar_options.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <sstream>
 
 #include "options.h"
 #include "program.h"
 #include <pleat/core/parallel/parallel.h>
 #include <pleat/models/make_classifier.h>
+#include <pleat/train/checkpoint.h>
 
 namespace {
 
@@ -30,9 +33,34 @@ bool CifarSettings::augments_by(const std::string& change) const {
 }
 
 void add_cifar_options(CLI::App& app, CifarSettings& s) {
-  app.add_option("--data", s.data, "Folder with CIFAR-10's binary files; without it a synthetic set is made")
+  app.add_option(
+         "--data", s.data,
+         "Folder with CIFAR-10's binary files, or with a subfolder of pictures for each class; without "
+         "it a synthetic set is made")
       ->check(not_empty())
       ->check(CLI::ExistingDirectory);
+  app.add_option("--resume", s.resume,
+                 "Go on with the run in this folder, from its newest checkpoint and with its options")
+      ->check(not_empty())
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--evaluate", s.evaluate,
+                 "Test these weights instead of training: loss and accuracy by class")
+      ->check(not_empty())
+      ->check(CLI::ExistingFile);
+  app.add_option("--predict", s.predict,
+                 "Say what these pictures show instead of training, by the weights in --output")
+      ->check(not_empty())
+      ->check(CLI::ExistingFile);
+  app.add_flag("--find-lr", s.find_lr,
+               "Look for a learning rate instead of training: the loss over rising rates, as a picture");
+  app.add_option("--start-from", s.start_from,
+                 "Begin with these weights where names and shapes fit, and say which did (fine-tuning)")
+      ->check(not_empty())
+      ->check(CLI::ExistingFile);
+  app.set_config("--config", "", "Read options from this file, as options.toml of an earlier run");
+  app.add_option("--image-size", s.image_size, "Pixels a side to which one's own pictures are brought")
+      ->transform(whole_number(8, 1024))
+      ->capture_default_str();
   app.add_option("--model", s.model, "Network")
       ->check(CLI::IsMember(pleat::models::classifier_names()))
       ->capture_default_str();
@@ -61,6 +89,15 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
   app.add_option("--label-smoothing", s.label_smoothing, "Share of the target spread over all classes")
       ->transform(real_number(0, 1))
       ->capture_default_str();
+  app.add_option("--accumulate", s.accumulate, "Batches whose mean gradient makes one update")
+      ->transform(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--clip-grad", s.clip_grad, "Largest norm of all gradients together")
+      ->transform(positive_number());
+  app.add_option("--ema", s.ema, "Test and keep an average of the weights with this decay (0.999)")
+      ->transform(fraction_below_one());
+  app.add_option("--patience", s.patience, "End after so many epochs without a better test accuracy")
+      ->transform(whole_number(1, most_epochs));
   add_list(app, "--augment", s.augment, "Changes to training images, separated by commas", augmentations);
   app.add_option("--seed", s.seed,
                  "Seed of weights, order and augmentation; the same seed gives the same bits")
@@ -88,10 +125,19 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
   app.add_option("--conv-implementation", s.conv_implementation, "Convolution implementation for all passes")
       ->check(not_empty());
   app.add_flag("--no-fusion", s.no_fusion, "Compute every module in passes of its own");
-  app.add_option("--output", s.output,
-                 "Folder for metrics.csv, weights.safetensors (of the epoch with the best test accuracy) and "
-                 "learning_curves.svg; those of an earlier run are kept under other names")
+  app.add_option(
+         "--output", s.output,
+         "Folder for metrics.csv, weights.safetensors (of the epoch with the best test accuracy), "
+         "learning_curves.svg, options.toml, TensorBoard's events and checkpoints; those of an earlier "
+         "run are kept under other names")
       ->check(not_empty())
+      ->capture_default_str();
+  app.add_option("--keep-checkpoints", s.keep_checkpoints, "So many of the newest are kept, and the best")
+      ->transform(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--checkpoint-seconds", s.checkpoint_seconds,
+                 "Save a checkpoint within an epoch when so many seconds have passed")
+      ->transform(real_number(0))
       ->capture_default_str();
   app.add_option(
          "--profile", s.profile,
@@ -105,11 +151,56 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
 void check_together(const CifarSettings& s) {
   if (s.augment.size() > 1 && s.augments_by("none"))
     throw UsageError("--augment: none stands alone, it changes nothing");
-  for (const std::string name : {s.metrics, s.weights, s.curves})
+  for (const std::string name : {s.metrics, s.weights, s.curves, s.options})
     if (!s.profile.empty() && same_file(s.profile, s.output + '/' + name))
       throw UsageError("--profile " + s.profile + " is where the run leaves its " + name);
   if (s.momentum && s.optimizer != "sgd" && s.optimizer != "rmsprop")
     throw UsageError("--momentum is for sgd and rmsprop, it has no effect on --optimizer " + s.optimizer);
   if (s.cuda_graph && s.optimizer == "muon")
     throw UsageError("--cuda-graph: muon cannot be in a CUDA graph; use another --optimizer");
+}
+
+std::string given_options(const CLI::App& app) {
+  // What says which run it is, not how it trains.
+  const std::vector<std::string> others = {"help",     "config",  "resume", "output",
+                                           "evaluate", "predict", "find-lr"};
+  std::string text;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_single_name();
+    if (option->count() == 0 || std::find(others.begin(), others.end(), name) != others.end()) continue;
+    text += name + " = [";
+    for (const std::string& value : option->results()) {
+      if (text.back() != '[') text += ", ";
+      text += '"';
+      for (const char c : value) text += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
+      text += '"';
+    }
+    text += "]\n";
+  }
+  return text;
+}
+
+CifarSettings resumed_settings(const CLI::App& app, const std::string& folder) {
+  const auto latest =
+      pleat::train::latest_checkpoint(std::filesystem::path(folder) / CifarSettings::checkpoints);
+  if (!latest) throw UsageError("--resume " + folder + ": there is no checkpoint in this folder");
+  CifarSettings settings;
+  CLI::App again;
+  add_cifar_options(again, settings);
+  std::vector<std::string> arguments;  // as CLI11 takes them: the last one first
+  const auto add = [&](const std::string& name, const std::vector<std::string>& values) {
+    for (const std::string& value : values) arguments.insert(arguments.begin(), "--" + name + '=' + value);
+  };
+  std::istringstream stored(latest->metadata.at("options"));
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(stored)) {
+    const CLI::Option* given = app.get_option_no_throw("--" + item.name);
+    if (given != nullptr && given->count() == 0) add(item.name, item.inputs);
+  }
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && option->get_single_name() != "config")
+      add(option->get_single_name(), option->results());
+  again.parse(arguments);
+  settings.output = folder;
+  settings.given = given_options(again);
+  return settings;
 }

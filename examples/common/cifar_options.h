@@ -11,7 +11,14 @@ class App;
 
 /// The options of train_cifar.
 struct CifarSettings {
-  std::string data;  ///< empty: a synthetic set
+  std::string resume;                ///< the folder of a run that goes on; empty: a new run
+  std::string evaluate;              ///< weights to test instead of training; empty: none
+  std::vector<std::string> predict;  ///< pictures to classify instead of training
+  bool find_lr = false;              ///< look for a learning rate instead of training
+  std::string start_from;            ///< weights to begin with where they fit; empty: none
+
+  std::string data;         ///< empty: a synthetic set
+  int64_t image_size = 32;  ///< of one's own pictures
   std::string model = "small";
   int64_t epochs = 5;
   int64_t batch_size = 64;
@@ -21,6 +28,10 @@ struct CifarSettings {
   std::optional<double> momentum;      ///< of sgd and rmsprop; none: 0.9
   std::optional<double> weight_decay;  ///< none: a value that suits the optimiser
   double label_smoothing = 0;
+  int64_t accumulate = 1;           ///< batches an update
+  std::optional<double> clip_grad;  ///< none: gradients are not clipped
+  std::optional<double> ema;  ///< decay of the average of weights that is tested and kept; none: no average
+  std::optional<int64_t> patience;  ///< epochs without improvement before the run ends; none: all epochs
   std::vector<std::string> augment = {"flip"};
   uint64_t seed = 1;
   int threads = 0;  ///< 0: all cores
@@ -32,13 +43,20 @@ struct CifarSettings {
   bool no_fusion = false;           ///< every module in passes of its own (nn/fusion.h)
   std::string output = "runs/cifar";
   std::string profile;  ///< empty: none
+  int64_t keep_checkpoints = 3;
+  double checkpoint_seconds = 600;  ///< between checkpoints within an epoch
   bool summary = false;
   bool cuda_graph = false;
 
-  /// Files that a run leaves in `output`.
+  std::string given;  ///< the options that were given, as the text of a file for --config
+
+  /// Files and folders that a run leaves in `output`.
   static constexpr const char* metrics = "metrics.csv";
   static constexpr const char* weights = "weights.safetensors";
   static constexpr const char* curves = "learning_curves.svg";
+  static constexpr const char* options = "options.toml";
+  static constexpr const char* checkpoints = "checkpoints/";
+  static constexpr const char* tensorboard = "tensorboard/";
 
   double chosen_lr() const;
   double chosen_momentum() const { return momentum.value_or(0.9); }
@@ -47,6 +65,12 @@ struct CifarSettings {
 };
 
 void add_cifar_options(CLI::App& app, CifarSettings& settings);
+
+/// The options that were given, as the text of a file for --config.
+std::string given_options(const CLI::App& app);
+/// The settings of a run that is to resume: those that its newest checkpoint has, but for options that were
+/// given now. Throws UsageError when there is no checkpoint.
+CifarSettings resumed_settings(const CLI::App& app, const std::string& folder);
 
 /// Throws UsageError for options that exclude each other.
 void check_together(const CifarSettings& settings);

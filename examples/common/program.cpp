@@ -16,9 +16,10 @@
 namespace {
 
 constexpr const char* statuses =
-    "Exit status: 0 fine, 1 something failed, 2 options that make no sense, 3 a loss that is not finite.";
+    "Exit status: 0 fine, 1 something failed, 2 options that make no sense, 3 a loss that is not finite, "
+    "128 + signal stopped by a signal.";
 
-int say(const CLI::App& app, const std::string& message, ExitStatus status) {
+int say(const CLI::App& app, const std::string& message, int status) {
   std::cerr << app.get_name() << ": " << message << '\n';
   return status;
 }
@@ -45,6 +46,8 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
     return say(app, error.what(), exit_wrong_use);
   } catch (const pleat::train::NotFiniteError& error) {
     return say(app, error.what(), exit_not_finite);
+  } catch (const StoppedBySignal& stopped) {
+    return say(app, stopped.what(), exit_signal + stopped.signal());
   } catch (const std::exception& error) {
     return say(app, error.what(), exit_failed);
   }

@@ -14,8 +14,19 @@ class App;
 enum ExitStatus : int {
   exit_fine = 0,
   exit_failed = 1,
-  exit_wrong_use = 2,  ///< invalid options: nothing was written or computed
-  exit_not_finite = 3  ///< a loss or a network that is not finite
+  exit_wrong_use = 2,   ///< invalid options: nothing was written or computed
+  exit_not_finite = 3,  ///< a loss or a network that is not finite
+  exit_signal = 128     ///< and the number of a signal: stopped by it, and able to go on
+};
+
+/// A run that a signal stopped, and that can go on: the program exits with status 128 + signal.
+class StoppedBySignal : public pleat::Error {
+ public:
+  StoppedBySignal(const std::string& what, int signal) : Error(what), signal_(signal) {}
+  int signal() const { return signal_; }
+
+ private:
+  int signal_;
 };
 
 /// Invalid options: the program prints a line and exits with status 2.

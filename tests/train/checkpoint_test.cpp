@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -306,7 +307,7 @@ TEST_CASE("mistakes with checkpoints", "[train][checkpoint][cpu]") {
             "seconds must not be negative"));
 
   write_bytes(folder / "file", std::string_view("text"));
-  CHECK(has(message_of([&] { train::Checkpoints(folder / "file"); }), "cannot make the folder"));
+  CHECK(has(message_of([&] { train::Checkpoints(folder / "file"); }), "must be a folder"));
   io::write_safetensors(folder / "weights.safetensors", {{"w", zeros({2})}});
   CHECK(has(message_of([&] { (void)train::read_checkpoint(folder / "weights.safetensors"); }),
             "is no checkpoint, but a safetensors file"));
@@ -315,9 +316,22 @@ TEST_CASE("mistakes with checkpoints", "[train][checkpoint][cpu]") {
   // What goes wrong while a file is written is told by the next call.
   checkpoints.save({.step = 1});
   checkpoints.wait();
+  {
+    struct rlimit before {};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    struct rlimit little = before;
+    little.rlim_cur = 16;
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    checkpoints.save({.step = 2});
+    CHECK(has(message_of([&] { checkpoints.wait(); }), "cannot write"));
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+  }
+  CHECK(train::latest_checkpoint(folder / "new")->step == 1);
   fs::remove_all(folder / "new");
-  checkpoints.save({.step = 2});
-  CHECK(has(message_of([&] { checkpoints.wait(); }), "cannot write"));
+  write_bytes(folder / "new", std::string_view("text"));
+  CHECK(has(message_of([&] { checkpoints.save({.step = 3}); }), "cannot make the folder"));
 }
 
 // Saves as fast as it can, from the newest checkpoint on, and says after each which step is on disk.

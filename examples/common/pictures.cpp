@@ -1,0 +1,47 @@
+#include "pictures.h"
+
+#include <algorithm>
+
+#include "program.h"
+
+using namespace pleat;
+namespace fs = std::filesystem;
+
+namespace {
+
+Pictures read_cifar10(const fs::path& folder, int64_t image_size) {
+  if (image_size != 32)
+    throw UsageError("--image-size " + std::to_string(image_size) +
+                     ": CIFAR-10's images have 32 pixels a side");
+  const data::CifarDataset train = data::read_cifar10(folder, true);
+  std::vector<std::string> names = train.class_names;
+  for (int i = static_cast<int>(names.size()); i < 10; ++i) names.push_back(std::to_string(i));
+  return {train, data::read_cifar10(folder, false), names, {data::cifar10_mean, data::cifar10_std}};
+}
+
+data::ImageFolder image_folder(const fs::path& folder, int64_t image_size) {
+  return data::ImageFolder(folder, {.resize = image_size, .crop = image_size});
+}
+
+}  // namespace
+
+bool is_cifar10(const fs::path& folder) {
+  return fs::exists(folder / "test_batch.bin") || fs::exists(folder / "data_batch_1.bin");
+}
+
+Pictures read_pictures(const fs::path& folder, int64_t image_size, uint64_t seed) {
+  if (is_cifar10(folder)) return read_cifar10(folder, image_size);
+  const fs::path test_folder = fs::is_directory(folder / "test") ? folder / "test" : folder / "val";
+  if (fs::is_directory(folder / "train") && fs::is_directory(test_folder)) {
+    const data::ImageFolder train = image_folder(folder / "train", image_size);
+    const data::ImageFolder test = image_folder(test_folder, image_size);
+    if (train.class_names() != test.class_names())
+      throw FileError("the folders in '" + (folder / "train").string() + "' and '" + test_folder.string() +
+                      "' must have the same names: they are the classes");
+    const data::TensorDataset images = data::in_memory(train);
+    return {images, data::in_memory(test), train.class_names(), data::channel_statistics(images)};
+  }
+  const data::ImageFolder all = image_folder(folder, image_size);
+  const auto [train, test] = data::split_by_class(data::in_memory(all), 0.2, seed);
+  return {train, test, all.class_names(), data::channel_statistics(train)};
+}

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cifar_options.h"
+#include <pleat/pleat.h>
+
+/// What a run of train_cifar leaves in its folder: metrics.csv, options.toml, learning_curves.svg,
+/// TensorBoard's events, the checkpoints, and the weights of the best epoch, which is the one with the
+/// highest test accuracy, or of several the one with the lowest test loss. Nothing is written before the
+/// first epoch or checkpoint: a run that fails before leaves an earlier run as it was.
+class Results {
+ public:
+  /// Throws FileError.
+  explicit Results(const CifarSettings& s);
+
+  /// Has the checkpoints save and load the metrics, too, and goes on from the newest if the run is to
+  /// resume. Throws UsageError when there is none.
+  void start();
+  pleat::train::Checkpoints& checkpoints() { return checkpoints_; }
+  /// Saves a checkpoint; after an epoch with its test accuracy.
+  void save(int64_t step, std::optional<double> accuracy = {});
+  /// Adds the figures of an epoch, and saves the weights if it is the best.
+  void add(int64_t epoch, const pleat::train::EpochResult& r, const pleat::train::Classifier& classifier);
+  /// Waits until all is on disk; says what there is and where.
+  void conclude();
+
+  /// Epochs since the best.
+  int64_t epochs_since_best() const;
+
+ private:
+  void make_room();
+  /// The row of the best epoch.
+  std::size_t best() const;
+  void draw() const;
+
+  const CifarSettings& settings_;
+  pleat::train::RunFolder folder_;
+  pleat::train::MetricLog log_;
+  pleat::train::Checkpoints checkpoints_;
+  std::optional<pleat::train::TensorBoard> board_;
+  bool made_room_ = false;
+};

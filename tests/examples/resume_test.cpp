@@ -1,0 +1,157 @@
+// Runs of train_cifar that are stopped and go on, and what else it does with a trained network.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include <sys/wait.h>
+
+#include "pleat/data/image.h"
+#include "pleat/data/synthetic_shapes.h"
+#include "pleat/io/safetensors.h"
+#include "pleat/pleat.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/examples/run_example.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string text_of(const fs::path& file) {
+  const auto bytes = read_bytes(file);
+  return {bytes.begin(), bytes.end()};
+}
+
+/// metrics.csv without its times, the last two columns.
+std::string figures_of(const fs::path& run) {
+  std::istringstream lines(text_of(run / "metrics.csv"));
+  std::string figures;
+  for (std::string line; std::getline(lines, line);) {
+    for (int column = 0; column < 2; ++column) line.erase(line.rfind(','));
+    figures += line + '\n';
+  }
+  return figures;
+}
+
+/// How train_cifar is told to train with everything that has a state.
+std::vector<std::string> training(const fs::path& set, const fs::path& output) {
+  return {"--data",       set.string(), "--output",    output.string(),
+          "--device",     "cpu",        "--epochs",    "6",
+          "--batch-size", "16",         "--optimizer", "adamw",
+          "--schedule",   "one-cycle",  "--augment",   "crop,flip,mixup",
+          "--workers",    "2",          "--ema",       "0.9",
+          "--amp",        "float16",    "--threads",   "1"};
+}
+
+/// Pictures of two classes, grey and bright, of several sizes.
+void draw_pictures(const fs::path& folder) {
+  for (const bool bright : {false, true}) {
+    const fs::path place = folder / (bright ? "bright" : "dark");
+    fs::create_directories(place);
+    for (int i = 0; i < 20; ++i)
+      pleat::data::write_png(place / (std::to_string(i) + ".png"),
+                             pleat::full({3, 20 + i, 30}, bright ? 200 + i : 10 + i, pleat::uint8));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a run that signals stop at any moment gives what a run gives that was never stopped",
+          "[examples][programs]") {
+  const TemporaryDirectory folder;
+  pleat::data::write_synthetic_shapes(folder / "set", {.train = 400, .test = 40});
+  REQUIRE(run_example("train_cifar", training(folder / "set", folder / "whole")).status == 0);
+  std::mt19937 random(7);
+  const fs::path stopped = folder / "stopped";
+  std::vector<std::string> arguments = training(folder / "set", stopped);
+  int stops = 0;
+  for (int turn = 0; turn < 100; ++turn) {
+    const int signal = turn % 3 == 0 ? SIGTERM : turn % 3 == 1 ? SIGINT : SIGKILL;
+    const pid_t child = start_example("train_cifar", arguments);
+    std::this_thread::sleep_for(std::chrono::milliseconds(60 + random() % 300));
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
+    // It may have been too early for the first checkpoint.
+    const bool told = WIFEXITED(status) && WEXITSTATUS(status) == 128 + signal;
+    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == signal;
+    REQUIRE((told || killed));
+    stops += told ? 1 : 0;
+    if (fs::exists(stopped / "checkpoints")) arguments = {"--resume", stopped.string()};
+  }
+  CHECK(stops > 0);
+  const ExampleOutcome last = run_example("train_cifar", {"--resume", stopped.string()});
+  CHECK(last.status == 0);
+  CHECK(figures_of(stopped) == figures_of(folder / "whole"));
+  CHECK(text_of(stopped / "weights.safetensors") == text_of(folder / "whole" / "weights.safetensors"));
+}
+
+TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[examples][programs]") {
+  const TemporaryDirectory folder;
+  draw_pictures(folder / "pictures");
+  const std::string output = (folder / "run").string();
+  const ExampleOutcome trained = run_example(
+      "train_cifar", {"--data", (folder / "pictures").string(), "--output", output, "--image-size", "16",
+                      "--epochs", "6", "--batch-size", "8", "--device", "cpu", "--lr", "0.01"});
+  REQUIRE(trained.status == 0);
+  CHECK(has(trained.out, "32 training and 8 test images"));
+
+  const std::string bright = (folder / "pictures" / "bright" / "3.png").string();
+  const ExampleOutcome seen = run_example("train_cifar", {"--output", output, "--predict", bright});
+  CHECK(seen.status == 0);
+  CHECK(has(seen.out, bright + ": bright "));
+  const ExampleOutcome tested = run_example("train_cifar", {"--data", (folder / "pictures").string(),
+                                                            "--evaluate", output + "/weights.safetensors"});
+  CHECK(tested.status == 0);
+  CHECK(has(tested.out, "of 8 images\nbright "));
+  CHECK(has(tested.out, "\ndark   "));
+
+  const ExampleOutcome tuned = run_example(
+      "train_cifar", {"--config", output + "/options.toml", "--output", (folder / "tuned").string(),
+                      "--start-from", output + "/weights.safetensors", "--epochs", "1"});
+  CHECK(tuned.status == 0);
+  CHECK(has(tuned.out, "copied       20: "));
+  CHECK(has(tuned.out, "    1  "));
+  CHECK_FALSE(has(tuned.out, "    2  "));
+  const ExampleOutcome rates = run_example("train_cifar", {"--config", output + "/options.toml", "--output",
+                                                           (folder / "rates").string(), "--find-lr"});
+  CHECK(rates.status == 0);
+  CHECK(has(text_of(folder / "rates" / "learning_rates.svg"), "<svg"));
+}
+
+TEST_CASE("what train_cifar cannot go on with, test or classify", "[examples][programs]") {
+  const TemporaryDirectory folder;
+  pleat::io::write_safetensors(folder / "weights.safetensors", {{"w", pleat::zeros({2})}});
+  const std::string weights = (folder / "weights.safetensors").string();
+  struct Mistake {
+    std::vector<std::string> arguments;
+    int status;
+    std::string message;
+  };
+  for (const auto& [arguments, status, message] : std::vector<Mistake>{
+           {{"--resume", folder.path().string()}, 2, "there is no checkpoint in this folder"},
+           {{"--resume", (folder / "none").string()}, 2, "--resume: Directory does not exist"},
+           {{"--evaluate", weights, "--data", folder.path().string()}, 1, "has no entry \"class_names\""},
+           {{"--predict", weights, "--output", folder.path().string()}, 1, "has no entry \"class_names\""},
+           {{"--predict", weights, "--output", (folder / "none").string()}, 2, "there is no "},
+           {{"--start-from", weights, "--output", (folder / "new").string(), "--data",
+             folder.path().string()},
+            1,
+            "must hold a folder for each class"},
+           {{"--patience", "0"}, 2, "--patience: must be a whole number from 1"},
+           {{"--ema", "1"}, 2, "--ema: must be a number from 0 to below 1"},
+       }) {
+    CAPTURE(arguments);
+    const ExampleOutcome outcome = run_example("train_cifar", arguments);
+    CHECK(outcome.status == status);
+    CHECK(has(outcome.err, message));
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+}

@@ -1,0 +1,74 @@
+#include "pleat/pleat.h"
+#include "pleat/tests/catch.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+
+TEST_CASE("classifiers take images and give a number for each class", "[models]") {
+  manual_seed(1);
+  const std::map<std::string, int64_t> parameters{{"small", 113'962},          {"resnet20", 272'474},
+                                                  {"resnet18", 11'173'962},    {"vgg11", 9'228'362},
+                                                  {"mobilenet_v2", 2'236'682}, {"convnext_atto", 3'376'290}};
+  for (const std::string& name : models::classifier_names()) {
+    CAPTURE(name);
+    nn::Sequential net = models::make_classifier(name, {.num_classes = 10});
+    CHECK(net(randn({2, 3, 32, 32})).shape() == Shape{2, 10});
+    CHECK(net.num_parameters() == parameters.at(name));
+    nn::Sequential other =
+        models::make_classifier(name, {.num_classes = 3, .in_channels = 1, .image_size = 64});
+    CHECK(other(randn({2, 1, 64, 64})).shape() == Shape{2, 3});
+  }
+  CHECK_THROWS_WITH(models::make_classifier("big", {.num_classes = 2}),
+                    Contains("there are small, resnet20"));
+  CHECK_THROWS_AS(models::small_cnn({.num_classes = 2, .image_size = 30}), ValueError);
+  CHECK_THROWS_AS(models::vgg11({.num_classes = 2, .image_size = 48}), ValueError);
+}
+
+TEST_CASE("networks of other kinds", "[models]") {
+  manual_seed(1);
+  CHECK(
+      models::lenet({.num_classes = 10, .in_channels = 1, .image_size = 28})(randn({2, 1, 28, 28})).shape() ==
+      Shape{2, 10});
+  CHECK(
+      models::unet({.num_classes = 4, .in_channels = 1, .widths = {8, 16}})(randn({1, 1, 12, 20})).shape() ==
+      Shape{1, 4, 12, 20});
+  CHECK(models::voxel_net({.num_classes = 3, .in_channels = 2})(randn({2, 2, 8, 16, 8})).shape() ==
+        Shape{2, 3});
+  const Tensor images = models::dcgan_generator(8)(randn({2, 100, 1, 1}));
+  CHECK(images.shape() == Shape{2, 3, 64, 64});
+  CHECK(models::dcgan_discriminator(8)(images).shape() == Shape{2, 1, 1, 1});
+  models::CharTransformer text({.characters = 7, .length = 6, .width = 16, .heads = 4, .layers = 2});
+  CHECK(text(randint(0, 7, {3, 5})).shape() == Shape{3, 5, 7});
+  CHECK_THROWS_WITH(text(randint(0, 7, {3, 7})), Contains("at most 6 characters"));
+  CHECK_THROWS_WITH(models::CharTransformer({.width = 10, .heads = 4}),
+                    Contains("heads = 4 must divide width = 10"));
+  CHECK_THROWS_AS(models::unet({.num_classes = 2, .widths = {8}}), ValueError);
+  CHECK_THROWS_AS(models::lenet({.num_classes = 2, .image_size = 30}), ValueError);
+}
+
+TEST_CASE("the char transformer sees no later character", "[models]") {
+  manual_seed(1);
+  models::CharTransformer net({.characters = 5, .length = 8, .width = 16, .heads = 2, .layers = 2});
+  const Tensor text = randint(0, 5, {1, 8}), changed = text.clone();
+  select(changed, 1, 5) = remainder(select(text, 1, 5) + 1, 5);
+  const Tensor a = net(text), b = net(changed);
+  CHECK(array_equal(narrow(a, 1, 0, 5), narrow(b, 1, 0, 5)));
+  CHECK_FALSE(array_equal(narrow(a, 1, 5, 3), narrow(b, 1, 5, 3)));
+}
+
+TEST_CASE("a small ConvNeXt learns", "[models]") {
+  manual_seed(1);
+  nn::Sequential net = models::convnext_atto({.num_classes = 2});
+  optim::AdamW adam{net.parameters(), {.lr = 1e-3}};
+  const Tensor targets = randint(0, 2, {8});
+  const Tensor x = randn({8, 3, 16, 16}) + reshape(targets.to(float32), {8, 1, 1, 1});
+  double first = 0, last = 0;
+  for (int i = 0; i < 12; ++i) {
+    const Tensor loss = cross_entropy(net(x), targets);
+    adam.zero_grad();
+    loss.backward();
+    adam.step();
+    (i == 0 ? first : last) = loss.item();
+  }
+  CHECK(last < 0.3 * first);
+}

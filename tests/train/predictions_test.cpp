@@ -1,0 +1,75 @@
+#include "pleat/train/predictions.h"
+
+#include <cmath>
+
+#include "pleat/pleat.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat;
+using namespace pleat_test;
+using Catch::Matchers::Contains;
+
+namespace {
+struct Identity : nn::Module {
+  Tensor forward(const Tensor& x) override { return x; }
+};
+}  // namespace
+
+TEST_CASE("a classifier is tested sample by sample", "[train]") {
+  const Tensor logits =
+      tensor({{2.0F, 0.0F, 0.0F}, {0.0F, 3.0F, 0.0F}, {0.0F, 1.0F, 0.0F}, {5.0F, 0.0F, 0.0F}});
+  data::DataLoader loader(
+      data::TensorDataset(logits, tensor({int64_t{0}, int64_t{1}, int64_t{0}, int64_t{1}})),
+      {.batch_size = 3, .device = default_device()});
+  Identity net;
+  const train::Predictions test = train::predict_classes(net, loader);
+  CHECK(test.accuracy() == 0.5);
+  CHECK(test.loss() ==
+        Approx(cross_entropy(logits, tensor({int64_t{0}, int64_t{1}, int64_t{0}, int64_t{1}})).item()));
+  CHECK(test.confusion() == std::vector<std::vector<int64_t>>{{1, 1, 0}, {1, 1, 0}, {0, 0, 0}});
+  CHECK(test.class_accuracy()[0] == 0.5);
+  CHECK(std::isnan(test.class_accuracy()[2]));
+  REQUIRE(test.worst(10).size() == 2);
+  CHECK(test.worst(10)[0].sample == 3);
+  CHECK(test.worst(1).size() == 1);
+  CHECK(test.worst(10)[0].probability == Approx(std::exp(5) / (std::exp(5) + 2)));
+  CHECK(net.training());
+}
+
+TEST_CASE("a saved classifier has all that a picture needs", "[train]") {
+  const TemporaryDirectory folder;
+  manual_seed(1);
+  train::Classifier made =
+      train::make_classifier("small", {.num_classes = 2, .in_channels = 1, .image_size = 16},
+                             {"cat \"a\"", "dog\xFF"}, {0.25}, {0.5});
+  train::write_classifier(folder / "net.safetensors", made, {{"epoch", "3"}});
+  train::Classifier read = train::read_classifier(folder / "net.safetensors");
+  CHECK(read.model == "small");
+  CHECK(read.class_names == std::vector<std::string>{"cat \"a\"", "dog\xEF\xBF\xBD"});
+  CHECK(read.mean == std::vector<double>{0.25});
+  CHECK(read.std == std::vector<double>{0.5});
+  CHECK(read.options.image_size == 16);
+  CHECK(io::read_safetensors(folder / "net.safetensors").metadata.at("epoch") == "3");
+
+  // A coloured picture of another size, as the network would see it.
+  data::write_png(folder / "picture.png", randint(0, 256, {3, 20, 32}).to(uint8));
+  const auto classes = train::classify(read, folder / "picture.png");
+  const Tensor pixels = data::read_picture(folder / "picture.png", {.channels = 1, .resize = 16, .crop = 16});
+  made.net.eval();
+  const Tensor x = (unsqueeze(pixels, 0).to(float32) / 255 - 0.25) / 0.5;
+  const std::vector<float> wanted = softmax(made.net(x.to(default_device())), 1).to_vector<float>();
+  REQUIRE(classes.size() == 2);
+  CHECK(classes[0].probability >= classes[1].probability);
+  const bool cat = wanted[0] > wanted[1];
+  CHECK(classes[0].name == (cat ? made.class_names[0] : read.class_names[1]));
+  CHECK(classes[0].probability == Approx(wanted[cat ? 0 : 1]));
+  CHECK(read.net.training());
+
+  CHECK_THROWS_WITH(train::make_classifier("big", {.num_classes = 1}, {"a"}, {0, 0, 0}, {1, 1, 1}),
+                    Contains("there is no network \"big\"; there are small, resnet20"));
+  CHECK_THROWS_WITH(train::make_classifier("small", {.num_classes = 2}, {"a"}, {0, 0, 0}, {1, 1, 1}),
+                    Contains("2 classes need as many names, got 1"));
+  CHECK_THROWS_WITH(train::make_classifier("small", {.num_classes = 1}, {"a"}, {0}, {1}),
+                    Contains("3 channels need"));
+}

@@ -1,0 +1,80 @@
+#include "pleat/train/metric_log.h"
+
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
+
+namespace pleat::train {
+
+void MetricLog::add(const Row& row) {
+  check<ValueError>(!row.empty(), "MetricLog: a row must have figures");
+  if (columns_.empty()) {
+    Columns columns;
+    for (const auto& [name, value] : row) columns.push_back({name, {}});
+    columns_ = std::move(columns);
+  }
+  std::string given, wanted;
+  for (const auto& [name, value] : row) given += ' ' + name;
+  for (const auto& [name, values] : columns_) wanted += ' ' + name;
+  check<ValueError>(given == wanted, "MetricLog: each row must have the figures{}, got{}", wanted, given);
+  for (std::size_t i = 0; i < row.size(); ++i) columns_[i].second.push_back(row[i].second);
+  write_row(rows() - 1);
+}
+
+void MetricLog::write_row(std::size_t row) {
+  if (!csv_) csv_.emplace(path_, names());
+  std::vector<io::CsvWriter::Value> values;
+  for (const auto& [name, column] : columns_) values.emplace_back(column[row]);
+  csv_->row(values);
+}
+
+std::vector<std::string> MetricLog::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, values] : columns_) names.push_back(name);
+  return names;
+}
+
+const std::vector<double>& MetricLog::operator[](const std::string& name) const {
+  std::string known;
+  for (const auto& [column, values] : columns_) {
+    if (column == name) return values;
+    known += ' ' + column;
+  }
+  fail<ValueError>("MetricLog: there is no figure \"{}\", but{}", name, known.empty() ? " none yet" : known);
+}
+
+nn::StateDict MetricLog::state_dict() const {
+  nn::StateDict state;
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    state.emplace(fmt::format("{}.{}", i, columns_[i].first),
+                  from_vector(columns_[i].second, {static_cast<int64_t>(rows())}, Device{}));
+  return state;
+}
+
+void MetricLog::load_state_dict(const nn::StateDict& state) {
+  Columns columns(state.size());
+  std::string problems;
+  int64_t rows = -1;
+  for (const auto& [key, tensor] : state) {
+    const std::size_t point = key.find('.');
+    const bool has_place = point != std::string::npos && point > 0 && point < 6 &&
+                           key.find_first_not_of("0123456789") == point &&
+                           std::stoul(key.substr(0, point)) < columns.size();
+    if (!has_place || !tensor.defined() || tensor.rank() != 1 || tensor.dtype() != float64) {
+      problems += fmt::format("\n  {}: must be a number below {}, a point and a name, with float64 [rows]",
+                              key, columns.size());
+      continue;
+    }
+    if (rows >= 0 && tensor.size(0) != rows)
+      problems += fmt::format("\n  {}: has another number of rows", key);
+    rows = tensor.size(0);
+    columns[std::stoul(key.substr(0, point))] = {key.substr(point + 1), tensor.to_vector<double>()};
+  }
+  for (const auto& [name, values] : columns)
+    if (problems.empty() && name.empty()) problems = "\n  a place has no name";
+  check<ValueError>(problems.empty(), "MetricLog: the state is not one of a log:{}", problems);
+  columns_ = std::move(columns);
+  csv_.reset();
+  for (std::size_t row = 0; row < this->rows(); ++row) write_row(row);
+}
+
+}  // namespace pleat::train

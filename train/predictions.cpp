@@ -1,0 +1,88 @@
+#include "pleat/train/predictions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "pleat/autograd/functions/index.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/functions/softmax.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/core/base/format.h"
+#include "pleat/nn/mode_scope.h"
+
+namespace pleat::train {
+
+double Predictions::loss() const {
+  double sum = 0;
+  for (const Prediction& p : samples) sum += p.loss;
+  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
+}
+
+double Predictions::accuracy() const {
+  const auto right = std::count_if(samples.begin(), samples.end(),
+                                   [](const Prediction& p) { return p.predicted == p.target; });
+  return samples.empty() ? 0 : static_cast<double>(right) / static_cast<double>(samples.size());
+}
+
+std::vector<std::vector<int64_t>> Predictions::confusion() const {
+  const auto size = static_cast<std::size_t>(classes);
+  std::vector<std::vector<int64_t>> counts(size, std::vector<int64_t>(size, 0));
+  for (const Prediction& p : samples)
+    ++counts[static_cast<std::size_t>(p.target)][static_cast<std::size_t>(p.predicted)];
+  return counts;
+}
+
+std::vector<double> Predictions::class_accuracy() const {
+  std::vector<double> shares;
+  const auto counts = confusion();
+  for (std::size_t target = 0; target < counts.size(); ++target) {
+    int64_t all = 0;
+    for (const int64_t count : counts[target]) all += count;
+    shares.push_back(all == 0
+                         ? std::numeric_limits<double>::quiet_NaN()
+                         : static_cast<double>(counts[target][target]) / static_cast<double>(all));
+  }
+  return shares;
+}
+
+std::vector<Prediction> Predictions::worst(int64_t most) const {
+  std::vector<Prediction> wrong;
+  std::copy_if(samples.begin(), samples.end(), std::back_inserter(wrong),
+               [](const Prediction& p) { return p.predicted != p.target; });
+  std::stable_sort(wrong.begin(), wrong.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.loss > b.loss; });
+  if (static_cast<int64_t>(wrong.size()) > most)
+    wrong.resize(static_cast<std::size_t>(std::max<int64_t>(most, 0)));
+  return wrong;
+}
+
+Predictions predict_classes(nn::Module& net, data::DataLoader& loader) {
+  const NoGrad off_the_tape;
+  const nn::ModeScope scope(net, nn::Mode::evaluation);
+  Predictions test;
+  for (const data::Batch& batch : loader) {
+    const Tensor logits = net(batch.inputs);
+    check<ShapeError>(logits.rank() == 2 && logits.size(0) == batch.size(),
+                      "predict_classes: the network must give [{}, classes], got {}", batch.size(), logits);
+    test.classes = logits.size(1);
+    const Tensor log_probabilities = log_softmax(logits.to(float32), 1);
+    const auto best = max_with_indices(log_probabilities, 1);
+    const auto of_best = best.values.to_vector<float>();
+    const auto predicted = best.indices.to_vector<int64_t>();
+    const auto of_target =
+        flatten(gather(log_probabilities, 1, unsqueeze(batch.targets, 1))).to_vector<float>();
+    const auto targets = batch.targets.to_vector<int64_t>();
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      test.samples.push_back({.sample = static_cast<int64_t>(test.samples.size()),
+                              .target = targets[i],
+                              .predicted = predicted[i],
+                              .probability = std::exp(of_best[i]),
+                              .loss = -of_target[i]});
+  }
+  return test;
+}
+
+}  // namespace pleat::train

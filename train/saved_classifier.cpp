@@ -1,0 +1,103 @@
+#include "pleat/train/saved_classifier.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/functions/softmax.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/files/json_input.h"
+#include "pleat/io/safetensors.h"
+#include "pleat/models/make_classifier.h"
+#include "pleat/nn/mode_scope.h"
+
+namespace pleat::train {
+namespace {
+
+using nlohmann::json;
+using Metadata = std::map<std::string, std::string>;
+
+std::string entry(const std::string& where, const Metadata& metadata, const char* name) {
+  const auto found = metadata.find(name);
+  check<FileError>(found != metadata.end(),
+                   "{}: has no entry \"{}\": these are weights, but not of a classifier that Pleat saved",
+                   where, name);
+  return found->second;
+}
+
+template <class T>
+T json_entry(const std::string& where, const Metadata& metadata, const char* name) {
+  const std::string text = entry(where, metadata, name);
+  try {
+    return parse_json<json>(text, where).get<T>();
+  } catch (const json::exception& error) {
+    fail<FileError>("{}: the entry \"{}\": {}", where, name, json_cause(error));
+  }
+}
+
+}  // namespace
+
+Classifier make_classifier(const std::string& model, models::ClassifierOptions options,
+                           std::vector<std::string> class_names, std::vector<double> mean,
+                           std::vector<double> std) {
+  const auto classes = static_cast<std::size_t>(options.num_classes.get());
+  const auto channels = static_cast<std::size_t>(options.in_channels);
+  check<ValueError>(class_names.size() == classes, "make_classifier: {} classes need as many names, got {}",
+                    classes, class_names.size());
+  check<ValueError>(mean.size() == channels && std.size() == channels,
+                    "make_classifier: {} channels need as many means and standard deviations, got {} and {}",
+                    channels, mean.size(), std.size());
+  return {model,           options,        std::move(class_names),
+          std::move(mean), std::move(std), models::make_classifier(model, options)};
+}
+
+void write_classifier(const std::filesystem::path& file, const Classifier& c, const Metadata& more) {
+  Metadata metadata = more;
+  metadata["model"] = c.model;
+  metadata["in_channels"] = std::to_string(c.options.in_channels);
+  metadata["image_size"] = std::to_string(c.options.image_size);
+  // Names of folders may be any bytes.
+  metadata["class_names"] = json(c.class_names).dump(-1, ' ', false, json::error_handler_t::replace);
+  metadata["mean"] = json(c.mean).dump();
+  metadata["std"] = json(c.std).dump();
+  io::write_safetensors(file, c.net.state_dict(), metadata);
+}
+
+Classifier read_classifier(const std::filesystem::path& file) {
+  const std::string where = fmt::format("read_classifier: '{}'", file.string());
+  const io::SafetensorsContent content = io::read_safetensors(file);
+  const Metadata& metadata = content.metadata;
+  auto class_names = json_entry<std::vector<std::string>>(where, metadata, "class_names");
+  const models::ClassifierOptions options{.num_classes = static_cast<int64_t>(class_names.size()),
+                                          .in_channels = json_entry<int64_t>(where, metadata, "in_channels"),
+                                          .image_size = json_entry<int64_t>(where, metadata, "image_size")};
+  Classifier classifier = make_classifier(entry(where, metadata, "model"), options, std::move(class_names),
+                                          json_entry<std::vector<double>>(where, metadata, "mean"),
+                                          json_entry<std::vector<double>>(where, metadata, "std"));
+  classifier.net.load_state_dict(content.tensors);
+  return classifier;
+}
+
+data::ImageFolderOptions pictures_of(const models::ClassifierOptions& options) {
+  return {.channels = options.in_channels, .resize = options.image_size, .crop = options.image_size};
+}
+
+std::vector<ClassProbability> classify(Classifier& classifier, const std::filesystem::path& picture) {
+  const NoGrad off_the_tape;
+  const Device device = classifier.net.parameters().front().device();
+  const Tensor pixels = data::read_picture(picture, pictures_of(classifier.options));
+  data::Batch batch{unsqueeze(pixels, 0), {}};
+  classifier.normalization()(batch, data::SampleRandom(0, 0, {}, 0));
+  const nn::ModeScope scope(classifier.net, nn::Mode::evaluation);
+  const Tensor probabilities = softmax(classifier.net(batch.inputs.to(device)).to(float32), 1);
+  const std::vector<float> values = probabilities.to_vector<float>();
+  std::vector<ClassProbability> classes;
+  for (std::size_t i = 0; i < values.size(); ++i) classes.push_back({classifier.class_names[i], values[i]});
+  std::stable_sort(classes.begin(), classes.end(),
+                   [](const auto& a, const auto& b) { return a.probability > b.probability; });
+  return classes;
+}
+
+}  // namespace pleat::train

@@ -1,0 +1,153 @@
+#include "pleat/train/tensorboard.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include <unistd.h>
+
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/data/image.h"
+
+namespace pleat::train {
+namespace fs = std::filesystem;
+namespace {
+
+// --- records: https://www.tensorflow.org/tutorials/load_data/tfrecord
+
+/// CRC-32C (Castagnoli), by bytes.
+constexpr std::array<uint32_t, 256> crc_table = [] {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78u : 0);
+    table[i] = crc;
+  }
+  return table;
+}();
+
+uint32_t masked_crc(std::string_view bytes) {
+  uint32_t crc = ~0u;
+  for (const char byte : bytes) crc = crc_table[(crc ^ static_cast<uint8_t>(byte)) & 0xFF] ^ crc >> 8;
+  return std::rotr(~crc, 15) + 0xA282EAD8u;
+}
+
+template <class Number>
+std::string little_endian(Number value) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
+  return bytes;
+}
+
+std::string record(const std::string& data) {
+  const std::string length = little_endian(uint64_t{data.size()});
+  return length + little_endian(masked_crc(length)) + data + little_endian(masked_crc(data));
+}
+
+// --- fields of a message: https://protobuf.dev/programming-guides/encoding
+
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7F) | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+std::string key(int field, int wire_type) { return varint(static_cast<uint64_t>(field << 3 | wire_type)); }
+std::string integer_field(int field, int64_t value) {
+  return key(field, 0) + varint(std::bit_cast<uint64_t>(value));
+}
+std::string double_field(int field, double value) {
+  return key(field, 1) + little_endian(std::bit_cast<uint64_t>(value));
+}
+std::string float_field(int field, float value) {
+  return key(field, 5) + little_endian(std::bit_cast<uint32_t>(value));
+}
+std::string bytes_field(int field, std::string_view value) {
+  return key(field, 2) + varint(value.size()) + std::string(value);
+}
+std::string doubles_field(int field, const std::vector<double>& values) {
+  std::string packed;
+  for (const double value : values) packed += little_endian(std::bit_cast<uint64_t>(value));
+  return bytes_field(field, packed);
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+fs::path new_file(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check<FileError>(!error && fs::is_directory(folder, error), "TensorBoard: cannot make the folder '{}': {}",
+                   folder.string(), error ? error.message() : "there is a file of that name");
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  // TensorBoard reads the files of a folder in the order of their names.
+  static std::atomic<int> counter = 0;
+  return folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(now()), host.data(),
+                              ::getpid(), counter++);
+}
+
+}  // namespace
+
+TensorBoard::TensorBoard(const fs::path& folder, TensorBoardOptions options)
+    : path_(new_file(folder)), file_("TensorBoard", path_) {
+  write_event(0, bytes_field(3, "brain.Event:2"));
+  file_.commit();
+  constexpr int64_t start = 1;
+  if (options.first_step > 0) write_event(options.first_step, bytes_field(7, integer_field(1, start)));
+}
+
+void TensorBoard::write_event(int64_t step, const std::string& fields) {
+  file_.write(record(double_field(1, now()) + integer_field(2, step) + fields));
+}
+
+void TensorBoard::write_value(const std::string& tag, int64_t step, const std::string& fields) {
+  write_event(step, bytes_field(5, bytes_field(1, bytes_field(1, tag) + fields)));
+}
+
+void TensorBoard::scalar(const std::string& tag, double value, int64_t step) {
+  write_value(tag, step, float_field(2, static_cast<float>(value)));
+}
+
+void TensorBoard::image(const std::string& tag, const Tensor& image, int64_t step) {
+  const std::string png = data::encode_png(image);
+  write_value(tag, step,
+              bytes_field(4, integer_field(1, image.size(1)) + integer_field(2, image.size(2)) +
+                                 integer_field(3, image.size(0)) + bytes_field(4, png)));
+}
+
+void TensorBoard::histogram(const std::string& tag, const Tensor& values, int64_t step) {
+  const Tensor numbers = ops::cast(ops::to_device(values.detach(), Device{}), float64);
+  std::vector<double> finite;
+  for (const double value : numbers.to_vector<double>())
+    if (std::isfinite(value)) finite.push_back(value);
+  double low = 0, high = 0, sum = 0, squares = 0;
+  if (!finite.empty()) {
+    const auto [least, greatest] = std::minmax_element(finite.begin(), finite.end());
+    low = *least, high = *greatest;
+  }
+  constexpr std::size_t bins = 30;
+  // Bin i holds what lies above limit i - 1, up to limit i.
+  std::vector<double> limits, counts(bins, 0);
+  for (std::size_t i = 1; i < bins; ++i)
+    limits.push_back(std::lerp(low, high, static_cast<double>(i) / static_cast<double>(bins)));
+  limits.push_back(high);
+  for (const double value : finite) {
+    sum += value, squares += value * value;
+    counts[static_cast<std::size_t>(std::lower_bound(limits.begin(), limits.end() - 1, value) -
+                                    limits.begin())] += 1;
+  }
+  write_value(
+      tag, step,
+      bytes_field(5, double_field(1, low) + double_field(2, high) +
+                         double_field(3, static_cast<double>(finite.size())) + double_field(4, sum) +
+                         double_field(5, squares) + doubles_field(6, limits) + doubles_field(7, counts)));
+}
+
+}  // namespace pleat::train
