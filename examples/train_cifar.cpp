@@ -258,6 +258,9 @@ void run(const CifarSettings& s) {
       break;
     }
   }
+  results.report(
+      pictures->test, [&](const Classifier& best) { return test_loader(s, best, pictures->test, device); },
+      device);
   results.conclude();
 }
 
@@ -271,7 +274,7 @@ int main(int argc, char** argv) {
   CifarSettings settings;
   add_cifar_options(app, settings);
   return run_program(app, argc, argv, [&] {
-    settings.given = given_options(app);
+    keep_given_options(app, settings);
     run(settings.resume.empty() ? settings : resumed_settings(app, settings.resume));
   });
 }

@@ -6,32 +6,15 @@
 
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/text_table.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/linear.h"
+#include "pleat/nn/mode_scope.h"
 
 namespace pleat::nn {
 namespace {
-
-/// Evaluation mode for a while, each module's own mode after it.
-class Evaluation {
- public:
-  explicit Evaluation(Module& net) {
-    for (const auto& [path, module] : net.named_modules()) modes_.emplace_back(module, module->training());
-    net.eval();
-  }
-  ~Evaluation() {
-    // Outermost first: what is inside gets its own mode after its owner's.
-    for (const auto& [module, training] : modes_) module->train(training);
-  }
-  Evaluation(const Evaluation&) = delete;
-  Evaluation& operator=(const Evaluation&) = delete;
-
- private:
-  std::vector<std::pair<Module*, bool>> modes_;
-};
 
 /// A weight element takes part once for each place of the side that the weight's first dimension belongs to.
 int64_t places(const Tensor& side, int64_t channels) { return channels == 0 ? 0 : side.numel() / channels; }
@@ -126,7 +109,7 @@ Summary summary(Module& net, const Tensor& input) {
     result.parameter_bytes += parameter.numel() * size_of(parameter.dtype());
   }
   const NoGrad no_grad;
-  const Evaluation evaluation(net);
+  const ModeScope scope(net, Mode::evaluation);
   Recorder recorder(net);
   net(input);
   result.rows = std::move(recorder.rows);

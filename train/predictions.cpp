@@ -41,9 +41,8 @@ std::vector<double> Predictions::class_accuracy() const {
   for (std::size_t target = 0; target < counts.size(); ++target) {
     int64_t all = 0;
     for (const int64_t count : counts[target]) all += count;
-    shares.push_back(all == 0
-                         ? std::numeric_limits<double>::quiet_NaN()
-                         : static_cast<double>(counts[target][target]) / static_cast<double>(all));
+    shares.push_back(all == 0 ? std::numeric_limits<double>::quiet_NaN()
+                              : static_cast<double>(counts[target][target]) / static_cast<double>(all));
   }
   return shares;
 }

@@ -125,11 +125,11 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
   app.add_option("--conv-implementation", s.conv_implementation, "Convolution implementation for all passes")
       ->check(not_empty());
   app.add_flag("--no-fusion", s.no_fusion, "Compute every module in passes of its own");
-  app.add_option(
-         "--output", s.output,
-         "Folder for metrics.csv, weights.safetensors (of the epoch with the best test accuracy), "
-         "learning_curves.svg, options.toml, TensorBoard's events and checkpoints; those of an earlier "
-         "run are kept under other names")
+  app.add_option("--output", s.output,
+                 "Folder for metrics.csv, weights.safetensors (of the epoch with the best test accuracy), "
+                 "learning_curves.svg, report.html, options.toml, TensorBoard's events and checkpoints; "
+                 "those of an earlier "
+                 "run are kept under other names")
       ->check(not_empty())
       ->capture_default_str();
   app.add_option("--keep-checkpoints", s.keep_checkpoints, "So many of the newest are kept, and the best")
@@ -151,7 +151,7 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
 void check_together(const CifarSettings& s) {
   if (s.augment.size() > 1 && s.augments_by("none"))
     throw UsageError("--augment: none stands alone, it changes nothing");
-  for (const std::string name : {s.metrics, s.weights, s.curves, s.options})
+  for (const std::string name : {s.metrics, s.weights, s.curves, s.options, s.report})
     if (!s.profile.empty() && same_file(s.profile, s.output + '/' + name))
       throw UsageError("--profile " + s.profile + " is where the run leaves its " + name);
   if (s.momentum && s.optimizer != "sgd" && s.optimizer != "rmsprop")
@@ -160,24 +160,25 @@ void check_together(const CifarSettings& s) {
     throw UsageError("--cuda-graph: muon cannot be in a CUDA graph; use another --optimizer");
 }
 
-std::string given_options(const CLI::App& app) {
+void keep_given_options(const CLI::App& app, CifarSettings& s) {
   // What says which run it is, not how it trains.
   const std::vector<std::string> others = {"help",     "config",  "resume", "output",
                                            "evaluate", "predict", "find-lr"};
-  std::string text;
+  s.given.clear();
+  s.arguments.clear();
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_single_name();
     if (option->count() == 0 || std::find(others.begin(), others.end(), name) != others.end()) continue;
-    text += name + " = [";
+    std::string values, argument;
     for (const std::string& value : option->results()) {
-      if (text.back() != '[') text += ", ";
-      text += '"';
-      for (const char c : value) text += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
-      text += '"';
+      values += values.empty() ? "\"" : ", \"";
+      for (const char c : value) values += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
+      values += '"';
+      argument += (argument.empty() ? "" : ",") + value;
     }
-    text += "]\n";
+    s.given += name + " = [" + values + "]\n";
+    s.arguments.emplace_back(name, argument);
   }
-  return text;
 }
 
 CifarSettings resumed_settings(const CLI::App& app, const std::string& folder) {
@@ -201,6 +202,6 @@ CifarSettings resumed_settings(const CLI::App& app, const std::string& folder) {
       add(option->get_single_name(), option->results());
   again.parse(arguments);
   settings.output = folder;
-  settings.given = given_options(again);
+  keep_given_options(again, settings);
   return settings;
 }

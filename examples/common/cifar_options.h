@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -48,13 +49,16 @@ struct CifarSettings {
   bool summary = false;
   bool cuda_graph = false;
 
-  std::string given;  ///< the options that were given, as the text of a file for --config
+  /// The options that were given, as the text of a file for --config, and as arguments.
+  std::string given;
+  std::vector<std::pair<std::string, std::string>> arguments;
 
   /// Files and folders that a run leaves in `output`.
   static constexpr const char* metrics = "metrics.csv";
   static constexpr const char* weights = "weights.safetensors";
   static constexpr const char* curves = "learning_curves.svg";
   static constexpr const char* options = "options.toml";
+  static constexpr const char* report = "report.html";
   static constexpr const char* checkpoints = "checkpoints/";
   static constexpr const char* tensorboard = "tensorboard/";
 
@@ -66,8 +70,8 @@ struct CifarSettings {
 
 void add_cifar_options(CLI::App& app, CifarSettings& settings);
 
-/// The options that were given, as the text of a file for --config.
-std::string given_options(const CLI::App& app);
+/// Puts the options that were given into the settings.
+void keep_given_options(const CLI::App& app, CifarSettings& settings);
 /// The settings of a run that is to resume: those that its newest checkpoint has, but for options that were
 /// given now. Throws UsageError when there is no checkpoint.
 CifarSettings resumed_settings(const CLI::App& app, const std::string& folder);

@@ -6,9 +6,13 @@ using namespace pleat;
 using namespace pleat::train;
 namespace fs = std::filesystem;
 
+namespace {
+constexpr int64_t most_timed = 32;  // pictures with which the layers of the report are timed
+}
+
 Results::Results(const CifarSettings& s)
     : settings_(s),
-      folder_(s.output, {s.metrics, s.weights, s.curves, s.options, s.checkpoints, s.tensorboard}),
+      folder_(s.output, {s.metrics, s.weights, s.curves, s.options, s.report, s.checkpoints, s.tensorboard}),
       log_(folder_ / s.metrics),
       checkpoints_(folder_ / s.checkpoints, {.keep = s.keep_checkpoints,
                                              .maximize = true,
@@ -80,11 +84,32 @@ void Results::draw() const {
       {curve("training", "train_accuracy"), curve("test", "test_accuracy")});
 }
 
+void Results::report(const data::TensorDataset& images,
+                     const std::function<data::DataLoader(const Classifier&)>& tests, Device device) {
+  Classifier classifier = read_classifier(folder_ / settings_.weights);
+  classifier.net.to(device);
+  data::DataLoader loader = tests(classifier);
+  const int64_t size = settings_.image_size;
+  const Tensor batch = zeros({std::min<int64_t>(settings_.batch_size, most_timed), 3, size, size}, device);
+  std::string command = "train_cifar";
+  for (const auto& [name, value] : settings_.arguments)
+    command += " --" + name + (value == "true" ? "" : ' ' + value);
+  const std::string data =
+      settings_.data.empty() ? "synthetic shapes" : fs::absolute(settings_.data).filename().string();
+  write_report(folder_ / settings_.report, classifier,
+               {.title = settings_.model + " on " + data,
+                .command = command + " --output NEW_FOLDER",
+                .options = settings_.arguments,
+                .log = &log_,
+                .predictions = predict_classes(classifier.net, loader),
+                .images = &images,
+                .layers = time_layers(classifier.net, batch)});
+}
+
 void Results::conclude() {
   checkpoints_.wait();
   const auto& accuracy = log_["test_accuracy"];
   print_text("test accuracy " + number(100 * accuracy.back(), 2) +
-             " %; metrics, learning curves, checkpoints and the weights of epoch " +
-             std::to_string(best() + 1) + " (" + number(100 * accuracy[best()], 2) + " %) are in " +
-             settings_.output);
+             " %; report.html, metrics, checkpoints and the weights of epoch " + std::to_string(best() + 1) +
+             " (" + number(100 * accuracy[best()], 2) + " %) are in " + settings_.output);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,9 +9,9 @@
 #include <pleat/pleat.h>
 
 /// What a run of train_cifar leaves in its folder: metrics.csv, options.toml, learning_curves.svg,
-/// TensorBoard's events, the checkpoints, and the weights of the best epoch, which is the one with the
-/// highest test accuracy, or of several the one with the lowest test loss. Nothing is written before the
-/// first epoch or checkpoint: a run that fails before leaves an earlier run as it was.
+/// report.html, TensorBoard's events, the checkpoints, and the weights of the best epoch, which is the one
+/// with the highest test accuracy, or of several the one with the lowest test loss. Nothing is written before
+/// the first epoch or checkpoint: a run that fails before leaves an earlier run as it was.
 class Results {
  public:
   /// Throws FileError.
@@ -24,6 +25,11 @@ class Results {
   void save(int64_t step, std::optional<double> accuracy = {});
   /// Adds the figures of an epoch, and saves the weights if it is the best.
   void add(int64_t epoch, const pleat::train::EpochResult& r, const pleat::train::Classifier& classifier);
+  /// Writes report.html, for the weights of the best epoch. `tests` makes a loader of the test images
+  /// for a classifier.
+  void report(const pleat::data::TensorDataset& images,
+              const std::function<pleat::data::DataLoader(const pleat::train::Classifier&)>& tests,
+              pleat::Device device);
   /// Waits until all is on disk; says what there is and where.
   void conclude();
 

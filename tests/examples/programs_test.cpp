@@ -76,12 +76,13 @@ TEST_CASE("train_cifar leaves its results, and keeps those of an earlier run", "
   CHECK_FALSE(has(first.out, "\x1b"));  // no control codes in a file
   CHECK_FALSE(has(first.out, "\r"));
   CHECK(training.results() == std::vector<std::string>{"checkpoints", "learning_curves.svg", "metrics.csv",
-                                                       "options.toml", "tensorboard", "weights.safetensors"});
+                                                       "options.toml", "report.html", "tensorboard",
+                                                       "weights.safetensors"});
   const std::string weights = text_of(training.output() / "weights.safetensors");
   const ExampleOutcome second = training.run({"--seed", "2"});
   CHECK(second.status == 0);
   CHECK(has(second.out, "holds an earlier run; it will be kept as metrics.1.csv"));
-  CHECK(training.results().size() == 12);
+  CHECK(training.results().size() == 14);
   CHECK(text_of(training.output() / "weights.1.safetensors") == weights);
   CHECK(text_of(training.output() / "weights.safetensors") != weights);
 }
@@ -98,7 +99,7 @@ TEST_CASE("a loss that is not finite ends train_cifar with status 3, and the wei
   CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
   CHECK_FALSE(has(outcome.out, "nan"));
   CHECK(text_of(training.output() / "weights.safetensors") == weights);
-  CHECK(training.results().size() == 6);
+  CHECK(training.results().size() == 7);
 }
 
 TEST_CASE("options that make no sense end train_cifar with status 2 before it writes anything",

@@ -77,7 +77,7 @@ TEST_CASE("TensorBoard's own reader reads what was written", "[train][cpu]") {
   const char* python = std::getenv("PLEAT_TEST_PYTHON");
   if (python == nullptr ||
       std::system((std::string(python) + " -c 'import tensorboard' 2>/dev/null").c_str()) != 0)
-    skip("needs a Python with tensorboard, named by PLEAT_TEST_PYTHON");
+    return skip("needs a Python with tensorboard, named by PLEAT_TEST_PYTHON");
   const TemporaryDirectory folder;
   {
     train::TensorBoard board(folder / "run");
