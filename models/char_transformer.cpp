@@ -65,7 +65,7 @@ Tensor CharTransformer::forward(const Tensor& text) {
   check<ShapeError>(text.rank() == 2 && text.size(1) <= options.length,
                     "CharTransformer: the text must be [N, at most {} characters], got {}", options.length,
                     text);
-  return body(characters(text) + places(arange(text.size(1), {.dtype = int64, .device = text.device()})));
+  return body(characters(text) + places(arange(text.size(1), {.device = text.device()})));
 }
 
 void CharTransformer::members(nn::Members& m) {

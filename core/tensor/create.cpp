@@ -115,7 +115,10 @@ Tensor full_like(const Tensor& like, Scalar value) {
 Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }
 Tensor ones_like(const Tensor& like) { return full_like(like, 1); }
 
-Tensor arange(Number start, Number end, Number step, TensorOptions options) {
+Tensor arange(Number start, Number end, Number step, ArangeOptions asked) {
+  const bool integers = start.kind() != float64 && end.kind() != float64 && step.kind() != float64;
+  const TensorOptions options{.dtype = asked.dtype.value_or(integers ? int64 : float32),
+                              .device = asked.device};
   const double from = start.to<double>();
   const double distance = end.to<double>() - from;
   const double stride = step.to<double>();
@@ -150,11 +153,6 @@ Tensor arange(Number start, Number end, Number step, TensorOptions options) {
   const auto n = static_cast<int64_t>(exact);
   check_ends(n, RampElement<double>::at(from, stride, n - 1));
   return ramp("arange", n, from, stride, options);
-}
-
-Tensor arange(Number start, Number end, Number step) {
-  const bool integers = start.kind() != float64 && end.kind() != float64 && step.kind() != float64;
-  return arange(start, end, step, {.dtype = integers ? int64 : float32});
 }
 
 Tensor linspace(Real start, Real end, Integer count, TensorOptions options) {

@@ -46,13 +46,23 @@ Tensor zeros_like(const Tensor& like);
 Tensor ones_like(const Tensor& like);
 Tensor full_like(const Tensor& like, Scalar value);
 
-/// start, start + step, ... below `end`: int64 from integers, else float32 unless asked otherwise.
-/// Throws ValueError when step is 0 or leads away from `end`, or the type cannot hold an element.
-Tensor arange(Number start, Number end, Number step = 1);
-Tensor arange(Number start, Number end, Number step, TensorOptions options);
-inline Tensor arange(Number end) { return arange(0, end); }
-inline Tensor arange(Number end, TensorOptions options) { return arange(0, end, 1, options); }
-inline Tensor arange(Number start, Number end, TensorOptions options) {
+struct ArangeOptions {
+  std::optional<DType> dtype = {};  ///< none: int64 from integers, else float32
+  Device device = default_device();
+};
+/// Options that say one thing alone: `arange(5, "cuda")`.
+template <TensorOption T>
+ArangeOptions arange_options(T option) {
+  if constexpr (std::same_as<T, DType>)
+    return {.dtype = option};
+  else
+    return {.device = option};
+}
+/// start, start + step, ... below `end`. Throws ValueError when step is 0 or leads away from `end`, or
+/// the type cannot hold an element.
+Tensor arange(Number start, Number end, Number step = 1, ArangeOptions options = {});
+inline Tensor arange(Number end, ArangeOptions options = {}) { return arange(0, end, 1, options); }
+inline Tensor arange(Number start, Number end, ArangeOptions options) {
   return arange(start, end, 1, options);
 }
 /// `count` values from `start` to `end`, both included. Throws ValueError unless both are finite, fit the
@@ -87,15 +97,15 @@ Tensor full(Sizes shape, Scalar value, T option) {
 }
 template <TensorOption T>
 Tensor arange(Number end, T option) {
-  return arange(end, tensor_options(option));
+  return arange(end, arange_options(option));
 }
 template <TensorOption T>
 Tensor arange(Number start, Number end, T option) {
-  return arange(start, end, tensor_options(option));
+  return arange(start, end, arange_options(option));
 }
 template <TensorOption T>
 Tensor arange(Number start, Number end, Number step, T option) {
-  return arange(start, end, step, tensor_options(option));
+  return arange(start, end, step, arange_options(option));
 }
 template <TensorOption T>
 Tensor linspace(Real start, Real end, Integer count, T option) {

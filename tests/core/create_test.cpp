@@ -17,6 +17,10 @@ TEST_CASE("ranges and special matrices", "[core]") {
   CHECK(arange(1, 8, 3).to_vector<int>() == std::vector<int>{1, 4, 7});
   CHECK(arange(3, 0, -1).to_vector<int>() == std::vector<int>{3, 2, 1});
   CHECK(arange(0, 1, 0.25).to_vector() == std::vector<float>{0, 0.25F, 0.5F, 0.75F});
+  CHECK(arange(3, "cpu").dtype() == int64);
+  CHECK(arange(3, {.device = default_device()}).dtype() == int64);
+  CHECK(arange(0, 3, 0.5, {.device = default_device()}).dtype() == float32);
+  CHECK(arange(3, float64).dtype() == float64);
   CHECK(arange(0).numel() == 0);
   CHECK(linspace(0, 1, 5).to_vector() == std::vector<float>{0, 0.25F, 0.5F, 0.75F, 1});
   CHECK(linspace(2, 3, 1).to_vector() == std::vector<float>{2});
