@@ -82,6 +82,36 @@ class ELU : public Module {
   ELUOptions options;
 };
 
+struct SELU : Module {
+  Tensor forward(const Tensor& x) override { return selu(x); }
+  std::string type_name() const override { return "SELU"; }
+};
+
+struct CELUOptions {
+  double alpha = 1;
+};
+class CELU : public Module {
+ public:
+  /// Throws ValueError unless alpha is finite and not 0.
+  explicit CELU(CELUOptions options_ = {});
+  Tensor forward(const Tensor& x) override { return celu(x, options.alpha); }
+  std::string type_name() const override { return "CELU"; }
+
+  CELUOptions options;
+};
+
+struct GLUOptions {
+  int64_t dim = -1;
+};
+class GLU : public Module {
+ public:
+  explicit GLU(GLUOptions options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x) override { return glu(x, options.dim); }
+  std::string type_name() const override { return "GLU"; }
+
+  GLUOptions options;
+};
+
 struct GELUOptions {
   GeluApproximation approximation = GeluApproximation::none;
 };
@@ -104,6 +134,18 @@ class Softplus : public Module {
   SoftplusOptions options;
 };
 
+struct LogSigmoid : Module {
+  Tensor forward(const Tensor& x) override { return log_sigmoid(x); }
+  std::string type_name() const override { return "LogSigmoid"; }
+};
+struct Softsign : Module {
+  Tensor forward(const Tensor& x) override { return softsign(x); }
+  std::string type_name() const override { return "Softsign"; }
+};
+struct Tanhshrink : Module {
+  Tensor forward(const Tensor& x) override { return tanhshrink(x); }
+  std::string type_name() const override { return "Tanhshrink"; }
+};
 struct SiLU : Module {
   Tensor forward(const Tensor& x) override { return silu(x); }
   std::string type_name() const override { return "SiLU"; }
@@ -115,6 +157,10 @@ struct Mish : Module {
 struct Hardswish : Module {
   Tensor forward(const Tensor& x) override { return hardswish(x); }
   std::string type_name() const override { return "Hardswish"; }
+};
+struct Hardsigmoid : Module {
+  Tensor forward(const Tensor& x) override { return hardsigmoid(x); }
+  std::string type_name() const override { return "Hardsigmoid"; }
 };
 
 struct SoftshrinkOptions {
@@ -128,6 +174,33 @@ class Softshrink : public Module {
   std::string type_name() const override { return "Softshrink"; }
 
   SoftshrinkOptions options;
+};
+
+struct HardshrinkOptions {
+  double lambd = 0.5;  ///< at least 0
+};
+class Hardshrink : public Module {
+ public:
+  /// Throws ValueError unless lambd is at least 0.
+  explicit Hardshrink(HardshrinkOptions options_ = {});
+  Tensor forward(const Tensor& x) override { return hardshrink(x, options.lambd); }
+  std::string type_name() const override { return "Hardshrink"; }
+
+  HardshrinkOptions options;
+};
+
+struct ThresholdOptions {
+  double threshold = 0;
+  double value = 0;  ///< of elements that are not above the threshold
+};
+class Threshold : public Module {
+ public:
+  /// Throws ValueError for a threshold of NaN.
+  explicit Threshold(ThresholdOptions options_ = {});
+  Tensor forward(const Tensor& x) override { return threshold(x, options.threshold, options.value); }
+  std::string type_name() const override { return "Threshold"; }
+
+  ThresholdOptions options;
 };
 
 struct SoftmaxOptions {
@@ -148,6 +221,19 @@ class LogSoftmax : public Module {
   std::string type_name() const override { return "LogSoftmax"; }
 
   SoftmaxOptions options;
+};
+class Softmin : public Module {
+ public:
+  explicit Softmin(SoftmaxOptions options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x) override { return softmin(x, options.dim); }
+  std::string type_name() const override { return "Softmin"; }
+
+  SoftmaxOptions options;
+};
+/// softmax over the channels of [N, C, H, W] or [C, H, W]. Other ranks throw ShapeError.
+struct Softmax2d : Module {
+  Tensor forward(const Tensor& x) override;
+  std::string type_name() const override { return "Softmax2d"; }
 };
 
 }  // namespace pleat::nn

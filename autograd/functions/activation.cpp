@@ -1,15 +1,18 @@
 // Host and device.
 #include "pleat/autograd/functions/activation.h"
 
+#include <array>
 #include <cmath>
 #include <numbers>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/pointwise.h"
 #include "pleat/autograd/functions/pointwise_linear.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/relu.h"
 
 namespace pleat {
@@ -54,6 +57,72 @@ struct Elu {
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
     return where(x > 0, dy, dy * alpha * exp(at_most(x, 0)));
+  }
+};
+
+/// Self-normalizing: with these a layer keeps mean 0 and variance 1 (theorem 1 and appendix A4 of the paper).
+struct Selu {
+  static constexpr double alpha = 1.6732632423543772848;
+  static constexpr double scale = 1.0507009873554804934;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return where(x > 0, Weak(scale) * x, Weak(scale * alpha) * expm1(x));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * where(x > 0, Weak(scale).as<T>(), Weak(scale * alpha) * exp(at_most(x, 0)));
+  }
+};
+
+struct Celu {
+  Weak alpha;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return where(x > 0, x, alpha * expm1(x / alpha));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return where(x > 0, dy, dy * exp(at_most(x, 0) / alpha));
+  }
+};
+
+struct Softsign {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return x / (1 + abs(x));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy / square(1 + abs(x));
+  }
+};
+
+struct Tanhshrink {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return x - tanh(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * square(tanh(x));
+  }
+};
+
+struct Glu {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& a, const T& gate) const {
+    return a * sigmoid(gate);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T&, const T& gate) const {
+    return dy * sigmoid(gate);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& a, const T& gate) const {
+    const T s = sigmoid(gate);
+    return dy * a * s * (1 - s);
   }
 };
 
@@ -164,68 +233,6 @@ struct Mish {
   }
 };
 
-struct Hardswish {
-  template <class T>
-  PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return x * at_most(where(x < -3, 0, x + 3), 6) * Weak(1.0 / 6);
-  }
-  template <class T>
-  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return where(x <= -3, 0, where(x >= 3, dy, dy * (x * Weak(1.0 / 3) + Weak(0.5))));
-  }
-};
-
-struct Hardsigmoid {
-  template <class T>
-  PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return at_most(where(x < -3, 0, x + 3), 6) * Weak(1.0 / 6);
-  }
-  template <class T>
-  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return where(x > -3, where(x < 3, dy * Weak(1.0 / 6), 0), 0);
-  }
-};
-
-/// The values are those of clamp.
-struct Hardtanh {
-  Weak min, max;
-
-  template <class T>
-  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return where(x > min, where(x < max, dy, 0), 0);
-  }
-};
-
-/// Within bounds, of which NaN is none; the gradient from the result.
-struct Limited {
-  Weak min, max;
-
-  template <class T>
-  PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    const auto low = min.as<T>(), high = max.as<T>();
-    return where(x < low, low, where(x > high, high, x));
-  }
-  template <class T>
-  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
-    return where(y <= min.as<T>(), 0, where(y >= max.as<T>(), 0, dy));
-  }
-};
-
-/// NaN is within no bounds, so it stays, and passes the gradient on.
-struct Softshrink {
-  Weak lambd;
-
-  template <class T>
-  PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    const auto l = lambd.as<T>();
-    return where(abs(x) <= l, 0, where(x > 0, x - l, x + l));
-  }
-  template <class T>
-  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return where(abs(x) <= lambd.as<T>(), 0, dy);
-  }
-};
-
 /// Linear in dy, and its own adjoint.
 Tensor relu_backward(const Tensor& dy, const Tensor& y) {
   return record("relu_backward", ops::relu_backward(dy, y),
@@ -273,6 +280,38 @@ Tensor elu(const Tensor& x, Real alpha) {
   return pointwise("elu", x, Elu{Weak(alpha)});
 }
 
+Tensor selu(const Tensor& x) { return pointwise("selu", x, Selu{}); }
+
+Tensor celu(const Tensor& x, Real alpha) {
+  check<ValueError>(std::isfinite(alpha) && alpha != 0, "celu: alpha must be finite and not 0, got {}",
+                    alpha);
+  return pointwise("celu", x, Celu{Weak(alpha)});
+}
+
+Tensor softsign(const Tensor& x) { return pointwise("softsign", x, Softsign{}); }
+Tensor tanhshrink(const Tensor& x) { return pointwise("tanhshrink", x, Tanhshrink{}); }
+
+Tensor glu(const Tensor& x, Integer dim) {
+  const int64_t size = x.size(normalize_dim(dim, x.rank(), "glu"));
+  check<ShapeError>(size % 2 == 0, "glu: the size of dimension {} must be even, got {}", int64_t{dim}, x);
+  const auto half = [dim, size](const Tensor& whole, int64_t which) {
+    return narrow(whole, dim, which * (size / 2), size / 2);
+  };
+  const Tensor y = no_grad([&] { return ops::binary_floating("glu", half(x, 0), half(x, 1), Glu{}); });
+  return record(
+      "glu", y, {grad_of(x, [x = saved(x), dim, half](const Tensor& dy) {
+        const Tensor a = half(*x, 0), gate = half(*x, 1);
+        if (grad_enabled())
+          return cat({Glu{}.backward_first(dy, a, gate), Glu{}.backward_second(dy, a, gate)}, dim);
+        // Into the halves of one tensor, which need not be joined.
+        const std::array from{dy, a, gate};
+        const Tensor dx = empty_like(*x);
+        ops::map_into<ops::Floating>("glu", dx.dtype(), half(dx, 0), from, detail::BackwardFirst<Glu>{});
+        ops::map_into<ops::Floating>("glu", dx.dtype(), half(dx, 1), from, detail::BackwardSecond<Glu>{});
+        return dx;
+      })});
+}
+
 Tensor sigmoid(const Tensor& x) { return pointwise("sigmoid", x, Sigmoid{}); }
 Tensor log_sigmoid(const Tensor& x) { return pointwise("log_sigmoid", x, LogSigmoid{}); }
 
@@ -291,28 +330,6 @@ Tensor gelu(const Tensor& x, GeluApproximation approximation) {
 
 Tensor silu(const Tensor& x) { return pointwise("silu", x, Silu{}); }
 Tensor mish(const Tensor& x) { return pointwise("mish", x, Mish{}); }
-Tensor hardswish(const Tensor& x) { return pointwise("hardswish", x, Hardswish{}); }
-Tensor hardsigmoid(const Tensor& x) { return pointwise("hardsigmoid", x, Hardsigmoid{}); }
-
-Tensor hardtanh(const Tensor& x, Real min, Real max) {
-  check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
-  const RecordOp range("hardtanh", x);
-  const Tensor y = no_grad([&] { return clamp(x, double{min}, double{max}); });
-  return record_pointwise("hardtanh", y, x, Hardtanh{Weak(min), Weak(max)});
-}
-
-Tensor relu6(const Tensor& x) { return hardtanh(x, 0, 6); }
-
-Tensor softshrink(const Tensor& x, Real lambd) {
-  check<ValueError>(lambd >= 0, "softshrink: lambd must be at least 0, got {}", lambd);
-  return pointwise("softshrink", x, Softshrink{Weak(lambd)});
-}
-
-LinearActivationPtr linear_limit(const Bounds& bounds) {
-  // Comparisons with NaN are false: no bound.
-  const auto bound = [](double value, double none) { return Weak(value == none ? std::nan("") : value); };
-  return pointwise_linear("limit", Limited{bound(bounds.min, Bounds().min), bound(bounds.max, Bounds().max)});
-}
 LinearActivationPtr linear_sigmoid() { return pointwise_linear("sigmoid", Sigmoid{}); }
 LinearActivationPtr linear_silu() { return pointwise_linear("silu", Silu{}); }
 LinearActivationPtr linear_gelu(GeluApproximation approximation) {

@@ -30,6 +30,19 @@ Tensor leaky_relu(const Tensor& x, Real negative_slope = 0.01);
 Tensor prelu(const Tensor& x, const Tensor& weight);
 /// x where positive, else alpha * (exp(x) - 1). Clevert et al., "Exponential linear units" (2015).
 Tensor elu(const Tensor& x, Real alpha = 1);
+/// scale x where positive, else scale alpha (exp(x) - 1), with alpha = 1.67326324..., scale = 1.05070098...;
+/// derivative scale alpha at 0. Klambauer et al., "Self-normalizing neural networks" (2017).
+Tensor selu(const Tensor& x);
+/// x where positive, else alpha * (exp(x / alpha) - 1). Barron, "Continuously differentiable exponential
+/// linear units" (2017). Throws ValueError unless alpha is finite and not 0.
+Tensor celu(const Tensor& x, Real alpha = 1);
+/// x / (1 + |x|); NaN at infinities.
+Tensor softsign(const Tensor& x);
+/// x - tanh(x); near 0, where that is about x^3 / 3, it has the absolute error of tanh.
+Tensor tanhshrink(const Tensor& x);
+/// a * sigmoid(b) of the halves a and b of x along `dim`: half as large there. Dauphin et al., "Language
+/// modeling with gated convolutional networks" (2017). Throws ShapeError unless the size of `dim` is even.
+Tensor glu(const Tensor& x, Integer dim = -1);
 /// 1 / (1 + exp(-x)).
 Tensor sigmoid(const Tensor& x);
 /// log(sigmoid(x)), without overflow.
@@ -54,5 +67,10 @@ Tensor relu6(const Tensor& x);
 /// x - lambd where x > lambd, x + lambd where x < -lambd, else 0; derivative 0 at both bounds. Throws
 /// ValueError unless lambd is at least 0.
 Tensor softshrink(const Tensor& x, Real lambd = 0.5);
+/// x where |x| > lambd, else 0; derivative 0 at both bounds. Throws ValueError unless lambd is at least 0.
+Tensor hardshrink(const Tensor& x, Real lambd = 0.5);
+/// x where it is above `bound`, else `value`; derivative 0 at the bound. Throws ValueError for a bound of
+/// NaN.
+Tensor threshold(const Tensor& x, Real bound, Real value);
 
 }  // namespace pleat

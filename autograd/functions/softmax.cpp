@@ -31,4 +31,9 @@ Tensor log_softmax(const Tensor& input, Integer dim) {
                 })});
 }
 
+Tensor softmin(const Tensor& x, Integer dim) {
+  // Integers would wrap around.
+  return softmax(-(is_floating(x.dtype()) ? x : x.to(float32)), dim);
+}
+
 }  // namespace pleat

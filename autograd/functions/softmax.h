@@ -8,5 +8,7 @@ namespace pleat {
 
 Tensor softmax(const Tensor& x, Integer dim);
 Tensor log_softmax(const Tensor& x, Integer dim);
+/// softmax(-x): the smallest gets the most.
+Tensor softmin(const Tensor& x, Integer dim);
 
 }  // namespace pleat

@@ -1,4 +1,5 @@
 #include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/conv.h"
@@ -119,6 +120,8 @@ TEST_CASE("reductions, scans and softmax take integers from all over int64", "[l
     along("min_with_indices", [](const Tensor& x, int64_t d) { return min_with_indices(x, d).values; });
     along("softmax", [](const Tensor& x, int64_t d) { return softmax(x, d); });
     along("log_softmax", [](const Tensor& x, int64_t d) { return log_softmax(x, d); });
+    along("softmin", [](const Tensor& x, int64_t d) { return softmin(x, d); });
+    along("glu", [](const Tensor& x, int64_t d) { return glu(x, d); });
     along("softmax_backward", [](const Tensor& x, int64_t d) { return ops::softmax_backward(x, x, d); });
     along("log_softmax_backward",
           [](const Tensor& x, int64_t d) { return ops::log_softmax_backward(x, x, d); });

@@ -28,5 +28,24 @@ TEST_CASE("activation modules compute their functions with their options", "[nn]
   CHECK(same(nn::Hardswish()(x), hardswish(x)));
   CHECK(same(nn::Softshrink{}(x), softshrink(x)));
   CHECK(same(nn::Softshrink{{.lambd = 0.25}}(x), softshrink(x, 0.25)));
+  CHECK(same(nn::SELU()(x), selu(x)));
+  CHECK(same(nn::CELU{{.alpha = 0.5}}(x), celu(x, 0.5)));
+  CHECK(same(nn::GLU{{.dim = 0}}(x * ones({2, 1})), glu(x * ones({2, 1}), 0)));
+  CHECK(same(nn::LogSigmoid()(x), log_sigmoid(x)));
+  CHECK(same(nn::Softsign()(x), softsign(x)));
+  CHECK(same(nn::Tanhshrink()(x), tanhshrink(x)));
+  CHECK(same(nn::Hardsigmoid()(x), hardsigmoid(x)));
+  CHECK(same(nn::Hardshrink{}(x), hardshrink(x)));
+  CHECK(same(nn::Hardshrink{{.lambd = 0.25}}(x), hardshrink(x, 0.25)));
+  CHECK(same(nn::Threshold{{.threshold = 1, .value = 2}}(x), threshold(x, 1, 2)));
+  CHECK(same(nn::Softmin{{.dim = 0}}(x), softmax(-x, 0)));
   CHECK(nn::Hardswish().type_name() == "Hardswish");
+}
+
+TEST_CASE("Softmax2d is a softmax over the channels of images", "[nn]") {
+  const Tensor images = reshape(linspace(-1, 1, 24), {2, 3, 2, 2});
+  CHECK(nn::Softmax2d()(images).to_vector() == softmax(images, 1).to_vector());
+  CHECK(nn::Softmax2d()(images[1]).to_vector() == softmax(images[1], 0).to_vector());
+  CHECK_THROWS_WITH(nn::Softmax2d()(images[0][0]),
+                    Catch::Matchers::Contains("Softmax2d: needs [N, C, H, W] or [C, H, W], got"));
 }

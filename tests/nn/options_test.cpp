@@ -209,6 +209,10 @@ TEST_CASE("options of layers outside their range are refused") {
   refuses("threshold", {not_a_number}, {20, infinity}, [](double v) { nn::Softplus{{.threshold = v}}; });
   refuses("lambd", {not_a_number, -1, -infinity}, {0, infinity},
           [](double v) { nn::Softshrink{{.lambd = v}}; });
+  refuses("lambd", {not_a_number, -1, -infinity}, {0, infinity},
+          [](double v) { nn::Hardshrink{{.lambd = v}}; });
+  refuses("alpha", {not_a_number, infinity, 0}, {-1, 1}, [](double v) { nn::CELU{{.alpha = v}}; });
+  refuses("threshold", {not_a_number}, {0, infinity}, [](double v) { nn::Threshold{{.threshold = v}}; });
   refuses("in_features", no_count, {1},
           [&](double v) { nn::Linear{{.in_features = whole(v), .out_features = 1}}; });
   refuses("out_features", no_count, {1},
@@ -267,6 +271,9 @@ TEST_CASE("options of layers outside their range are refused") {
   refuses("beta", not_positive, {1}, [&](double v) { softplus(x, {.beta = v}); });
   refuses("threshold", {not_a_number}, {1}, [&](double v) { softplus(x, {.threshold = v}); });
   refuses("lambd", {not_a_number, -1, -infinity}, {0, infinity}, [&](double v) { softshrink(x, v); });
+  refuses("lambd", {not_a_number, -1, -infinity}, {0, infinity}, [&](double v) { hardshrink(x, v); });
+  refuses("alpha", {not_a_number, infinity, 0}, {-1, 1}, [&](double v) { celu(x, v); });
+  refuses("threshold", {not_a_number}, {0, infinity}, [&](double v) { threshold(x, v, 1); });
 }
 
 TEST_CASE("options of losses and initialisers outside their range are refused") {

@@ -42,6 +42,9 @@ Tensor default_softplus(const Tensor& x) { return softplus(x); }
 Tensor default_gelu(const Tensor& x) { return gelu(x); }
 Tensor default_hardtanh(const Tensor& x) { return hardtanh(x); }
 Tensor default_softshrink(const Tensor& x) { return softshrink(x); }
+Tensor default_hardshrink(const Tensor& x) { return hardshrink(x); }
+Tensor default_celu(const Tensor& x) { return celu(x); }
+Tensor threshold_at_1(const Tensor& x) { return threshold(x, 1, -2.5); }
 
 /// Of three functions, each of which rounds half types.
 OpCase make_hardsigmoid() {
@@ -51,6 +54,34 @@ OpCase make_hardsigmoid() {
   c.slack = 4;
   c.recorded = "-";
   return c;
+}
+
+OpCase make_glu(int64_t dim) {
+  return {.name = "glu",
+          .inputs = {normal({4, 6, 2, 8})},
+          .call = [dim](const Tensors& x) { return glu(x[0], dim); },
+          .reference =
+              [dim](const Arrays& x) {
+                const std::size_t d = dimension(x[0], dim);
+                Shape half = x[0].shape;
+                half[d] /= 2;
+                return Arrays{computed(half, [&](Index at) {
+                  const double a = x[0](at);
+                  at[d] += half[d];
+                  return a * sigmoid_of(x[0](at));
+                })};
+              },
+          .variant = "dim " + std::to_string(dim),
+          .types = all_types,
+          .results = {floating_type},
+          .smooth = {{normal({2, 2, 2, 4})}},
+          .large = {normal({50, 40, 4, 10})},
+          .refused = {{{normal({2, 3})},
+                       [](const Tensors& x) { return glu(x[0]); },
+                       "glu: the size of dimension -1 must be even, got"},
+                      {{normal({2, 2})},
+                       [](const Tensors& x) { return glu(x[0], 2); },
+                       "dimension 2 is outside"}}};
 }
 
 /// `weight` is [1] or [C]; half types are rounded once.
@@ -89,6 +120,25 @@ std::vector<OpCase> make() {
       with(unary("elu", default_elu, [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); }, {-20, 5},
                  {{0.1, 2}, {-2, -0.1}}),
            "alpha 1.5", [](const Tensors& x) { return elu(x[0], 1.5); }),
+      unary("selu", selu,
+            [](double x) {
+              return 1.0507009873554804934 * (x > 0 ? x : 1.6732632423543772848 * std::expm1(x));
+            },
+            {-20, 5}, {{0.1, 2}, {-2, -0.1}}),
+      refusing(unary("celu", default_celu, [](double x) { return x > 0 ? x : std::expm1(x); }, {-20, 5},
+                     {{0.1, 2}, {-2, -0.1}}),
+               {{{normal({2})},
+                 [](const Tensors& x) { return celu(x[0], 0); },
+                 "celu: alpha must be finite and not 0, got 0"}}),
+      with(unary("celu", default_celu, [](double x) { return x > 0 ? x : 0.5 * std::expm1(x / 0.5); },
+                 {-20, 5}, {{0.1, 2}, {-2, -0.1}}),
+           "alpha 1/2", [](const Tensors& x) { return celu(x[0], 0.5); }),
+      unary("softsign", softsign, [](double x) { return x / (1 + std::abs(x)); }, {-9, 9},
+            {{0.1, 3}, {-3, -0.1}}),
+      unary("tanhshrink", tanhshrink, [](double x) { return x - std::tanh(x); }, {2, 9},
+            {{0.1, 3}, {-3, -0.1}}),
+      make_glu(-1),
+      make_glu(1),
       unary("sigmoid", sigmoid, sigmoid_of, {-40, 40}, {{-3, 3}}),
       unary("log_sigmoid", log_sigmoid,
             [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); },
@@ -134,6 +184,16 @@ std::vector<OpCase> make() {
       with(unary("softshrink", default_softshrink, [](double x) { return softshrink_of(x, 2); }, {-5, 5},
                  {{-1.9, 1.9}, {2.1, 5}, {-5, -2.1}}),
            "lambd 2", [](const Tensors& x) { return softshrink(x[0], 2); }),
+      refusing(unary("hardshrink", default_hardshrink, [](double x) { return std::abs(x) <= 0.5 ? 0 : x; },
+                     {-3, 3}, {{-0.4, 0.4}, {0.6, 3}, {-3, -0.6}}),
+               {{{normal({2})},
+                 [](const Tensors& x) { return hardshrink(x[0], -1); },
+                 "hardshrink: lambd must be at least 0, got -1"}}),
+      refusing(unary("threshold", threshold_at_1, [](double x) { return x <= 1 ? -2.5 : x; }, {-3, 3},
+                     {{1.1, 3}, {-3, 0.9}}),
+               {{{normal({2})},
+                 [](const Tensors& x) { return threshold(x[0], std::nan(""), 0); },
+                 "threshold: the threshold must be a number, got nan"}}),
   };
 }
 

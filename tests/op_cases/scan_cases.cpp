@@ -184,6 +184,13 @@ std::vector<OpCase> make() {
   add({.name = "log_softmax",
        .call = [](const Tensor& x, int64_t dim) { return log_softmax(x, dim); },
        .lines = {log_softmax_of}});
+  add({.name = "softmin",
+       .call = [](const Tensor& x, int64_t dim) { return softmin(x, dim); },
+       .lines = {[](Numbers x) {
+         for (double& n : x) n = -n;
+         return softmax_of(x);
+       }},
+       .recorded = "-"});
   for (const bool descending : {false, true}) {
     const char* variant = descending ? "descending, " : "";
     add({.name = "sort",

@@ -9,6 +9,7 @@
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/softmax.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
@@ -31,6 +32,10 @@ TEST_CASE("first and second derivatives of smooth activations stay finite far ou
       {"silu", silu},
       {"mish", mish},
       {"elu", [](const Tensor& x) { return elu(x) + square(x); }},
+      {"selu", [](const Tensor& x) { return selu(x) + square(x); }},
+      {"celu", [](const Tensor& x) { return celu(x, 0.5) + square(x); }},
+      {"softsign", softsign},
+      {"tanhshrink", [](const Tensor& x) { return tanhshrink(x) + square(x); }},
   };
   for (const Case& c : smooth)
     for (const DType dtype : {float32, float64}) {
@@ -56,11 +61,16 @@ TEST_CASE("activations at their kinks: the stated derivatives") {
   CHECK(slopes(relu, {-1, 0, 1}) == Slopes{0, 0, 1});
   CHECK(slopes([](const Tensor& x) { return leaky_relu(x, 0.5); }, {-1, 0, 1}) == Slopes{0.5, 0.5, 1});
   CHECK(slopes([](const Tensor& x) { return elu(x, 0.5); }, {0, 1}) == Slopes{0.5, 1});
+  CHECK(slopes(selu, {-0.0, 0, 1})[1] == 1.0507009873554804934 * 1.6732632423543772848);
+  CHECK(slopes([](const Tensor& x) { return celu(x, 0.5); }, {0, 1}) == Slopes{1, 1});
+  CHECK(slopes(softsign, {-1, 0, 1}) == Slopes{0.25, 1, 0.25});
   CHECK(slopes(hardswish, {-4, -3, 3, 4}) == Slopes{0, 0, 1, 1});
   CHECK(slopes(relu6, {-1, 0, 1, 6, 7}) == Slopes{0, 0, 1, 0, 0});
   CHECK(slopes([](const Tensor& x) { return hardtanh(x); }, {-2, -1, 0, 1, 2}) == Slopes{0, 0, 1, 0, 0});
   CHECK(slopes([](const Tensor& x) { return softshrink(x, 1); }, {-2, -1, 0, 1, 2}) == Slopes{1, 0, 0, 0, 1});
   CHECK(slopes([](const Tensor& x) { return softshrink(x, 0); }, {-1, 0, 1}) == Slopes{1, 0, 1});
+  CHECK(slopes([](const Tensor& x) { return hardshrink(x, 1); }, {-2, -1, 0, 1, 2}) == Slopes{1, 0, 0, 0, 1});
+  CHECK(slopes([](const Tensor& x) { return threshold(x, 1, 7); }, {0, 1, 2}) == Slopes{0, 0, 1});
 }
 
 TEST_CASE("prelu: one slope or one for each channel") {
@@ -98,6 +108,29 @@ TEST_CASE("softshrink of infinities, of NaN, and with an infinite lambd") {
   CHECK(std::isnan(y.item()));
   sum(y).backward();
   CHECK(nan.grad().item() == 1);
+}
+
+TEST_CASE("hardshrink and threshold of infinities and of NaN, which stays and passes its gradient") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const Tensor x = tensor({-infinity, -0.5, -0.0, 0.75, infinity});
+  CHECK(hardshrink(x).to_vector() == std::vector<float>{-infinity, 0, 0, 0.75, infinity});
+  CHECK(hardshrink(x, infinity).to_vector() == std::vector<float>(5));
+  CHECK(threshold(x, 0, -infinity).to_vector() ==
+        std::vector<float>{-infinity, -infinity, -infinity, 0.75, infinity});
+  for (Tensor (*f)(const Tensor&) : {+[](const Tensor& t) { return hardshrink(t); },
+                                     +[](const Tensor& t) { return threshold(t, 0, 1); }}) {
+    const Tensor nan = tensor({std::nan("")}).set_requires_grad();
+    const Tensor y = f(nan);
+    CHECK(std::isnan(y.item()));
+    sum(y).backward();
+    CHECK(nan.grad().item() == 1);
+  }
+}
+
+TEST_CASE("softmin of unsigned integers does not wrap around") {
+  const Tensor y = softmin(tensor({0, 1, 255}).to(uint8), 0);
+  CHECK(y.dtype() == float32);
+  CHECK(y.to_vector()[0] == Approx(1 / (1 + std::exp(-1.0))));
 }
 
 TEST_CASE("relu_ changes in place, on the tape when needed") {

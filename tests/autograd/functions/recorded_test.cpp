@@ -1,0 +1,72 @@
+// Functions against the values and gradients of PyTorch in tests/fixtures/activations.json.
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/softmax.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+
+using namespace pleat;
+using test::Json;
+
+namespace {
+
+using Inputs = std::map<std::string, Tensor>;
+using Function = std::function<Tensor(const Inputs&, const Json& options)>;
+
+template <class F>
+Function of_x(F f) {
+  return [f](const Inputs& in, const Json& o) {
+    if constexpr (std::is_invocable_v<F, const Tensor&>)
+      return f(in.at("x"));
+    else
+      return f(in.at("x"), o);
+  };
+}
+
+const std::map<std::string, Function>& functions() {
+  using X = const Tensor&;
+  using O = const Json&;
+  static const std::map<std::string, Function> table = {
+      {"selu", of_x(selu)},
+      {"celu", of_x([](X x, O o) { return celu(x, o["alpha"].get<double>()); })},
+      {"glu", of_x([](X x, O o) { return glu(x, o["dim"].get<int64_t>()); })},
+      {"softsign", of_x(softsign)},
+      {"hardshrink", of_x([](X x, O o) { return hardshrink(x, o["lambd"].get<double>()); })},
+      {"softshrink", of_x([](X x, O o) { return softshrink(x, o["lambd"].get<double>()); })},
+      {"tanhshrink", of_x(tanhshrink)},
+      {"threshold",
+       of_x([](X x, O o) { return threshold(x, o["threshold"].get<double>(), o["value"].get<double>()); })},
+      {"softmin", of_x([](X x, O o) { return softmin(x, o["dim"].get<int64_t>()); })},
+      {"hardtanh",
+       of_x([](X x, O o) { return hardtanh(x, o["min_val"].get<double>(), o["max_val"].get<double>()); })},
+  };
+  return table;
+}
+
+void check_close(const Tensor& got, const Tensor& right) {
+  REQUIRE(got.shape() == right.shape());
+  const auto a = got.to_vector<double>(), b = right.to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) <= 1e-12 * (1 + std::abs(b[i])));
+}
+
+}  // namespace
+
+TEST_CASE("functions agree with PyTorch's recorded values and gradients") {
+  for (const Json& c : test::fixture("activations").at("cases")) {
+    INFO(c.at("name").get<std::string>());
+    const auto function = functions().find(c.at("op"));
+    REQUIRE(function != functions().end());
+    Inputs inputs = test::tensors_from(c.at("inputs"));
+    for (const auto& [name, gradient] : c.at("grads").items()) inputs.at(name).set_requires_grad();
+    const Tensor y = function->second(inputs, c.at("options"));
+    check_close(y, test::tensor_from(c.at("outputs").at("y")));
+    y.backward(test::tensor_from(c.at("grad_output")));
+    for (const auto& [name, gradient] : c.at("grads").items())
+      check_close(inputs.at(name).grad(), test::tensor_from(gradient));
+  }
+}
