@@ -1,15 +1,15 @@
 // Host and device.
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <optional>
 #include <type_traits>
 
+#include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/pointwise.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/fits.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
@@ -35,27 +35,35 @@ struct Atan2 {
   }
 };
 
-/// With the sign of the divisor, as Python has it.
-struct Remainder {
+/// From the larger one, of which the rest is at most log(2); also where both are infinite.
+struct LogAddExp {
   template <class T>
-  PLEAT_HOST_DEVICE T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T> && sizeof(T) <= sizeof(int32_t)) {
-      // Exact, and without integer division, of which there are no vector instructions.
-      const double x = a, y = b;
-      const double rest = x - std::trunc(x / y) * y;
-      return static_cast<T>(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);
-    } else if constexpr (std::is_integral_v<T>) {
-      if (b == -1) return 0;  // the smallest integer % -1 overflows
-      const T rest = a % b;
-      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-    } else {
-      const T rest = fmod(a, b);
-      return ((rest != 0) & ((rest < 0) != (b < 0))) ? rest + b : rest;
-    }
+  PLEAT_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    const T larger = a > b ? a : b;
+    return where(a == b, a + Weak(std::numbers::ln2), larger + softplus(-abs(a - b)));
   }
-  template <std::floating_point T>
-  PLEAT_HOST_DEVICE static bool is_near(T a, T b) {
-    return remainder_is_near(a, b);
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& a, const T& b) const {
+    return dy * where(a == b, Weak(0.5).as<T>(), sigmoid(a - b));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& a, const T& b) const {
+    return dy * where(a == b, Weak(0.5).as<T>(), sigmoid(b - a));
+  }
+};
+
+struct Hypot {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    return hypot(a, b);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& a, const T& b) const {
+    return dy * (a / hypot(a, b));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& a, const T& b) const {
+    return dy * (b / hypot(a, b));
   }
 };
 
@@ -218,29 +226,8 @@ void lerp_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor
 }  // namespace
 
 Tensor atan2(const Tensor& y, const Tensor& x) { return pointwise("atan2", y, x, Atan2{}); }
-
-Tensor remainder(const Tensor& a, const Tensor& b) {
-  const RecordOp range("remainder", a, b);
-  if (!is_floating(promote(a.dtype(), b.dtype()))) {
-    const Tensor zeros = ops::to_device(equal(b, 0), {});
-    const bool* is_zero = zeros.data<bool>();
-    check<ValueError>(std::find(is_zero, is_zero + zeros.numel(), true) == is_zero + zeros.numel(),
-                      "remainder: integers cannot be divided by 0");
-  }
-  const Tensor y = ops::binary("remainder", a, b, Remainder{});
-  return record("remainder", y,
-                {grad_of(a, [](const Tensor& dy) { return dy; }),
-                 grad_of(b, [a = saved(a), b = saved(b), y = saved(y)](const Tensor& dy) {
-                   // The quotient is a whole number, and constant piece by piece; -1 where b is infinite and
-                   // of the other sign, which makes it the remainder.
-                   const Tensor quotient =
-                       no_grad([&] { return where(isinf(*y), -1, round((*a - *y) / *b)); });
-                   return -(dy * quotient);
-                 })});
-}
-
-Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like(b, a, "remainder")); }
-Tensor remainder(Number a, const Tensor& b) { return remainder(number_like(a, b, "remainder"), b); }
+Tensor logaddexp(const Tensor& a, const Tensor& b) { return pointwise("logaddexp", a, b, LogAddExp{}); }
+Tensor hypot(const Tensor& a, const Tensor& b) { return pointwise("hypot", a, b, Hypot{}); }
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
   return record_pointwise("maximum", binary_ordered("maximum", a, b, Maximum{}), a, b, Maximum{});

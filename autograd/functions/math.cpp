@@ -7,7 +7,6 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/pointwise.h"
-#include "pleat/autograd/functions/pointwise_linear.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
@@ -28,6 +27,17 @@ struct Exp {
   template <class T>
   PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
     return dy * y;
+  }
+};
+
+struct Exp2 {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return exp2(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return dy * y * Weak(std::numbers::ln2);
   }
 };
 
@@ -197,39 +207,6 @@ struct Atan {
   }
 };
 
-struct Sinh {
-  template <class T>
-  PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return sinh(x);
-  }
-  template <class T>
-  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * cosh(x);
-  }
-};
-
-struct Cosh {
-  template <class T>
-  PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return cosh(x);
-  }
-  template <class T>
-  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * sinh(x);
-  }
-};
-
-struct Tanh {
-  template <class T>
-  PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return tanh(x);
-  }
-  template <class T>
-  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
-    return dy * (1 - square(y));
-  }
-};
-
 struct Erf {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
@@ -238,6 +215,17 @@ struct Erf {
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
     return dy * exp(-square(x)) * Weak(2 * std::numbers::inv_sqrtpi);
+  }
+};
+
+struct Erfc {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return erfc(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * exp(-square(x)) * Weak(-2 * std::numbers::inv_sqrtpi);
   }
 };
 
@@ -418,6 +406,7 @@ struct PowerBackward {
 }  // namespace
 
 Tensor exp(const Tensor& x) { return pointwise("exp", autocast_to_float32(x), Exp{}); }
+Tensor exp2(const Tensor& x) { return pointwise("exp2", x, Exp2{}); }
 Tensor expm1(const Tensor& x) { return pointwise("expm1", autocast_to_float32(x), Expm1{}); }
 Tensor log(const Tensor& x) { return pointwise("log", autocast_to_float32(x), Log{}); }
 Tensor log1p(const Tensor& x) { return pointwise("log1p", autocast_to_float32(x), Log1p{}); }
@@ -432,11 +421,8 @@ Tensor tan(const Tensor& x) { return pointwise("tan", autocast_to_float32(x), Ta
 Tensor asin(const Tensor& x) { return pointwise("asin", autocast_to_float32(x), Asin{}); }
 Tensor acos(const Tensor& x) { return pointwise("acos", autocast_to_float32(x), Acos{}); }
 Tensor atan(const Tensor& x) { return pointwise("atan", x, Atan{}); }
-Tensor sinh(const Tensor& x) { return pointwise("sinh", autocast_to_float32(x), Sinh{}); }
-Tensor cosh(const Tensor& x) { return pointwise("cosh", autocast_to_float32(x), Cosh{}); }
-Tensor tanh(const Tensor& x) { return pointwise("tanh", x, Tanh{}); }
-LinearActivationPtr linear_tanh() { return pointwise_linear("tanh", Tanh{}); }
 Tensor erf(const Tensor& x) { return pointwise("erf", x, Erf{}); }
+Tensor erfc(const Tensor& x) { return pointwise("erfc", x, Erfc{}); }
 
 Tensor square(const Tensor& x) { return pointwise_number("square", x, Square{}); }
 Tensor abs(const Tensor& x) { return pointwise_number("abs", x, Abs{}); }

@@ -24,6 +24,7 @@ struct ClampOptions {
 
 // Floating.
 Tensor exp(const Tensor& x);
+Tensor exp2(const Tensor& x);   ///< 2^x
 Tensor expm1(const Tensor& x);  ///< exp(x) - 1, exact near 0
 Tensor log(const Tensor& x);
 Tensor log1p(const Tensor& x);  ///< log(1 + x), exact near 0
@@ -43,8 +44,18 @@ Tensor atan2(const Tensor& y, const Tensor& x);
 Tensor sinh(const Tensor& x);
 Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
+Tensor asinh(const Tensor& x);
+Tensor acosh(const Tensor& x);  ///< NaN below 1
+Tensor atanh(const Tensor& x);  ///< infinite at 1 and -1, NaN beyond
+/// log(exp(a) + exp(b)), without overflow.
+Tensor logaddexp(const Tensor& a, const Tensor& b);
+/// sqrt(a^2 + b^2), without overflow; infinite where one is, though the other be NaN. No derivative at the
+/// origin: NaN.
+Tensor hypot(const Tensor& a, const Tensor& b);
 /// The error function 2/sqrt(pi) * integral of exp(-t^2) from 0 to x.
 Tensor erf(const Tensor& x);
+/// 1 - erf(x), which keeps its digits where x is large.
+Tensor erfc(const Tensor& x);
 
 // Own type.
 Tensor square(const Tensor& x);
@@ -71,6 +82,15 @@ Tensor pow(Number base, const Tensor& exponent);
 Tensor remainder(const Tensor& a, const Tensor& b);
 Tensor remainder(const Tensor& a, Number b);
 Tensor remainder(Number a, const Tensor& b);
+/// a - trunc(a / b) * b: the sign of a, as C's %. Throws as remainder. The derivative by b is -trunc(a / b).
+Tensor fmod(const Tensor& a, const Tensor& b);
+Tensor fmod(const Tensor& a, Number b);
+Tensor fmod(Number a, const Tensor& b);
+/// floor(a / b), of integers an integer, as Python's //. The smallest integer over -1 wraps around. Throws as
+/// remainder. Piecewise constant: its derivative is 0 (PyTorch: none).
+Tensor floor_divide(const Tensor& a, const Tensor& b);
+Tensor floor_divide(const Tensor& a, Number b);
+Tensor floor_divide(Number a, const Tensor& b);
 
 /// The larger and the smaller one; NaN where either is. These take bool, too. Where a = b, each gets half of
 /// the gradient, and all of it where one is NaN: as in PyTorch.

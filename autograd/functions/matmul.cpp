@@ -3,11 +3,13 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/linear_activation.h"
+#include "pleat/autograd/functions/rearrange.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
 
 namespace pleat {
@@ -93,6 +95,32 @@ Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, 
       })};
   if (bias.defined()) derivatives.push_back(grad_of(bias, [](const Tensor& dy) { return dy; }));
   return record("linear", ops::linear(x, weight, bias, options), std::move(derivatives));
+}
+
+Tensor dot(const Tensor& a, const Tensor& b) {
+  check<ShapeError>(a.rank() == 1 && a.shape() == b.shape(),
+                    "dot: needs two vectors of one size, got {} and {}", a, b);
+  return matmul(a, b);
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+  check<ShapeError>(a.rank() == 1 && b.rank() == 1, "outer: needs two vectors, got {} and {}", a, b);
+  const RecordOp range("outer", a, b);
+  return unsqueeze(a, 1) * b;
+}
+
+Tensor cross(const Tensor& a, const Tensor& b, Integer dim) {
+  const Shape shape = broadcast(a.shape(), b.shape(), "cross");
+  const int64_t along = normalize_dim(dim, static_cast<int64_t>(shape.size()), "cross");
+  const int64_t from_end = along - static_cast<int64_t>(shape.size());
+  for (const Tensor& x : {a, b})
+    check<ShapeError>(x.rank() + from_end >= 0 && x.size(from_end) == 3,
+                      "cross: both need 3 elements along dimension {}, got {} and {}", int64_t{dim}, a, b);
+  const RecordOp range("cross", a, b);
+  // Element i of `next(x)` is x[i + 1].
+  const auto next = [from_end](const Tensor& x) { return roll(x, -1, from_end); };
+  const Tensor p = next(a), q = next(b);
+  return p * next(q) - next(p) * q;
 }
 
 bool fuses_activation(const Tensor& x, const Tensor& weight) {

@@ -1,9 +1,15 @@
 #include "pleat/autograd/functions/select.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/shape/view.h"
 
 namespace pleat {
 
@@ -38,6 +44,29 @@ const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value) {
     ops::masked_fill_into(x, mask, value);
   }
   return x;
+}
+
+namespace {
+
+/// Whether element [i, j] of a matrix has j - i < diagonal.
+Tensor before_diagonal(const char* op, const Tensor& x, int64_t diagonal) {
+  check<ShapeError>(x.rank() >= 2, "{}: needs matrices [..., N, M], got {}", op, x);
+  const int64_t rows = x.size(-2), columns = x.size(-1);
+  // What lies further out is as far.
+  const int64_t shift = std::clamp(diagonal, -rows, columns);
+  const TensorOptions options{.dtype = int64, .device = x.device()};
+  return ops::less(ops::view(arange(columns, options), {1, columns}),
+                   ops::view(arange(shift, shift + rows, 1, options), {rows, 1}));
+}
+
+}  // namespace
+
+Tensor tril(const Tensor& x, Integer diagonal) {
+  const int64_t last = std::numeric_limits<int64_t>::max();
+  return where(before_diagonal("tril", x, diagonal == last ? last : diagonal + 1), x, false);
+}
+Tensor triu(const Tensor& x, Integer diagonal) {
+  return where(before_diagonal("triu", x, diagonal), false, x);
 }
 
 }  // namespace pleat

@@ -19,4 +19,9 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 /// In place: the mask must broadcast to x. Returns `x`.
 const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value);
 
+/// The elements on and below a diagonal (tril), on and above it (triu) of each matrix [..., N, M]; the others
+/// are 0. `diagonal` 0 is the main one, 1 the next above. Throw ShapeError unless x has two dimensions.
+Tensor tril(const Tensor& x, Integer diagonal = 0);
+Tensor triu(const Tensor& x, Integer diagonal = 0);
+
 }  // namespace pleat

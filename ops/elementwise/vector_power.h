@@ -171,4 +171,31 @@ template <std::floating_point T>
 #endif
 }
 
+/// sqrt(x^2 + y^2), whatever their sizes: up to 1 epsilon; infinite where one is.
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float hypot(float x, float y) {
+#if PLEAT_DEVICE_CODE
+  return std::hypot(x, y);
+#else
+  const double a = static_cast<double>(x), b = static_cast<double>(y);
+  const float root = static_cast<float>(std::sqrt(a * a + b * b));
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  return (std::abs(x) == infinity) | (std::abs(y) == infinity) ? infinity : root;
+#endif
+}
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double hypot(double x, double y) {
+#if PLEAT_DEVICE_CODE
+  return std::hypot(x, y);
+#else
+  const double a = std::abs(x), b = std::abs(y);
+  const double most = a > b ? a : b;
+  // Scaled where squares have no room or no bits.
+  const double scale = most > 0x1p500 ? 0x1p-600 : most < 0x1p-400 ? 0x1p600 : 1.0;
+  const double scale_back = most > 0x1p500 ? 0x1p600 : most < 0x1p-400 ? 0x1p-600 : 1.0;
+  const double p = scale * a, q = scale * b;
+  const double root = std::sqrt(p * p + q * q) * scale_back;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return (a == infinity) | (b == infinity) ? infinity : root;
+#endif
+}
+
 }  // namespace pleat::ops::vmath

@@ -285,4 +285,31 @@ template <std::floating_point T>
   return half + T(0.25) / half;
 }
 
+/// The inverse hyperbolic functions by log1p, of arguments that vanish with x: asinh and atanh up to 3
+/// epsilon, acosh up to 2.5.
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T asinh(T x) {
+  // log(a + sqrt(a^2 + 1)), which is log(2 a) where a^2 has no room.
+  const T a = std::abs(x);
+  const bool large = a > approximations::Constants<T>::large_area;
+  const T square = a * a;
+  const T y = log1p(large ? a : a + square / (1 + std::sqrt(1 + square)));
+  return std::copysign(large ? y + T(0.69314718055994530942) : y, x);
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T acosh(T x) {
+  // log(x + sqrt(x^2 - 1)), likewise.
+  const T t = x - 1;
+  const bool large = x > approximations::Constants<T>::large_area;
+  const T y = log1p(large ? t : t + std::sqrt(t * (t + 2)));
+  const T value = large ? y + T(0.69314718055994530942) : y;
+  return x < 1 ? std::numeric_limits<T>::quiet_NaN() : value;
+}
+template <std::floating_point T>
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline T atanh(T x) {
+  // log((1 + a) / (1 - a)) / 2.
+  const T a = std::abs(x);
+  return std::copysign(T(0.5) * log1p(2 * a / (1 - a)), x);
+}
+
 }  // namespace pleat::ops::vmath

@@ -53,6 +53,12 @@ TEST_CASE("numbers meet tensors from all over int64", "[limits]") {
     sweep("remainder", {2}, [&](const Integers& i) { return remainder(x, i[0]); });
     sweep("remainder of tensors", {5, 2},
           [&](const Integers& i) { return remainder(tensor({i[0]}), tensor({i[1]})); });
+    sweep("fmod", {2}, [&](const Integers& i) { return fmod(x, i[0]) + fmod(i[0], x); });
+    sweep("fmod of tensors", {5, 2}, [&](const Integers& i) { return fmod(tensor({i[0]}), tensor({i[1]})); });
+    sweep("floor_divide", {2},
+          [&](const Integers& i) { return floor_divide(x, i[0]) + floor_divide(i[0], x); });
+    sweep("floor_divide of tensors", {5, 2},
+          [&](const Integers& i) { return floor_divide(tensor({i[0]}), tensor({i[1]})); });
     sweep("clamp", {0, 2}, [&](const Integers& i) { return clamp(x, {.min = i[0], .max = i[1]}); });
     sweep("clamp_", {0, 2}, [&](const Integers& i) { return clamp_(x, {.min = i[0], .max = i[1]}); });
     if (is_floating(dtype))
@@ -122,6 +128,9 @@ TEST_CASE("reductions, scans and softmax take integers from all over int64", "[l
     along("log_softmax", [](const Tensor& x, int64_t d) { return log_softmax(x, d); });
     along("softmin", [](const Tensor& x, int64_t d) { return softmin(x, d); });
     along("glu", [](const Tensor& x, int64_t d) { return glu(x, d); });
+    along("cross", [](const Tensor& x, int64_t d) { return cross(x, x, d); });
+    along("tril", [](const Tensor& x, int64_t d) { return tril(x, d); });
+    along("triu", [](const Tensor& x, int64_t d) { return triu(x, d); });
     along("softmax_backward", [](const Tensor& x, int64_t d) { return ops::softmax_backward(x, x, d); });
     along("log_softmax_backward",
           [](const Tensor& x, int64_t d) { return ops::log_softmax_backward(x, x, d); });

@@ -176,6 +176,31 @@ std::vector<OpCase> make_math() {
       with_number(
           "remainder", "of a number", [](const Tensors& x) { return remainder(7, x[0]); },
           [](double x) { return remainder_of(7, x); }, {2.5, 3.25}),
+      of_inputs(binary("fmod", fmod, [](double a, double b) { return std::fmod(a, b); }), sixteenths(),
+                {{uniform({2, 3}, 5, 20), uniform({3}, 0.6, 1.8, 2)}}),
+      of_inputs(with_number(
+                    "fmod", "by a number", [](const Tensors& x) { return fmod(x[0], 3); },
+                    [](double x) { return std::fmod(x, 3); }),
+                {sixteenths()[0]}, {{uniform({2, 3}, 0.1, 2.9)}}),
+      with_number(
+          "fmod", "of a number", [](const Tensors& x) { return fmod(7, x[0]); },
+          [](double x) { return std::fmod(7, x); }, {2.5, 3.25}),
+      of_inputs(binary("floor_divide", floor_divide, [](double a, double b) { return std::floor(a / b); }),
+                sixteenths(), {{uniform({2, 3}, 2.1, 2.9), uniform({3}, 0.95, 1.04, 2)}}),
+      of_inputs(with_number(
+                    "floor_divide", "by a number", [](const Tensors& x) { return floor_divide(x[0], 3); },
+                    [](double x) { return std::floor(x / 3); }),
+                {sixteenths()[0]}, {{uniform({2, 3}, 0.1, 2.9)}}),
+      with_number(
+          "floor_divide", "of a number", [](const Tensors& x) { return floor_divide(7, x[0]); },
+          [](double x) { return std::floor(7 / x); }, {2.5, 2.75}),
+      of_inputs(
+          floating_results(binary("logaddexp", logaddexp,
+                                  [](double a, double b) { return std::log(std::exp(a) + std::exp(b)); })),
+          {normal(image), uniform(channels, 2, 5, 2)},
+          {{uniform({2, 3}, 0.5, 2), uniform({3}, -1.8, 0.3, 2)}}),
+      of_inputs(floating_results(binary("hypot", hypot, [](double a, double b) { return std::hypot(a, b); })),
+                {normal(image), normal(channels, 2)}, {{uniform({2, 3}, 0.5, 2), uniform({3}, 0.6, 1.8, 2)}}),
       of_types(binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }), all_types),
       of_types(binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }), all_types),
       of_inputs(with_number(
@@ -205,6 +230,27 @@ std::vector<OpCase> make_math() {
                 .smooth = {{normal({2, 3}), normal({2, 3}, 2)}}},
                "lerp_", [](const Tensors& x) { return lerp_(x[0], x[1], 0.25); }),
   };
+}
+
+/// tril keeps the elements with `below` * (column - row - diagonal) <= 0.
+OpCase triangle(const char* name, Tensor (*function)(const Tensor&, Integer), int below, int64_t diagonal) {
+  return {.name = name,
+          .inputs = {normal({2, 3, 4, 5})},
+          .call = [=](const Tensors& x) { return function(x[0], diagonal); },
+          .reference =
+              [=](const Arrays& x) {
+                return Arrays{computed(x[0].shape, [&](const Index& at) {
+                  return below * (at[3] - at[2] - diagonal) <= 0 ? x[0](at) : 0;
+                })};
+              },
+          .variant = "diagonal " + std::to_string(diagonal),
+          .types = all_types,
+          .smooth = {{normal({2, 3})}},
+          .large = {normal({300, 257})},
+          .recorded = "where",
+          .refused = {{{normal({3})},
+                       [=](const Tensors& x) { return function(x[0], 0); },
+                       std::string(name) + ": needs matrices [..., N, M], got [3]"}}};
 }
 
 std::vector<OpCase> make_select() {
@@ -248,6 +294,10 @@ std::vector<OpCase> make_select() {
                           {{normal({2}), coins({2, 2})},
                            [](const Tensors& x) { return masked_fill_(x[0], x[1], 0); },
                            "masked_fill"}};
+  for (const int64_t diagonal : {0, 2, -1, 9, -9}) {
+    cases.push_back(triangle("tril", tril, 1, diagonal));
+    cases.push_back(triangle("triu", triu, -1, diagonal));
+  }
   return cases;
 }
 

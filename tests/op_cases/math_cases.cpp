@@ -46,6 +46,7 @@ OpCase power(double exponent, Range smooth) {
 std::vector<OpCase> make() {
   std::vector<OpCase> cases = {
       unary("exp", exp, [](double x) { return std::exp(x); }, {-20, 20}, {{-2, 2}}),
+      unary("exp2", exp2, [](double x) { return std::exp2(x); }, {-20, 20}, {{-2, 2}}),
       unary("expm1", expm1, [](double x) { return std::expm1(x); }, {-20, 20}, {{-2, 2}}),
       also(unary("expm1", expm1, [](double x) { return std::expm1(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
       unary("log", log, [](double x) { return std::log(x); }, {1e-3, 100}, {{0.5, 3}}),
@@ -68,8 +69,13 @@ std::vector<OpCase> make() {
       unary("cosh", cosh, [](double x) { return std::cosh(x); }, {-10, 10}, {{-2, 2}}),
       unary("tanh", tanh, [](double x) { return std::tanh(x); }, {-12, 12}, {{-2, 2}}),
       also(unary("tanh", tanh, [](double x) { return std::tanh(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
+      unary("asinh", asinh, [](double x) { return std::asinh(x); }, {-50, 50}, {{-2, 2}}),
+      also(unary("asinh", asinh, [](double x) { return std::asinh(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
+      unary("acosh", acosh, [](double x) { return std::acosh(x); }, {1, 50}, {{1.5, 3}}),
+      unary("atanh", atanh, [](double x) { return std::atanh(x); }, {-1, 1}, {{-0.8, 0.8}}),
       unary("erf", erf, [](double x) { return std::erf(x); }, {-5, 5}, {{-2, 2}}),
       also(unary("erf", erf, [](double x) { return std::erf(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
+      unary("erfc", erfc, [](double x) { return std::erfc(x); }, {-3, 9}, {{-2, 2}}),
       keeps_integers(unary("square", square, [](double x) { return x * x; }, {-5, 5}, {{-2, 2}})),
       keeps_integers(
           unary("abs", abs, [](double x) { return std::abs(x); }, {-5, 5}, {{0.1, 2}, {-2, -0.1}})),

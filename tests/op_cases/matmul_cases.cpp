@@ -235,6 +235,48 @@ std::vector<OpCase> attentions() {
   return cases;
 }
 
+OpCase vectors(const char* name, Tensor (*function)(const Tensor&, const Tensor&), int64_t n, int64_t m,
+               const Reference& reference, std::vector<Refusal> refused) {
+  return {.name = name,
+          .inputs = {normal({n}), normal({m}, 2)},
+          .call = [function](T x) { return function(x[0], x[1]); },
+          .reference = reference,
+          .types = number_types,
+          .slack = 2,
+          .large = {normal({8 * n}), normal({8 * m}, 2)},
+          .refused = std::move(refused)};
+}
+
+/// Along a dimension that is counted from the end.
+OpCase crossed(const Shape& a, const Shape& b, int64_t dim, const Shape& shape) {
+  return {
+      .name = "cross",
+      .inputs = {normal(a), normal(b, 2)},
+      .call = [dim](T x) { return cross(x[0], x[1], dim); },
+      .reference =
+          [=](const Arrays& x) {
+            return Arrays{computed(shape, [&](Index at) {
+              int64_t& i = at[static_cast<std::size_t>(dim + static_cast<int64_t>(shape.size()))];
+              const int64_t next = (i + 1) % 3, last = (i + 2) % 3;
+              i = next;
+              const double p = x[0].broadcast(at), s = x[1].broadcast(at);
+              i = last;
+              return p * x[1].broadcast(at) - x[0].broadcast(at) * s;
+            })};
+          },
+      .variant = to_string(a) + " " + to_string(b),
+      .types = number_types,
+      .slack = 8,  // half types are rounded three times
+      .refused = {{{normal({3, 2}), normal({3, 2})},
+                   [](T x) { return cross(x[0], x[1]); },
+                   "cross: both need 3 elements along dimension -1, got"},
+                  {{normal({3}), normal({1})}, [](T x) { return cross(x[0], x[1]); }, "cross: both need 3"},
+                  {{normal({3}), normal({3, 3})},
+                   [](T x) { return cross(x[0], x[1], 0); },
+                   "cross: both need 3"},
+                  {{normal({3}), normal({3})}, [](T x) { return cross(x[0], x[1], 1); }, "dimension 1 is"}}};
+}
+
 std::vector<OpCase> make() {
   std::vector<OpCase> cases;
   const std::vector<std::pair<Shape, Shape>> shapes = {{{2, 3}, {3, 2}},
@@ -288,6 +330,24 @@ std::vector<OpCase> make() {
   cases.back().smooth = {{normal({2, 2, 2}), normal({2, 3, 2}, 2), normal({3}, 3)}};
   cases.back().refused = {{{normal({2, 3})}, [](T x) { return einsum("ijk->i", x); }, "einsum"},
                           {{normal({2, 3})}, [](T x) { return einsum("ij->k", x); }, "einsum"}};
+  cases.push_back(recorded_as(
+      "matmul",
+      vectors("dot", dot, 30, 30, [](const Arrays& x) { return Arrays{product_of(x[0], x[1])}; },
+              {{{normal({2}), normal({3})}, [](T x) { return dot(x[0], x[1]); }, "dot: needs two vectors"},
+               {{normal({2, 2}), normal({2, 2})},
+                [](T x) { return dot(x[0], x[1]); },
+                "dot: needs two vectors of one size, got [2, 2]"}})));
+  cases.push_back(vectors("outer", outer, 7, 30,
+                          [](const Arrays& x) {
+                            return Arrays{computed({x[0].size(0), x[1].size(0)}, [&](const Index& at) {
+                              return x[0]({at[0]}) * x[1]({at[1]});
+                            })};
+                          },
+                          {{{normal({2, 2}), normal({2})},
+                            [](T x) { return outer(x[0], x[1]); },
+                            "outer: needs two vectors, got [2, 2]"}}));
+  cases.push_back(crossed({4, 3}, {4, 3}, -1, {4, 3}));
+  cases.push_back(crossed({3, 1}, {2, 3, 4}, -2, {2, 3, 4}));
   for (const OpCase& c : attentions()) cases.push_back(c);
   return cases;
 }

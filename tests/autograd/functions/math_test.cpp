@@ -1,11 +1,14 @@
 #include "pleat/autograd/functions/math.h"
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
@@ -38,6 +41,42 @@ TEST_CASE("kinks: the stated choice") {
   sum(maximum(a, b)).backward();
   CHECK(a.grad().to_vector() == std::vector<float>{0.5, 0});
   CHECK(b.grad().to_vector() == std::vector<float>{0.5, 1});
+}
+
+TEST_CASE("fmod and floor_divide of signs, of zero and of the ends of integers") {
+  const Tensor a = tensor({-7.0, 7.0, -7.0, 6.0, -0.0, 1.0, -1.0});
+  const Tensor b = tensor({3.0, -3.0, -3.0, 3.0, 2.0, 0.0, 0.0});
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  CHECK(fmod(a, b).to_vector()[0] == -1);
+  CHECK(fmod(a, b).to_vector()[1] == 1);
+  CHECK(isnan(fmod(a, b))[5].item<bool>());
+  const auto quotients = floor_divide(a, b).to_vector();
+  CHECK(quotients == std::vector<float>{-3, -3, 2, 2, 0, infinity, -infinity});
+  CHECK(std::signbit(quotients[4]));
+  // 0.1 goes 9 times into 1, as 0.1 is a little more than a tenth, though the quotient rounds to 10.
+  CHECK(floor_divide(tensor({1.0}, float64), 0.1).item<double>() == 9);
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();
+  const Tensor whole = tensor({int64_t{-7}, int64_t{7}, int64_t{-6}, least, least});
+  const Tensor by = tensor({int64_t{3}, int64_t{-3}, int64_t{3}, int64_t{-1}, int64_t{2}});
+  CHECK(floor_divide(whole, by).to_vector<int64_t>() == std::vector<int64_t>{-3, -3, -2, least, least / 2});
+  CHECK(fmod(whole, by).to_vector<int64_t>() == std::vector<int64_t>{-1, 1, 0, 0, 0});
+  CHECK(floor_divide(whole.to(int32), by.to(int32)).to_vector<int64_t>() ==
+        std::vector<int64_t>{-3, -3, -2, 0, 0});
+  CHECK(floor_divide(tensor({std::numeric_limits<int32_t>::min()}).to(int32), -1).item<int64_t>() ==
+        std::numeric_limits<int32_t>::min());
+  CHECK_THROWS_WITH(fmod(whole, 0), "fmod: integers cannot be divided by 0");
+  CHECK_THROWS_WITH(floor_divide(whole, 0), "floor_divide: integers cannot be divided by 0");
+}
+
+TEST_CASE("tril and triu leave NaN and infinities of the other triangle out, and take any type") {
+  const Tensor x = full({3, 3}, std::nan(""));
+  CHECK(isnan(tril(x, -1)).to_vector<int>() == std::vector<int>{0, 0, 0, 1, 0, 0, 1, 1, 0});
+  const Tensor mask = tril(ones({2, 3}, {.dtype = boolean}));
+  CHECK(mask.dtype() == boolean);
+  CHECK(mask.to_vector<int>() == std::vector<int>{1, 0, 0, 1, 1, 0});
+  CHECK(triu(zeros({0, 3})).shape() == Shape{0, 3});
+  CHECK(tril(zeros({2, 3, 0})).shape() == Shape{2, 3, 0});
+  CHECK(array_equal(tril(x, -std::numeric_limits<int64_t>::max()), zeros({3, 3})));
 }
 
 TEST_CASE("clamp_ and lerp_ change in place, on the tape when needed") {

@@ -38,6 +38,8 @@ std::vector<Case<T, W>> cases() {
       {"exp", [](T x) { return vmath::exp(x); }, [](W x) { return std::exp(x); }, low, high},
       {"exp_below_0", [](T x) { return vmath::exp_below_0(x); }, [](W x) { return std::exp(x); },
        is_double ? T(-708) : T(-87), 0},
+      {"exp2", [](T x) { return vmath::exp2(x); }, [](W x) { return std::exp2(x); },
+       is_double ? T(-1021) : T(-125), is_double ? T(1023.9) : T(127.9)},
       {"expm1", [](T x) { return vmath::expm1(x); }, [](W x) { return std::expm1(x); }, -1000, high},
       {"log", [](T x) { return vmath::log(x); }, [](W x) { return std::log(x); }, least<T>, largest<T>},
       {"log1p", [](T x) { return vmath::log1p(x); }, [](W x) { return std::log1p(x); }, T(-0.99999),
@@ -53,6 +55,10 @@ std::vector<Case<T, W>> cases() {
       {"sinh", [](T x) { return vmath::sinh(x); }, [](W x) { return std::sinh(x); }, -high, high},
       {"cosh", [](T x) { return vmath::cosh(x); }, [](W x) { return std::cosh(x); }, -high, high},
       {"tanh", [](T x) { return vmath::tanh(x); }, [](W x) { return std::tanh(x); }, -50, 50},
+      {"asinh", [](T x) { return vmath::asinh(x); }, [](W x) { return std::asinh(x); }, -largest<T>,
+       largest<T>},
+      {"acosh", [](T x) { return vmath::acosh(x); }, [](W x) { return std::acosh(x); }, 1, largest<T>},
+      {"atanh", [](T x) { return vmath::atanh(x); }, [](W x) { return std::atanh(x); }, -1, 1},
       {"erf", [](T x) { return vmath::erf(x); }, [](W x) { return std::erf(x); }, -50, 50},
       {"sigmoid", [](T x) { return vmath::sigmoid(x); }, [](W x) { return 1 / (1 + std::exp(-x)); }, -tame,
        tame},
@@ -146,6 +152,11 @@ void check_pairs(const std::vector<T>& values, double power_error) {
       else
         REQUIRE(same_bits(vmath::pow(a, b), power));
       if (vmath::remainder_is_near(a, b)) REQUIRE(same_bits(vmath::fmod(a, b), std::fmod(a, b)));
+      const auto length = static_cast<T>(std::hypot(x, y));
+      if (std::isfinite(length) && length != 0)
+        REQUIRE(error_of(vmath::hypot(a, b), std::hypot(x, y)) <= 1);
+      else
+        REQUIRE(same_bits(vmath::hypot(a, b), length));
       const auto angle = static_cast<T>(std::atan2(x, y));
       if (angle == 0 || std::isnan(angle))
         REQUIRE(same_bits(vmath::atan2(a, b), angle));
@@ -183,6 +194,18 @@ TEST_CASE("the normal distribution in float is exact to the rounding of its expo
   CHECK(vmath::normal_cdf(-infinity) == 0);
   CHECK(vmath::normal_cdf(infinity) == 1);
   CHECK(std::isnan(vmath::normal_cdf(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST_CASE("erfc of float keeps its digits where it is small") {
+  double worst = 0;
+  for (float x = -5; x < 9.19f; x += 1.3e-5f)
+    worst = std::max(worst, error_of(vmath::erfc(x), std::erfc(static_cast<double>(x))));
+  CHECK(worst <= 4);
+  CHECK(vmath::erfc(-infinity) == 2);
+  CHECK(vmath::erfc(0.0f) == 1);
+  for (const float x : {11.0f, 3.4e38f, infinity}) CHECK(vmath::erfc(x) == 0);
+  CHECK(vmath::erfc(9.8f) == Approx(std::erfc(9.8)).margin(3e-45));  // a denormal
+  CHECK(std::isnan(vmath::erfc(std::numeric_limits<float>::quiet_NaN())));
 }
 
 TEST_CASE("vector functions are within 1.7 epsilon over the whole range of float") {
