@@ -127,6 +127,37 @@ std::string LayerNorm::options_text() const {
   return text;
 }
 
+RMSNorm::RMSNorm(RMSNormModuleOptions o) : options(std::move(o)) {
+  const Sizes& shape = options.normalized_shape;
+  check<ValueError>(!shape.empty() && std::ranges::all_of(shape, [](int64_t size) { return size >= 1; }),
+                    "RMSNorm: normalized_shape needs sizes of at least 1, got {}", shape);
+  if (options.eps) check_positive("RMSNorm", "eps", *options.eps);
+  if (options.elementwise_affine) weight = parameter(ones(shape));
+}
+
+Tensor RMSNorm::forward(const Tensor& x) {
+  return rms_norm(x, weight, {.normalized_shape = options.normalized_shape.get(), .eps = options.eps});
+}
+
+std::string RMSNorm::options_text() const {
+  std::string text = pleat::to_string(Shape(options.normalized_shape.get()));
+  if (options.eps) text += fmt::format(", eps={}", *options.eps);
+  if (!options.elementwise_affine) text += ", elementwise_affine=false";
+  return text;
+}
+
+LocalResponseNorm::LocalResponseNorm(LocalResponseNormOptions o) : options(std::move(o)) {
+  check_at_least("LocalResponseNorm", "size", options.size, 1);
+  check_finite("LocalResponseNorm", "alpha", options.alpha);
+  check_finite("LocalResponseNorm", "beta", options.beta);
+  check_finite("LocalResponseNorm", "k", options.k);
+}
+
+std::string LocalResponseNorm::options_text() const {
+  return fmt::format("{}, alpha={}, beta={}, k={}", int64_t{options.size}, options.alpha, options.beta,
+                     options.k);
+}
+
 GroupNorm::GroupNorm(GroupNormModuleOptions o) : options(std::move(o)) {
   const int64_t groups = options.num_groups;
   const int64_t channels = options.num_channels;

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "pleat/autograd/functions/norm.h"
 #include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
 #include "pleat/ops/spatial/bounds.h"
@@ -63,6 +64,39 @@ class LayerNorm : public Module {
 
   Tensor weight, bias;
   LayerNormModuleOptions options;
+};
+
+struct RMSNormModuleOptions {
+  Required<Sizes> normalized_shape;          ///< of the last dimensions
+  std::optional<double> eps = std::nullopt;  ///< none: the epsilon of the input's type
+  bool elementwise_affine = true;
+};
+
+/// Divides by the root mean square over the last dimensions; see rms_norm. weight has their shape and starts
+/// as 1.
+class RMSNorm : public Module {
+ public:
+  /// Throws ValueError unless the sizes are at least 1 and eps above 0 and finite.
+  explicit RMSNorm(RMSNormModuleOptions options);
+  Tensor forward(const Tensor& x) override;
+  void members(Members& m) override { m("weight", weight); }
+  std::string type_name() const override { return "RMSNorm"; }
+  std::string options_text() const override;
+
+  Tensor weight;
+  RMSNormModuleOptions options;
+};
+
+/// Divides by what the channels around have; see local_response_norm.
+class LocalResponseNorm : public Module {
+ public:
+  /// Throws ValueError unless size is at least 1 and the others finite.
+  explicit LocalResponseNorm(LocalResponseNormOptions options);
+  Tensor forward(const Tensor& x) override { return local_response_norm(x, options); }
+  std::string type_name() const override { return "LocalResponseNorm"; }
+  std::string options_text() const override;
+
+  LocalResponseNormOptions options;
 };
 
 struct GroupNormModuleOptions {

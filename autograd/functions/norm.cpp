@@ -1,6 +1,8 @@
 #include "pleat/autograd/functions/norm.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "pleat/autograd/autocast.h"
@@ -15,6 +17,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/ops/norm/problem.h"
+#include "pleat/ops/norm/rms_norm.h"
 #include "pleat/ops/spatial/limit.h"
 
 namespace pleat {
@@ -145,23 +148,24 @@ Tensor record_group_norm(const char* op, const ops::GroupNormResult& result, con
                 });
 }
 
-void check_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& normalized) {
+/// Of layer_norm and rms_norm.
+void check_rows(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                const Shape& normalized) {
   check<ShapeError>(!normalized.empty() && normalized.size() <= x.shape().size() &&
                         std::equal(normalized.rbegin(), normalized.rend(), x.shape().rbegin()),
-                    "layer_norm: input must end in the dimensions {}, got {}; normalized_shape is that of "
+                    "{}: input must end in the dimensions {}, got {}; normalized_shape is that of "
                     "the last dimensions",
-                    normalized, x);
-  check<ShapeError>(count(normalized) > 0, "layer_norm: nothing to normalise over in {}", normalized);
-  check<DTypeError>(is_floating(x.dtype()),
-                    "layer_norm: input must be floating, got {}; convert it with to(float32)", x);
+                    op, normalized, x);
+  check<ShapeError>(count(normalized) > 0, "{}: nothing to normalise over in {}", op, normalized);
+  check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
+                    op, x);
   for (const auto& [what, t] : {std::pair{"weight", weight}, {"bias", bias}}) {
     if (!t.defined()) continue;
-    check<ShapeError>(t.shape() == normalized, "layer_norm: {} must be {}, got {}", what, normalized, t);
-    check<DTypeError>(
-        t.dtype() == x.dtype() || (is_half(x.dtype()) && t.dtype() == float32),
-        "layer_norm: {} must be {}{}, got {}; the input is {}: convert one, for instance with x.to({})", what,
-        x.dtype(), is_half(x.dtype()) ? " or float32" : "", t, x.dtype(), t.dtype());
-    check<DeviceError>(t.device() == x.device(), "layer_norm: {} must be on {} like the input, got {}", what,
+    check<ShapeError>(t.shape() == normalized, "{}: {} must be {}, got {}", op, what, normalized, t);
+    check<DTypeError>(t.dtype() == x.dtype() || (is_half(x.dtype()) && t.dtype() == float32),
+                      "{}: {} must be {}{}, got {}; the input is {}: convert one, for instance with x.to({})",
+                      op, what, x.dtype(), is_half(x.dtype()) ? " or float32" : "", t, x.dtype(), t.dtype());
+    check<DeviceError>(t.device() == x.device(), "{}: {} must be on {} like the input, got {}", op, what,
                        x.device(), t);
   }
 }
@@ -200,7 +204,7 @@ Tensor layer_norm(const Tensor& input, const Tensor& factors, const Tensor& shif
   const Tensor x = autocast_to_float32(input);
   const Tensor weight = autocast_to_float32(factors);
   const Tensor bias = autocast_to_float32(shifts);
-  check_layer_norm(x, weight, bias, options.normalized_shape);
+  check_rows("layer_norm", x, weight, bias, options.normalized_shape);
   const int64_t values = count(options.normalized_shape.get());
   // A row is an image of one group, whose channels are single elements.
   const Tensor rows = reshape(x, {x.numel() / values, values});
@@ -210,6 +214,37 @@ Tensor layer_norm(const Tensor& input, const Tensor& factors, const Tensor& shif
   const ops::GroupNormResult result =
       ops::group_norm_forward(rows, own_weight, own_bias, groups, "layer_norm");
   return reshape(record_group_norm("layer_norm", result, rows, own_weight, own_bias, groups), x.shape());
+}
+
+Tensor rms_norm(const Tensor& input, const Tensor& factors, const RmsNormOptions& options) {
+  const Tensor x = autocast_to_float32(input);
+  const Tensor weight = autocast_to_float32(factors);
+  check_rows("rms_norm", x, weight, {}, options.normalized_shape);
+  const double eps = options.eps.value_or(x.dtype() == float64   ? std::numeric_limits<double>::epsilon()
+                                          : x.dtype() == float32 ? std::numeric_limits<float>::epsilon()
+                                          : x.dtype() == float16 ? 0x1p-10
+                                                                 : 0x1p-7);
+  check<ValueError>(eps > 0 && std::isfinite(eps), "rms_norm: eps must be above 0, got {}", eps);
+  const int64_t values = count(options.normalized_shape.get());
+  const Tensor rows = reshape(x, {x.numel() / values, values});
+  const Tensor own_weight = weight.defined() ? reshape(weight, {values}) : weight;
+  const ops::RmsNormResult result = ops::rms_norm_forward(rows, own_weight, eps);
+  const Tensor y = record("rms_norm", result.y, {rows, own_weight},
+                          [x = saved(rows), weight = saved(own_weight), rrms = saved(result.rrms), eps](
+                              const Tensor& dy, const Needs& needs) -> Grads {
+                            if (!grad_enabled()) {
+                              const ops::RmsNormGrads grads =
+                                  ops::rms_norm_backward(dy, *x, *weight, *rrms, needs[0], needs[1]);
+                              return {grads.x, grads.weight};
+                            }
+                            const DType compute = compute_dtype((*x).dtype());
+                            const Tensor wide = (*x).to(compute), g = dy.to(compute);
+                            const Tensor reciprocal = rsqrt(mean(square(wide), 1, true) + eps);
+                            const Tensor h = wide * reciprocal;
+                            const Tensor scaled = (*weight).defined() ? g * (*weight).to(compute) : g;
+                            return {reciprocal * (scaled - h * mean(scaled * h, 1, true)), sum(g * h, 0)};
+                          });
+  return reshape(y, x.shape());
 }
 
 }  // namespace pleat

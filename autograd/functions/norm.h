@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "pleat/core/base/required.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/norm/batch_norm.h"
@@ -43,5 +45,29 @@ struct LayerNormOptions {
 ///
 ///   y = layer_norm(x, weight, bias, {.normalized_shape = {64}});
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const LayerNormOptions& options);
+
+struct RmsNormOptions {
+  Required<Sizes> normalized_shape;          ///< of the last dimensions of x, over which the mean is taken
+  std::optional<double> eps = std::nullopt;  ///< added to the mean; none: the epsilon of x's type
+};
+
+/// y = x / sqrt(mean of x^2 + eps) * weight over the last dimensions, whose shape weight has; it may be
+/// undefined (Zhang and Sennrich, "Root mean square layer normalization", 2019). Throws as layer_norm.
+///
+///   y = rms_norm(x, weight, {.normalized_shape = {64}});
+Tensor rms_norm(const Tensor& x, const Tensor& weight, const RmsNormOptions& options);
+
+struct LocalResponseNormOptions {
+  Required<int64_t> size;  ///< channels in a window, at least 1
+  double alpha = 1e-4;
+  double beta = 0.75;
+  double k = 1;
+};
+
+/// x / (k + alpha s)^beta, s being the mean of x^2 over a window of `size` channels around each, which is
+/// filled up with zeros beyond the ends (Krizhevsky et al., "ImageNet classification with deep convolutional
+/// neural networks", 2012). x is [N, C, spatial...]. Throws ShapeError for other ranks, DTypeError unless x
+/// is floating, ValueError (size < 1, alpha, beta or k not finite).
+Tensor local_response_norm(const Tensor& x, const LocalResponseNormOptions& options);
 
 }  // namespace pleat

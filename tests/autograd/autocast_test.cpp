@@ -13,6 +13,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/distance.h"
 #include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/matmul.h"
@@ -114,6 +115,10 @@ std::vector<Case> in_float32() {
       {"layer_norm",
        {{2, 4}, {4}, {4}},
        [](Args t) { return layer_norm(t[0], t[1], t[2], {.normalized_shape = {4}}); }},
+      {"rms_norm", {{2, 4}, {4}}, [](Args t) { return rms_norm(t[0], t[1], {.normalized_shape = {4}}); }},
+      {"normalize", {{2, 3}}, [](Args t) { return normalize(t[0]); }},
+      {"cosine_similarity", {{2, 3}, {2, 3}}, [](Args t) { return cosine_similarity(t[0], t[1]); }},
+      {"pairwise_distance", {{2, 3}, {2, 3}}, [](Args t) { return pairwise_distance(t[0], t[1]); }},
       {"cross_entropy",
        {{2, 3}},
        [](Args t) {

@@ -3,6 +3,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/conv.h"
+#include "pleat/autograd/functions/distance.h"
 #include "pleat/autograd/functions/dropout.h"
 #include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/loss.h"
@@ -277,6 +278,15 @@ TEST_CASE("normalisations, losses and dropout take integers from all over int64"
     sweep_tensors("group_norm", rank, {2}, [](const Tensor& x, const Integers& i) {
       return group_norm(x, {}, {}, {.num_groups = i[0]});
     });
+    sweep_tensors("rms_norm", rank, {1, 1}, [](const Tensor& x, const Integers& i) {
+      return rms_norm(x, {}, {.normalized_shape = {i[0], i[1]}});
+    });
+    sweep_tensors("local_response_norm", rank, {2},
+                  [](const Tensor& x, const Integers& i) { return local_response_norm(x, {.size = i[0]}); });
+    sweep_tensors("normalize", rank, {1},
+                  [](const Tensor& x, const Integers& i) { return normalize(x, {.dim = i[0]}); });
+    sweep_tensors("cosine_similarity", rank, {1},
+                  [](const Tensor& x, const Integers& i) { return cosine_similarity(x, x, {.dim = i[0]}); });
     sweep_tensors("layer_norm", rank, {1, 1}, [](const Tensor& x, const Integers& i) {
       return layer_norm(x, {}, {}, {.normalized_shape = {i[0], i[1]}});
     });

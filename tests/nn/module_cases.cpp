@@ -188,6 +188,16 @@ const std::vector<ModuleCase>& module_cases() {
          return made(LayerNorm{{.normalized_shape = Dims{i[0], i[1]}}});
        },
        {2, 3, 4}},
+      {"RMSNorm",
+       {3, 4},
+       [](const Integers& i) {
+         return made(RMSNorm{{.normalized_shape = Dims{i[0], i[1]}}});
+       },
+       {2, 3, 4}},
+      {"LocalResponseNorm",
+       {2},
+       [](const Integers& i) { return made(LocalResponseNorm{{.size = i[0], .alpha = 0.5}}); },
+       {2, 3, 4}},
       {"GroupNorm",
        {2, 4},
        [](const Integers& i) { return made(GroupNorm{{.num_groups = i[0], .num_channels = i[1]}}); },

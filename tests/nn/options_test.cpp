@@ -10,6 +10,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/conv.h"
+#include "pleat/nn/distance.h"
 #include "pleat/nn/dropout.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/init.h"
@@ -187,6 +188,15 @@ TEST_CASE("options of layers outside their range are refused") {
   refuses("momentum", not_a_share, {0, 1},
           [](double v) { nn::BatchNorm2d{{.num_features = 2, .momentum = v}}; });
   refuses("eps", not_positive, {1e-5}, [](double v) { nn::LayerNorm{{.normalized_shape = 2, .eps = v}}; });
+  refuses("eps", not_positive, {1e-5}, [](double v) { nn::RMSNorm{{.normalized_shape = 2, .eps = v}}; });
+  refuses("normalized_shape", no_count, {1}, [&](double v) { nn::RMSNorm{{.normalized_shape = whole(v)}}; });
+  refuses("size", no_count, {1}, [&](double v) { nn::LocalResponseNorm{{.size = whole(v)}}; });
+  refuses("alpha", not_finite, {-1, 0}, [](double v) { nn::LocalResponseNorm{{.size = 2, .alpha = v}}; });
+  refuses("beta", not_finite, {-1, 0}, [](double v) { nn::LocalResponseNorm{{.size = 2, .beta = v}}; });
+  refuses("k must", not_finite, {-1, 0}, [](double v) { nn::LocalResponseNorm{{.size = 2, .k = v}}; });
+  refuses("eps", not_positive, {1e-5}, [](double v) { nn::CosineSimilarity{{.eps = v}}; });
+  refuses("eps", not_finite, {-1, 0}, [](double v) { nn::PairwiseDistance{{.eps = v}}; });
+  refuses("p must", {not_a_number}, {0, 2, infinity}, [](double v) { nn::PairwiseDistance{{.p = v}}; });
   refuses("eps", not_positive, {1e-5},
           [](double v) { nn::GroupNorm{{.num_groups = 1, .num_channels = 2, .eps = v}}; });
   refuses("eps", not_positive, {1e-5}, [](double v) { nn::InstanceNorm1d{{.num_features = 2, .eps = v}}; });
@@ -264,6 +274,15 @@ TEST_CASE("options of layers outside their range are refused") {
     dropout.options.p = v;
     dropout(image);
   });
+
+  const Tensor rows = ones({2, 2});
+  refuses("eps", not_positive, {1}, [&](double v) { rms_norm(rows, {}, {.normalized_shape = 2, .eps = v}); });
+  refuses("eps", not_at_least_0, {0}, [&](double v) { normalize(rows, {.eps = v}); });
+  refuses("p must", {not_a_number}, {0, 2, infinity}, [&](double v) { normalize(rows, {.p = v}); });
+  refuses("eps", not_positive, {1}, [&](double v) { cosine_similarity(rows, rows, {.eps = v}); });
+  refuses("eps", not_finite, {0}, [&](double v) { pairwise_distance(rows, rows, {.eps = v}); });
+  refuses("p must", {not_a_number}, {0, 2, infinity},
+          [&](double v) { pairwise_distance(rows, rows, {.p = v}); });
 
   const Tensor x = ones({2});
   refuses("negative_slope", not_finite, {0}, [&](double v) { leaky_relu(x, v); });

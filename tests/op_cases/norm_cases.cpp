@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "pleat/autograd/functions/distance.h"
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/tests/op_cases/op_case.h"
 
@@ -68,6 +69,176 @@ OpCase batch_norm_case(bool training, bool relu, const Shape& shape) {
                        "batch_norm: "}}};
 }
 
+OpCase rms_norm_case(bool weighted, const Shape& shape, const Shape& row) {
+  const std::size_t outer = shape.size() - row.size();
+  const auto inputs = [=](const Shape& of) {
+    Tensors x{normal(of)};
+    if (weighted) x.push_back(normal(row, 2));
+    return x;
+  };
+  return {.name = "rms_norm",
+          .inputs = inputs(shape),
+          .call =
+              [=](T x) {
+                return rms_norm(x[0], weighted ? x[1] : Tensor(), {.normalized_shape = row, .eps = 1e-5});
+              },
+          .reference =
+              [=](const Arrays& x) {
+                return Arrays{computed(shape, [&](const Index& at) {
+                  double squares = 0, values = 0;
+                  (void)computed(row, [&](const Index& in_row) {
+                    Index other(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(outer));
+                    other.insert(other.end(), in_row.begin(), in_row.end());
+                    squares += x[0](other) * x[0](other);
+                    ++values;
+                    return 0.0;
+                  });
+                  const Index place(at.begin() + static_cast<std::ptrdiff_t>(outer), at.end());
+                  return x[0](at) / std::sqrt(squares / values + 1e-5) * (weighted ? x[1](place) : 1);
+                })};
+              },
+          .variant = to_string(shape) + (weighted ? "" : " no weight"),
+          .slack = 2,
+          .large = {normal(row.size() == 1 ? Shape{30000, 5} : Shape{30000, 2, 3}), normal(row, 2)},
+          .refused = {{{normal({4, 3}), normal({4})},
+                       [](T x) { return rms_norm(x[0], x[1], {.normalized_shape = 4}); },
+                       "rms_norm: input must end in the dimensions [4], got [4, 3]"},
+                      {{normal({4, 3}), normal({4})},
+                       [](T x) { return rms_norm(x[0], x[1], {.normalized_shape = 3}); },
+                       "rms_norm: weight must be [3], got [4]"},
+                      {{normal({4, 3})},
+                       [](T x) { return rms_norm(x[0], {}, {.normalized_shape = 3, .eps = 0}); },
+                       "rms_norm: eps must be above 0, got 0"}}};
+}
+
+OpCase response_norm_case(const Shape& shape, int64_t size) {
+  return {
+      .name = "local_response_norm",
+      .inputs = {normal(shape)},
+      .call =
+          [=](T x) { return local_response_norm(x[0], {.size = size, .alpha = 0.5, .beta = 0.75, .k = 2}); },
+      .reference =
+          [=](const Arrays& x) {
+            return Arrays{computed(shape, [&](const Index& at) {
+              double squares = 0;
+              for (int64_t c = at[1] - size / 2; c < at[1] - size / 2 + size; ++c) {
+                Index other = at;
+                other[1] = c;
+                if (c >= 0 && c < shape[1]) squares += x[0](other) * x[0](other);
+              }
+              return x[0](at) / std::pow(2 + 0.5 * squares / static_cast<double>(size), 0.75);
+            })};
+          },
+      .variant = "size " + std::to_string(size),
+      .smooth = {{normal({2, 3, 2})}},
+      .slack = 8,
+      .large = {normal({8, 16, 40, 40})},
+      .recorded = "-",
+      .refused = {{{normal({2, 3})},
+                   [](T x) { return local_response_norm(x[0], {.size = 2}); },
+                   "local_response_norm: input must be [N, C, spatial...], got [2, 3]"},
+                  {{normal({2, 3, 4})},
+                   [](T x) { return local_response_norm(x[0], {.size = 0}); },
+                   "local_response_norm: size must be at least 1, got 0"}}};
+}
+
+double length_of(const Numbers& x, double p) {
+  double sum = 0;
+  for (const double n : x) sum += std::pow(std::abs(n), p);
+  return std::pow(sum, 1 / p);
+}
+
+OpCase normalize_case(double p, int64_t dim) {
+  return {.name = "normalize",
+          .inputs = {normal({3, 4, 5})},
+          .call = [=](T x) { return normalize(x[0], {.p = p, .dim = dim}); },
+          .reference = along(dim,
+                             [p](Numbers x) {
+                               const double length = std::max(length_of(x, p), 1e-12);
+                               for (double& n : x) n /= length;
+                               return x;
+                             }),
+          .variant = "p " + std::to_string(p) + " dim " + std::to_string(dim),
+          .types = all_types,
+          .results = {floating_type},
+          .smooth = {{uniform({2, 3, 2}, 0.5, 2)}},
+          .slack = 4,
+          .large = {normal({300, 40, 10})},
+          .recorded = "-",
+          .refused = {{{normal({2})}, [](T x) { return normalize(x[0]); }, "dimension 1 is outside"},
+                      {{normal({2, 2})},
+                       [](T x) { return normalize(x[0], {.eps = -1}); },
+                       "normalize: eps must be at least 0 and finite, got -1"}}};
+}
+
+/// f(difference or products of two lines) along a dimension of the shape that both broadcast to.
+Reference of_two_lines(const Shape& shape, std::size_t dim,
+                       const std::function<double(const Numbers&, const Numbers&)>& f) {
+  return [=](const Arrays& x) {
+    Shape rest = shape;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(dim));
+    return Arrays{computed(rest, [&](const Index& at) {
+      Numbers a, b;
+      for (int64_t i = 0; i < shape[dim]; ++i) {
+        Index place = at;
+        place.insert(place.begin() + static_cast<std::ptrdiff_t>(dim), i);
+        a.push_back(x[0].broadcast(place));
+        b.push_back(x[1].broadcast(place));
+      }
+      return f(a, b);
+    })};
+  };
+}
+
+OpCase similarity_case(const Shape& a, const Shape& b, const Shape& shape, int64_t dim) {
+  return {.name = "cosine_similarity",
+          .inputs = {normal(a), normal(b, 2)},
+          .call = [=](T x) { return cosine_similarity(x[0], x[1], {.dim = dim}); },
+          .reference = of_two_lines(shape, static_cast<std::size_t>(dim),
+                                    [](const Numbers& p, const Numbers& q) {
+                                      double sum = 0;
+                                      for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] * q[i];
+                                      return sum / std::max(length_of(p, 2), 1e-8) /
+                                             std::max(length_of(q, 2), 1e-8);
+                                    }),
+          .variant = to_string(a) + " " + to_string(b),
+          .types = all_types,
+          .results = {floating_type},
+          .slack = 16,  // terms cancel, and half types are rounded several times
+          .recorded = "-",
+          .refused = {{{normal({2, 3}), normal({2, 4})},
+                       [](T x) { return cosine_similarity(x[0], x[1]); },
+                       "cosine_similarity: "},
+                      {{normal({2, 3}), normal({3})},
+                       [](T x) { return cosine_similarity(x[0], x[1], {.dim = 2}); },
+                       "dimension 2 is outside"},
+                      {{normal({2, 3}), normal({2, 3})},
+                       [](T x) { return cosine_similarity(x[0], x[1], {.eps = 0}); },
+                       "cosine_similarity: eps must be above 0 and finite, got 0"}}};
+}
+
+OpCase distance_case(double p, const Shape& a, const Shape& b, const Shape& shape) {
+  return {.name = "pairwise_distance",
+          .inputs = {normal(a), normal(b, 2)},
+          .call = [=](T x) { return pairwise_distance(x[0], x[1], {.p = p, .eps = 1e-3}); },
+          .reference = of_two_lines(shape, shape.size() - 1,
+                                    [p](Numbers x, const Numbers& y) {
+                                      for (std::size_t i = 0; i < x.size(); ++i) x[i] += 1e-3 - y[i];
+                                      return length_of(x, p);
+                                    }),
+          .variant = "p " + std::to_string(p),
+          .types = all_types,
+          .results = {floating_type},
+          .slack = 8,  // differences of half types are rounded
+          .recorded = "-",
+          .refused = {{{normal({2, 3}), normal({2, 4})},
+                       [](T x) { return pairwise_distance(x[0], x[1]); },
+                       "pairwise_distance: "},
+                      {{normal({}), normal({})},
+                       [](T x) { return pairwise_distance(x[0], x[1]); },
+                       "pairwise_distance: needs vectors, got [] "}}};
+}
+
 std::vector<OpCase> make() {
   std::vector<OpCase> cases;
   for (const bool training : {true, false})
@@ -129,6 +300,19 @@ std::vector<OpCase> make() {
                       return layer_norm(x[0], x[1], x[2], {.normalized_shape = {3, 5}});
                     },
                     "layer_norm: "}}});
+  for (const bool weighted : {true, false}) {
+    cases.push_back(rms_norm_case(weighted, {4, 3, 5}, {5}));
+    cases.push_back(rms_norm_case(weighted, {4, 2, 3}, {2, 3}));
+  }
+  for (const int64_t size : {1, 2, 3, 5}) cases.push_back(response_norm_case({2, 4, 3, 2}, size));
+  cases.push_back(normalize_case(2, 1));
+  cases.push_back(normalize_case(1, -1));
+  cases.push_back(normalize_case(3, 0));
+  cases.push_back(similarity_case({3, 4}, {3, 4}, {3, 4}, 1));
+  cases.push_back(similarity_case({2, 4, 3}, {4, 1}, {2, 4, 3}, 1));
+  cases.push_back(distance_case(2, {3, 4}, {3, 4}, {3, 4}));
+  cases.push_back(distance_case(1, {2, 3, 4}, {3, 4}, {2, 3, 4}));
+  cases.push_back(distance_case(3, {3, 4}, {4}, {3, 4}));
   return cases;
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/distance.h"
+#include "pleat/autograd/functions/norm.h"
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -42,6 +44,28 @@ const std::map<std::string, Function>& functions() {
       {"threshold",
        of_x([](X x, O o) { return threshold(x, o["threshold"].get<double>(), o["value"].get<double>()); })},
       {"softmin", of_x([](X x, O o) { return softmin(x, o["dim"].get<int64_t>()); })},
+      {"rms_norm",
+       [](const Inputs& in, O o) {
+         const auto shape = o["normalized_shape"].get<std::vector<int64_t>>();
+         RmsNormOptions options{.normalized_shape = shape};
+         if (!o["eps"].is_null()) options.eps = o["eps"].get<double>();
+         return rms_norm(in.at("x"), in.contains("weight") ? in.at("weight") : Tensor(), options);
+       }},
+      {"local_response_norm", of_x([](X x, O o) {
+         return local_response_norm(
+             x, {.size = o["size"].get<int64_t>(), .alpha = o["alpha"], .beta = o["beta"], .k = o["k"]});
+       })},
+      {"normalize",
+       of_x([](X x, O o) { return normalize(x, {.p = o["p"], .dim = o["dim"], .eps = o["eps"]}); })},
+      {"cosine_similarity",
+       [](const Inputs& in, O o) {
+         return cosine_similarity(in.at("x1"), in.at("x2"), {.dim = o["dim"], .eps = o["eps"]});
+       }},
+      {"pairwise_distance",
+       [](const Inputs& in, O o) {
+         return pairwise_distance(in.at("x1"), in.at("x2"),
+                                  {.p = o["p"], .eps = o["eps"], .keepdim = o["keepdim"]});
+       }},
       {"hardtanh",
        of_x([](X x, O o) { return hardtanh(x, o["min_val"].get<double>(), o["max_val"].get<double>()); })},
   };

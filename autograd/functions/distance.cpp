@@ -1,0 +1,64 @@
+#include "pleat/autograd/functions/distance.h"
+
+#include <cmath>
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+
+namespace pleat {
+namespace {
+
+/// Integers would wrap around, half types lose digits under autocast.
+Tensor floating(const Tensor& x) { return is_floating(x.dtype()) ? autocast_to_float32(x) : x.to(float32); }
+
+void check_norm(const char* op, double p) {
+  check<ValueError>(!std::isnan(p), "{}: p must be a number, got {}", op, p);
+}
+
+Tensor at_least(const Tensor& lengths, double eps) { return clamp(lengths, {.min = eps}); }
+
+}  // namespace
+
+Tensor normalize(const Tensor& input, const NormalizeOptions& options) {
+  check_norm("normalize", options.p);
+  check<ValueError>(options.eps >= 0 && std::isfinite(options.eps),
+                    "normalize: eps must be at least 0 and finite, got {}", options.eps);
+  const RecordOp range("normalize", input);
+  const Tensor x = floating(input);
+  return x / at_least(norm(x, options.dim, {.p = options.p, .keepdim = true}), options.eps);
+}
+
+Tensor cosine_similarity(const Tensor& any_a, const Tensor& any_b, const CosineSimilarityOptions& options) {
+  const Shape shape = broadcast(any_a.shape(), any_b.shape(), "cosine_similarity");
+  const auto rank = static_cast<int64_t>(shape.size());
+  // From the end, where the two meet.
+  const int64_t dim = normalize_dim(options.dim, rank, "cosine_similarity") - rank;
+  check<ValueError>(options.eps > 0 && std::isfinite(options.eps),
+                    "cosine_similarity: eps must be above 0 and finite, got {}", options.eps);
+  const RecordOp range("cosine_similarity", any_a, any_b);
+  const Tensor a = floating(any_a), b = floating(any_b);
+  // Where one is repeated along the dimension, its length is that of all.
+  const auto length = [&](const Tensor& x) {
+    const bool whole =
+        x.rank() + dim >= 0 && x.size(dim) == shape[shape.size() - static_cast<std::size_t>(-dim)];
+    return at_least(norm(whole ? x : expand(x, shape), dim, {.keepdim = true}), options.eps);
+  };
+  return sum((a / length(a)) * (b / length(b)), dim);
+}
+
+Tensor pairwise_distance(const Tensor& any_a, const Tensor& any_b, const PairwiseDistanceOptions& options) {
+  check_norm("pairwise_distance", options.p);
+  check<ValueError>(std::isfinite(options.eps), "pairwise_distance: eps must be finite, got {}", options.eps);
+  check<ShapeError>(!broadcast(any_a.shape(), any_b.shape(), "pairwise_distance").empty(),
+                    "pairwise_distance: needs vectors, got {} and {}", any_a, any_b);
+  const RecordOp range("pairwise_distance", any_a, any_b);
+  const Tensor difference = floating(any_a) - floating(any_b) + options.eps;
+  return norm(difference, -1, {.p = options.p, .keepdim = options.keepdim});
+}
+
+}  // namespace pleat

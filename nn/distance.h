@@ -1,0 +1,32 @@
+#pragma once
+
+#include "pleat/autograd/functions/distance.h"
+#include "pleat/nn/module.h"
+
+/// Similarities and distances as modules of two inputs; formulas: autograd/functions/distance.h.
+
+namespace pleat::nn {
+
+class CosineSimilarity : public Module {
+ public:
+  /// Throws ValueError unless eps is above 0 and finite.
+  explicit CosineSimilarity(CosineSimilarityOptions options_ = {});
+  using Module::forward;
+  Tensor forward(const Tensor& a, const Tensor& b);
+  std::string type_name() const override { return "CosineSimilarity"; }
+
+  CosineSimilarityOptions options;
+};
+
+class PairwiseDistance : public Module {
+ public:
+  /// Throws ValueError for a p of NaN, and unless eps is finite.
+  explicit PairwiseDistance(PairwiseDistanceOptions options_ = {});
+  using Module::forward;
+  Tensor forward(const Tensor& a, const Tensor& b);
+  std::string type_name() const override { return "PairwiseDistance"; }
+
+  PairwiseDistanceOptions options;
+};
+
+}  // namespace pleat::nn
