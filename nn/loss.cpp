@@ -14,11 +14,9 @@
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/nn/reduced_loss.h"
 
 namespace pleat {
-namespace {
-
-using ops::DistanceLoss;
 
 Tensor reduced(const Tensor& losses, Reduction reduction) {
   switch (reduction) {
@@ -33,6 +31,20 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
   }
   return sum(losses) / static_cast<double>(losses.rank() == 0 ? 1 : losses.size(0));
 }
+
+void check_pair(const char* op, const Tensor& input, const Tensor& target) {
+  check<ShapeError>(input.shape() == target.shape(),
+                    "{}: input and target must have one shape, got {} and {}; reshape or expand one of them",
+                    op, input, target);
+}
+
+Tensor floating_loss_input(const Tensor& x) {
+  return is_floating(x.dtype()) ? autocast_to_float32(x) : x.to(float32);
+}
+
+namespace {
+
+using ops::DistanceLoss;
 
 /// The mean of class losses divides by the sum of the targets' weights.
 Tensor reduced_by_weight(const Tensor& losses, const Tensor& logits, const Tensor& target,
@@ -67,12 +79,6 @@ Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& probab
     shares = shares * reshape(options.weight, along);
   }
   return reduced(-sum(log_softmax(logits, dim) * shares, dim), options.reduction);
-}
-
-void check_pair(const char* op, const Tensor& input, const Tensor& target) {
-  check<ShapeError>(input.shape() == target.shape(),
-                    "{}: input and target must have one shape, got {} and {}; reshape or expand one of them",
-                    op, input, target);
 }
 
 }  // namespace
@@ -128,11 +134,7 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
 
 Tensor kl_div(const Tensor& any_input, const Tensor& any_target, KlDivOptions options) {
   check_pair("kl_div", any_input, any_target);
-  // Differences of integers would wrap around.
-  const auto floating = [](const Tensor& x) {
-    return is_floating(x.dtype()) ? autocast_to_float32(x) : x.to(float32);
-  };
-  const Tensor input = floating(any_input), target = floating(any_target);
+  const Tensor input = floating_loss_input(any_input), target = floating_loss_input(any_target);
   if (options.log_target) return reduced(exp(target) * (target - input), options.reduction);
   const Tensor positive = masked_fill(target, target == 0, 1);
   return reduced(target * (log(positive) - input), options.reduction);

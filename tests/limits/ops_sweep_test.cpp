@@ -19,6 +19,7 @@
 #include "pleat/autograd/functions/unfold.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/distance.h"
 #include "pleat/nn/loss.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
@@ -94,6 +95,12 @@ TEST_CASE("numbers meet tensors from all over int64", "[limits]") {
   }
   sweep("addmm", {2, 3}, [](const Integers& i) {
     return addmm(ones({2, 2}), ones({2, 2}), ones({2, 2}), {.beta = i[0], .alpha = i[1]});
+  });
+}
+
+TEST_CASE("multi_margin_loss takes integers from all over int64", "[limits]") {
+  sweep("multi_margin_loss", {1, 2, 0}, [](const Integers& i) {
+    return multi_margin_loss(ones({2, 3}), tensor({i[1], i[2]}), {.p = i[0]});
   });
 }
 
@@ -285,6 +292,9 @@ TEST_CASE("normalisations, losses and dropout take integers from all over int64"
                   [](const Tensor& x, const Integers& i) { return local_response_norm(x, {.size = i[0]}); });
     sweep_tensors("normalize", rank, {1},
                   [](const Tensor& x, const Integers& i) { return normalize(x, {.dim = i[0]}); });
+    sweep_tensors("CosineSimilarity", rank, {1}, [](const Tensor& x, const Integers& i) {
+      return nn::CosineSimilarity{{.dim = i[0]}}.forward(x, x);
+    });
     sweep_tensors("cosine_similarity", rank, {1},
                   [](const Tensor& x, const Integers& i) { return cosine_similarity(x, x, {.dim = i[0]}); });
     sweep_tensors("layer_norm", rank, {1, 1}, [](const Tensor& x, const Integers& i) {

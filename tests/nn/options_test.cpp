@@ -304,6 +304,20 @@ TEST_CASE("options of losses and initialisers outside their range are refused") 
           [&](double v) { cross_entropy(x, x, {.label_smoothing = v}); });
   refuses("beta", not_at_least_0, {0, 1}, [&](double v) { smooth_l1_loss(x, x, {.beta = v}); });
   refuses("delta", not_positive, {1}, [&](double v) { huber_loss(x, x, {.delta = v}); });
+  refuses("eps", not_positive, {1}, [&](double v) { gaussian_nll_loss(x, x, x, {.eps = v}); });
+  refuses("eps", not_positive, {1}, [&](double v) { poisson_nll_loss(x, x, {.eps = v}); });
+  refuses("alpha", {not_a_number, 2, -0.5}, {0, 1, -1},
+          [&](double v) { sigmoid_focal_loss(x, x, {.alpha = v}); });
+  refuses("gamma", not_at_least_0, {0, 2}, [&](double v) { sigmoid_focal_loss(x, x, {.gamma = v}); });
+  refuses("smooth", not_at_least_0, {0, 1}, [&](double v) { dice_loss(x, x, {.smooth = v}); });
+  refuses("margin", not_finite, {-1, 0}, [&](double v) { margin_ranking_loss(x, x, x, {.margin = v}); });
+  refuses("margin", not_finite, {-1, 0}, [&](double v) { hinge_embedding_loss(x, x, {.margin = v}); });
+  refuses("margin", not_finite, {-1, 0},
+          [&](double v) { cosine_embedding_loss(x, x, ones({2}), {.margin = v}); });
+  refuses("margin", not_finite, {-1, 0}, [&](double v) { multi_margin_loss(x, classes, {.margin = v}); });
+  refuses("margin", not_finite, {-1, 0}, [&](double v) { triplet_margin_loss(x, x, x, {.margin = v}); });
+  refuses("p must", {not_a_number}, {1, infinity}, [&](double v) { triplet_margin_loss(x, x, x, {.p = v}); });
+  refuses("eps", not_finite, {0}, [&](double v) { triplet_margin_loss(x, x, x, {.eps = v}); });
 
   using namespace nn::init;
   const Tensor w = ones({2, 3});

@@ -170,6 +170,62 @@ double cross(double x, double y) { return std::max(x, 0.0) - x * y + std::log1p(
 double divergence(double x, double y) { return y * (std::log(y) - x); }
 double log_divergence(double x, double y) { return std::exp(y) * (y - x); }
 
+double at_least_100(double logarithm) { return std::max(logarithm, -100.0); }
+double probability_cross(double p, double t) {
+  return -(t * at_least_100(std::log(p)) + (1 - t) * at_least_100(std::log1p(-p)));
+}
+double poisson(double x, double t) { return std::exp(x) - t * x; }
+double poisson_of_rates(double x, double t) {
+  const double stirling = t > 1 ? t * std::log(t) - t + std::log(2 * 3.14159265358979323846 * t) / 2 : 0;
+  return x - t * std::log(x + 0.25) + stirling;
+}
+double focal(double x, double t) {
+  const double p = 1 / (1 + std::exp(-x));
+  const double p_t = p * t + (1 - p) * (1 - t);
+  return (0.75 * t + 0.25 * (1 - t)) * std::pow(1 - p_t, 1.5) * cross(x, t);
+}
+double unweighted_focal(double x, double t) {
+  const double p = 1 / (1 + std::exp(-x));
+  return std::pow(p * (1 - t) + (1 - p) * t, 2) * cross(x, t);
+}
+double soft_margin(double x, double t) { return std::log1p(std::exp(-t * x)); }
+
+void add_likelihoods(std::vector<OpCase>& cases) {
+  const Tensors logits{normal({4, 5}), uniform({4, 5}, 0.1, 1, 2)};
+  add_rows(
+      cases, "binary_cross_entropy",
+      [](auto& x, auto& y, Reduction r) { return binary_cross_entropy(x, y, {.reduction = r}); },
+      {uniform({4, 5}, 0.1, 0.9), uniform({4, 5}, 0.1, 1, 2)}, probability_cross);
+  add_rows(
+      cases, "poisson_nll_loss",
+      [](auto& x, auto& y, Reduction r) { return poisson_nll_loss(x, y, {.reduction = r}); },
+      {uniform({4, 5}, -1, -0.1), uniform({4, 5}, 1, 4, 2)}, poisson);
+  add_rows(
+      cases, "poisson_nll_loss",
+      [](auto& x, auto& y, Reduction r) {
+        return poisson_nll_loss(x, y, {.log_input = false, .full = true, .eps = 0.25, .reduction = r});
+      },
+      {uniform({4, 5}, 5, 9), uniform({4, 5}, 1.1, 4, 2)}, poisson_of_rates, "rates ");
+  add_rows(
+      cases, "sigmoid_focal_loss",
+      [](auto& x, auto& y, Reduction r) {
+        return sigmoid_focal_loss(x, y, {.alpha = 0.75, .gamma = 1.5, .reduction = r});
+      },
+      logits, focal);
+  add_rows(
+      cases, "sigmoid_focal_loss",
+      [](auto& x, auto& y, Reduction r) { return sigmoid_focal_loss(x, y, {.alpha = -1, .reduction = r}); },
+      logits, unweighted_focal, "unweighted ");
+  add_rows(
+      cases, "soft_margin_loss", [](auto& x, auto& y, Reduction r) { return soft_margin_loss(x, y, {r}); },
+      {normal({4, 5}), normal({4, 5}, 2)}, soft_margin);
+  for (OpCase& c : cases)
+    if (c.name == "poisson_nll_loss") {
+      c.recorded = "-";
+      c.slack = 32;  // half types are rounded several times
+    }
+}
+
 std::vector<OpCase> make() {
   std::vector<OpCase> cases;
   const Tensors distances{normal({4, 5}), normal({4, 5}, 2)};
@@ -201,6 +257,7 @@ std::vector<OpCase> make() {
       cases, "kl_div",
       [](auto& x, auto& y, Reduction r) { return kl_div(x, y, {.log_target = true, .reduction = r}); },
       logarithms, log_divergence, "log_target ");
+  add_likelihoods(cases);
   cases.push_back({.name = "distance_losses",
                    .inputs = distances,
                    .call =

@@ -1,0 +1,20 @@
+// Private header: not installed.
+#pragma once
+
+#include "pleat/core/tensor/tensor.h"
+
+/// Losses of single elements as formulas of two tensors (pointwise.h): values, gradients by both, of any
+/// order. The losses that users call, which check shapes, are in nn/loss.h.
+
+namespace pleat {
+
+/// -(t log p + (1 - t) log(1 - p)), logarithms being at least -100.
+Tensor probability_cross_entropies(const Tensor& p, const Tensor& target);
+/// log(1 + exp(-t x)).
+Tensor soft_margin_losses(const Tensor& x, const Tensor& target);
+/// x where t is 1, max(margin - x, 0) where it is -1; both for another t.
+Tensor hinge_embedding_losses(const Tensor& x, const Tensor& target, double margin);
+/// Focal losses of logits; without weights of the classes for a negative alpha.
+Tensor focal_losses(const Tensor& x, const Tensor& target, double alpha, double gamma);
+
+}  // namespace pleat

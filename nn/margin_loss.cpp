@@ -1,0 +1,129 @@
+#include <cmath>
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/distance.h"
+#include "pleat/autograd/functions/index.h"
+#include "pleat/autograd/functions/loss.h"
+#include "pleat/autograd/functions/loss_formulas.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/select.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/nn/loss.h"
+#include "pleat/nn/option_checks.h"
+#include "pleat/nn/reduced_loss.h"
+
+/// Losses that are 0 beyond a margin.
+
+namespace pleat {
+namespace {
+
+Tensor above_0(const Tensor& x) { return clamp(x, {.min = 0}); }
+
+void check_class_weight(const char* op, const Tensor& weight, int64_t classes) {
+  check<ShapeError>(!weight.defined() || weight.shape() == Shape{classes},
+                    "{}: the weight must be [{}], one number for each class, got {}", op, classes, weight);
+}
+
+}  // namespace
+
+Tensor margin_ranking_loss(const Tensor& any_a, const Tensor& any_b, const Tensor& any_target,
+                           MarginLossOptions options) {
+  constexpr const char* op = "margin_ranking_loss";
+  check_finite(op, "margin", options.margin);
+  (void)broadcast(broadcast(any_a.shape(), any_b.shape(), op), any_target.shape(), op);
+  const RecordOp range(op, any_a, any_b, any_target);
+  const Tensor a = floating_loss_input(any_a), b = floating_loss_input(any_b);
+  return reduced(above_0(floating_loss_input(any_target) * (b - a) + options.margin), options.reduction);
+}
+
+Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Tensor& target,
+                             MarginLossOptions options) {
+  constexpr const char* op = "cosine_embedding_loss";
+  constexpr double eps = 1e-12;  // PyTorch's: vectors of 0 have finite gradients
+  check_finite(op, "margin", options.margin);
+  check_pair(op, any_a, any_b);
+  check<ShapeError>((any_a.rank() == 1 || any_a.rank() == 2) && target.rank() == any_a.rank() - 1 &&
+                        (target.rank() == 0 || target.size(0) == any_a.size(0)),
+                    "{}: needs inputs [N, D] and targets [N], or [D] and [], got {} and {}", op, any_a,
+                    target);
+  const RecordOp range(op, any_a, any_b, target);
+  const Tensor a = floating_loss_input(any_a), b = floating_loss_input(any_b);
+  const auto squares = [](const Tensor& x) { return sum(square(x), -1) + eps; };
+  const Tensor cosine = sum(a * b, -1) / sqrt(squares(a) * squares(b));
+  return reduced(where(target == 1, 1 - cosine, 0) + where(target == -1, above_0(cosine - options.margin), 0),
+                 options.reduction);
+}
+
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, HingeEmbeddingOptions options) {
+  constexpr const char* op = "hinge_embedding_loss";
+  check_pair(op, input, target);
+  check_finite(op, "margin", options.margin);
+  return reduced(hinge_embedding_losses(input, target, options.margin), options.reduction);
+}
+
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target, LossOptions options) {
+  check_pair("soft_margin_loss", input, target);
+  return reduced(soft_margin_losses(input, target), options.reduction);
+}
+
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
+                                   const ProbabilityLossOptions& options) {
+  constexpr const char* op = "multilabel_soft_margin_loss";
+  check_pair(op, input, target);
+  check<ShapeError>(input.rank() >= 1, "{}: input and target must be [..., C], got {}", op, input);
+  check_class_weight(op, options.weight, input.size(-1));
+  const RecordOp range(op, input, target);
+  const Tensor losses = binary_cross_entropies(input, target, {});
+  return reduced(mean(options.weight.defined() ? losses * options.weight : losses, -1), options.reduction);
+}
+
+Tensor multi_margin_loss(const Tensor& any_input, const Tensor& target, const MultiMarginOptions& options) {
+  constexpr const char* op = "multi_margin_loss";
+  check<DTypeError>(is_floating(any_input.dtype()), "{}: the input must be floating, got {}", op, any_input);
+  check<DTypeError>(!is_floating(target.dtype()) && target.dtype() != boolean,
+                    "{}: the target must hold class indices, got {}", op, target);
+  check<ShapeError>(
+      (any_input.rank() == 1 || any_input.rank() == 2) && target.rank() == any_input.rank() - 1 &&
+          (target.rank() == 0 || target.size(0) == any_input.size(0)),
+      "{}: needs an input [N, C] and targets [N], or [C] and [], got {} and {}", op, any_input, target);
+  check<ValueError>(options.p == 1 || options.p == 2, "{}: p must be 1 or 2, got {}", op, options.p);
+  check_finite(op, "margin", options.margin);
+  const int64_t classes = any_input.size(-1);
+  check<ShapeError>(classes >= 1, "{}: the input has no classes, got {}", op, any_input);
+  check_class_weight(op, options.weight, classes);
+  const RecordOp range(op, any_input, target);
+  const Tensor input = floating_loss_input(any_input);
+  const Tensor places = unsqueeze(target.to(int64), -1);
+  Tensor terms = above_0(input - gather(input, -1, places) + options.margin);
+  if (options.p == 2) terms = square(terms);
+  if (options.weight.defined())
+    terms = terms * unsqueeze(index_select(options.weight, 0, flatten(places)), -1);
+  const Tensor others = arange(classes, {.dtype = int64, .device = input.device()}) != places;
+  Tensor losses = sum(where(others, terms, 0), -1) / static_cast<double>(classes);
+  return reduced(target.rank() == 0 ? reshape(losses, {}) : losses, options.reduction);
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           TripletMarginOptions options) {
+  constexpr const char* op = "triplet_margin_loss";
+  check_finite(op, "margin", options.margin);
+  check<ValueError>(!std::isnan(options.p), "{}: p must be a number, got {}", op, options.p);
+  check_finite(op, "eps", options.eps);
+  check<ShapeError>(!broadcast(broadcast(anchor.shape(), positive.shape(), op), negative.shape(), op).empty(),
+                    "{}: needs vectors, got {}, {} and {}", op, anchor, positive, negative);
+  const RecordOp range(op, anchor, positive, negative);
+  const auto distance = [&](const Tensor& a, const Tensor& b) {
+    return pairwise_distance(a, b, {.p = options.p, .eps = options.eps});
+  };
+  const Tensor near = distance(anchor, positive);
+  Tensor far = distance(anchor, negative);
+  if (options.swap) far = minimum(far, distance(positive, negative));
+  return reduced(above_0(near - far + options.margin), options.reduction);
+}
+
+}  // namespace pleat
