@@ -6,10 +6,14 @@
 #include <utility>
 
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/optim/adadelta.h"
 #include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/adamax.h"
 #include "pleat/nn/optim/lion.h"
 #include "pleat/nn/optim/muon.h"
+#include "pleat/nn/optim/nadam.h"
+#include "pleat/nn/optim/radam.h"
 #include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/sgd.h"
 
@@ -82,6 +86,21 @@ double adam(const ElementUpdate& u, double g, bool amsgrad) {
   largest = std::max(largest, v);
   const double second = (amsgrad ? largest : v) / (1 - std::pow(0.75, u.t));
   return u.lr * m / (1 - std::pow(0.5, u.t)) / (std::sqrt(second) + u.eps);
+}
+
+/// NAdam's update with betas 0.5 and 0.75.
+double nadam(const ElementUpdate& u, double g, double momentum_decay) {
+  const auto mu = [=](double t) { return 0.5 * (1 - 0.5 * std::pow(0.96, t * momentum_decay)); };
+  double& m = u.state[0];
+  double& v = u.state[1];
+  double& product = u.state[2];
+  if (u.t == 1) product = 1;
+  product *= mu(u.t);
+  m = 0.5 * m + 0.5 * g;
+  v = 0.75 * v + 0.25 * g * g;
+  const double divisor = std::sqrt(v / (1 - std::pow(0.75, u.t))) + u.eps;
+  return u.p - u.lr * (1 - mu(u.t)) / (1 - product) * g / divisor -
+         u.lr * mu(u.t + 1) / (1 - product * mu(u.t + 1)) * m / divisor;
 }
 
 /// RMSprop's with alpha 0.75.
@@ -164,6 +183,51 @@ const std::vector<OptimizerCase>& optimizer_cases() {
          u.state[0] += u.g * u.g;
          return u.p - u.lr / (1 + (u.t - 1) * 0.5) * u.g / (std::sqrt(u.state[0]) + u.eps);
        }},
+      {"Adadelta", of<Adadelta>(+[](OptimizerScale s) {
+         return AdadeltaOptions{.lr = s.lr, .rho = 0.75, .eps = s.eps, .weight_decay = 0.25};
+       }),
+       [](const ElementUpdate& u) {
+         const double g = u.g + 0.25 * u.p;
+         u.state[0] = 0.75 * u.state[0] + 0.25 * g * g;
+         const double d = std::sqrt(u.state[1] + u.eps) / std::sqrt(u.state[0] + u.eps) * g;
+         u.state[1] = 0.75 * u.state[1] + 0.25 * d * d;
+         return u.p - u.lr * d;
+       }},
+      {"Adamax", of<Adamax>(+[](OptimizerScale s) {
+         return AdamaxOptions{.lr = s.lr, .betas = {0.5, 0.75}, .eps = s.eps, .weight_decay = 0.25};
+       }),
+       [](const ElementUpdate& u) {
+         const double g = u.g + 0.25 * u.p;
+         u.state[0] = 0.5 * u.state[0] + 0.5 * g;
+         u.state[1] = std::max(0.75 * u.state[1], std::abs(g) + u.eps);
+         return u.p - u.lr / (1 - std::pow(0.5, u.t)) * u.state[0] / u.state[1];
+       }},
+      {"NAdam", of<NAdam>(+[](OptimizerScale s) {
+         return NAdamOptions{.lr = s.lr, .betas = {0.5, 0.75}, .eps = s.eps, .momentum_decay = 0.5};
+       }),
+       [](const ElementUpdate& u) { return nadam(u, u.g, 0.5); }},
+      {"NAdam, constant momentum, weight decay", of<NAdam>(+[](OptimizerScale s) {
+         return NAdamOptions{.lr = s.lr,
+                             .betas = {0.5, 0.75},
+                             .eps = s.eps,
+                             .weight_decay = 0.25,
+                             .momentum_decay = 0,
+                             .maximize = true};
+       }),
+       [](const ElementUpdate& u) { return nadam(u, 0.25 * u.p - u.g, 0); }},
+      {"RAdam", of<RAdam>(+[](OptimizerScale s) {
+         return RAdamOptions{.lr = s.lr, .betas = {0.5, 0.9375}, .eps = s.eps, .weight_decay = 0.25};
+       }),
+       [](const ElementUpdate& u) {
+         const double g = u.g + 0.25 * u.p;
+         u.state[0] = 0.5 * u.state[0] + 0.5 * g;
+         u.state[1] = 0.9375 * u.state[1] + 0.0625 * g * g;
+         const double faded = std::pow(0.9375, u.t), r = 31, s = r - 2 * u.t * faded / (1 - faded);
+         const double plain = u.lr * u.state[0] / (1 - std::pow(0.5, u.t));
+         if (s <= 5) return u.p - plain;
+         return u.p - plain * std::sqrt((s - 4) * (s - 2) * r / ((r - 4) * (r - 2) * s)) *
+                          std::sqrt(1 - faded) / (std::sqrt(u.state[1]) + u.eps);
+       }},
       {"Lion", of<Lion>(+[](OptimizerScale s) {
          return LionOptions{.lr = s.lr, .betas = {0.5, 0.75}, .weight_decay = 0.25};
        }),
@@ -210,6 +274,26 @@ const std::vector<OptimizerOption>& optimizer_options() {
       at_least_0<Adagrad>("Adagrad", "weight_decay", &AdagradOptions::weight_decay),
       at_least_0<Adagrad>("Adagrad", "initial_accumulator_value", &AdagradOptions::initial_accumulator_value),
       at_least_0<Adagrad>("Adagrad", "eps", &AdagradOptions::eps),
+      at_least_0<Adadelta>("Adadelta", "lr", &AdadeltaOptions::lr),
+      share<Adadelta>("Adadelta", "rho", &AdadeltaOptions::rho),
+      at_least_0<Adadelta>("Adadelta", "eps", &AdadeltaOptions::eps),
+      at_least_0<Adadelta>("Adadelta", "weight_decay", &AdadeltaOptions::weight_decay),
+      at_least_0<Adamax>("Adamax", "lr", &AdamaxOptions::lr),
+      beta<Adamax>("Adamax", 0, AdamaxOptions{}),
+      beta<Adamax>("Adamax", 1, AdamaxOptions{}),
+      at_least_0<Adamax>("Adamax", "eps", &AdamaxOptions::eps),
+      at_least_0<Adamax>("Adamax", "weight_decay", &AdamaxOptions::weight_decay),
+      at_least_0<NAdam>("NAdam", "lr", &NAdamOptions::lr),
+      beta<NAdam>("NAdam", 0, NAdamOptions{}),
+      beta<NAdam>("NAdam", 1, NAdamOptions{}),
+      at_least_0<NAdam>("NAdam", "eps", &NAdamOptions::eps),
+      at_least_0<NAdam>("NAdam", "weight_decay", &NAdamOptions::weight_decay),
+      at_least_0<RAdam>("RAdam", "lr", &RAdamOptions::lr),
+      beta<RAdam>("RAdam", 0, RAdamOptions{}),
+      beta<RAdam>("RAdam", 1, RAdamOptions{}),
+      at_least_0<RAdam>("RAdam", "eps", &RAdamOptions::eps),
+      at_least_0<RAdam>("RAdam", "weight_decay", &RAdamOptions::weight_decay),
+      at_least_0<NAdam>("NAdam", "momentum_decay", &NAdamOptions::momentum_decay),
       at_least_0<Lion>("Lion", "lr", &LionOptions::lr),
       beta<Lion>("Lion", 0, LionOptions{}),
       beta<Lion>("Lion", 1, LionOptions{}),

@@ -11,10 +11,14 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/optim/adadelta.h"
 #include "pleat/nn/optim/adagrad.h"
 #include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/adamax.h"
 #include "pleat/nn/optim/lion.h"
 #include "pleat/nn/optim/muon.h"
+#include "pleat/nn/optim/nadam.h"
+#include "pleat/nn/optim/radam.h"
 #include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
@@ -83,6 +87,28 @@ OptimizerPointer make(const std::string& op, const Json& o, const Params& params
                                                                     .ns_steps = o.at("ns_steps"),
                                                                     .weight_decay = o.at("weight_decay"),
                                                                     .maximize = o.at("maximize")});
+  if (op == "Adadelta")
+    return std::make_unique<optim::Adadelta>(params,
+                                             optim::AdadeltaOptions{.lr = o.at("lr"),
+                                                                    .rho = o.at("rho"),
+                                                                    .eps = o.at("eps"),
+                                                                    .weight_decay = o.at("weight_decay"),
+                                                                    .maximize = o.at("maximize")});
+  const auto moments = [&o]<class Options>(Options options) {
+    options.lr = o.at("lr");
+    options.betas = betas_of(o);
+    options.eps = o.at("eps");
+    options.weight_decay = o.at("weight_decay");
+    options.maximize = o.value("maximize", false);
+    return options;
+  };
+  if (op == "Adamax") return std::make_unique<optim::Adamax>(params, moments(optim::AdamaxOptions{}));
+  if (op == "RAdam") return std::make_unique<optim::RAdam>(params, moments(optim::RAdamOptions{}));
+  if (op == "NAdam") {
+    optim::NAdamOptions options = moments(optim::NAdamOptions{});
+    options.momentum_decay = o.at("momentum_decay");
+    return std::make_unique<optim::NAdam>(params, options);
+  }
   throw ValueError("no optimiser " + op);
 }
 
@@ -127,7 +153,8 @@ Params tensors(const std::vector<std::pair<std::string, Tensor>>& named) {
 
 std::vector<Json> traces() {
   std::vector<Json> all;
-  for (const std::string op : {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "Muon"})
+  for (const std::string op :
+       {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "Lion", "Muon"})
     for (const Json& trace : test::fixture_cases("optimizers", op))
       if (!trace.contains("groups")) all.push_back(trace);
   return all;
