@@ -10,6 +10,7 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
+#include "pleat/nn/recurrent.h"
 #include "pleat/nn/upsample.h"
 
 namespace pleat::test {
@@ -37,6 +38,25 @@ MaxPoolOptions max_window(int64_t size) { return {.kernel_size = size}; }
 AvgPoolOptions avg_window(int64_t size) { return {.kernel_size = size}; }
 LpPoolOptions lp_window(int64_t size) { return {.norm_type = 2, .kernel_size = size}; }
 AdaptivePoolOptions adaptive(int64_t size) { return {.output_size = size}; }
+
+/// A row of a recurrent network of two layers in two directions.
+template <class M, class Options>
+ModuleCase recurrent(const char* name) {
+  return {name,
+          {3, 2, 2},
+          [](const Integers& i) {
+            return made(M{
+                Options{.input_size = i[0], .hidden_size = i[1], .num_layers = i[2], .bidirectional = true}});
+          },
+          {3, 2, 3}};
+}
+template <class M, class Options>
+ModuleCase recurrent_cell(const char* name) {
+  return {name,
+          {3, 2},
+          [](const Integers& i) { return made(M{Options{.input_size = i[0], .hidden_size = i[1]}}); },
+          {2, 3}};
+}
 
 ModuleCase conv_with_padding(const std::string& mode) {
   return {"Conv2d, padding by " + mode,
@@ -216,6 +236,12 @@ const std::vector<ModuleCase>& module_cases() {
        {2},
        [](const Integers& i) { return made(InstanceNorm3d{{.num_features = i[0]}}); },
        {1, 2, 2, 2, 2}},
+      recurrent<LSTM, RecurrentModuleOptions>("LSTM"),
+      recurrent<GRU, RecurrentModuleOptions>("GRU"),
+      recurrent<RNN, RNNOptions>("RNN"),
+      recurrent_cell<LSTMCell, RecurrentCellOptions>("LSTMCell"),
+      recurrent_cell<GRUCell, RecurrentCellOptions>("GRUCell"),
+      recurrent_cell<RNNCell, RNNCellOptions>("RNNCell"),
       plain("Dropout", Dropout{{.p = 0.3}}),
       plain("Dropout1d", Dropout1d{{.p = 0.3}}, {2, 3, 4}),
       plain("Dropout2d", Dropout2d{{.p = 0.3}}, {2, 3, 2, 2}),

@@ -1,0 +1,125 @@
+#include "pleat/autograd/functions/recurrent.h"
+
+#include <array>
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/join.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/matmul.h"
+#include "pleat/autograd/functions/select.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/recurrent/cells.h"
+#include "pleat/ops/recurrent/recurrent.h"
+#include "pleat/ops/shape/view.h"
+
+namespace pleat {
+namespace {
+
+/// projected, w_hh, b_hh, h, c; the last three may be undefined.
+using Operands = std::array<Tensor, 5>;
+
+/// [L, N, 1]: which steps are within their sequences. On `device`.
+Tensor steps_within(const ops::RecurrentProblem& p, Device device) {
+  const NoGrad off;
+  const Tensor steps = reshape(arange(p.steps, {.device = device}), {p.steps, 1, 1});
+  return steps < reshape(from_vector(p.lengths, {p.batch}, device), {1, p.batch, 1});
+}
+
+/// The same function, step by step in differentiable ones, for gradients of gradients.
+RecurrentResult composed(const ops::RecurrentProblem& p, const Operands& x) {
+  const auto as_computed = [&](const Tensor& t) { return t.defined() ? cast(t, p.compute) : t; };
+  const TensorOptions options{.dtype = p.compute, .device = x[0].device()};
+  const std::vector<Tensor> inputs = split(as_computed(x[0]), 1, 0);
+  const Tensor weight = as_computed(x[1]), bias = as_computed(x[2]);
+  const auto state_of = [&](const Tensor& t) {
+    return t.defined() ? as_computed(t) : zeros({p.batch, p.width}, options);
+  };
+  Tensor h = state_of(x[3]);
+  Tensor c = p.cell == RecurrentCell::lstm ? state_of(x[4]) : Tensor();
+  const Tensor within = p.lengths.empty() ? Tensor() : steps_within(p, x[0].device());
+  std::vector<Tensor> outputs(static_cast<std::size_t>(p.steps));
+  ops::with_cell(p.cell, [&]<class Cell>(Cell) {
+    for (int64_t i = 0; i < p.steps; ++i) {
+      const int64_t t = p.step(i);
+      const std::vector<Tensor> in = chunk(squeeze(inputs[static_cast<std::size_t>(t)], {0}), Cell::gates, 1);
+      const std::vector<Tensor> product = chunk(linear(h, weight, bias), Cell::gates, 1);
+      ops::CellStep<Tensor> after = Cell::step(in.data(), product.data(), h, c);
+      Tensor output = after.h;
+      if (within.defined()) {
+        const Tensor is_within = ops::select(within, 0, t);
+        output = where(is_within, after.h, 0);
+        after.h = where(is_within, after.h, h);
+        if (c.defined()) after.c = where(is_within, after.c, c);
+      }
+      outputs[static_cast<std::size_t>(t)] = output;
+      h = after.h;
+      if (c.defined()) c = after.c;
+    }
+  });
+  return {stack(outputs, 0), h, c};
+}
+
+Grads recorded_backward(const ops::RecurrentProblem& p, Operands x, const Grads& dys, const Needs& needs) {
+  Grads wanted;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!x[i].defined() || !needs[i]) continue;
+    // Operands may depend on one another. The gradients are to reach each by itself.
+    x[i] = clone(x[i]);
+    wanted.push_back(x[i]);
+  }
+  const RecurrentResult y = composed(p, x);
+  std::vector<Tensor> results{y.output, y.h};
+  if (y.c.defined()) results.push_back(y.c);
+  Grads weights;
+  for (std::size_t i = 0; i < results.size(); ++i) weights.push_back(cast(dys[i], p.compute));
+  const Grads found = grad(results, wanted, weights, {.create_graph = true, .allow_unused = true});
+  Grads gradients(x.size());
+  for (std::size_t i = 0, next = 0; i < x.size(); ++i)
+    if (x[i].defined() && needs[i]) gradients[i] = found[next++];
+  return gradients;
+}
+
+}  // namespace
+
+RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Tensor& b_hh, const Tensor& h,
+                          const Tensor& c, const RecurrentOptions& options) {
+  const Operands x = autocast_to_half(projected, w_hh, b_hh, h, c);
+  const ops::RecurrentProblem p = ops::recurrent_problem(x[0], x[1], x[2], x[3], x[4], options);
+  const bool keep = autograd::anything_to_record({x[0], x[1], x[2], x[3], x[4]});
+  const ops::RecurrentStates states = ops::recurrent_forward(p, x[0], x[1], x[2], x[3], x[4], keep);
+  const DType dtype = x[0].dtype();
+  const auto last = [&](const Tensor& all) {
+    return ops::cast(ops::copy(ops::select(all, 0, p.last_state())), dtype);
+  };
+  Tensor output = ops::narrow(states.h, 0, p.reverse ? 0 : 1, p.steps);
+  if (!p.lengths.empty()) output = ops::where(steps_within(p, projected.device()), output, 0);
+  std::vector<Tensor> results{ops::cast(output, dtype), last(states.h)};
+  if (states.c.defined()) results.push_back(last(states.c));
+  std::array<Saved, 5> kept;
+  for (std::size_t i = 0; i < x.size(); ++i) kept[i] = saved(x[i]);
+  Derivative derivative{{x.begin(), x.end()},
+                        // The output may be a part of the states.
+                        [p, kept, h_states = saved(states.h), c_states = states.c, gates = states.kept](
+                            const Grads& dys, const Needs& needs) -> Grads {
+                          const Operands operands{*kept[0], *kept[1], *kept[2], *kept[3], *kept[4]};
+                          if (grad_enabled()) return recorded_backward(p, operands, dys, needs);
+                          const ops::RecurrentGradients d =
+                              ops::recurrent_backward(p, dys[0], dys[1], dys.size() > 2 ? dys[2] : Tensor(),
+                                                      operands[1], {*h_states, c_states, gates});
+                          return {d.projected, d.w_hh, d.b_hh, d.h, d.c};
+                        }};
+  results = record(p.op(), std::move(results), {std::move(derivative)});
+  return {results[0], results[1], results.size() > 2 ? results[2] : Tensor()};
+}
+
+}  // namespace pleat

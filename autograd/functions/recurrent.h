@@ -1,0 +1,28 @@
+#pragma once
+
+#include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/recurrent/options.h"
+
+namespace pleat {
+
+struct RecurrentResult {
+  Tensor output;  ///< h after each step, [L, N, H]
+  Tensor h;       ///< after the last step, [N, H]: of each sequence its own last one
+  Tensor c;       ///< the same of lstm; else undefined
+};
+
+/// One layer of a recurrent network in one direction over all steps of its sequences; ops/recurrent/options.h
+/// has the formulas. `projected` [L, N, G H] is the input's part of all steps, W_ih x + b_ih, which `linear`
+/// computes as one product; G is 4 for lstm, 3 for gru, else 1. Then w_hh [G H, H], b_hh [G H], and the
+/// states h and c [N, H] before the first step, of which any but w_hh may be undefined (0).
+///
+///   RecurrentResult y = recurrent(linear(x, w_ih, b_ih), w_hh, b_hh, {}, {}, {.lengths = tensor({5, 3})});
+///
+/// Half types are computed in float32; under Autocast operands are cast as those of products. nn::LSTM,
+/// nn::GRU and nn::RNN are made of it. Throws ShapeError (no step, sizes that do not fit), DTypeError unless
+/// all are of one floating type, IndexError for lengths outside 0 ... L, ValueError for a c without lstm,
+/// DeviceError.
+RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Tensor& b_hh = {},
+                          const Tensor& h = {}, const Tensor& c = {}, const RecurrentOptions& options = {});
+
+}  // namespace pleat

@@ -1,0 +1,226 @@
+#include "pleat/nn/recurrent.h"
+
+#include <functional>
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/join.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/nn/containers.h"
+#include "pleat/nn/linear.h"
+#include "pleat/nn/optim/adam.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
+#include "pleat/tests/relative_error.h"
+
+using namespace pleat;
+using Catch::Matchers::Contains;
+using test::Json;
+
+namespace {
+
+using Named = std::map<std::string, Tensor>;
+
+Tensor given(const Named& inputs, const std::string& name) {
+  const auto found = inputs.find(name);
+  return found == inputs.end() ? Tensor() : found->second;
+}
+
+/// All results, one behind the other, as the fixtures have them.
+Tensor joined(const std::vector<Tensor>& results) {
+  std::vector<Tensor> flat;
+  for (const Tensor& t : results)
+    if (t.defined()) flat.push_back(flatten(t));
+  return cat(flat);
+}
+
+/// Gives a module the recorded parameters and compares results and gradients.
+void check_case(const Json& c, nn::Module& module, const std::function<Tensor(const Named&)>& run) {
+  module.to(float64);
+  Named inputs = test::tensors_from(c.at("inputs"));
+  nn::StateDict state;
+  for (auto& [name, parameter] : module.named_parameters()) state[name] = inputs.at(name);
+  module.load_state_dict(state);
+  for (auto& [name, input] : inputs) input.set_requires_grad();
+  const Tensor y = run(inputs);
+  CHECK(test::relative_error(y, test::tensor_from(c.at("outputs").at("y"))) < 1e-13);
+  y.backward(test::tensor_from(c.at("grad_output")));
+  Named gradients;
+  for (const auto& [name, input] : inputs) gradients[name] = input.grad();
+  for (const auto& [name, parameter] : module.named_parameters()) gradients[name] = parameter.grad();
+  for (const auto& [name, gradient] : test::tensors_from(c.at("grads"))) {
+    CAPTURE(name);
+    CHECK(test::relative_error(gradients.at(name), gradient) < 1e-13);
+  }
+}
+
+template <class M, class Options>
+void check_networks(const char* op) {
+  for (const Json& c : test::fixture_cases("recurrent", op)) {
+    CAPTURE(c.at("name").get<std::string>());
+    const Json& o = c.at("options");
+    Options options{.input_size = 3, .hidden_size = 2};
+    options.num_layers = o.at("num_layers").get<int64_t>();
+    options.bias = o.at("bias").get<bool>();
+    options.batch_first = o.at("batch_first").get<bool>();
+    options.bidirectional = o.at("bidirectional").get<bool>();
+    if constexpr (requires { options.relu; }) options.relu = o.contains("nonlinearity");
+    M network{options};
+    Tensor lengths;
+    if (const Json& l = o.at("lengths"); !l.is_null()) lengths = from_vector(l.get<std::vector<int64_t>>());
+    check_case(c, network, [&](const Named& in) {
+      const RecurrentResult y =
+          network.forward(in.at("x"), {.h = given(in, "h"), .c = given(in, "c"), .lengths = lengths});
+      return joined({y.output, y.h, y.c});
+    });
+  }
+}
+
+template <class M, class Options>
+void check_cells(const char* op) {
+  for (const Json& c : test::fixture_cases("recurrent", op)) {
+    CAPTURE(c.at("name").get<std::string>());
+    const Json& o = c.at("options");
+    Options options{.input_size = 3, .hidden_size = 2, .bias = o.at("bias").get<bool>()};
+    if constexpr (requires { options.relu; }) options.relu = o.contains("nonlinearity");
+    M cell{options};
+    check_case(c, cell, [&](const Named& in) {
+      const nn::RecurrentState y = cell.forward(in.at("x"), {.h = given(in, "h"), .c = given(in, "c")});
+      return joined({y.h, y.c});
+    });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("recurrent networks and cells give PyTorch's values and gradients", "[recurrent]") {
+  check_networks<nn::LSTM, nn::RecurrentModuleOptions>("LSTM");
+  check_networks<nn::GRU, nn::RecurrentModuleOptions>("GRU");
+  check_networks<nn::RNN, nn::RNNOptions>("RNN");
+  check_cells<nn::LSTMCell, nn::RecurrentCellOptions>("LSTMCell");
+  check_cells<nn::GRUCell, nn::RecurrentCellOptions>("GRUCell");
+  check_cells<nn::RNNCell, nn::RNNCellOptions>("RNNCell");
+}
+
+TEST_CASE("a sequence beside longer ones gives what it gives alone", "[recurrent]") {
+  nn::GRU network{{.input_size = 3, .hidden_size = 5, .num_layers = 2, .bidirectional = true}};
+  network.to(float64);
+  Generator generator(3);
+  const Tensor x = randn({6, 3, 3}, {.dtype = float64}, generator);
+  const auto all = network.forward(x, {.lengths = tensor({6, 2, 4})});
+  const Tensor second = slice(x, 0, 0, 2);
+  const auto alone = network.forward(narrow(second, 1, 1, 1), {});
+  CHECK(test::relative_error(narrow(narrow(all.output, 1, 1, 1), 0, 0, 2), alone.output) < 1e-14);
+  CHECK(test::relative_error(narrow(all.h, 1, 1, 1), alone.h) < 1e-14);
+  CHECK(array_equal(narrow(narrow(all.output, 1, 1, 1), 0, 2, 4), zeros({4, 1, 10}, float64)));
+}
+
+TEST_CASE("layers of a recurrent network drop outputs between them in training only", "[recurrent]") {
+  const Tensor x = ones({4, 2, 3});
+  nn::LSTM network{{.input_size = 3, .hidden_size = 8, .num_layers = 2, .dropout = 0.5}};
+  const Tensor first = network(x);
+  CHECK_FALSE(array_equal(first, network(x)));
+  network.eval();
+  CHECK(array_equal(network(x), network(x)));
+  nn::LSTM one{{.input_size = 3, .hidden_size = 8, .dropout = 0.5}};
+  CHECK(array_equal(one(x), one(x)));  // the last layer's outputs stay
+}
+
+TEST_CASE("outputs of a recurrent network that are changed in place before backward are noticed",
+          "[recurrent]") {
+  nn::LSTM network{{.input_size = 3, .hidden_size = 2}};
+  const Tensor y = network(ones({4, 2, 3}));
+  y += 1;
+  CHECK_THROWS_AS(sum(y).backward(), AutogradError);
+}
+
+TEST_CASE("gradients of gradients of a recurrent network reach operands that depend on one another",
+          "[recurrent]") {
+  // d/dx of x -> recurrent(x v, w x ...) by both ways must not count one twice: compared with differences.
+  const auto f = [](const Tensor& t) {
+    return recurrent(reshape(t, {2, 1, 2}), reshape(t, {2, 2}), {}, narrow(reshape(t, {2, 2}), 0, 0, 1), {},
+                     {.cell = RecurrentCell::rnn_tanh});
+  };
+  const auto slope = [&](const Tensor& at) {
+    const Tensor t = at.detach().set_requires_grad();
+    return std::pair{t, grad({sum(f(t).output)}, {t}, {}, {.create_graph = true})[0]};
+  };
+  const Tensor at = tensor({0.3, -0.2, 0.5, 0.1}, float64);
+  const auto [t, g] = slope(at);
+  const Tensor second = grad({sum(g)}, {t})[0];
+  for (int64_t i = 0; i < 4; ++i) {
+    const Tensor step = zeros({4}, float64);
+    ops::fill(step.as_strided({1}, {1}, i), 1e-5);
+    const double difference = (sum(slope(at + step).second) - sum(slope(at - step).second)).item() / 2e-5;
+    CHECK(second.to_vector<double>()[static_cast<std::size_t>(i)] == Approx(difference).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("recurrent networks compute half types in float32 and are cast by Autocast", "[recurrent]") {
+  nn::LSTM network{{.input_size = 3, .hidden_size = 4}};
+  const Tensor x = randn({5, 2, 3});
+  const Tensor y = network(x);
+  {
+    const Autocast guard{bfloat16};
+    const auto [output, h, c] = network.forward(x, {});
+    CHECK(output.dtype() == bfloat16);
+    CHECK(h.dtype() == bfloat16);
+    CHECK(test::relative_error(output, y.to_vector<double>()) < 0.02);
+  }
+  network.to(float16);
+  CHECK(network(x.to(float16)).dtype() == float16);
+}
+
+TEST_CASE("an LSTM learns to add marked numbers", "[recurrent]") {
+  manual_seed(1);
+  nn::LSTM network{{.input_size = 2, .hidden_size = 16, .batch_first = true}};
+  nn::Linear last{{.in_features = 16, .out_features = 1}};
+  std::vector<Tensor> parameters = network.parameters();
+  for (const Tensor& p : last.parameters()) parameters.push_back(p);
+  optim::Adam optimizer(parameters, {.lr = 0.02});
+  Generator generator(2);
+  double loss_now = 1;
+  for (int i = 0; i < 150; ++i) {
+    const Tensor numbers = rand({32, 6}, {}, generator) - 0.5;
+    const Tensor marks = (rand({32, 6}, {}, generator) > 0.5).to(float32);
+    const Tensor y = last(select(network(stack({numbers, marks}, 2)), 1, 5));
+    const Tensor loss = mean(square(squeeze(y, {1}) - sum(numbers * marks, {1})));
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    loss_now = loss.item();
+  }
+  CHECK(loss_now < 0.02);  // 0.25 at the start
+}
+
+TEST_CASE("recurrent modules refuse bad options and inputs", "[recurrent]") {
+  using nn::GRU, nn::LSTM, nn::RNN;
+  CHECK_THROWS_WITH((LSTM{{.input_size = 0, .hidden_size = 2}}),
+                    "LSTM: input_size must be at least 1, got 0");
+  CHECK_THROWS_WITH((GRU{{.input_size = 2, .hidden_size = 0}}), "GRU: hidden_size must be at least 1, got 0");
+  CHECK_THROWS_WITH((RNN{{.input_size = 2, .hidden_size = 2, .num_layers = 0}}),
+                    "RNN: num_layers must be at least 1, got 0");
+  CHECK_THROWS_WITH((LSTM{{.input_size = 2, .hidden_size = 2, .dropout = 1.5}}),
+                    Contains("LSTM: dropout must be in [0, 1]"));
+  CHECK_THROWS_WITH((nn::LSTMCell{{.input_size = 2, .hidden_size = 0}}),
+                    "LSTMCell: hidden_size must be at least 1, got 0");
+  LSTM lstm{{.input_size = 3, .hidden_size = 2, .num_layers = 2}};
+  CHECK_THROWS_WITH(lstm(ones({4, 2, 5})), Contains("LSTM: the input must be [steps, batch, 3]"));
+  CHECK_THROWS_WITH(lstm.forward(ones({4, 2, 3}), {.h = ones({1, 2, 2})}),
+                    Contains("LSTM: the state h must be [2, 2, 2], got [1, 2, 2]"));
+  CHECK_THROWS_WITH(lstm.forward(ones({4, 2, 3}), {.lengths = tensor({4, 5})}),
+                    "lstm: lengths must be 0 to 4, got 5");
+  GRU gru{{.input_size = 3, .hidden_size = 2}};
+  CHECK_THROWS_WITH(gru.forward(ones({4, 2, 3}), {.c = ones({1, 2, 2})}), "GRU: only an LSTM has a state c");
+  nn::GRUCell cell{{.input_size = 3, .hidden_size = 2}};
+  CHECK_THROWS_WITH(cell(ones({4, 2})), Contains("GRUCell: the input must be [batch, 3] or [3]"));
+  CHECK(nn::to_string(lstm).find("LSTM(3, 2, num_layers=2)") != std::string::npos);
+}
