@@ -87,6 +87,7 @@
 #include "pleat/models/vgg.h"
 #include "pleat/models/voxel_net.h"
 #include "pleat/nn/activation.h"
+#include "pleat/nn/attention.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/distance.h"

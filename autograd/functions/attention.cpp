@@ -6,6 +6,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/dropout.h"
 #include "pleat/autograd/functions/matmul.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/select.h"
@@ -58,10 +59,11 @@ Tensor scaled_dot_product_attention(const Tensor& queries, const Tensor& keys, c
                                     const AttentionOptions& options) {
   const auto [query, key, value] = autocast_to_half(queries, keys, values);
   const Tensor& mask = options.mask;
-  if (query.device().is_cuda() || (mask.defined() && mask.requires_grad() && grad_enabled())) {
+  if (query.device().is_cuda() || options.dropout != 0 ||
+      (mask.defined() && mask.requires_grad() && grad_enabled())) {
     const RecordOp range(op, query, key, value);
     (void)ops::attention_problem(query, key, value, options);
-    return matmul(shares_of(query, key, value, options), value);
+    return matmul(dropout(shares_of(query, key, value, options), options.dropout), value);
   }
   const ops::AttentionResult result = ops::attention_forward(query, key, value, options);
   return record(op, result.output, {query, key, value},

@@ -11,8 +11,9 @@ namespace pleat {
 ///
 ///   y = scaled_dot_product_attention(query, key, value, {.is_causal = true});
 ///
-/// On the CPU in one pass, where the scores are never in memory at once. On CUDA, and where the mask requires
-/// a gradient, products and softmax of their own, which hold them all.
+/// On the CPU in one pass, where the scores are never in memory at once. On CUDA, with dropout, and where the
+/// mask requires a gradient, products and softmax of their own, which hold them all. Dropout draws from
+/// default_generator().
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options = {});
 

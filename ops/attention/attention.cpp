@@ -115,6 +115,8 @@ AttentionProblem problem_on_cpu(const Tensor& query, const Tensor& key, const Te
                                 const AttentionOptions& options) {
   AttentionProblem p = attention_problem(query, key, value, options);
   check<DeviceError>(query.device().is_cpu(), "{}: needs tensors on the CPU, got {}", op, query.device());
+  check<ValueError>(options.dropout == 0, "{}: the raw function drops nothing, got dropout = {}", op,
+                    options.dropout);
   return p;
 }
 

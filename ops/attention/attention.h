@@ -19,6 +19,9 @@ struct AttentionOptions {
   /// Query i takes the keys 0 ... i only. Not beside a mask.
   bool is_causal = false;
   std::optional<double> scale = {};  ///< of query times key; empty: 1 / sqrt(E)
+  /// Probability with which a share of a value is dropped, the others growing by 1 / (1 - dropout). Also
+  /// outside of training: a module passes 0 there. The raw functions know none.
+  double dropout = 0;
 };
 
 }  // namespace pleat
@@ -33,7 +36,7 @@ struct AttentionResult {
 /// query [..., L, E], key [..., S, E], value [..., S, Ev]; the dimensions before them broadcast. Operands are
 /// read as they lie where their last dimension is dense. Throws ShapeError when sizes do not fit, DTypeError
 /// unless all are of one floating type and the mask is bool or floating, DeviceError unless all are on the
-/// CPU, ValueError for a mask beside is_causal and for a scale that is not finite.
+/// CPU, ValueError for a mask beside is_causal, a scale that is not finite, and dropout.
 AttentionResult attention_forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                   const AttentionOptions& options = {});
 

@@ -62,6 +62,8 @@ AttentionProblem attention_problem(const Tensor& query, const Tensor& key, const
                      .value_width = value.size(-1),
                      .scale = options.scale.value_or(1 / std::sqrt(width))};
   check<ValueError>(std::isfinite(p.scale), "{}: scale must be finite, got {}", op, p.scale);
+  check<ValueError>(options.dropout >= 0 && options.dropout <= 1, "{}: dropout must be in [0, 1], got {}", op,
+                    options.dropout);
   if (!options.mask.defined()) return p;
   check<ValueError>(!options.is_causal,
                     "{}: takes a mask or is_causal, got both; leave keys out of the mask where they come "

@@ -2,6 +2,7 @@
 
 #include "pleat/core/random/random.h"
 #include "pleat/nn/activation.h"
+#include "pleat/nn/attention.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/dropout.h"
@@ -236,6 +237,20 @@ const std::vector<ModuleCase>& module_cases() {
        {2},
        [](const Integers& i) { return made(InstanceNorm3d{{.num_features = i[0]}}); },
        {1, 2, 2, 2, 2}},
+      {"MultiheadAttention",
+       {4, 2},
+       [](const Integers& i) { return made(MultiheadAttention{{.embed_dim = i[0], .num_heads = i[1]}}); },
+       {3, 2, 4}},
+      {"TransformerEncoderLayer",
+       {4, 2, 5},
+       [](const Integers& i) {
+         return made(TransformerEncoderLayer{{.d_model = i[0],
+                                              .nhead = i[1],
+                                              .dim_feedforward = i[2],
+                                              .activation = TransformerActivation::gelu,
+                                              .norm_first = true}});
+       },
+       {3, 2, 4}},
       recurrent<LSTM, RecurrentModuleOptions>("LSTM"),
       recurrent<GRU, RecurrentModuleOptions>("GRU"),
       recurrent<RNN, RNNOptions>("RNN"),

@@ -25,6 +25,7 @@ Case layer(const std::string& name, Options options, Shape shape) {
 std::vector<Case> layers() {
   return {
       layer<nn::Linear>("linear", nn::LinearOptions{4, 3}, {2, 4}),
+      layer<nn::MultiheadAttention>("linear", nn::MultiheadAttentionOptions{4, 2}, {5, 2, 4}),
       layer<nn::LSTM>("linear", nn::RecurrentModuleOptions{4, 3}, {5, 2, 4}),
       layer<nn::GRUCell>("linear", nn::RecurrentCellOptions{4, 3}, {2, 4}),
       layer<nn::Conv1d>("conv1d", nn::ConvModuleOptions{4, 3, 1}, {2, 4, 5}),

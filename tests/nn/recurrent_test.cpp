@@ -1,7 +1,5 @@
 #include "pleat/nn/recurrent.h"
 
-#include <functional>
-
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
@@ -18,7 +16,7 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/fixture.h"
+#include "pleat/tests/nn/module_fixture.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
@@ -26,41 +24,6 @@ using Catch::Matchers::Contains;
 using test::Json;
 
 namespace {
-
-using Named = std::map<std::string, Tensor>;
-
-Tensor given(const Named& inputs, const std::string& name) {
-  const auto found = inputs.find(name);
-  return found == inputs.end() ? Tensor() : found->second;
-}
-
-/// All results, one behind the other, as the fixtures have them.
-Tensor joined(const std::vector<Tensor>& results) {
-  std::vector<Tensor> flat;
-  for (const Tensor& t : results)
-    if (t.defined()) flat.push_back(flatten(t));
-  return cat(flat);
-}
-
-/// Gives a module the recorded parameters and compares results and gradients.
-void check_case(const Json& c, nn::Module& module, const std::function<Tensor(const Named&)>& run) {
-  module.to(float64);
-  Named inputs = test::tensors_from(c.at("inputs"));
-  nn::StateDict state;
-  for (auto& [name, parameter] : module.named_parameters()) state[name] = inputs.at(name);
-  module.load_state_dict(state);
-  for (auto& [name, input] : inputs) input.set_requires_grad();
-  const Tensor y = run(inputs);
-  CHECK(test::relative_error(y, test::tensor_from(c.at("outputs").at("y"))) < 1e-13);
-  y.backward(test::tensor_from(c.at("grad_output")));
-  Named gradients;
-  for (const auto& [name, input] : inputs) gradients[name] = input.grad();
-  for (const auto& [name, parameter] : module.named_parameters()) gradients[name] = parameter.grad();
-  for (const auto& [name, gradient] : test::tensors_from(c.at("grads"))) {
-    CAPTURE(name);
-    CHECK(test::relative_error(gradients.at(name), gradient) < 1e-13);
-  }
-}
 
 template <class M, class Options>
 void check_networks(const char* op) {
@@ -76,10 +39,10 @@ void check_networks(const char* op) {
     M network{options};
     Tensor lengths;
     if (const Json& l = o.at("lengths"); !l.is_null()) lengths = from_vector(l.get<std::vector<int64_t>>());
-    check_case(c, network, [&](const Named& in) {
-      const RecurrentResult y =
-          network.forward(in.at("x"), {.h = given(in, "h"), .c = given(in, "c"), .lengths = lengths});
-      return joined({y.output, y.h, y.c});
+    test::check_module(c, network, [&](const test::Named& in) {
+      const RecurrentResult y = network.forward(
+          in.at("x"), {.h = test::find(in, "h"), .c = test::find(in, "c"), .lengths = lengths});
+      return test::joined({y.output, y.h, y.c});
     });
   }
 }
@@ -92,9 +55,10 @@ void check_cells(const char* op) {
     Options options{.input_size = 3, .hidden_size = 2, .bias = o.at("bias").get<bool>()};
     if constexpr (requires { options.relu; }) options.relu = o.contains("nonlinearity");
     M cell{options};
-    check_case(c, cell, [&](const Named& in) {
-      const nn::RecurrentState y = cell.forward(in.at("x"), {.h = given(in, "h"), .c = given(in, "c")});
-      return joined({y.h, y.c});
+    test::check_module(c, cell, [&](const test::Named& in) {
+      const nn::RecurrentState y =
+          cell.forward(in.at("x"), {.h = test::find(in, "h"), .c = test::find(in, "c")});
+      return test::joined({y.h, y.c});
     });
   }
 }

@@ -231,7 +231,8 @@ std::vector<OpCase> attentions() {
                       {with(coins({2, 4, 6})), masked(false), op + "the mask must broadcast"},
                       {with(coins({1, 1, 5, 6})), masked(false), op + "the mask must broadcast"},
                       {with(integers({5, 6}, 0, 2)), masked(false), op + "the mask must be bool"},
-                      {fitting, call({.scale = infinity}), op + "scale must be finite"}};
+                      {fitting, call({.scale = infinity}), op + "scale must be finite"},
+                      {fitting, call({.dropout = 1.5}), op + "dropout must be in [0, 1]"}};
   return cases;
 }
 

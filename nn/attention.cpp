@@ -1,0 +1,253 @@
+#include "pleat/nn/attention.h"
+
+#include <limits>
+
+#include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/dropout.h"
+#include "pleat/autograd/functions/join.h"
+#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/matmul.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/select.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/nn/init.h"
+#include "pleat/nn/option_checks.h"
+#include "pleat/nn/record_forward.h"
+
+namespace pleat::nn {
+namespace {
+
+constexpr const char* name = "MultiheadAttention";
+
+/// The options with all checks made.
+MultiheadAttentionOptions checked(MultiheadAttentionOptions o) {
+  check_at_least(name, "embed_dim", o.embed_dim, 1);
+  check_at_least(name, "num_heads", o.num_heads, 1);
+  check<ValueError>(o.embed_dim % o.num_heads == 0, "{}: num_heads must divide embed_dim, got {} and {}",
+                    name, static_cast<int64_t>(o.num_heads), static_cast<int64_t>(o.embed_dim));
+  check_at_least(name, "kdim", o.kdim, 0);
+  check_at_least(name, "vdim", o.vdim, 0);
+  check_share(name, "dropout", o.dropout);
+  if (o.kdim == 0) o.kdim = o.embed_dim;
+  if (o.vdim == 0) o.vdim = o.embed_dim;
+  return o;
+}
+
+Tensor matrix(int64_t rows, int64_t columns) {
+  const Tensor weight = parameter(empty({rows, columns}));
+  init::xavier_uniform_(weight);
+  return weight;
+}
+
+bool is_same(const Tensor& a, const Tensor& b) { return &a.impl() == &b.impl(); }
+
+/// What scaled_dot_product_attention is to do for q [N, heads, L, E] and k [N, heads, S, E].
+AttentionOptions attention_options(const MultiheadAttentionMasks& masks, const Tensor& q, const Tensor& k,
+                                   double dropped) {
+  if (!masks.attn_mask.defined() && !masks.key_padding_mask.defined())
+    return {.is_causal = masks.is_causal, .dropout = dropped};
+  const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2), keys = k.size(2);
+  Tensor added, left_out;
+  const auto leave_out = [&](const Tensor& mask) { left_out = left_out.defined() ? left_out || mask : mask; };
+  if (masks.attn_mask.defined()) {
+    const Tensor& mask = masks.attn_mask;
+    check<ShapeError>(
+        mask.shape() == Shape{queries, keys} || mask.shape() == Shape{batch * heads, queries, keys},
+        "{}: attn_mask must be [{}, {}] or [{}, {}, {}], got {}", name, queries, keys, batch * heads, queries,
+        keys, mask);
+    check<DTypeError>(
+        mask.dtype() == boolean || is_floating(mask.dtype()),
+        "{}: attn_mask must be bool (true where a query takes no key) or floating (added to the "
+        "scores), got {}",
+        name, mask);
+    const Tensor each = mask.rank() == 3 ? unflatten(mask, 0, {batch, heads}) : mask;
+    mask.dtype() == boolean ? leave_out(each) : void(added = each);
+  }
+  if (masks.key_padding_mask.defined()) {
+    const Tensor& mask = masks.key_padding_mask;
+    check<ShapeError>(mask.shape() == Shape{batch, keys} || (batch == 1 && mask.shape() == Shape{keys}),
+                      "{}: key_padding_mask must be [{}, {}], got {}", name, batch, keys, mask);
+    check<DTypeError>(mask.dtype() == boolean, "{}: key_padding_mask must be bool, true for padding, got {}",
+                      name, mask);
+    leave_out(reshape(mask, {batch, 1, 1, keys}));
+  }
+  if (masks.is_causal) {
+    const auto places = [&](int64_t n) { return arange(n, {.device = q.device()}); };
+    leave_out(unsqueeze(places(keys), 0) > unsqueeze(places(queries), 1));
+  }
+  if (!added.defined()) return {.mask = !left_out, .dropout = dropped};
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return {.mask = left_out.defined() ? where(left_out, -infinity, added) : added, .dropout = dropped};
+}
+
+}  // namespace
+
+MultiheadAttention::MultiheadAttention(const MultiheadAttentionOptions& options)
+    : out_proj{{.in_features = checked(options).embed_dim,
+                .out_features = options.embed_dim,
+                .bias = options.bias}},
+      options_(checked(options)) {
+  const int64_t width = options_.embed_dim;
+  const int64_t all = checked_multiply(3, width, name);
+  if (options_.kdim == width && options_.vdim == width) {
+    in_proj_weight = matrix(all, width);
+  } else {
+    q_proj_weight = matrix(width, width);
+    k_proj_weight = matrix(width, options_.kdim);
+    v_proj_weight = matrix(width, options_.vdim);
+  }
+  if (!options_.bias) return;
+  in_proj_bias = parameter(zeros({all}));
+  init::zeros_(out_proj.bias);
+}
+
+Tensor MultiheadAttention::forward(const Tensor& x) { return run(x, x, x, {}).output; }
+
+MultiheadAttentionResult MultiheadAttention::forward(const Tensor& query, const Tensor& key,
+                                                     const Tensor& value,
+                                                     const MultiheadAttentionMasks& masks) {
+  const RecordForward range(*this, query, key, value, masks.attn_mask, masks.key_padding_mask);
+  return run(query, key, value, masks);
+}
+
+std::array<Tensor, 3> MultiheadAttention::heads_of(const Tensor& query, const Tensor& key,
+                                                   const Tensor& value) const {
+  const int64_t width = options_.embed_dim;
+  std::vector<Tensor> projected;
+  if (in_proj_weight.defined() && is_same(query, key) && is_same(query, value)) {
+    projected = chunk(linear(query, in_proj_weight, in_proj_bias), 3, -1);
+  } else {
+    const std::array weights =
+        in_proj_weight.defined()
+            ? std::array{narrow(in_proj_weight, 0, 0, width), narrow(in_proj_weight, 0, width, width),
+                         narrow(in_proj_weight, 0, 2 * width, width)}
+            : std::array{q_proj_weight, k_proj_weight, v_proj_weight};
+    const std::array inputs{query, key, value};
+    for (std::size_t i = 0; i < 3; ++i) {
+      const Tensor bias =
+          in_proj_bias.defined() ? narrow(in_proj_bias, 0, static_cast<int64_t>(i) * width, width) : Tensor();
+      projected.push_back(linear(inputs[i], weights[i], bias));
+    }
+  }
+  std::array<Tensor, 3> heads;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Tensor parts = unflatten(projected[i], -1, {options_.num_heads, width / options_.num_heads});
+    heads[i] = options_.batch_first ? permute(parts, {0, 2, 1, 3}) : permute(parts, {1, 2, 0, 3});
+  }
+  return heads;
+}
+
+MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                 const MultiheadAttentionMasks& masks) {
+  const bool has_batch = query.rank() == 3;
+  const int64_t widths[] = {options_.embed_dim, options_.kdim, options_.vdim};
+  const Tensor* given[] = {&query, &key, &value};
+  const char* names[] = {"query", "key", "value"};
+  for (std::size_t i = 0; i < 3; ++i)
+    check<ShapeError>(
+        (given[i]->rank() == 2 || given[i]->rank() == 3) && given[i]->rank() == query.rank() &&
+            given[i]->size(-1) == widths[i],
+        "{}: the {} must be [{}, {}] or, of one sequence, [length, {}], all three alike, got {}", name,
+        names[i], options_.batch_first ? "batch, length" : "length, batch", widths[i], widths[i], *given[i]);
+  if (!has_batch) {
+    const int64_t dim = options_.batch_first ? 0 : 1;
+    const Tensor q = unsqueeze(query, dim);
+    const Tensor k = is_same(key, query) ? q : unsqueeze(key, dim);
+    const Tensor v = is_same(value, query) ? q : unsqueeze(value, dim);
+    const MultiheadAttentionResult y = run(q, k, v, masks);
+    return {squeeze(y.output, {dim}), y.weights.defined() ? squeeze(y.weights, {0}) : Tensor()};
+  }
+  const auto [q, k, v] = heads_of(query, key, value);
+  const double dropped = options_.dropout > 0 && training() ? options_.dropout : 0;
+  const AttentionOptions options = attention_options(masks, q, k, dropped);
+  Tensor weights, y;
+  if (masks.need_weights) {
+    // The shares are what attention makes of the unit vectors.
+    const Tensor unit = eye(k.size(2), {.dtype = k.dtype(), .device = k.device()});
+    weights = scaled_dot_product_attention(q, k, unit, options);
+    y = matmul(weights, v);
+  } else {
+    y = scaled_dot_product_attention(q, k, v, options);
+  }
+  y = flatten(options_.batch_first ? permute(y, {0, 2, 1, 3}) : permute(y, {2, 0, 1, 3}), 2, 3);
+  return {out_proj(y), weights.defined() ? mean(weights, {1}) : Tensor()};
+}
+
+void MultiheadAttention::members(Members& m) {
+  m("in_proj_weight", in_proj_weight);
+  m("q_proj_weight", q_proj_weight);
+  m("k_proj_weight", k_proj_weight);
+  m("v_proj_weight", v_proj_weight);
+  m("in_proj_bias", in_proj_bias);
+  m("out_proj", out_proj);
+}
+
+std::string MultiheadAttention::options_text() const {
+  std::string text = fmt::format("{}, {}", static_cast<int64_t>(options_.embed_dim),
+                                 static_cast<int64_t>(options_.num_heads));
+  if (options_.dropout > 0) text += fmt::format(", dropout={}", options_.dropout);
+  if (!options_.bias) text += ", bias=false";
+  if (!in_proj_weight.defined()) text += fmt::format(", kdim={}, vdim={}", options_.kdim, options_.vdim);
+  if (options_.batch_first) text += ", batch_first=true";
+  return text;
+}
+
+TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOptions& o)
+    : self_attn{{.embed_dim = o.d_model,
+                 .num_heads = o.nhead,
+                 .dropout = o.dropout,
+                 .batch_first = o.batch_first}},
+      linear1{{.in_features = o.d_model, .out_features = o.dim_feedforward}},
+      linear2{{.in_features = o.dim_feedforward, .out_features = o.d_model}},
+      norm1{{.normalized_shape = Dims(o.d_model), .eps = o.layer_norm_eps}},
+      norm2{{.normalized_shape = Dims(o.d_model), .eps = o.layer_norm_eps}},
+      options_(o) {}
+
+Tensor TransformerEncoderLayer::forward(const Tensor& x) { return run(x, {}); }
+
+Tensor TransformerEncoderLayer::forward(const Tensor& x, const MultiheadAttentionMasks& masks) {
+  const RecordForward range(*this, x, masks.attn_mask, masks.key_padding_mask);
+  return run(x, masks);
+}
+
+Tensor TransformerEncoderLayer::run(const Tensor& x, const MultiheadAttentionMasks& given) {
+  MultiheadAttentionMasks masks = given;
+  masks.need_weights = false;
+  const auto dropped = [&](const Tensor& t) {
+    return options_.dropout > 0 && training() ? dropout(t, options_.dropout) : t;
+  };
+  const auto attended = [&](const Tensor& t) { return dropped(self_attn.forward(t, t, t, masks).output); };
+  const auto fed_forward = [&](const Tensor& t) {
+    const Tensor hidden = linear1(t);
+    const Tensor active = options_.activation == TransformerActivation::relu ? relu(hidden) : gelu(hidden);
+    return dropped(linear2(dropped(active)));
+  };
+  if (options_.norm_first) {
+    const Tensor y = x + attended(norm1(x));
+    return y + fed_forward(norm2(y));
+  }
+  const Tensor y = norm1(x + attended(x));
+  return norm2(y + fed_forward(y));
+}
+
+void TransformerEncoderLayer::members(Members& m) {
+  m("self_attn", self_attn);
+  m("linear1", linear1);
+  m("linear2", linear2);
+  m("norm1", norm1);
+  m("norm2", norm2);
+}
+
+std::string TransformerEncoderLayer::options_text() const {
+  std::string text = fmt::format("dropout={}", options_.dropout);
+  if (options_.activation == TransformerActivation::gelu) text += ", activation=gelu";
+  if (options_.norm_first) text += ", norm_first=true";
+  return text;
+}
+
+}  // namespace pleat::nn

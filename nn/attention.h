@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+
+#include "pleat/autograd/functions/attention.h"
+#include "pleat/core/base/required.h"
+#include "pleat/nn/linear.h"
+#include "pleat/nn/module.h"
+#include "pleat/nn/norm.h"
+
+/// Attention with parameters. Names and layouts are PyTorch's, so that state dictionaries fit.
+
+namespace pleat::nn {
+
+struct MultiheadAttentionOptions {
+  Required<int64_t> embed_dim;  ///< E: of queries and results
+  Required<int64_t> num_heads;  ///< divides it
+  double dropout = 0;           ///< of the shares, in training
+  bool bias = true;
+  int64_t kdim = 0;          ///< features of keys; 0: embed_dim
+  int64_t vdim = 0;          ///< of values; 0: embed_dim
+  bool batch_first = false;  ///< sequences are [N, L, E], else [L, N, E]
+};
+
+/// Masks as PyTorch's modules have them: what they say true of is left out. (That of
+/// scaled_dot_product_attention says what takes part.)
+struct MultiheadAttentionMasks {
+  /// [L, S] or [N * num_heads, L, S]: bool, true where a query takes no key, or floating, added to the
+  /// scores.
+  Tensor attn_mask = {};
+  Tensor key_padding_mask = {};  ///< [N, S], of one sequence [S]: bool, true for keys that nobody takes
+  bool is_causal = false;        ///< query i takes the keys 0 ... i only
+  bool need_weights = false;     ///< returns the shares, too; slower
+};
+
+struct MultiheadAttentionResult {
+  Tensor output;   ///< like the query
+  Tensor weights;  ///< [N, L, S], or [L, S]: the mean of all heads' shares. Undefined unless asked for
+};
+
+/// Several attentions side by side, each over a part of projected features: Vaswani et al., "Attention is all
+/// you need" (2017). Queries [L, N, E], keys [S, N, kdim] and values [S, N, vdim], or without N; batch_first
+/// puts N in front.
+///
+///   nn::MultiheadAttention attention{{.embed_dim = 64, .num_heads = 8, .batch_first = true}};
+///   Tensor y = attention(x);                                                    // of x to itself
+///   Tensor z = attention.forward(q, k, v, {.key_padding_mask = is_padding}).output;
+///
+/// A query to which masks leave no key gives what a value of 0 does; PyTorch gives NaN. Parameters:
+/// in_proj_weight [3 E, E] (q_proj_weight, k_proj_weight, v_proj_weight where kdim or vdim differ),
+/// in_proj_bias, out_proj. Throws ValueError unless num_heads divides embed_dim and 0 <= dropout <= 1;
+/// forward throws ShapeError, DTypeError.
+class MultiheadAttention : public Module {
+ public:
+  explicit MultiheadAttention(const MultiheadAttentionOptions& options);
+  Tensor forward(const Tensor& x) override;
+  MultiheadAttentionResult forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                   const MultiheadAttentionMasks& masks = {});
+  void members(Members& m) override;
+  std::string type_name() const override { return "MultiheadAttention"; }
+  std::string options_text() const override;
+
+  Tensor in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias;
+  Linear out_proj;
+
+ private:
+  MultiheadAttentionResult run(const Tensor& query, const Tensor& key, const Tensor& value,
+                               const MultiheadAttentionMasks& masks);
+  /// Query, key and value as the heads take them, [N, heads, L, E / heads].
+  std::array<Tensor, 3> heads_of(const Tensor& query, const Tensor& key, const Tensor& value) const;
+
+  MultiheadAttentionOptions options_;
+};
+
+enum class TransformerActivation : unsigned char { relu, gelu };
+
+struct TransformerEncoderLayerOptions {
+  Required<int64_t> d_model;
+  Required<int64_t> nhead;
+  int64_t dim_feedforward = 2048;
+  double dropout = 0.1;
+  TransformerActivation activation = TransformerActivation::relu;
+  double layer_norm_eps = 1e-5;
+  bool batch_first = false;
+  bool norm_first = false;  ///< normalise what goes into each part, else the sums
+};
+
+/// x + attention(x), then x + linear2(activation(linear1(x))), with a layer norm for each: Vaswani et al.
+/// (2017); with norm_first Xiong et al., "On layer normalization in the transformer architecture" (2020).
+/// Dropout is as PyTorch's: of the shares, behind the activation, and of what both parts add. Members:
+/// self_attn, linear1, linear2, norm1, norm2. Throws as its members do.
+class TransformerEncoderLayer : public Module {
+ public:
+  explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options);
+  Tensor forward(const Tensor& x) override;
+  /// need_weights is ignored.
+  Tensor forward(const Tensor& x, const MultiheadAttentionMasks& masks);
+  void members(Members& m) override;
+  std::string type_name() const override { return "TransformerEncoderLayer"; }
+  std::string options_text() const override;
+
+  MultiheadAttention self_attn;
+  Linear linear1, linear2;
+  LayerNorm norm1, norm2;
+
+ private:
+  Tensor run(const Tensor& x, const MultiheadAttentionMasks& masks);
+
+  TransformerEncoderLayerOptions options_;
+};
+
+}  // namespace pleat::nn
