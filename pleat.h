@@ -119,6 +119,7 @@
 #include "pleat/nn/pool.h"
 #include "pleat/nn/record_forward.h"
 #include "pleat/nn/recurrent.h"
+#include "pleat/nn/shuffle.h"
 #include "pleat/nn/state_dict.h"
 #include "pleat/nn/summary.h"
 #include "pleat/nn/upsample.h"

@@ -1,6 +1,7 @@
 #include "pleat/autograd/functions/rearrange.h"
 
 #include <algorithm>
+#include <array>
 
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
@@ -68,6 +69,78 @@ Tensor rolled(const Tensor& x, const Dims& shifts, const Dims& dims) {
   return y;
 }
 
+/// The sizes of images of fewer channels [batch, channels, r, r, height, width], more pixels or more
+/// channels.
+struct Shuffle {
+  int64_t batch, channels, r, height, width;
+
+  Shape by_channels() const { return {batch, channels, r, r, height, width}; }
+  Shape by_pixels() const { return {batch, channels, height, r, width, r}; }
+};
+
+/// With height and width of the smaller images.
+Shuffle shuffle_of(const char* op, const Tensor& x, int64_t r, int64_t channels, int64_t height,
+                   int64_t width) {
+  int64_t batch = 1;
+  for (std::size_t d = 0; d + 3 < x.shape().size(); ++d) batch = checked_multiply(batch, x.shape()[d], op);
+  return {batch, channels, r, height, width};
+}
+
+/// A new tensor like x whose last three sizes are others.
+Tensor images_like(const Tensor& x, int64_t channels, int64_t height, int64_t width) {
+  Shape shape = x.shape();
+  std::copy_n(std::array{channels, height, width}.begin(), 3, shape.end() - 3);
+  return empty(shape, {.dtype = x.dtype(),
+                       .device = x.device(),
+                       .format = x.rank() == 4 ? x.memory_format() : MemoryFormat::contiguous});
+}
+
+Tensor pixels_shuffled(const Tensor& x, int64_t r) {
+  constexpr const char* op = "pixel_shuffle";
+  check<ShapeError>(x.rank() >= 3, "{}: needs [..., C, H, W], got {}", op, x);
+  check<ValueError>(r >= 1, "{}: the factor must be at least 1, got {}", op, r);
+  const int64_t parts = checked_multiply(r, r, op);
+  check<ShapeError>(x.size(-3) % parts == 0, "{}: the square of the factor {} must divide the channels of {}",
+                    op, r, x);
+  const Shuffle s = shuffle_of(op, x, r, x.size(-3) / parts, x.size(-2), x.size(-1));
+  const Tensor y =
+      images_like(x, s.channels, checked_multiply(s.height, r, op), checked_multiply(s.width, r, op));
+  ops::copy_into(ops::view(y, s.by_pixels()),
+                 ops::permute(ops::reshape(x, s.by_channels()), {0, 1, 4, 2, 5, 3}));
+  return y;
+}
+
+Tensor pixels_unshuffled(const Tensor& x, int64_t r) {
+  constexpr const char* op = "pixel_unshuffle";
+  check<ShapeError>(x.rank() >= 3, "{}: needs [..., C, H, W], got {}", op, x);
+  check<ValueError>(r >= 1, "{}: the factor must be at least 1, got {}", op, r);
+  check<ShapeError>(x.size(-2) % r == 0 && x.size(-1) % r == 0,
+                    "{}: the factor {} must divide height and width of {}", op, r, x);
+  const Shuffle s = shuffle_of(op, x, r, x.size(-3), x.size(-2) / r, x.size(-1) / r);
+  const int64_t channels = checked_multiply(s.channels, checked_multiply(r, r, op), op);
+  const Tensor y = images_like(x, channels, s.height, s.width);
+  ops::copy_into(ops::view(y, s.by_channels()),
+                 ops::permute(ops::reshape(x, s.by_pixels()), {0, 1, 3, 5, 2, 4}));
+  return y;
+}
+
+Tensor channels_shuffled(const Tensor& x, int64_t groups) {
+  constexpr const char* op = "channel_shuffle";
+  check<ShapeError>(x.rank() >= 2, "{}: needs [N, C, ...], got {}", op, x);
+  check<ValueError>(groups >= 1, "{}: groups must be at least 1, got {}", op, groups);
+  check<ShapeError>(x.size(1) % groups == 0, "{}: {} groups must divide the channels of {}", op, groups, x);
+  const auto split = [&](int64_t first, int64_t second) {
+    Shape shape = x.shape();
+    shape[1] = first;
+    shape.insert(shape.begin() + 2, second);
+    return shape;
+  };
+  const Tensor y = empty_like(x);
+  ops::copy_into(ops::view(y, split(x.size(1) / groups, groups)),
+                 ops::transpose(ops::reshape(x, split(groups, x.size(1) / groups)), 1, 2));
+  return y;
+}
+
 }  // namespace
 
 Tensor flip(const Tensor& x, const Dims& dims) {
@@ -132,6 +205,29 @@ Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim) {
   return record(
       "repeat_interleave", y,
       {grad_of(x, [blocks, along](const Tensor& dy) { return sum(reshape(dy, blocks), along + 1); })});
+}
+
+Tensor pixel_shuffle(const Tensor& x, Integer upscale_factor) {
+  const RecordOp range("pixel_shuffle", x);
+  return record(
+      "pixel_shuffle", pixels_shuffled(x, upscale_factor),
+      {grad_of(x, [upscale_factor](const Tensor& dy) { return pixel_unshuffle(dy, upscale_factor); })});
+}
+
+Tensor pixel_unshuffle(const Tensor& x, Integer downscale_factor) {
+  const RecordOp range("pixel_unshuffle", x);
+  return record(
+      "pixel_unshuffle", pixels_unshuffled(x, downscale_factor),
+      {grad_of(x, [downscale_factor](const Tensor& dy) { return pixel_shuffle(dy, downscale_factor); })});
+}
+
+Tensor channel_shuffle(const Tensor& x, Integer groups) {
+  const RecordOp range("channel_shuffle", x);
+  const Tensor y = channels_shuffled(x, groups);
+  const int64_t back = x.size(1) / groups;
+  return record(
+      "channel_shuffle", y,
+      {grad_of(x, [back](const Tensor& dy) { return channel_shuffle(dy, std::max<int64_t>(back, 1)); })});
 }
 
 }  // namespace pleat

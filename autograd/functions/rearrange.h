@@ -21,4 +21,18 @@ Tensor tile(const Tensor& x, Sizes repeats);
 /// Each element `times` times in a row along `dim`. Throws ValueError when `times` is negative.
 Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim);
 
+/// Channels become pixels, r = upscale_factor: y[..., c, h r + i, w r + j] = x[..., (c r + i) r + j, h, w],
+/// from
+/// [..., C r r, H, W] to [..., C, H r, W r]. Images [N, C, H, W] keep their memory format. Shi et al.,
+/// "Real-time single image and video super-resolution ..." (2016). Throws ShapeError below three dimensions
+/// or unless r r divides the channels, ValueError unless r >= 1.
+Tensor pixel_shuffle(const Tensor& x, Integer upscale_factor);
+/// The reverse, from [..., C, H r, W r]. Throws ShapeError unless r = downscale_factor divides height and
+/// width.
+Tensor pixel_unshuffle(const Tensor& x, Integer downscale_factor);
+/// The channels of x [N, C, ...] of all groups in turn: y[n, k groups + g] = x[n, g C / groups + k]. Zhang et
+/// al., "ShuffleNet" (2018). Throws ShapeError below two dimensions or unless `groups` divides C, ValueError
+/// unless groups >= 1.
+Tensor channel_shuffle(const Tensor& x, Integer groups);
+
 }  // namespace pleat

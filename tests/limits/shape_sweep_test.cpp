@@ -73,6 +73,12 @@ TEST_CASE("rearranging takes integers from all over int64", "[limits]") {
     sweep_tensors("tile", rank, {2, 1}, [](const Tensor& x, const Integers& i) {
       return tile(x, {i[0], i[1]});
     });
+    sweep_tensors("pixel_shuffle", rank, {1},
+                  [](const Tensor& x, const Integers& i) { return pixel_shuffle(x, i[0]); });
+    sweep_tensors("pixel_unshuffle", rank, {1},
+                  [](const Tensor& x, const Integers& i) { return pixel_unshuffle(x, i[0]); });
+    sweep_tensors("channel_shuffle", rank, {1},
+                  [](const Tensor& x, const Integers& i) { return channel_shuffle(x, i[0]); });
     sweep_tensors("repeat_interleave", rank, {2, 0},
                   [](const Tensor& x, const Integers& i) { return repeat_interleave(x, i[0], i[1]); });
     sweep_tensors("split", rank, {2, 0},

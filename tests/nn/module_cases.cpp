@@ -12,6 +12,7 @@
 #include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
 #include "pleat/nn/recurrent.h"
+#include "pleat/nn/shuffle.h"
 #include "pleat/nn/upsample.h"
 
 namespace pleat::test {
@@ -269,6 +270,18 @@ const std::vector<ModuleCase>& module_cases() {
        {1, 2, 2},
        [](const Integers& i) { return made(Unflatten{{.dim = i[0], .sizes = Shape{i[1], i[2]}}}); },
        {3, 4}},
+      {"PixelShuffle",
+       {2},
+       [](const Integers& i) { return made(PixelShuffle{{.upscale_factor = i[0]}}); },
+       {1, 8, 2, 3}},
+      {"PixelUnshuffle",
+       {2},
+       [](const Integers& i) { return made(PixelUnshuffle{{.downscale_factor = i[0]}}); },
+       {1, 2, 4, 2}},
+      {"ChannelShuffle",
+       {2},
+       [](const Integers& i) { return made(ChannelShuffle{{.groups = i[0]}}); },
+       {2, 6, 2}},
       {"Upsample", {6}, [](const Integers& i) { return made(Upsample{{.size = i[0]}}); }, {1, 2, 3, 4}},
       plain("Upsample, by a factor", Upsample{{.scale_factor = 2}}, {1, 2, 3, 2}),
       pool<MaxPool1d>("MaxPool1d", max_window, {1, 2, 6}),

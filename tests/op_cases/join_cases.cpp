@@ -91,6 +91,17 @@ OpCase padding(PadMode mode, const char* variant, const Index& widths) {
           .smooth = {{normal({1, 1, 4, 5})}}};
 }
 
+/// Channels and pixels in another order.
+OpCase shuffled(const std::string& name, const Function& call, const Shape& from, const Shape& to,
+                const std::function<Index(const Index&)>& place) {
+  return {.name = name,
+          .inputs = {normal(from)},
+          .call = call,
+          .reference = moved([to](const Shape&) { return to; },
+                             [place](const Index& at, const Shape&) { return place(at); }),
+          .types = all_types};
+}
+
 std::vector<OpCase> make() {
   using T = const Tensors&;
   using I = const Index&;
@@ -206,6 +217,21 @@ std::vector<OpCase> make() {
       padding(PadMode::replicate, "replicate, cropped", {-1, 2, 1, -1}),
       padding(PadMode::circular, "circular, cropped", {-1, 2, 1, -1}),
   };
+  cases.push_back(shuffled(
+      "pixel_shuffle", [](T x) { return pixel_shuffle(x[0], 2); }, {2, 12, 2, 3}, {2, 3, 4, 6},
+      [](I i) {
+        return Index{i[0], (i[1] * 2 + i[2] % 2) * 2 + i[3] % 2, i[2] / 2, i[3] / 2};
+      }));
+  cases.push_back(shuffled(
+      "pixel_unshuffle", [](T x) { return pixel_unshuffle(x[0], 2); }, {2, 3, 4, 6}, {2, 12, 2, 3},
+      [](I i) {
+        return Index{i[0], i[1] / 4, i[2] * 2 + i[1] / 2 % 2, i[3] * 2 + i[1] % 2};
+      }));
+  cases.push_back(shuffled(
+      "channel_shuffle", [](T x) { return channel_shuffle(x[0], 3); }, {2, 6, 2, 3}, {2, 6, 2, 3},
+      [](I i) {
+        return Index{i[0], i[1] % 3 * 2 + i[1] / 3, i[2], i[3]};
+      }));
   for (OpCase& c : cases)
     if (c.name == "tile") c.recorded = "repeat";
   const auto refuse = [&](const char* name, const Shape& shape, const Function& call) {
@@ -220,6 +246,13 @@ std::vector<OpCase> make() {
   refuse("repeat", {2, 3}, [](T x) { return repeat(x[0], {2}); });
   refuse("tile", {2, 3}, [](T x) { return tile(x[0], {-1}); });
   refuse("repeat_interleave", {2, 3}, [](T x) { return repeat_interleave(x[0], -1, 0); });
+  refuse("pixel_shuffle", {2, 3}, [](T x) { return pixel_shuffle(x[0], 1); });
+  refuse("pixel_shuffle", {2, 6, 2, 2}, [](T x) { return pixel_shuffle(x[0], 2); });
+  refuse("pixel_shuffle", {2, 6, 2, 2}, [](T x) { return pixel_shuffle(x[0], 0); });
+  refuse("pixel_unshuffle", {2, 6, 2, 3}, [](T x) { return pixel_unshuffle(x[0], 2); });
+  refuse("pixel_unshuffle", {2, 6, 2, 2}, [](T x) { return pixel_unshuffle(x[0], -1); });
+  refuse("channel_shuffle", {2, 6, 2}, [](T x) { return channel_shuffle(x[0], 4); });
+  refuse("channel_shuffle", {6}, [](T x) { return channel_shuffle(x[0], 1); });
   refuse("pad", {2, 3}, [](T x) { return pad(x[0], {1}); });
   refuse("pad", {2, 3}, [](T x) { return pad(x[0], {3, 0}, {.mode = PadMode::reflect}); });
   return cases;
