@@ -17,8 +17,10 @@ std::string Upsample::options_text() const {
   std::string text = options.size.values().empty()
                          ? fmt::format("scale_factor=({})", fmt::join(factors, ", "))
                          : fmt::format("size=({})", fmt::join(options.size.values(), ", "));
-  text += options.mode == Interpolation::nearest ? ", mode=nearest" : ", mode=linear";
+  constexpr const char* modes[] = {"nearest", "nearest_exact", "linear", "cubic", "area"};
+  text += fmt::format(", mode={}", modes[static_cast<std::size_t>(options.mode)]);
   if (options.align_corners) text += ", align_corners=true";
+  if (options.antialias) text += ", antialias=true";
   return text;
 }
 

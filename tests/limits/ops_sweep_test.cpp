@@ -246,6 +246,9 @@ TEST_CASE("pools and resampling take integers from all over int64", "[limits]") 
     sweep_tensors("interpolate", rank, {2}, [](const Tensor& x, const Integers& i) {
       return interpolate(x, {.size = i[0], .mode = Interpolation::linear});
     });
+    sweep_tensors("interpolate, antialias", rank, {2}, [](const Tensor& x, const Integers& i) {
+      return interpolate(x, {.size = i[0], .mode = Interpolation::cubic, .antialias = true});
+    });
     sweep_tensors("interpolate by a factor", rank, {2}, [](const Tensor& x, const Integers& i) {
       return interpolate(x, {.scale_factor = static_cast<double>(i[0])});
     });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/pool.h"
@@ -184,6 +185,82 @@ OpCase resampling(const std::string& variant, const Shape& shape, const Interpol
           .large = shape.size() == 4 ? Tensors{normal({8, 16, 40, 40})} : Tensors{}};
 }
 
+/// Element o of the result in one dimension: elements of the input with their weights.
+using Taps = std::function<std::vector<std::pair<int64_t, double>>(int64_t o, int64_t in, int64_t out)>;
+
+Array resampled(const Array& x, const Index& sizes, const Taps& taps) {
+  Array y = x;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    Shape shape = y.shape;
+    shape[d + 2] = sizes[d];
+    y = computed(shape, [&, from = y](Index at) {
+      double sum = 0;
+      for (const auto& [i, weight] : taps(at[d + 2], from.shape[d + 2], sizes[d])) {
+        Index place = at;
+        place[d + 2] = i;
+        sum += weight * from(place);
+      }
+      return sum;
+    });
+  }
+  return y;
+}
+
+double keys(double distance, double a) {
+  const double x = std::abs(distance);
+  return x < 1   ? (a + 2) * x * x * x - (a + 3) * x * x + 1
+         : x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a
+                 : 0;
+}
+
+std::vector<std::pair<int64_t, double>> cubic_taps(int64_t o, int64_t in, int64_t out) {
+  const double place =
+      (static_cast<double>(o) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5;
+  std::vector<std::pair<int64_t, double>> taps;
+  for (int64_t i = -4; i < in + 4; ++i)
+    taps.emplace_back(std::clamp<int64_t>(i, 0, in - 1), keys(static_cast<double>(i) - place, -0.75));
+  return taps;
+}
+
+/// All elements by a filter that is stretched where the result is smaller; what they weigh adds up to 1.
+Taps smoothed(bool cubic) {
+  return [=](int64_t o, int64_t in, int64_t out) {
+    const double step = static_cast<double>(in) / static_cast<double>(out);
+    std::vector<std::pair<int64_t, double>> taps;
+    double sum = 0;
+    for (int64_t i = 0; i < in; ++i) {
+      const double x =
+          (static_cast<double>(i) + 0.5 - (static_cast<double>(o) + 0.5) * step) / std::max(step, 1.0);
+      taps.emplace_back(i, cubic ? keys(x, -0.5) : std::max(1 - std::abs(x), 0.0));
+      sum += taps.back().second;
+    }
+    for (auto& tap : taps) tap.second /= sum;
+    return taps;
+  };
+}
+
+std::vector<std::pair<int64_t, double>> area_taps(int64_t o, int64_t in, int64_t out) {
+  const Span span = adaptive(out)(in)[static_cast<std::size_t>(o)];
+  std::vector<std::pair<int64_t, double>> taps;
+  for (int64_t i = span.begin; i < span.end; ++i)
+    taps.emplace_back(i, 1 / static_cast<double>(span.end - span.begin));
+  return taps;
+}
+
+OpCase weighing(const std::string& variant, const Shape& shape, const Index& sizes,
+                InterpolateOptions options, const Taps& taps) {
+  options.size = sizes;
+  Shape small = shape;
+  small[0] = small[1] = 1;
+  return {.name = "interpolate",
+          .inputs = {normal(shape)},
+          .call = [options](T x) { return interpolate(x[0], options); },
+          .reference = [=](const Arrays& x) { return Arrays{resampled(x[0], sizes, taps)}; },
+          .variant = variant + " " + to_string(shape),
+          .smooth = {{normal(small)}},
+          .slack = 4};
+}
+
 Refusal refused(const InterpolateOptions& options, const char* words) {
   return {{normal({2, 3, 4, 4})}, [options](T x) { return interpolate(x[0], options); }, words};
 }
@@ -243,12 +320,29 @@ std::vector<OpCase> make() {
     cases.push_back(resampling("linear to a size " + of, shape, {.size = 3, .mode = Interpolation::linear},
                                three, linear(0)));
   }
+  for (const auto& [shape, sizes] : std::vector<std::pair<Shape, Index>>{
+           {{2, 3, 9}, {4}}, {{2, 2, 5, 6}, {7, 4}}, {{1, 2, 3, 4, 3}, {5, 2, 3}}}) {
+    cases.push_back(weighing("cubic", shape, sizes, {.mode = Interpolation::cubic}, cubic_taps));
+    cases.push_back(weighing("area", shape, sizes, {.mode = Interpolation::area}, area_taps));
+    for (const bool cubic : {false, true})
+      cases.push_back(
+          weighing(cubic ? "cubic, antialias" : "linear, antialias", shape, sizes,
+                   {.mode = cubic ? Interpolation::cubic : Interpolation::linear, .antialias = true},
+                   smoothed(cubic)));
+  }
+  cases.push_back(resampling("nearest, exact", shapes[1],
+                             {.size = {9, 4}, .mode = Interpolation::nearest_exact}, {9, 4},
+                             [](int64_t o, int64_t in, int64_t out) {
+                               const int64_t i = (2 * o + 1) * in / (2 * out);
+                               return Reading{i, i, 0};
+                             }));
   cases.push_back(resampling("aligned corners", shapes[1],
                              {.size = {9, 4}, .mode = Interpolation::linear, .align_corners = true}, {9, 4},
                              aligned));
   cases.back().refused = {refused({}, "interpolate: needs either size or scale_factor, got neither"),
                           refused({.size = 2, .scale_factor = 2}, "got both"),
                           refused({.size = 2, .align_corners = true}, "linear mode only"),
+                          refused({.size = 2, .antialias = true}, "antialias goes with"),
                           refused({.size = 0}, "sizes from 1 to"),
                           refused({.scale_factor = 0.1}, "got 0 in spatial dimension 0"),
                           refused({.scale_factor = -1}, "interpolate: "),

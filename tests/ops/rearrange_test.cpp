@@ -3,8 +3,10 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/fixture.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -60,4 +62,23 @@ TEST_CASE("repeat, tile and repeat_interleave", "[rearrange]") {
   CHECK_THROWS_AS(repeat(x, {1, int64_t{1} << 62}), ShapeError);
   CHECK_THROWS_AS(repeat_interleave(x, -1, 0), ValueError);
   CHECK_THROWS_AS(repeat_interleave(x, 1, 2), IndexError);
+}
+
+TEST_CASE("shuffles of pixels and channels are PyTorch's", "[rearrange]") {
+  for (const char* op : {"pixel_shuffle", "pixel_unshuffle", "channel_shuffle"})
+    for (const test::Json& c : test::fixture_cases("images", op)) {
+      CAPTURE(c.at("name").get<std::string>());
+      const Tensor x = test::tensors_from(c.at("inputs")).at("x").set_requires_grad();
+      const int64_t n = c.at("options").front().get<int64_t>();
+      const Tensor y = op == std::string("pixel_shuffle")     ? pixel_shuffle(x, n)
+                       : op == std::string("pixel_unshuffle") ? pixel_unshuffle(x, n)
+                                                              : channel_shuffle(x, n);
+      CHECK(ops::array_equal(y, test::tensor_from(c.at("outputs").at("y"))));
+      y.backward(test::tensor_from(c.at("grad_output")));
+      CHECK(ops::array_equal(x.grad(), test::tensor_from(c.at("grads").at("x"))));
+    }
+  const Tensor image = ones({2, 8, 3, 5}).to(MemoryFormat::channels_last);
+  CHECK(pixel_shuffle(image, 2).is_contiguous(MemoryFormat::channels_last));
+  CHECK(pixel_unshuffle(pixel_shuffle(image, 2), 2).is_contiguous(MemoryFormat::channels_last));
+  CHECK(channel_shuffle(image, 4).is_contiguous(MemoryFormat::channels_last));
 }

@@ -21,7 +21,14 @@ InterpolateOptions options_of(const test::Json& json) {
   InterpolateOptions options;
   if (!json["size"].is_null()) options.size = json["size"].get<std::vector<int64_t>>();
   if (!json["scale_factor"].is_null()) options.scale_factor = json["scale_factor"].get<std::vector<double>>();
-  if (json["mode"] != "nearest") options.mode = Interpolation::linear;
+  const auto mode = json["mode"].get<std::string>();
+  using enum Interpolation;
+  options.mode = mode == "nearest"         ? nearest
+                 : mode == "nearest-exact" ? nearest_exact
+                 : mode == "bicubic"       ? cubic
+                 : mode == "area"          ? area
+                                           : linear;
+  if (json.contains("antialias")) options.antialias = json["antialias"].get<bool>();
   if (!json["align_corners"].is_null()) options.align_corners = json["align_corners"].get<bool>();
   return options;
 }
@@ -29,7 +36,9 @@ InterpolateOptions options_of(const test::Json& json) {
 }  // namespace
 
 TEST_CASE("interpolate: PyTorch's results and gradients", "[interpolate]") {
-  for (const test::Json& json : test::fixture_cases("layers", "interpolate"))
+  std::vector<test::Json> cases = test::fixture_cases("layers", "interpolate");
+  for (const test::Json& json : test::fixture_cases("images", "interpolate")) cases.push_back(json);
+  for (const test::Json& json : cases)
     for (const std::string& layout : test::layouts())
       for (const std::string implementation : {"native", "reference"}) {
         CAPTURE(json["name"].get<std::string>(), layout, implementation);
@@ -52,6 +61,8 @@ TEST_CASE("interpolate: bad input is refused, an empty batch is not", "[interpol
                     Contains("interpolate: needs either size or scale_factor, got neither"));
   CHECK_THROWS_WITH(interpolate(x, {.size = 2, .scale_factor = 2}), Contains("got both"));
   CHECK_THROWS_WITH(interpolate(x, {.size = 2, .align_corners = true}), Contains("linear mode only"));
+  CHECK_THROWS_WITH(interpolate(x, {.size = 2, .mode = Interpolation::area, .antialias = true}),
+                    Contains("antialias goes with"));
   CHECK_THROWS_WITH(interpolate(x, {.size = 0}), Contains("sizes from 1 to"));
   CHECK_THROWS_WITH(interpolate(x, {.scale_factor = 0.1}), Contains("got 0 in spatial dimension 0"));
   CHECK_THROWS_AS(interpolate(x, {.scale_factor = 1e30}), ShapeError);
