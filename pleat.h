@@ -14,6 +14,7 @@
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/distance.h"
 #include "pleat/autograd/functions/dropout.h"
+#include "pleat/autograd/functions/grid_sample.h"
 #include "pleat/autograd/functions/index.h"
 #include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/join.h"

@@ -5,6 +5,7 @@
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/distance.h"
 #include "pleat/autograd/functions/dropout.h"
+#include "pleat/autograd/functions/grid_sample.h"
 #include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/loss.h"
 #include "pleat/autograd/functions/math.h"
@@ -245,6 +246,12 @@ TEST_CASE("pools and resampling take integers from all over int64", "[limits]") 
     });
     sweep_tensors("interpolate", rank, {2}, [](const Tensor& x, const Integers& i) {
       return interpolate(x, {.size = i[0], .mode = Interpolation::linear});
+    });
+    sweep("grid_sample", {0}, [](const Integers& i) {
+      return grid_sample(ones({1, 1, 2, 3}), full({1, 1, 1, 2}, i[0], {.dtype = float32}));
+    });
+    sweep("affine_grid", {2, 3, 2, 2}, [](const Integers& i) {
+      return affine_grid(ones({2, 2, 3}), {i[0], i[1], i[2], i[3]});
     });
     sweep_tensors("interpolate, antialias", rank, {2}, [](const Tensor& x, const Integers& i) {
       return interpolate(x, {.size = i[0], .mode = Interpolation::cubic, .antialias = true});

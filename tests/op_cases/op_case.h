@@ -84,7 +84,8 @@ struct OpCase {
   DO(compare, __VA_ARGS__) DO(copy, __VA_ARGS__) DO(reduce, __VA_ARGS__) \
   DO(scan, __VA_ARGS__) DO(shape, __VA_ARGS__) DO(join, __VA_ARGS__) \
   DO(index, __VA_ARGS__) DO(matmul, __VA_ARGS__) DO(recurrent, __VA_ARGS__) DO(conv, __VA_ARGS__) \
-  DO(pool, __VA_ARGS__) DO(norm, __VA_ARGS__) DO(loss, __VA_ARGS__) DO(margin_loss, __VA_ARGS__)
+  DO(pool, __VA_ARGS__) DO(sample, __VA_ARGS__) DO(norm, __VA_ARGS__) DO(loss, __VA_ARGS__) \
+  DO(margin_loss, __VA_ARGS__)
 // clang-format on
 
 #define PLEAT_DECLARE_FAMILY(family, ...) const std::vector<OpCase>& family##_ops();
