@@ -157,6 +157,49 @@ void OneCycleLR::check() const {
   check_fraction("OneCycleLR", "max_momentum", max_momentum);
 }
 
+namespace {
+
+/// How high the rate is at a step, as a share of the way from the lower to the upper bound.
+double height_in_cycle(const CyclicLR& cycle, int64_t step) {
+  const auto up = static_cast<double>(cycle.steps_up);
+  const auto down = static_cast<double>(cycle.steps_down.value_or(cycle.steps_up));
+  const double cycles = std::floor(static_cast<double>(step) / (up + down));
+  const double place = static_cast<double>(step) - cycles * (up + down);
+  const double height = place <= up ? place / up : (up + down - place) / down;
+  switch (cycle.mode) {
+    case CyclicLR::Mode::triangular:
+      return height;
+    case CyclicLR::Mode::triangular2:
+      return height * std::pow(0.5, cycles);
+    case CyclicLR::Mode::exp_range:
+      break;
+  }
+  return height * std::pow(cycle.gamma, static_cast<double>(step));
+}
+
+}  // namespace
+
+double CyclicLR::operator()(int64_t step, double) const {
+  check();
+  return base_lr + (max_lr - base_lr) * height_in_cycle(*this, step);
+}
+
+std::optional<double> CyclicLR::momentum(int64_t step) const {
+  check();
+  if (!cycle_momentum) return std::nullopt;
+  return max_momentum - (max_momentum - base_momentum) * height_in_cycle(*this, step);
+}
+
+void CyclicLR::check() const {
+  check_at_least_0("CyclicLR", "base_lr", base_lr);
+  check_at_least_0("CyclicLR", "max_lr", max_lr);
+  check_at_least("CyclicLR", "steps_up", steps_up, 1);
+  check_at_least("CyclicLR", "steps_down", steps_down.value_or(1), 1);
+  check_share("CyclicLR", "gamma", gamma);
+  check_fraction("CyclicLR", "base_momentum", base_momentum);
+  check_fraction("CyclicLR", "max_momentum", max_momentum);
+}
+
 double LambdaLR::operator()(int64_t step, double base_lr) const {
   check();
   return base_lr * function(step);

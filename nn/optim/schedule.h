@@ -112,6 +112,28 @@ struct OneCycleLR {
   void check() const;
 };
 
+/// Up from `base_lr` to `max_lr` in `steps_up` steps, down again in `steps_down`, and so on; the momentum
+/// goes the other way. (Smith, arXiv:1506.01186.) Ignores the group's rate.
+struct CyclicLR {
+  enum class Mode {
+    triangular,   ///< all cycles are as high
+    triangular2,  ///< each is half as high as the one before
+    exp_range     ///< the height falls to `gamma` of itself each step
+  };
+  Required<double> base_lr;
+  Required<double> max_lr;
+  int64_t steps_up = 2000;
+  std::optional<int64_t> steps_down = std::nullopt;  ///< none: as many as up
+  Mode mode = Mode::triangular;
+  double gamma = 1;
+  bool cycle_momentum = true;
+  double base_momentum = 0.8;
+  double max_momentum = 0.9;
+  double operator()(int64_t step, double base_lr) const;
+  std::optional<double> momentum(int64_t step) const;
+  void check() const;
+};
+
 /// base_lr * function(step).
 struct LambdaLR {
   std::function<double(int64_t)> function;
@@ -161,7 +183,9 @@ struct ChainedLR {
   void check() const;
 };
 
-/// A linear warm-up from `start_factor` in `steps` steps, then `after`.
+/// A linear warm-up from `start_factor` in `steps` steps, then `after`, which counts its steps from there on:
+///
+///   Schedule schedule(optimizer, warm_up(500, CosineAnnealingLR{.steps = 9500}));
 SequentialLR warm_up(int64_t steps, Rate after, double start_factor = 0.01);
 
 /// Sets an optimiser's rates at construction and at each step(). The base rate of a group is its

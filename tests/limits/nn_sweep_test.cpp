@@ -46,6 +46,9 @@ TEST_CASE("schedules take integers from all over int64", "[limits]") {
   rate("ConstantLR", {3, 5}, [](const Integers& i) { return Rate(ConstantLR{.steps = i[0]}); });
   rate("LinearLR", {3, 5}, [](const Integers& i) { return Rate(LinearLR{.steps = i[0]}); });
   rate("PolynomialLR", {3, 5}, [](const Integers& i) { return Rate(PolynomialLR{.steps = i[0]}); });
+  rate("CyclicLR", {3, 4, 5}, [](const Integers& i) {
+    return Rate(CyclicLR{.base_lr = 0.1, .max_lr = 0.2, .steps_up = i[0], .steps_down = i[1]});
+  });
   rate("OneCycleLR", {9, 5},
        [](const Integers& i) { return Rate(OneCycleLR{.max_lr = 0.1, .total_steps = i[0]}); });
   rate("warm_up", {3, 5}, [](const Integers& i) { return Rate(warm_up(i[0], ConstantLR{})); });

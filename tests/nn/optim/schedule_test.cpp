@@ -50,6 +50,20 @@ Rate rate_from(const std::string& op, const Json& o, std::size_t group) {
         .div_factor = number("div_factor"),
         .final_div_factor = number("final_div_factor"),
         .three_phase = o.at("three_phase").get<bool>()};
+  if (op == "CyclicLR") {
+    CyclicLR cycle{.base_lr = number("base_lr"),
+                   .max_lr = number("max_lr"),
+                   .steps_up = count("step_size_up"),
+                   .mode = o.at("mode") == "triangular"    ? CyclicLR::Mode::triangular
+                           : o.at("mode") == "triangular2" ? CyclicLR::Mode::triangular2
+                                                           : CyclicLR::Mode::exp_range,
+                   .gamma = number("gamma"),
+                   .cycle_momentum = o.at("cycle_momentum").get<bool>(),
+                   .base_momentum = number("base_momentum"),
+                   .max_momentum = number("max_momentum")};
+    if (!o.at("step_size_down").is_null()) cycle.steps_down = count("step_size_down");
+    return cycle;
+  }
   std::vector<Rate> parts;
   for (const Json& part : o.at("schedulers"))
     parts.push_back(rate_from(part.at("op"), part.at("options"), group));
@@ -120,6 +134,15 @@ TEST_CASE("ReduceLROnPlateau follows PyTorch step by step", "[optim]") {
       check_step(c, *optimizer, step);
     }
   }
+}
+
+TEST_CASE("a linear warm-up, then a cosine", "[optim]") {
+  SGD sgd{{zeros({1})}, {.lr = 1.0}};
+  Schedule schedule(sgd, warm_up(2, CosineAnnealingLR{.steps = 4}, 0.5));
+  std::vector<double> lrs;
+  for (int i = 0; i < 7; ++i, schedule.step()) lrs.push_back(sgd.lr());
+  const std::vector<double> expected = {0.5, 0.75, 1, 0.5 + std::sqrt(0.125), 0.5, 0.5 - std::sqrt(0.125), 0};
+  for (std::size_t i = 0; i < lrs.size(); ++i) CHECK(lrs[i] == Approx(expected[i]).margin(1e-15));
 }
 
 TEST_CASE("warm_up rises to the base rate and goes on", "[optim]") {
@@ -223,6 +246,13 @@ TEST_CASE("bad schedules are refused", "[optim]") {
   CHECK_THROWS_AS(Rate(OneCycleLR{.max_lr = 1, .total_steps = 0}), ValueError);
   CHECK_THROWS_AS(Rate(OneCycleLR{.max_lr = 1, .total_steps = 9, .max_momentum = 1}), ValueError);
   CHECK_THROWS_AS(Rate(OneCycleLR{.max_lr = -1, .total_steps = 9}), ValueError);
+  for (const CyclicLR& wrong :
+       {CyclicLR{.base_lr = -1, .max_lr = 1}, CyclicLR{.base_lr = 0, .max_lr = NAN},
+        CyclicLR{.base_lr = 0, .max_lr = 1, .steps_up = 0},
+        CyclicLR{.base_lr = 0, .max_lr = 1, .steps_down = 0}, CyclicLR{.base_lr = 0, .max_lr = 1, .gamma = 2},
+        CyclicLR{.base_lr = 0, .max_lr = 1, .base_momentum = 1},
+        CyclicLR{.base_lr = 0, .max_lr = 1, .max_momentum = -1}})
+    CHECK_THROWS_AS(Rate(wrong), ValueError);
   CHECK_THROWS_AS(Rate(LambdaLR{}), ValueError);
   CHECK_THROWS_AS(Rate(SequentialLR{{ConstantLR{}}, {1}}), ValueError);
   CHECK_THROWS_AS(Rate(ChainedLR{}), ValueError);
