@@ -65,7 +65,8 @@ Tensor last_writers(const Shape& shape, int64_t dim, const Tensor& index) {
   const auto along = static_cast<std::size_t>(dim < 0 ? dim + index.rank() : dim);
   line[along] = index.shape()[along];
   const TensorOptions numbers{.dtype = line[along] >> 31 == 0 ? int32 : int64, .device = index.device()};
-  const Tensor places = ops::expand(ops::reshape(arange(0, line[along], 1, numbers), line), index.shape());
+  const Tensor count = arange(line[along], {.dtype = numbers.dtype, .device = numbers.device});
+  const Tensor places = ops::expand(ops::reshape(count, line), index.shape());
   const Tensor winners = ops::scatter(zeros(shape, numbers), dim, index, places);
   return ops::equal(ops::gather(winners, dim, index), places);
 }

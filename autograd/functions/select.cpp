@@ -54,7 +54,7 @@ Tensor before_diagonal(const char* op, const Tensor& x, int64_t diagonal) {
   const int64_t rows = x.size(-2), columns = x.size(-1);
   // What lies further out is as far.
   const int64_t shift = std::clamp(diagonal, -rows, columns);
-  const TensorOptions options{.dtype = int64, .device = x.device()};
+  const ArangeOptions options{.device = x.device()};
   return ops::less(ops::view(arange(columns, options), {1, columns}),
                    ops::view(arange(shift, shift + rows, 1, options), {rows, 1}));
 }

@@ -267,8 +267,17 @@ TEST_CASE("device: random numbers have the same bits", "[device]") {
 TEST_CASE("device: creation", "[device]") {
   agrees_in_value({normal({3, 4})}, [](const Tensors& t) {
     const TensorOptions as{.dtype = t[0].dtype(), .device = t[0].device()};
-    return Tensors{zeros({2, 3}, as), ones({2, 3}, as),   full({2, 3}, 2.5, as),  zeros_like(t[0]),
-                   ones_like(t[0]),   full_like(t[0], 7), arange(-3, 4, 0.5, as), linspace(-1, 2, 10, as),
-                   eye(4, as),        eye(2, 5, as),      ops::copy(t[0]),        ops::number_like(3, t[0])};
+    return Tensors{zeros({2, 3}, as),
+                   ones({2, 3}, as),
+                   full({2, 3}, 2.5, as),
+                   zeros_like(t[0]),
+                   ones_like(t[0]),
+                   full_like(t[0], 7),
+                   arange(-3, 4, 0.5, {.dtype = as.dtype, .device = as.device}),
+                   linspace(-1, 2, 10, as),
+                   eye(4, as),
+                   eye(2, 5, as),
+                   ops::copy(t[0]),
+                   ops::number_like(3, t[0])};
   });
 }

@@ -121,9 +121,9 @@ TEST_CASE("new tensors take integers from all over int64", "[limits]") {
     sweep("full", {2, 3}, [&](const Integers& i) { return full({i[0]}, i[1], as); });
     sweep("full_like", {3}, [&](const Integers& i) { return full_like(zeros({2}, as), i[0]); });
     sweep("scalar", {3}, [&](const Integers& i) { return scalar(i[0], dtype); });
-    sweep("arange", {1, 5, 2}, [&](const Integers& i) { return arange(i[0], i[1], i[2], as); });
+    sweep("arange", {1, 5, 2}, [&](const Integers& i) { return arange(i[0], i[1], i[2], {.dtype = dtype}); });
     sweep("arange of doubles", {1, 5, 2}, [&](const Integers& i) {
-      return arange(static_cast<double>(i[0]), i[1], static_cast<double>(i[2]), as);
+      return arange(static_cast<double>(i[0]), i[1], static_cast<double>(i[2]), {.dtype = dtype});
     });
     sweep("linspace", {1, 5, 3}, [&](const Integers& i) {
       return linspace(static_cast<double>(i[0]), static_cast<double>(i[1]), i[2], as);
