@@ -58,6 +58,7 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
       ->check(not_empty())
       ->check(CLI::ExistingFile);
   app.set_config("--config", "", "Read options from this file, as options.toml of an earlier run");
+  app.allow_config_extras(CLI::config_extras_mode::error);
   app.add_option("--image-size", s.image_size, "Pixels a side to which one's own pictures are brought")
       ->transform(whole_number(8, 1024))
       ->capture_default_str();
@@ -195,7 +196,10 @@ CifarSettings resumed_settings(const CLI::App& app, const std::string& folder) {
   std::istringstream stored(latest->metadata.at("options"));
   for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(stored)) {
     const CLI::Option* given = app.get_option_no_throw("--" + item.name);
-    if (given != nullptr && given->count() == 0) add(item.name, item.inputs);
+    if (given == nullptr)
+      throw UsageError("--resume " + folder + ": its run has an option --" + item.name +
+                       ", which there is not any more");
+    if (given->count() == 0) add(item.name, item.inputs);
   }
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && option->get_single_name() != "config")

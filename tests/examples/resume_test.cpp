@@ -130,6 +130,8 @@ TEST_CASE("what train_cifar cannot go on with, test or classify", "[examples][pr
   const TemporaryDirectory folder;
   pleat::io::write_safetensors(folder / "weights.safetensors", {{"w", pleat::zeros({2})}});
   const std::string weights = (folder / "weights.safetensors").string();
+  write_bytes(folder / "options.toml", std::string_view("colour = \"red\"\n"));
+  write_bytes(folder / "numbers.toml", std::string_view("epochs = \"two\"\n"));
   struct Mistake {
     std::vector<std::string> arguments;
     int status;
@@ -145,6 +147,9 @@ TEST_CASE("what train_cifar cannot go on with, test or classify", "[examples][pr
              folder.path().string()},
             1,
             "must hold a folder for each class"},
+           {{"--config", (folder / "options.toml").string()}, 2, "colour"},
+           {{"--config", (folder / "numbers.toml").string()}, 2, "--epochs: must be a whole number"},
+           {{"--config", (folder / "none.toml").string()}, 2, "was not readable"},
            {{"--patience", "0"}, 2, "--patience: must be a whole number from 1"},
            {{"--ema", "1"}, 2, "--ema: must be a number from 0 to below 1"},
        }) {
