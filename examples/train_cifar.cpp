@@ -258,9 +258,10 @@ void run(const CifarSettings& s) {
       break;
     }
   }
-  results.report(
-      pictures->test, [&](const Classifier& best) { return test_loader(s, best, pictures->test, device); },
-      device);
+  if (!s.no_report)
+    results.report(
+        pictures->test, [&](const Classifier& best) { return test_loader(s, best, pictures->test, device); },
+        device);
   results.conclude();
 }
 

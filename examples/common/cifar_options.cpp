@@ -144,6 +144,8 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
          "--profile", s.profile,
          "Profile three steps: the costliest ops as a table, and a trace for ui.perfetto.dev in this file")
       ->check(not_empty());
+  app.add_flag("--no-report", s.no_report,
+               "Write no report.html, for which the layers are timed at the end of the run");
   app.add_flag("--summary", s.summary, "Print the network layer by layer first");
   app.add_flag("--cuda-graph", s.cuda_graph,
                "Have the GPU repeat a step that was recorded once, as one CUDA graph");

@@ -46,6 +46,7 @@ struct CifarSettings {
   std::string profile;  ///< empty: none
   int64_t keep_checkpoints = 3;
   double checkpoint_seconds = 600;  ///< between checkpoints within an epoch
+  bool no_report = false;
   bool summary = false;
   bool cuda_graph = false;
 

@@ -110,6 +110,6 @@ void Results::conclude() {
   checkpoints_.wait();
   const auto& accuracy = log_["test_accuracy"];
   print_text("test accuracy " + number(100 * accuracy.back(), 2) +
-             " %; report.html, metrics, checkpoints and the weights of epoch " + std::to_string(best() + 1) +
-             " (" + number(100 * accuracy[best()], 2) + " %) are in " + settings_.output);
+             " %; metrics, checkpoints and the weights of epoch " + std::to_string(best() + 1) + " (" +
+             number(100 * accuracy[best()], 2) + " %) are in " + settings_.output);
 }

@@ -25,14 +25,14 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t granule = 64;
 constexpr std::size_t small_space = std::size_t{1} << 33;  // of addresses
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t large = std::size_t{1} << 20;        // bytes of blocks that are mapped one by one
+constexpr std::size_t large = std::size_t{1} << 20;  // bytes of blocks that are mapped one by one
 
 std::size_t rounded(std::size_t bytes, std::size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
-/// Memory in pages of 2 MiB, where the system has them: `protect` takes as long as there are pages. Null where there are
-/// no addresses left.
+/// Memory in pages of 2 MiB, where the system has them: `protect` takes as long as there are pages. Null
+/// where there are no addresses left.
 std::byte* huge_pages(std::size_t bytes) {
   void* const space = mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -189,6 +189,16 @@ void free(void* address) {
       all->free(address))
     return;
   __libc_free(address);
+}
+
+// A thread that writes a tensor to a file waits, as at any other access: the system would refuse closed
+// memory.
+ssize_t write(int file, const void* bytes, std::size_t size) {
+  while (true) {
+    const auto written = static_cast<ssize_t>(syscall(SYS_write, file, bytes, size));
+    const bool refused = written < 0 && errno == EFAULT && cuda_double::in_host_tensors(bytes);
+    if (!refused || !cuda_double::waited_for_host_tensors()) return written;
+  }
 }
 
 }  // extern "C"

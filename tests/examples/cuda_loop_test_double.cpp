@@ -21,11 +21,17 @@ Asked asked_in(int64_t steps, const std::vector<std::string>& more) {
   const TemporaryDirectory directory;
   constexpr int64_t batch = 4;
   pleat::data::write_synthetic_shapes(directory / "set", {.train = steps * batch, .test = 8});
-  std::vector<std::string> arguments = {"--data",       (directory / "set").string(),
-                                        "--output",     (directory / "out").string(),
-                                        "--device",     "cuda",
-                                        "--epochs",     "1",
-                                        "--batch-size", std::to_string(batch)};
+  std::vector<std::string> arguments = {"--data",
+                                        (directory / "set").string(),
+                                        "--output",
+                                        (directory / "out").string(),
+                                        "--device",
+                                        "cuda",
+                                        "--epochs",
+                                        "1",
+                                        "--no-report",
+                                        "--batch-size",
+                                        std::to_string(batch)};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const ExampleOutcome outcome =
       run_example("train_cifar", arguments, {.environment = {"PLEAT_DOUBLE_COUNTS=1"}});

@@ -183,13 +183,14 @@ const std::vector<OptimizerCase>& optimizer_cases() {
          u.state[0] += u.g * u.g;
          return u.p - u.lr / (1 + (u.t - 1) * 0.5) * u.g / (std::sqrt(u.state[0]) + u.eps);
        }},
+      // Without an eps it never begins to move.
       {"Adadelta", of<Adadelta>(+[](OptimizerScale s) {
-         return AdadeltaOptions{.lr = s.lr, .rho = 0.75, .eps = s.eps, .weight_decay = 0.25};
+         return AdadeltaOptions{.lr = s.lr, .rho = 0.75, .eps = s.eps + 0.25, .weight_decay = 0.25};
        }),
        [](const ElementUpdate& u) {
          const double g = u.g + 0.25 * u.p;
          u.state[0] = 0.75 * u.state[0] + 0.25 * g * g;
-         const double d = std::sqrt(u.state[1] + u.eps) / std::sqrt(u.state[0] + u.eps) * g;
+         const double d = std::sqrt(u.state[1] + u.eps + 0.25) / std::sqrt(u.state[0] + u.eps + 0.25) * g;
          u.state[1] = 0.75 * u.state[1] + 0.25 * d * d;
          return u.p - u.lr * d;
        }},
