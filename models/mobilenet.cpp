@@ -2,43 +2,26 @@
 
 #include <vector>
 
+#include "pleat/models/conv_norm.h"
 #include "pleat/nn/activation.h"
-#include "pleat/nn/conv.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
 
 namespace pleat::models {
 namespace {
-
-struct Conv {
-  int64_t in, out, kernel = 3, stride = 1, groups = 1;
-};
-
-/// Convolution without bias, batch norm.
-void add_conv(nn::Sequential& net, const Conv& c) {
-  net.add(nn::Conv2d{{.in_channels = c.in,
-                      .out_channels = c.out,
-                      .kernel_size = c.kernel,
-                      .stride = c.stride,
-                      .padding = c.kernel / 2,
-                      .groups = c.groups,
-                      .bias = false}});
-  net.add(nn::BatchNorm2d{{.num_features = c.out}});
-}
 
 /// To `expansion` times as many channels, a depthwise convolution there, and back.
 nn::AnyModule inverted_residual(int64_t in, int64_t out, int64_t stride, int64_t expansion) {
   nn::Sequential body;
   const int64_t inside = in * expansion;
   if (expansion > 1) {
-    add_conv(body, {in, inside, 1});
+    add_conv_norm(body, {in, inside, 1});
     body.add(nn::ReLU6{});
   }
-  add_conv(body, {inside, inside, 3, stride, inside});
+  add_conv_norm(body, {inside, inside, 3, stride, inside});
   body.add(nn::ReLU6{});
-  add_conv(body, {inside, out, 1});
+  add_conv_norm(body, {inside, out, 1});
   if (stride == 1 && in == out) return nn::Residual{{.body = body}};
   return body;
 }
@@ -50,7 +33,7 @@ nn::Sequential mobilenet_v2(ClassifierOptions options) {
     int64_t expansion, out, blocks, stride;
   };
   nn::Sequential net;
-  add_conv(net, {options.in_channels, 32});
+  add_conv_norm(net, {options.in_channels, 32});
   net.add(nn::ReLU6{});
   int64_t in = 32;
   for (const Stage& stage : std::vector<Stage>{{1, 16, 1, 1},
@@ -64,7 +47,7 @@ nn::Sequential mobilenet_v2(ClassifierOptions options) {
       net.add(inverted_residual(in, stage.out, block == 0 ? stage.stride : 1, stage.expansion));
       in = stage.out;
     }
-  add_conv(net, {in, 1280, 1});
+  add_conv_norm(net, {in, 1280, 1});
   net.add(nn::ReLU6{});
   net.add(nn::AdaptiveAvgPool2d{{.output_size = 1}});
   net.add(nn::Flatten{});

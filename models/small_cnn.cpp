@@ -1,11 +1,10 @@
 #include "pleat/models/small_cnn.h"
 
 #include "pleat/core/base/format.h"
+#include "pleat/models/conv_norm.h"
 #include "pleat/nn/activation.h"
-#include "pleat/nn/conv.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
 
 namespace pleat::models {
@@ -15,9 +14,7 @@ nn::Sequential small_cnn(ClassifierOptions options) {
   nn::Sequential net;
   int64_t in = options.in_channels;
   for (const int64_t out : {32, 64, 128}) {
-    net.add(
-        nn::Conv2d{{.in_channels = in, .out_channels = out, .kernel_size = 3, .padding = 1, .bias = false}});
-    net.add(nn::BatchNorm2d{{.num_features = out}});
+    add_conv_norm(net, {in, out});
     net.add(nn::ReLU{});
     net.add(nn::MaxPool2d{{.kernel_size = 2}});
     in = out;

@@ -2,9 +2,9 @@
 
 #include "pleat/autograd/functions/join.h"
 #include "pleat/core/base/format.h"
+#include "pleat/models/conv_norm.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/conv.h"
-#include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
 
 namespace pleat::models {
@@ -14,9 +14,7 @@ namespace {
 nn::Sequential double_conv(int64_t in, int64_t out) {
   nn::Sequential net;
   for (const int64_t from : {in, out}) {
-    net.add(nn::Conv2d{
-        {.in_channels = from, .out_channels = out, .kernel_size = 3, .padding = 1, .bias = false}});
-    net.add(nn::BatchNorm2d{{.num_features = out}});
+    add_conv_norm(net, {from, out});
     net.add(nn::ReLU{});
   }
   return net;

@@ -83,14 +83,6 @@ class Recorder : public ForwardObserver {
   std::vector<std::size_t> open_;  ///< rows of the calls that have not ended
 };
 
-/// 1234567 -> "1,234,567".
-std::string grouped(int64_t n) {
-  std::string text = std::to_string(n);
-  for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(static_cast<std::size_t>(i), 1, ',');
-  return text;
-}
-
 std::string bytes_text(int64_t bytes) {
   const auto b = static_cast<double>(bytes);
   if (bytes < 1024) return fmt::format("{} B", bytes);

@@ -7,6 +7,7 @@
 
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/files/make_folder.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -110,10 +111,7 @@ void Checkpoints::add(const std::string& name, Generator& generator) {
 
 void Checkpoints::save(SaveOptions options) {
   wait();
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  check<FileError>(!error && fs::is_directory(folder_, error), "Checkpoints: cannot make the folder '{}': {}",
-                   folder_.string(), error ? error.message() : "there is a file of that name");
+  make_folder("Checkpoints", folder_);
   const std::map<int64_t, fs::path> before = files_in(folder_);
   const int64_t number = before.empty() ? 1 : before.rbegin()->first + 1;
   Checkpoint checkpoint{.file = folder_ / fmt::format("{}{:06}{}", prefix, number, suffix),

@@ -9,6 +9,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/instruction_set.h"
+#include "pleat/core/base/text_table.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/files/atomic_file.h"
 #include "pleat/core/parallel/parallel.h"
@@ -150,13 +151,6 @@ void add_filters(HtmlPage& page, const nn::Module& net) {
     page.pictures(pictures);
     return;
   }
-}
-
-std::string grouped(int64_t n) {
-  std::string text = std::to_string(n);
-  for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(static_cast<std::size_t>(i), 1, ',');
-  return text;
 }
 
 void add_layers(HtmlPage& page, const std::vector<LayerTimes>& layers) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/files/make_folder.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/data/image.h"
 
@@ -81,10 +82,7 @@ double now() {
 }
 
 fs::path new_file(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  check<FileError>(!error && fs::is_directory(folder, error), "TensorBoard: cannot make the folder '{}': {}",
-                   folder.string(), error ? error.message() : "there is a file of that name");
+  make_folder("TensorBoard", folder);
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   // TensorBoard reads the files of a folder in the order of their names.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@ namespace pleat {
 /// How many columns of a terminal UTF-8 text takes, as far as each character takes one;
 /// escape sequences of colours take none.
 std::size_t display_width(const std::string& text);
+
+/// 1234567 -> "1,234,567".
+std::string grouped(std::int64_t n);
 
 /// The table of plain text that everything in Pleat prints: cells in columns as wide as their widest cell.
 /// Spaces at the end of a line are left out.
