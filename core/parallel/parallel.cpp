@@ -81,27 +81,42 @@ void leave_processor([[maybe_unused]] int processor) {
 #endif
 }
 
-/// One parallel_for: free threads take the next piece, so a slow core does not hold up the rest.
-struct Job {
-  int64_t begin, end, piece;
-  detail::RangeFunction function;
-  const void* context;
-  std::atomic<int64_t> next{0};
-  std::mutex error_mutex;
-  std::exception_ptr error;
+/// One parallel_for. Each thread has a share of the pieces, which are neighbours and the same from one loop
+/// over the same data to the next, so that it finds in its caches what it wrote before: on processors whose
+/// cores share no cache, fetching it from another core takes as long as from memory. Who is done takes pieces
+/// of the others' shares, so a slow core does not hold up the rest.
+class Job {
+ public:
+  Job(int64_t begin, int64_t end, int64_t piece, detail::RangeFunction function, const void* context)
+      : begin_(begin), end_(end), piece_(piece), function_(function), context_(context) {}
 
-  void work() {
-    const int64_t pieces = ceil_div(end - begin, piece);
-    for (int64_t i = next.fetch_add(1); i < pieces; i = next.fetch_add(1)) {
-      const int64_t first = begin + i * piece;
-      try {
-        function(context, first, end - first > piece ? first + piece : end);
-      } catch (...) {
-        const std::lock_guard lock(error_mutex);
-        if (!error) error = std::current_exception();
-      }
+  int64_t pieces() const { return ceil_div(end_ - begin_, piece_); }
+
+  void run_piece(int64_t index) {
+    const int64_t first = begin_ + index * piece_;
+    try {
+      function_(context_, first, end_ - first > piece_ ? first + piece_ : end_);
+    } catch (...) {
+      const std::lock_guard lock(error_mutex_);
+      if (!error_) error_ = std::current_exception();
     }
   }
+
+  /// The first exception of a piece, if any.
+  std::exception_ptr error() const { return error_; }
+
+ private:
+  int64_t begin_, end_, piece_;
+  detail::RangeFunction function_;
+  const void* context_;
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+/// A thread's share of a job: pieces from `next`, which all threads take, to `end`.
+struct alignas(64) Share {  // a line of the cache for each
+  std::atomic<int64_t> next{0};
+  int64_t end = 0;
 };
 
 /// Waits for `done()` without falling asleep, for longer than lies between two parallel loops of a step: a
@@ -126,10 +141,10 @@ bool spin_until(const Done& done) {
 
 class Pool {
  public:
-  explicit Pool(int helpers) {
+  explicit Pool(int helpers) : shares_(static_cast<std::size_t>(helpers) + 1) {
     try {
       for (int i = 0; i < helpers; ++i)
-        threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+        threads_.emplace_back([this, i](const std::stop_token& stop) { serve(stop, i + 1); });
     } catch (const std::system_error& error) {
       fail<Error>("parallel_for: the system gave {} of {} threads ({}); ask for fewer with set_num_threads",
                   threads_.size(), helpers, error.what());
@@ -154,6 +169,12 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       job_ = &job;
+      const auto threads = static_cast<int64_t>(shares_.size());
+      for (int64_t i = 0; i < threads; ++i) {
+        Share& share = shares_[static_cast<std::size_t>(i)];
+        share.next = i * job.pieces() / threads;
+        share.end = (i + 1) * job.pieces() / threads;
+      }
       caller_processor_ = current_processor();
       ++generation_;
       somebody_sleeps = asleep_ > 0;
@@ -162,7 +183,7 @@ class Pool {
       wake_.notify_all();
       std::this_thread::yield();  // one that is woken on this processor runs, and leaves it
     }
-    job.work();
+    work(job, 0);
     {
       // No piece is left to take: who has not come by now need not come.
       const std::lock_guard lock(mutex_);
@@ -176,7 +197,16 @@ class Pool {
   }
 
  private:
-  void serve(const std::stop_token& stop) {
+  /// As thread number `thread`, of which the caller is 0: its share, then what is left of the others'.
+  void work(Job& job, std::size_t thread) {
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      Share& share = shares_[(thread + i) % shares_.size()];
+      for (int64_t piece = share.next.fetch_add(1); piece < share.end; piece = share.next.fetch_add(1))
+        job.run_piece(piece);
+    }
+  }
+
+  void serve(const std::stop_token& stop, int thread) {
     inside_parallel_region = true;
     flush_denormals();
     uint64_t seen = 0;
@@ -199,7 +229,7 @@ class Pool {
       }
       if (job == nullptr) continue;
       leave_processor(caller_processor);
-      job->work();
+      work(*job, static_cast<std::size_t>(thread));
       if (--active_ == 0) {
         const std::lock_guard lock(mutex_);  // the caller is either before its check or asleep
         done_.notify_one();
@@ -216,6 +246,7 @@ class Pool {
   std::atomic<int> active_{0};  ///< helpers at work on the job
   int asleep_ = 0;
   int caller_processor_ = -1;
+  std::vector<Share> shares_;  ///< of the job
   std::vector<std::jthread> threads_;
 };
 
@@ -278,14 +309,15 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction funct
   }
   // About four pieces a thread balance the load without much overhead.
   const int64_t piece = std::max(grain, ceil_div(length, 4 * threads));
-  Job job{begin, end, piece, function, context, {}, {}, {}};
+  Job job(begin, end, piece, function, context);
   const auto shared = pool(threads);
   const FlushDenormalsScope flush;
   inside_parallel_region = true;
   const bool ran = shared->try_run(job);
-  if (!ran) job.work();
+  if (!ran)
+    for (int64_t i = 0; i < job.pieces(); ++i) job.run_piece(i);
   inside_parallel_region = false;
-  if (job.error) std::rethrow_exception(job.error);
+  if (job.error()) std::rethrow_exception(job.error());
 }
 
 }  // namespace detail

@@ -88,13 +88,40 @@ void sum_weighted_rows(const Gemm<T>& p, int64_t n, const T* weights, int64_t we
   }
 }
 
+/// Columns from some on.
+template <class T>
+Gemm<T> columns_of(const Gemm<T>& p, int64_t first, int64_t columns) {
+  Gemm<T> part = p;
+  part.n = std::min(columns, p.n - first);
+  part.b += p.transpose_b ? first * p.ldb : first;
+  part.c += first;
+  if (p.start != nullptr) part.start += first;
+  return part;
+}
+
+/// That are packed together: a kilobyte of a row of op(B), and in a set of the first-level cache not more
+/// lines than it has ways.
+constexpr int64_t panels_at_once = 8;
+
+/// By panels: of so many columns at a time that these stay in the second-level cache until all rows have
+/// passed.
+template <class T>
+void multiply_by_stripes(const Gemm<T>& p) {
+  constexpr int64_t bytes = 256 << 10, least = 256;  // fewer columns do not outweigh the copies of op(A)
+  const int64_t fitting = bytes / (p.k * static_cast<int64_t>(sizeof(T)));
+  const int64_t columns = std::max(least, fitting - fitting % panel_columns<T>);
+  const ColumnPanels<T> panels(columns_of(p, 0, columns));
+  for (int64_t first = 0; first < p.n; first += columns) {
+    const Gemm<T> stripe = columns_of(p, first, columns);
+    for (int64_t panel = 0; panel * panel_columns<T> < stripe.n; panel += panels_at_once)
+      panels.pack(stripe, panel, panels_at_once);
+    multiply_panels(stripe, panels.from(0));
+  }
+}
+
 template <class T>
 void multiply_one(const Gemm<T>& given) {
-  if (pays_panels(given)) {
-    const ColumnPanels<T> panels(given);
-    for (int64_t panel = 0; panel < panels.count(); ++panel) panels.pack(given, panel);
-    return multiply_panels(given, panels.from(0));
-  }
+  if (pays_panels(given)) return multiply_by_stripes(given);
   const Gemm<T> p = started(given);
   if (p.m == 1 && p.n == 1 && (!p.transpose_a || p.lda == 1) && (p.transpose_b || p.ldb == 1))
     return multiply_vectors(p);
@@ -186,7 +213,8 @@ struct SharedPanels {
       .work = 1 << 20, .rows = 32, .columns = 64, .column_step = panel_columns<T>};
 
   void operator()(const Gemm<T>& p, Blocking block, int64_t tiles) const {
-    if (!pays_panels(p)) return SeparateBlocks<T, T>()(p, block, tiles);
+    // Panels that only one block of rows reads are its own.
+    if (!pays_panels(p) || p.m <= block.rows) return SeparateBlocks<T, T>()(p, block, tiles);
     // Each block copies its rows of op(A). The bits do not depend on how many blocks there are, so a few
     // threads have fewer.
     const int64_t enough = int64_t{8} * num_threads();
@@ -196,20 +224,15 @@ struct SharedPanels {
     constexpr int64_t most_bytes = 16 << 20;
     const int64_t column_bytes = block.columns * p.k * static_cast<int64_t>(sizeof(T));
     const int64_t columns = block.columns * std::max<int64_t>(1, most_bytes / column_bytes);
-    for (int64_t first = 0; first < p.n; first += columns) {
-      Gemm<T> stripe = p;
-      stripe.n = std::min(columns, p.n - first);
-      stripe.b += p.transpose_b ? first * p.ldb : first;
-      stripe.c += first;
-      if (p.start != nullptr) stripe.start += first;
-      multiply_stripe(stripe, block);
-    }
+    for (int64_t first = 0; first < p.n; first += columns)
+      multiply_stripe(columns_of(p, first, columns), block);
   }
 
  private:
   static void multiply_stripe(const Gemm<T>& p, const Blocking& block) {
     const ColumnPanels<T> panels(p);
-    parallel_chunks(panels.count(), [&](int64_t panel) { panels.pack(p, panel); });
+    parallel_chunks(ceil_div(panels.count(), panels_at_once),
+                    [&](int64_t i) { panels.pack(p, i * panels_at_once, panels_at_once); });
     const int64_t across = ceil_div(p.n, block.columns);
     parallel_chunks(ceil_div(p.m, block.rows) * across, [&](int64_t tile) {
       const Gemm<T> part = tile_of(p, block, tile);

@@ -32,8 +32,8 @@ class ColumnPanels {
   /// Room for the panels of a product.
   explicit ColumnPanels(const Gemm<T>& p);
   int64_t count() const { return count_; }
-  /// Copies one of them.
-  void pack(const Gemm<T>& p, int64_t panel) const;
+  /// Copies those from `first` on, `panels` of them or as many as there are.
+  void pack(const Gemm<T>& p, int64_t first, int64_t panels) const;
   /// From a column on, the first one of a panel.
   const T* from(int64_t column) const { return data_ + column * k_; }
 
