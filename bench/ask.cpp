@@ -30,9 +30,9 @@ const Question questions[] = {
      ask::faster_convolution},
 };
 
-const Layout layout{.heading = {"problem"},
-                    .columns = {"pass", "way", "median", "quartiles", "first_call", "error", "bad_error"},
-                    .competing = {"pass", "piece"}};  // pieces of one way do not compete
+const Layout layout{
+    .heading = {"problem"},
+    .columns = {"pass", "way", "piece", "median", "quartiles", "beside", "first_call", "error", "bad_error"}};
 
 class Ask : public Subcommand {
  public:
@@ -72,14 +72,13 @@ class Ask : public Subcommand {
     CommonOptions here = common;
     here.device = pleat::name(device);
     ask::AskOptions options{.device = device, .quick = common.quick, .timer = here.timer()};
-    if (!common.quick) {
-      // A conclusion is worth more runs than a look.
-      options.timer.min_blocks = 9;
-      if (common.seconds == 0) options.timer.min_run_time = 0.5;
-    }
-    const ask::Answer answer = question.answer(options);
+    options.timer.min_blocks = 9;  // fewer leave a ratio wide
+    // A conclusion is worth more runs than a look.
+    if (!common.quick && common.seconds == 0) options.timer.min_run_time = 0.5;
+    ask::Answer answer = question.answer(options);
+    answer.times.set_ratios();
     std::string setup = fmt::format("On {}:", device),
-                conclusion = "Conclusion (in brackets: between what the quartiles leave a ratio)";
+                conclusion = "Conclusion (in brackets: between which a ratio lies with 99 % confidence)";
     for (const std::string& line : answer.setup) setup += '\n' + train::wrapped(line, 100);
     report.say(setup + (common.quick ? "\nSmall sizes (--quick), for a first look." : ""));
     const auto show = [&](std::string text) {
@@ -97,7 +96,7 @@ class Ask : public Subcommand {
       record.subcommand = name();
       record.labels = {{"question", question.name}, {"what", what}, {"device", pleat::name(device)}};
     };
-    for (Record& record : records) describe(record, label_text(record, {"problem", "way", "pass"}));
+    for (Record& record : records) describe(record, label_text(record, {"problem", "way", "pass", "piece"}));
     describe(records.emplace_back(), "conclusion");
     for (std::size_t i = 0; i < answer.conclusion.size(); ++i)
       records.back().set_detail(fmt::format("sentence_{}", i + 1), answer.conclusion[i]);

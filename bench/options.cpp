@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "pleat/bench/progress.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/examples/common/device.h"
@@ -20,7 +21,8 @@ benchmark::TimerOptions CommonOptions::timer() const {
                           : quick     ? 0.02
                                       : 0.2,
           .min_blocks = quick ? 3 : 5,
-          .cold_cache = cold_cache};
+          .cold_cache = cold_cache,
+          .on_progress = progress_bar("timing")};
 }
 
 void add_common_options(CLI::App& app, CommonOptions& options, bool is_timed) {

@@ -100,7 +100,8 @@ Time::Time(const benchmark::Measurement& m)
       blocks(static_cast<int64_t>(m.times.size())),
       runs(m.runs()),
       threads(m.threads),
-      cold_cache(m.cold_cache) {}
+      cold_cache(m.cold_cache),
+      rounds(m.times) {}
 
 const std::string& Record::label(const std::string& name) const {
   static const std::string none;

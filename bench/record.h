@@ -23,6 +23,7 @@ struct Time {
   int64_t runs = 0;        ///< in all blocks
   int threads = 1;         ///< that Pleat could use on the CPU
   bool cold_cache = false;
+  std::vector<double> rounds = {};  ///< of each block, in the order of measuring; not kept in files
 
   Time() = default;
   /// Throws ValueError when it has no times.

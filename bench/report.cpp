@@ -87,6 +87,7 @@ Column column(const std::string& name) {
        .of_value = bytes},
       {.name = "error", .title = "error", .of_value = exponential},
       {"bad_error", "", "error"},
+      {"beside", "beside the first"},
       {"how", "measured by"}};
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const Column& one) { return one.name == name; });

@@ -134,12 +134,15 @@ class Session {
     total_ += elapsed.wall;
   }
 
-  bool is_done() const {
-    return static_cast<int64_t>(result_.times.size()) >= options_.min_blocks &&
-           (total_ >= options_.min_run_time || result_.block_size >= most_runs);
+  /// Of the time and the blocks, 0 to 1.
+  double share_done() const {
+    const double blocks =
+        static_cast<double>(result_.times.size()) / static_cast<double>(options_.min_blocks);
+    const bool long_enough = total_ >= options_.min_run_time || result_.block_size >= most_runs;
+    return std::min({1.0, blocks, long_enough ? 1 : total_ / options_.min_run_time});
   }
 
-  Measurement take() { return std::move(result_); }
+  const Measurement& result() const { return result_; }
 
  private:
   static constexpr int64_t most_runs = 10'000'000;  // for a function that takes no time at all
@@ -168,6 +171,18 @@ class Session {
   double total_ = 0;
 };
 
+double share_done(const std::vector<Session>& sessions) {
+  double share = 0;
+  for (const Session& session : sessions) share += session.share_done();
+  return share / static_cast<double>(sessions.size());
+}
+
+std::vector<Measurement> results(const std::vector<Session>& sessions) {
+  std::vector<Measurement> all;
+  for (const Session& session : sessions) all.push_back(session.result());
+  return all;
+}
+
 }  // namespace
 
 std::shared_ptr<Clock> device_clock(Device device) {
@@ -192,8 +207,11 @@ Measurement Timer::measure(const Subject& subject) const {
   const cuda::DeviceGuard device(options_.device);
   Session session(options_, *options_.clock, subject);
   session.prepare(options_.min_run_time / 1000);
-  while (!session.is_done()) session.measure_block();
-  return session.take();
+  while (session.share_done() < 1) {
+    session.measure_block();
+    if (options_.on_progress) options_.on_progress(session.share_done());
+  }
+  return session.result();
 }
 
 Measurement Timer::measure(std::function<void()> run) const {
@@ -207,21 +225,33 @@ std::vector<Measurement> Timer::measure_in_turns(const std::vector<Subject>& sub
     check<ValueError>(subject.run != nullptr, "timer: there is nothing to run, the function is empty");
   std::vector<Session> sessions;
   for (const Subject& subject : subjects) sessions.emplace_back(options_, *options_.clock, subject);
-  for (Session& session : sessions) session.prepare(options_.min_run_time / 20);
+  const bool all_together = options_.wants_more != nullptr;
+  const double block_time =
+      options_.min_run_time / (all_together ? static_cast<double>(options_.min_blocks) : 20);
+  for (Session& session : sessions) session.prepare(block_time);
 
   std::vector<Session*> waiting;
   for (Session& session : sessions) waiting.push_back(&session);
-  while (!waiting.empty()) {
-    for (Session* session : waiting) session->measure_block();
-    std::erase_if(waiting, [](const Session* session) { return session->is_done(); });
+  const auto run_round = [&] {
+    for (Session* session : waiting) {
+      session->measure_block();
+      if (options_.on_progress) options_.on_progress(share_done(sessions));
+    }
     // Who comes after whom changes, since a run can leave caches and clocks in a state that the next one
     // feels.
     std::reverse(waiting.begin(), waiting.end());
+  };
+  if (all_together) {
+    do
+      for (int64_t round = 0; round < options_.min_blocks; ++round) run_round();
+    while (options_.wants_more(results(sessions)));
+  } else {
+    while (!waiting.empty()) {
+      run_round();
+      std::erase_if(waiting, [](const Session* session) { return session->share_done() == 1; });
+    }
   }
-
-  std::vector<Measurement> results;
-  for (Session& session : sessions) results.push_back(session.take());
-  return results;
+  return results(sessions);
 }
 
 }  // namespace pleat::benchmark

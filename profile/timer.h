@@ -60,6 +60,13 @@ struct TimerOptions {
   /// own.
   bool cold_cache = false;
   std::shared_ptr<Clock> clock = nullptr;  ///< null: that of the device
+  /// Told after each block which share of the time and blocks of all subjects is done, 0 to 1, and 1 at the
+  /// end. Not timed.
+  std::function<void(double share)> on_progress = nullptr;
+  /// Of measure_in_turns. With it all subjects take part in all rounds, so that blocks with the same index
+  /// were timed together and can be compared in pairs. After `min_blocks` rounds it is asked with what there
+  /// is by then, and as long as it says true there are as many rounds more.
+  std::function<bool(const std::vector<Measurement>&)> wants_more = nullptr;
 };
 
 /// Times functions in the manner of `torch.utils.benchmark.Timer.blocked_autorange`: a first call, then
@@ -78,8 +85,8 @@ class Timer {
 
   /// Times several subjects interleaved, block by block, in alternating order, so that other work on
   /// the machine disturbs all alike and their ratios are valid. A block takes at least a twentieth
-  /// of `min_run_time`. A subject with enough time and blocks is not run again. Throws as
-  /// `measure`.
+  /// of `min_run_time`. A subject with enough time and blocks is not run again, unless there is
+  /// `wants_more`; then a block takes at least `min_run_time / min_blocks`. Throws as `measure`.
   std::vector<Measurement> measure_in_turns(const std::vector<Subject>& subjects) const;
 
  private:

@@ -1,13 +1,18 @@
 #include "pleat/bench/ask/answer.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/bench/options.h"
+#include "pleat/bench/progress.h"
+#include "pleat/bench/report.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/text_table.h"
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
@@ -18,44 +23,96 @@
 namespace pleat::bench::ask {
 namespace {
 
-constexpr double Time::*seconds[] = {&Time::median, &Time::lower_quartile, &Time::upper_quartile,
-                                     &Time::mean,   &Time::wall_median,    &Time::first_call};
+constexpr std::size_t most_rounds = 10;  // times those at first
+constexpr double longest = 60;           // seconds after which no rounds are added
+
+/// Whether some subject cannot be told apart yet from the first with its label, and there is time left.
+bool wants_more(const std::vector<benchmark::Measurement>& measured, int64_t rounds_at_first) {
+  double spent = 0;
+  bool undecided = false;
+  std::map<std::string, Time> first;
+  for (const benchmark::Measurement& one : measured) {
+    for (const double seconds : one.wall_times) spent += seconds * static_cast<double>(one.block_size);
+    const Time time(one);
+    const auto& [place, is_first] = first.emplace(one.label, time);
+    undecided |= !is_first && ratio(time, place->second).verdict() == Verdict::undecided;
+  }
+  return undecided && spent < longest &&
+         measured[0].times.size() < most_rounds * static_cast<std::size_t>(rounds_at_first);
+}
+
+/// What a bar says of ways: their problem.
+std::string label_of(const std::vector<Way>& ways) {
+  const bool one_problem =
+      std::all_of(ways.begin(), ways.end(), [&](const Way& way) { return way.problem == ways[0].problem; });
+  return one_problem ? ways.at(0).problem + ", " : "";
+}
+
+/// "direct takes least, 185 µs"; "direct; unfold take least, 185 µs": those that no other is known to beat.
+std::string which_take_least(const std::vector<Record>& records, const std::string& of) {
+  Strings names;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Record& record : records) {
+    const bool is_beaten = std::any_of(records.begin(), records.end(), [&](const Record& other) {
+      const Ratio beside = ratio(*record.time, *other.time);
+      return beside.verdict() == Verdict::differs && beside.median > 1;
+    });
+    if (is_beaten) continue;
+    names.push_back(record.label(of));
+    least = std::min(least, record.time->median);
+  }
+  if (names.empty()) return "which takes least changes from round to round";
+  const char* const verb = names.size() == 1 ? "takes" : "take";
+  return fmt::format("{} {} least, {}", fmt::join(names, "; "), verb, benchmark::format_time(least, 3));
+}
 
 }  // namespace
 
-std::span<Record> Times::measure(const AskOptions& options, const std::string& problem,
-                                 const std::vector<Way>& ways, const Strings& passes) {
-  empty_cache(options.device);  // what earlier sizes have left would take the room that these need
-  std::vector<benchmark::Subject> subjects;
-  for (const std::string& pass : passes)
+std::vector<Way> of_problem(const std::string& problem, std::vector<Way> ways) {
+  for (Way& way : ways) way.problem = problem;
+  return ways;
+}
+
+std::span<Record> Times::measure(const AskOptions& options, const std::vector<Way>& ways,
+                                 const Strings& passes) {
+  const std::size_t before = records.size();
+  for (const std::string& pass : passes) {
+    empty_cache(options.device);  // what earlier sizes have left would take the room that these need
+    std::vector<benchmark::Subject> subjects;
     for (const Way& way : ways) {
       std::function<void()> run = way.compute;
       if (pass == forward) run = [compute = way.compute] { (void)no_grad(compute); };
       if (pass == backward) run = backward_of(way.compute(), way.inputs);
-      subjects.push_back({run, way.tuned ? run : nullptr, problem, way.name, pass});
+      // Subjects with the same label are compared.
+      subjects.push_back({run, way.tuned ? run : nullptr, way.problem + '\n' + way.piece});
     }
-  const std::size_t before = records.size();
-  for (const benchmark::Measurement& one : benchmark::Timer(options.timer).measure_in_turns(subjects)) {
-    add(one.label, one.sub_label, one.description, Time(one));
-    records.back().set_label("device", name(one.device));
+    benchmark::TimerOptions timer = options.timer;
+    timer.on_progress = progress_bar(label_of(ways) + pass);
+    timer.wants_more = [&](const auto& measured) { return wants_more(measured, timer.min_blocks); };
+    const auto measured = benchmark::Timer(timer).measure_in_turns(subjects);
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      add(ways[i].problem, ways[i].name, pass, Time(measured[i]), ways[i].piece);
+      records.back().set_label("device", name(options.device));
+    }
   }
   return std::span(records).subspan(before);
 }
 
-void Times::add(const std::string& problem, const std::string& way, const std::string& pass,
-                const Time& time) {
+void Times::add(const std::string& problem, const std::string& way, const std::string& pass, const Time& time,
+                const std::string& piece) {
   Record& record = records.emplace_back();
   record.labels = {{"problem", problem}, {"way", way}, {"pass", pass}};
+  if (!piece.empty()) record.set_label("piece", piece);
   record.time = time;
 }
 
 void Times::add_sum(const std::string& name, const Strings& passes) {
-  std::vector<Record> sums = only("pass", {passes.at(0)}).records;
+  const Times wholes = only("piece", {""});
+  std::vector<Record> sums = wholes.only("pass", {passes.at(0)}).records;
   for (Record& sum : sums) sum.set_label("pass", name);
   for (std::size_t pass = 1; pass < passes.size(); ++pass) {
-    const std::vector<Record> more = only("pass", {passes[pass]}).records;
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      for (double Time::*member : seconds) *sums[i].time.*member += *more.at(i).time.*member;
+    const std::vector<Record> more = wholes.only("pass", {passes[pass]}).records;
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i].time = added(*sums[i].time, *more.at(i).time);
   }
   records.insert(records.end(), sums.begin(), sums.end());
 }
@@ -78,48 +135,65 @@ Strings Times::compare(const std::string& group, const Strings& passes, const st
   Strings sentences;
   for (const std::string& text : values(group))
     for (const std::string& pass : passes) {
-      const std::vector<Record> found = only(group, {text}).only("pass", {pass}).records;
+      const std::vector<Record> found = only(group, {text}).only("pass", {pass}).only("piece", {""}).records;
       if (found.size() < 2) continue;
       Strings others;
       for (std::size_t i = 1; i < found.size(); ++i)
-        others.push_back(found[i].label(of) + ' ' + comparison(*found[i].time, *found[0].time));
-      const Record& least =
-          *std::min_element(found.begin(), found.end(),
-                            [](const Record& a, const Record& b) { return a.time->median < b.time->median; });
-      others.push_back(least.label(of) + " takes least, " + benchmark::format_time(least.time->median, 3));
-      sentences.push_back(
-          fmt::format("{}, {}, beside {}: {}.", text, pass, found[0].label(of), fmt::join(others, "; ")));
+        others.push_back(found[i].label(of) + ' ' + ratio(*found[i].time, *found[0].time).text());
+      sentences.push_back(fmt::format("{}, {}, beside {}: {}. {}.", text, pass, found[0].label(of),
+                                      fmt::join(others, "; "), which_take_least(found, of)));
     }
   return sentences;
 }
 
-std::string comparison(const Time& time, const Time& other) {
-  const double ratio = time.median / other.median;
-  const double low = time.lower_quartile / other.upper_quartile;
-  const double high = time.upper_quartile / other.lower_quartile;
-  const std::string quartiles = fmt::format(" ({:.2f} to {:.2f})", low, high);
-  if (std::max(ratio, 1 / ratio) <= 1.05) return "is level" + quartiles;
-  if (low <= 1 && high >= 1) return "cannot be told apart in the noise" + quartiles;
-  return fmt::format("takes {} times as long", benchmark::format_significant(ratio, 3)) + quartiles;
+std::string Times::largest_piece() const {
+  double all = 0;
+  for (const Record& piece : records) all += piece.time->median;
+  const Record& largest =
+      *std::max_element(records.begin(), records.end(),
+                        [](const Record& a, const Record& b) { return a.time->median < b.time->median; });
+  return fmt::format("{}: {} takes {:.0f} % of the time of all pieces.",
+                     label_text(largest, {"problem", "way", "pass"}), largest.label("piece"),
+                     100 * largest.time->median / all);
+}
+
+void Times::set_ratios() {
+  std::map<std::string, Time> first;
+  for (Record& record : records) {
+    const auto& [place, is_first] =
+        first.emplace(label_text(record, {"problem", "pass", "piece"}, "\n"), *record.time);
+    if (is_first) continue;
+    const Ratio beside = ratio(*record.time, place->second);
+    record.set_detail("beside",
+                      fmt::format("{:.2f} ({:.2f} to {:.2f})", beside.median, beside.low, beside.high));
+  }
+}
+
+std::string Times::side_by_side(const std::string& title, const std::string& row,
+                                const std::string& column) const {
+  Strings cells = values(column);
+  std::vector<TextTable::Column> columns(cells.size() + 1);
+  columns[0].left = true;
+  TextTable table(columns, "  ");
+  table.add_text(title);
+  cells.insert(cells.begin(), "");
+  std::replace(cells.begin() + 1, cells.end(), std::string(), std::string("whole"));
+  table.add(cells);
+  for (const std::string& text : values(row)) {
+    cells = {text};
+    for (const std::string& other : values(column)) {
+      const std::vector<Record> found = only(row, {text}).only(column, {other}).records;
+      cells.push_back(found.empty() ? "" : benchmark::format_time(found[0].time->median));
+    }
+    table.add(cells);
+  }
+  return table.text();
 }
 
 std::string list_item(const std::string& sentence) {
   std::string item = "- ";
   for (const char c : train::wrapped(sentence, 98)) item += c == '\n' ? "\n  " : std::string(1, c);
   return item;
-}
-
-Time time_of(const std::vector<double>& runs) {
-  benchmark::Measurement measured;
-  measured.times = measured.wall_times = runs;
-  Time time(measured);
-  time.first_call = runs.front();
-  return time;
-}
-
-Time scaled(Time time, double factor) {
-  for (double Time::*member : seconds) time.*member *= factor;
-  return time;
 }
 
 Tensor gradient_for(const Tensor& y) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pleat/bench/ask/ratio.h"
 #include "pleat/bench/record.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
@@ -29,21 +30,30 @@ struct Way {
   std::function<Tensor()> compute;
   std::vector<Tensor> inputs = {};  ///< whose gradients its backward pass computes
   bool tuned = false;               ///< its first runs search for the fastest plan: they are timed apart
+  std::string problem = {};         ///< what is computed; ways of the same problem are compared
+  std::string piece = {};           ///< which piece of it; empty: the whole
 };
+
+/// The ways, all of this problem.
+std::vector<Way> of_problem(const std::string& problem, std::vector<Way> ways);
 
 /// Passes of a way: with nothing recorded; as in training; the backward pass alone.
 inline const std::string forward = "forward", recorded = "forward, recorded", backward = "backward";
 
-/// Records with the labels "problem" ("batch 128"), "way" ("direct", "by hand") and "pass" ("forward").
+/// Records with the labels "problem" ("batch 128"), "way" ("direct", "by hand"), "pass" ("forward") and,
+/// where they are a piece of a way, "piece" ("unfold"). Those with the same problem, pass and piece compute
+/// the same; the first way is what a user gets who asks for nothing, and the others are set beside it.
 struct Times {
   std::vector<Record> records = {};
 
-  /// Times these passes of all ways interleaved, so that what disturbs the machine disturbs all alike. Adds
-  /// and returns the records, pass by pass; they stay where they are until something else is added.
-  std::span<Record> measure(const AskOptions& options, const std::string& problem,
-                            const std::vector<Way>& ways, const Strings& passes);
-  void add(const std::string& problem, const std::string& way, const std::string& pass, const Time& time);
-  /// Adds the pass `name`, these passes one after the other, which were measured of the same ways.
+  /// Times these passes of all ways, those of a pass in turns, so that what disturbs the machine disturbs all
+  /// alike. While a way cannot be told apart from the first of its problem, there are more rounds: up to ten
+  /// times as many, and none after a minute. Adds and returns the records, pass by pass; they stay where they
+  /// are until something else is added.
+  std::span<Record> measure(const AskOptions& options, const std::vector<Way>& ways, const Strings& passes);
+  void add(const std::string& problem, const std::string& way, const std::string& pass, const Time& time,
+           const std::string& piece = {});
+  /// Adds the pass `name`, these passes one after the other, which were measured of the same whole ways.
   void add_sum(const std::string& name, const Strings& passes);
 
   /// The records whose label is one of `texts`.
@@ -51,9 +61,16 @@ struct Times {
   /// The texts of a label, in the order in which they came.
   Strings values(const std::string& label) const;
   /// A sentence for each text of the label `group` and each of these passes: records that differ in the label
-  /// `of` beside the first of them, see comparison, and which takes least. The first way is what a user gets
-  /// who asks for nothing.
+  /// `of` beside the first of them, and which takes least: more than one where no other is known to take
+  /// less.
   Strings compare(const std::string& group, const Strings& passes, const std::string& of) const;
+  /// A sentence: which piece takes most of the time of all, which are those of a way and pass.
+  std::string largest_piece() const;
+  /// The detail "beside": the ratio to the first way of the same problem, pass and piece.
+  void set_ratios();
+  /// A table of medians: a line for each text of the label `row`, a column for each of the label `column`.
+  /// What is no piece is the whole.
+  std::string side_by_side(const std::string& title, const std::string& row, const std::string& column) const;
 };
 
 /// What the command gives for a question.
@@ -65,25 +82,15 @@ struct Answer {
   std::string plot = {};    ///< a chart of them, as SVG
 };
 
-/// A time beside another, with the quartiles of the ratio, as part of a sentence: "takes 2.30 times as long
-/// (2.10 to 2.50)"; "is level (0.98 to 1.06)" when medians are within 5 % of each other, which on a machine
-/// with other work means nothing; "cannot be told apart in the noise (0.87 to 1.95)" when they are further
-/// apart, but their quartiles overlap.
-std::string comparison(const Time& time, const Time& other);
 /// A sentence behind "- ", broken at spaces into lines of at most 100 columns.
 std::string list_item(const std::string& sentence);
-
-/// Of single runs, in seconds. Throws ValueError for none.
-Time time_of(const std::vector<double>& runs);
-/// So many times as long.
-Time scaled(Time time, double factor);
 
 /// A random gradient of a result, in the format of the result, as the next layer would give it.
 Tensor gradient_for(const Tensor& y);
 /// The backward pass of y alone, from gradient_for(y) to `inputs`; may be called again and again.
 std::function<void()> backward_of(const Tensor& y, const std::vector<Tensor>& inputs);
-/// Implementations that are made for speed, not the reference, and compute all passes of a convolution, in the
-/// order of the library's list.
+/// Implementations that are made for speed, not the reference, and compute all passes of a convolution, in
+/// the order of the library's list.
 Strings fast_implementations(const Tensor& x, const Tensor& w, const ConvOptions& options);
 
 }  // namespace pleat::bench::ask

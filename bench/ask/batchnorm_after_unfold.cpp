@@ -1,77 +1,111 @@
 #include "pleat/bench/ask/questions.h"
 #include "pleat/bench/charts.h"
+#include "pleat/bench/progress.h"
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
 namespace pleat::bench::ask {
 namespace {
 
-constexpr int64_t channels = 3, filters = 16, side = 32, layer_padding = 1;
+constexpr int64_t channels = 3, filters = 16, side = 32, layer_padding = 0, result_side = side - 2;
+const std::string alone = "batch norm in evaluation", in_training = "batch norm in training",
+                  in_network = "batch norm inside the network in evaluation";  ///< ends of problems
+const std::string kernel_time = "kernel time";                                 ///< a pass
+const std::string columns_by_hand = "by hand: filters times columns",
+                  windows_by_hand = "by hand: windows times filters";
 
-std::vector<Way> convolutions(const Tensor& x, const Tensor& w) {
-  std::vector<Way> ways;
-  ConvOptions options{.padding = layer_padding};
-  for (const char* asked_for : {"", ", asked for contiguous"}) {
-    for (const std::string& name : fast_implementations(x, w, options)) {
-      options.implementation = name;
-      ways.push_back({name + asked_for, [=] { return conv2d(x, w, options); }});
+/// The convolution of the question, and the batch norm behind it.
+struct Layer {
+  Tensor x, w;
+  Tensor scale, shift, mean, variance;
+
+  explicit Layer(int64_t batch, Device device) {
+    const TensorOptions on{.device = device};
+    manual_seed(1);
+    x = randn({batch, channels, side, side}, on);
+    w = randn({filters, channels, 3, 3}, on) * 0.2;
+    scale = ones({filters}, on).set_requires_grad();
+    shift = zeros({filters}, on).set_requires_grad();
+    mean = zeros({filters}, on);
+    variance = ones({filters}, on);
+  }
+
+  Tensor norm(const Tensor& y, bool training) const {
+    return batch_norm(y, scale, shift, mean, variance, {.training = training});
+  }
+
+  /// The ways to convolve; their results differ in nothing but the memory format, which stands in brackets.
+  std::vector<Way> convolutions() const {
+    std::vector<Way> ways;
+    ConvOptions options{.padding = layer_padding};
+    for (const char* asked_for : {"", ", asked for contiguous"}) {
+      for (const std::string& name : fast_implementations(x, w, options)) {
+        options.implementation = name;
+        ways.push_back({name + asked_for, [this, options] { return conv2d(x, w, options); }});
+      }
+      options.format = MemoryFormat::contiguous;
     }
-    options.format = MemoryFormat::contiguous;
+    ways.push_back({columns_by_hand, [this] { return conv_by_product(x, w, layer_padding, false); }});
+    ways.push_back({windows_by_hand, [this] { return conv_by_product(x, w, layer_padding, true); }});
+    for (Way& way : ways) way.name += fmt::format(" ({})", name(no_grad(way.compute).memory_format()));
+    return ways;
   }
-  ways.push_back(
-      {"by hand: filters times columns", [=] { return conv_by_product(x, w, layer_padding, false); }});
-  ways.push_back(
-      {"by hand: windows times filters", [=] { return conv_by_product(x, w, layer_padding, true); }});
-  return ways;
+};
+
+/// Profiles convolution and batch norm in evaluation, ten forward passes of each way in turns, nine rounds of
+/// them. Adds the time of a batch norm: that of its kernels on a GPU, its own time on a CPU. Returns the rows
+/// of the first round of those by hand, the longest first.
+Strings profile_network(const AskOptions& options, const Layer& layer, const std::string& problem,
+                        const std::vector<Way>& convolutions, Times& times) {
+  constexpr int forwards = 10;
+  const NoGrad guard;
+  std::vector<std::vector<double>> seconds(convolutions.size());
+  Strings profiles;
+  const auto bar = progress_bar(problem + in_network);
+  const int rounds = static_cast<int>(options.timer.min_blocks) + 1;  // the first is not counted
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < convolutions.size(); ++i) {
+      const Way& convolution = convolutions[i];
+      profile::Profiler profiler{{.with_modules = false}};
+      for (int run = 0; run < forwards; ++run) (void)layer.norm(convolution.compute(), false);
+      profiler.stop();
+      if (round > 0) {
+        const profile::KeyAverage& row = profiler.profile().key_averages().at("batch_norm");
+        const int64_t spent = options.device.is_cuda() ? row.cuda : row.cpu;
+        seconds[i].push_back(1e-9 * static_cast<double>(spent) / forwards);
+      }
+      if (round == 1 && convolution.name.starts_with("by hand"))
+        profiles.push_back(fmt::format(
+            "Ten forward passes in evaluation, {}{}\n{}", problem, convolution.name,
+            profiler.profile()
+                .key_averages({.group_by = profile::GroupBy::implementation | profile::GroupBy::format})
+                .table({.row_limit = 10})));
+      bar(static_cast<double>(round) / rounds);
+    }
+  for (std::size_t i = 0; i < convolutions.size(); ++i)
+    times.add(problem + in_network, convolutions[i].name, kernel_time, time_of(seconds[i]));
+  return profiles;
 }
 
-/// Returns the problems of batch norm.
-Strings measure_batch(const AskOptions& options, int64_t batch, Times& times) {
-  const TensorOptions on{.device = options.device};
-  manual_seed(1);
-  const Tensor x = randn({batch, channels, side, side}, on), w = randn({filters, channels, 3, 3}, on) * 0.2;
-  const Tensor scale = ones({filters}, on).set_requires_grad();
-  const Tensor shift = zeros({filters}, on).set_requires_grad();
-  const Tensor mean = zeros({filters}, on), variance = ones({filters}, on);
-  std::vector<Way> ways = convolutions(x, w), eval, train;
-  for (Way& way : ways) {
-    const Tensor y = no_grad(way.compute).set_requires_grad();
-    way.name += fmt::format(" ({})", name(y.memory_format()));
-    for (const bool training : {false, true})
-      (training ? train : eval)
-          .push_back({way.name,
-                      [=] { return batch_norm(y, scale, shift, mean, variance, {.training = training}); },
-                      {y, scale, shift}});
-  }
+/// Adds what is measured with a batch of that size; the problems begin with the text that is returned.
+std::string measure_batch(const AskOptions& options, int64_t batch, Answer& answer) {
+  const Layer layer(batch, options.device);
   const std::string problem = fmt::format("batch {}, ", batch);
-  times.measure(options, problem + "convolution", ways, {forward});
-  times.measure(options, problem + "batch norm in evaluation", eval, {forward});
-  times.measure(options, problem + "batch norm in training", train, {forward, backward});
-  return {problem + "batch norm in evaluation", problem + "batch norm in training"};
-}
-
-/// The network of the question, trained for some steps: ten rows of the profiler.
-std::string profile_of(const std::string& implementation, int64_t batch, Device device) {
-  manual_seed(1);
-  nn::Sequential net{nn::Conv2d{{.in_channels = channels,
-                                 .out_channels = filters,
-                                 .kernel_size = 3,
-                                 .padding = layer_padding,
-                                 .bias = false,
-                                 .implementation = implementation}},
-                     nn::BatchNorm2d{{.num_features = filters}}};
-  net.to(device);
-  const Tensor x = randn({batch, channels, side, side}, {.device = device});
-  const Tensor dy = gradient_for(net(x));
-  const auto step = [&] { net(x).backward(dy); };
-  step();
-  profile::Profiler profiler{{.with_modules = false}};
-  for (int i = 0; i < 10; ++i) step();
-  profiler.stop();
-  const auto rows = profiler.profile().key_averages(
-      {.group_by = profile::GroupBy::implementation | profile::GroupBy::format});
-  return fmt::format("Ten training steps of Conv2d ({}) and BatchNorm2d, batch {}\n{}", implementation, batch,
-                     rows.table({.row_limit = 10}));
+  const std::vector<Way> convolutions = layer.convolutions();
+  std::vector<Way> eval, training;
+  for (const Way& convolution : convolutions) {
+    const Tensor y = no_grad(convolution.compute).set_requires_grad();
+    eval.push_back({convolution.name, [=, &layer] { return layer.norm(y, false); }});
+    training.push_back(
+        {convolution.name, [=, &layer] { return layer.norm(y, true); }, {y, layer.scale, layer.shift}});
+  }
+  Times& times = answer.times;
+  times.measure(options, of_problem(problem + "convolution", convolutions), {forward});
+  times.measure(options, of_problem(problem + alone, eval), {forward});
+  for (std::string& profile : profile_network(options, layer, problem, convolutions, times))
+    answer.notes.push_back(std::move(profile));
+  times.measure(options, of_problem(problem + in_training, training), {forward, backward});
+  return problem;
 }
 
 }  // namespace
@@ -87,29 +121,34 @@ Tensor conv_by_product(const Tensor& x, const Tensor& w, int64_t padding, bool w
 }
 
 Answer batchnorm_after_unfold(const AskOptions& options) {
-  Answer answer{.setup = {fmt::format(
-                    "Conv2d {} -> {}, 3x3, padding {}, no bias; BatchNorm2d {}; input [N, {}, {}, {}], "
-                    "float32. Batch norm is timed on the convolution's result in the format that it has, "
-                    "which stands in brackets.",
-                    channels, filters, layer_padding, filters, channels, side, side)}};
+  Answer answer{
+      .setup = {fmt::format(
+          "Conv2d {} -> {}, 3x3, padding {}, no bias; BatchNorm2d {}; input [N, {}, {}, {}], "
+          "float32: the result is {} x {}. Batch norm is timed on the convolution's result in "
+          "the format that it has, which stands in brackets: alone, where a cache may still hold "
+          "its input, and by the profiler inside of the network.",
+          channels, filters, layer_padding, filters, channels, side, side, result_side, result_side)}};
   std::vector<int64_t> batches{8, 32};
   // That of the question, and one whose result no cache holds.
   if (!options.quick) batches = {128, options.device.is_cuda() ? 8192 : 2048};
+  Strings side_by_side;
+  Times norms;  // of the last batch in the end: its chart
   for (const int64_t batch : batches) {
-    const Strings problems = measure_batch(options, batch, answer.times);
-    const Times norms = answer.times.only("problem", problems);
-    answer.plot =
-        time_bars({.title = fmt::format("Batch norm of [{}, {}, {}, {}]", batch, filters, side, side),
-                   .series = {"way"},
-                   .groups = {"problem", "pass"}},
-                  norms.records);
-    for (const std::string& sentence : norms.compare("problem", {forward, backward}, "way"))
-      answer.conclusion.push_back(sentence);
-    const Tensor x = empty({batch, channels, side, side}, {.device = options.device});
-    const Tensor w = empty({filters, channels, 3, 3}, {.device = options.device});
-    for (const std::string& implementation : fast_implementations(x, w, {.padding = layer_padding}))
-      answer.notes.push_back(profile_of(implementation, batch, options.device));
+    const std::string problem = measure_batch(options, batch, answer);
+    side_by_side.push_back(
+        answer.times.only("problem", {problem + alone, problem + in_network})
+            .side_by_side(problem + alone + ": " + forward + " alone, " + kernel_time + " in the network",
+                          "way", "pass"));
+    norms = answer.times.only("problem", {problem + alone, problem + in_network, problem + in_training});
+    for (std::string& sentence : norms.compare("problem", {forward, kernel_time, backward}, "way"))
+      answer.conclusion.push_back(std::move(sentence));
   }
+  answer.notes.insert(answer.notes.begin(), side_by_side.begin(), side_by_side.end());
+  answer.plot = time_bars({.title = fmt::format("Batch norm of [{}, {}, {}, {}]", batches.back(), filters,
+                                                result_side, result_side),
+                           .series = {"way"},
+                           .groups = {"problem", "pass"}},
+                          norms.records);
   return answer;
 }
 

@@ -13,26 +13,48 @@ namespace pleat::bench::ask {
 namespace {
 
 constexpr int64_t kernel_size = 3, layer_padding = 1, filters = 16;
+constexpr std::size_t pieces_each = 4;
 
 Shape spatial(const Tensor& x) { return Shape(x.shape().begin() + 2, x.shape().end()); }
 
-std::vector<Way> ways_of(const Tensor& x, const Tensor& w, const Tensor& bias) {
-  std::vector<Way> ways;
+/// A line of the note's table: a way with its settings.
+struct Setting {
+  const char* name;
+  Windows windows;
+  Precision convolution, product;
+};
+
+std::vector<Setting> settings_for(const Tensor& x) {
   constexpr Precision full = Precision::highest, tf32 = Precision::high;
-  const auto add = [&](const char* name, Windows windows, Precision convolution, Precision product) {
-    ways.push_back(
-        {name, [=] { return conv_fast(x, w, bias, layer_padding, windows, convolution, product); }});
+  std::vector<Setting> settings{{"convolution", Windows::none, full, full},
+                                {"fast, im2col", Windows::im2col, full, full},
+                                {"fast, one-hot filters", Windows::one_hot, full, full}};
+  if (x.device().is_cpu() || x.dtype() != float32) return settings;
+  settings.insert(settings.end(),
+                  {{"convolution, TF32", Windows::none, tf32, full},
+                   {"fast, im2col, TF32 in the product", Windows::im2col, full, tf32},
+                   {"fast, one-hot filters, TF32 in the product", Windows::one_hot, full, tf32},
+                   {"fast, one-hot filters, TF32 in the convolution", Windows::one_hot, tf32, full},
+                   {"fast, one-hot filters, TF32 in both", Windows::one_hot, tf32, tf32}});
+  return settings;
+}
+
+/// The columns of the note's table: each piece alone, on what the pieces before it have given.
+std::vector<Way> pieces_of(const Setting& setting, const Tensor& x, const Tensor& w, const Tensor& bias) {
+  const FastPieces fast{.padding = layer_padding,
+                        .layout = setting.windows,
+                        .convolution = setting.convolution,
+                        .product = setting.product};
+  const Tensor windows = fast.unfold(x, w), columns = fast.multiply(w, windows), y = fast.fold(columns, x, w);
+  std::vector<Way> pieces;
+  const auto add = [&](const char* piece, std::function<Tensor()> compute) {
+    pieces.push_back({.name = setting.name, .compute = std::move(compute), .piece = piece});
   };
-  add("convolution", Windows::none, full, full);
-  add("fast, im2col", Windows::im2col, full, full);
-  add("fast, one-hot filters", Windows::one_hot, full, full);
-  if (x.device().is_cpu() || x.dtype() != float32) return ways;
-  add("convolution, TF32", Windows::none, tf32, full);
-  add("fast, im2col, TF32 in the product", Windows::im2col, full, tf32);
-  add("fast, one-hot filters, TF32 in the product", Windows::one_hot, full, tf32);
-  add("fast, one-hot filters, TF32 in the convolution", Windows::one_hot, tf32, full);
-  add("fast, one-hot filters, TF32 in both", Windows::one_hot, tf32, tf32);
-  return ways;
+  add("unfold", [=] { return fast.unfold(x, w); });
+  add("einsum", [=] { return fast.multiply(w, windows); });
+  add("fold", [=] { return fast.fold(columns, x, w); });
+  add("bias", [=] { return fast.add(y, bias); });
+  return pieces;
 }
 
 void measure_problem(const AskOptions& options, const Shape& input, DType dtype, Times& times) {
@@ -42,17 +64,32 @@ void measure_problem(const AskOptions& options, const Shape& input, DType dtype,
   const Tensor x = randn(input, {.device = options.device}).to(dtype);
   const Tensor w = (randn(weight, {.device = options.device}) * 0.2).to(dtype);
   const Tensor bias = randn({filters}, {.device = options.device}).to(dtype);
-  const std::vector<Way> ways = ways_of(x, w, bias);
-  const std::span<Record> records =
-      times.measure(options, fmt::format("{}-D {}", input.size() - 2, dtype), ways, {forward});
+  std::vector<Way> ways, pieces;
+  for (const Setting& one : settings_for(x)) {
+    ways.push_back({one.name, [=] {
+                      return conv_fast(x, w, bias, layer_padding, one.windows, one.convolution, one.product);
+                    }});
+    if (one.windows == Windows::none) continue;
+    for (Way& piece : pieces_of(one, x, w, bias)) pieces.push_back(std::move(piece));
+  }
+  const std::size_t wholes = ways.size();
+  ways.insert(ways.end(), pieces.begin(), pieces.end());
+  const std::string problem = fmt::format("{}-D {}", input.size() - 2, dtype);
+  const std::span<Record> records = times.measure(options, of_problem(problem, ways), {forward});
   // After the first calls were timed.
   const Tensor exact =
       ops::conv_forward(x.to(float64), w.to(float64), bias.to(float64), {.padding = layer_padding});
-  for (std::size_t i = 0; i < ways.size(); ++i) {
+  for (std::size_t i = 0; i < wholes; ++i) {
     const double error = relative_error(ways[i].compute(), exact);
     records[i].set_value("error", error);
     if (!is_explained(error, dtype, ways[i].name))
       records[i].set_detail("error", "more than its type explains");
+  }
+  const std::vector<Record> measured(records.begin() + static_cast<std::ptrdiff_t>(wholes), records.end());
+  for (std::size_t i = 0; i < measured.size(); i += pieces_each) {
+    Time sum = *measured[i].time;
+    for (std::size_t piece = 1; piece < pieces_each; ++piece) sum = added(sum, *measured[i + piece].time);
+    times.add(problem, measured[i].label("way"), forward, sum, "sum");
   }
 }
 
@@ -66,26 +103,37 @@ Tensor one_hot_filters(int64_t channels, const Shape& kernel, const Tensor& like
   return reshape(repeat(one_channel, {channels, 1}), shape);
 }
 
+Tensor FastPieces::unfold(const Tensor& x, const Tensor& w) const {
+  const Shape kernel = spatial(w);
+  const Tensor padded = pad(x, std::vector<int64_t>(2 * kernel.size(), padding));
+  if (layout == Windows::im2col) return pleat::unfold(padded, {.kernel_size = kernel});
+  const int64_t channels = x.size(1);
+  const ConvOptions options{.groups = channels, .format = MemoryFormat::contiguous, .precision = convolution};
+  return flatten(ops::conv_forward(padded, one_hot_filters(channels, kernel, x), {}, options), 2);
+}
+
+Tensor FastPieces::multiply(const Tensor& w, const Tensor& windows) const {
+  return einsum("kr,nrl->nkl", {flatten(w, 1), windows}, {.precision = product});
+}
+
+Tensor FastPieces::fold(const Tensor& columns, const Tensor& x, const Tensor& w) const {
+  Shape output = spatial(x);
+  for (std::size_t d = 0; d < output.size(); ++d) output[d] += 2 * padding - spatial(w)[d] + 1;
+  return pleat::fold(columns, output, {.kernel_size = 1});
+}
+
+Tensor FastPieces::add(const Tensor& y, const Tensor& bias) const {
+  Shape one_each(y.shape().size(), 1);
+  one_each[1] = bias.size(0);
+  return y + reshape(bias, one_each);
+}
+
 Tensor conv_fast(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t padding, Windows layout,
                  Precision convolution, Precision product) {
   if (layout == Windows::none)
     return ops::conv_forward(x, w, bias, {.padding = padding, .precision = convolution});
-  const int64_t channels = x.size(1);
-  const Shape kernel = spatial(w);
-  const Tensor padded = pad(x, std::vector<int64_t>(2 * kernel.size(), padding));
-  Shape output = spatial(padded);
-  for (std::size_t d = 0; d < output.size(); ++d) output[d] -= kernel[d] - 1;
-  const Tensor windows =  // [N, C * taps, L]
-      layout == Windows::im2col
-          ? unfold(padded, {.kernel_size = kernel})
-          : flatten(ops::conv_forward(
-                        padded, one_hot_filters(channels, kernel, x), {},
-                        {.groups = channels, .format = MemoryFormat::contiguous, .precision = convolution}),
-                    2);
-  const Tensor columns = einsum("kr,nrl->nkl", {flatten(w, 1), windows}, {.precision = product});
-  Shape one_each(x.shape().size(), 1);
-  one_each[1] = bias.size(0);
-  return fold(columns, output, {.kernel_size = 1}) + reshape(bias, one_each);
+  const FastPieces fast{padding, layout, convolution, product};
+  return fast.add(fast.fold(fast.multiply(w, fast.unfold(x, w)), x, w), bias);
 }
 
 bool is_explained(double error, DType dtype, const std::string& way) {
@@ -96,16 +144,22 @@ bool is_explained(double error, DType dtype, const std::string& way) {
 Strings conclude_faster_convolution(const Times& times) {
   Strings sentences = times.compare("problem", {forward}, "way");
   const auto full_name = [](const Record& record) { return label_text(record, {"problem", "way"}); };
+  const Times wholes = times.only("piece", {""});
   const Record& slowest_start =
-      *std::max_element(times.records.begin(), times.records.end(), [](const Record& a, const Record& b) {
+      *std::max_element(wholes.records.begin(), wholes.records.end(), [](const Record& a, const Record& b) {
         return a.time->first_call / a.time->median < b.time->first_call / b.time->median;
       });
+  const Times pieces = times.only("piece", {"unfold", "einsum", "fold", "bias"});
+  for (const std::string& problem : pieces.values("problem"))
+    for (const std::string& way : pieces.values("way"))
+      if (const Times one = pieces.only("problem", {problem}).only("way", {way}); !one.records.empty())
+        sentences.push_back(one.largest_piece());
   sentences.push_back(fmt::format("Who times the first call alone is misled most by {}: {} instead of {}.",
                                   full_name(slowest_start),
                                   benchmark::format_time(slowest_start.time->first_call, 3),
                                   benchmark::format_time(slowest_start.time->median, 3)));
   Strings wrong;
-  for (const Record& record : times.records)
+  for (const Record& record : wholes.records)
     if (!record.label("error").empty()) wrong.push_back(full_name(record));
   sentences.push_back(
       wrong.empty()
@@ -130,8 +184,12 @@ Answer faster_convolution(const AskOptions& options) {
   for (const Shape& input : inputs)
     for (const DType dtype : {float32, float16, bfloat16})
       measure_problem(options, input, dtype, answer.times);
+  for (const std::string& problem : answer.times.values("problem"))
+    answer.notes.push_back(
+        answer.times.only("problem", {problem})
+            .side_by_side(problem + ", forward: the whole and its pieces", "way", "piece"));
   answer.plot = time_bars({.title = "A convolution, and the same from unfold and einsum", .series = {"way"}},
-                          answer.times.records);
+                          answer.times.only("piece", {""}).records);
   answer.conclusion = conclude_faster_convolution(answer.times);
   return answer;
 }

@@ -30,9 +30,9 @@ Answer unfold_speed(const AskOptions& options);
 /// `conv2d(x, reshape(filters, {K, C, size, size}), {.padding = padding})`.
 Tensor conv_by_hand(const Tensor& x, const Tensor& filters, int64_t size, int64_t padding);
 
-/// Passes whose ways are the pieces of the convolution by hand: "unfold", "product", "fold".
-inline const std::string forward_by_piece = "by hand, piece by piece, forward";
-inline const std::string backward_by_piece = "by hand, piece by piece, backward";
+/// The same, a few images at a time, whose columns are still in a cache when the product reads them; and
+/// without fold, since a change of shape is enough.
+Tensor conv_in_parts(const Tensor& x, const Tensor& filters, int64_t size, int64_t padding, int64_t images);
 
 /// Runs conv_by_hand and its backward from the gradient `dy`. Seconds of unfold, product and fold, and of the
 /// backward of fold, product and unfold, between readings of the clock, which on a GPU wait for the device:
@@ -41,7 +41,7 @@ inline const std::string backward_by_piece = "by hand, piece by piece, backward"
 std::vector<double> time_pieces(const Tensor& x, const Tensor& filters, int64_t size, int64_t padding,
                                 const Tensor& dy);
 
-/// Of passes `forward` and "training", and those by piece.
+/// Of passes `forward` and "training", and of the pieces.
 Strings conclude_unfold_speed(const Times& times);
 
 /// "Why is the backward of Conv2d faster than that of Conv3d?", asked of one computation written in two ways:
@@ -56,8 +56,8 @@ Tensor frames_of(const Tensor& videos);
 std::vector<Way> frames_and_videos(const Tensor& videos, const Tensor& w, const std::string& implementation);
 
 /// "Convolution in groups, but not grouped convolution": one filter bank [K, C, 3, 3] over each of B x N
-/// small patches, x [B, N, C, H, W]. Three ways to write it, all with padding 1, all with the result [B, N,
-/// K, H, W] up to the order in which it lies in memory.
+/// small patches, x [B, N, C, H, W]. Ways to write it, all with padding 1, all with the result [B, N, K, H,
+/// W] up to the order in which it lies in memory.
 Answer patches(const AskOptions& options);
 
 /// Patches as a batch of B * N images. `implementation` as in ConvOptions; empty: the default.
@@ -66,6 +66,10 @@ Tensor as_batch(const Tensor& x, const Tensor& filters, const std::string& imple
 Tensor as_frames(const Tensor& x, const Tensor& filters);
 /// Windows of all patches as columns, times the filters.
 Tensor by_unfold(const Tensor& x, const Tensor& filters);
+/// A call for each n.
+Tensor by_loop(const Tensor& x, const Tensor& filters);
+/// Patches as channels of an image [B, N * C, H, W], a group of channels each, with the filters N times.
+Tensor as_groups(const Tensor& x, const Tensor& filters);
 
 /// "Is a convolution with TF32 faster, and is one made of unfold and a matrix product?"
 Answer faster_convolution(const AskOptions& options);
@@ -78,9 +82,22 @@ enum class Windows : unsigned char { none, im2col, one_hot };
 /// input, in the order of `unfold`: filter r has its one at tap r.
 Tensor one_hot_filters(int64_t channels, const Shape& kernel, const Tensor& like);
 
+/// The pieces of conv_fast.
+struct FastPieces {
+  int64_t padding;
+  Windows layout;  ///< not `none`
+  Precision convolution = Precision::highest, product = Precision::highest;
+
+  /// Pad and unfold: [N, C, spatial...] -> windows [N, C * taps, L], for filters like w.
+  Tensor unfold(const Tensor& x, const Tensor& w) const;
+  Tensor multiply(const Tensor& w, const Tensor& windows) const;  ///< -> columns [N, K, L]
+  Tensor fold(const Tensor& columns, const Tensor& x, const Tensor& w) const;
+  Tensor add(const Tensor& y, const Tensor& bias) const;
+};
+
 /// What `conv1d`, `conv2d` or `conv3d` of x [N, C, spatial...] with w [K, C, kernel...] and bias [K] compute
-/// with stride 1, out of public functions: pad, unfold, einsum, fold, and an addition. `padding` zeros on
-/// each side. The precisions are those of convolutions and of einsum.
+/// with stride 1, out of public functions: the pieces above, one after the other. `padding` zeros on each
+/// side. The precisions are those of convolutions and of einsum.
 Tensor conv_fast(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t padding, Windows layout,
                  Precision convolution = Precision::highest, Precision product = Precision::highest);
 

@@ -1,8 +1,6 @@
-#include <algorithm>
-
 #include "pleat/bench/ask/questions.h"
 #include "pleat/bench/charts.h"
-#include "pleat/bench/report.h"
+#include "pleat/core/base/bytes.h"
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
@@ -10,6 +8,11 @@ namespace pleat::bench::ask {
 namespace {
 
 constexpr int64_t channels = 10, height = 50, filters_out = 15, kernel = 3, margin = 1;
+/// Whose columns, 0.9 MB each, stay in a cache until the product reads them.
+constexpr int64_t images_a_part = 4;
+const std::string by_hand = "unfold, product, fold by hand", in_parts = "unfold, product by hand, in parts";
+const std::string training = "training";  ///< a pass
+const Strings pieces{"unfold", "product", "fold"};
 
 std::string problem_of(int64_t batch) { return fmt::format("batch {}", batch); }
 
@@ -24,31 +27,26 @@ void measure_batch(const AskOptions& options, int64_t batch, Times& times) {
   for (const std::string& name : fast_implementations(x, as_kernels(), {.padding = margin}))
     ways.push_back({"conv2d, " + name,
                     [=] { return conv2d(x, as_kernels(), {.padding = margin, .implementation = name}); }});
-  ways.push_back({"unfold, product, fold by hand", [=] { return conv_by_hand(x, filters, kernel, margin); }});
+  ways.push_back({by_hand, [=] { return conv_by_hand(x, filters, kernel, margin); }});
+  ways.push_back({in_parts, [=] { return conv_in_parts(x, filters, kernel, margin, images_a_part); }});
   for (Way& way : ways) way.inputs = {x, filters};
-  times.measure(options, problem_of(batch), ways, {forward, recorded, backward});
+  times.measure(options, of_problem(problem_of(batch), ways), {forward, recorded, backward});
 
   const Tensor dy = randn({batch, filters_out, height, height}, on);
   std::vector<double> runs[6];
-  for (int run = 0; run < (options.quick ? 4 : 12); ++run)
+  for (int64_t run = 0; run <= options.timer.min_blocks; ++run)
     for (std::size_t i = 0; const double seconds : time_pieces(x, filters, kernel, margin, dy))
       if (run > 0) runs[i++].push_back(seconds);  // the first allocates
-  const char* const pieces[] = {"unfold", "product", "fold", "fold", "product", "unfold"};
-  for (std::size_t i = 0; i < 6; ++i) {
-    times.add(problem_of(batch), pieces[i], i < 3 ? forward_by_piece : backward_by_piece, time_of(runs[i]));
-    times.records.back().set_label("piece", pieces[i]);
-  }
+  const char* const names[] = {"unfold", "product", "fold", "fold", "product", "unfold"};
+  for (std::size_t i = 0; i < 6; ++i)
+    times.add(problem_of(batch), by_hand, i < 3 ? forward : backward, time_of(runs[i]), names[i]);
 }
 
-/// The piece that takes most of a pass.
-std::string largest_piece(const std::vector<Record>& pieces) {
-  double all = 0;
-  for (const Record& piece : pieces) all += piece.time->median;
-  const Record& largest =
-      *std::max_element(pieces.begin(), pieces.end(),
-                        [](const Record& a, const Record& b) { return a.time->median < b.time->median; });
-  return fmt::format("{}: {} takes {:.0f} % of the time.", label_text(largest, {"problem", "pass"}),
-                     largest.label("way"), 100 * largest.time->median / all);
+/// What the pieces write and read.
+std::string memory_of(int64_t batch) {
+  const int64_t input = batch * channels * height * height * 4;
+  return fmt::format("Batch {}: the input takes {}, the column matrix {}; its gradient takes as much again.",
+                     batch, text_of_bytes(input), text_of_bytes(input * kernel * kernel));
 }
 
 }  // namespace
@@ -57,6 +55,18 @@ Tensor conv_by_hand(const Tensor& x, const Tensor& filters, int64_t size, int64_
   const Tensor columns = unfold(x, {.kernel_size = size, .padding = padding});
   const Shape output{x.size(2) + 2 * padding - size + 1, x.size(3) + 2 * padding - size + 1};
   return fold(matmul(filters, columns), output, {.kernel_size = 1});
+}
+
+Tensor conv_in_parts(const Tensor& x, const Tensor& filters, int64_t size, int64_t padding, int64_t images) {
+  const int64_t height_out = x.size(2) + 2 * padding - size + 1;
+  const int64_t width_out = x.size(3) + 2 * padding - size + 1;
+  std::vector<Tensor> results;
+  for (const Tensor& part : split(x, images)) {
+    const Tensor columns = unfold(part, {.kernel_size = size, .padding = padding});
+    results.push_back(
+        reshape(matmul(filters, columns), {part.size(0), filters.size(0), height_out, width_out}));
+  }
+  return cat(results);
 }
 
 std::vector<double> time_pieces(const Tensor& x, const Tensor& filters, int64_t size, int64_t padding,
@@ -83,10 +93,16 @@ std::vector<double> time_pieces(const Tensor& x, const Tensor& filters, int64_t 
 }
 
 Strings conclude_unfold_speed(const Times& times) {
-  Strings sentences = times.compare("problem", {forward, "training"}, "way");
+  Strings sentences = times.compare("problem", {forward, training}, "way");
   for (const std::string& problem : times.values("problem"))
-    for (const std::string& pass : {forward_by_piece, backward_by_piece})
-      sentences.push_back(largest_piece(times.only("problem", {problem}).only("pass", {pass}).records));
+    for (const std::string& pass : {forward, backward})
+      if (const Times here = times.only("problem", {problem}).only("pass", {pass}).only("piece", pieces);
+          !here.records.empty())
+        sentences.push_back(here.largest_piece());
+  // What the diagnosis is good for.
+  for (std::string& sentence :
+       times.only("way", {by_hand, in_parts}).compare("problem", {forward, training}, "way"))
+    sentences.push_back(std::move(sentence));
   return sentences;
 }
 
@@ -94,19 +110,26 @@ Answer unfold_speed(const AskOptions& options) {
   const std::string layer =
       fmt::format("{}, {}, {}], {} filters of {}x{}", channels, height, height, filters_out, kernel, kernel);
   Answer answer{.setup = {fmt::format("Input [N, {}, padding {}, float32. Backward is that of input and "
-                                      "filters.",
+                                      "filters, training forward and backward.",
                                       layer, margin)}};
   if (options.device.is_cpu()) answer.setup.push_back("There is no cuDNN on a CPU to turn on and off.");
   Times& times = answer.times;
   const std::vector<int64_t> batches =
       options.quick ? std::vector<int64_t>{2, 8} : std::vector<int64_t>{2, 256, 512};
-  for (const int64_t batch : batches) measure_batch(options, batch, times);
-  const Times largest = times.only("problem", {problem_of(batches.back())});
+  for (const int64_t batch : batches) {
+    answer.setup.push_back(memory_of(batch));
+    measure_batch(options, batch, times);
+    answer.notes.push_back(
+        times.only("problem", {problem_of(batch)})
+            .only("piece", pieces)
+            .side_by_side(problem_of(batch) + ", by hand: pieces, timed by hooks", "piece", "pass"));
+  }
+  const Times largest = times.only("problem", {problem_of(batches.back())}).only("piece", {""});
   answer.plot = time_bars({.title = fmt::format("[{}, {}", batches.back(), layer),
                            .series = {"way"},
                            .groups = {"problem", "pass"}},
                           largest.only("pass", {forward, recorded, backward}).records);
-  times.add_sum("training", {recorded, backward});
+  times.add_sum(training, {recorded, backward});
   answer.conclusion = conclude_unfold_speed(times);
   return answer;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/bench/ask/answer.h"
@@ -10,36 +11,8 @@
 
 using namespace pleat;
 using namespace pleat::bench::ask;
+using pleat::test::contains;
 using pleat::test::made_up;
-
-TEST_CASE("A time is longer than another only when their quartiles and 5 % are between them", "[ask]") {
-  CHECK(comparison(made_up(4.6), made_up(2)) == "takes 2.30 times as long (2.21 to 2.39)");
-  CHECK(comparison(made_up(2), made_up(4)) == "takes 0.500 times as long (0.48 to 0.52)");
-  CHECK(comparison(made_up(280), made_up(2)) == "takes 140 times as long (134.51 to 145.71)");
-  // For sure, but not by much.
-  CHECK(comparison(made_up(1.04, 0), made_up(1, 0)) == "is level (1.04 to 1.04)");
-  CHECK(comparison(made_up(1, 0), made_up(1.04, 0)) == "is level (0.96 to 0.96)");
-  // By much, but not for sure.
-  CHECK(comparison(made_up(1.3, 0.2), made_up(1, 0.2)) == "cannot be told apart in the noise (0.87 to 1.95)");
-  CHECK(comparison(made_up(1, 0.2), made_up(1.3, 0.2)) == "cannot be told apart in the noise (0.51 to 1.15)");
-  CHECK(comparison(made_up(1.3, 0.02), made_up(1, 0.02)) == "takes 1.30 times as long (1.25 to 1.35)");
-}
-
-TEST_CASE("Times of single runs become a median with quartiles, and may be scaled", "[ask]") {
-  const bench::Time time = time_of({4, 1, 2, 3, 5});
-  CHECK(time.median == 3);
-  CHECK(time.lower_quartile == 2);
-  CHECK(time.upper_quartile == 4);
-  CHECK(time.mean == Approx(3));
-  CHECK(time.first_call == 4);
-  CHECK(time.runs == 5);
-  CHECK_THROWS_AS(time_of({}), ValueError);
-  const bench::Time twice = scaled(time, 2);
-  CHECK(twice.median == 6);
-  CHECK(twice.lower_quartile == 4);
-  CHECK(twice.upper_quartile == 8);
-  CHECK(twice.runs == 5);
-}
 
 TEST_CASE("Sentences of an answer are broken at spaces", "[ask]") {
   CHECK(list_item("so it is.") == "- so it is.");
@@ -62,34 +35,105 @@ TEST_CASE("Times are found by label, added up, and compared within problems or w
   for (const char* pass : {"forward", "backward"}) {
     times.add("batch 2", "direct", pass, made_up(1, 0.1));
     times.add("batch 2", "by hand", pass, made_up(30, 0.2));
+    times.add("batch 2", "by hand", pass, made_up(20), "unfold");
     times.add("batch 4", "direct", pass, made_up(2, 0.1));
   }
   CHECK(times.values("problem") == Strings{"batch 2", "batch 4"});
   CHECK(times.only("problem", {"batch 2"}).values("way") == Strings{"direct", "by hand"});
   CHECK(times.only("problem", {"batch 4"}).values("way") == Strings{"direct"});
-  CHECK(times.only("way", {"direct", "by hand"}).records.size() == 6);
+  CHECK(times.only("way", {"direct", "by hand"}).records.size() == 8);
   CHECK(times.only("way", {"unfold"}).records.empty());
+  CHECK(times.only("piece", {"unfold"}).records.size() == 2);
 
   times.add_sum("both", {"forward", "backward"});
   CHECK(times.values("pass") == Strings{"forward", "backward", "both"});
   const Times both = times.only("pass", {"both"});
-  REQUIRE(both.records.size() == 3);
+  REQUIRE(both.records.size() == 3);  // no pieces
   CHECK(both.values("problem") == times.values("problem"));
   CHECK(both.records[1].label("way") == "by hand");
   CHECK(both.records[1].time->median == Approx(60e-3));
-  CHECK(both.records[1].time->lower_quartile == Approx(48e-3));
-  CHECK(both.records[1].time->upper_quartile == Approx(72e-3));
+  CHECK(both.records[1].time->lower_quartile == Approx(54e-3));
+  CHECK(both.records[1].time->upper_quartile == Approx(66e-3));
 
-  times.add("batch 2", "unfold", "both", made_up(2.02));
+  times.add("batch 2", "unfold", "both", made_up(2.02, 0.1));
   // Of batch 4 there is nothing to be compared.
   CHECK(times.compare("problem", {"both", "forward"}, "way") ==
-        Strings{"batch 2, both, beside direct: by hand takes 30.0 times as long (21.82 to 40.00); "
-                "unfold is level (0.90 to 1.14); direct takes least, 2.00 ms.",
-                "batch 2, forward, beside direct: by hand takes 30.0 times as long (21.82 to 40.00); "
+        Strings{"batch 2, both, beside direct: by hand takes 30.0 times as long (26.67 to 32.73); "
+                "unfold is level (1.01 to 1.01). direct; unfold take least, 2.00 ms.",
+                "batch 2, forward, beside direct: by hand takes 30.0 times as long (26.67 to 32.73). "
                 "direct takes least, 1.00 ms."});
   CHECK(times.compare("way", {"both"}, "problem") ==
-        Strings{"direct, both, beside batch 2: batch 4 takes 2.00 times as long (1.64 to 2.44); "
+        Strings{"direct, both, beside batch 2: batch 4 takes 2.00 times as long (2.00 to 2.00). "
                 "batch 2 takes least, 2.00 ms."});
+  times.set_ratios();
+  CHECK(times.records[0].label("beside").empty());
+  CHECK(times.records[1].label("beside") == "30.00 (26.67 to 32.73)");
+  CHECK(times.records[2].label("beside").empty());  // a piece that no other way has
+}
+
+TEST_CASE("Pieces of ways stand side by side, and the largest is named", "[ask]") {
+  Times times;
+  times.add("2-D", "conv", forward, made_up(1));
+  times.add("2-D", "fast", forward, made_up(5));
+  times.add("2-D", "fast", forward, made_up(3), "unfold");
+  times.add("2-D", "fast", forward, made_up(1), "fold");
+  CHECK(times.side_by_side("all", "way", "piece") ==
+        "all\n"
+        "           whole    unfold      fold\n"
+        "  conv  1.000 ms\n"
+        "  fast  5.000 ms  3.000 ms  1.000 ms\n");
+  CHECK(times.only("piece", {"unfold", "fold"}).largest_piece() ==
+        "2-D, fast, forward: unfold takes 75 % of the time of all pieces.");
+}
+
+TEST_CASE("Ways that nothing beats all take least", "[ask]") {
+  Times times;
+  times.add("p", "a", forward, made_up(1, 0.5));
+  times.add("p", "b", forward, made_up(1.01, 0.5, true));  // beside it nothing is sure
+  times.add("p", "c", forward, made_up(1.2, 0.5));
+  const Strings sentences = times.compare("problem", {forward}, "way");
+  REQUIRE(sentences.size() == 1);
+  CHECK(contains(sentences, "b cannot be told apart in the noise"));
+  CHECK(contains(sentences, "c takes 1.20 times as long (1.20 to 1.20). a; b take least, 1.00 ms."));
+}
+
+namespace {
+
+/// A clock that only computations move.
+class FakeClock : public benchmark::Clock {
+ public:
+  double now = 0;
+  void start() override { begin_ = now; }
+  Elapsed stop() override { return {now - begin_, {}}; }
+  void empty_caches() override {}
+
+ private:
+  double begin_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("Ways that cannot be told apart yet run longer, and those that can do not", "[ask]") {
+  const auto clock = std::make_shared<FakeClock>();
+  const AskOptions options{.timer = {.min_run_time = 0.9, .min_blocks = 9, .clock = clock}};
+  const auto takes = [&](std::vector<double> seconds) {
+    return [=, run = 0]() mutable {
+      clock->now += seconds[static_cast<std::size_t>(run++) % seconds.size()];
+      return Tensor();
+    };
+  };
+  const auto rounds_of = [&](const std::vector<double>& a, const std::vector<double>& b) {
+    Times times;
+    const auto records =
+        times.measure(options, of_problem("p", {{"a", takes(a)}, {"b", takes(b)}}), {forward});
+    CHECK(records[0].time->rounds.size() == records[1].time->rounds.size());
+    return records[0].time->rounds.size();
+  };
+  CHECK(rounds_of({0.1}, {0.13}) == 9);
+  CHECK(rounds_of({0.1}, {0.101}) == 9);
+  CHECK(rounds_of({0.1}, {0.1, 0.11, 0.1, 0.11, 0.09}) > 9);       // level, for who looks longer
+  CHECK(rounds_of({0.06}, {0.06, 0.03, 0.03, 0.06, 0.12}) == 90);  // never for sure
+  CHECK(rounds_of({6}, {6, 3, 3, 6, 12}) < 27);                    // no longer than a minute more
 }
 
 TEST_CASE("Passes of ways are timed together, and what tunes one is no part of its time", "[ask]") {
@@ -103,12 +147,12 @@ TEST_CASE("Passes of ways are timed together, and what tunes one is no part of i
   };
   const AskOptions options{.timer = {.min_run_time = 1e-4, .min_blocks = 3}};
   Times times;
-  CHECK(times.measure(options, "p", {{"a", square}}, {forward}).size() == 1);
+  CHECK(times.measure(options, of_problem("p", {{"a", square}}), {forward}).size() == 1);
   CHECK(runs > 2);
   CHECK(recorded_runs == 0);
   CHECK(times.records[0].time->tuning == 0);
-  const auto measured =
-      times.measure(options, "q", {{"a", square, {x}}, {"b", square, {x}, true}}, {recorded, backward});
+  const auto measured = times.measure(
+      options, of_problem("q", {{"a", square, {x}}, {"b", square, {x}, true}}), {recorded, backward});
   REQUIRE(measured.size() == 4);
   CHECK(recorded_runs > 2);
   const char* const names[][2] = {

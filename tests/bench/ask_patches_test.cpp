@@ -16,4 +16,6 @@ TEST_CASE("All ways to convolve patches with one filter bank give the same", "[a
   CHECK(relative_error(as_batch(x, filters), wanted) < 1e-14);
   CHECK(relative_error(as_frames(x, filters), wanted) < 1e-14);
   CHECK(relative_error(by_unfold(x, filters), wanted) < 1e-14);
+  CHECK(relative_error(by_loop(x, filters), wanted) < 1e-14);
+  CHECK(relative_error(as_groups(x, filters), wanted) < 1e-14);
 }

@@ -1,5 +1,6 @@
 #include "pleat/profile/timer.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -163,6 +164,39 @@ TEST_CASE("subjects take turns in alternating order, and leave when they had the
   const std::string wanted = "ab" + c_block + c_block + "ba" + "ab" + c_block + c_block + "b";
   CHECK(order.find(wanted) != std::string::npos);
   CHECK(f.timer(1).measure_in_turns({}).empty());
+}
+
+TEST_CASE("rounds are added for all subjects as long as somebody wants more", "[profile]") {
+  Fixture f;
+  std::vector<std::size_t> rounds;
+  std::vector<double> shares;
+  TimerOptions options{.min_run_time = 0.3, .min_blocks = 3, .clock = f.clock};
+  options.wants_more = [&](const std::vector<Measurement>& measured) {
+    CHECK(measured[0].times.size() == measured[1].times.size());
+    rounds.push_back(measured[0].times.size());
+    return rounds.size() < 3;
+  };
+  options.on_progress = [&](double share) { shares.push_back(share); };
+  const auto measured = Timer(options).measure_in_turns({{f.takes(1e-3)}, {f.takes(0.5)}});
+  CHECK(rounds == std::vector<std::size_t>{3, 6, 9});
+  for (const Measurement& one : measured) {
+    CHECK(one.times.size() == 9);
+    CHECK(static_cast<double>(one.block_size) * one.median() > 0.0999);  // enough in three rounds
+  }
+  REQUIRE(shares.size() == 18);
+  CHECK(std::is_sorted(shares.begin(), shares.end()));
+  CHECK(shares[0] == Approx(1.0 / 6));
+  CHECK(shares[5] == Approx(1));
+}
+
+TEST_CASE("a timer says how far it is", "[profile]") {
+  Fixture f;
+  std::vector<double> shares;
+  const Timer timer({.min_run_time = 1, .min_blocks = 2, .clock = f.clock, .on_progress = [&](double share) {
+                       shares.push_back(share);
+                     }});
+  (void)timer.measure(f.takes(0.25));
+  CHECK(shares == std::vector<double>{0.25, 0.5, 0.75, 1});
 }
 
 TEST_CASE("the number of threads is set while a timer measures, and set back", "[profile]") {
