@@ -12,11 +12,20 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/make_folder.h"
+#include "pleat/core/files/protobuf.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/data/image.h"
 
 namespace pleat::train {
 namespace fs = std::filesystem;
+
+using protobuf::bytes_field;
+using protobuf::double_field;
+using protobuf::doubles_field;
+using protobuf::float_field;
+using protobuf::integer_field;
+using protobuf::little_endian;
+
 namespace {
 
 // --- records: https://www.tensorflow.org/tutorials/load_data/tfrecord
@@ -38,43 +47,9 @@ uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(~crc, 15) + 0xA282EAD8u;
 }
 
-template <class Number>
-std::string little_endian(Number value) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
-  return bytes;
-}
-
 std::string record(const std::string& data) {
   const std::string length = little_endian(uint64_t{data.size()});
   return length + little_endian(masked_crc(length)) + data + little_endian(masked_crc(data));
-}
-
-// --- fields of a message: https://protobuf.dev/programming-guides/encoding
-
-std::string varint(uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7F) | 0x80);
-  return bytes + static_cast<char>(value);
-}
-
-std::string key(int field, int wire_type) { return varint(static_cast<uint64_t>(field << 3 | wire_type)); }
-std::string integer_field(int field, int64_t value) {
-  return key(field, 0) + varint(std::bit_cast<uint64_t>(value));
-}
-std::string double_field(int field, double value) {
-  return key(field, 1) + little_endian(std::bit_cast<uint64_t>(value));
-}
-std::string float_field(int field, float value) {
-  return key(field, 5) + little_endian(std::bit_cast<uint32_t>(value));
-}
-std::string bytes_field(int field, std::string_view value) {
-  return key(field, 2) + varint(value.size()) + std::string(value);
-}
-std::string doubles_field(int field, const std::vector<double>& values) {
-  std::string packed;
-  for (const double value : values) packed += little_endian(std::bit_cast<uint64_t>(value));
-  return bytes_field(field, packed);
 }
 
 double now() {
