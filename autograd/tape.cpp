@@ -9,6 +9,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/trace.h"
 
 namespace pleat {
 namespace autograd {
@@ -20,6 +21,14 @@ bool wants_grad(const Tensor& tensor) {
   if (!tensor.defined()) return false;
   const auto& slot = present_slot(tensor);
   return slot && slot->wants_grad();
+}
+
+void report_call(const std::string& name, const std::vector<Tensor>& outputs,
+                 const std::vector<Derivative>& derivatives) {
+  std::vector<TracedInput> inputs;
+  for (const Derivative& derivative : derivatives)
+    for (const Tensor& input : derivative.inputs) inputs.emplace_back(input);
+  detail::call_observer->called(name, inputs, outputs, {});
 }
 
 /// The tensor a view follows; null for a tensor that is no such view.
@@ -216,6 +225,8 @@ Tensor Saved::operator*() const {
 std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
                            std::vector<Derivative> derivatives) {
   if (anomaly_mode()) check_no_nan(name, "gave", outputs);
+  if (detail::call_observer != nullptr) [[unlikely]]
+    report_call(name, outputs, derivatives);
   if (!grad_enabled()) return outputs;
   bool any = false;
   for (const Derivative& derivative : derivatives)

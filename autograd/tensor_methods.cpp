@@ -5,6 +5,7 @@
 #include "pleat/autograd/node.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/core/tensor/undefined.h"
 
 /// The methods of Tensor that use the tape; core/tensor/tensor.h declares them.
@@ -78,11 +79,12 @@ const Tensor& Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) c
 void Tensor::backward(const Tensor& gradient) const { pleat::backward({*this}, {gradient}); }
 
 Tensor Tensor::detach() const {
+  const TracedCall call("detach", *this);
   const TensorImpl& t = impl();
   Tensor same = make_tensor(t.storage, t.shape, t.strides, t.offset, t.dtype);
   same.mutable_impl().alias = Alias::detached;
   same.mutable_impl().viewed_at = t.storage->version;
-  return same;
+  return call.gives(same);
 }
 
 Tensor Tensor::to(DType dtype) const { return pleat::cast(*this, dtype); }

@@ -9,6 +9,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/record_forward.h"
@@ -54,6 +55,21 @@ Tensor batched(const Tensor& x, int64_t dim, bool has_batch) {
 
 RecurrentModuleOptions common(const RNNOptions& o) {
   return {o.input_size, o.hidden_size, o.num_layers, o.bias, o.batch_first, o.dropout, o.bidirectional};
+}
+
+/// One direction of one layer over x [L, N, inputs].
+RecurrentResult run_layer(const RecurrentModule::Part& part, const Tensor& x, const Tensor& h,
+                          const Tensor& c, const RecurrentOptions& options) {
+  const TracedCall call(
+      "recurrent_layer",
+      [&] {
+        return Attributes{{"cell", static_cast<int64_t>(options.cell)}, {"reverse", Flag(options.reverse)}};
+      },
+      x, part.weight_ih, part.weight_hh, part.bias_ih, part.bias_hh, h, c, options.lengths);
+  const RecurrentResult y =
+      recurrent(linear(x, part.weight_ih, part.bias_ih), part.weight_hh, part.bias_hh, h, c, options);
+  call.gives(std::vector<Tensor>{y.output, y.h, y.c});
+  return y;
 }
 
 RecurrentCell plain_cell(bool relu) { return relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh; }
@@ -111,10 +127,8 @@ RecurrentResult RecurrentModule::run(const Tensor& input, const RecurrentStart& 
     if (i > 0 && options_.dropout > 0) x = dropout(x, options_.dropout, training());
     std::vector<Tensor> outputs;
     for (std::size_t d = 0; d < directions; ++d) {
-      const Part& part = parts[i + d];
-      const RecurrentResult y =
-          recurrent(linear(x, part.weight_ih, part.bias_ih), part.weight_hh, part.bias_hh, state(h, i + d),
-                    state(c, i + d), {.cell = cell_, .reverse = d == 1, .lengths = start.lengths});
+      const RecurrentResult y = run_layer(parts[i + d], x, state(h, i + d), state(c, i + d),
+                                          {.cell = cell_, .reverse = d == 1, .lengths = start.lengths});
       outputs.push_back(y.output);
       last_h.push_back(y.h);
       if (y.c.defined()) last_c.push_back(y.c);
@@ -176,10 +190,9 @@ RecurrentState RecurrentCellModule::run(const Tensor& input, const RecurrentStat
                     "{}: the input must be [batch, {}] or [{}], got {}", type_name(), weight_ih.size(1),
                     weight_ih.size(1), input);
   const bool has_batch = input.rank() == 2;
-  const Tensor projected = linear(batched(input, 0, has_batch), weight_ih, bias_ih);
   const RecurrentResult y =
-      recurrent(unsqueeze(projected, 0), weight_hh, bias_hh, batched(state.h, 0, has_batch),
-                batched(state.c, 0, has_batch), {.cell = cell_});
+      run_layer({weight_ih, weight_hh, bias_ih, bias_hh}, unsqueeze(batched(input, 0, has_batch), 0),
+                batched(state.h, 0, has_batch), batched(state.c, 0, has_batch), {.cell = cell_});
   return {unbatched(y.h, 0, has_batch), unbatched(y.c, 0, has_batch)};
 }
 

@@ -13,6 +13,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/relu.h"
 
 namespace pleat {
@@ -251,16 +252,24 @@ Tensor relu(const Tensor& x) {
 }
 
 const Tensor& relu_(const Tensor& x) {
+  const TracedCall call("relu", x);
   if (changes_tape(x))
     replace_in_place("relu_", x, relu);
   else
     ops::relu_into(x, x);
+  call.gives(x);
   return x;
 }
 
 Tensor leaky_relu(const Tensor& x, Real negative_slope) {
   check_finite("leaky_relu", "negative_slope", negative_slope);
-  return pointwise("leaky_relu", x, LeakyRelu{Weak(negative_slope)});
+  const TracedCall call(
+      "leaky_relu",
+      [&] {
+        return Attributes{{"negative_slope", double{negative_slope}}};
+      },
+      x);
+  return call.gives(pointwise("leaky_relu", x, LeakyRelu{Weak(negative_slope)}));
 }
 
 Tensor prelu(const Tensor& input, const Tensor& weights) {
@@ -277,7 +286,13 @@ Tensor prelu(const Tensor& input, const Tensor& weights) {
 
 Tensor elu(const Tensor& x, Real alpha) {
   check_finite("elu", "alpha", alpha);
-  return pointwise("elu", x, Elu{Weak(alpha)});
+  const TracedCall call(
+      "elu",
+      [&] {
+        return Attributes{{"alpha", double{alpha}}};
+      },
+      x);
+  return call.gives(pointwise("elu", x, Elu{Weak(alpha)}));
 }
 
 Tensor selu(const Tensor& x) { return pointwise("selu", x, Selu{}); }
@@ -285,7 +300,13 @@ Tensor selu(const Tensor& x) { return pointwise("selu", x, Selu{}); }
 Tensor celu(const Tensor& x, Real alpha) {
   check<ValueError>(std::isfinite(alpha) && alpha != 0, "celu: alpha must be finite and not 0, got {}",
                     alpha);
-  return pointwise("celu", x, Celu{Weak(alpha)});
+  const TracedCall call(
+      "celu",
+      [&] {
+        return Attributes{{"alpha", double{alpha}}};
+      },
+      x);
+  return call.gives(pointwise("celu", x, Celu{Weak(alpha)}));
 }
 
 Tensor softsign(const Tensor& x) { return pointwise("softsign", x, Softsign{}); }
@@ -297,8 +318,14 @@ Tensor glu(const Tensor& x, Integer dim) {
   const auto half = [dim, size](const Tensor& whole, int64_t which) {
     return narrow(whole, dim, which * (size / 2), size / 2);
   };
+  const TracedCall call(
+      "glu",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      x);
   const Tensor y = no_grad([&] { return ops::binary_floating("glu", half(x, 0), half(x, 1), Glu{}); });
-  return record(
+  return call.gives(record(
       "glu", y, {grad_of(x, [x = saved(x), dim, half](const Tensor& dy) {
         const Tensor a = half(*x, 0), gate = half(*x, 1);
         if (grad_enabled())
@@ -309,7 +336,7 @@ Tensor glu(const Tensor& x, Integer dim) {
         ops::map_into<ops::Floating>("glu", dx.dtype(), half(dx, 0), from, detail::BackwardFirst<Glu>{});
         ops::map_into<ops::Floating>("glu", dx.dtype(), half(dx, 1), from, detail::BackwardSecond<Glu>{});
         return dx;
-      })});
+      })}));
 }
 
 Tensor sigmoid(const Tensor& x) { return pointwise("sigmoid", x, Sigmoid{}); }
@@ -320,12 +347,25 @@ Tensor softplus(const Tensor& x, SoftplusOptions options) {
                     "softplus: beta must be above 0 and finite, got {}", options.beta);
   check<ValueError>(!std::isnan(options.threshold), "softplus: threshold must be a number, got {}",
                     options.threshold);
-  return pointwise("softplus", autocast_to_float32(x), Softplus{Weak(options.beta), Weak(options.threshold)});
+  const TracedCall call(
+      "softplus",
+      [&] {
+        return Attributes{{"beta", double{options.beta}}, {"threshold", double{options.threshold}}};
+      },
+      x);
+  return call.gives(
+      pointwise("softplus", autocast_to_float32(x), Softplus{Weak(options.beta), Weak(options.threshold)}));
 }
 
 Tensor gelu(const Tensor& x, GeluApproximation approximation) {
-  if (approximation == GeluApproximation::tanh) return pointwise("gelu", x, GeluTanh{});
-  return pointwise("gelu", x, Gelu{});
+  const bool by_tanh = approximation == GeluApproximation::tanh;
+  const TracedCall call(
+      "gelu",
+      [&] {
+        return Attributes{{"tanh", Flag(by_tanh)}};
+      },
+      x);
+  return call.gives(by_tanh ? pointwise("gelu", x, GeluTanh{}) : pointwise("gelu", x, Gelu{}));
 }
 
 Tensor silu(const Tensor& x) { return pointwise("silu", x, Silu{}); }

@@ -5,6 +5,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat {
@@ -66,8 +67,9 @@ namespace {
 using Function = Tensor (*)(const Tensor&, const Tensor&);
 using IntoFunction = void (*)(const Tensor&, const Tensor&, const Tensor&);
 
-const Tensor& in_place(const char* op, const Tensor& x, const Tensor& other, Function function,
-                       IntoFunction into) {
+/// `traced`: the function that `op` is in place.
+const Tensor& in_place(const char* op, const char* traced, const Tensor& x, const Tensor& other,
+                       Function function, IntoFunction into) {
   check<ShapeError>(broadcast(x.shape(), other.shape(), op) == x.shape(), "{}: {} does not broadcast to {}",
                     op, other.shape(), x.shape());
   const DType result = promote(x.dtype(), other.dtype());
@@ -75,6 +77,7 @@ const Tensor& in_place(const char* op, const Tensor& x, const Tensor& other, Fun
                     "{}: the result is floating, which a tensor of {} cannot hold; convert it with "
                     "to(float32), or use the function that returns a new tensor",
                     op, x.dtype());
+  const TracedCall call(traced, x, other);
   if (changes_tape(x, {other}))
     replace_in_place(op, x, [&](const Tensor& before) {
       const bool itself = other.shared_impl() == x.shared_impl();  // x *= x
@@ -82,29 +85,37 @@ const Tensor& in_place(const char* op, const Tensor& x, const Tensor& other, Fun
     });
   else
     into(x, x, other);
+  call.gives(x);
   return x;
 }
 
 }  // namespace
 
 const Tensor& add_(const Tensor& x, const Tensor& other) {
-  return in_place("add_", x, other, add, ops::add_into);
+  return in_place("add_", "add", x, other, add, ops::add_into);
 }
 const Tensor& subtract_(const Tensor& x, const Tensor& other) {
-  return in_place("subtract_", x, other, subtract, ops::subtract_into);
+  return in_place("subtract_", "subtract", x, other, subtract, ops::subtract_into);
 }
 const Tensor& multiply_(const Tensor& x, const Tensor& other) {
-  return in_place("multiply_", x, other, multiply, ops::multiply_into);
+  return in_place("multiply_", "multiply", x, other, multiply, ops::multiply_into);
 }
 const Tensor& divide_(const Tensor& x, const Tensor& other) {
-  return in_place("divide_", x, other, divide, ops::divide_into);
+  return in_place("divide_", "divide", x, other, divide, ops::divide_into);
 }
 
 const Tensor& fill_(const Tensor& x, Scalar value) {
+  const TracedCall call(
+      "fill",
+      [&] {
+        return Attributes{{"value", value.to<double>()}};
+      },
+      x);
   if (changes_tape(x))
     replace_in_place("fill_", x, [&](const Tensor& before) { return full_like(before, value); });
   else
     ops::fill(x, value);
+  call.gives(x);
   return x;
 }
 

@@ -16,6 +16,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/attention/problem.h"
 
 namespace pleat {
@@ -57,25 +58,34 @@ Grads recorded_backward(const Tensor& dy, const Tensor& query, const Tensor& key
 
 Tensor scaled_dot_product_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                                     const AttentionOptions& options) {
+  const TracedCall call(
+      op,
+      [&] {
+        return Attributes{{"is_causal", Flag(options.is_causal)},
+                          {"scale", ops::attention_problem(queries, keys, values, options).scale},
+                          {"dropout", options.dropout}};
+      },
+      queries, keys, values, options.mask);
   const auto [query, key, value] = autocast_to_half(queries, keys, values);
   const Tensor& mask = options.mask;
   if (query.device().is_cuda() || options.dropout != 0 ||
       (mask.defined() && mask.requires_grad() && grad_enabled())) {
     const RecordOp range(op, query, key, value);
     (void)ops::attention_problem(query, key, value, options);
-    return matmul(dropout(shares_of(query, key, value, options), options.dropout), value);
+    return call.gives(matmul(dropout(shares_of(query, key, value, options), options.dropout), value));
   }
   const ops::AttentionResult result = ops::attention_forward(query, key, value, options);
-  return record(op, result.output, {query, key, value},
-                [query = saved(query), key = saved(key), value = saved(value), output = saved(result.output),
-                 log_sum_exp = saved(result.log_sum_exp), mask = saved(mask), is_causal = options.is_causal,
-                 scale = options.scale](const Tensor& dy) -> Grads {
-                  const AttentionOptions given{.mask = *mask, .is_causal = is_causal, .scale = scale};
-                  if (grad_enabled()) return recorded_backward(dy, *query, *key, *value, given);
-                  const auto [dq, dk, dv] =
-                      ops::attention_backward(dy, *query, *key, *value, {*output, *log_sum_exp}, given);
-                  return {dq, dk, dv};
-                });
+  const auto backward = [query = saved(query), key = saved(key), value = saved(value),
+                         output = saved(result.output), log_sum_exp = saved(result.log_sum_exp),
+                         mask = saved(mask), is_causal = options.is_causal,
+                         scale = options.scale](const Tensor& dy) -> Grads {
+    const AttentionOptions given{.mask = *mask, .is_causal = is_causal, .scale = scale};
+    if (grad_enabled()) return recorded_backward(dy, *query, *key, *value, given);
+    const auto [dq, dk, dv] =
+        ops::attention_backward(dy, *query, *key, *value, {*output, *log_sum_exp}, given);
+    return {dq, dk, dv};
+  };
+  return call.gives(record(op, result.output, {query, key, value}, backward));
 }
 
 }  // namespace pleat

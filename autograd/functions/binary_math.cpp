@@ -11,6 +11,7 @@
 #include "pleat/autograd/functions/pointwise.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/fits.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
 /// Functions of math.h with more than one operand.
@@ -217,6 +218,14 @@ void clamp_into(const Tensor& out, const Tensor& x, ClampOptions bounds) {
                               Clamp{{bounds.min, bounds.max}});
 }
 
+Attributes traced_bounds(const ClampOptions& bounds) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto or_none = [](const std::optional<Number>& bound, double none) {
+    return bound ? bound->to<double>() : none;
+  };
+  return {{"min", or_none(bounds.min, -infinity)}, {"max", or_none(bounds.max, infinity)}};
+}
+
 void lerp_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& weight) {
   const RecordOp range("lerp", a, b, weight);
   const DType dtype = promote(promote(a.dtype(), b.dtype()), weight.dtype());
@@ -242,11 +251,13 @@ Tensor minimum(const Tensor& a, Number b) { return minimum(a, number_like(b, a))
 
 Tensor clamp(const Tensor& x, ClampOptions bounds) {
   const RecordOp range("clamp", x);
+  const TracedCall call(
+      "clamp", [&] { return traced_bounds(bounds); }, x);
   const Tensor y = ops::unary_result(x, clamp_dtype("clamp", x, bounds));
   clamp_into(y, x, bounds);
-  return record(
-      "clamp", y,
-      {grad_of(x, [x = saved(x), bounds](const Tensor& dy) { return clamp_backward(dy, *x, bounds); })});
+  return call.gives(record("clamp", y, {grad_of(x, [x = saved(x), bounds](const Tensor& dy) {
+                             return clamp_backward(dy, *x, bounds);
+                           })}));
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
@@ -271,19 +282,24 @@ const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
                       "clamp_: a floating bound gives a floating result, which a tensor of {} cannot hold; "
                       "convert it with to(float32)",
                       x.dtype());
+  const TracedCall call(
+      "clamp", [&] { return traced_bounds(bounds); }, x);
   if (changes_tape(x))
     replace_in_place("clamp_", x, [&](const Tensor& before) { return clamp(before, bounds); });
   else
     clamp_into(x, x, bounds);
+  call.gives(x);
   return x;
 }
 
 const Tensor& lerp_(const Tensor& x, const Tensor& b, const Tensor& weight) {
   check<DTypeError>(is_floating(x.dtype()), "lerp_: needs a floating type, got {}", x.dtype());
+  const TracedCall call("lerp", x, b, weight);
   if (changes_tape(x, {b, weight}))
     replace_in_place("lerp_", x, [&](const Tensor& before) { return lerp(before, b, weight).to(x.dtype()); });
   else
     lerp_into(x, x, b, weight);
+  call.gives(x);
   return x;
 }
 

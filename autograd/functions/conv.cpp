@@ -12,6 +12,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
@@ -99,6 +100,23 @@ std::array<Tensor, 3> typed(const Tensor& input, const Tensor& weight, const Ten
   return operands;
 }
 
+/// Of a convolution or a transposed one, for whoever listens.
+template <class Options>
+Attributes traced_options(const char* op, int64_t spatial_dims, const Tensor& weight,
+                          const Options& options) {
+  const std::vector<int64_t> stride = options.stride.expand(spatial_dims, op, "stride");
+  const std::vector<int64_t> dilation = options.dilation.expand(spatial_dims, op, "dilation");
+  const auto sides = ops::resolve_padding(
+      op, options.padding, {weight.shape().begin() + 2, weight.shape().end()}, stride, dilation);
+  std::vector<int64_t> low, high;
+  for (const auto& [before, after] : sides) low.push_back(before), high.push_back(after);
+  return {{"stride", stride},
+          {"padding_low", low},
+          {"padding_high", high},
+          {"dilation", dilation},
+          {"groups", options.groups}};
+}
+
 /// Both operands as all passes read them on CUDA, each of which would else convert them anew. `call` checks
 /// them first.
 template <class Call>
@@ -115,9 +133,11 @@ Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& input, c
     return without_batch(batched_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
   const auto operands = typed(input, filters, shifts, options.format);
   const Tensor& bias = operands[2];
+  const TracedCall call(
+      "conv", [&] { return traced_options(op, spatial_dims, filters, options); }, input, filters, shifts);
   const auto [x, weight] = laid_out(
       operands[0], operands[1], [&] { return ops::forward_call(operands[0], operands[1], bias, options); });
-  return forward(x, weight, bias, options);
+  return call.gives(forward(x, weight, bias, options));
 }
 
 /// What a transposed convolution comes down to: the gradient of a convolution with respect to an input of
@@ -180,6 +200,15 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
   check_weight_rank(op, spatial_dims, filters);
   if (input.rank() == spatial_dims + 1)
     return without_batch(transposed_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
+  const TracedCall call(
+      "conv_transpose",
+      [&] {
+        Attributes attributes = traced_options(op, spatial_dims, filters, options);
+        attributes.emplace_back("output_padding",
+                                options.output_padding.expand(spatial_dims, op, "output_padding"));
+        return attributes;
+      },
+      input, filters, shifts);
   const auto [x, weight, bias] = typed(input, filters, shifts, options.format);
   ops::check_one_type(op, "input", x, "weight", weight);
   const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);
@@ -198,10 +227,12 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
   });
   Tensor y = backward_input(dy, w, plan.shape, whose);
   if (plan.widens) y = pad(y, plan.widths);
-  if (!bias.defined()) return y;
-  Shape kept(y.shape().size(), 1);
-  kept[1] = channels;
-  return y + reshape(bias, kept);
+  if (bias.defined()) {
+    Shape kept(y.shape().size(), 1);
+    kept[1] = channels;
+    y = y + reshape(bias, kept);
+  }
+  return call.gives(y);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 
 namespace pleat {
 
@@ -34,6 +35,7 @@ Tensor clone(const Tensor& x) {
 
 const Tensor& copy_(const Tensor& x, const Tensor& from) {
   const RecordOp range("copy_", x, from);
+  const TracedCall call("copy", x, from);
   if (changes_tape(x, {from})) {
     replace_in_place("copy_", x, [&](const Tensor& before) {
       const Tensor after = empty_like(before);
@@ -43,6 +45,7 @@ const Tensor& copy_(const Tensor& x, const Tensor& from) {
   } else {
     ops::copy_into(x, from);
   }
+  call.gives(x);
   return x;
 }
 

@@ -3,11 +3,18 @@
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/shape/join.h"
 
 namespace pleat {
 
 Tensor cat(const std::vector<Tensor>& tensors, Integer dim) {
+  const TracedCall call(
+      "cat",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      tensors);
   const Tensor y = ops::cat(tensors, dim);
   std::vector<Derivative> derivatives;
   int64_t start = 0;
@@ -17,19 +24,31 @@ Tensor cat(const std::vector<Tensor>& tensors, Integer dim) {
         grad_of(t, [dim, start, length](const Tensor& dy) { return narrow(dy, dim, start, length); }));
     start += length;
   }
-  return record("cat", y, std::move(derivatives));
+  return call.gives(record("cat", y, std::move(derivatives)));
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
+  const TracedCall call(
+      "stack",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      tensors);
   const Tensor y = ops::stack(tensors, dim);
   std::vector<Derivative> derivatives;
   for (std::size_t i = 0; i < tensors.size(); ++i)
     derivatives.push_back(
         grad_of(tensors[i], [dim, i](const Tensor& dy) { return select(dy, dim, static_cast<int64_t>(i)); }));
-  return record("stack", y, std::move(derivatives));
+  return call.gives(record("stack", y, std::move(derivatives)));
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim) {
+  const TracedCall call(
+      "split",
+      [&] {
+        return Attributes{{"sizes", sizes.values()}, {"dim", dim}};
+      },
+      x);
   // One node for all pieces, so that their gradients are put together once.
   const auto join = [dim, format = x.memory_format()](const Grads& dys, const Needs&) -> Grads {
     return {to_format(cat(dys, dim), format)};
@@ -37,7 +56,7 @@ std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, 
   const std::vector<Tensor> pieces =
       record("split_with_sizes", ops::split_with_sizes(x, sizes, dim), {Derivative{{x}, join}});
   for (const Tensor& piece : pieces) autograd::follow(piece, x);
-  return pieces;
+  return call.gives(pieces);
 }
 
 std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim) {

@@ -9,6 +9,9 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/reduce.h"
 
 namespace pleat {
@@ -43,6 +46,23 @@ Tensor scaled_sum(const std::string& name, double factor, const Tensor& x) {
 }
 
 }  // namespace
+
+std::vector<Tensor> traced_operands(const Tensor& x, const ops::LinearMap& map) {
+  if (detail::call_observer == nullptr) return {};
+  std::vector<Tensor> operands{x};
+  for (const ops::SparseRows& rows : map.dims) {
+    std::vector<double> matrix(static_cast<std::size_t>(rows.outputs() * rows.inputs));
+    for (int64_t o = 0; o < rows.outputs(); ++o)
+      for (int64_t tap = rows.first[static_cast<std::size_t>(o)];
+           tap < rows.first[static_cast<std::size_t>(o) + 1]; ++tap) {
+        const auto t = static_cast<std::size_t>(tap);
+        matrix[static_cast<std::size_t>(o * rows.inputs + rows.index[t])] +=
+            rows.weight[t] * rows.scale[static_cast<std::size_t>(o)];
+      }
+    operands.push_back(ops::cast(from_vector(matrix, {rows.outputs(), rows.inputs}, x.device()), x.dtype()));
+  }
+  return operands;
+}
 
 Tensor linear_map(const std::string& name, const ops::LinearMap& map, const Tensor& x,
                   const ops::LinearMapOptions& options) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "pleat/ops/spatial/linear_map.h"
 
@@ -11,5 +12,8 @@ namespace pleat {
 /// which is recorded in the same way, so that gradients of gradients exist to any order.
 Tensor linear_map(const std::string& name, const ops::LinearMap& map, const Tensor& x,
                   const ops::LinearMapOptions& options);
+
+/// x and the map's matrices [outputs, inputs], where somebody listens to calls; else nothing.
+std::vector<Tensor> traced_operands(const Tensor& x, const ops::LinearMap& map);
 
 }  // namespace pleat

@@ -10,6 +10,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
 
 namespace pleat {
@@ -75,14 +76,20 @@ Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions options) {
 Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, AddmmOptions options) {
   const auto [input, a, b] = autocast_to_half(summand, left, right);
   const MatmulOptions product{.precision = options.precision};
-  return record(
+  const TracedCall call(
+      "addmm",
+      [&] {
+        return Attributes{{"beta", options.beta.to<double>()}, {"alpha", options.alpha.to<double>()}};
+      },
+      input, a, b);
+  return call.gives(record(
       "addmm", ops::addmm(input, a, b, options),
       {grad_of(input, [beta = options.beta](const Tensor& dy) { return dy * beta; }),
        grad_of(a, [b = saved(b), alpha = options.alpha,
                    product](const Tensor& dy) { return matmul(dy, transpose(*b, 0, 1), product) * alpha; }),
        grad_of(b, [a = saved(a), alpha = options.alpha, product](const Tensor& dy) {
          return matmul(transpose(*a, 0, 1), dy, product) * alpha;
-       })});
+       })}));
 }
 
 Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, MatmulOptions options) {
@@ -137,7 +144,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const M
       ops::linear_with(x, weight, bias, options, activation->function(), !keeps_result);
   std::vector<Tensor> inputs = {x, weight};
   if (bias.defined()) inputs.push_back(bias);
-  return record("linear", out.y, inputs,
+  return record("linear_with_activation", out.y, inputs,
                 [x = saved(x), weight = saved(weight), bias = saved(bias),
                  kept = saved(keeps_result ? out.y : out.sums), options, activation,
                  inputs = inputs.size()](const Tensor& dy, const Needs& needs) -> Grads {

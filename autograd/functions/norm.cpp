@@ -16,6 +16,7 @@
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/norm/problem.h"
 #include "pleat/ops/norm/rms_norm.h"
 #include "pleat/ops/spatial/limit.h"
@@ -110,6 +111,15 @@ Grads group_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weig
 Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const Tensor& running_mean, const Tensor& running_var,
                          const BatchNormOptions& options) {
+  const TracedCall call(
+      "batch_norm",
+      [&] {
+        return Attributes{{"training", Flag(options.training)},
+                          {"eps", options.eps},
+                          {"min", options.bounds.min},
+                          {"max", options.bounds.max}};
+      },
+      x, weight, bias, running_mean, running_var, options.residual);
   const ops::BatchNormResult result =
       ops::batch_norm_forward(x, weight, bias, running_mean, running_var, options, op);
   BatchNormOptions own = options;  // without tensors, which would be kept
@@ -133,7 +143,7 @@ Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, 
   const Tensor recorded = record(op, result.y, {Derivative{{x, weight, bias, options.residual}, gradients}});
   // What arrives at a result from two sides is added up in the pass that reads it anyway.
   if (by_result && !recorded.is_leaf()) recorded.impl().slot->node->takes_what_arrives = true;
-  return recorded;
+  return call.gives(recorded);
 }
 
 Tensor record_group_norm(const char* op, const ops::GroupNormResult& result, const Tensor& x,
@@ -179,11 +189,17 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 
 Tensor group_norm(const Tensor& input, const Tensor& factors, const Tensor& shifts,
                   const GroupNormOptions& options) {
+  const TracedCall call(
+      "group_norm",
+      [&] {
+        return Attributes{{"num_groups", options.num_groups}, {"eps", options.eps}};
+      },
+      input, factors, shifts);
   const Tensor x = autocast_to_float32(input);
   const Tensor weight = autocast_to_float32(factors);
   const Tensor bias = autocast_to_float32(shifts);
-  return record_group_norm("group_norm", ops::group_norm_forward(x, weight, bias, options), x, weight, bias,
-                           options);
+  return call.gives(record_group_norm("group_norm", ops::group_norm_forward(x, weight, bias, options), x,
+                                      weight, bias, options));
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
@@ -193,14 +209,26 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   if (!options.use_input_stats)
     return record_batch_norm("instance_norm", x, weight, bias, running_mean, running_var,
                              {.momentum = options.momentum, .eps = options.eps});
+  const TracedCall call(
+      "instance_norm",
+      [&] {
+        return Attributes{{"eps", options.eps}};
+      },
+      x, weight, bias);
   const ops::GroupNormResult result =
       ops::instance_norm_forward(x, weight, bias, running_mean, running_var, options);
-  return record_group_norm("instance_norm", result, x, weight, bias,
-                           {.num_groups = x.size(1), .eps = options.eps});
+  return call.gives(record_group_norm("instance_norm", result, x, weight, bias,
+                                      {.num_groups = x.size(1), .eps = options.eps}));
 }
 
 Tensor layer_norm(const Tensor& input, const Tensor& factors, const Tensor& shifts,
                   const LayerNormOptions& options) {
+  const TracedCall call(
+      "layer_norm",
+      [&] {
+        return Attributes{{"dims", std::ssize(options.normalized_shape.get())}, {"eps", options.eps}};
+      },
+      input, factors, shifts);
   const Tensor x = autocast_to_float32(input);
   const Tensor weight = autocast_to_float32(factors);
   const Tensor bias = autocast_to_float32(shifts);
@@ -213,7 +241,8 @@ Tensor layer_norm(const Tensor& input, const Tensor& factors, const Tensor& shif
   const GroupNormOptions groups{.num_groups = 1, .eps = options.eps};
   const ops::GroupNormResult result =
       ops::group_norm_forward(rows, own_weight, own_bias, groups, "layer_norm");
-  return reshape(record_group_norm("layer_norm", result, rows, own_weight, own_bias, groups), x.shape());
+  return call.gives(
+      reshape(record_group_norm("layer_norm", result, rows, own_weight, own_bias, groups), x.shape()));
 }
 
 Tensor rms_norm(const Tensor& input, const Tensor& factors, const RmsNormOptions& options) {
@@ -225,6 +254,12 @@ Tensor rms_norm(const Tensor& input, const Tensor& factors, const RmsNormOptions
                                           : x.dtype() == float16 ? 0x1p-10
                                                                  : 0x1p-7);
   check<ValueError>(eps > 0 && std::isfinite(eps), "rms_norm: eps must be above 0, got {}", eps);
+  const TracedCall call(
+      "rms_norm",
+      [&] {
+        return Attributes{{"dims", std::ssize(options.normalized_shape.get())}, {"eps", eps}};
+      },
+      x, weight);
   const int64_t values = count(options.normalized_shape.get());
   const Tensor rows = reshape(x, {x.numel() / values, values});
   const Tensor own_weight = weight.defined() ? reshape(weight, {values}) : weight;
@@ -244,7 +279,7 @@ Tensor rms_norm(const Tensor& input, const Tensor& factors, const RmsNormOptions
                             const Tensor scaled = (*weight).defined() ? g * (*weight).to(compute) : g;
                             return {reciprocal * (scaled - h * mean(scaled * h, 1, true)), sum(g * h, 0)};
                           });
-  return reshape(y, x.shape());
+  return call.gives(reshape(y, x.shape()));
 }
 
 }  // namespace pleat

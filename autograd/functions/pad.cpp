@@ -1,6 +1,7 @@
 #include "pleat/autograd/functions/pad.h"
 
 #include "pleat/autograd/tape.h"
+#include "pleat/core/tensor/trace.h"
 
 namespace pleat {
 namespace {
@@ -15,10 +16,18 @@ Tensor pad_adjoint(const Tensor& dy, const Shape& shape, const std::vector<int64
 }  // namespace
 
 Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
-  return record("pad", ops::pad(x, widths, options),
-                {grad_of(x, [shape = x.shape(), widths, mode = options.mode](const Tensor& dy) {
-                  return pad_adjoint(dy, shape, widths, mode);
-                })});
+  const TracedCall call(
+      "pad",
+      [&] {
+        return Attributes{{"widths", widths.values()},
+                          {"mode", static_cast<int64_t>(options.mode)},
+                          {"value", options.value.to<double>()}};
+      },
+      x);
+  return call.gives(record("pad", ops::pad(x, widths, options),
+                           {grad_of(x, [shape = x.shape(), widths, mode = options.mode](const Tensor& dy) {
+                             return pad_adjoint(dy, shape, widths, mode);
+                           })}));
 }
 
 }  // namespace pleat

@@ -6,6 +6,7 @@
 #include "pleat/autograd/functions/pointwise_linear.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/trace.h"
 
 /// Activation functions that are straight, piece by piece.
 
@@ -110,25 +111,49 @@ Tensor hardsigmoid(const Tensor& x) { return pointwise("hardsigmoid", x, Hardsig
 Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
   const RecordOp range("hardtanh", x);
+  const TracedCall call(
+      "clamp",
+      [&] {
+        return Attributes{{"min", double{min}}, {"max", double{max}}};
+      },
+      x);
   const Tensor y = no_grad([&] { return clamp(x, double{min}, double{max}); });
-  return record_pointwise("hardtanh", y, x, Hardtanh{Weak(min), Weak(max)});
+  return call.gives(record_pointwise("hardtanh", y, x, Hardtanh{Weak(min), Weak(max)}));
 }
 
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0, 6); }
 
 Tensor softshrink(const Tensor& x, Real lambd) {
   check<ValueError>(lambd >= 0, "softshrink: lambd must be at least 0, got {}", lambd);
-  return pointwise("softshrink", x, Softshrink{Weak(lambd)});
+  const TracedCall call(
+      "softshrink",
+      [&] {
+        return Attributes{{"lambd", double{lambd}}};
+      },
+      x);
+  return call.gives(pointwise("softshrink", x, Softshrink{Weak(lambd)}));
 }
 
 Tensor hardshrink(const Tensor& x, Real lambd) {
   check<ValueError>(lambd >= 0, "hardshrink: lambd must be at least 0, got {}", lambd);
-  return pointwise("hardshrink", x, Hardshrink{Weak(lambd)});
+  const TracedCall call(
+      "hardshrink",
+      [&] {
+        return Attributes{{"lambd", double{lambd}}};
+      },
+      x);
+  return call.gives(pointwise("hardshrink", x, Hardshrink{Weak(lambd)}));
 }
 
 Tensor threshold(const Tensor& x, Real bound, Real value) {
   check<ValueError>(!std::isnan(bound), "threshold: the threshold must be a number, got {}", bound);
-  return pointwise("threshold", x, Threshold{Weak(bound), Weak(value)});
+  const TracedCall call(
+      "threshold",
+      [&] {
+        return Attributes{{"threshold", double{bound}}, {"value", double{value}}};
+      },
+      x);
+  return call.gives(pointwise("threshold", x, Threshold{Weak(bound), Weak(value)}));
 }
 
 LinearActivationPtr linear_limit(const Bounds& bounds) {

@@ -12,6 +12,8 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/trace.h"
+#include "pleat/ops/conv/problem.h"
 #include "pleat/ops/pool/problem.h"
 
 namespace pleat {
@@ -45,21 +47,55 @@ Tensor record_max(const char* op, const Tensor& x, const ops::MaxPoolResult& res
                 })});
 }
 
+/// The windows of a pool, for whoever listens.
+template <class Options>
+Attributes traced_windows(const char* op, const Tensor& x, const Options& options, const PerDim& dilations) {
+  const int64_t dims = x.rank() - 2;
+  const std::vector<int64_t> kernel = options.kernel_size.get().expand(dims, op, "kernel_size");
+  const std::vector<int64_t> stride =
+      options.stride.values().empty() ? kernel : options.stride.expand(dims, op, "stride");
+  const std::vector<int64_t> dilation = dilations.expand(dims, op, "dilation");
+  std::vector<int64_t> low, high;
+  for (const auto& [before, after] : ops::resolve_padding(op, options.padding, kernel, stride, dilation))
+    low.push_back(before), high.push_back(after);
+  return {{"kernel", kernel},
+          {"stride", stride},
+          {"padding_low", low},
+          {"padding_high", high},
+          {"dilation", dilation}};
+}
+
 Tensor max_pool(const char* op, const Tensor& x, const MaxPoolOptions& options) {
   const bool backwards = autograd::anything_to_record({x});
-  return record_max(op, x, ops::max_pool(x, options, op, backwards), ops::max_pool_windows(op, x, options));
+  const TracedCall call(
+      "max_pool", [&] { return traced_windows(op, x, options, options.dilation); }, x);
+  return call.gives(
+      record_max(op, x, ops::max_pool(x, options, op, backwards), ops::max_pool_windows(op, x, options)));
 }
 Tensor adaptive_max_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
   const bool backwards = autograd::anything_to_record({x});
-  return record_max(op, x, ops::adaptive_max_pool(x, options, op, backwards),
-                    ops::adaptive_windows(op, x, options));
+  const TracedCall call("adaptive_max_pool", x);
+  return call.gives(record_max(op, x, ops::adaptive_max_pool(x, options, op, backwards),
+                               ops::adaptive_windows(op, x, options)));
 }
 Tensor avg_pool(const char* op, const Tensor& x, const AvgPoolOptions& options) {
-  return linear_map(op, ops::avg_pool_map(op, x, options), x, {.implementation = options.implementation});
+  const ops::LinearMap map = ops::avg_pool_map(op, x, options);
+  const TracedCall call(
+      "avg_pool",
+      [&] {
+        Attributes attributes = traced_windows(op, x, options, 1);
+        attributes.emplace_back("count_include_pad", Flag(options.count_include_pad));
+        attributes.emplace_back("divisor", options.divisor_override.value_or(0));
+        return attributes;
+      },
+      x);
+  return call.gives(linear_map(op, map, x, {.implementation = options.implementation}));
 }
 Tensor adaptive_avg_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
-  return linear_map(op, ops::adaptive_avg_pool_map(op, x, options), x,
-                    {.implementation = options.implementation});
+  const ops::LinearMap map = ops::adaptive_avg_pool_map(op, x, options);
+  const TracedCall call(
+      "adaptive_avg_pool", [] { return Attributes{}; }, traced_operands(x, map));
+  return call.gives(linear_map(op, map, x, {.implementation = options.implementation}));
 }
 
 Tensor lp_pool(const char* op, const Tensor& input, const LpPoolOptions& options) {

@@ -18,6 +18,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/reduce/shares.h"
 
@@ -110,18 +111,29 @@ bool are_normal(const Tensor& y) {
   return y.dtype() == float64 ? check(Type<double>{}) : check(Type<float>{});
 }
 
+Attributes traced_dims(const Dims& dims, Flag keepdim) {
+  return {{"dims", dims.values()}, {"keepdim", keepdim}};
+}
+Attributes traced_var(const Dims& dims, const VarOptions& options) {
+  Attributes attributes = traced_dims(dims.empty() ? options.dim : dims, Flag(options.keepdim));
+  attributes.emplace_back("correction", options.correction);
+  return attributes;
+}
+
 Tensor without_zeros(const Tensor& x) { return masked_fill(x, x == 0, 1); }
 
 using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, Flag);
 using IndicesFunction = ValuesIndices (*)(const Tensor&, Integer, Flag);
 
 Tensor extreme(const char* op, ExtremeFunction function, const Tensor& x, const Dims& dims, bool keepdim) {
+  const TracedCall call(
+      op, [&] { return traced_dims(dims, Flag(keepdim)); }, x);
   const Tensor y = function(x, dims, keepdim);
-  return record(
+  return call.gives(record(
       op, y, {grad_of(x, [spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
         const Tensor equal = ops::equal_elements(*x, spread.keepdim((*y).detach()));
         return spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
-      })});
+      })}));
 }
 
 /// Zeros but for the values at the indices along `dim`; gathering from there is the adjoint.
@@ -135,6 +147,12 @@ Tensor placed(const Tensor& values, const Tensor& indices, int64_t dim, int64_t 
 
 ValuesIndices with_indices(const char* op, IndicesFunction function, const Tensor& x, int64_t dim,
                            bool keepdim) {
+  const TracedCall call(
+      op,
+      [&] {
+        return Attributes{{"dim", dim}, {"keepdim", Flag(keepdim)}};
+      },
+      x);
   const ValuesIndices y = function(x, dim, keepdim);
   const int64_t size = x.rank() == 0 ? 1 : x.size(dim);
   const Tensor values =
@@ -143,6 +161,7 @@ ValuesIndices with_indices(const char* op, IndicesFunction function, const Tenso
                           format = x.memory_format()](const Tensor& dy) {
                return placed(spread.keepdim(dy), spread.keepdim(*indices), dim, size, format);
              })});
+  call.gives(std::vector<Tensor>{values, y.indices});
   return {values, y.indices};
 }
 
@@ -150,8 +169,11 @@ ValuesIndices with_indices(const char* op, IndicesFunction function, const Tenso
 
 Tensor sum(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
-  return record("sum", ops::sum(x, dims, keepdim),
-                {grad_of(x, [spread = Spread(x, dims, "sum")](const Tensor& dy) { return spread(dy); })});
+  const TracedCall call(
+      "sum", [&] { return traced_dims(dims, keepdim); }, x);
+  return call.gives(
+      record("sum", ops::sum(x, dims, keepdim),
+             {grad_of(x, [spread = Spread(x, dims, "sum")](const Tensor& dy) { return spread(dy); })}));
 }
 
 Tensor sum_to(const Tensor& x, const Sizes& shape) {
@@ -167,49 +189,62 @@ Tensor sum_to(const Tensor& x, const Sizes& shape) {
 
 Tensor mean(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
-  return record("mean", ops::mean(x, dims, keepdim),
-                {grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
-                  return spread(dy / static_cast<double>(spread.count()));
-                })});
+  const TracedCall call(
+      "mean", [&] { return traced_dims(dims, keepdim); }, x);
+  return call.gives(record("mean", ops::mean(x, dims, keepdim),
+                           {grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
+                             return spread(dy / static_cast<double>(spread.count()));
+                           })}));
 }
 
 Tensor prod(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "prod", [&] { return traced_dims(dims, keepdim); }, x);
   const Tensor y = ops::prod(x, dims, keepdim);
-  return record("prod", y,
-                {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
-                  // The product of all others is a quotient where nothing has left the range.
-                  const Tensor scaled = dy * *y;
-                  if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / *x;
-                  // Else those before times those after: zeros do no harm.
-                  const Tensor rows = spread.to_rows(*x);
-                  const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
-                  const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
-                  return spread(dy) * spread.from_rows(before * after);
-                })});
+  return call.gives(
+      record("prod", y,
+             {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
+               // The product of all others is a quotient where nothing has left the range.
+               const Tensor scaled = dy * *y;
+               if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / *x;
+               // Else those before times those after: zeros do no harm.
+               const Tensor rows = spread.to_rows(*x);
+               const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
+               const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
+               return spread(dy) * spread.from_rows(before * after);
+             })}));
 }
 
 Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
   const RecordOp range("var", input);
   const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "var", [&] { return traced_var(dims, options); }, x);
   const VarMean y = ops::var_mean(x, dims, options);
-  return record("var", y.var, {grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
-                  return from_mean(dy * 2);
-                })});
+  return call.gives(
+      record("var", y.var, {grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
+               return from_mean(dy * 2);
+             })}));
 }
 
 Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
   const RecordOp range("stddev", input);
   const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "stddev", [&] { return traced_var(dims, options); }, x);
   const VarMean moments = ops::var_mean(x, dims, options);
   const Tensor y = no_grad([&] { return sqrt(moments.var); });
-  return record("stddev", y,
-                {grad_of(x, [from_mean = FromMean(x, dims, options, moments.mean),
-                             y = saved(y)](const Tensor& dy) { return from_mean(dy / without_zeros(*y)); })});
+  return call.gives(
+      record("stddev", y,
+             {grad_of(x, [from_mean = FromMean(x, dims, options, moments.mean),
+                          y = saved(y)](const Tensor& dy) { return from_mean(dy / without_zeros(*y)); })}));
 }
 
 VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
   const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "var_mean", [&] { return traced_var(dims, options); }, x);
   const VarMean y = ops::var_mean(x, dims, options);
   const auto backward = [spread = Spread(x, dims, "var_mean"),
                          from_mean = FromMean(x, dims, options, y.mean)](const Grads& dys,
@@ -217,42 +252,52 @@ VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
     return {from_mean(dys[0] * 2) + spread(dys[1] / static_cast<double>(spread.count()))};
   };
   const std::vector<Tensor> recorded =
-      record("var_mean", std::vector<Tensor>{y.var, y.mean}, {{{x}, backward}});
+      call.gives(record("var_mean", std::vector<Tensor>{y.var, y.mean}, {{{x}, backward}}));
   return {recorded[0], recorded[1]};
 }
 
 Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
   const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "norm",
+      [&] {
+        Attributes attributes = traced_dims(dims.empty() ? options.dim : dims, Flag(options.keepdim));
+        attributes.emplace_back("p", options.p);
+        return attributes;
+      },
+      x);
   const Tensor y = ops::norm(x, dims, options);
-  return record(
-      "norm", y,
-      {grad_of(x,
-               [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
-                y = saved(y)](const Tensor& dy) -> Tensor {
-                 if (p == 0) return zeros_like(*x);
-                 if (p == 1) return sign(*x) * spread(dy);
-                 if (p == 2) return *x * spread(dy / without_zeros(*y));
-                 if (p == 3) return *x * abs(*x) * spread(dy / square(without_zeros(*y)));
-                 if (std::isinf(p)) {
-                   const Tensor largest = spread.keepdim((*y).detach());
-                   const Tensor equal = ops::equal_elements(abs(*x).detach(), largest);
-                   return sign(*x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
-                 }
-                 const Tensor size = p > 1 ? without_zeros(*y) : *y;  // else 0^(1 - p) is 0
-                 return sign(*x) * pow(without_zeros(abs(*x)), p - 1) * spread(dy * pow(size, 1 - p));
-               })});
+  return call.gives(
+      record("norm", y,
+             {grad_of(x,
+                      [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
+                       y = saved(y)](const Tensor& dy) -> Tensor {
+                        if (p == 0) return zeros_like(*x);
+                        if (p == 1) return sign(*x) * spread(dy);
+                        if (p == 2) return *x * spread(dy / without_zeros(*y));
+                        if (p == 3) return *x * abs(*x) * spread(dy / square(without_zeros(*y)));
+                        if (std::isinf(p)) {
+                          const Tensor largest = spread.keepdim((*y).detach());
+                          const Tensor equal = ops::equal_elements(abs(*x).detach(), largest);
+                          return sign(*x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
+                        }
+                        const Tensor size = p > 1 ? without_zeros(*y) : *y;  // else 0^(1 - p) is 0
+                        return sign(*x) * pow(without_zeros(abs(*x)), p - 1) * spread(dy * pow(size, 1 - p));
+                      })}));
 }
 
 Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "logsumexp", [&] { return traced_dims(dims, keepdim); }, x);
   const Tensor y = ops::logsumexp(x, dims, keepdim);
-  return record(
+  return call.gives(record(
       "logsumexp", y,
       {grad_of(x, [spread = Spread(x, dims, "logsumexp"), x = saved(x), y = saved(y)](const Tensor& dy) {
         // Of -infinity alone y is -infinity, and the difference would be NaN.
         const Tensor finite = masked_fill(*y, *y == -std::numeric_limits<double>::infinity(), 0);
         return spread(dy) * exp(*x - spread(finite));
-      })});
+      })}));
 }
 
 Tensor max(const Tensor& x, const Dims& dims, Flag keepdim) {

@@ -7,14 +7,22 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/scan.h"
 
 namespace pleat {
 
 Tensor cumsum(const Tensor& input, Integer dim, Flag reverse) {
   const Tensor x = autocast_to_float32(input);
-  return record("cumsum", ops::cumsum(x, dim, reverse),
-                {grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); })});
+  const TracedCall call(
+      "cumsum",
+      [&] {
+        return Attributes{{"dim", dim}, {"reverse", reverse}};
+      },
+      x);
+  return call.gives(
+      record("cumsum", ops::cumsum(x, dim, reverse),
+             {grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); })}));
 }
 
 Tensor cumprod(const Tensor& input, Integer dim, Flag reverse) {

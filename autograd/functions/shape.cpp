@@ -7,6 +7,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/view.h"
 
@@ -93,30 +94,62 @@ Tensor permute(const Tensor& x, const Dims& order) {
   const Tensor y = ops::permute(x, order);
   for (std::size_t i = 0; i < inverse.size(); ++i)
     inverse[static_cast<std::size_t>(normalize_dim(order[i], x.rank(), "permute"))] = static_cast<int64_t>(i);
-  return record_view("permute", y, x, [inverse](const Tensor& dy) { return permute(dy, inverse); });
+  const TracedCall call(
+      "permute",
+      [&] {
+        return Attributes{{"order", order.values()}};
+      },
+      x);
+  return call.gives(
+      record_view("permute", y, x, [inverse](const Tensor& dy) { return permute(dy, inverse); }));
 }
 
 Tensor transpose(const Tensor& x, Integer dim0, Integer dim1) {
-  return record_view("transpose", ops::transpose(x, dim0, dim1), x,
-                     [dim0, dim1](const Tensor& dy) { return transpose(dy, dim0, dim1); });
+  const TracedCall call(
+      "transpose",
+      [&] {
+        return Attributes{{"dim0", dim0}, {"dim1", dim1}};
+      },
+      x);
+  return call.gives(record_view("transpose", ops::transpose(x, dim0, dim1), x,
+                                [dim0, dim1](const Tensor& dy) { return transpose(dy, dim0, dim1); }));
 }
 
 Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer step) {
-  return record_part("slice", ops::slice(x, dim, start, end, step), x,
-                     copy_to([=](const Tensor& t) { return ops::slice(t, dim, start, end, step); }),
-                     [=](const Tensor& t) { return slice(t, dim, start, end, step); });
+  const TracedCall call(
+      "slice",
+      [&] {
+        return Attributes{{"dim", dim}, {"start", start}, {"end", end}, {"step", step}};
+      },
+      x);
+  return call.gives(
+      record_part("slice", ops::slice(x, dim, start, end, step), x,
+                  copy_to([=](const Tensor& t) { return ops::slice(t, dim, start, end, step); }),
+                  [=](const Tensor& t) { return slice(t, dim, start, end, step); }));
 }
 
 Tensor narrow(const Tensor& x, Integer dim, Integer start, Integer length) {
-  return record_part("narrow", ops::narrow(x, dim, start, length), x,
-                     copy_to([=](const Tensor& t) { return ops::narrow(t, dim, start, length); }),
-                     [=](const Tensor& t) { return narrow(t, dim, start, length); });
+  const TracedCall call(
+      "narrow",
+      [&] {
+        return Attributes{{"dim", dim}, {"start", start}, {"length", length}};
+      },
+      x);
+  return call.gives(record_part("narrow", ops::narrow(x, dim, start, length), x,
+                                copy_to([=](const Tensor& t) { return ops::narrow(t, dim, start, length); }),
+                                [=](const Tensor& t) { return narrow(t, dim, start, length); }));
 }
 
 Tensor select(const Tensor& x, Integer dim, Integer index) {
-  return record_part("select", ops::select(x, dim, index), x,
-                     copy_to([=](const Tensor& t) { return ops::select(t, dim, index); }),
-                     [=](const Tensor& t) { return select(t, dim, index); });
+  const TracedCall call(
+      "select",
+      [&] {
+        return Attributes{{"dim", dim}, {"index", index}};
+      },
+      x);
+  return call.gives(record_part("select", ops::select(x, dim, index), x,
+                                copy_to([=](const Tensor& t) { return ops::select(t, dim, index); }),
+                                [=](const Tensor& t) { return select(t, dim, index); }));
 }
 
 Tensor unfold_dimension(const Tensor& x, Integer dim, Integer size, Integer step) {

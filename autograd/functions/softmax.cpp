@@ -6,6 +6,7 @@
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/softmax/softmax.h"
 
 namespace pleat {
@@ -15,20 +16,32 @@ namespace pleat {
 
 Tensor softmax(const Tensor& input, Integer dim) {
   const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "softmax",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      x);
   const Tensor y = ops::softmax(x, dim);
-  return record("softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
-                  if (!grad_enabled()) return ops::softmax_backward(dy, *y, dim);
-                  return *y * (dy - sum(dy * *y, dim, true));
-                })});
+  return call.gives(record("softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
+                             if (!grad_enabled()) return ops::softmax_backward(dy, *y, dim);
+                             return *y * (dy - sum(dy * *y, dim, true));
+                           })}));
 }
 
 Tensor log_softmax(const Tensor& input, Integer dim) {
   const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "log_softmax",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      x);
   const Tensor y = ops::log_softmax(x, dim);
-  return record("log_softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
-                  if (!grad_enabled()) return ops::log_softmax_backward(dy, *y, dim);
-                  return dy - exp(*y) * sum(dy, dim, true);
-                })});
+  return call.gives(record("log_softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
+                             if (!grad_enabled()) return ops::log_softmax_backward(dy, *y, dim);
+                             return dy - exp(*y) * sum(dy, dim, true);
+                           })}));
 }
 
 Tensor softmin(const Tensor& x, Integer dim) {

@@ -15,6 +15,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/core/tensor/fits.h"
+#include "pleat/core/tensor/trace.h"
 
 namespace pleat {
 namespace {
@@ -106,10 +107,16 @@ Tensor empty_like(const Tensor& like) {
 
 Tensor full_like(const Tensor& like, Scalar value) {
   const RecordOp range("fill", like);
+  const TracedCall call(
+      "fill",
+      [&] {
+        return Attributes{{"value", value.to<double>()}};
+      },
+      like);
   check_fits("full_like", value, like.dtype());
   Tensor result = empty_like(like);
   ops::fill(result, value);
-  return result;
+  return call.gives(result);
 }
 
 Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }

@@ -9,12 +9,15 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/fits.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
 namespace {
 
 struct Equal {
+  static constexpr const char* name = "equal";
+
   template <class T>
   PLEAT_HOST_DEVICE bool operator()(T a, T b) const {
     return a == b;
@@ -22,6 +25,8 @@ struct Equal {
 };
 
 struct Unequal {
+  static constexpr const char* name = "not_equal";
+
   template <class T>
   PLEAT_HOST_DEVICE bool operator()(T a, T b) const {
     return a != b;
@@ -29,6 +34,8 @@ struct Unequal {
 };
 
 struct Less {
+  static constexpr const char* name = "less";
+
   template <class T>
   PLEAT_HOST_DEVICE bool operator()(T a, T b) const {
     return a < b;
@@ -36,6 +43,8 @@ struct Less {
 };
 
 struct AtMost {
+  static constexpr const char* name = "less_equal";
+
   template <class T>
   PLEAT_HOST_DEVICE bool operator()(T a, T b) const {
     return a <= b;
@@ -64,6 +73,7 @@ struct IsFinite {
 };
 
 struct Close {
+  static constexpr const char* name = "close";
   double rtol, atol;
   bool equal_nan;
 
@@ -84,11 +94,12 @@ void check_place(const char* op, const Tensor& place, const Tensor& other) {
 template <class F>
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const RecordOp range(op, a, b);
+  const TracedCall call(f.name, a, b);
   check_place(op, a, b);
   check_place(op, b, a);
   const Tensor out = binary_result(op, a, b, boolean);
   map_into<Ordered, Truth>(op, promote(a.dtype(), b.dtype()), out, std::array{a, b}, f);
-  return out;
+  return call.gives(out);
 }
 
 /// A number as a tensor that compares with `like`'s elements: in their type where that can hold it, which is
@@ -108,12 +119,13 @@ Tensor comparable(const char* op, Scalar number, const Tensor& like) {
 template <class F>
 Tensor test_floating(const char* op, const Tensor& x, bool otherwise, const F& f) {
   const RecordOp range(op, x);
+  const TracedCall call(op, x);
   const Tensor out = unary_result(x, boolean);
   if (!is_floating(x.dtype()))
     fill(out, otherwise);
   else
     map_into<Floating, Truth>(op, x.dtype(), out, std::array{x}, f);
-  return out;
+  return call.gives(out);
 }
 
 /// Whether every element of a new (so dense) bool tensor is true.

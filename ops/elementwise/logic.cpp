@@ -2,6 +2,7 @@
 #include "pleat/ops/elementwise/logic.h"
 
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
@@ -23,9 +24,10 @@ struct Not {
 template <class F>
 Tensor logical(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const RecordOp range(op, a, b);
+  const TracedCall call(op, a, b);
   const Tensor out = binary_result(op, a, b, boolean);
   map_into<Truths>(op, boolean, out, std::array{a, b}, f);
-  return out;
+  return call.gives(out);
 }
 
 }  // namespace
@@ -35,9 +37,10 @@ Tensor logical_or(const Tensor& a, const Tensor& b) { return logical("logical_or
 Tensor logical_xor(const Tensor& a, const Tensor& b) { return logical("logical_xor", a, b, Xor{}); }
 Tensor logical_not(const Tensor& x) {
   const RecordOp range("logical_not", x);
+  const TracedCall call("logical_not", x);
   const Tensor out = unary_result(x, boolean);
   map_into<Truths>("logical_not", boolean, out, std::array{x}, Not{});
-  return out;
+  return call.gives(out);
 }
 
 }  // namespace pleat::ops

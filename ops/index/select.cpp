@@ -11,6 +11,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_cuda.h"
@@ -205,6 +206,12 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
 
 Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions options) {
   const RecordOp range("one_hot", index);
+  const TracedCall call(
+      "one_hot",
+      [&] {
+        return Attributes{{"classes", classes}};
+      },
+      index);
   check<ValueError>(classes >= -1,
                     "one_hot: the number of classes must be at least 0, or -1 for the largest "
                     "index plus 1, got {}",
@@ -229,14 +236,14 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
     if (index.device().is_cuda()) {
       const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});
       one_hot_cuda(indices, classes, y);
-      return y;
+      return call.gives(y);
     }
   const Tensor y = zeros(shape, {.dtype = dtype, .device = Device()});
   dispatch(dtype, [&]<class T>(Type<T>) {
     const T one = Number(1).to<T>();
     for (int64_t i = 0; i < indices.numel(); ++i) y.data<T>()[i * classes + indices.data<int64_t>()[i]] = one;
   });
-  return y;
+  return call.gives(y);
 }
 
 Tensor flat_nonzero(const Tensor& x) {

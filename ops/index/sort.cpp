@@ -19,6 +19,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/index/index_cuda.h"
 #include "pleat/ops/index/lines.h"
 #include "pleat/ops/shape/view.h"
@@ -288,7 +289,15 @@ ValuesIndices sort(const Tensor& x, SortOptions options) {
   return result;
 }
 
-Tensor argsort(const Tensor& x, SortOptions options) { return sort(x, options).indices; }
+Tensor argsort(const Tensor& x, SortOptions options) {
+  const TracedCall call(
+      "argsort",
+      [&] {
+        return Attributes{{"dim", options.dim}, {"descending", Flag(options.descending)}};
+      },
+      x);
+  return call.gives(sort(x, options).indices);
+}
 
 ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options) {
   const RecordOp range("topk", x);

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
@@ -119,11 +120,17 @@ ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool ke
 
 template <bool larger>
 Tensor arg(const char* op, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  if (dim) return with_indices<larger>(op, x, *dim, keepdim).indices;
+  const TracedCall call(
+      op,
+      [&] {
+        return Attributes{{"all", Flag(!dim)}, {"dim", dim.value_or(0)}, {"keepdim", Flag(keepdim)}};
+      },
+      x);
+  if (dim) return call.gives(with_indices<larger>(op, x, *dim, keepdim).indices);
   const Tensor flat = with_indices<larger>(op, reshape(x, {x.numel()}), 0, false).indices;
   const Tensor place = keepdim ? reshape(flat, Shape(x.shape().size(), 1)) : flat;
   place.mutable_impl().is_place_among_all = true;
-  return place;
+  return call.gives(place);
 }
 
 }  // namespace

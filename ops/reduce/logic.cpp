@@ -1,5 +1,6 @@
 // Host and device.
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 
@@ -28,14 +29,20 @@ namespace {
 template <bool is_any>
 Tensor logic(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
   const RecordOp range(op, x);
+  const TracedCall call(
+      op,
+      [&] {
+        return Attributes{{"dims", dims.values()}, {"keepdim", Flag(keepdim)}};
+      },
+      x);
   const Plan plan = make_plan(op, x, dims, keepdim);
   const auto run = [&]<class T>(Type<T>) {
     return reduce_to(op, Fold<LogicStep<T, is_any>>{}, plan, x, boolean, AsIs<bool>{});
   };
   if constexpr (with_cuda)
-    if (x.device().is_cuda()) return run(Type<bool>{});  // the loads turn any type into bool
-  if (x.dtype() == boolean || x.dtype() == uint8) return run(Type<uint8_t>{});
-  return dispatch_read(x.dtype(), run);
+    if (x.device().is_cuda()) return call.gives(run(Type<bool>{}));  // the loads turn any type into bool
+  if (x.dtype() == boolean || x.dtype() == uint8) return call.gives(run(Type<uint8_t>{}));
+  return call.gives(dispatch_read(x.dtype(), run));
 }
 
 }  // namespace
