@@ -124,6 +124,7 @@
 #include "pleat/nn/state_dict.h"
 #include "pleat/nn/summary.h"
 #include "pleat/nn/upsample.h"
+#include "pleat/onnx/export.h"
 #include "pleat/ops/attention/attention.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/implementation.h"

@@ -1,0 +1,68 @@
+// Private header: not installed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "pleat/core/tensor/tensor.h"
+#include "pleat/onnx/plan.h"
+
+/// A graph of ONNX (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto) as it is put together, and its
+/// bytes.
+
+namespace pleat::onnx {
+
+/// The version of the operators, and that of the file format which goes with it.
+constexpr int64_t opset = 18;
+constexpr int64_t ir_version = 8;
+
+struct NodeAttribute {
+  NodeAttribute(std::string attribute, int64_t number) : name(std::move(attribute)), value(number) {}
+  NodeAttribute(std::string attribute, double number)
+      : name(std::move(attribute)), value(static_cast<float>(number)) {}
+  NodeAttribute(std::string attribute, const char* text)
+      : name(std::move(attribute)), value(std::string(text)) {}
+  NodeAttribute(std::string attribute, std::vector<int64_t> list)
+      : name(std::move(attribute)), value(std::move(list)) {}
+  NodeAttribute(std::string attribute, std::vector<std::string> texts)
+      : name(std::move(attribute)), value(std::move(texts)) {}
+
+  std::string name;
+  std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<std::string>> value;
+};
+using NodeAttributes = std::vector<NodeAttribute>;
+
+struct Node {
+  std::string op;
+  std::string name;
+  std::vector<std::string> inputs, outputs;
+  NodeAttributes attributes;
+};
+
+/// An input or output of the graph. A size that is not fixed is written as the batch.
+struct Port {
+  std::string name;
+  DType dtype;
+  SizeList shape;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Node> nodes;
+  std::map<std::string, Tensor> initializers;
+  std::vector<Port> inputs, outputs;
+  std::map<std::string, std::string> metadata;
+};
+
+/// ONNX's number for a type.
+int64_t type_number(DType dtype);
+
+/// Leaves out nodes and initializers that no output needs.
+void prune(Graph& graph);
+
+/// The file's content. Throws ValueError where protobuf cannot hold it: 2 GB and more.
+std::string bytes_of(const Graph& graph);
+
+}  // namespace pleat::onnx
