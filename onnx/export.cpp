@@ -142,11 +142,12 @@ void write(const std::filesystem::path& file, nn::Module* net, const std::vector
   for (const Tensor& example : examples)
     check<ValueError>(example.defined(), "export_onnx: an example of an input is undefined");
   const std::vector<int64_t> batch_dims = batch_dims_of(examples, options.batch_dims);
+  const std::vector<std::string> inputs = port_names("input", options.input_names, examples.size());
+  check_names(inputs, options.output_names);
   AtomicFile::check_writable("export_onnx", file);
   std::optional<nn::ModeScope> scope;
   if (net != nullptr) scope.emplace(*net, nn::Mode::evaluation);
   const Plan plan = make_plan(net, function, examples, batch_dims);
-  const std::vector<std::string> inputs = port_names("input", options.input_names, examples.size());
   const std::vector<std::string> outputs =
       port_names("output", options.output_names, plan.trace.outputs.size());
   check_names(inputs, outputs);

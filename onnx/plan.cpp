@@ -21,7 +21,7 @@ constexpr const char* remedy = "export for one size of the batch alone: .batch_d
 /// An input like the example, with other numbers: the example's own of another place, which are as valid, and
 /// floating ones moved a little. `batch`: the size of dimension `dim`, where that is not negative.
 Tensor varied(const Tensor& example, int64_t dim, int64_t batch, Generator& generator) {
-  Tensor x = example;
+  Tensor x = ops::copy(example);
   if (dim >= 0) {
     std::vector<int64_t> rows(static_cast<std::size_t>(batch));
     for (int64_t i = 0; i < batch; ++i) rows[static_cast<std::size_t>(i)] = (i + 1) % example.size(dim);
@@ -47,10 +47,14 @@ class Comparison {
       for (std::size_t i = 0; i < calls; ++i) {
         const Call& a = first_.calls[i];
         const Call& b = other->calls[i];
-        check<ValueError>(a.function == b.function && a.inputs == b.inputs && a.outputs == b.outputs,
+        check<ValueError>(a.function == b.function,
                           "export_onnx: the function calls {} with one input and {} with another: what it "
                           "does depends on {}, which a graph cannot",
                           a.where(), b.where(), cause());
+        check<ValueError>(a.inputs == b.inputs && a.outputs == b.outputs,
+                          "export_onnx: call {} of the function, {}, reads other tensors with another input: "
+                          "what it does depends on {}, which a graph cannot",
+                          i, a.where(), cause());
       }
       check<ValueError>(first_.calls.size() == other->calls.size() &&
                             first_.values.size() == other->values.size() && first_.outputs == other->outputs,
@@ -184,7 +188,10 @@ Plan make_plan(nn::Module* net, const Function& function, const std::vector<Tens
     batch = inputs[i].size(batch_dims[i]);
   }
   const bool dynamic = plan.batch_input >= 0;
-  plan.trace = trace(net, function, inputs);
+  // Copies, as one tensor may be given twice.
+  std::vector<Tensor> examples;
+  for (const Tensor& input : inputs) examples.push_back(ops::copy(input));
+  plan.trace = trace(net, function, examples);
   Generator generator(1);
   const auto run = [&](int64_t size) {
     std::vector<Tensor> others;
