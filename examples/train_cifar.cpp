@@ -113,11 +113,24 @@ void evaluate_weights(const CifarSettings& s) {
   print_by_class(test, classifier.class_names);
 }
 
-void predict(const CifarSettings& s) {
+/// The classifier of the run in --output, for an option.
+Classifier classifier_of_run(const CifarSettings& s, const char* option) {
   const fs::path weights = fs::path(s.output) / s.weights;
   if (!fs::exists(weights))
-    throw UsageError("--predict: there is no " + weights.string() + "; name the folder of a run by --output");
-  Classifier classifier = read_classifier(weights);
+    throw UsageError(std::string(option) + ": there is no " + weights.string() +
+                     "; name the folder of a run by --output");
+  return read_classifier(weights);
+}
+
+void export_network(const CifarSettings& s) {
+  Classifier classifier =
+      s.evaluate.empty() ? classifier_of_run(s, "--export-onnx") : read_classifier(s.evaluate);
+  export_classifier(s.export_onnx, classifier);
+  print_text(classifier.model + " is written to " + s.export_onnx);
+}
+
+void predict(const CifarSettings& s) {
+  Classifier classifier = classifier_of_run(s, "--predict");
   for (const std::string& picture : s.predict) {
     const std::vector<ClassProbability> classes = classify(classifier, picture);
     std::string line = picture + ':';
@@ -143,7 +156,9 @@ void find_lr(const CifarSettings& s, nn::Module& net, optim::Optimizer& optimize
 
 void run(const CifarSettings& s) {
   check_together(s);
-  if (!s.evaluate.empty()) return evaluate_weights(s);
+  if (!s.evaluate.empty()) evaluate_weights(s);
+  if (!s.export_onnx.empty()) export_network(s);
+  if (!s.evaluate.empty() || !s.export_onnx.empty()) return;
   if (!s.predict.empty()) return predict(s);
   const Device device = choose_device(s.device);
   check_implementation(s.conv_implementation, device);

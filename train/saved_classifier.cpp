@@ -4,14 +4,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/json_input.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/io/safetensors.h"
 #include "pleat/models/make_classifier.h"
 #include "pleat/nn/mode_scope.h"
+#include "pleat/onnx/export.h"
 
 namespace pleat::train {
 namespace {
@@ -53,8 +56,11 @@ Classifier make_classifier(const std::string& model, models::ClassifierOptions o
           std::move(mean), std::move(std), models::make_classifier(model, options)};
 }
 
-void write_classifier(const std::filesystem::path& file, const Classifier& c, const Metadata& more) {
-  Metadata metadata = more;
+namespace {
+
+/// All but the weights, as text.
+Metadata metadata_of(const Classifier& c) {
+  Metadata metadata;
   metadata["model"] = c.model;
   metadata["in_channels"] = std::to_string(c.options.in_channels);
   metadata["image_size"] = std::to_string(c.options.image_size);
@@ -62,7 +68,31 @@ void write_classifier(const std::filesystem::path& file, const Classifier& c, co
   metadata["class_names"] = json(c.class_names).dump(-1, ' ', false, json::error_handler_t::replace);
   metadata["mean"] = json(c.mean).dump();
   metadata["std"] = json(c.std).dump();
+  return metadata;
+}
+
+}  // namespace
+
+void write_classifier(const std::filesystem::path& file, const Classifier& c, const Metadata& more) {
+  Metadata metadata = metadata_of(c);
+  metadata.insert(more.begin(), more.end());
   io::write_safetensors(file, c.net.state_dict(), metadata);
+}
+
+void export_classifier(const std::filesystem::path& file, Classifier& c) {
+  const Tensor weight = c.net.parameters().front();
+  const auto channels = [&](const std::vector<double>& values) {
+    return from_vector(values, {std::ssize(values), 1, 1}, weight.device()).to(float32);
+  };
+  const Tensor mean = channels(c.mean), std = channels(c.std);
+  const auto function = [&](const std::vector<Tensor>& in) {
+    const Tensor x = (in[0].to(float32) / 255 - mean) / std;
+    return std::vector<Tensor>{c.net(x.to(weight.dtype()))};
+  };
+  const Tensor example = zeros({1, c.options.in_channels, c.options.image_size, c.options.image_size},
+                               {.dtype = uint8, .device = weight.device()});
+  onnx::export_onnx(file, c.net, {example}, function,
+                    {.input_names = {"image"}, .output_names = {"logits"}, .metadata = metadata_of(c)});
 }
 
 Classifier read_classifier(const std::filesystem::path& file) {

@@ -36,6 +36,10 @@ Classifier make_classifier(const std::string& model, models::ClassifierOptions o
 /// beside them. Throws FileError.
 void write_classifier(const std::filesystem::path& file, const Classifier& classifier,
                       const std::map<std::string, std::string>& more = {});
+/// The network with the normalisation before it as an ONNX file (onnx/export.h): "image", bytes
+/// [batch, channels, image_size, image_size], to "logits" [batch, classes]. The metadata are the entries of
+/// write_classifier. Throws FileError.
+void export_classifier(const std::filesystem::path& file, Classifier& classifier);
 /// Throws FileError when the file cannot be read or lacks one of these entries, ValueError when the
 /// weights are not those of the model.
 Classifier read_classifier(const std::filesystem::path& file);

@@ -51,6 +51,9 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
                  "Say what these pictures show instead of training, by the weights in --output")
       ->check(not_empty())
       ->check(CLI::ExistingFile);
+  app.add_option("--export-onnx", s.export_onnx,
+                 "Write the weights in --output, or those of --evaluate, as an ONNX file instead of training")
+      ->check(not_empty());
   app.add_flag("--find-lr", s.find_lr,
                "Look for a learning rate instead of training: the loss over rising rates, as a picture");
   app.add_option("--start-from", s.start_from,
@@ -165,8 +168,8 @@ void check_together(const CifarSettings& s) {
 
 void keep_given_options(const CLI::App& app, CifarSettings& s) {
   // What says which run it is, not how it trains.
-  const std::vector<std::string> others = {"help",     "config",  "resume", "output",
-                                           "evaluate", "predict", "find-lr"};
+  const std::vector<std::string> others = {"help",     "config",  "resume",      "output",
+                                           "evaluate", "predict", "export-onnx", "find-lr"};
   s.given.clear();
   s.arguments.clear();
   for (const CLI::Option* option : app.get_options()) {

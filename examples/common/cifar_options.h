@@ -15,6 +15,7 @@ struct CifarSettings {
   std::string resume;                ///< the folder of a run that goes on; empty: a new run
   std::string evaluate;              ///< weights to test instead of training; empty: none
   std::vector<std::string> predict;  ///< pictures to classify instead of training
+  std::string export_onnx;           ///< the ONNX file to write instead of training; empty: none
   bool find_lr = false;              ///< look for a learning rate instead of training
   std::string start_from;            ///< weights to begin with where they fit; empty: none
 

@@ -46,7 +46,7 @@ std::string page() {
       "exceptions derive from `pleat::Error`. An\noperation that throws has changed none of its arguments.\n";
   for (const MistakeSection& section :
        {tensor_mistakes(), function_mistakes(), convolution_mistakes(), tape_mistakes(), module_mistakes(),
-        loss_mistakes(), optimizer_mistakes(), data_mistakes(), file_mistakes()}) {
+        loss_mistakes(), optimizer_mistakes(), data_mistakes(), export_mistakes(), file_mistakes()}) {
     text += "\n## " + section.title + "\n\n" + section.given + "\n";
     for (const Mistake& mistake : section.mistakes)
       text += "\n```cpp\n" + mistake.code + "\n```\n```\n" + message_of(mistake) + "\n```\n";

@@ -30,5 +30,6 @@ MistakeSection module_mistakes();
 MistakeSection loss_mistakes();
 MistakeSection optimizer_mistakes();
 MistakeSection data_mistakes();
+MistakeSection export_mistakes();
 /// Run in an empty folder of their own.
 MistakeSection file_mistakes();

@@ -107,6 +107,11 @@ TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[
   const ExampleOutcome seen = run_example("train_cifar", {"--output", output, "--predict", bright});
   CHECK(seen.status == 0);
   CHECK(has(seen.out, bright + ": bright "));
+  const std::string onnx = (folder / "net.onnx").string();
+  const ExampleOutcome exported = run_example("train_cifar", {"--output", output, "--export-onnx", onnx});
+  CHECK(exported.status == 0);
+  CHECK(has(exported.out, "small is written to " + onnx));
+  CHECK(std::filesystem::file_size(onnx) > 100'000);
   const ExampleOutcome tested = run_example("train_cifar", {"--data", (folder / "pictures").string(),
                                                             "--evaluate", output + "/weights.safetensors"});
   CHECK(tested.status == 0);

@@ -250,6 +250,16 @@ TEST_CASE("an export checks its arguments first", "[onnx][cpu]") {
   CHECK(file.ops() == Names{"Add", "Identity"});
 }
 
+TEST_CASE("docs/onnx.md lists the functions with a form in ONNX", "[onnx][cpu]") {
+  const std::vector<unsigned char> bytes = read_bytes(PLEAT_DOCS_DIR "/onnx.md");
+  const std::string page(bytes.begin(), bytes.end());
+  for (const auto& [name, conversion] : onnx::conversions()) {
+    if (name == "recurrent_layer") continue;  // of LSTM, GRU and RNN
+    CAPTURE(name);
+    CHECK(page.find('`' + name + '`') != std::string::npos);
+  }
+}
+
 TEST_CASE("an export leaves a running profile as it is", "[onnx][cpu]") {
   profile::Profiler profiler;
   (void)relu(ones({3}));

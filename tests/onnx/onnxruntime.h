@@ -24,6 +24,10 @@ class OnnxRuntime {
   void add(const std::string& name, pleat::nn::Module& net, const Function& function,
            const std::vector<pleat::Tensor>& examples, const std::vector<pleat::Tensor>& others,
            const pleat::onnx::ExportOptions& options = {}, double tolerance = 2e-5);
+  /// The same of the file that `write` writes.
+  void add_file(const std::string& name, const std::function<void(const std::filesystem::path&)>& write,
+                const Function& function, const std::vector<pleat::Tensor>& examples,
+                const std::vector<pleat::Tensor>& others, double tolerance = 2e-5);
 
   /// Checks all files by onnx.checker, runs them, and returns what does not agree; empty: all does.
   std::string run() const;

@@ -23,17 +23,30 @@ const char* pleat_test::onnxruntime_python() {
 void OnnxRuntime::add(const std::string& name, nn::Module& net, const Function& function,
                       const std::vector<Tensor>& examples, const std::vector<Tensor>& others,
                       const onnx::ExportOptions& options, double tolerance) {
+  add_file(
+      name,
+      [&](const std::filesystem::path& file) { onnx::export_onnx(file, net, examples, function, options); },
+      [&](const std::vector<Tensor>& in) {
+        net.eval();
+        return function(in);
+      },
+      examples, others, tolerance);
+}
+
+void OnnxRuntime::add_file(const std::string& name,
+                           const std::function<void(const std::filesystem::path&)>& write,
+                           const Function& function, const std::vector<Tensor>& examples,
+                           const std::vector<Tensor>& others, double tolerance) {
   const std::filesystem::path folder = folder_ / name;
   std::filesystem::create_directories(folder);
   try {
-    onnx::export_onnx(folder / "model.onnx", net, examples, function, options);
+    write(folder / "model.onnx");
   } catch (const Error& error) {
     write_bytes(folder / "refused", std::string_view(error.what()));
     return;
   }
   write_bytes(folder / "tolerance", std::to_string(tolerance * 1e9));
   const NoGrad off;
-  net.eval();
   const std::vector<std::vector<Tensor>> runs{examples, others};
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const auto save = [&](const char* what, const std::vector<Tensor>& tensors) {
@@ -181,6 +194,26 @@ TEST_CASE("onnxruntime computes float64 and float16 networks", "[onnx][cpu]") {
   nn::Sequential half = models::small_cnn({.num_classes = 5});
   half.to(float16);
   add_net(all, "float16", half, randn({2, 3, 32, 32}).to(float16), 0, 5e-3);
+  CHECK(all.run() == "");
+}
+
+TEST_CASE("onnxruntime computes a saved classifier from the bytes of a picture", "[onnx][cpu]") {
+  if (onnxruntime_python() == nullptr) return skip(reason);
+  manual_seed(6);
+  OnnxRuntime all;
+  train::Classifier classifier = train::make_classifier("small", {.num_classes = 2, .image_size = 16},
+                                                        {"a", "b"}, {0.1, 0.5, 0.4}, {0.2, 0.3, 0.4});
+  train_statistics(classifier.net);
+  const auto predict = [&](const std::vector<Tensor>& in) {
+    data::Batch batch{in[0], {}};
+    classifier.normalization()(batch, data::SampleRandom(0, 0, {}, 0));
+    classifier.net.eval();
+    return std::vector<Tensor>{classifier.net(batch.inputs)};
+  };
+  const auto pictures = [](int64_t n) { return randint(0, 256, {n, 3, 16, 16}).to(uint8); };
+  all.add_file("classifier",
+               [&](const std::filesystem::path& file) { train::export_classifier(file, classifier); },
+               predict, {pictures(1)}, {pictures(4)});
   CHECK(all.run() == "");
 }
 

@@ -4,6 +4,7 @@
 
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/onnx/onnx_file.h"
 #include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
@@ -44,6 +45,12 @@ TEST_CASE("a saved classifier has all that a picture needs", "[train]") {
       train::make_classifier("small", {.num_classes = 2, .in_channels = 1, .image_size = 16},
                              {"cat \"a\"", "dog\xFF"}, {0.25}, {0.5});
   train::write_classifier(folder / "net.safetensors", made, {{"epoch", "3"}});
+  train::export_classifier(folder / "net.onnx", made);
+  const OnnxFile exported = read_onnx(folder / "net.onnx");
+  CHECK(exported.inputs == std::vector<OnnxPort>{{"image", 2, {"batch", "1", "16", "16"}}});
+  CHECK(exported.outputs == std::vector<OnnxPort>{{"logits", 1, {"batch", "2"}}});
+  CHECK(exported.metadata.at("model") == "small");
+  CHECK(exported.metadata.contains("class_names"));
   train::Classifier read = train::read_classifier(folder / "net.safetensors");
   CHECK(read.model == "small");
   CHECK(read.class_names == std::vector<std::string>{"cat \"a\"", "dog\xEF\xBF\xBD"});
