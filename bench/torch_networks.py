@@ -1,4 +1,6 @@
-"""The networks of `compare_torch.py --only step` in PyTorch: those of models/ that network_step.cpp trains."""
+"""The networks of models/ in PyTorch. Names and shapes of their state are Pleat's: scripts/torch_weights.py converts
+files, tests/fixtures/torch_fixtures/models.py records what they compute, and `compare_torch.py --only step` trains those
+that network_step.cpp trains."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -23,28 +25,30 @@ def basic_block(inside, out, stride):
     return Residual(body, None if same else nn.Sequential(*conv_norm(inside, out, 1, stride)), nn.ReLU())
 
 
-def resnet(widths, blocks):
-    layers, inside = [*conv_norm(3, widths[0]), nn.ReLU()], widths[0]
+def resnet(widths, blocks, classes=10, channels=3):
+    layers, inside = [*conv_norm(channels, widths[0]), nn.ReLU()], widths[0]
     for width in widths:
         for block in range(blocks):
             layers.append(basic_block(inside, width, 2 if block == 0 and width != widths[0] else 1))
             inside = width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, 10))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, classes))
 
 
-def plain(widths, features):
+def plain(widths, classes=10, channels=3, size=32):
     """3 x 3 convolutions of these widths with batch norm and ReLU, a 2 x 2 maximum where there is a 0."""
-    layers, inside = [], 3
+    layers, inside = [], channels
     for width in widths:
         layers += [*conv_norm(inside, width), nn.ReLU()] if width else [nn.MaxPool2d(2)]
         inside = width or inside
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, 10))
+    side = size >> widths.count(0)
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(inside * side * side, classes))
 
 
-def lenet():
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
-                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
-                         nn.Linear(84, 10))
+def lenet(classes=10, channels=1, size=28):
+    side = (size // 2 - 4) // 2
+    return nn.Sequential(nn.Conv2d(channels, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * side * side, 120), nn.ReLU(), nn.Linear(120, 84),
+                         nn.ReLU(), nn.Linear(84, classes))
 
 
 def inverted_residual(inside, out, stride, expansion):
@@ -54,15 +58,50 @@ def inverted_residual(inside, out, stride, expansion):
     return Residual(body) if stride == 1 and inside == out else body
 
 
-def mobilenet_v2():
-    layers, inside = [*conv_norm(3, 32), nn.ReLU6()], 32
+def mobilenet_v2(classes=10, channels=3):
+    layers, inside = [*conv_norm(channels, 32), nn.ReLU6()], 32
     for expansion, out, blocks, stride in ((1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
                                            (6, 160, 3, 2), (6, 320, 1, 1)):
         for block in range(blocks):
             layers.append(inverted_residual(inside, out, stride if block == 0 else 1, expansion))
             inside = out
     return nn.Sequential(*layers, *conv_norm(inside, 1280, 1), nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(1280, 10))
+                         nn.Linear(1280, classes))
+
+
+class ChannelNorm(nn.Module):
+    """A layer norm over the channels of images."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = nn.LayerNorm(channels, eps=1e-6)
+
+    def forward(self, x):
+        return self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class ConvNextBlock(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.depthwise = nn.Conv2d(channels, channels, 7, padding=3, groups=channels)
+        self.channelwise = nn.Sequential(nn.LayerNorm(channels, eps=1e-6), nn.Linear(channels, 4 * channels), nn.GELU(),
+                                         nn.Linear(4 * channels, channels))
+        self.scale = nn.Parameter(torch.full((channels,), 1e-6))
+
+    def forward(self, x):
+        y = self.channelwise(self.depthwise(x).permute(0, 2, 3, 1)) * self.scale
+        return x + y.permute(0, 3, 1, 2)
+
+
+def convnext_atto(classes=10, channels=3):
+    layers, inside = [], channels
+    for width, blocks in ((40, 2), (80, 2), (160, 6), (320, 2)):
+        halving = nn.Conv2d(inside, width, 2, 2)
+        layers += [halving, ChannelNorm(width)] if not layers else [ChannelNorm(inside), halving]
+        layers += [ConvNextBlock(width) for _ in range(blocks)]
+        inside = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(inside, eps=1e-6),
+                         nn.Linear(inside, classes))
 
 
 def double_conv(inside, out):
@@ -80,9 +119,9 @@ class Level(nn.Module):
         return self.after(torch.cat((y, self.inside(y)), 1))
 
 
-def unet(widths, classes):
+def unet(widths, classes, channels=3):
     net = double_conv(*widths[-2:])
-    for inside, width, below in reversed(list(zip((3, *widths), widths, widths[1:]))):
+    for inside, width, below in reversed(list(zip((channels, *widths), widths, widths[1:]))):
         net = Level(inside, width, below, net)
     return nn.Sequential(net, nn.Conv2d(widths[0], classes, 1))
 
@@ -107,22 +146,24 @@ def discriminator(width):
     return nn.Sequential(*layers)
 
 
-def voxels():
-    layers, inside = [], 1
+def voxels(classes=2, channels=1):
+    layers, inside = [], channels
     for out in (16, 32, 64):
         layers += [nn.Conv3d(inside, out, 3, padding=1, bias=False), nn.BatchNorm3d(out), nn.ReLU(), nn.MaxPool3d(2)]
         inside = out
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(64, 2))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(64, classes))
 
 
 class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
-        self.heads, self.inner, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.heads = heads
+        self.add_module("in", nn.Linear(width, 3 * width))
+        self.out = nn.Linear(width, width)
 
     def forward(self, x):
         n, length, width = x.shape
-        query, key, value = self.inner(x).view(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        query, key, value = getattr(self, "in")(x).view(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         y = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(x.shape))
 
@@ -142,11 +183,27 @@ class CharTransformer(nn.Module):
         return self.body(self.characters(text) + self.places(torch.arange(text.shape[1], device=text.device)))
 
 
+# By the name of the function or class in models/, of the options that it has there.
+NETWORKS = {
+    "small_cnn": lambda classes, channels, size: plain((32, 0, 64, 0, 128, 0), classes, channels, size),
+    "resnet20": lambda classes, channels, size: resnet((16, 32, 64), 3, classes, channels),
+    "resnet18": lambda classes, channels, size: resnet((64, 128, 256, 512), 2, classes, channels),
+    "vgg11": lambda classes, channels, size: plain((64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0), classes,
+                                                   channels, size),
+    "mobilenet_v2": lambda classes, channels, size: mobilenet_v2(classes, channels),
+    "convnext_atto": lambda classes, channels, size: convnext_atto(classes, channels),
+    "lenet": lenet,
+    "voxel_net": lambda classes, channels: voxels(classes, channels),
+    "unet": unet,
+    "dcgan_generator": lambda width: generator(width),
+    "dcgan_discriminator": lambda width: discriminator(width),
+    "char_transformer": CharTransformer,
+}
 MODELS = {
-    "small": lambda: plain((32, 0, 64, 0, 128, 0), 128 * 4 * 4),
-    "resnet20": lambda: resnet((16, 32, 64), 3),
-    "resnet18": lambda: resnet((64, 128, 256, 512), 2),
-    "vgg11": lambda: plain((64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0), 512),
+    "small": lambda: NETWORKS["small_cnn"](10, 3, 32),
+    "resnet20": lambda: NETWORKS["resnet20"](10, 3, 32),
+    "resnet18": lambda: NETWORKS["resnet18"](10, 3, 32),
+    "vgg11": lambda: NETWORKS["vgg11"](10, 3, 32),
     "lenet": lenet,
     "mobilenet_v2": mobilenet_v2,
     "unet": lambda: unet((32, 64, 128, 256), 2),

@@ -3,7 +3,8 @@
 cmake_minimum_required(VERSION 3.24)
 
 file(GLOB_RECURSE headers ${ROOT}/core/*.h ${ROOT}/autograd/*.h ${ROOT}/nn/*.h ${ROOT}/io/*.h ${ROOT}/data/*.h
-  ${ROOT}/profile/*.h ${ROOT}/models/*.h ${ROOT}/train/*.h)
+  ${ROOT}/profile/*.h ${ROOT}/models/*.h ${ROOT}/onnx/*.h
+  ${ROOT}/train/*.h)
 set(declared "")
 foreach(header IN LISTS headers)
   file(READ ${header} text)
