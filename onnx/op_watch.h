@@ -26,6 +26,8 @@ class OpWatch {
 
   /// A call was reported: what is open around it is made of such calls.
   void saw_call();
+  /// How many raw functions are running.
+  std::size_t depth() const { return open_.size(); }
   /// The function that made or changed a tensor that no call has reported.
   std::optional<std::string> maker_of(const Tensor& tensor) const;
 

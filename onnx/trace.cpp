@@ -24,9 +24,10 @@ bool is_identity(std::string_view function) {
 /// Raw functions that report themselves. Where one is part of a function, the rest of that is as unseen as
 /// before.
 bool is_raw(std::string_view function) {
-  constexpr std::array<std::string_view, 16> names{
-      "equal",       "not_equal",  "less",        "less_equal",  "close", "isnan", "isinf",  "isfinite",
-      "logical_and", "logical_or", "logical_xor", "logical_not", "any",   "all",   "argmax", "argmin"};
+  constexpr std::array<std::string_view, 19> names{
+      "equal",    "not_equal",   "less",       "less_equal",  "close",       "isnan", "isinf",
+      "isfinite", "logical_and", "logical_or", "logical_xor", "logical_not", "any",   "all",
+      "argmax",   "argmin",      "argsort",    "one_hot",     "fill"};
   return std::find(names.begin(), names.end(), function) != names.end();
 }
 
@@ -85,6 +86,9 @@ class Tracer final : public CallObserver, public nn::ForwardObserver {
   void write_down(std::string_view name, const std::vector<TracedInput>& inputs,
                   std::span<const Tensor> outputs, const Attributes& attributes) {
     if (!is_raw(name)) watch_.saw_call();
+    // A new tensor of one number within a raw function is what that one writes to.
+    const bool is_new = inputs.empty() || inputs[0].tensor.shared_impl() != outputs[0].shared_impl();
+    if (name == "fill" && is_new && watch_.depth() > 1) return;
     const std::string function(name);
     Call call{.function = function,
               .module = open_.empty() ? "" : open_.back(),

@@ -66,7 +66,7 @@ class CallObserver {
 };
 
 namespace detail {
-inline constinit thread_local CallObserver* call_observer = nullptr;
+inline thread_local CallObserver* call_observer = nullptr;
 }
 
 /// A call that is reported as one, whatever it is made of.
