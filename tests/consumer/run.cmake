@@ -1,4 +1,5 @@
-# Installs the build, then configures, builds and runs the consumer beside this file against what was installed:
+# Installs the build, then configures, builds and runs the consumer beside this file, and the first program of
+# docs/tutorial.md, against what was installed:
 #   cmake -DBUILD=<Pleat's build folder> -DWORK=<scratch folder> -DGENERATOR=... -DCXX=... -DCXX_FLAGS=... \
 #     -DPREFIX_PATH=<where else Pleat's build looked for packages> -P run.cmake
 cmake_minimum_required(VERSION 3.24)
@@ -22,11 +23,19 @@ foreach(file IN LISTS installed)
   endif()
 endforeach()
 
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G ${GENERATOR}
-  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}"
+set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX})
+run(${configure} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}"
   "-DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX_PATH}")
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
 if(NOT output STREQUAL "[2., 4., 6.]\n")
   message(FATAL_ERROR "consumer: must print the gradient [2., 4., 6.], printed\n${output}")
+endif()
+
+run(${configure} -S ${CMAKE_CURRENT_LIST_DIR}/../../examples/tutorial -B ${WORK}/tutorial
+  "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX_PATH}")
+run(${CMAKE_COMMAND} --build ${WORK}/tutorial --target tensors)
+run(${WORK}/tutorial/tensors)
+if(NOT output MATCHES "loss 9, gradient")
+  message(FATAL_ERROR "tutorial: tensors must print a gradient, printed\n${output}")
 endif()
