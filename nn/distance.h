@@ -7,6 +7,7 @@
 
 namespace pleat::nn {
 
+/// As the function cosine_similarity: `forward(a, b)`.
 class CosineSimilarity : public Module {
  public:
   /// Throws ValueError unless eps is above 0 and finite.
@@ -18,6 +19,7 @@ class CosineSimilarity : public Module {
   CosineSimilarityOptions options;
 };
 
+/// As the function pairwise_distance: `forward(a, b)`.
 class PairwiseDistance : public Module {
  public:
   /// Throws ValueError for a p of NaN, and unless eps is finite.

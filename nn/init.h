@@ -27,8 +27,10 @@ struct Fans {
 };
 Fans fan_in_and_fan_out(const Tensor& weight);
 
+/// Uniform on [low, high).
 const Tensor& uniform_(const Tensor& x, Real low = 0, Real high = 1,
                        Generator& generator = default_generator());
+/// Normally distributed.
 const Tensor& normal_(const Tensor& x, Real mean = 0, Real std = 1,
                       Generator& generator = default_generator());
 /// The normal distribution restricted to [low, high].
@@ -40,9 +42,9 @@ struct TruncNormalOptions {
 };
 const Tensor& trunc_normal_(const Tensor& x, TruncNormalOptions options = {},
                             Generator& generator = default_generator());
-const Tensor& constant_(const Tensor& x, Real value);
-const Tensor& zeros_(const Tensor& x);
-const Tensor& ones_(const Tensor& x);
+const Tensor& constant_(const Tensor& x, Real value);  ///< all elements become `value`
+const Tensor& zeros_(const Tensor& x);                 ///< all elements become 0
+const Tensor& ones_(const Tensor& x);                  ///< all elements become 1
 
 struct KaimingOptions {
   double a = 0;                             ///< slope of leaky_relu below 0
@@ -53,6 +55,7 @@ struct KaimingOptions {
 /// are from [-b, b] with b = sqrt(3) times that.
 const Tensor& kaiming_uniform_(const Tensor& weight, const KaimingOptions& options = {},
                                Generator& generator = default_generator());
+/// The same deviation, normally distributed.
 const Tensor& kaiming_normal_(const Tensor& weight, const KaimingOptions& options = {},
                               Generator& generator = default_generator());
 
@@ -60,6 +63,7 @@ const Tensor& kaiming_normal_(const Tensor& weight, const KaimingOptions& option
 /// standard deviation gain * sqrt(2 / (fan_in + fan_out)).
 const Tensor& xavier_uniform_(const Tensor& weight, Real gain = 1,
                               Generator& generator = default_generator());
+/// The same deviation, normally distributed.
 const Tensor& xavier_normal_(const Tensor& weight, Real gain = 1, Generator& generator = default_generator());
 
 /// A matrix [out, in * kernel] with orthonormal rows (columns, where there are fewer), times gain: Saxe et

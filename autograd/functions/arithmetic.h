@@ -8,20 +8,20 @@
 
 namespace pleat {
 
-Tensor add(const Tensor& a, const Tensor& b);
+Tensor add(const Tensor& a, const Tensor& b);  ///< a + b
 Tensor add(const Tensor& a, Number b);
 Tensor add(Number a, const Tensor& b);
-Tensor subtract(const Tensor& a, const Tensor& b);
+Tensor subtract(const Tensor& a, const Tensor& b);  ///< a - b
 Tensor subtract(const Tensor& a, Number b);
 Tensor subtract(Number a, const Tensor& b);
-Tensor multiply(const Tensor& a, const Tensor& b);
+Tensor multiply(const Tensor& a, const Tensor& b);  ///< a * b
 Tensor multiply(const Tensor& a, Number b);
 Tensor multiply(Number a, const Tensor& b);
-/// True division: integers give float32.
+/// a / b, true division: integers give float32.
 Tensor divide(const Tensor& a, const Tensor& b);
 Tensor divide(const Tensor& a, Number b);
 Tensor divide(Number a, const Tensor& b);
-Tensor negate(const Tensor& x);
+Tensor negate(const Tensor& x);  ///< -x
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, Number b) { return add(a, b); }
@@ -47,7 +47,7 @@ const Tensor& multiply_(const Tensor& x, const Tensor& other);
 const Tensor& multiply_(const Tensor& x, Number other);
 const Tensor& divide_(const Tensor& x, const Tensor& other);
 const Tensor& divide_(const Tensor& x, Number other);
-const Tensor& fill_(const Tensor& x, Scalar value);
+const Tensor& fill_(const Tensor& x, Scalar value);  ///< all elements become `value`
 
 inline const Tensor& operator+=(const Tensor& x, const Tensor& other) { return add_(x, other); }
 inline const Tensor& operator-=(const Tensor& x, const Tensor& other) { return subtract_(x, other); }

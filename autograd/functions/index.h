@@ -12,7 +12,7 @@ namespace pleat {
 
 Tensor gather(const Tensor& x, Integer dim, const Tensor& index);
 Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
-/// The gradient of a source element that a later one overwrites is 0.
+/// A copy of x with source[i][j][k] at [index[i][j][k]][j][k]. One that is overwritten gets no gradient.
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
 Tensor index_select(const Tensor& x, Integer dim, const Tensor& index);
@@ -20,10 +20,11 @@ Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor
 /// The elements where `mask` (bool, broadcast with x) is true, in row-major order: rank 1. Throws DTypeError.
 Tensor masked_select(const Tensor& x, const Tensor& mask);
 
-/// Writing by indices: copies of x with other elements. The gradient of a value that a later one overwrites
-/// is 0.
+/// A copy of x with the slices of `source`, or a value, at the indices along `dim`. The gradient of one that
+/// a later one overwrites is 0.
 Tensor index_copy(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
-Tensor index_fill(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
+Tensor index_fill(const Tensor& x, Integer dim, const Tensor& index,
+                  Scalar value);  ///< a copy of x with `value` at these indices
 /// x[i, j] = values, or += with `accumulate`: `index_put(x, {i, j}, values)`, `index_put(x, {mask}, 0)`.
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
                  Flag accumulate = false);
@@ -49,7 +50,7 @@ struct EmbeddingOptions {
 /// sum over its uses, in their order. Throws ShapeError, IndexError.
 Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions options = {});
 
-/// The gradient goes where the values came from.
+/// The elements along `dim` in order (sort), or the k largest or smallest of them (topk), and their places.
 ValuesIndices sort(const Tensor& x, SortOptions options = {});
 ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options = {});
 

@@ -19,7 +19,7 @@ Tensor nll_losses(const Tensor& log_probabilities, const Tensor& target, const T
 
 /// f(x - target), differentiable by both. `op` names the loss in errors and on the tape.
 Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, ops::DistanceLoss loss);
-/// Differentiable by both.
+/// -(pos_weight t log p + (1 - t) log(1 - p)), p = sigmoid(x). Differentiable by both.
 Tensor binary_cross_entropies(const Tensor& x, const Tensor& target, const Tensor& pos_weight);
 
 }  // namespace pleat

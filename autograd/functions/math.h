@@ -23,30 +23,30 @@ struct ClampOptions {
 };
 
 // Floating.
-Tensor exp(const Tensor& x);
-Tensor exp2(const Tensor& x);   ///< 2^x
-Tensor expm1(const Tensor& x);  ///< exp(x) - 1, exact near 0
-Tensor log(const Tensor& x);
-Tensor log1p(const Tensor& x);  ///< log(1 + x), exact near 0
-Tensor log2(const Tensor& x);
-Tensor log10(const Tensor& x);
-Tensor sqrt(const Tensor& x);
+Tensor exp(const Tensor& x);         ///< e^x
+Tensor exp2(const Tensor& x);        ///< 2^x
+Tensor expm1(const Tensor& x);       ///< exp(x) - 1, exact near 0
+Tensor log(const Tensor& x);         ///< the natural logarithm
+Tensor log1p(const Tensor& x);       ///< log(1 + x), exact near 0
+Tensor log2(const Tensor& x);        ///< the logarithm to base 2
+Tensor log10(const Tensor& x);       ///< the logarithm to base 10
+Tensor sqrt(const Tensor& x);        ///< the square root
 Tensor rsqrt(const Tensor& x);       ///< 1 / sqrt(x)
 Tensor reciprocal(const Tensor& x);  ///< 1 / x
-Tensor sin(const Tensor& x);
-Tensor cos(const Tensor& x);
-Tensor tan(const Tensor& x);
-Tensor asin(const Tensor& x);
-Tensor acos(const Tensor& x);
-Tensor atan(const Tensor& x);
+Tensor sin(const Tensor& x);         ///< the sine of x in radians
+Tensor cos(const Tensor& x);         ///< the cosine of x in radians
+Tensor tan(const Tensor& x);         ///< sin(x) / cos(x)
+Tensor asin(const Tensor& x);        ///< the angle on [-pi/2, pi/2] whose sine is x
+Tensor acos(const Tensor& x);        ///< the angle on [0, pi] whose cosine is x
+Tensor atan(const Tensor& x);        ///< the angle on (-pi/2, pi/2) whose tangent is x
 /// The angle of the point (x, y) on (-pi, pi].
 Tensor atan2(const Tensor& y, const Tensor& x);
-Tensor sinh(const Tensor& x);
-Tensor cosh(const Tensor& x);
-Tensor tanh(const Tensor& x);
-Tensor asinh(const Tensor& x);
-Tensor acosh(const Tensor& x);  ///< NaN below 1
-Tensor atanh(const Tensor& x);  ///< infinite at 1 and -1, NaN beyond
+Tensor sinh(const Tensor& x);   ///< (e^x - e^-x) / 2
+Tensor cosh(const Tensor& x);   ///< (e^x + e^-x) / 2
+Tensor tanh(const Tensor& x);   ///< sinh(x) / cosh(x)
+Tensor asinh(const Tensor& x);  ///< log(x + sqrt(x^2 + 1)), the inverse of sinh
+Tensor acosh(const Tensor& x);  ///< log(x + sqrt(x^2 - 1)), the inverse of cosh; NaN below 1
+Tensor atanh(const Tensor& x);  ///< log((1 + x) / (1 - x)) / 2; infinite at 1 and -1, NaN beyond
 /// log(exp(a) + exp(b)), without overflow.
 Tensor logaddexp(const Tensor& a, const Tensor& b);
 /// sqrt(a^2 + b^2), without overflow; infinite where one is, though the other be NaN. No derivative at the
@@ -58,22 +58,22 @@ Tensor erf(const Tensor& x);
 Tensor erfc(const Tensor& x);
 
 // Own type.
-Tensor square(const Tensor& x);
-Tensor abs(const Tensor& x);  ///< derivative 0 at 0, NaN at NaN (PyTorch: 0)
+Tensor square(const Tensor& x);  ///< x * x
+Tensor abs(const Tensor& x);     ///< |x|; derivative 0 at 0, NaN at NaN (PyTorch: 0)
 
 /// Piecewise constant: their derivative is 0.
-Tensor sign(const Tensor& x);  ///< -1, 0 or 1; NaN at NaN (PyTorch: 0)
-Tensor floor(const Tensor& x);
-Tensor ceil(const Tensor& x);
-Tensor round(const Tensor& x);  ///< halves to even
-Tensor trunc(const Tensor& x);  ///< towards 0
+Tensor sign(const Tensor& x);   ///< -1, 0 or 1; NaN at NaN (PyTorch: 0)
+Tensor floor(const Tensor& x);  ///< the largest whole number of at most x
+Tensor ceil(const Tensor& x);   ///< the smallest whole number of at least x
+Tensor round(const Tensor& x);  ///< the nearest whole number, halves to even ones
+Tensor trunc(const Tensor& x);  ///< the next whole number towards 0
 
 /// Integers to an integer power wrap around; a negative exponent gives 1 / base^|exponent| cut to an integer,
 /// which is 0 unless the base is 1 or -1; a negative whole number as exponent of integers throws ValueError.
 /// Exponents 2, 3, 1/2, -1/2, -1 and -2 cost no more than the products and roots they stand for.
 /// The exponent's derivative base^exponent * log(base) is taken as 0 where the base is 0 and the exponent not
 /// negative.
-Tensor pow(const Tensor& base, const Tensor& exponent);
+Tensor pow(const Tensor& base, const Tensor& exponent);  ///< base^exponent
 Tensor pow(const Tensor& base, Number exponent);
 Tensor pow(Number base, const Tensor& exponent);
 
@@ -95,7 +95,7 @@ Tensor floor_divide(Number a, const Tensor& b);
 /// The larger and the smaller one; NaN where either is. These take bool, too. Where a = b, each gets half of
 /// the gradient, and all of it where one is NaN: as in PyTorch.
 Tensor maximum(const Tensor& a, const Tensor& b);
-Tensor minimum(const Tensor& a, const Tensor& b);
+Tensor minimum(const Tensor& a, const Tensor& b);  ///< the smaller one; NaN where either is
 Tensor maximum(const Tensor& a, Number b);
 Tensor minimum(const Tensor& a, Number b);
 inline Tensor maximum(Number a, const Tensor& b) { return maximum(b, a); }

@@ -16,7 +16,7 @@
 
 namespace pleat {
 
-Tensor max_pool(const Tensor& x, const MaxPoolOptions& options);
+Tensor max_pool(const Tensor& x, const MaxPoolOptions& options);  ///< the largest element of each window
 Tensor max_pool1d(const Tensor& x, const MaxPoolOptions& options);
 Tensor max_pool2d(const Tensor& x, const MaxPoolOptions& options);
 Tensor max_pool3d(const Tensor& x, const MaxPoolOptions& options);
@@ -28,7 +28,7 @@ struct MaxPoolWithIndices {
 };
 MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options);
 
-Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options);
+Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options);  ///< the mean of each window
 Tensor avg_pool1d(const Tensor& x, const AvgPoolOptions& options);
 Tensor avg_pool2d(const Tensor& x, const AvgPoolOptions& options);
 Tensor avg_pool3d(const Tensor& x, const AvgPoolOptions& options);
@@ -49,12 +49,15 @@ Tensor lp_pool1d(const Tensor& x, const LpPoolOptions& options);
 Tensor lp_pool2d(const Tensor& x, const LpPoolOptions& options);
 Tensor lp_pool3d(const Tensor& x, const LpPoolOptions& options);
 
-Tensor adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options);
+Tensor adaptive_max_pool(
+    const Tensor& x,
+    const AdaptivePoolOptions& options);  ///< the largest element of each of output_size windows
 Tensor adaptive_max_pool1d(const Tensor& x, const AdaptivePoolOptions& options);
 Tensor adaptive_max_pool2d(const Tensor& x, const AdaptivePoolOptions& options);
 Tensor adaptive_max_pool3d(const Tensor& x, const AdaptivePoolOptions& options);
 
-Tensor adaptive_avg_pool(const Tensor& x, const AdaptivePoolOptions& options);
+Tensor adaptive_avg_pool(const Tensor& x,
+                         const AdaptivePoolOptions& options);  ///< the mean of each of output_size windows
 Tensor adaptive_avg_pool1d(const Tensor& x, const AdaptivePoolOptions& options);
 Tensor adaptive_avg_pool2d(const Tensor& x, const AdaptivePoolOptions& options);
 Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptivePoolOptions& options);

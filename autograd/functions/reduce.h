@@ -11,21 +11,23 @@
 
 namespace pleat {
 
-Tensor sum(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
+Tensor sum(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);  ///< the sum
 /// The sum over what broadcasting from `shape` to x's shape had repeated: undoes it for gradients.
 /// Throws ShapeError when x's shape cannot come from `shape`.
 Tensor sum_to(const Tensor& x, const Sizes& shape);
-Tensor mean(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
+Tensor mean(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);  ///< the mean
 
-/// Also where factors are 0, and to any order.
+/// The product. Differentiable also where factors are 0, and to any order.
 Tensor prod(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 
 Tensor var(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
-/// Where it is 0, its derivative is taken as 0.
+/// The square root of `var`. Where it is 0, its derivative is taken as 0.
 Tensor stddev(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
-VarMean var_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+VarMean var_mean(const Tensor& x, const Dims& dims = {},
+                 VarOptions options = {});  ///< variance and mean in one pass
 
-/// Where it is 0, its derivative is taken as 0; with p = infinity equal magnitudes share the gradient evenly.
+/// (sum of |x|^p)^(1/p). Its derivative is 0 where it is 0; with p = infinity equal magnitudes share it
+/// evenly.
 Tensor norm(const Tensor& x, const Dims& dims = {}, NormOptions options = {});
 Tensor logsumexp(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 

@@ -7,7 +7,7 @@
 namespace pleat {
 
 Tensor cumsum(const Tensor& x, Integer dim, Flag reverse = false);
-/// Its gradient is right also where factors are 0, and to any order.
+/// y[i] = x[0] ... x[i]. Its gradient is right also where factors are 0, and to any order.
 Tensor cumprod(const Tensor& x, Integer dim, Flag reverse = false);
 Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse = false);
 Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill);

@@ -20,12 +20,12 @@ struct AllcloseOptions {
 
 namespace pleat::ops {
 
-Tensor equal(const Tensor& a, const Tensor& b);
-Tensor not_equal(const Tensor& a, const Tensor& b);
-Tensor less(const Tensor& a, const Tensor& b);
-Tensor less_equal(const Tensor& a, const Tensor& b);
-Tensor greater(const Tensor& a, const Tensor& b);
-Tensor greater_equal(const Tensor& a, const Tensor& b);
+Tensor equal(const Tensor& a, const Tensor& b);          ///< a == b
+Tensor not_equal(const Tensor& a, const Tensor& b);      ///< a != b
+Tensor less(const Tensor& a, const Tensor& b);           ///< a < b
+Tensor less_equal(const Tensor& a, const Tensor& b);     ///< a <= b
+Tensor greater(const Tensor& a, const Tensor& b);        ///< a > b
+Tensor greater_equal(const Tensor& a, const Tensor& b);  ///< a >= b
 
 /// A bool is compared with bool tensors only: DTypeError.
 Tensor equal(const Tensor& a, Scalar b);
@@ -42,9 +42,9 @@ inline Tensor greater(Number a, const Tensor& b) { return less(b, a); }
 inline Tensor greater_equal(Number a, const Tensor& b) { return less_equal(b, a); }
 
 /// False everywhere for integers and bool, isfinite true.
-Tensor isnan(const Tensor& x);
-Tensor isinf(const Tensor& x);
-Tensor isfinite(const Tensor& x);
+Tensor isnan(const Tensor& x);     ///< whether x is NaN
+Tensor isinf(const Tensor& x);     ///< whether x is infinite
+Tensor isfinite(const Tensor& x);  ///< whether x is neither NaN nor infinite
 
 /// Whether the shapes are the same and all elements equal, whatever the types.
 bool array_equal(const Tensor& a, const Tensor& b);

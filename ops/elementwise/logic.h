@@ -7,9 +7,9 @@
 
 namespace pleat::ops {
 
-Tensor logical_and(const Tensor& a, const Tensor& b);
-Tensor logical_or(const Tensor& a, const Tensor& b);
-Tensor logical_xor(const Tensor& a, const Tensor& b);
-Tensor logical_not(const Tensor& x);
+Tensor logical_and(const Tensor& a, const Tensor& b);  ///< a and b
+Tensor logical_or(const Tensor& a, const Tensor& b);   ///< a or b, or both
+Tensor logical_xor(const Tensor& a, const Tensor& b);  ///< a or b, not both
+Tensor logical_not(const Tensor& x);                   ///< not x
 
 }  // namespace pleat::ops

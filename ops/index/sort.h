@@ -26,7 +26,7 @@ namespace pleat::ops {
 
 /// The elements along `dim` in order, and where each one was (int64). Throws IndexError.
 ValuesIndices sort(const Tensor& x, SortOptions options = {});
-/// The indices alone.
+/// The indices alone of `sort`: where the elements in order were (int64).
 Tensor argsort(const Tensor& x, SortOptions options = {});
 
 /// The k largest (smallest) elements along `dim`, the most extreme first, and where each one was (int64).

@@ -96,8 +96,8 @@ Tensor min(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 /// NaN beats all. Throws ShapeError where there are no elements.
 ValuesIndices max_with_indices(const Tensor& x, Integer dim, Flag keepdim = false);
 ValuesIndices min_with_indices(const Tensor& x, Integer dim, Flag keepdim = false);
-/// The indices alone; without `dim` the place in row-major order among all elements. Compared with several
-/// that throws ShapeError: of `argmax(logits) == labels` nothing good can come.
+/// The index of the largest (smallest) element along `dim`; without `dim` the row-major place among all.
+/// Compared with several that throws ShapeError: of `argmax(logits) == labels` nothing good can come.
 Tensor argmax(const Tensor& x, std::optional<Integer> dim = {}, Flag keepdim = false);
 Tensor argmin(const Tensor& x, std::optional<Integer> dim = {}, Flag keepdim = false);
 template <std::same_as<ArgmaxOptions> O = ArgmaxOptions>

@@ -12,10 +12,10 @@ namespace pleat::ops {
 /// The same elements in row-major order under another shape; one size may be -1. `view` throws ShapeError
 /// when that needs a copy, `reshape` makes it.
 Tensor view(const Tensor& x, Sizes shape);
-Tensor reshape(const Tensor& x, Sizes shape);
+Tensor reshape(const Tensor& x, Sizes shape);  ///< the same; a copy where no strides fit
 /// Dimensions in a new order: y.shape[i] = x.shape[order[i]].
 Tensor permute(const Tensor& x, const Dims& order);
-Tensor transpose(const Tensor& x, Integer dim0, Integer dim1);
+Tensor transpose(const Tensor& x, Integer dim0, Integer dim1);  ///< two dimensions exchanged
 /// Sizes of 1 (or new leading dimensions) stretched without copying; -1 keeps a size.
 Tensor expand(const Tensor& x, const Sizes& shape);
 /// Elements start, start + step, ... below end of one dimension; negative bounds count from the end and both

@@ -11,42 +11,24 @@
 #include <utility>
 
 #include "pleat/tests/catch.h"
+#include "pleat/tests/headers.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 using namespace pleat;
 using namespace pleat::test;
+using pleat_test::public_headers;
+using pleat_test::text_of;
 namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path root = PLEAT_SOURCE_DIR;
+const fs::path root = pleat_test::source_root();
 
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-/// The headers of a folder that are installed.
-std::vector<fs::path> public_headers(const std::string& folder) {
-  std::vector<fs::path> headers;
-  for (const auto& entry : fs::recursive_directory_iterator(root / folder))
-    if (entry.path().extension() == ".h" && text_of(entry.path()).rfind("// Private header", 0) != 0)
-      headers.push_back(entry.path());
-  return headers;
-}
-
-/// The functions that a header declares at the start of a line, or takes over by `using ops::name`.
+/// The functions that a header declares, or takes over by `using ops::name`.
 std::set<std::string> declared_in(const fs::path& header) {
-  static const std::regex declaration(
-      "^(?:using ops::([a-z_0-9]+);|(?:inline )?(?:const )?[A-Za-z_:<>]+[&*]? ([a-z_0-9]+)\\().*");
   std::set<std::string> names;
-  std::ifstream stream(header);
-  for (std::string line; std::getline(stream, line);) {
-    std::smatch found;
-    if (std::regex_match(line, found, declaration)) names.insert(found[1].str() + found[2].str());
-  }
+  for (const pleat_test::Declaration& d : pleat_test::declarations(header))
+    if (d.kind == pleat_test::Declaration::Kind::function) names.insert(d.name);
   return names;
 }
 
