@@ -7,8 +7,10 @@
 #include <iostream>
 #include <vector>
 
+#include "options.h"
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <pleat/core/random/random.h>
 #include <pleat/train/finite.h>
 #include <pleat/train/terminal.h>
 #include <unistd.h>
@@ -57,6 +59,20 @@ int run_program(const std::string& name, const std::string& purpose, int argc, c
                 const std::function<void()>& run) {
   CLI::App app{purpose, name};
   return run_program(app, argc, argv, run);
+}
+
+int run_training(CLI::App& app, TrainingOptions options, int argc, char** argv,
+                 const std::function<void(const TrainingOptions&)>& run) {
+  app.add_option("--steps", options.steps, "Steps of training; less than the default gives a worse result")
+      ->transform(whole_number(1, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of everything random")
+      ->transform(seed_number())
+      ->capture_default_str();
+  return run_program(app, argc, argv, [&] {
+    pleat::manual_seed(options.seed);
+    run(options);
+  });
 }
 
 void flush_output() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -42,6 +43,15 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
 /// The same for a program without options; `purpose` is the text of its --help.
 int run_program(const std::string& name, const std::string& purpose, int argc, char** argv,
                 const std::function<void()>& run);
+
+/// How the small examples are run: --steps and --seed, with these values when they are not given.
+struct TrainingOptions {
+  int64_t steps;
+  uint64_t seed = 1;
+};
+/// The same for a program that trains: adds the two options, and seeds the default generator.
+int run_training(CLI::App& app, TrainingOptions options, int argc, char** argv,
+                 const std::function<void(const TrainingOptions&)>& run);
 
 /// std::printf and a flush. Throws FileError when standard output cannot be written.
 [[gnu::format(printf, 1, 2)]] void print(const char* format, ...);

@@ -149,7 +149,8 @@ TEST_CASE("options that make no sense end train_cifar with status 2 before it wr
 
 TEST_CASE("all programs have the same exit statuses", "[examples][programs]") {
   for (const std::string program :
-       {"train_cifar", "mnist", "voxels", "make_shapes", "tune_conv", "custom_op"}) {
+       {"train_cifar", "mnist", "voxels", "make_shapes", "tune_conv", "custom_op", "csv_regression", "dcgan",
+        "denoising_autoencoder", "fine_tuning", "lstm_adding", "unet_segmentation", "wavenet"}) {
     CAPTURE(program);
     const ExampleOutcome help = run_example(program, {"--help"});
     CHECK(help.status == 0);
@@ -184,6 +185,9 @@ TEST_CASE("all programs have the same exit statuses", "[examples][programs]") {
            {"make_shapes", {"--train", "5", "--preview", "/dev/null"}},
            {"make_shapes", {"--output", ""}},
            {"make_shapes", {"--output", "x", "--train", "10000001"}},
+           {"dcgan", {"--output", ""}},
+           {"wavenet", {"--steps", "0"}},
+           {"csv_regression", {"--data", "/no/such/file"}},
            {"tune_conv", {"--output", ""}}}) {
     CAPTURE(program, arguments);
     const ExampleOutcome outcome = run_example(program, arguments);
