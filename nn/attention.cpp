@@ -2,10 +2,8 @@
 
 #include <limits>
 
-#include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/dropout.h"
 #include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/matmul.h"
@@ -194,59 +192,6 @@ std::string MultiheadAttention::options_text() const {
   if (!options_.bias) text += ", bias=false";
   if (!in_proj_weight.defined()) text += fmt::format(", kdim={}, vdim={}", options_.kdim, options_.vdim);
   if (options_.batch_first) text += ", batch_first=true";
-  return text;
-}
-
-TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOptions& o)
-    : self_attn{{.embed_dim = o.d_model,
-                 .num_heads = o.nhead,
-                 .dropout = o.dropout,
-                 .batch_first = o.batch_first}},
-      linear1{{.in_features = o.d_model, .out_features = o.dim_feedforward}},
-      linear2{{.in_features = o.dim_feedforward, .out_features = o.d_model}},
-      norm1{{.normalized_shape = Dims(o.d_model), .eps = o.layer_norm_eps}},
-      norm2{{.normalized_shape = Dims(o.d_model), .eps = o.layer_norm_eps}},
-      options_(o) {}
-
-Tensor TransformerEncoderLayer::forward(const Tensor& x) { return run(x, {}); }
-
-Tensor TransformerEncoderLayer::forward(const Tensor& x, const MultiheadAttentionMasks& masks) {
-  const RecordForward range(*this, x, masks.attn_mask, masks.key_padding_mask);
-  return run(x, masks);
-}
-
-Tensor TransformerEncoderLayer::run(const Tensor& x, const MultiheadAttentionMasks& given) {
-  MultiheadAttentionMasks masks = given;
-  masks.need_weights = false;
-  const auto dropped = [&](const Tensor& t) {
-    return options_.dropout > 0 && training() ? dropout(t, options_.dropout) : t;
-  };
-  const auto attended = [&](const Tensor& t) { return dropped(self_attn.forward(t, t, t, masks).output); };
-  const auto fed_forward = [&](const Tensor& t) {
-    const Tensor hidden = linear1(t);
-    const Tensor active = options_.activation == TransformerActivation::relu ? relu(hidden) : gelu(hidden);
-    return dropped(linear2(dropped(active)));
-  };
-  if (options_.norm_first) {
-    const Tensor y = x + attended(norm1(x));
-    return y + fed_forward(norm2(y));
-  }
-  const Tensor y = norm1(x + attended(x));
-  return norm2(y + fed_forward(y));
-}
-
-void TransformerEncoderLayer::members(Members& m) {
-  m("self_attn", self_attn);
-  m("linear1", linear1);
-  m("linear2", linear2);
-  m("norm1", norm1);
-  m("norm2", norm2);
-}
-
-std::string TransformerEncoderLayer::options_text() const {
-  std::string text = fmt::format("dropout={}", options_.dropout);
-  if (options_.activation == TransformerActivation::gelu) text += ", activation=gelu";
-  if (options_.norm_first) text += ", norm_first=true";
   return text;
 }
 

@@ -6,7 +6,6 @@
 #include "pleat/core/base/required.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/module.h"
-#include "pleat/nn/norm.h"
 
 /// Attention with parameters. Names and layouts are PyTorch's, so that state dictionaries fit.
 
@@ -70,43 +69,6 @@ class MultiheadAttention : public Module {
   std::array<Tensor, 3> heads_of(const Tensor& query, const Tensor& key, const Tensor& value) const;
 
   MultiheadAttentionOptions options_;
-};
-
-enum class TransformerActivation : unsigned char { relu, gelu };
-
-struct TransformerEncoderLayerOptions {
-  Required<int64_t> d_model;
-  Required<int64_t> nhead;
-  int64_t dim_feedforward = 2048;
-  double dropout = 0.1;
-  TransformerActivation activation = TransformerActivation::relu;
-  double layer_norm_eps = 1e-5;
-  bool batch_first = false;
-  bool norm_first = false;  ///< normalise what goes into each part, else the sums
-};
-
-/// x + attention(x), then x + linear2(activation(linear1(x))), with a layer norm for each: Vaswani et al.
-/// (2017); with norm_first Xiong et al., "On layer normalization in the transformer architecture" (2020).
-/// Dropout is as PyTorch's: of the shares, behind the activation, and of what both parts add. Members:
-/// self_attn, linear1, linear2, norm1, norm2. Throws as its members do.
-class TransformerEncoderLayer : public Module {
- public:
-  explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options);
-  Tensor forward(const Tensor& x) override;
-  /// need_weights is ignored.
-  Tensor forward(const Tensor& x, const MultiheadAttentionMasks& masks);
-  void members(Members& m) override;
-  std::string type_name() const override { return "TransformerEncoderLayer"; }
-  std::string options_text() const override;
-
-  MultiheadAttention self_attn;
-  Linear linear1, linear2;
-  LayerNorm norm1, norm2;
-
- private:
-  Tensor run(const Tensor& x, const MultiheadAttentionMasks& masks);
-
-  TransformerEncoderLayerOptions options_;
 };
 
 }  // namespace pleat::nn

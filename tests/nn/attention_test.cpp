@@ -6,6 +6,7 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/transformer.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/nn/module_fixture.h"
 #include "pleat/tests/relative_error.h"

@@ -13,6 +13,7 @@
 #include "pleat/nn/pool.h"
 #include "pleat/nn/recurrent.h"
 #include "pleat/nn/shuffle.h"
+#include "pleat/nn/transformer.h"
 #include "pleat/nn/upsample.h"
 
 namespace pleat::test {
@@ -59,6 +60,14 @@ ModuleCase recurrent_cell(const char* name) {
           [](const Integers& i) { return made(M{Options{.input_size = i[0], .hidden_size = i[1]}}); },
           {2, 3}};
 }
+
+/// A module of two sequences, given one twice.
+template <class M>
+struct WithMemory : M {
+  explicit WithMemory(M module) : M(std::move(module)) {}
+  using M::forward;
+  Tensor forward(const Tensor& x) override { return M::forward(x, x); }
+};
 
 ModuleCase conv_with_padding(const std::string& mode) {
   return {"Conv2d, padding by " + mode,
@@ -250,6 +259,40 @@ const std::vector<ModuleCase>& module_cases() {
                                               .dim_feedforward = i[2],
                                               .activation = TransformerActivation::gelu,
                                               .norm_first = true}});
+       },
+       {3, 2, 4}},
+      {"TransformerEncoder",
+       {4, 2, 5, 2},
+       [](const Integers& i) {
+         return made(TransformerEncoder{{.layer = {.d_model = i[0], .nhead = i[1], .dim_feedforward = i[2]},
+                                         .num_layers = i[3],
+                                         .norm = true}});
+       },
+       {3, 2, 4}},
+      {"TransformerDecoderLayer",
+       {4, 2, 5},
+       [](const Integers& i) {
+         return made(WithMemory<TransformerDecoderLayer>{TransformerDecoderLayer{
+             {.d_model = i[0], .nhead = i[1], .dim_feedforward = i[2], .norm_first = true}}});
+       },
+       {3, 2, 4}},
+      {"TransformerDecoder",
+       {4, 2, 5, 2},
+       [](const Integers& i) {
+         return made(WithMemory<TransformerDecoder>{
+             TransformerDecoder{{.layer = {.d_model = i[0], .nhead = i[1], .dim_feedforward = i[2]},
+                                 .num_layers = i[3],
+                                 .norm = true}}});
+       },
+       {3, 2, 4}},
+      {"Transformer",
+       {4, 2, 2, 1, 5},
+       [](const Integers& i) {
+         return made(WithMemory<Transformer>{Transformer{{.d_model = i[0],
+                                                          .nhead = i[1],
+                                                          .num_encoder_layers = i[2],
+                                                          .num_decoder_layers = i[3],
+                                                          .dim_feedforward = i[4]}}});
        },
        {3, 2, 4}},
       recurrent<LSTM, RecurrentModuleOptions>("LSTM"),

@@ -1,0 +1,208 @@
+#include "pleat/nn/transformer.h"
+
+#include "pleat/autograd/functions/activation.h"
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/dropout.h"
+#include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/memory/host_memory.h"
+#include "pleat/nn/init.h"
+#include "pleat/nn/option_checks.h"
+#include "pleat/nn/record_forward.h"
+
+namespace pleat::nn {
+namespace {
+
+using Options = TransformerEncoderLayerOptions;
+
+MultiheadAttention attention_of(const Options& o) {
+  return MultiheadAttention{
+      {.embed_dim = o.d_model, .num_heads = o.nhead, .dropout = o.dropout, .batch_first = o.batch_first}};
+}
+LayerNorm norm_of(const Options& o) {
+  return LayerNorm{{.normalized_shape = Dims(o.d_model), .eps = o.layer_norm_eps}};
+}
+Linear linear_of(int64_t in, int64_t out) { return Linear{{.in_features = in, .out_features = out}}; }
+
+std::string text_of(const Options& o) {
+  std::string text = fmt::format("dropout={}", o.dropout);
+  if (o.activation == TransformerActivation::gelu) text += ", activation=gelu";
+  if (o.norm_first) text += ", norm_first=true";
+  return text;
+}
+
+/// The parts of a layer: what each adds to x, with the layer norms in their places.
+struct Parts {
+  const Options& options;
+  bool training;
+
+  Tensor dropped(const Tensor& x) const {
+    return options.dropout > 0 && training ? dropout(x, options.dropout) : x;
+  }
+  Tensor fed_forward(const Tensor& x, Linear& linear1, Linear& linear2) const {
+    const Tensor hidden = linear1(x);
+    const Tensor active = options.activation == TransformerActivation::relu ? relu(hidden) : gelu(hidden);
+    return linear2(dropped(active));
+  }
+  template <class F>
+  Tensor added(const Tensor& x, LayerNorm& norm, const F& part) const {
+    return options.norm_first ? x + dropped(part(norm(x))) : norm(x + dropped(part(x)));
+  }
+};
+
+MultiheadAttentionMasks without_weights(MultiheadAttentionMasks masks) {
+  masks.need_weights = false;
+  return masks;
+}
+
+template <class Layer>
+std::vector<Layer> layers_of(const char* name, const Options& options, int64_t count) {
+  check_at_least(name, "num_layers", count, 1);
+  std::vector<Layer> layers{Layer(options)};
+  check_host_memory(name, checked_multiply(count, layers[0].num_parameters() * size_of(float32), name));
+  while (std::ssize(layers) < count) layers.emplace_back(options);
+  return layers;
+}
+
+std::optional<LayerNorm> last_norm(const Options& options, bool norm) {
+  return norm ? std::optional(norm_of(options)) : std::nullopt;
+}
+
+Options layer_of(const TransformerOptions& o) {
+  return {.d_model = o.d_model,
+          .nhead = o.nhead,
+          .dim_feedforward = o.dim_feedforward,
+          .dropout = o.dropout,
+          .activation = o.activation,
+          .layer_norm_eps = o.layer_norm_eps,
+          .batch_first = o.batch_first,
+          .norm_first = o.norm_first};
+}
+
+}  // namespace
+
+TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOptions& o)
+    : self_attn(attention_of(o)),
+      linear1(linear_of(o.d_model, o.dim_feedforward)),
+      linear2(linear_of(o.dim_feedforward, o.d_model)),
+      norm1(norm_of(o)),
+      norm2(norm_of(o)),
+      options_(o) {}
+
+Tensor TransformerEncoderLayer::forward(const Tensor& x) { return run(x, {}); }
+
+Tensor TransformerEncoderLayer::forward(const Tensor& x, const MultiheadAttentionMasks& masks) {
+  const RecordForward range(*this, x, masks.attn_mask, masks.key_padding_mask);
+  return run(x, without_weights(masks));
+}
+
+Tensor TransformerEncoderLayer::run(const Tensor& x, const MultiheadAttentionMasks& masks) {
+  const Parts parts{options_, training()};
+  const Tensor y =
+      parts.added(x, norm1, [&](const Tensor& t) { return self_attn.forward(t, t, t, masks).output; });
+  return parts.added(y, norm2, [&](const Tensor& t) { return parts.fed_forward(t, linear1, linear2); });
+}
+
+void TransformerEncoderLayer::members(Members& m) {
+  m("self_attn", self_attn);
+  m("linear1", linear1);
+  m("linear2", linear2);
+  m("norm1", norm1);
+  m("norm2", norm2);
+}
+
+std::string TransformerEncoderLayer::options_text() const { return text_of(options_); }
+
+TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& o)
+    : layers(layers_of<TransformerEncoderLayer>("TransformerEncoder", o.layer, o.num_layers)),
+      norm(last_norm(o.layer, o.norm)) {}
+
+Tensor TransformerEncoder::forward(const Tensor& x) {
+  Tensor y = x;
+  for (TransformerEncoderLayer& layer : layers) y = layer(y);
+  return norm ? (*norm)(y) : y;
+}
+
+Tensor TransformerEncoder::forward(const Tensor& x, const MultiheadAttentionMasks& masks) {
+  const RecordForward range(*this, x, masks.attn_mask, masks.key_padding_mask);
+  Tensor y = x;
+  for (TransformerEncoderLayer& layer : layers) y = layer.forward(y, masks);
+  return norm ? (*norm)(y) : y;
+}
+
+void TransformerEncoder::members(Members& m) {
+  m("layers", layers);
+  m("norm", norm);
+}
+
+TransformerDecoderLayer::TransformerDecoderLayer(const TransformerDecoderLayerOptions& o)
+    : self_attn(attention_of(o)),
+      multihead_attn(attention_of(o)),
+      linear1(linear_of(o.d_model, o.dim_feedforward)),
+      linear2(linear_of(o.dim_feedforward, o.d_model)),
+      norm1(norm_of(o)),
+      norm2(norm_of(o)),
+      norm3(norm_of(o)),
+      options_(o) {}
+
+Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
+                                        const TransformerDecoderMasks& masks) {
+  const RecordForward range(*this, tgt, memory, masks.tgt.attn_mask, masks.tgt.key_padding_mask,
+                            masks.memory.attn_mask, masks.memory.key_padding_mask);
+  const Parts parts{options_, training()};
+  Tensor y = parts.added(tgt, norm1, [&](const Tensor& t) {
+    return self_attn.forward(t, t, t, without_weights(masks.tgt)).output;
+  });
+  y = parts.added(y, norm2, [&](const Tensor& t) {
+    return multihead_attn.forward(t, memory, memory, without_weights(masks.memory)).output;
+  });
+  return parts.added(y, norm3, [&](const Tensor& t) { return parts.fed_forward(t, linear1, linear2); });
+}
+
+void TransformerDecoderLayer::members(Members& m) {
+  m("self_attn", self_attn);
+  m("multihead_attn", multihead_attn);
+  m("linear1", linear1);
+  m("linear2", linear2);
+  m("norm1", norm1);
+  m("norm2", norm2);
+  m("norm3", norm3);
+}
+
+std::string TransformerDecoderLayer::options_text() const { return text_of(options_); }
+
+TransformerDecoder::TransformerDecoder(const TransformerDecoderOptions& o)
+    : layers(layers_of<TransformerDecoderLayer>("TransformerDecoder", o.layer, o.num_layers)),
+      norm(last_norm(o.layer, o.norm)) {}
+
+Tensor TransformerDecoder::forward(const Tensor& tgt, const Tensor& memory,
+                                   const TransformerDecoderMasks& masks) {
+  const RecordForward range(*this, tgt, memory);
+  Tensor y = tgt;
+  for (TransformerDecoderLayer& layer : layers) y = layer.forward(y, memory, masks);
+  return norm ? (*norm)(y) : y;
+}
+
+void TransformerDecoder::members(Members& m) {
+  m("layers", layers);
+  m("norm", norm);
+}
+
+Transformer::Transformer(const TransformerOptions& o)
+    : encoder{{.layer = layer_of(o), .num_layers = o.num_encoder_layers, .norm = true}},
+      decoder{{.layer = layer_of(o), .num_layers = o.num_decoder_layers, .norm = true}} {
+  for (const Tensor& p : parameters())
+    if (p.rank() > 1) init::xavier_uniform_(p);
+}
+
+Tensor Transformer::forward(const Tensor& src, const Tensor& tgt, const TransformerMasks& masks) {
+  const RecordForward range(*this, src, tgt);
+  return decoder.forward(tgt, encoder.forward(src, masks.src), {.tgt = masks.tgt, .memory = masks.memory});
+}
+
+void Transformer::members(Members& m) {
+  m("encoder", encoder);
+  m("decoder", decoder);
+}
+
+}  // namespace pleat::nn
