@@ -2,6 +2,7 @@
 
 #include "pleat/autograd/functions/pool.h"
 #include "pleat/nn/module.h"
+#include "pleat/nn/record_forward.h"
 
 /// Pooling modules; options, formulas and errors: ops/pool/pool.h.
 
@@ -12,6 +13,7 @@ std::string pool_options_text(const MaxPoolOptions& options);
 std::string pool_options_text(const AvgPoolOptions& options);
 std::string pool_options_text(const LpPoolOptions& options);
 std::string pool_options_text(const AdaptivePoolOptions& options);
+std::string pool_options_text(const MaxUnpoolOptions& options);
 }  // namespace detail
 
 /// A module around a pooling function with options.
@@ -73,6 +75,35 @@ struct AdaptiveAvgPool2d : Pool<AdaptivePoolOptions, adaptive_avg_pool2d> {
 };
 struct AdaptiveAvgPool3d : Pool<AdaptivePoolOptions, adaptive_avg_pool3d> {
   explicit AdaptiveAvgPool3d(AdaptivePoolOptions pool) : Pool("AdaptiveAvgPool3d", std::move(pool)) {}
+};
+
+/// A module of two inputs: what a max pool gave, and the indices of max_pool_with_indices.
+template <Tensor (*function)(const Tensor&, const Tensor&, const MaxUnpoolOptions&)>
+class MaxUnpool : public Module {
+ public:
+  MaxUnpool(const char* name, MaxUnpoolOptions options_) : options(std::move(options_)), name_(name) {}
+  using Module::forward;
+  Tensor forward(const Tensor& x, const Tensor& indices) {
+    const RecordForward range(*this, x, indices);
+    return function(x, indices, options);
+  }
+  std::string type_name() const override { return name_; }
+  std::string options_text() const override { return detail::pool_options_text(options); }
+
+  MaxUnpoolOptions options;
+
+ private:
+  const char* name_;
+};
+
+struct MaxUnpool1d : MaxUnpool<max_unpool1d> {
+  explicit MaxUnpool1d(MaxUnpoolOptions pool) : MaxUnpool("MaxUnpool1d", std::move(pool)) {}
+};
+struct MaxUnpool2d : MaxUnpool<max_unpool2d> {
+  explicit MaxUnpool2d(MaxUnpoolOptions pool) : MaxUnpool("MaxUnpool2d", std::move(pool)) {}
+};
+struct MaxUnpool3d : MaxUnpool<max_unpool3d> {
+  explicit MaxUnpool3d(MaxUnpoolOptions pool) : MaxUnpool("MaxUnpool3d", std::move(pool)) {}
 };
 
 }  // namespace pleat::nn

@@ -107,6 +107,8 @@ Tensor lp_pool(const char* op, const Tensor& input, const LpPoolOptions& options
                     "{}: needs floating numbers, got {}; convert it with to(float32)", op, input);
   const AvgPoolOptions sum{.kernel_size = options.kernel_size,
                            .stride = options.stride,
+                           .padding = options.padding,
+                           .dilation = options.dilation,
                            .ceil_mode = options.ceil_mode,
                            .divisor_override = 1,
                            .implementation = options.implementation};

@@ -28,6 +28,26 @@ struct MaxPoolWithIndices {
 };
 MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options);
 
+struct MaxUnpoolOptions {
+  Required<PerDim> kernel_size;  ///< of the pool that is undone, like the next two
+  PerDim stride = {};            ///< empty: kernel_size
+  PerDim padding = 0;
+  /// Of the spatial dimensions; empty: (n - 1) stride - 2 padding + kernel_size for each n of x. Others have
+  /// to be within less than one stride of that.
+  PerDim output_size = {};
+};
+/// What max_pool leaves of an image: x [N, C, spatial...] at the places that `indices`, of its shape, name in
+/// their planes [spatial...], row-major, and 0 elsewhere. Of several that name one place the last stands and
+/// has the gradient. Keeps x's memory format. Throws ShapeError, ValueError, IndexError for an index outside
+/// its plane, DTypeError.
+///
+///   const auto [y, indices] = max_pool_with_indices(x, {.kernel_size = 2});
+///   max_unpool(y, indices, {.kernel_size = 2});
+Tensor max_unpool(const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options);
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options);
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options);
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options);
+
 Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options);  ///< the mean of each window
 Tensor avg_pool1d(const Tensor& x, const AvgPoolOptions& options);
 Tensor avg_pool2d(const Tensor& x, const AvgPoolOptions& options);
@@ -36,7 +56,9 @@ Tensor avg_pool3d(const Tensor& x, const AvgPoolOptions& options);
 struct LpPoolOptions {
   Required<double> norm_type;  ///< p, above 0 and finite
   Required<PerDim> kernel_size;
-  PerDim stride = {};  ///< empty: kernel_size
+  PerDim stride = {};   ///< empty: kernel_size
+  Padding padding = 0;  ///< zeros
+  PerDim dilation = 1;
   bool ceil_mode = false;
   std::string implementation = {};  ///< that of avg_pool
 };

@@ -29,9 +29,10 @@ struct AvgPoolOptions {
   Required<PerDim> kernel_size;
   PerDim stride = {};   ///< empty: kernel_size
   Padding padding = 0;  ///< zeros
+  PerDim dilation = 1;
   bool ceil_mode = false;
   /// Divide by the window's size with the padding in it, at both sides (but not what ceil_mode lets it reach
-  /// beyond); else by the number of elements of the input in it.
+  /// beyond); else by the number of elements of the input in it. A window without any gives 0.
   bool count_include_pad = true;
   std::optional<int64_t> divisor_override = {};  ///< divide by this instead
   std::string implementation = {};               ///< "native", "reference"; empty: native

@@ -125,8 +125,8 @@ WindowRules adaptive_windows(const char* op, const Tensor& x, const AdaptivePool
 }
 
 LinearMap avg_pool_map(const char* op, const Tensor& x, const AvgPoolOptions& options) {
-  const auto dims =
-      dimensions(op, x, options.kernel_size, options.stride, options.padding, 1, options.ceil_mode);
+  const auto dims = dimensions(op, x, options.kernel_size, options.stride, options.padding, options.dilation,
+                               options.ceil_mode);
   check<ValueError>(!options.divisor_override || *options.divisor_override != 0,
                     "{}: divisor_override must not be 0", op);
   LinearMap map;
@@ -136,13 +136,16 @@ LinearMap avg_pool_map(const char* op, const Tensor& x, const AvgPoolOptions& op
     rows.inputs = dim.input;
     for (int64_t o = 0; o < dim.output; ++o) {
       const int64_t start = o * dim.stride - dim.low;
-      const int64_t begin = std::max<int64_t>(start, 0);
+      // Its elements below a place behind its first one.
+      const auto below = [&](int64_t place) {
+        return std::min(dim.kernel, place / dim.dilation + (place % dim.dilation != 0 ? 1 : 0));
+      };
+      const int64_t first = below(std::max<int64_t>(-start, 0));
+      const int64_t last = std::max(first, below(std::max<int64_t>(dim.input - start, 0)));
+      for (int64_t k = first; k < last; ++k) rows.add_tap(start + k * dim.dilation, 1);
       // Not beyond the padding, where ceil_mode leads.
-      const int64_t reach = std::min(dim.kernel, dim.input + dim.high - start);
-      const int64_t end = std::min(start + reach, dim.input);
-      for (int64_t i = begin; i < end; ++i) rows.add_tap(i, 1);
-      const int64_t divisor = options.count_include_pad ? reach : end - begin;
-      rows.end_row(options.divisor_override ? 1 : 1 / static_cast<double>(divisor));
+      const int64_t counted = options.count_include_pad ? below(dim.input + dim.high - start) : last - first;
+      rows.end_row(options.divisor_override || counted == 0 ? 1 : 1 / static_cast<double>(counted));
     }
     map.dims.push_back(std::move(rows));
   }

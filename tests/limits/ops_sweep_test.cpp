@@ -22,6 +22,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/distance.h"
 #include "pleat/nn/loss.h"
+#include "pleat/nn/pool.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -264,6 +265,23 @@ TEST_CASE("pools and resampling take integers from all over int64", "[limits]") 
     return ops::max_pool_backward(ones({1, 4, 2}), full({1, 4, 2}, i[2], {.dtype = int64}),
                                   {i[0], i[1], i[3]}, MemoryFormat::contiguous);
   });
+  sweep("max_unpool2d", {2, 1, 0, 3, 2}, [](const Integers& i) {
+    const Tensor x = ones({1, 1, 2, 2}), index = full({1, 1, 2, 2}, i[4], {.dtype = int64});
+    const MaxUnpoolOptions options{.kernel_size = i[0], .stride = i[1], .padding = i[2], .output_size = i[3]};
+    (void)max_unpool2d(x, index, options);
+    (void)nn::MaxUnpool2d{options}.forward(x, index);
+    return max_unpool(x, index, options);
+  });
+  sweep("max_unpool1d", {2, 1, 1}, [](const Integers& i) {
+    const Tensor index = full({1, 1, 2}, i[2], {.dtype = int64});
+    (void)max_unpool1d(ones({1, 1, 2}), index, {.kernel_size = i[0], .stride = i[1]});
+    return nn::MaxUnpool1d{{.kernel_size = i[0], .stride = i[1]}}.forward(ones({1, 1, 2}), index);
+  });
+  sweep("max_unpool3d", {2, 1}, [](const Integers& i) {
+    const Tensor x = ones({1, 1, 2, 2, 2}), index = zeros({1, 1, 2, 2, 2}, int64);
+    (void)max_unpool3d(x, index, {.kernel_size = i[0], .stride = i[1]});
+    return nn::MaxUnpool3d{{.kernel_size = i[0], .stride = i[1]}}.forward(x, index);
+  });
   const auto one = [](const char* name, int64_t rank, auto max, auto average, auto power, auto most,
                       auto even) {
     sweep_tensors(name, rank, {2, 1}, [&](const Tensor& x, const Integers& i) {
@@ -271,6 +289,9 @@ TEST_CASE("pools and resampling take integers from all over int64", "[limits]") 
     });
     sweep_tensors(name, rank, {2, 1}, [&](const Tensor& x, const Integers& i) {
       return average(x, AvgPoolOptions{.kernel_size = i[0], .stride = i[1]});
+    });
+    sweep_tensors(name, rank, {2, 1, 1}, [&](const Tensor& x, const Integers& i) {
+      return average(x, AvgPoolOptions{.kernel_size = i[0], .padding = i[1], .dilation = i[2]});
     });
     sweep_tensors(name, rank, {2, 1}, [&](const Tensor& x, const Integers& i) {
       return power(x, LpPoolOptions{.norm_type = 2, .kernel_size = i[0], .stride = i[1]});

@@ -119,6 +119,31 @@ void add_pools(std::vector<OpCase>& cases, const std::string& name, const Option
   }
 }
 
+/// Windows of 2 elements with one between them, in steps of 2 with 1 zero before and 0 behind.
+void add_dilated(std::vector<OpCase>& cases) {
+  for (const bool counts_padding : {true, false}) {
+    const AvgPoolOptions options{.kernel_size = 2,
+                                 .stride = 2,
+                                 .padding = Padding::Sides(1, 0),
+                                 .dilation = 2,
+                                 .count_include_pad = counts_padding};
+    cases.push_back({.name = "avg_pool",
+                     .inputs = {normal({2, 3, 8})},
+                     .call = [=](T x) { return avg_pool(x[0], options); },
+                     .reference =
+                         [=](const Arrays& x) {
+                           return Arrays{computed({2, 3, 4}, [&](const Index& at) {
+                             const int64_t start = 2 * at[2] - 1;
+                             const double first = start < 0 ? 0 : x[0]({at[0], at[1], start});
+                             const double sum = first + x[0]({at[0], at[1], start + 2});
+                             return sum / (start < 0 && !counts_padding ? 1 : 2);
+                           })};
+                         },
+                     .variant = counts_padding ? "dilation" : "dilation, without padding",
+                     .slack = 2});
+  }
+}
+
 /// Where output o reads the input: the lower neighbour, the upper one, and the latter's weight.
 struct Reading {
   int64_t low, high;
@@ -306,6 +331,7 @@ std::vector<OpCase> make() {
                    .results = {same_type, index_type},
                    .smooth = {{normal({1, 1, 3, 4})}},
                    .recorded = "max_pool"});
+  add_dilated(cases);
   const std::vector<Shape> shapes{{2, 3, 9}, {2, 2, 5, 6}, {1, 2, 3, 4, 3}};
   for (const Shape& shape : shapes) {
     Index sizes(shape.begin() + 2, shape.end());
