@@ -4,17 +4,26 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/arithmetic_functors.h"
+#include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_cuda.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/index/lines.h"
+#include "pleat/ops/index/scatter_fold.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
 namespace {
 
-/// Along all dimensions but `dim` the index must stay inside x.
+/// Its strides with the index's part left to the index.
+Strides without_step(const Tensor& x, std::size_t dim) {
+  Strides strides = x.strides();
+  strides[dim] = 0;
+  return strides;
+}
+
+}  // namespace
+
 void check_index_shape(const char* op, const Tensor& x, std::size_t dim, const Tensor& index) {
   check<ShapeError>(index.shape().size() == x.shape().size(),
                     "{}: the index must have the rank of the tensor {}, got {}; unsqueeze adds a dimension",
@@ -31,15 +40,6 @@ void check_source(const char* op, const Tensor& x, const Tensor& index, const Te
   check<ShapeError>(source.shape() == index.shape(), "{}: the source must have the index's shape {}, got {}",
                     op, index.shape(), source.shape());
 }
-
-/// Its strides with the index's part left to the index.
-Strides without_step(const Tensor& x, std::size_t dim) {
-  Strides strides = x.strides();
-  strides[dim] = 0;
-  return strides;
-}
-
-}  // namespace
 
 void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indices, const Tensor& source) {
   if constexpr (with_cuda)
@@ -64,6 +64,28 @@ Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices
   const Tensor y = copy(x);
   scatter_checked_into(y, along, indices, source);
   return y;
+}
+
+void scatter_fold_into(const char* op, const Tensor& y, std::size_t along, const Tensor& places,
+                       const Tensor& source, ScatterFold fold) {
+  if constexpr (with_cuda)
+    if (y.device().is_cuda()) {
+      scatter_fold_cuda(op, y, along, places, source, fold);
+      return y.bump_version();
+    }
+  const Tensor values = to_format(source, MemoryFormat::contiguous);
+  const int64_t y_step = y.strides()[along];
+  dispatch_fold(fold, [&](auto functor) {
+    Numbers::dispatch(y.dtype(), [&]<class T>(Type<T>) {
+      for_each_in_lines<2>(places.shape(), along, {places.strides(), without_step(y, along)},
+                           [y_step, functor, to = y.data<T>(), from = values.data<T>(),
+                            at = places.data<int64_t>()](const auto& place) {
+                             T& result = to[place[1] + at[place[0]] * y_step];
+                             result = functor(result, from[place[0]]);
+                           });
+    });
+  });
+  y.bump_version();
 }
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
@@ -109,24 +131,9 @@ void scatter_add_into(const Tensor& x, int64_t dim, const Tensor& index, const T
   if (!x.is_dense() || x.dtype() != dtype) return copy_into(x, scatter_add(x, dim, index, source));
   const bool shared = source.impl().storage == x.impl().storage;
   const Tensor given = shared ? copy(source) : source;
-  if constexpr (with_cuda)
-    if (x.device().is_cuda()) {
-      // The kernel reads half types and any strides.
-      scatter_add_cuda(x, along, indices, compute_dtype(given.dtype()) == dtype ? given : cast(given, dtype));
-      return x.bump_version();
-    }
-  const Tensor values = to_format(cast(given, dtype), MemoryFormat::contiguous);
-  const int64_t x_step = x.strides()[along];
-  dispatch(dtype, [&]<class T>(Type<T>) {
-    if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
-      for_each_in_lines<2>(index.shape(), along, {indices.strides(), without_step(x, along)},
-                           [x_step, to = x.data<T>(), from = values.data<T>(),
-                            at = indices.data<int64_t>()](const auto& place) {
-                             T& sum = to[place[1] + at[place[0]] * x_step];
-                             sum = Plus{}(sum, from[place[0]]);
-                           });
-  });
-  x.bump_version();
+  // The kernel of a GPU reads half types.
+  const bool is_read = x.device().is_cuda() && compute_dtype(given.dtype()) == dtype;
+  scatter_fold_into("scatter_add", x, along, indices, is_read ? given : cast(given, dtype), ScatterFold::sum);
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {

@@ -15,7 +15,6 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/number.h"
-#include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/index/cub_call.h"
 #include "pleat/ops/index/index_cuda.h"
@@ -59,19 +58,20 @@ struct ScatterLine {
           source[start[1] + i * lines.step[1]];
   }
 };
-/// The same with sums, in the order of the line.
-template <class T>
-struct ScatterAddLine {
+/// The same with folds, in the order of the line.
+template <class T, class Fold>
+struct ScatterFoldLine {
   IndexLines lines;
   const int64_t* index;
   NumberArray<T> source;
   T* y;
+  Fold fold;
 
   PLEAT_HOST_DEVICE void operator()(int64_t line) const {
     const auto start = lines.start.at(line);
     for (int64_t i = 0; i < lines.n; ++i) {
-      T& sum = y[start[2] + index[start[0] + i * lines.step[0]] * lines.step[2]];
-      sum = Plus{}(sum, static_cast<T>(source.load(start[1] + i * lines.step[1])));
+      T& result = y[start[2] + index[start[0] + i * lines.step[0]] * lines.step[2]];
+      result = fold(result, static_cast<T>(source.load(start[1] + i * lines.step[1])));
     }
   }
 };
@@ -100,17 +100,18 @@ struct ScatterRun {
   }
 };
 
-/// y [outer, rows, inner] gets, for each run of equal sorted keys, the sum of the rows of values
+/// Folded into y [outer, rows, inner] are, for each run of equal sorted keys, the rows of values
 /// [outer, n, inner] that the order names, in its order. A call is an element of a row of values; the one at
 /// the head of a run does the work.
-template <class T>
-struct AddRun {
+template <class T, class Fold>
+struct FoldRun {
   const int64_t* key;
   const int64_t* order;
   int64_t rows;
   FastDivider n, inner;
   NumberArray<T> values;
   NumberArray<T> y;
+  Fold fold;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     int64_t j = i;
@@ -119,10 +120,10 @@ struct AddRun {
     const int64_t row = key[k];
     if (k > 0 && key[k - 1] == row) return;
     const int64_t at = (o * rows + row) * inner.divisor() + j;
-    T sum = y.load(at);
+    T result = y.load(at);
     for (; k < n.divisor() && key[k] == row; ++k)
-      sum = Plus{}(sum, values.load((o * n.divisor() + order[k]) * inner.divisor() + j));
-    y.store(at, sum);
+      result = fold(result, values.load((o * n.divisor() + order[k]) * inner.divisor() + j));
+    y.store(at, result);
   }
 };
 
@@ -214,17 +215,18 @@ T* bits(const Tensor& t) {
   return reinterpret_cast<T*>(t.raw());
 }
 
-/// Adds rows by their sorted keys.
-template <class T>
-void add_runs(const char* op, const OrderedLines& runs, const Tensor& values, const Tensor& y, int64_t rows,
-              int64_t inner) {
-  const AddRun<T> functor{runs.keys.data<int64_t>(),
-                          runs.order.data<int64_t>(),
-                          rows,
-                          FastDivider(runs.keys.numel()),
-                          FastDivider(inner),
-                          NumberArray<T>(values),
-                          NumberArray<T>(y)};
+/// Folds rows by their sorted keys.
+template <class T, class Fold>
+void fold_runs(const char* op, const OrderedLines& runs, const Tensor& values, const Tensor& y, int64_t rows,
+               int64_t inner, Fold fold) {
+  const FoldRun<T, Fold> functor{runs.keys.data<int64_t>(),
+                                 runs.order.data<int64_t>(),
+                                 rows,
+                                 FastDivider(runs.keys.numel()),
+                                 FastDivider(inner),
+                                 NumberArray<T>(values),
+                                 NumberArray<T>(y),
+                                 fold};
   launch_indices(op, y.device(), values.numel(), functor);
 }
 
@@ -258,18 +260,21 @@ void scatter_cuda(const Tensor& y, std::size_t dim, const Tensor& indices, const
   });
 }
 
-void scatter_add_cuda(const Tensor& y, std::size_t dim, const Tensor& indices, const Tensor& source) {
+void scatter_fold_cuda(const char* op, const Tensor& y, std::size_t dim, const Tensor& indices,
+                       const Tensor& source, ScatterFold fold) {
   if (indices.numel() == 0) return;
   const int64_t n = indices.shape()[dim];
   const int64_t lines = indices.numel() / n;
-  Numbers::dispatch(y.dtype(), [&]<class T>(Type<T>) {
-    if (has_threads_for_lines(lines, n)) {
-      const ScatterAddLine<T> functor{lines_along("scatter_add", dim, indices, source, y),
-                                      indices.data<int64_t>(), NumberArray<T>(source), bits<T>(y)};
-      return launch_indices("scatter_add", y.device(), lines, functor);
-    }
-    add_runs<T>("scatter_add", destinations("scatter_add", dim, indices, y),
-                to_format(source, MemoryFormat::contiguous), y, y.numel(), 1);
+  dispatch_fold(fold, [&]<class Fold>(Fold functor) {
+    Numbers::dispatch(y.dtype(), [&]<class T>(Type<T>) {
+      if (has_threads_for_lines(lines, n))
+        return launch_indices(
+            op, y.device(), lines,
+            ScatterFoldLine<T, Fold>{lines_along(op, dim, indices, source, y), indices.data<int64_t>(),
+                                     NumberArray<T>(source), bits<T>(y), functor});
+      fold_runs<T>(op, destinations(op, dim, indices, y), to_format(source, MemoryFormat::contiguous), y,
+                   y.numel(), 1, functor);
+    });
   });
 }
 
@@ -285,8 +290,8 @@ void index_add_cuda(const Tensor& y, const Tensor& indices, const Tensor& values
                     int64_t inner) {
   if (values.numel() == 0) return;
   const OrderedLines runs = order_lines("index_add", indices, 1, indices.numel(), bits_of(rows));
-  Numbers::dispatch(y.dtype(),
-                    [&]<class T>(Type<T>) { add_runs<T>("index_add", runs, values, y, rows, inner); });
+  Numbers::dispatch(
+      y.dtype(), [&]<class T>(Type<T>) { fold_runs<T>("index_add", runs, values, y, rows, inner, Plus{}); });
 }
 
 void one_hot_cuda(const Tensor& indices, int64_t classes, const Tensor& y) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/index/scatter_fold.h"
 
 /// The work of index.h on a GPU. Indices are row-major int64 and checked. What meets in
 /// one place is put in order by sorting, where the lines along the dimension are not short or many enough to
@@ -15,8 +16,9 @@ namespace pleat::ops {
 void gather_cuda(const Tensor& x, std::size_t dim, const Tensor& indices, const Tensor& y);
 /// y has no gaps; source any strides.
 void scatter_cuda(const Tensor& y, std::size_t dim, const Tensor& indices, const Tensor& source);
-/// The same. Half types are not added in: y is of a type that is computed in.
-void scatter_add_cuda(const Tensor& y, std::size_t dim, const Tensor& indices, const Tensor& source);
+/// scatter_fold_into of scatter_fold.h; the source may also be of half types where y is float32.
+void scatter_fold_cuda(const char* op, const Tensor& y, std::size_t dim, const Tensor& indices,
+                       const Tensor& source, ScatterFold fold);
 
 /// x [outer, rows, inner] and y [outer, indices, inner], both row-major.
 void index_select_cuda(const Tensor& x, const Tensor& indices, const Tensor& y, int64_t rows, int64_t inner);

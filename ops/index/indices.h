@@ -36,6 +36,11 @@ Tensor integer_indices(const char* op, const Tensor& index);
 /// `dim` in [0, rank), a rank of 0 counting as 1. Throws IndexError; DeviceError when the index is elsewhere.
 std::size_t index_dim(const char* op, int64_t dim, const Tensor& x, const Tensor& index);
 
+/// Along all dimensions but `dim` the index must stay inside x. Throws ShapeError.
+void check_index_shape(const char* op, const Tensor& x, std::size_t dim, const Tensor& index);
+/// Throws DeviceError unless on x's device, ShapeError unless of the index's shape.
+void check_source(const char* op, const Tensor& x, const Tensor& index, const Tensor& source);
+
 /// Writes source's elements into y as `scatter` does (ops/index/index.h). Indices are checked; they and
 /// `source`, of one shape, may have strides of 0.
 void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indices, const Tensor& source);

@@ -2,6 +2,7 @@
 #include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/pad.h"
 #include "pleat/autograd/functions/rearrange.h"
+#include "pleat/autograd/functions/scatter.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
@@ -166,6 +167,20 @@ TEST_CASE("indexing takes integers from all over int64", "[limits]") {
       return scatter_add(x, i[0], index_of(i[1]),
                          ones(Shape(static_cast<std::size_t>(rank), 1), {.dtype = x.dtype()}));
     });
+    for (const ScatterReduction reduce :
+         {ScatterReduction::prod, ScatterReduction::mean, ScatterReduction::amax})
+      sweep_tensors("scatter_reduce", rank, {0, 1}, [&](const Tensor& x, const Integers& i) {
+        return scatter_reduce(x, i[0], index_of(i[1]),
+                              ones(Shape(static_cast<std::size_t>(rank), 1), {.dtype = x.dtype()}),
+                              {.reduce = reduce, .include_self = false});
+      });
+    sweep_tensors("gather_nd", rank, {1, 0}, [&](const Tensor& x, const Integers& i) {
+      return gather_nd(x, index_of(i[0]), {.batch_dims = i[1]});
+    });
+    sweep("scatter_nd", {1, 0}, [&](const Integers& i) {
+      const Tensor index = view(tensor({i[0], i[1]}), {1, 2});
+      return scatter_nd(ones({4, 3}), index, ones({1}), {.reduction = ScatterReduction::amin});
+    });
     sweep_tensors("index_select", rank, {0, 1},
                   [](const Tensor& x, const Integers& i) { return index_select(x, i[0], tensor({i[1]})); });
     sweep_tensors("index_add", rank, {0, 1}, [](const Tensor& x, const Integers& i) {
@@ -198,6 +213,8 @@ TEST_CASE("indexing takes integers from all over int64", "[limits]") {
     (void)index_fill_(ones({4, 3}), i[0], index, i[2]), index_put_(ones({4, 3}), {index}, i[2]);
     (void)scatter_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
     (void)scatter_add_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
+    (void)scatter_reduce_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}),
+                          {.reduce = ScatterReduction::sum});
     ops::index_copy_into(ones({4, 3}), i[0], index, row);
     ops::index_add_into(ones({4, 3}), i[0], index, row);
     ops::scatter_add_into(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));

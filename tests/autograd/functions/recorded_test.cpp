@@ -1,4 +1,5 @@
-// Functions against the values and gradients of PyTorch in tests/fixtures/activations.json.
+// Functions against the values and gradients of PyTorch in tests/fixtures/activations.json and
+// functions.json.
 
 #include <cmath>
 #include <functional>
@@ -8,6 +9,8 @@
 #include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/distance.h"
 #include "pleat/autograd/functions/norm.h"
+#include "pleat/autograd/functions/pool.h"
+#include "pleat/autograd/functions/scatter.h"
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -27,6 +30,26 @@ Function of_x(F f) {
       return f(in.at("x"));
     else
       return f(in.at("x"), o);
+  };
+}
+
+ScatterReduceOptions scatter_options(const Json& o) {
+  static const std::map<std::string, ScatterReduction> reductions = {{"sum", ScatterReduction::sum},
+                                                                     {"prod", ScatterReduction::prod},
+                                                                     {"mean", ScatterReduction::mean},
+                                                                     {"amax", ScatterReduction::amax},
+                                                                     {"amin", ScatterReduction::amin}};
+  return {.reduce = reductions.at(o["reduce"]), .include_self = o["include_self"].get<bool>()};
+}
+
+/// max_unpool1d to 3d.
+Function unpooling(Tensor (*unpool)(const Tensor&, const Tensor&, const MaxUnpoolOptions&)) {
+  return [unpool](const Inputs& in, const Json& o) {
+    return unpool(in.at("x"), in.at("indices"),
+                  {.kernel_size = o["kernel_size"].get<int64_t>(),
+                   .stride = o["stride"].get<int64_t>(),
+                   .padding = o["padding"].get<int64_t>(),
+                   .output_size = o["output_size"].get<std::vector<int64_t>>()});
   };
 }
 
@@ -66,6 +89,14 @@ const std::map<std::string, Function>& functions() {
          return pairwise_distance(in.at("x1"), in.at("x2"),
                                   {.p = o["p"], .eps = o["eps"], .keepdim = o["keepdim"]});
        }},
+      {"scatter_reduce",
+       [](const Inputs& in, O o) {
+         return scatter_reduce(in.at("x"), o["dim"].get<int64_t>(), in.at("index"), in.at("source"),
+                               scatter_options(o));
+       }},
+      {"max_unpool1d", unpooling(max_unpool1d)},
+      {"max_unpool2d", unpooling(max_unpool2d)},
+      {"max_unpool3d", unpooling(max_unpool3d)},
       {"hardtanh",
        of_x([](X x, O o) { return hardtanh(x, o["min_val"].get<double>(), o["max_val"].get<double>()); })},
   };
@@ -81,16 +112,17 @@ void check_close(const Tensor& got, const Tensor& right) {
 }  // namespace
 
 TEST_CASE("functions agree with PyTorch's recorded values and gradients") {
-  for (const Json& c : test::fixture("activations").at("cases")) {
-    INFO(c.at("name").get<std::string>());
-    const auto function = functions().find(c.at("op"));
-    REQUIRE(function != functions().end());
-    Inputs inputs = test::tensors_from(c.at("inputs"));
-    for (const auto& [name, gradient] : c.at("grads").items()) inputs.at(name).set_requires_grad();
-    const Tensor y = function->second(inputs, c.at("options"));
-    check_close(y, test::tensor_from(c.at("outputs").at("y")));
-    y.backward(test::tensor_from(c.at("grad_output")));
-    for (const auto& [name, gradient] : c.at("grads").items())
-      check_close(inputs.at(name).grad(), test::tensor_from(gradient));
-  }
+  for (const char* file : {"activations", "functions"})
+    for (const Json& c : test::fixture(file).at("cases")) {
+      INFO(c.at("name").get<std::string>());
+      const auto function = functions().find(c.at("op"));
+      REQUIRE(function != functions().end());
+      Inputs inputs = test::tensors_from(c.at("inputs"));
+      for (const auto& [name, gradient] : c.at("grads").items()) inputs.at(name).set_requires_grad();
+      const Tensor y = function->second(inputs, c.at("options"));
+      check_close(y, test::tensor_from(c.at("outputs").at("y")));
+      y.backward(test::tensor_from(c.at("grad_output")));
+      for (const auto& [name, gradient] : c.at("grads").items())
+        check_close(inputs.at(name).grad(), test::tensor_from(gradient));
+    }
 }
