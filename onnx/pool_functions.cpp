@@ -91,6 +91,7 @@ Names avg_pool(Emit& e) {
   const Integers kernel = e.integers("kernel"), stride = e.integers("stride");
   Integers low = e.integers("padding_low"), high = e.integers("padding_high");
   const Integers ones(kernel.size(), 1);
+  if (e.integers("dilation") != ones) e.refuse("AveragePool has no dilation before opset 19");
   const Integers reach = reach_beyond(sides, kernel, stride, ones, low);
   const bool is_padded = low != Integers(low.size(), 0) || high != Integers(high.size(), 0);
   // What rounding up adds counts for no divisor.

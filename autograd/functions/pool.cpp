@@ -83,7 +83,7 @@ Tensor avg_pool(const char* op, const Tensor& x, const AvgPoolOptions& options) 
   const TracedCall call(
       "avg_pool",
       [&] {
-        Attributes attributes = traced_windows(op, x, options, 1);
+        Attributes attributes = traced_windows(op, x, options, options.dilation);
         attributes.emplace_back("count_include_pad", Flag(options.count_include_pad));
         attributes.emplace_back("divisor", options.divisor_override.value_or(0));
         return attributes;

@@ -175,6 +175,9 @@ TEST_CASE("an export refuses what it cannot follow", "[onnx][cpu]") {
   CHECK_THAT(refusal(x, [](const Tensor& t) { return var(t); }),
              Contains("var cannot be written: it needs the size of dimension 0"));
   CHECK_THAT(refusal(x, [](const Tensor& t) { return dropout(t, 0.5); }), Contains("dropout has no form"));
+  CHECK_THAT(refusal(randn({2, 3, 8}),
+                     [](const Tensor& t) { return avg_pool(t, {.kernel_size = 2, .dilation = 2}); }),
+             Contains("avg_pool cannot be written: AveragePool has no dilation before opset 19"));
   CHECK_THAT(refusal(x,
                      [](const Tensor& t) {
                        const Autocast half{bfloat16};
