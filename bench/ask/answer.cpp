@@ -26,21 +26,6 @@ namespace {
 constexpr std::size_t most_rounds = 10;  // times those at first
 constexpr double longest = 60;           // seconds after which no rounds are added
 
-/// Whether some subject cannot be told apart yet from the first with its label, and there is time left.
-bool wants_more(const std::vector<benchmark::Measurement>& measured, int64_t rounds_at_first) {
-  double spent = 0;
-  bool undecided = false;
-  std::map<std::string, Time> first;
-  for (const benchmark::Measurement& one : measured) {
-    for (const double seconds : one.wall_times) spent += seconds * static_cast<double>(one.block_size);
-    const Time time(one);
-    const auto& [place, is_first] = first.emplace(one.label, time);
-    undecided |= !is_first && ratio(time, place->second).verdict() == Verdict::undecided;
-  }
-  return undecided && spent < longest &&
-         measured[0].times.size() < most_rounds * static_cast<std::size_t>(rounds_at_first);
-}
-
 /// What a bar says of ways: their problem.
 std::string label_of(const std::vector<Way>& ways) {
   const bool one_problem =
@@ -67,6 +52,20 @@ std::string which_take_least(const std::vector<Record>& records, const std::stri
 }
 
 }  // namespace
+
+bool wants_more(const std::vector<benchmark::Measurement>& measured, int64_t rounds_at_first) {
+  double spent = 0;
+  bool undecided = false;
+  std::map<std::string, Time> first;
+  for (const benchmark::Measurement& one : measured) {
+    for (const double seconds : one.wall_times) spent += seconds * static_cast<double>(one.block_size);
+    const Time time(one);
+    const auto& [place, is_first] = first.emplace(one.label, time);
+    undecided |= !is_first && ratio(time, place->second).verdict() == Verdict::undecided;
+  }
+  return undecided && spent < longest &&
+         measured[0].times.size() < most_rounds * static_cast<std::size_t>(rounds_at_first);
+}
 
 std::vector<Way> of_problem(const std::string& problem, std::vector<Way> ways) {
   for (Way& way : ways) way.problem = problem;

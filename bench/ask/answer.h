@@ -47,9 +47,8 @@ struct Times {
   std::vector<Record> records = {};
 
   /// Times these passes of all ways, those of a pass in turns, so that what disturbs the machine disturbs all
-  /// alike. While a way cannot be told apart from the first of its problem, there are more rounds: up to ten
-  /// times as many, and none after a minute. Adds and returns the records, pass by pass; they stay where they
-  /// are until something else is added.
+  /// alike, and more rounds as long as `wants_more` says so of the ways of a problem. Adds and returns the
+  /// records, pass by pass; they stay where they are until something else is added.
   std::span<Record> measure(const AskOptions& options, const std::vector<Way>& ways, const Strings& passes);
   void add(const std::string& problem, const std::string& way, const std::string& pass, const Time& time,
            const std::string& piece = {});
@@ -72,6 +71,11 @@ struct Times {
   /// What is no piece is the whole.
   std::string side_by_side(const std::string& title, const std::string& row, const std::string& column) const;
 };
+
+/// Whether more rounds are worth their time, after `rounds_at_first` or more of them: some measurement cannot
+/// be told apart yet from the first with its label, there are less than ten times as many rounds, and their
+/// wall times add up to less than a minute.
+bool wants_more(const std::vector<benchmark::Measurement>& measured, int64_t rounds_at_first);
 
 /// What the command gives for a question.
 struct Answer {

@@ -52,38 +52,49 @@ struct Layer {
   }
 };
 
-/// Profiles convolution and batch norm in evaluation, ten forward passes of each way in turns, nine rounds of
-/// them. Adds the time of a batch norm: that of its kernels on a GPU, its own time on a CPU. Returns the rows
-/// of the first round of those by hand, the longest first.
+/// Seconds of a batch norm in a profile: of its kernels on a GPU, of itself on a CPU.
+double norm_seconds(const profile::Profile& profile, Device device) {
+  const profile::KeyAverage row = profile.key_averages().at("batch_norm");
+  return 1e-9 * static_cast<double>(device.is_cuda() ? row.cuda : row.cpu) / static_cast<double>(row.calls);
+}
+
+/// Profiles convolution and batch norm in evaluation, ten forward passes of each way in turns, round by
+/// round. Adds the time of a batch norm. Returns the ten longest rows of the first round of those by hand.
 Strings profile_network(const AskOptions& options, const Layer& layer, const std::string& problem,
                         const std::vector<Way>& convolutions, Times& times) {
   constexpr int forwards = 10;
   const NoGrad guard;
-  std::vector<std::vector<double>> seconds(convolutions.size());
   Strings profiles;
-  const auto bar = progress_bar(problem + in_network);
-  const int rounds = static_cast<int>(options.timer.min_blocks) + 1;  // the first is not counted
-  for (int round = 0; round < rounds; ++round)
+  std::vector<benchmark::Measurement> measured(convolutions.size());
+  const auto clock = benchmark::device_clock(options.device);
+  const auto profile_round = [&] {
     for (std::size_t i = 0; i < convolutions.size(); ++i) {
-      const Way& convolution = convolutions[i];
+      clock->start();
       profile::Profiler profiler{{.with_modules = false}};
-      for (int run = 0; run < forwards; ++run) (void)layer.norm(convolution.compute(), false);
+      for (int run = 0; run < forwards; ++run) (void)layer.norm(convolutions[i].compute(), false);
       profiler.stop();
-      if (round > 0) {
-        const profile::KeyAverage& row = profiler.profile().key_averages().at("batch_norm");
-        const int64_t spent = options.device.is_cuda() ? row.cuda : row.cpu;
-        seconds[i].push_back(1e-9 * static_cast<double>(spent) / forwards);
-      }
-      if (round == 1 && convolution.name.starts_with("by hand"))
-        profiles.push_back(fmt::format(
-            "Ten forward passes in evaluation, {}{}\n{}", problem, convolution.name,
-            profiler.profile()
-                .key_averages({.group_by = profile::GroupBy::implementation | profile::GroupBy::format})
-                .table({.row_limit = 10})));
-      bar(static_cast<double>(round) / rounds);
+      measured[i].wall_times.push_back(clock->stop().wall);
+      const profile::Profile& profile = profiler.profile();
+      measured[i].times.push_back(norm_seconds(profile, options.device));
+      if (profiles.size() == 2 || !convolutions[i].name.starts_with("by hand")) continue;
+      profiles.push_back(fmt::format(
+          "Ten forward passes in evaluation, {}{}\n{}", problem, convolutions[i].name,
+          profile.key_averages({.group_by = profile::GroupBy::implementation | profile::GroupBy::format})
+              .table({.row_limit = 10})));
     }
+  };
+  profile_round();  // allocates, and is not counted
+  profiles.clear();
+  for (benchmark::Measurement& one : measured) one = {};
+  const auto bar = progress_bar(problem + in_network);
+  do
+    for (int64_t round = 0; round < options.timer.min_blocks; ++round) {
+      profile_round();
+      bar(static_cast<double>(round + 1) / static_cast<double>(options.timer.min_blocks));
+    }
+  while (wants_more(measured, options.timer.min_blocks));
   for (std::size_t i = 0; i < convolutions.size(); ++i)
-    times.add(problem + in_network, convolutions[i].name, kernel_time, time_of(seconds[i]));
+    times.add(problem + in_network, convolutions[i].name, kernel_time, time_of(measured[i].times));
   return profiles;
 }
 

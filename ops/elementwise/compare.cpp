@@ -73,7 +73,6 @@ struct IsFinite {
 };
 
 struct Close {
-  static constexpr const char* name = "close";
   double rtol, atol;
   bool equal_nan;
 
