@@ -24,7 +24,7 @@ namespace pleat::bench::ask {
 namespace {
 
 constexpr std::size_t most_rounds = 10;  // times those at first
-constexpr double longest = 60;           // seconds after which no rounds are added
+constexpr double longest = 20;           // seconds after which no rounds are added
 
 /// What a bar says of ways: their problem.
 std::string label_of(const std::vector<Way>& ways) {
@@ -49,6 +49,28 @@ std::string which_take_least(const std::vector<Record>& records, const std::stri
   if (names.empty()) return "which takes least changes from round to round";
   const char* const verb = names.size() == 1 ? "takes" : "take";
   return fmt::format("{} {} least, {}", fmt::join(names, "; "), verb, benchmark::format_time(least, 3));
+}
+
+/// "unfold takes 3.00 times as long (2.90 to 3.10); onednn is level (0.99 to 1.02)": records beside the first
+/// of them, those that differ first; many with the same verdict share its words.
+std::string beside_first(const std::vector<Record>& records, const std::string& of) {
+  Strings parts;
+  for (const Verdict verdict : {Verdict::differs, Verdict::level, Verdict::undecided}) {
+    Strings names, texts;
+    for (std::size_t i = 1; i < records.size(); ++i) {
+      const Ratio beside = ratio(*records[i].time, *records[0].time);
+      if (beside.verdict() != verdict) continue;
+      names.push_back(fmt::format("{} ({:.2f} to {:.2f})", records[i].label(of), beside.low, beside.high));
+      texts.push_back(records[i].label(of) + ' ' + beside.text());
+    }
+    if (verdict == Verdict::differs || texts.size() < 2)
+      parts.insert(parts.end(), texts.begin(), texts.end());
+    else
+      parts.push_back(
+          fmt::format("{} {}", fmt::join(names, "; "),
+                      verdict == Verdict::level ? "are level" : "cannot be told apart in the noise"));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 }  // namespace
@@ -136,11 +158,8 @@ Strings Times::compare(const std::string& group, const Strings& passes, const st
     for (const std::string& pass : passes) {
       const std::vector<Record> found = only(group, {text}).only("pass", {pass}).only("piece", {""}).records;
       if (found.size() < 2) continue;
-      Strings others;
-      for (std::size_t i = 1; i < found.size(); ++i)
-        others.push_back(found[i].label(of) + ' ' + ratio(*found[i].time, *found[0].time).text());
       sentences.push_back(fmt::format("{}, {}, beside {}: {}. {}.", text, pass, found[0].label(of),
-                                      fmt::join(others, "; "), which_take_least(found, of)));
+                                      beside_first(found, of), which_take_least(found, of)));
     }
   return sentences;
 }

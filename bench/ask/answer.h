@@ -74,7 +74,7 @@ struct Times {
 
 /// Whether more rounds are worth their time, after `rounds_at_first` or more of them: some measurement cannot
 /// be told apart yet from the first with its label, there are less than ten times as many rounds, and their
-/// wall times add up to less than a minute.
+/// wall times add up to less than 20 seconds.
 bool wants_more(const std::vector<benchmark::Measurement>& measured, int64_t rounds_at_first);
 
 /// What the command gives for a question.

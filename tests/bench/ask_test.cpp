@@ -51,7 +51,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> questions{
      {"40 patches of 4x4\n", "40 patches of 8x8\n", "for a million results  one dense image",
       "a batch, tuned", "(1, 3, 3) conv3d", "a plain loop", "groups = N",
       "- 160 patches of 4x4, for a million results, beside a batch, direct: ",
-      "- unfold and product, for a million results, beside 40 patches of 4x4: 80 patches of 4x4 "}},
+      "- unfold and product, for a million results, beside 40 patches of 4x4: "}},
     {"faster-convolution",
      {"2-D float32\n", "3-D bfloat16\n", "first call", "error", "fast, one-hot filters",
       "3-D float16, forward: the whole and its pieces\n", "unfold    einsum      fold      bias       sum\n",

@@ -74,7 +74,8 @@ TEST_CASE("unfold-speed concludes for each batch size, and which piece takes the
                  "0.50); unfold, product, fold by hand takes 4.00 times as long"));
   CHECK(contains(sentences, "batch 2, training, beside conv2d, direct: conv2d, unfold takes 2.00 times"));
   CHECK(contains(sentences,
-                 "batch 512, training, beside conv2d, direct: unfold, product, fold by hand is level"));
+                 "batch 512, training, beside conv2d, direct: unfold, product by hand, in parts takes 1.33"));
+  CHECK(contains(sentences, "; unfold, product, fold by hand is level (1.00 to 1.00)"));
   const std::string by_hand = ", unfold, product, fold by hand, ";
   CHECK(contains(sentences, "batch 2" + by_hand + "forward: unfold takes 75 % of the time of all pieces"));
   CHECK(contains(sentences, "batch 2" + by_hand + "backward: unfold takes 75 % of the time of all pieces"));
