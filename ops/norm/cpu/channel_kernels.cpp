@@ -312,16 +312,13 @@ void spread(const Tiling& tiling, const Piece& piece, T* numbers) {
 }
 
 /// Runs `body(piece, scratch)` for all pieces of a tiling; scratch is `arrays` arrays of lanes, zeros.
-enum class Direction : unsigned char { forwards, backwards };
-
 template <class T, class Body>
-void for_pieces(const Tiling& tiling, int64_t arrays, Direction direction, const Body& body) {
+void for_pieces(const Tiling& tiling, int64_t arrays, const Body& body) {
   if (tiling.view.numel() == 0) return;
-  const int64_t pieces = tiling.pieces();
-  parallel_for(0, pieces, 1, [&](int64_t first, int64_t last) {
+  parallel_for(0, tiling.pieces(), 1, [&](int64_t first, int64_t last) {
     std::vector<T> scratch;
     for (int64_t i = first; i < last; ++i) {
-      const Piece piece = tiling.piece(direction == Direction::forwards ? i : pieces - 1 - i);
+      const Piece piece = tiling.piece(i);
       scratch.assign(static_cast<std::size_t>(arrays * piece.lanes), T(0));
       body(piece, scratch.data());
     }
@@ -371,7 +368,7 @@ template <class T>
 Moments channel_moments(const ChannelView& view, bool per_image, const T* x) {
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
-  for_pieces<T>(tiling, 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
+  for_pieces<T>(tiling, 3, [&](const Piece& piece, T* scratch) {
     T* pivot = scratch;
     T* sum = scratch + piece.lanes;
     T* square = scratch + 2 * piece.lanes;
@@ -431,7 +428,7 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
                                    const Opening<T>* opening) {
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
-  for_pieces<T>(tiling, limited != nullptr ? 5 : 3, Direction::forwards, [&](const Piece& piece, T* scratch) {
+  for_pieces<T>(tiling, limited != nullptr ? 5 : 3, [&](const Piece& piece, T* scratch) {
     T* pivot = scratch;
     T* sum = scratch + piece.lanes;
     T* product = scratch + 2 * piece.lanes;
@@ -509,8 +506,7 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
   const Tiling tiling(view, per_image);
   const int64_t channels = view.channels;
   const Repeated<T, K> common(channels, numbers, 0);
-  // The sums have just been made: what they read last is still in the cache.
-  for_pieces<T>(tiling, 0, Direction::backwards, [&](const Piece& piece, T*) {
+  const auto write = [&](const Piece& piece) {
     if (tiling.order == LaneOrder::pixels) {
       const int64_t begin = (piece.first_image * tiling.view.pixels + piece.first_pixel) * channels;
       const int64_t end = begin + (piece.last_pixel - piece.first_pixel) * channels;
@@ -522,7 +518,6 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
         run(Repeated<T, K>(channels, numbers, piece.first_image * channels));
       else
         run(common);
-      end_streaming();
       return;
     }
     for (int64_t n = piece.first_image; n < piece.last_image; ++n)
@@ -532,6 +527,18 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
         f.template operator()<false>((n * channels + c) * view.pixels + piece.first_pixel,
                                      piece.last_pixel - piece.first_pixel, own);
       }
+  };
+  const int64_t pieces = tiling.pieces();
+  // Pieces may be planes of a few hundred pixels: a stretch of some is written forwards, so that the next is
+  // fetched in time.
+  const int64_t stretch = std::max<int64_t>(1, tile_elements / ceil_div(view.numel(), pieces));
+  const int64_t stretches = ceil_div(pieces, stretch);
+  parallel_for(0, stretches, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      // The sums have just been made: what they read last is still in the cache.
+      const int64_t begin = (stretches - 1 - i) * stretch;
+      for (int64_t k = begin; k < std::min(begin + stretch, pieces); ++k) write(tiling.piece(k));
+    }
     end_streaming();
   });
 }
