@@ -28,6 +28,7 @@ TEST_CASE("the small examples train and print their result", "[examples][program
     double least, most;  ///< after these steps
   };
   const auto c = GENERATE(values<Case>({
+      {"char_transformer", "5", "right sums: ([0-9.]+)\n$", 0, 1},
       {"csv_regression", "500", "network: test error ([0-9.]+)", 0.5, 2},
       {"dcgan", "2", "roundness ([0-9.]+)\n$", 0, 1.05},
       {"denoising_autoencoder", "30", "denoised test pictures ([0-9.]+) dB", 11, 30},
