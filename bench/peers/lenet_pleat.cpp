@@ -11,7 +11,7 @@ using namespace pleat;
 int main(int, char** arguments) {
   const int steps = std::atoi(arguments[1]);
   set_num_threads(2);
-  nn::Sequential net = models::lenet();
+  nn::Sequential net = models::lenet({.num_classes = 10, .in_channels = 1, .image_size = 28});
   optim::SGD sgd{net.parameters(), {.lr = 0.01}};
   const Tensor images = randn({128, 1, 28, 28}), labels = randint(0, 10, {128});
   std::chrono::steady_clock::time_point start;
