@@ -193,5 +193,6 @@
 #include "pleat/train/stop_on_signal.h"
 #include "pleat/train/tensorboard.h"
 #include "pleat/train/terminal.h"
+#include "pleat/train/test_time_augmentation.h"
 #include "pleat/train/transfer.h"
 #include "pleat/train/weight_average.h"

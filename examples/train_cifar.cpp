@@ -97,9 +97,16 @@ void print_by_class(const Predictions& test, const std::vector<std::string>& nam
           std::isnan(shares[c]) ? "-" : number(100 * shares[c], 2).c_str());
 }
 
+/// A trained network, as it is asked for.
+Classifier trained(const CifarSettings& s, const fs::path& weights) {
+  Classifier classifier = read_classifier(weights);
+  if (s.tta) classifier.net = nn::Sequential{TestTimeAugmentation{std::move(classifier.net)}};
+  return classifier;
+}
+
 void evaluate_weights(const CifarSettings& s) {
   const Device device = choose_device(s.device);
-  Classifier classifier = read_classifier(s.evaluate);
+  Classifier classifier = trained(s, s.evaluate);
   const Pictures pictures = read_pictures(data_folder(s), classifier.options.image_size, s.seed);
   if (pictures.class_names.size() != classifier.class_names.size())
     throw UsageError("--evaluate " + s.evaluate + ": the weights know " +
@@ -119,12 +126,11 @@ Classifier classifier_of_run(const CifarSettings& s, const char* option) {
   if (!fs::exists(weights))
     throw UsageError(std::string(option) + ": there is no " + weights.string() +
                      "; name the folder of a run by --output");
-  return read_classifier(weights);
+  return trained(s, weights);
 }
 
 void export_network(const CifarSettings& s) {
-  Classifier classifier =
-      s.evaluate.empty() ? classifier_of_run(s, "--export-onnx") : read_classifier(s.evaluate);
+  Classifier classifier = s.evaluate.empty() ? classifier_of_run(s, "--export-onnx") : trained(s, s.evaluate);
   export_classifier(s.export_onnx, classifier);
   print_text(classifier.model + " is written to " + s.export_onnx);
 }

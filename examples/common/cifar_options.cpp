@@ -39,23 +39,38 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
          "it a synthetic set is made")
       ->check(not_empty())
       ->check(CLI::ExistingDirectory);
-  app.add_option("--resume", s.resume,
-                 "Go on with the run in this folder, from its newest checkpoint and with its options")
-      ->check(not_empty())
-      ->check(CLI::ExistingDirectory);
-  app.add_option("--evaluate", s.evaluate,
-                 "Test these weights instead of training: loss and accuracy by class")
-      ->check(not_empty())
-      ->check(CLI::ExistingFile);
-  app.add_option("--predict", s.predict,
-                 "Say what these pictures show instead of training, by the weights in --output")
-      ->check(not_empty())
-      ->check(CLI::ExistingFile);
-  app.add_option("--export-onnx", s.export_onnx,
-                 "Write the weights in --output, or those of --evaluate, as an ONNX file instead of training")
-      ->check(not_empty());
-  app.add_flag("--find-lr", s.find_lr,
-               "Look for a learning rate instead of training: the loss over rising rates, as a picture");
+  CLI::Option* resume =
+      app.add_option("--resume", s.resume,
+                     "Go on with the run in this folder, from its newest checkpoint and with its options")
+          ->check(not_empty())
+          ->check(CLI::ExistingDirectory);
+  CLI::Option* evaluate = app.add_option("--evaluate", s.evaluate,
+                                         "Test these weights instead of training: loss and accuracy by class")
+                              ->check(not_empty())
+                              ->check(CLI::ExistingFile);
+  CLI::Option* predict =
+      app.add_option("--predict", s.predict,
+                     "Say what these pictures show instead of training, by the weights in --output")
+          ->check(not_empty())
+          ->check(CLI::ExistingFile);
+  CLI::Option* export_onnx =
+      app.add_option(
+             "--export-onnx", s.export_onnx,
+             "Write the weights in --output, or those of --evaluate, as an ONNX file instead of training")
+          ->check(not_empty());
+  CLI::Option* find_lr =
+      app.add_flag("--find-lr", s.find_lr,
+                   "Look for a learning rate instead of training: the loss over rising rates, as a picture");
+  const std::vector<CLI::Option*> purposes = {resume, evaluate, predict, export_onnx, find_lr};
+  for (CLI::Option* one : purposes)
+    for (CLI::Option* other : purposes)
+      if (one != other && !(one == evaluate && other == export_onnx) &&
+          !(one == export_onnx && other == evaluate))
+        one->excludes(other);
+  app.add_flag(
+      "--tta", s.tta,
+      "Test-time augmentation: --evaluate, --predict and --export-onnx take the mean over each picture "
+      "and its mirror image");
   app.add_option("--start-from", s.start_from,
                  "Begin with these weights where names and shapes fit, and say which did (fine-tuning)")
       ->check(not_empty())
@@ -155,6 +170,8 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
 }
 
 void check_together(const CifarSettings& s) {
+  if (s.tta && s.evaluate.empty() && s.predict.empty() && s.export_onnx.empty())
+    throw UsageError("--tta is for --evaluate, --predict and --export-onnx, it has no effect on a training");
   if (s.augment.size() > 1 && s.augments_by("none"))
     throw UsageError("--augment: none stands alone, it changes nothing");
   for (const std::string name : {s.metrics, s.weights, s.curves, s.options, s.report})
@@ -168,8 +185,8 @@ void check_together(const CifarSettings& s) {
 
 void keep_given_options(const CLI::App& app, CifarSettings& s) {
   // What says which run it is, not how it trains.
-  const std::vector<std::string> others = {"help",     "config",  "resume",      "output",
-                                           "evaluate", "predict", "export-onnx", "find-lr"};
+  const std::vector<std::string> others = {"help",    "config",      "resume",  "output", "evaluate",
+                                           "predict", "export-onnx", "find-lr", "tta"};
   s.given.clear();
   s.arguments.clear();
   for (const CLI::Option* option : app.get_options()) {

@@ -16,6 +16,7 @@ struct CifarSettings {
   std::string evaluate;              ///< weights to test instead of training; empty: none
   std::vector<std::string> predict;  ///< pictures to classify instead of training
   std::string export_onnx;           ///< the ONNX file to write instead of training; empty: none
+  bool tta = false;                  ///< average over versions of each picture when it is classified
   bool find_lr = false;              ///< look for a learning rate instead of training
   std::string start_from;            ///< weights to begin with where they fit; empty: none
 

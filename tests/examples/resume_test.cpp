@@ -107,6 +107,9 @@ TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[
   const ExampleOutcome seen = run_example("train_cifar", {"--output", output, "--predict", bright});
   CHECK(seen.status == 0);
   CHECK(has(seen.out, bright + ": bright "));
+  const ExampleOutcome twice = run_example("train_cifar", {"--output", output, "--predict", bright, "--tta"});
+  CHECK(twice.status == 0);
+  CHECK(has(twice.out, bright + ": bright "));
   const std::string onnx = (folder / "net.onnx").string();
   const ExampleOutcome exported = run_example("train_cifar", {"--output", output, "--export-onnx", onnx});
   CHECK(exported.status == 0);
@@ -155,6 +158,9 @@ TEST_CASE("what train_cifar cannot go on with, test or classify", "[examples][pr
            {{"--config", (folder / "options.toml").string()}, 2, "colour"},
            {{"--config", (folder / "numbers.toml").string()}, 2, "--epochs: must be a whole number"},
            {{"--config", (folder / "none.toml").string()}, 2, "was not readable"},
+           {{"--evaluate", weights, "--predict", weights}, 2, "--evaluate excludes --predict"},
+           {{"--resume", folder.path().string(), "--find-lr"}, 2, "excludes"},
+           {{"--tta"}, 2, "--tta is for --evaluate, --predict and --export-onnx"},
            {{"--patience", "0"}, 2, "--patience: must be a whole number from 1"},
            {{"--ema", "1"}, 2, "--ema: must be a number from 0 to below 1"},
        }) {

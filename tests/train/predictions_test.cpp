@@ -38,6 +38,33 @@ TEST_CASE("a classifier is tested sample by sample", "[train]") {
   CHECK(net.training());
 }
 
+TEST_CASE("test-time augmentation means the probabilities of versions", "[train]") {
+  const Tensor x = tensor({{2.0F, 0.0F, 1.0F}, {0.0F, 3.0F, -1.0F}});
+  train::TestTimeAugmentation net{Identity{}};
+  const Tensor mean = (softmax(x, 1) + softmax(flip(x, {1}), 1)) / 2;
+  CHECK(allclose(exp(net(x)), mean));
+  CHECK(allclose(softmax(net(x), 1), mean));
+  const auto zero = [](const Tensor& batch) { return zeros_like(batch); };
+  train::TestTimeAugmentation three{Identity{}, {train::mirrored, zero}};
+  CHECK(allclose(exp(three(x)), (softmax(x, 1) + softmax(flip(x, {1}), 1) + 1.0 / 3) / 3));
+  train::TestTimeAugmentation alone{Identity{}, {}};
+  CHECK(allclose(alone(x), log_softmax(x, 1)));
+
+  // It takes a network's place: it owns it, with its modes, weights and gradients.
+  manual_seed(2);
+  train::TestTimeAugmentation small{models::small_cnn({.num_classes = 3, .image_size = 16})};
+  small.eval();
+  const Tensor pictures = randn({2, 3, 16, 16});
+  CHECK(allclose(small(pictures), small(train::mirrored(pictures)), {.rtol = 1e-4, .atol = 1e-5}));
+  CHECK(small.state_dict().begin()->first.starts_with("net."));
+  sum(small(pictures)).backward();
+  for (const Tensor& parameter : small.parameters()) CHECK(parameter.grad().defined());
+
+  CHECK_THROWS_WITH((train::TestTimeAugmentation{Identity{}, {train::mirrored, {}}}),
+                    Contains("version 1 is an empty function"));
+  CHECK_THROWS_WITH(alone(ones({2})), Contains("the network must give [2, classes], got"));
+}
+
 TEST_CASE("a saved classifier has all that a picture needs", "[train]") {
   const TemporaryDirectory folder;
   manual_seed(1);
