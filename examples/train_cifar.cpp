@@ -1,6 +1,10 @@
 // Trains a convolutional network on CIFAR-10, on one's own folder of pictures, or on a synthetic set when no
 // data is given; goes on with a run that was stopped; tests a trained network and classifies pictures with
 // it.
+//
+// Expected: 96.5 % of the synthetic images after 5 epochs in 81 s; resnet20 75 % on the test images of a
+// subset of CIFAR-10 (10,000 to train with), after the 15 epochs of docs/measurements.md in 10 minutes; on
+// two cores of an AMD EPYC.
 #include <chrono>
 #include <cmath>
 #include <filesystem>

@@ -1,4 +1,7 @@
 // Which implementation computes a convolution fastest here, and how to make a network use it.
+//
+// Expected: a line for each implementation and pass, the fastest first: on a CPU "winograd" leads for 3x3
+// filters.
 #include <iostream>
 
 #include "program.h"
