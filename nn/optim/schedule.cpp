@@ -273,8 +273,8 @@ Schedule::Schedule(Optimizer& optimizer, std::vector<Rate> rates)
   for (std::size_t g = 0; g < rates_.size(); ++g) {
     check<ValueError>(
         !rates_[g].momentum(0) || optimizer.momentum(g),
-        "Schedule: the rate sets a momentum, which the optimiser does not have; a one-cycle rate "
-        "leaves it alone with .cycle_momentum = false");
+        "Schedule: the rate sets a momentum, which the optimiser does not have; OneCycleLR and CyclicLR "
+        "leave it alone with .cycle_momentum = false");
     base_lrs_.push_back(optimizer.lr(g));
   }
   set_steps(0);
