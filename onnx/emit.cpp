@@ -134,6 +134,12 @@ double Emit::number(const std::string& attribute) const {
   refuse("it does not say its option " + attribute);
 }
 
+std::string Emit::text(const std::string& attribute) const {
+  for (const Attribute& one : call_.attributes)
+    if (one.name == attribute) return std::get<std::string>(one.value);
+  refuse("it does not say its option " + attribute);
+}
+
 std::string Emit::number(double value, DType dtype) {
   return constant(full({}, value, {.dtype = dtype, .device = Device()}));
 }

@@ -69,6 +69,7 @@ class Emit {
   int64_t integer(const std::string& attribute) const;
   bool flag(const std::string& attribute) const { return integer(attribute) != 0; }
   double number(const std::string& attribute) const;
+  std::string text(const std::string& attribute) const;
   std::vector<int64_t> integers(const std::string& attribute) const;
   /// Which may depend on the batch.
   const SizeList& sizes(const std::string& attribute) const;

@@ -19,6 +19,19 @@ Names scatter(Emit& e, const char* reduction) {
                  {{"axis", e.dim("dim", e.rank(0))}, {"reduction", reduction}})};
 }
 
+Names scatter_reduce(Emit& e) {
+  if (!e.flag("include_self")) e.refuse("ScatterElements takes the tensor's own elements, too");
+  const std::string reduction = e.text("reduction");
+  if (reduction == "mean") e.refuse("ScatterElements has no mean");
+  return scatter(e, reduction.c_str());
+}
+
+Names scatter_nd(Emit& e) {
+  const std::string reduction = e.text("reduction");
+  if (reduction == "mean") e.refuse("ScatterND has no mean");
+  return {e.node("ScatterND", {e.in(0), e.in(1, int64), e.in(2)}, {{"reduction", reduction.c_str()}})};
+}
+
 Names one_hot(Emit& e) {
   int64_t classes = e.integer("classes");
   if (classes < 0) e.refuse("the number of classes must be given");
@@ -64,6 +77,13 @@ void add_index(Conversions& all) {
         }}},
       {"scatter", {3, 3, [](Emit& e) { return scatter(e, "none"); }}},
       {"scatter_add", {3, 3, [](Emit& e) { return scatter(e, "add"); }}},
+      {"scatter_reduce", {3, 3, scatter_reduce}},
+      {"gather_nd",
+       {2, 2,
+        [](Emit& e) -> Names {
+          return {e.node("GatherND", {e.in(0), e.in(1, int64)}, {{"batch_dims", e.integer("batch_dims")}})};
+        }}},
+      {"scatter_nd", {3, 3, scatter_nd}},
       {"one_hot", {1, 1, one_hot}},
       {"sort", {1, 1, sort}},
       {"argsort", {1, 1, [](Emit& e) -> Names { return {sort(e)[1]}; }}},

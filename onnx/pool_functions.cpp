@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -54,6 +55,10 @@ Integers reach_beyond(const Sides& sides, const Integers& kernel, const Integers
   return high;
 }
 
+int64_t elements_of(const Integers& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
 Integers joined(Integers a, const Integers& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -66,7 +71,8 @@ std::string padded(Emit& e, const std::string& x, const Integers& low, const Int
   return e.node("Pad", {x, e.list(pads), e.number(value, e.out_dtype())}, {{"mode", "constant"}});
 }
 
-Names max_pool(Emit& e) {
+/// With the place of each maximum in its plane when `indices`.
+Names max_pool(Emit& e, bool indices) {
   const Sides sides(e);
   const Integers kernel = e.integers("kernel"), stride = e.integers("stride"),
                  dilation = e.integers("dilation");
@@ -76,14 +82,31 @@ Names max_pool(Emit& e) {
   // The operator wants less padding than the kernel has elements.
   for (std::size_t d = 0; d < kernel.size(); ++d)
     if (low[d] >= kernel[d] || high[d] >= kernel[d]) {
+      if (indices) e.refuse("MaxPool needs less padding than the kernel has elements");
       x = padded(e, x, low, high, -std::numeric_limits<double>::infinity());
       low.assign(low.size(), 0);
       high.assign(high.size(), 0);
       break;
     }
-  return {e.node(
+  Names found = e.nodes(
       "MaxPool", {x},
-      {{"kernel_shape", kernel}, {"strides", stride}, {"pads", joined(low, high)}, {"dilations", dilation}})};
+      {{"kernel_shape", kernel}, {"strides", stride}, {"pads", joined(low, high)}, {"dilations", dilation}},
+      indices ? 2 : 1);
+  // The operator counts through all planes.
+  if (indices) found[1] = e.node("Mod", {found[1], e.reshape(e.list(Integers{elements_of(sides.in)}), {})});
+  return found;
+}
+
+Names max_unpool(Emit& e) {
+  const Sides sides(e);
+  const SizeList& shape = e.out_shape();
+  const SizeList planes{shape[0], shape[1], {0, elements_of(sides.out)}};
+  const SizeList places{shape[0], shape[1], {0, elements_of(sides.in)}};
+  const std::string zeros = e.node("Expand", {e.number(0, e.out_dtype()), e.list(planes)});
+  const std::string y =
+      e.node("ScatterElements", {zeros, e.reshape(e.in(1, int64), places), e.reshape(e.in(0), places)},
+             {{"axis", int64_t{2}}});
+  return {e.reshape(y, shape)};
 }
 
 Names avg_pool(Emit& e) {
@@ -225,7 +248,9 @@ Names interpolate(Emit& e) {
 
 void add_pools(Conversions& all) {
   all.merge(Conversions{
-      {"max_pool", {1, 1, max_pool}},
+      {"max_pool", {1, 1, [](Emit& e) { return max_pool(e, false); }}},
+      {"max_pool_with_indices", {1, 1, [](Emit& e) { return max_pool(e, true); }}},
+      {"max_unpool", {2, 2, max_unpool}},
       {"avg_pool", {1, 1, avg_pool}},
       {"adaptive_avg_pool", {2, 4, adaptive_avg_pool}},
       {"adaptive_max_pool", {1, 1, adaptive_max_pool}},

@@ -6,6 +6,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/shape/view.h"
 
@@ -46,6 +47,7 @@ Shape image_shape(const char* op, const Tensor& x, const MaxUnpoolOptions& optio
 
 Tensor unpool(const char* op, const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options) {
   const RecordOp range(op, x, indices);
+  const TracedCall call("max_unpool", x, indices);
   check<ShapeError>(x.rank() >= 3 && x.rank() <= 5,
                     "{}: input must be [N, C, spatial...] with 1 to 3 spatial dimensions, got {}", op, x);
   check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
@@ -66,7 +68,7 @@ Tensor unpool(const char* op, const Tensor& x, const Tensor& indices, const MaxU
   const ops::IndicesAreChecked checked(ops::IndicesAreChecked::Sign::not_negative);
   const Tensor y = scatter(zeros(planes, {.dtype = x.dtype(), .device = x.device()}), 2, index,
                            reshape(x, {shape[0], shape[1], places}));
-  return to_format(reshape(y, shape), x.memory_format());
+  return call.gives(to_format(reshape(y, shape), x.memory_format()));
 }
 
 /// The same of `dims` spatial dimensions, with or without a batch.

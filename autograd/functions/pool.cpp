@@ -148,9 +148,12 @@ Tensor max_pool3d(const Tensor& x, const MaxPoolOptions& options) {
 }
 
 MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options) {
+  const TracedCall call(
+      "max_pool_with_indices", [&] { return traced_windows("max_pool", x, options, options.dilation); }, x);
   const ops::MaxPoolResult result = ops::max_pool(x, options);
-  return {record_max("max_pool", x, result, ops::max_pool_windows("max_pool", x, options)),
-          ops::cast(result.indices, int64)};
+  const Tensor values = record_max("max_pool", x, result, ops::max_pool_windows("max_pool", x, options));
+  const auto traced = call.gives(std::vector{values, ops::cast(result.indices, int64)});
+  return {traced[0], traced[1]};
 }
 
 Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options) { return avg_pool("avg_pool", x, options); }

@@ -12,6 +12,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/logic.h"
@@ -176,12 +177,37 @@ void check_vectors(const char* op, const Tensor& x, const Tensor& indices, int64
       x.rank() - batch_dims, x.shape(), indices.shape());
 }
 
+/// As ONNX says it; "mean" is not among its.
+const char* name_of(ScatterReduction reduction) {
+  switch (reduction) {
+    case ScatterReduction::sum:
+      return "add";
+    case ScatterReduction::prod:
+      return "mul";
+    case ScatterReduction::mean:
+      return "mean";
+    case ScatterReduction::amax:
+      return "max";
+    case ScatterReduction::amin:
+      break;
+  }
+  return "min";
+}
+
 }  // namespace
 
 Tensor scatter_reduce(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source,
                       const ScatterReduceOptions& options) {
   constexpr const char* op = "scatter_reduce";
   const RecordOp range(op, x, index, source);
+  const TracedCall call(
+      op,
+      [&] {
+        return Attributes{{"dim", dim},
+                          {"reduction", name_of(options.reduce)},
+                          {"include_self", Flag(options.include_self)}};
+      },
+      x, index, source);
   ops::check_source(op, x, index, source);
   check<DTypeError>(x.dtype() != boolean, "{}: needs numbers, got bool", op);
   check_updates(op, x, "source", source);
@@ -191,14 +217,15 @@ Tensor scatter_reduce(const Tensor& x, Integer dim, const Tensor& index, const T
     const Tensor places = ops::checked_places(op, line(index), along, line(x).shape());
     const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
     ops::check_index_shape(op, line(x), 0, places);
-    return reshape(reduced(options.reduce, line(x), {along, options.include_self, places}, line(source)),
-                   x.shape());
+    return call.gives(reshape(
+        reduced(options.reduce, line(x), {along, options.include_self, places}, line(source)), x.shape()));
   }
   const std::size_t along = ops::index_dim(op, dim, x, index);
   ops::check_index_shape(op, x, along, index);
   const Tensor places = ops::checked_places(op, index, static_cast<int64_t>(along), x.shape());
   const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
-  return reduced(options.reduce, x, {static_cast<int64_t>(along), options.include_self, places}, source);
+  return call.gives(
+      reduced(options.reduce, x, {static_cast<int64_t>(along), options.include_self, places}, source));
 }
 
 const Tensor& scatter_reduce_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source,
@@ -216,6 +243,12 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, GatherNdOptions options
   constexpr const char* op = "gather_nd";
   const RecordOp range(op, x, indices);
   const int64_t batch_dims = options.batch_dims;
+  const TracedCall call(
+      op,
+      [&] {
+        return Attributes{{"batch_dims", batch_dims}};
+      },
+      x, indices);
   check<ValueError>(batch_dims >= 0 && batch_dims < x.rank(),
                     "{}: batch_dims must be at least 0 and below {} for the tensor {}, got {}", op, x.rank(),
                     x.shape(), batch_dims);
@@ -233,12 +266,18 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, GatherNdOptions options
   const ops::IndexPlaces at = ops::index_places(op, x.shape(), places);
   const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
   const Tensor rows = reshape(x, {at.size, x.numel() / std::max<int64_t>(at.size, 1)});
-  return reshape(index_select(rows, 0, at.rows), at.shape);
+  return call.gives(reshape(index_select(rows, 0, at.rows), at.shape));
 }
 
 Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates, ScatterNdOptions options) {
   constexpr const char* op = "scatter_nd";
   const RecordOp range(op, x, indices, updates);
+  const TracedCall call(
+      op,
+      [&] {
+        return Attributes{{"reduction", options.reduction ? name_of(*options.reduction) : "none"}};
+      },
+      x, indices, updates);
   check_vectors(op, x, indices, 0);
   check_updates(op, x, "updates", updates);
   check<DeviceError>(updates.device() == x.device(), "{}: the updates must be on {} like the tensor, got {}",
@@ -252,10 +291,10 @@ Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
   const int64_t inner = x.numel() / std::max<int64_t>(at.size, 1);
   const Tensor rows = reshape(x, {at.size, inner});
   const Tensor values = reshape(updates, {at.rows.numel(), inner});
-  if (!options.reduction) return reshape(index_copy(rows, 0, at.rows, values), x.shape());
+  if (!options.reduction) return call.gives(reshape(index_copy(rows, 0, at.rows, values), x.shape()));
   const Tensor places = ops::to_format(ops::expand(ops::unsqueeze(at.rows, 1), {at.rows.numel(), inner}),
                                        MemoryFormat::contiguous);
-  return reshape(reduced(*options.reduction, rows, {0, true, places}, values), x.shape());
+  return call.gives(reshape(reduced(*options.reduction, rows, {0, true, places}, values), x.shape()));
 }
 
 }  // namespace pleat

@@ -1,7 +1,10 @@
 #include "pleat/tests/onnx/onnxruntime.h"
 
 #include <cstdlib>
+#include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "pleat/pleat.h"
@@ -246,6 +249,57 @@ TEST_CASE("onnxruntime computes recurrent networks with states and lengths", "[o
   };
   all.add("lengths", lstm, by_lengths, {randn({3, 5, 3}), tensor({5, 1, 3})},
           {randn({2, 5, 3}), tensor({2, 5})}, {.batch_dims = {0, 0}});
+  CHECK(all.run() == "");
+}
+
+TEST_CASE("onnxruntime computes what needs indices", "[onnx][cpu]") {
+  if (onnxruntime_python() == nullptr) return skip(reason);
+  manual_seed(7);
+  OnnxRuntime all;
+  const auto add = [&](const std::string& name, const std::function<Tensor(const Tensor&)>& function) {
+    nn::Lambda net(function);
+    all.add(name, net, forward_of(net), {randn({2, 3, 6, 7})}, {randn({4, 3, 6, 7})});
+  };
+  add("max_unpool2d", [](const Tensor& x) {
+    const auto [y, places] =
+        max_pool_with_indices(x, {.kernel_size = 2, .stride = {2, 3}, .padding = {1, 0}});
+    return max_unpool2d(y * 2, places,
+                        {.kernel_size = 2, .stride = {2, 3}, .padding = {1, 0}, .output_size = {6, 7}});
+  });
+  add("max_pool_with_indices", [](const Tensor& x) {
+    const MaxPoolOptions options{.kernel_size = 2, .ceil_mode = true};
+    return max_pool_with_indices(x, options).indices.to(float32);
+  });
+  add("gather_nd", [](const Tensor& x) {
+    const Tensor pairs = remainder(narrow(argsort(x, {.dim = 3}), 3, 0, 2), 3);
+    return gather_nd(x, pairs, {.batch_dims = 1});
+  });
+  const Tensor places = tensor({{2}, {0}, {2}});
+  for (const auto& [name, reduction] :
+       std::map<std::string, std::optional<ScatterReduction>>{{"scatter_nd", std::nullopt},
+                                                              {"scatter_nd sum", ScatterReduction::sum},
+                                                              {"scatter_nd prod", ScatterReduction::prod},
+                                                              {"scatter_nd amax", ScatterReduction::amax},
+                                                              {"scatter_nd amin", ScatterReduction::amin}})
+    add(name, [&, reduction = reduction](const Tensor& x) {
+      const Tensor rows = transpose(x, 0, 1);  // the batch is no dimension of the indices
+      const Tensor where = reduction ? places : narrow(places, 0, 0, 2);
+      return transpose(
+          scatter_nd(rows, where, narrow(rows * 3, 0, 0, where.size(0)), {.reduction = reduction}), 0, 1);
+    });
+  for (const auto& [name, reduction] :
+       std::map<std::string, ScatterReduction>{{"scatter_reduce sum", ScatterReduction::sum},
+                                               {"scatter_reduce prod", ScatterReduction::prod},
+                                               {"scatter_reduce amax", ScatterReduction::amax},
+                                               {"scatter_reduce amin", ScatterReduction::amin}})
+    add(name, [reduction = reduction](const Tensor& x) {
+      return scatter_reduce(x, 3, remainder(argsort(x, {.dim = 3}), 3), x * 2, {.reduce = reduction});
+    });
+  nn::TransformerDecoder decoder{
+      {.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 16, .batch_first = true}, .num_layers = 2}};
+  all.add("TransformerDecoder", decoder,
+          [&](const std::vector<Tensor>& in) { return std::vector{decoder.forward(in[0], in[1])}; },
+          {randn({2, 4, 8}), randn({2, 5, 8})}, {randn({3, 4, 8}), randn({3, 5, 8})});
   CHECK(all.run() == "");
 }
 
