@@ -161,6 +161,7 @@
 #include "pleat/ops/softmax/softmax.h"
 #include "pleat/ops/spatial/bounds.h"
 #include "pleat/ops/spatial/channel_layout.h"
+#include "pleat/ops/spatial/grid_mode.h"
 #include "pleat/ops/tune/tuner.h"
 #include "pleat/ops/unfold/unfold.h"
 #include "pleat/ops/update/step_count.h"

@@ -1,97 +1,24 @@
 #include "pleat/autograd/functions/grid_sample.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/copy.h"
-#include "pleat/autograd/functions/index.h"
 #include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/matmul.h"
-#include "pleat/autograd/functions/select.h"
+#include "pleat/autograd/functions/sample_points.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/types.h"
-#include "pleat/ops/index/indices.h"
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/shape/view.h"
+#include "pleat/ops/spatial/pixel_taps.h"
 
 namespace pleat {
 namespace {
 
 constexpr const char* op = "grid_sample";
-
-/// Pixels along one dimension that a place is made of: their indices as whole numbers, and their weights,
-/// which are undefined where they are 1.
-struct Tap {
-  Tensor index, weight;
-};
-
-/// Places in pixels, within the image but for zeros.
-Tensor padded(const Tensor& place, int64_t size, const GridSampleOptions& o) {
-  const auto last = static_cast<double>(size - 1);
-  // Far beyond the image every place is as good; an infinite one has no neighbours to weigh.
-  if (o.padding == GridPadding::zeros) return clamp(place, {.min = -3.0, .max = last + 3});
-  if (o.padding == GridPadding::border) return clamp(place, {.min = 0.0, .max = last});
-  const double low = o.align_corners ? 0 : -0.5;
-  const double span = o.align_corners ? last : static_cast<double>(size);
-  if (span == 0) return place * 0;
-  const Tensor distance = abs(place - low);
-  const Tensor flips = floor(distance / span);
-  const Tensor rest = distance - flips * span;
-  const Tensor is_even = remainder(flips, 2) == 0;
-  return clamp(where(is_even, rest, span - rest) + low, {.min = 0.0, .max = last});
-}
-
-std::vector<Tap> taps_of(const Tensor& coordinate, int64_t size, const GridSampleOptions& o) {
-  const auto pixels = static_cast<double>(size);
-  const Tensor place =
-      o.align_corners ? (coordinate + 1) * ((pixels - 1) / 2) : ((coordinate + 1) * pixels - 1) / 2;
-  if (o.mode != GridMode::cubic) {
-    const Tensor inside = padded(place, size, o);
-    if (o.mode == GridMode::nearest) return {{round(inside), inside * 0 + 1}};
-    const Tensor low = floor(inside);
-    const Tensor part = inside - low;
-    return {{low, 1 - part}, {low + 1, part}};
-  }
-  const Tensor near = o.padding == GridPadding::zeros ? padded(place, size, o) : place;
-  const Tensor low = floor(near);
-  const Tensor t = near - low;
-  constexpr double a = -0.75;
-  const auto close = [](const Tensor& d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-  const auto far = [](const Tensor& d) { return ((d - 5) * d + 8) * d * a - 4 * a; };
-  std::vector<Tap> taps = {
-      {low - 1, far(t + 1)}, {low, close(t)}, {low + 1, close(1 - t)}, {low + 2, far(2 - t)}};
-  if (o.padding != GridPadding::zeros)
-    for (Tap& tap : taps) tap.index = padded(tap.index, size, o);
-  return taps;
-}
-
-/// Taps whose indices are pixels: those beyond weigh nothing.
-Tap within(const Tap& tap, int64_t size) {
-  const auto last = static_cast<double>(size - 1);
-  const Tensor index = tap.index.detach();
-  const Tensor is_pixel = index >= 0 && index <= last;
-  return {cast(clamp(index, {.min = 0.0, .max = last}), int64),
-          tap.weight * cast(is_pixel, tap.weight.dtype())};
-}
-
-/// The taps of the dimensions from `d` on, joined: places in the plane, and products of weights.
-std::vector<Tap> joined(const std::vector<std::vector<Tap>>& taps, const Shape& sizes, std::size_t d) {
-  if (d + 1 == taps.size()) return taps[d];
-  int64_t step = 1;
-  for (std::size_t k = d + 1; k < sizes.size(); ++k) step *= sizes[k];
-  std::vector<Tap> all;
-  for (const Tap& outer : taps[d])
-    for (const Tap& inner : joined(taps, sizes, d + 1))
-      all.push_back({outer.index * step + inner.index, outer.weight * inner.weight});
-  return all;
-}
 
 void check_operands(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
   ops::check_types<ops::Floating>(op, x.dtype());
@@ -106,6 +33,7 @@ void check_operands(const Tensor& x, const Tensor& grid, const GridSampleOptions
       op, x, grid);
   for (int64_t d = 2; d < x.rank(); ++d)
     check<ShapeError>(x.size(d) >= 1, "{}: the images have no pixels: {}", op, x);
+  ops::check_plane(op, x);
   check<ValueError>(o.mode != GridMode::cubic || x.rank() == 4,
                     "{}: cubic goes with two spatial dimensions, got {}", op, x);
 }
@@ -123,27 +51,16 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   const RecordOp range(op, x, grid);
   check_operands(x, grid, options);
   const DType compute = compute_dtype(x.dtype());
-  const Shape sizes(x.shape().begin() + 2, x.shape().end());
-  Shape shape{x.size(0), x.size(1)};
-  shape.insert(shape.end(), grid.shape().begin() + 1, grid.shape().end() - 1);
-  int64_t places = 1, pixels = 1;
-  for (std::size_t d = 2; d < shape.size(); ++d) places = checked_multiply(places, shape[d], op);
-  for (const int64_t size : sizes) pixels *= size;
-  const Tensor image = reshape(cast(x, compute), {x.size(0), x.size(1), pixels});
-  const Tensor at = reshape(cast(grid, compute), {x.size(0), places, std::ssize(sizes)});
-  std::vector<std::vector<Tap>> taps(sizes.size());
-  for (std::size_t d = 0; d < sizes.size(); ++d)  // x, the first of a place, is the last dimension
-    for (const Tap& tap :
-         taps_of(select(at, -1, std::ssize(sizes) - 1 - static_cast<int64_t>(d)), sizes[d], options))
-      taps[d].push_back(within(tap, sizes[d]));
-  const ops::IndicesAreChecked checked(ops::IndicesAreChecked::Sign::not_negative);
-  Tensor y;
-  for (const Tap& tap : joined(taps, sizes, 0)) {
-    const Tensor index = ops::expand(ops::unsqueeze(tap.index, 1), {x.size(0), x.size(1), places});
-    const Tensor part = gather(image, 2, index) * unsqueeze(tap.weight, 1);
-    y = y.defined() ? y + part : part;
-  }
-  return to_format(cast(reshape(y, shape), x.dtype()), x.memory_format());
+  const ops::PlaceRule rule{.sizes = Shape(x.shape().begin() + 2, x.shape().end()),
+                            .mode = options.mode,
+                            .padding = options.padding,
+                            .align_corners = options.align_corners};
+  const Shape points(grid.shape().begin() + 1, grid.shape().end() - 1);
+  int64_t places = 1;
+  for (const int64_t size : points) places = checked_multiply(places, size, op);
+  const TracedCall call(op, x, grid);
+  const Tensor at = reshape(cast(grid, compute), {x.size(0), places, std::ssize(rule.sizes)});
+  return call.gives(cast(sample_points(op, cast(x, compute), at, rule, points), x.dtype()));
 }
 
 Tensor affine_grid(const Tensor& theta, const Sizes& size, Flag align_corners) {
