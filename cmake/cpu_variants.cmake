@@ -5,7 +5,8 @@
 # of which the dynamic loader of glibc (2.33 or newer; older ones take the first) opens the best that the processor can
 # run. Sets PLEAT_CPU_LEVELS to these levels, or to nothing, and offers
 #   pleat_level_flags(<out> <level>)           the compile flags of a level
-#   pleat_place_variant(<target> <of> <level>) target is a level's variant of the library `of`: name, folder, install
+#   pleat_place_variant(<target> <of> <level>) target is a level's variant of the library `of`, which has VERSION and
+#                                              SOVERSION: name, folder, install
 include_guard()
 include(CMakeDependentOption)
 include(GNUInstallDirs)
@@ -44,8 +45,11 @@ function(pleat_place_variant target of level)
   if(NOT root)
     set(root ${CMAKE_CURRENT_BINARY_DIR})
   endif()
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${of}
+  # The loader looks for the same file name in all folders.
+  get_target_property(version ${of} VERSION)
+  get_target_property(soversion ${of} SOVERSION)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${of} VERSION ${version} SOVERSION ${soversion}
     LIBRARY_OUTPUT_DIRECTORY ${root}/glibc-hwcaps/${level})
   add_dependencies(${of} ${target})  # whoever links one may load the other
-  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/glibc-hwcaps/${level})
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/glibc-hwcaps/${level} NAMELINK_SKIP)
 endfunction()
