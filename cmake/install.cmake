@@ -1,4 +1,4 @@
-# `cmake --install` puts the library, its public headers and the package for find_package(Pleat) in place.
+# `cmake --install` puts the library, its public headers and what find_package(Pleat) and pkg-config read in place.
 include_guard()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -26,3 +26,32 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/PleatConfigVersion.cmake 
 install(FILES ${PROJECT_BINARY_DIR}/PleatConfig.cmake ${PROJECT_BINARY_DIR}/PleatConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/PleatCudaLibraries.cmake ${PROJECT_SOURCE_DIR}/cmake/PleatOneDnn.cmake
   DESTINATION ${pleat_package})
+
+# For pkg-config. Whoever links the shared library needs nothing else. A static one needs what it uses, not only with
+# --static: there is no other library to choose.
+set(pleat_pc_requires "")
+set(pleat_pc_libs ${CMAKE_THREAD_LIBS_INIT})
+if(NOT BUILD_SHARED_LIBS)
+  set(pleat_pc_requires fmt libpng zlib)
+  if(PLEAT_WITH_JPEG)
+    list(APPEND pleat_pc_requires libjpeg)
+  endif()
+  # Those that pkg-config does not know everywhere.
+  if(PLEAT_WITH_ONEDNN)
+    list(APPEND pleat_pc_libs ${PLEAT_ONEDNN_LIBRARY})
+    foreach(name IN LISTS OpenMP_CXX_LIB_NAMES)
+      list(APPEND pleat_pc_libs ${OpenMP_${name}_LIBRARY})
+    endforeach()
+  endif()
+  if(PLEAT_WITH_CUDNN)
+    list(APPEND pleat_pc_libs ${PLEAT_CUDNN_LIBRARY})
+  endif()
+  if(PLEAT_WITH_CUDA)
+    list(APPEND pleat_pc_libs ${PLEAT_CUBLAS_LIBRARY} ${CUDA_cudart_static_LIBRARY} -lrt -ldl)
+  endif()
+endif()
+list(JOIN pleat_pc_requires " " pleat_pc_requires)
+list(JOIN pleat_pc_libs " " pleat_pc_libs)
+file(RELATIVE_PATH pleat_pc_to_headers ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+configure_file(cmake/pleat.pc.in ${PROJECT_BINARY_DIR}/pleat.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/pleat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
