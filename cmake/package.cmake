@@ -1,0 +1,40 @@
+# What a package has beside the library, and how `cpack` packs a build (scripts/package.sh makes the one for everybody).
+include_guard()
+include(GNUInstallDirs)
+
+# As source; their CMakeLists.txt builds them with find_package(Pleat), too.
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/pleat)
+install(FILES LICENSE CHANGELOG.md cmake/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(CPACK_GENERATOR TGZ)
+find_program(PLEAT_DPKG dpkg)
+mark_as_advanced(PLEAT_DPKG)
+if(PLEAT_DPKG)
+  list(PREPEND CPACK_GENERATOR DEB)
+endif()
+set(CPACK_PACKAGE_VENDOR Pleat)
+# Whoever publishes a package gives an address that answers.
+set(CPACK_PACKAGE_CONTACT "The Pleat maintainers <maintainers@pleat.invalid>" CACHE STRING "Who answers for packages")
+set(CPACK_PACKAGE_DESCRIPTION "Tensors, an autograd tape, modules, optimisers and data loading for people who train networks in C++.
+ Convolutions have several named implementations; pleat-bench times them. The package has the library,
+ its headers, packages for CMake and pkg-config, pleat-bench and examples as source.")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+# What PleatConfig.cmake and pleat.pc ask for.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS libfmt-dev)
+if(NOT BUILD_SHARED_LIBS)
+  string(APPEND CPACK_DEBIAN_PACKAGE_DEPENDS ", libpng-dev, zlib1g-dev")
+  if(PLEAT_WITH_JPEG)
+    string(APPEND CPACK_DEBIAN_PACKAGE_DEPENDS ", libjpeg-dev")
+  endif()
+  if(PLEAT_WITH_ONEDNN)
+    string(APPEND CPACK_DEBIAN_PACKAGE_DEPENDS ", libdnnl-dev")
+  endif()
+endif()
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libcli11-dev)  # for the examples
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, pkg-config")
+include(CPack)
