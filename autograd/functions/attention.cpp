@@ -75,14 +75,12 @@ Tensor scaled_dot_product_attention(const Tensor& queries, const Tensor& keys, c
     return call.gives(matmul(dropout(shares_of(query, key, value, options), options.dropout), value));
   }
   const ops::AttentionResult result = ops::attention_forward(query, key, value, options);
-  const auto backward = [query = saved(query), key = saved(key), value = saved(value),
-                         output = saved(result.output), log_sum_exp = saved(result.log_sum_exp),
-                         mask = saved(mask), is_causal = options.is_causal,
-                         scale = options.scale](const Tensor& dy) -> Grads {
+  const auto backward = [q = saved(query), k = saved(key), v = saved(value), output = saved(result.output),
+                         log_sum_exp = saved(result.log_sum_exp), mask = saved(mask),
+                         is_causal = options.is_causal, scale = options.scale](const Tensor& dy) -> Grads {
     const AttentionOptions given{.mask = *mask, .is_causal = is_causal, .scale = scale};
-    if (grad_enabled()) return recorded_backward(dy, *query, *key, *value, given);
-    const auto [dq, dk, dv] =
-        ops::attention_backward(dy, *query, *key, *value, {*output, *log_sum_exp}, given);
+    if (grad_enabled()) return recorded_backward(dy, *q, *k, *v, given);
+    const auto [dq, dk, dv] = ops::attention_backward(dy, *q, *k, *v, {*output, *log_sum_exp}, given);
     return {dq, dk, dv};
   };
   return call.gives(record(op, result.output, {query, key, value}, backward));

@@ -222,8 +222,8 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
                           .implementation = options.implementation,
                           .format = options.format,
                           .precision = options.precision};
-  const auto [dy, w] = laid_out(x, weight, [&, &x = x, &weight = weight] {
-    return ops::backward_input_call(x, weight, plan.shape, whose);
+  const auto [dy, w] = laid_out(x, weight, [&, &image = x, &kernel = weight] {
+    return ops::backward_input_call(image, kernel, plan.shape, whose);
   });
   Tensor y = backward_input(dy, w, plan.shape, whose);
   if (plan.widens) y = pad(y, plan.widths);

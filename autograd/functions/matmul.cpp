@@ -66,10 +66,10 @@ Tensor matmul_grad_right(const Tensor& dy, const Tensor& a, const Shape& shape,
 Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions options) {
   const auto [a, b] = autocast_to_half(left, right);
   return record("matmul", ops::matmul(a, b, options),
-                {grad_of(a, [b = saved(b), shape = a.shape(),
-                             options](const Tensor& dy) { return matmul_grad_left(dy, *b, shape, options); }),
-                 grad_of(b, [a = saved(a), shape = b.shape(), options](const Tensor& dy) {
-                   return matmul_grad_right(dy, *a, shape, options);
+                {grad_of(a, [other = saved(b), shape = a.shape(), options](
+                                const Tensor& dy) { return matmul_grad_left(dy, *other, shape, options); }),
+                 grad_of(b, [other = saved(a), shape = b.shape(), options](const Tensor& dy) {
+                   return matmul_grad_right(dy, *other, shape, options);
                  })});
 }
 
@@ -85,20 +85,19 @@ Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, Add
   return call.gives(record(
       "addmm", ops::addmm(input, a, b, options),
       {grad_of(input, [beta = options.beta](const Tensor& dy) { return dy * beta; }),
-       grad_of(a, [b = saved(b), alpha = options.alpha,
-                   product](const Tensor& dy) { return matmul(dy, transpose(*b, 0, 1), product) * alpha; }),
-       grad_of(b, [a = saved(a), alpha = options.alpha, product](const Tensor& dy) {
-         return matmul(transpose(*a, 0, 1), dy, product) * alpha;
+       grad_of(a, [other = saved(b), alpha = options.alpha, product](
+                      const Tensor& dy) { return matmul(dy, transpose(*other, 0, 1), product) * alpha; }),
+       grad_of(b, [other = saved(a), alpha = options.alpha, product](const Tensor& dy) {
+         return matmul(transpose(*other, 0, 1), dy, product) * alpha;
        })}));
 }
 
 Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, MatmulOptions options) {
   const auto [x, weight, bias] = autocast_to_half(input, weights, shifts);
   std::vector<Derivative> derivatives = {
-      grad_of(x,
-              [weight = saved(weight), options](const Tensor& dy) { return matmul(dy, *weight, options); }),
-      grad_of(weight, [x = saved(x), options](const Tensor& dy) {
-        return matmul(transpose(as_rows(dy), 0, 1), as_rows(*x), options);
+      grad_of(x, [other = saved(weight), options](const Tensor& dy) { return matmul(dy, *other, options); }),
+      grad_of(weight, [other = saved(x), options](const Tensor& dy) {
+        return matmul(transpose(as_rows(dy), 0, 1), as_rows(*other), options);
       })};
   if (bias.defined()) derivatives.push_back(grad_of(bias, [](const Tensor& dy) { return dy; }));
   return record("linear", ops::linear(x, weight, bias, options), std::move(derivatives));

@@ -115,7 +115,7 @@ struct Sum {
   return exp2_of_sum(far             ? std::copysign(1100.0, sum)
                      : has_logarithm ? high
                                      : sum,
-                     far | !has_logarithm ? 0.0 : low);
+                     (far | !has_logarithm) ? 0.0 : low);
 }
 
 }  // namespace approximations
@@ -129,7 +129,7 @@ template <std::floating_point T>
   // What depends on the exponent are numbers, not truths: a truth that is the same for all elements keeps GCC
   // from making vector instructions of a loop.
   const bool whole = std::trunc(y) == y;
-  const Bits sign_if_odd = whole & (std::trunc(T(0.5) * y) != T(0.5) * y) ? sign : 0;
+  const Bits sign_if_odd = (whole & (std::trunc(T(0.5) * y) != T(0.5) * y)) ? sign : 0;
   const T at_negative = whole ? T(1) : nan;
   const T at_nan = y == 0 ? T(1) : nan;
   const T a = std::abs(x);
@@ -142,12 +142,12 @@ template <std::floating_point T>
 /// Whether fmod of a and b holds on the CPU: that of floats cuts their quotient right in double, that of
 /// doubles by at most 1 too far. Formulas with it have an `is_near` (ops/elementwise/map_arrays.h).
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline bool remainder_is_near(float a, float b) {
-  const float size = std::abs(b);
-  return (std::abs(a) < size * 0x1p28f) & (size < std::numeric_limits<float>::infinity());
+  const float left = std::abs(a), size = std::abs(b);
+  return (left < size * 0x1p28f) & (size < std::numeric_limits<float>::infinity());
 }
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline bool remainder_is_near(double a, double b) {
-  const double size = std::abs(b);
-  return (std::abs(a) < size * 0x1p50) & (size < std::numeric_limits<double>::infinity());
+  const double left = std::abs(a), size = std::abs(b);
+  return (left < size * 0x1p50) & (size < std::numeric_limits<double>::infinity());
 }
 
 /// a - b trunc(a / b), exactly.
@@ -178,8 +178,9 @@ template <std::floating_point T>
 #else
   const double a = static_cast<double>(x), b = static_cast<double>(y);
   const float root = static_cast<float>(std::sqrt(a * a + b * b));
+  const float width = std::abs(x), height = std::abs(y);
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  return (std::abs(x) == infinity) | (std::abs(y) == infinity) ? infinity : root;
+  return ((width == infinity) | (height == infinity)) ? infinity : root;
 #endif
 }
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline double hypot(double x, double y) {
@@ -194,7 +195,7 @@ template <std::floating_point T>
   const double p = scale * a, q = scale * b;
   const double root = std::sqrt(p * p + q * q) * scale_back;
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  return (a == infinity) | (b == infinity) ? infinity : root;
+  return ((a == infinity) | (b == infinity)) ? infinity : root;
 #endif
 }
 

@@ -130,7 +130,7 @@ template <class T>
   if constexpr (std::same_as<T, float>) return {x, rest};
   // Of the root its upper half, whose square is exact, and the rest of it.
   const T upper = outer ? std::bit_cast<T>(std::bit_cast<Bits<T>>(x) & Constants<T>::upper) : a;
-  const T root_rest = outer & (x > 0) ? (square - upper * upper) / (x + upper) : T(0);
+  const T root_rest = (outer & (x > 0)) ? (square - upper * upper) / (x + upper) : T(0);
   return {upper, rest + root_rest};
 }
 
@@ -179,7 +179,7 @@ template <class T>
   const double scale = most > 0x1p1000 ? 0x1p-4 : most < 0x1p-900 ? 0x1p100 : 1.0;
   const double at_infinity = least == infinity ? 1.0 : 0 * least;
   const double small = most == infinity ? at_infinity : scale * least;
-  const double large = (most == infinity) | (most == 0) ? 1.0 : scale * most;
+  const double large = ((most == infinity) | (most == 0)) ? 1.0 : scale * most;
   // The angle from the nearest of 0, atan(1/2), pi / 4: its tangent is (small - c large) / (large + c small).
   const bool high = small > 0.6875 * large;
   const bool middle = small > 0.4375 * large;

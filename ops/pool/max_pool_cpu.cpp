@@ -86,7 +86,7 @@ void slide(const Best<T, Index>& from, std::span<const int64_t> ahead, int64_t n
     if (from.place == nullptr) {
       for (const int64_t step : ahead.subspan(1)) {
         const Values other = values(from.value + i + step);
-        value = (other > value) | ((other != other) & (value == value)) ? other : value;
+        value = ((other > value) | ((other != other) & (value == value))) ? other : value;
       }
     } else {
       Places place = places(from.place + i + ahead[0]);
