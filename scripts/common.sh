@@ -63,7 +63,7 @@ CPP
 # A CXX in the environment is the only candidate.
 find_compiler() {
   local candidate version
-  local candidates=(c++ g++ g++-14 g++-13 g++-12 clang++ clang++-18 clang++-17 clang++-16 clang++-15 clang++-14)
+  local candidates=(c++ g++ g++-14 g++-13 g++-12 clang++ clang++-19 clang++-18 clang++-17 clang++-16 clang++-15 clang++-14)
   [[ -n ${CXX:-} ]] && candidates=("$CXX")
   for candidate in "${candidates[@]}"; do
     found=$(probe_compiler "$candidate") || continue
