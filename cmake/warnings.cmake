@@ -15,6 +15,10 @@ function(pleat_warnings target)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     # Loops are said to have independent iterations (map_arrays.h); not all of them can be vectorised, nor need be.
     list(APPEND flags -Wno-pass-failed)
+    if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 17)
+      # std::stable_sort of libstdc++ 12 calls a function that is deprecated; the other compilers look for our own calls.
+      list(APPEND flags -Wno-deprecated-declarations)
+    endif()
   endif()
   if(PLEAT_WERROR)
     list(APPEND flags -Werror)

@@ -87,10 +87,10 @@ void convert_dense(const Tensor& to, const Tensor& from) {
 
 void copy_elements(const Tensor& to, const Tensor& from) {
   if (copied_by_transfer(to, from)) return;
-  if constexpr (with_cuda)
-    if (to.device().is_cuda())
-      return dispatch(to.dtype(),
-                      [&]<class T>(Type<T>) { elementwise_kernel<T, T>("copy", to, {from}, Identity{}); });
+  if (to.device().is_cuda())
+    return dispatch(to.dtype(), [&]<class T>(Type<T>) {
+      if constexpr (with_cuda) elementwise_kernel<T, T>("copy", to, {from}, Identity{});
+    });
   if (to.dtype() == from.dtype()) return copy_strided(to, from);
   if (lie_alike(to, from)) return convert_dense(to, from);
   dispatch(to.dtype(), [&]<class T>(Type<T>) {
