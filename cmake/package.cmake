@@ -15,9 +15,11 @@ endif()
 set(CPACK_PACKAGE_VENDOR Pleat)
 # Whoever publishes a package gives an address that answers.
 set(CPACK_PACKAGE_CONTACT "The Pleat maintainers <maintainers@pleat.invalid>" CACHE STRING "Who answers for packages")
-set(CPACK_PACKAGE_DESCRIPTION "Tensors, an autograd tape, modules, optimisers and data loading for people who train networks in C++.
- Convolutions have several named implementations; pleat-bench times them. The package has the library,
- its headers, packages for CMake and pkg-config, pleat-bench and examples as source.")
+set(CPACK_PACKAGE_DESCRIPTION "\
+Tensors, an autograd tape, modules, optimisers and data loading in C++20.
+Convolutions have several named implementations, which pleat-bench times.
+Contains the library, its headers, what CMake and pkg-config read,
+pleat-bench, and examples as source.")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)

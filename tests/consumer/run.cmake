@@ -14,9 +14,10 @@ include(${CMAKE_CURRENT_LIST_DIR}/../run_command.cmake)
 set(here ${CMAKE_CURRENT_LIST_DIR})
 file(REMOVE_RECURSE ${WORK})
 
-# configure(<source> <build> <option>...)
+# configure(<source> <build> <option>...): what is compiled here need not be fast.
 function(configure source build)
-  run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${source} -B ${build} -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX}
+  run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${source} -B ${build} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
+    -DCMAKE_CXX_COMPILER=${CXX}
     "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX_PATH}" ${ARGN})
 endfunction()
 
