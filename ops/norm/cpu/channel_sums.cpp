@@ -1,124 +1,18 @@
-#include "pleat/ops/norm/cpu/channel_kernels.h"
-
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include <Eigen/Core>
 
-#include "pleat/core/base/checked_math.h"
-#include "pleat/core/base/streaming.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/ops/norm/cpu/channel_kernels.h"
+#include "pleat/ops/norm/cpu/channel_tiling.h"
+
+/// The sums of channel_kernels.h.
 
 namespace pleat::ops {
 namespace {
 
-/// Elements that a tile has at least (where there are so many): it stays in the first- or second-level cache
-/// between two readings, and merging its sums costs little beside making them.
-constexpr int64_t tile_elements = 16384;
-/// Elements that the prefetchers of a CPU take as one stream: a page.
-constexpr int64_t page_elements = 1024;
-/// Rows of a tile at least, when a row of many channels is long.
-constexpr int64_t tile_rows = 64;
-/// Images of a tile at least, when planes are small: adding up the lanes of a channel costs as much as a few
-/// pixels.
-constexpr int64_t tile_images = 8;
-/// Lanes summed side by side at most. More would only make folding them slower.
-constexpr int64_t max_lanes = 1024;
-
-/// Planes smaller than this are summed several at a time, `plane_lanes` lanes for each channel.
-constexpr int64_t small_plane = 128;
-constexpr int64_t plane_lanes = 8;
-/// Lanes of a large plane.
-constexpr int64_t large_plane_lanes = 64;
-
-/// What belongs to a lane, one of the sums that are made side by side.
-enum class LaneOrder : unsigned char {
-  pixels,  ///< lane l sums channel l % channels: whole pixels of a channels_last tensor
-  plane,   ///< all lanes sum one channel: a large plane
-  planes   ///< lane l sums channel l / plane_lanes: small planes of all channels
-};
-
-/// A part of a view, and the lanes that it is summed in.
-struct Piece {
-  int64_t tile;
-  int64_t first_image, last_image, first_pixel, last_pixel;
-  int64_t first_channel, channels;
-  int64_t lanes;
-  int64_t values() const {
-    return (last_image - first_image) * (last_pixel - first_pixel);
-  }  ///< of a channel
-};
-
-/// How a view is cut. A tile has all channels of some pixels or images; the planes of a tile of large ones
-/// are pieces of their own. Pieces follow each other in memory. With `per_image` a tile stays inside an
-/// image.
-struct Tiling {
-  ChannelView view;
-  LaneOrder order;
-  int64_t images_per_tile = 1;
-  int64_t pixels_per_tile;
-  int64_t segments;  ///< tiles along pixels
-
-  Tiling(const ChannelView& of, bool per_image)
-      : view(of),
-        order(of.channels_last           ? LaneOrder::pixels
-              : of.pixels >= small_plane ? LaneOrder::plane
-                                         : LaneOrder::planes),
-        pixels_per_tile(std::max<int64_t>(of.pixels, 1)) {
-    const int64_t channels = std::max<int64_t>(view.channels, 1);
-    if (order == LaneOrder::pixels) {
-      if (!per_image) {
-        // Images are nothing but more pixels here.
-        view.pixels *= view.images;
-        view.images = 1;
-      }
-      // Whole rows of lanes in every tile but the last.
-      pixels_per_tile = ceil_div(std::max(ceil_div(tile_elements, channels), tile_rows), 64) * 64;
-    } else if (order == LaneOrder::plane) {
-      pixels_per_tile = tile_elements;
-    } else if (!per_image) {
-      images_per_tile = std::max(ceil_div(tile_elements, channels * pixels_per_tile), tile_images);
-    }
-    segments = ceil_div(view.pixels, pixels_per_tile);
-  }
-
-  /// Values that a channel has in a tile.
-  int64_t values(int64_t tile) const {
-    const int64_t image = tile / segments * images_per_tile;
-    const int64_t pixel = tile % segments * pixels_per_tile;
-    return std::min(images_per_tile, view.images - image) * std::min(pixels_per_tile, view.pixels - pixel);
-  }
-  int64_t tiles() const { return ceil_div(view.images, images_per_tile) * segments; }
-  int64_t pieces() const { return tiles() * (order == LaneOrder::plane ? view.channels : 1); }
-
-  Piece piece(int64_t index) const {
-    const int64_t segment = index % segments;
-    int64_t block = index / segments;
-    Piece piece{};
-    piece.channels = view.channels;
-    if (order == LaneOrder::plane) {
-      piece.first_channel = block % view.channels;
-      piece.channels = 1;
-      block /= view.channels;
-    }
-    piece.tile = block * segments + segment;
-    piece.first_image = block * images_per_tile;
-    piece.last_image = std::min(view.images, piece.first_image + images_per_tile);
-    piece.first_pixel = segment * pixels_per_tile;
-    piece.last_pixel = std::min(view.pixels, piece.first_pixel + pixels_per_tile);
-    if (order == LaneOrder::plane) {
-      piece.lanes = large_plane_lanes;
-    } else if (order == LaneOrder::planes) {
-      piece.lanes = plane_lanes * view.channels;
-    } else {
-      // So many pixels that they fill vector registers.
-      const int64_t pixels = 32 / std::gcd<int64_t>(view.channels, 32);
-      piece.lanes = pixels * view.channels <= max_lanes ? pixels * view.channels : view.channels;
-    }
-    return piece;
-  }
-};
+using namespace channels;
 
 /// Calls `f.operator()<L>(first)` for blocks of L lanes that together are `lanes`.
 template <class F>
@@ -471,181 +365,13 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
   return sums;
 }
 
-namespace {
-
-/// Elements of a run at least: numbers are repeated so often that their loop is long enough to be fast.
-constexpr int64_t run_elements = 512;
-
-/// Numbers of channels, `first` of each kind on, repeated to runs of whole pixels.
-template <class T, std::size_t K>
-class Repeated {
- public:
-  Repeated(int64_t channels, const std::array<const T*, K>& numbers, int64_t first)
-      : length_(channels * std::max<int64_t>(1, run_elements / channels)),
-        values_(static_cast<std::size_t>(length_) * K) {
-    for (std::size_t k = 0; k < K; ++k) {
-      T* mine = values_.data() + static_cast<int64_t>(k) * length_;
-      for (int64_t at = 0; at < length_; at += channels) std::copy_n(numbers[k] + first, channels, mine + at);
-      pointers_[k] = mine;
-    }
-  }
-  int64_t length() const { return length_; }
-  const std::array<const T*, K>& pointers() const { return pointers_; }
-
- private:
-  int64_t length_;
-  std::vector<T> values_;
-  std::array<const T*, K> pointers_;
-};
-
-/// Calls `f.operator()<each>(begin, n, numbers)` for runs of adjacent elements, with the numbers of their
-/// groups: one for each element when `each`, else one for all. Runs may be written past the caches.
-template <class T, std::size_t K, class F>
-void for_runs(const ChannelView& view, bool per_image, const std::array<const T*, K>& numbers, const F& f) {
-  if (view.numel() == 0) return;
-  const Tiling tiling(view, per_image);
-  const int64_t channels = view.channels;
-  const Repeated<T, K> common(channels, numbers, 0);
-  const auto write = [&](const Piece& piece) {
-    if (tiling.order == LaneOrder::pixels) {
-      const int64_t begin = (piece.first_image * tiling.view.pixels + piece.first_pixel) * channels;
-      const int64_t end = begin + (piece.last_pixel - piece.first_pixel) * channels;
-      const auto run = [&](const Repeated<T, K>& own) {
-        for (int64_t at = begin; at < end; at += own.length())
-          f.template operator()<true>(at, std::min(own.length(), end - at), own.pointers());
-      };
-      if (per_image)
-        run(Repeated<T, K>(channels, numbers, piece.first_image * channels));
-      else
-        run(common);
-      return;
-    }
-    for (int64_t n = piece.first_image; n < piece.last_image; ++n)
-      for (int64_t c = piece.first_channel; c < piece.first_channel + piece.channels; ++c) {
-        std::array<const T*, K> own;
-        for (std::size_t k = 0; k < K; ++k) own[k] = numbers[k] + (per_image ? n * channels : 0) + c;
-        f.template operator()<false>((n * channels + c) * view.pixels + piece.first_pixel,
-                                     piece.last_pixel - piece.first_pixel, own);
-      }
-  };
-  const int64_t pieces = tiling.pieces();
-  // Pieces may be planes of a few hundred pixels: a stretch of some is written forwards, so that the next is
-  // fetched in time.
-  const int64_t stretch = std::max<int64_t>(1, tile_elements / ceil_div(view.numel(), pieces));
-  const int64_t stretches = ceil_div(pieces, stretch);
-  parallel_for(0, stretches, 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      // The sums have just been made: what they read last is still in the cache.
-      const int64_t begin = (stretches - 1 - i) * stretch;
-      for (int64_t k = begin; k < std::min(begin + stretch, pieces); ++k) write(tiling.piece(k));
-    }
-    end_streaming();
-  });
-}
-
-}  // namespace
-
-template <class T>
-void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers,
-                    const Bounds& bounds, T* y, const T* residual) {
-  const Limit<T> limit(bounds);
-  const bool streamed = x != y && is_streamed(view.numel() * static_cast<int64_t>(sizeof(T)));
-  const auto run = [&]<bool limits, bool adds>(std::bool_constant<limits>, std::bool_constant<adds>) {
-    for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
-                   [x, y, residual, limit, streamed]<bool each>(int64_t begin, int64_t n,
-                                                                const std::array<const T*, 3>& of) {
-                     const T* from = x + begin;
-                     const T* more = adds ? residual + begin : from;
-                     const auto write = [&](T* __restrict to, int64_t first, int64_t count) {
-                       const T* __restrict own = from + first;
-                       const T* __restrict other = more + first;
-                       const int64_t number = each ? first : 0;
-                       const T* __restrict shift = of[0] + number;
-                       const T* __restrict scale = of[1] + number;
-                       const T* __restrict bias = of[2] + number;
-                       for (int64_t i = 0; i < count; ++i) {
-                         const int64_t k = each ? i : 0;
-                         T value = (own[i] - shift[k]) * scale[k] + bias[k];
-                         if constexpr (adds) value += other[i];
-                         if constexpr (limits) value = limit.limited(value);
-                         to[i] = value;
-                       }
-                     };
-                     write_run(y + begin, n, streamed, write, from, more);
-                   });
-  };
-  const auto run_with = [&](auto limits) {
-    if (residual != nullptr)
-      run(limits, std::true_type{});
-    else
-      run(limits, std::false_type{});
-  };
-  if (bounds.any())
-    run_with(std::true_type{});
-  else
-    run_with(std::false_type{});
-}
-
-template <class T>
-void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                            const InputGradient<T>& numbers, T* dx, const LimitedAffine<T>* limited) {
-  const bool streamed = dy != dx && is_streamed(view.numel() * static_cast<int64_t>(sizeof(T)));
-  const auto run = [&](auto with_limit) {
-    constexpr bool limits = decltype(with_limit)::value;
-    constexpr std::size_t count = limits ? 6 : 4;
-    Limit<T> limit;
-    std::array<const T*, count> all{numbers.shift.data(), numbers.scale.data(), numbers.slope.data(),
-                                    numbers.offset.data()};
-    if constexpr (limits) {
-      all[4] = limited->numbers.scale.data();
-      all[5] = limited->numbers.bias.data();
-      limit = limited->limit;
-    }
-    for_runs<T, count>(view, per_image, all,
-                       [dy, x, dx, limit, streamed]<bool each>(int64_t begin, int64_t n,
-                                                               const std::array<const T*, count>& of) {
-                         const auto write = [&](T* __restrict to, int64_t first, int64_t some) {
-                           const T* __restrict gradient = dy + begin + first;
-                           const T* __restrict from = x + begin + first;
-                           const int64_t number = each ? first : 0;
-                           const T* __restrict shift = of[0] + number;
-                           const T* __restrict scale = of[1] + number;
-                           const T* __restrict slope = of[2] + number;
-                           const T* __restrict offset = of[3] + number;
-                           const T* __restrict own_scale = of[limits ? 4 : 0] + number;
-                           const T* __restrict own_bias = of[limits ? 5 : 0] + number;
-                           for (int64_t i = 0; i < some; ++i) {
-                             const int64_t k = each ? i : 0;
-                             const T d = from[i] - shift[k];
-                             T g = gradient[i];
-                             if constexpr (limits) g = limit.open(d * own_scale[k] + own_bias[k], g);
-                             to[i] = g * scale[k] - d * slope[k] - offset[k];
-                           }
-                         };
-                         write_run(dx + begin, n, streamed, write, dy + begin, x + begin);
-                       });
-  };
-  if (limited != nullptr)
-    run(std::true_type{});
-  else
-    run(std::false_type{});
-}
-
 template Moments channel_moments(const ChannelView&, bool, const float*);
 template Moments channel_moments(const ChannelView&, bool, const double*);
-template void channel_affine(const ChannelView&, bool, const float*, const Affine<float>&, const Bounds&,
-                             float*, const float*);
-template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, const Bounds&,
-                             double*, const double*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const float*, const float*,
                                             const std::vector<float>&, const LimitedAffine<float>*,
                                             const Opening<float>*);
 template GradientSums channel_gradient_sums(const ChannelView&, bool, const double*, const double*,
                                             const std::vector<double>&, const LimitedAffine<double>*,
                                             const Opening<double>*);
-template void channel_input_gradient(const ChannelView&, bool, const float*, const float*,
-                                     const InputGradient<float>&, float*, const LimitedAffine<float>*);
-template void channel_input_gradient(const ChannelView&, bool, const double*, const double*,
-                                     const InputGradient<double>&, double*, const LimitedAffine<double>*);
 
 }  // namespace pleat::ops
