@@ -100,6 +100,7 @@
 #include "pleat/nn/init.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/loss.h"
+#include "pleat/nn/loss_modules.h"
 #include "pleat/nn/mode_scope.h"
 #include "pleat/nn/module.h"
 #include "pleat/nn/norm.h"

@@ -11,7 +11,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/nn/loss.h"
+#include "pleat/nn/loss_modules.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/reduced_loss.h"
 
@@ -34,7 +34,7 @@ Tensor gaussian_nll_loss(const Tensor& any_input, const Tensor& any_target, cons
                          GaussianNllOptions options) {
   constexpr const char* op = "gaussian_nll_loss";
   check_pair(op, any_input, any_target);
-  check_positive(op, "eps", options.eps);
+  nn::detail::check_options(op, options);
   const Shape& shape = any_input.shape();
   Shape of_rows = shape, without_last = shape;
   if (!shape.empty()) {
@@ -63,7 +63,7 @@ Tensor gaussian_nll_loss(const Tensor& any_input, const Tensor& any_target, cons
 Tensor poisson_nll_loss(const Tensor& any_input, const Tensor& any_target, PoissonNllOptions options) {
   constexpr const char* op = "poisson_nll_loss";
   check_pair(op, any_input, any_target);
-  check_positive(op, "eps", options.eps);
+  nn::detail::check_options(op, options);
   const RecordOp range(op, any_input, any_target);
   const Tensor input = floating_loss_input(any_input), target = floating_loss_input(any_target);
   Tensor losses = options.log_input ? exp(input) - target * input : input - target * log(input + options.eps);

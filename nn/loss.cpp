@@ -13,7 +13,7 @@
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/functions/softmax.h"
 #include "pleat/core/base/format.h"
-#include "pleat/nn/option_checks.h"
+#include "pleat/nn/loss_modules.h"
 #include "pleat/nn/reduced_loss.h"
 
 namespace pleat {
@@ -44,6 +44,7 @@ Tensor floating_loss_input(const Tensor& x) {
 
 namespace {
 
+using nn::detail::check_options;
 using ops::DistanceLoss;
 
 /// The mean of class losses divides by the sum of the targets' weights.
@@ -67,7 +68,7 @@ Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& probab
   const int64_t dim = logits.rank() == 1 ? 0 : 1;
   const int64_t classes = logits.size(dim);
   const double smoothing = options.label_smoothing;
-  check_share("cross_entropy", "label_smoothing", smoothing);
+  check_options("cross_entropy", options);
   Tensor shares = target;
   if (smoothing > 0) shares = shares * (1 - smoothing) + smoothing / static_cast<double>(classes);
   if (options.weight.defined()) {
@@ -110,14 +111,14 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, LossOptions options) {
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, SmoothL1Options options) {
-  check_at_least_0("smooth_l1_loss", "beta", options.beta);
+  check_options("smooth_l1_loss", options);
   return reduced(
       distance_losses("smooth_l1_loss", input, target, {DistanceLoss::Kind::smooth_absolute, options.beta}),
       options.reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, HuberOptions options) {
-  check_positive("huber_loss", "delta", options.delta);
+  check_options("huber_loss", options);
   return reduced(distance_losses("huber_loss", input, target, {DistanceLoss::Kind::huber, options.delta}),
                  options.reduction);
 }

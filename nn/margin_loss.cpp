@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/distance.h"
@@ -13,14 +11,15 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/loss.h"
-#include "pleat/nn/option_checks.h"
+#include "pleat/nn/loss_modules.h"
 #include "pleat/nn/reduced_loss.h"
 
 /// Losses that are 0 beyond a margin.
 
 namespace pleat {
 namespace {
+
+using nn::detail::check_options;
 
 Tensor above_0(const Tensor& x) { return clamp(x, {.min = 0}); }
 
@@ -34,7 +33,7 @@ void check_class_weight(const char* op, const Tensor& weight, int64_t classes) {
 Tensor margin_ranking_loss(const Tensor& any_a, const Tensor& any_b, const Tensor& any_target,
                            MarginLossOptions options) {
   constexpr const char* op = "margin_ranking_loss";
-  check_finite(op, "margin", options.margin);
+  check_options(op, options);
   (void)broadcast(broadcast(any_a.shape(), any_b.shape(), op), any_target.shape(), op);
   const RecordOp range(op, any_a, any_b, any_target);
   const Tensor a = floating_loss_input(any_a), b = floating_loss_input(any_b);
@@ -45,7 +44,7 @@ Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Ten
                              MarginLossOptions options) {
   constexpr const char* op = "cosine_embedding_loss";
   constexpr double eps = 1e-12;  // PyTorch's: vectors of 0 have finite gradients
-  check_finite(op, "margin", options.margin);
+  check_options(op, options);
   check_pair(op, any_a, any_b);
   check<ShapeError>((any_a.rank() == 1 || any_a.rank() == 2) && target.rank() == any_a.rank() - 1 &&
                         (target.rank() == 0 || target.size(0) == any_a.size(0)),
@@ -62,7 +61,7 @@ Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Ten
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, HingeEmbeddingOptions options) {
   constexpr const char* op = "hinge_embedding_loss";
   check_pair(op, input, target);
-  check_finite(op, "margin", options.margin);
+  check_options(op, options);
   return reduced(hinge_embedding_losses(input, target, options.margin), options.reduction);
 }
 
@@ -91,8 +90,7 @@ Tensor multi_margin_loss(const Tensor& any_input, const Tensor& target, const Mu
       (any_input.rank() == 1 || any_input.rank() == 2) && target.rank() == any_input.rank() - 1 &&
           (target.rank() == 0 || target.size(0) == any_input.size(0)),
       "{}: needs an input [N, C] and targets [N], or [C] and [], got {} and {}", op, any_input, target);
-  check<ValueError>(options.p == 1 || options.p == 2, "{}: p must be 1 or 2, got {}", op, options.p);
-  check_finite(op, "margin", options.margin);
+  check_options(op, options);
   const int64_t classes = any_input.size(-1);
   check<ShapeError>(classes >= 1, "{}: the input has no classes, got {}", op, any_input);
   check_class_weight(op, options.weight, classes);
@@ -111,9 +109,7 @@ Tensor multi_margin_loss(const Tensor& any_input, const Tensor& target, const Mu
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            TripletMarginOptions options) {
   constexpr const char* op = "triplet_margin_loss";
-  check_finite(op, "margin", options.margin);
-  check<ValueError>(!std::isnan(options.p), "{}: p must be a number, got {}", op, options.p);
-  check_finite(op, "eps", options.eps);
+  check_options(op, options);
   check<ShapeError>(!broadcast(broadcast(anchor.shape(), positive.shape(), op), negative.shape(), op).empty(),
                     "{}: needs vectors, got {}, {} and {}", op, anchor, positive, negative);
   const RecordOp range(op, anchor, positive, negative);

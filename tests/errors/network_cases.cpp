@@ -15,6 +15,7 @@
 #include "pleat/nn/conv.h"
 #include "pleat/nn/dropout.h"
 #include "pleat/nn/linear.h"
+#include "pleat/nn/loss_modules.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/ops/shape/view.h"
@@ -121,6 +122,8 @@ MistakeSection module_mistakes() {
               MISTAKE(nn::BatchNorm1d norm{{.num_features = 3}}; norm(ones({1, 3}))),
               MISTAKE(nn::GroupNorm({.num_groups = 2, .num_channels = 3})),
               MISTAKE(nn::Dropout({.p = 1.5})),
+              MISTAKE(nn::CrossEntropyLoss({.label_smoothing = 1.5})),
+              MISTAKE(nn::MSELoss loss; loss(x)),
               MISTAKE(NoForward net; net(x)),
               MISTAKE(Duplicate net; net.parameters()),
               MISTAKE(Forgetful net; net(x); net.state_dict()),

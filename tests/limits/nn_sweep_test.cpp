@@ -5,6 +5,7 @@
 #include "pleat/data/transforms.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/init.h"
+#include "pleat/nn/loss_modules.h"
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/ops/image/image.h"
 #include "pleat/tests/catch.h"
@@ -89,6 +90,21 @@ TEST_CASE("images and transforms take integers from all over int64", "[limits]")
   });
   sweep("synthetic_shape_label", {1, 5}, [](const Integers& i) {
     return data::synthetic_shape_label(static_cast<uint64_t>(i[0]), data::SyntheticSplit::test, i[1]);
+  });
+}
+
+TEST_CASE("modules of losses take integers from all over int64", "[limits]") {
+  const Tensor x = ones({2, 4});
+  sweep("CrossEntropyLoss", {1, -100}, [&](const Integers& i) {
+    return nn::CrossEntropyLoss{{.ignore_index = i[1]}}(x, tensor({i[0], int64_t{0}}));
+  });
+  sweep("NLLLoss", {1, -100}, [&](const Integers& i) {
+    return nn::NLLLoss{{.ignore_index = i[1]}}(x, tensor({i[0], int64_t{0}}));
+  });
+  sweep("MultiMarginLoss", {1, 2}, [&](const Integers& i) {
+    const MultiMarginOptions options{.p = i[0]};
+    nn::detail::check_options("MultiMarginLoss", options);
+    return nn::MultiMarginLoss{options}(x, tensor({i[1], int64_t{0}}));
   });
 }
 

@@ -15,7 +15,7 @@
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/loss.h"
+#include "pleat/nn/loss_modules.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/optim/clip_grad.h"
 #include "pleat/nn/optim/grad_scaler.h"
@@ -318,6 +318,21 @@ TEST_CASE("options of losses and initialisers outside their range are refused") 
   refuses("margin", not_finite, {-1, 0}, [&](double v) { triplet_margin_loss(x, x, x, {.margin = v}); });
   refuses("p must", {not_a_number}, {1, infinity}, [&](double v) { triplet_margin_loss(x, x, x, {.p = v}); });
   refuses("eps", not_finite, {0}, [&](double v) { triplet_margin_loss(x, x, x, {.eps = v}); });
+  // Of modules when they are made.
+  refuses("label_smoothing", not_a_share, {0},
+          [](double v) { nn::CrossEntropyLoss{{.label_smoothing = v}}; });
+  refuses("beta", not_at_least_0, {0}, [](double v) { nn::SmoothL1Loss{{.beta = v}}; });
+  refuses("delta", not_positive, {1}, [](double v) { nn::HuberLoss{{.delta = v}}; });
+  refuses("eps", not_positive, {1}, [](double v) { nn::GaussianNLLLoss{{.eps = v}}; });
+  refuses("eps", not_positive, {1}, [](double v) { nn::PoissonNLLLoss{{.eps = v}}; });
+  refuses("margin", not_finite, {-1}, [](double v) { nn::MarginRankingLoss{{.margin = v}}; });
+  refuses("margin", not_finite, {-1}, [](double v) { nn::CosineEmbeddingLoss{{.margin = v}}; });
+  refuses("margin", not_finite, {-1}, [](double v) { nn::HingeEmbeddingLoss{{.margin = v}}; });
+  refuses("margin", not_finite, {-1}, [](double v) { nn::MultiMarginLoss{{.margin = v}}; });
+  refuses("p must", {0, 3}, {1, 2}, [](double v) { nn::MultiMarginLoss{{.p = static_cast<int64_t>(v)}}; });
+  refuses("margin", not_finite, {-1}, [](double v) { nn::TripletMarginLoss{{.margin = v}}; });
+  refuses("p must", {not_a_number}, {2}, [](double v) { nn::TripletMarginLoss{{.p = v}}; });
+  refuses("eps", not_finite, {0}, [](double v) { nn::TripletMarginLoss{{.eps = v}}; });
 
   using namespace nn::init;
   const Tensor w = ones({2, 3});

@@ -233,15 +233,11 @@ Page page() {
   const std::vector<fs::path> of_nn = public_headers("nn");
   const std::set<std::string> modules = module_names(of_nn);
   // Of which users take others: Conv2d, LSTM ...
-  const std::set<std::string> templates{"Module",
-                                        "Conv",
-                                        "ConvTranspose",
-                                        "Pool",
-                                        "BatchNorm",
-                                        "InstanceNorm",
-                                        "ChannelDropout",
-                                        "RecurrentModule",
-                                        "RecurrentCellModule"};
+  const std::set<std::string> templates{"Module",          "Conv",
+                                        "ConvTranspose",   "Pool",
+                                        "LossModule",      "BatchNorm",
+                                        "InstanceNorm",    "ChannelDropout",
+                                        "RecurrentModule", "RecurrentCellModule"};
 
   page.text += "\n## Functions\n";
   for (const fs::path& header : public_headers("autograd/functions"))
