@@ -3,10 +3,12 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/conv.h"
 #include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/deform_conv.h"
 #include "pleat/autograd/functions/interpolate.h"
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/autograd/functions/pool.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/roi_align.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/tensor/create.h"
@@ -49,6 +51,8 @@ MistakeSection convolution_mistakes() {
               MISTAKE(group_norm(image, {}, {}, {.num_groups = 2})),
               MISTAKE(layer_norm(image, {}, {}, {.normalized_shape = {16}})),
               MISTAKE(interpolate(image, {.size = 0})),
+              MISTAKE(roi_align(image, tensor({{9.0, 1.0, 1.0, 4.0, 4.0}}), {.output_size = 7})),
+              MISTAKE(deform_conv2d(image, zeros({8, 18, 32, 32}), ones({16, 3, 3, 3}))),
           }};
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pleat/autograd/functions/deform_conv.h"
 #include "pleat/autograd/functions/grid_sample.h"
+#include "pleat/autograd/functions/roi_align.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
@@ -106,6 +108,135 @@ Array affine(const Array& theta, const Index& sizes, bool align_corners) {
   });
 }
 
+/// What x holds at a place, bilinear; `edges`: up to a pixel beyond the image its edge, else 0 there.
+double bilinear(const Array& x, int64_t n, int64_t c, double row, double column, bool edges) {
+  const auto height = static_cast<double>(x.size(2)), width = static_cast<double>(x.size(3));
+  if (edges) {
+    if (row < -1 || row > height || column < -1 || column > width) return 0;
+    row = std::clamp(row, 0.0, height - 1);
+    column = std::clamp(column, 0.0, width - 1);
+  }
+  double sum = 0;
+  for (int64_t i = 0; i < x.size(2); ++i)
+    for (int64_t j = 0; j < x.size(3); ++j)
+      sum += std::max(1 - std::abs(row - static_cast<double>(i)), 0.0) *
+             std::max(1 - std::abs(column - static_cast<double>(j)), 0.0) * x({n, c, i, j});
+  return sum;
+}
+
+/// Exact in each type: inside, beyond two edges, small, far away, with its corners exchanged.
+const Numbers boxes_of_images{0, 0.5, 1.25, 11.5, 8.75, 1,   -4, -3, 6, 18, 1, 6.5, 4,
+                              7, 4.5, 0,    100,  90,   120, 95, 0,  8, 6,  4, 2.5};
+
+Array aligned(const Array& x, const Numbers& boxes, const RoiAlignOptions& o) {
+  const std::vector<int64_t>& bins = o.output_size.get().values();
+  return computed({std::ssize(boxes) / 5, x.size(1), bins[0], bins[1]}, [&](const Index& at) {
+    const double* const box = boxes.data() + 5 * at[0];
+    double start[2], width[2];
+    int64_t samples[2];
+    for (int d = 0; d < 2; ++d) {
+      start[d] = box[2 - d] * o.spatial_scale - (o.aligned ? 0.5 : 0);
+      double length = (box[4 - d] - box[2 - d]) * o.spatial_scale;
+      if (!o.aligned) length = std::max(length, 1.0);
+      width[d] = length / static_cast<double>(bins[static_cast<std::size_t>(d)]);
+      samples[d] = o.sampling_ratio > 0 ? o.sampling_ratio : static_cast<int64_t>(std::ceil(width[d]));
+    }
+    const auto place = [&](int d, int64_t bin, int64_t i) {
+      return start[d] +
+             (static_cast<double>(bin) + (static_cast<double>(i) + 0.5) / static_cast<double>(samples[d])) *
+                 width[d];
+    };
+    double sum = 0;
+    for (int64_t i = 0; i < samples[0]; ++i)
+      for (int64_t j = 0; j < samples[1]; ++j)
+        sum += bilinear(x, static_cast<int64_t>(box[0]), at[1], place(0, at[2], i), place(1, at[3], j), true);
+    return sum / static_cast<double>(std::max<int64_t>(samples[0] * samples[1], 1));
+  });
+}
+
+OpCase regions(const std::string& variant, const RoiAlignOptions& options) {
+  const Tensor boxes = from_vector(boxes_of_images, {5, 5}, Device());
+  const auto of = [options](const Numbers& numbers) {
+    return [options, numbers](T x) {
+      return roi_align(x[0], constant(from_vector(numbers, {1, std::ssize(numbers)}, Device()), x[0]),
+                       options);
+    };
+  };
+  return {
+      .name = "roi_align",
+      .inputs = {normal({2, 3, 6, 7})},
+      .call = [=](T x) { return roi_align(x[0], constant(boxes, x[0]), options); },
+      .reference = [=](const Arrays& x) { return Arrays{aligned(x[0], boxes_of_images, options)}; },
+      .variant = variant,
+      .slack = 8,
+      .large = {normal({2, 64, 30, 40})},
+      .refused = {{{normal({3, 4, 5})}, of({0, 1, 1, 2, 2}), "roi_align: needs images [N, C, H, W]"},
+                  {{normal({2, 3, 4, 5})}, of({0, 1, 1, 2}), "roi_align: needs images [N, C, H, W]"},
+                  {{normal({2, 3, 0, 5})}, of({0, 1, 1, 2, 2}), "roi_align: the images have no pixels"},
+                  {{normal({2, 3, 4, 5})}, of({2, 1, 1, 2, 2}), "roi_align: box 0 is of image 2, but"},
+                  {{normal({2, 3, 4, 5})}, of({0.5, 1, 1, 2, 2}), "roi_align: box 0 is of image 0.5"},
+                  {{normal({2, 3, 4, 5})}, of({0, 1, 1, infinity, 2}), "roi_align: box 0 must be finite"}}};
+}
+
+/// Taps moved by an offset.
+Array deformed(const Arrays& x, const DeformConvOptions& o, bool masked) {
+  const Array &image = x[0], &offset = x[1], &weight = x[2];
+  const int64_t kernel_rows = weight.size(2), kernel_columns = weight.size(3);
+  const int64_t offset_groups = offset.size(1) / (2 * kernel_rows * kernel_columns);
+  return computed({image.size(0), weight.size(0), offset.size(2), offset.size(3)}, [&](const Index& at) {
+    double sum = x[3]({at[1]});
+    for (int64_t c = 0; c < weight.size(1); ++c)
+      for (int64_t r = 0; r < kernel_rows; ++r)
+        for (int64_t s = 0; s < kernel_columns; ++s) {
+          const int64_t group = at[1] / (weight.size(0) / (image.size(1) / weight.size(1)));
+          const int64_t channel = group * weight.size(1) + c;
+          const int64_t tap =
+              (channel / (image.size(1) / offset_groups) * kernel_rows + r) * kernel_columns + s;
+          const auto place = [&](std::size_t d, int64_t output, int64_t k) {
+            return static_cast<double>(output * o.stride[d] - o.padding[d] + k * o.dilation[d]) +
+                   offset({at[0], 2 * tap + static_cast<int64_t>(d), at[2], at[3]});
+          };
+          sum += weight({at[1], c, r, s}) * (masked ? x[4]({at[0], tap, at[2], at[3]}) : 1) *
+                 bilinear(image, at[0], channel, place(0, at[2], r), place(1, at[3], s), false);
+        }
+    return sum;
+  });
+}
+
+OpCase deforming(const std::string& variant, bool masked, int64_t groups, int64_t offset_groups) {
+  const DeformConvOptions options{.stride = {1, 2}, .padding = {1, 0}, .dilation = {2, 1}};
+  const int64_t taps = offset_groups * 2 * 3;
+  Tensors inputs{normal({2, 4, 4, 5}), uniform({2, 2 * taps, 4, 2}, -1.4, 1.4, 2),
+                 normal({4, 4 / groups, 2, 3}, 3), normal({4}, 4)};
+  if (masked) inputs.push_back(uniform({2, taps, 4, 2}, 0, 1, 5));
+  const auto call = [=](T x) {
+    DeformConvOptions o = options;
+    if (x.size() > 4) o.mask = x[4];
+    return deform_conv2d(x[0], x[1], x[2], x[3], o);
+  };
+  const auto with = [&](std::size_t i, const Tensor& other) {
+    Tensors changed = inputs;
+    changed[i] = other;
+    return changed;
+  };
+  OpCase c{.name = "deform_conv2d",
+           .inputs = inputs,
+           .call = call,
+           .reference = [=](const Arrays& x) { return Arrays{deformed(x, options, masked)}; },
+           .variant = variant,
+           .slack = 64};
+  if (masked)
+    c.refused = {
+        {with(0, normal({4, 4, 5})), call, "deform_conv2d: needs x [N, C, H, W]"},
+        {with(1, normal({2, 2 * taps, 4, 3})), call, "deform_conv2d: the offset must be [2, G times"},
+        {with(1, normal({2, 5, 4, 2})), call, "deform_conv2d: the offset must be [2, G times"},
+        {with(2, normal({4, 3, 2, 3})), call, "deform_conv2d: the weight [K, C / groups, R, S] does"},
+        {with(3, normal({3})), call, "deform_conv2d: the bias must be [4]"},
+        {with(4, normal({2, 1, 4, 2})), call, "deform_conv2d: the mask must be"},
+        {with(0, normal({2, 4, 4, 5}).to(float32)), call, "must be of one type"}};
+  return c;
+}
+
 std::vector<OpCase> make() {
   std::vector<OpCase> cases;
   const std::vector<std::pair<const char*, GridMode>> modes = {
@@ -158,6 +289,14 @@ std::vector<OpCase> make() {
                         },
                         "affine_grid: sizes must not be negative"}}});
     }
+  for (const bool centres : {false, true})
+    for (const int64_t samples : {0, 1, 3})
+      cases.push_back(regions(
+          (centres ? "aligned, " : "") + std::to_string(samples) + " samples",
+          {.output_size = {2, 3}, .spatial_scale = 0.5, .sampling_ratio = samples, .aligned = centres}));
+  cases.push_back(deforming("plain", false, 1, 1));
+  cases.push_back(deforming("grouped", false, 2, 4));
+  cases.push_back(deforming("masked", true, 1, 2));
   return cases;
 }
 
