@@ -153,9 +153,13 @@ TapSizes sizes_of(const Shape& y, const Shape& x, const PixelTaps& taps, MemoryF
   return s;
 }
 
-/// What the loops take images of so many channels in. Rows of few channels are no work for vectors.
-MemoryFormat loops_format(const Tensor& like, MemoryFormat format, int64_t channels) {
-  return like.device().is_cpu() && channels < 8 ? MemoryFormat::contiguous : format;
+/// What the loops take images of this shape in. On the CPU rows of few channels are no work for vectors; many
+/// are read several times as fast as single elements, which pays for conversions where all is read.
+MemoryFormat loops_format(const Shape& image, MemoryFormat format, const PixelTaps& taps) {
+  if (!taps.index.device().is_cpu()) return format;
+  if (image[1] < 8) return MemoryFormat::contiguous;
+  const bool reads_all = taps.index.numel() >= image[0] * pixels_of(image);
+  return image[1] >= 16 && reads_all ? MemoryFormat::channels_last : format;
 }
 
 /// The image of each map for the loops of the CPU.
@@ -188,7 +192,7 @@ void check_plane(const char* op, const Tensor& x) {
 
 Tensor sampled_pixels(const char* op, const Tensor& x, const PixelTaps& taps, const Shape& points) {
   const RecordOp range("sampled_pixels", x, taps.weight);
-  const MemoryFormat format = loops_format(x, x.memory_format(), x.size(1));
+  const MemoryFormat format = loops_format(x.shape(), x.memory_format(), taps);
   Shape shape{taps.index.size(0), x.size(1)};
   shape.insert(shape.end(), points.begin(), points.end());
   const Tensor from = to_format(x, format);
@@ -211,7 +215,7 @@ Tensor sampled_pixels(const char* op, const Tensor& x, const PixelTaps& taps, co
 Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& taps, const Shape& shape,
                             MemoryFormat result_format) {
   const RecordOp range("sampled_pixels_input", dy, taps.weight);
-  const MemoryFormat format = loops_format(dy, result_format, shape[1]);
+  const MemoryFormat format = loops_format(shape, result_format, taps);
   const Tensor from = to_format(dy, format);
   const Tensor weight = to_format(taps.weight, MemoryFormat::contiguous);
   const TensorOptions like{.dtype = dy.dtype(), .device = dy.device(), .format = format};
@@ -246,7 +250,7 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
 
 Tensor sampled_pixels_weight(const char* op, const Tensor& dy, const Tensor& x, const PixelTaps& taps) {
   const RecordOp range("sampled_pixels_weight", dy, x);
-  const MemoryFormat format = loops_format(x, x.memory_format(), x.size(1));
+  const MemoryFormat format = loops_format(x.shape(), x.memory_format(), taps);
   const Tensor dw = empty(taps.index.shape(), {.dtype = x.dtype(), .device = x.device()});
   if (dw.numel() == 0) return dw;
   const Tensor from = to_format(x, format);

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/shape.h"
+#include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -11,6 +13,17 @@
 
 using namespace pleat;
 using test::Json;
+
+namespace {
+
+/// Places of which some are beyond the image.
+Tensor uniform_grid(Generator& generator) {
+  const Tensor grid = empty({2, 7, 9, 2}, {.dtype = float64});
+  fill_uniform_(grid, -1.2, 1.2, generator);
+  return grid.set_requires_grad();
+}
+
+}  // namespace
 
 TEST_CASE("grid_sample gives PyTorch's values and gradients", "[grid_sample]") {
   for (const Json& c : test::fixture_cases("images", "grid_sample")) {
@@ -63,4 +76,24 @@ TEST_CASE("grid_sample: places far out are padding, NaN stays NaN", "[grid_sampl
   const Tensor image = ones({2, 4, 3, 3}).to(MemoryFormat::channels_last);
   CHECK(grid_sample(image, zeros({2, 5, 5, 2})).is_contiguous(MemoryFormat::channels_last));
   CHECK(grid_sample(ones({0, 2, 3, 3}), zeros({0, 4, 4, 2})).shape() == Shape{0, 2, 4, 4});
+}
+
+TEST_CASE("grid_sample of many channels is that of each, in either format", "[grid_sample]") {
+  Generator generator(5);
+  const Tensor x = randn({2, 20, 5, 6}, {.dtype = float64}, generator).set_requires_grad();
+  const Tensor grid = uniform_grid(generator);
+  const Tensor y = grid_sample(x, grid), few = grid_sample(slice(x, 1, 4, 7), grid);
+  const Tensor dy = randn(y.shape(), {.dtype = float64}, generator);
+  const Grads d = grad({y}, {x, grid}, {dy}, {.retain_graph = true});
+  CHECK(y.is_contiguous());
+  CHECK(d[0].is_contiguous());
+  CHECK(test::relative_error(slice(y, 1, 4, 7), few) < 1e-14);
+  CHECK(test::relative_error(slice(d[0], 1, 4, 7),
+                             slice(grad({few}, {x}, {slice(dy, 1, 4, 7)})[0], 1, 4, 7)) < 1e-14);
+  const Tensor last = x.detach().to(MemoryFormat::channels_last).set_requires_grad();
+  const Tensor z = grid_sample(last, grid);
+  CHECK(z.is_contiguous(MemoryFormat::channels_last));
+  const Grads e = grad({z}, {last, grid}, {dy});
+  CHECK(test::relative_error(z, y) < 1e-14);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(test::relative_error(e[i], d[i]) < 1e-13);
 }
