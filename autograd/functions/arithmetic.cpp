@@ -3,6 +3,7 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/trace.h"
@@ -60,6 +61,15 @@ Tensor multiply(Number a, const Tensor& b) { return multiply(number_like(a, b, "
 Tensor divide(Number a, const Tensor& any_b) {
   const Tensor b = autocast_to_float32(any_b);
   return divide(divisor_like(a, b), b);
+}
+
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Number value) {
+  const RecordOp range("addcmul", x, a, b);
+  return x + (a * b) * value;
+}
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value) {
+  const RecordOp range("addcdiv", x, a, b);
+  return x + (a / b) * value;
 }
 
 namespace {

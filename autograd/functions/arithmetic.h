@@ -23,6 +23,11 @@ Tensor divide(const Tensor& a, Number b);
 Tensor divide(Number a, const Tensor& b);
 Tensor negate(const Tensor& x);  ///< -x
 
+/// x + value a b.
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Number value = 1);
+/// x + value a / b.
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value = 1);
+
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, Number b) { return add(a, b); }
 inline Tensor operator+(Number a, const Tensor& b) { return add(a, b); }

@@ -13,6 +13,7 @@ using ops::array_equal;
 using ops::equal;
 using ops::greater;
 using ops::greater_equal;
+using ops::isclose;
 using ops::isfinite;
 using ops::isinf;
 using ops::isnan;

@@ -61,4 +61,23 @@ Tensor pairwise_distance(const Tensor& any_a, const Tensor& any_b, const Pairwis
   return norm(difference, -1, {.p = options.p, .keepdim = options.keepdim});
 }
 
+Tensor dist(const Tensor& any_a, const Tensor& any_b, DistanceOptions options) {
+  (void)broadcast(any_a.shape(), any_b.shape(), "dist");
+  check_norm("dist", options.p);
+  const RecordOp range("dist", any_a, any_b);
+  return norm(floating(any_a) - floating(any_b), {}, {.p = options.p});
+}
+
+Tensor cdist(const Tensor& any_a, const Tensor& any_b, DistanceOptions options) {
+  constexpr const char* op = "cdist";
+  check<ShapeError>(any_a.rank() >= 2 && any_b.rank() >= 2 && any_a.size(-1) == any_b.size(-1),
+                    "{}: needs rows of one length, [..., P, M] and [..., R, M], got {} and {}", op, any_a,
+                    any_b);
+  check_norm(op, options.p);
+  const Tensor a = unsqueeze(floating(any_a), -2), b = unsqueeze(floating(any_b), -3);
+  (void)broadcast(a.shape(), b.shape(), op);
+  const RecordOp range(op, any_a, any_b);
+  return norm(a - b, -1, {.p = options.p});
+}
+
 }  // namespace pleat

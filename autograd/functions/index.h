@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "pleat/ops/index/bins.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/sort.h"
 
@@ -55,7 +56,9 @@ ValuesIndices sort(const Tensor& x, SortOptions options = {});
 ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options = {});
 
 using ops::argsort;
+using ops::bincount;
 using ops::nonzero;
 using ops::one_hot;
+using ops::searchsorted;
 
 }  // namespace pleat

@@ -3,6 +3,7 @@
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/base/format.h"
 #include "pleat/core/tensor/trace.h"
 #include "pleat/ops/shape/join.h"
 
@@ -61,6 +62,32 @@ std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, 
 
 std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim) {
   return split_with_sizes(x, ops::split_sizes(x, size, dim), dim);
+}
+
+std::vector<Tensor> unbind(const Tensor& x, Integer dim) {
+  check<ShapeError>(x.rank() >= 1, "unbind: needs a dimension, got {}", x);
+  const int64_t along = normalize_dim(dim, x.rank(), "unbind");
+  if (x.size(along) == 0) return {};
+  std::vector<Tensor> parts = split(x, 1, along);
+  for (Tensor& part : parts) part = squeeze(part, along);
+  return parts;
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, MeshgridOptions options) {
+  Shape shape;
+  for (const Tensor& axis : axes) {
+    check<ShapeError>(axis.rank() <= 1, "meshgrid: axes must be vectors or single numbers, got {}", axis);
+    shape.push_back(axis.numel());
+  }
+  const bool exchange = options.indexing == MeshgridIndexing::xy && axes.size() >= 2;
+  std::vector<Tensor> grid;
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    Shape along(axes.size(), 1);
+    along[k] = shape[k];
+    const Tensor coordinates = expand(reshape(axes[k], along), shape);
+    grid.push_back(exchange ? transpose(coordinates, 0, 1) : coordinates);
+  }
+  return grid;
 }
 
 std::vector<Tensor> chunk(const Tensor& x, Integer chunks, Integer dim) {

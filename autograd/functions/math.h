@@ -52,6 +52,14 @@ Tensor logaddexp(const Tensor& a, const Tensor& b);
 /// sqrt(a^2 + b^2), without overflow; infinite where one is, though the other be NaN. No derivative at the
 /// origin: NaN.
 Tensor hypot(const Tensor& a, const Tensor& b);
+struct LogitOptions {
+  std::optional<double> eps = {};  ///< in [0, 0.5]; x is moved into [eps, 1 - eps] before
+};
+/// log(x / (1 - x)), the inverse of sigmoid; NaN outside [0, 1]. With eps no gradient passes outside of its
+/// bounds. Throws ValueError.
+Tensor logit(const Tensor& x, LogitOptions options = {});
+/// x log(y), and 0 where x is 0 unless y is NaN.
+Tensor xlogy(const Tensor& x, const Tensor& y);
 /// The error function 2/sqrt(pi) * integral of exp(-t^2) from 0 to x.
 Tensor erf(const Tensor& x);
 /// 1 - erf(x), which keeps its digits where x is large.
@@ -76,6 +84,13 @@ Tensor trunc(const Tensor& x);  ///< the next whole number towards 0
 Tensor pow(const Tensor& base, const Tensor& exponent);  ///< base^exponent
 Tensor pow(const Tensor& base, Number exponent);
 Tensor pow(Number base, const Tensor& exponent);
+
+struct NanToNumOptions {
+  double nan = 0;                                  ///< in place of NaN
+  std::optional<double> posinf = {}, neginf = {};  ///< of infinities; none: the largest finite number
+};
+/// x with numbers in place of NaN and infinities, where no gradient passes; integers and bool as they are.
+Tensor nan_to_num(const Tensor& x, NanToNumOptions options = {});
 
 /// a - floor(a / b) * b: the sign of b, as Python's %. Throws ValueError when an integer is divided by 0. The
 /// derivative by b is -floor(a / b).

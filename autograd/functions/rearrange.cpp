@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
@@ -154,6 +155,24 @@ Tensor flip(const Tensor& x, const Dims& dims) {
       x);
   return call.gives(
       record("flip", flipped(x, dims), {grad_of(x, [dims](const Tensor& dy) { return flip(dy, dims); })}));
+}
+
+Tensor rot90(const Tensor& x, Integer k, const Dims& dims) {
+  const RecordOp range("rot90", x);
+  check<ValueError>(dims.size() == 2, "rot90: needs two dimensions, got {}", dims);
+  const int64_t first = normalize_dim(dims[0], x.rank(), "rot90"),
+                second = normalize_dim(dims[1], x.rank(), "rot90");
+  check<ValueError>(first != second && x.rank() >= 2, "rot90: needs two dimensions, got {} of {}", dims, x);
+  switch (wrapped(k, 4)) {
+    case 1:
+      return transpose(flip(x, second), first, second);
+    case 2:
+      return flip(x, {first, second});
+    case 3:
+      return transpose(flip(x, first), first, second);
+    default:
+      return clone(x);
+  }
 }
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {

@@ -9,6 +9,9 @@ namespace pleat {
 
 /// The order reversed along these dimensions. Throws IndexError, ValueError for a dimension named twice.
 Tensor flip(const Tensor& x, const Dims& dims);
+/// Turned by `k` times 90 degrees in the plane of two dimensions, from the first to the second. Throws
+/// ValueError unless these are two.
+Tensor rot90(const Tensor& x, Integer k = 1, const Dims& dims = {0, 1});
 /// Every element moved on by shifts[i] along dims[i], those pushed over the end coming in at the start.
 /// Without dimensions there is one shift, along all elements in row-major order. Throws ShapeError when the
 /// numbers of shifts and dimensions differ.

@@ -300,6 +300,11 @@ Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {
       })}));
 }
 
+Tensor count_nonzero(const Tensor& x, const Dims& dims, Flag keepdim) {
+  const RecordOp range("count_nonzero", x);
+  return sum(x.dtype() == boolean ? x : x != 0, dims, keepdim);
+}
+
 Tensor max(const Tensor& x, const Dims& dims, Flag keepdim) {
   return extreme("max", ops::max, x, dims, keepdim);
 }

@@ -16,6 +16,8 @@ Tensor sum(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);  ///< 
 /// Throws ShapeError when x's shape cannot come from `shape`.
 Tensor sum_to(const Tensor& x, const Sizes& shape);
 Tensor mean(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);  ///< the mean
+/// How many elements are not 0 (int64; NaN counts), which has no derivative.
+Tensor count_nonzero(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 
 /// The product. Differentiable also where factors are 0, and to any order.
 Tensor prod(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);

@@ -6,7 +6,10 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/scan.h"
 
@@ -38,6 +41,22 @@ Tensor cumprod(const Tensor& input, Integer dim, Flag reverse) {
                   const Tensor factors = reverse ? shifted(*x, dim, 1, 0) : *x;
                   return before * linear_scan(factors, dy, dim, !reverse);
                 })});
+}
+
+Tensor diff(const Tensor& x, Integer n, Integer dim) {
+  const RecordOp range("diff", x);
+  check<ShapeError>(x.rank() >= 1, "diff: needs a dimension, got {}", x);
+  check<DTypeError>(x.dtype() != boolean, "diff: needs numbers, got {}; convert it with to(int64)", x);
+  check<ValueError>(n >= 0, "diff: n must be at least 0, got {}", n);
+  const int64_t along = normalize_dim(dim, x.rank(), "diff");
+  Tensor y = x;
+  const int64_t times = std::min<int64_t>(n, x.size(along));
+  if (x.numel() == 0) return narrow(x, along, 0, x.size(along) - times);
+  for (int64_t i = 0; i < times; ++i) {
+    const int64_t length = y.size(along) - 1;
+    y = narrow(y, along, 1, length) - narrow(y, along, 0, length);
+  }
+  return y;
 }
 
 Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) {

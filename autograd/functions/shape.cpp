@@ -4,6 +4,7 @@
 
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/tape.h"
+#include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -113,6 +114,30 @@ Tensor transpose(const Tensor& x, Integer dim0, Integer dim1) {
       x);
   return call.gives(record_view("transpose", ops::transpose(x, dim0, dim1), x,
                                 [dim0, dim1](const Tensor& dy) { return transpose(dy, dim0, dim1); }));
+}
+
+Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination) {
+  check<ShapeError>(source.size() == destination.size(),
+                    "movedim: needs a place for each dimension, got dimensions {} and places {}", source,
+                    destination);
+  std::vector<int64_t> order(x.shape().size(), -1);
+  std::vector<bool> moved(order.size());
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const auto from = static_cast<std::size_t>(normalize_dim(source[i], x.rank(), "movedim"));
+    const auto to = static_cast<std::size_t>(normalize_dim(destination[i], x.rank(), "movedim"));
+    if (x.rank() == 0) continue;
+    check<ValueError>(!moved[from] && order[to] < 0, "movedim: one is named twice in {} or {}", source,
+                      destination);
+    moved[from] = true;
+    order[to] = static_cast<int64_t>(from);
+  }
+  std::size_t next = 0;
+  for (int64_t& place : order) {
+    if (place >= 0) continue;
+    while (moved[next]) ++next;
+    place = static_cast<int64_t>(next++);
+  }
+  return permute(x, order);
 }
 
 Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer step) {

@@ -10,6 +10,9 @@ Tensor view(const Tensor& x, Sizes shape);
 Tensor reshape(const Tensor& x, Sizes shape);
 Tensor permute(const Tensor& x, const Dims& order);
 Tensor transpose(const Tensor& x, Integer dim0, Integer dim1);
+/// The dimensions `source` at the places `destination`, the others in their order. Throws ShapeError unless
+/// there are as many of both, ValueError for one named twice.
+Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination);
 Tensor expand(const Tensor& x, const Sizes& shape);
 Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer step = 1);
 Tensor narrow(const Tensor& x, Integer dim, Integer start, Integer length);

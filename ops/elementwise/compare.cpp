@@ -127,6 +127,17 @@ Tensor test_floating(const char* op, const Tensor& x, bool otherwise, const F& f
   return call.gives(out);
 }
 
+Tensor close(const char* op, const Tensor& a, const Tensor& b, AllcloseOptions options) {
+  const RecordOp range(op, a, b);
+  check<ValueError>(options.rtol >= 0 && options.atol >= 0,
+                    "{}: the tolerances must not be negative, got rtol = {} and atol = {}", op, options.rtol,
+                    options.atol);
+  const Tensor result = binary_result(op, a, b, boolean);
+  map_into<Doubles, Truth>(op, float64, result, std::array{a, b},
+                           Close{options.rtol, options.atol, options.equal_nan});
+  return result;
+}
+
 /// Whether every element of a new (so dense) bool tensor is true.
 bool all_true(const Tensor& fresh) {
   const Tensor dense = to_device(fresh, Device());
@@ -161,15 +172,12 @@ bool array_equal(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && all_true(equal(a, b));
 }
 
+Tensor isclose(const Tensor& a, const Tensor& b, AllcloseOptions options) {
+  const TracedCall call("isclose", a, b);
+  return call.gives(close("isclose", a, b, options));
+}
 bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options) {
-  const RecordOp range("allclose", a, b);
-  check<ValueError>(options.rtol >= 0 && options.atol >= 0,
-                    "allclose: the tolerances must not be negative, got rtol = {} and atol = {}",
-                    options.rtol, options.atol);
-  const Tensor close = binary_result("allclose", a, b, boolean);
-  map_into<Doubles, Truth>("allclose", float64, close, std::array{a, b},
-                           Close{options.rtol, options.atol, options.equal_nan});
-  return all_true(close);
+  return all_true(close("allclose", a, b, options));
 }
 
 }  // namespace pleat::ops

@@ -49,8 +49,10 @@ Tensor isfinite(const Tensor& x);  ///< whether x is neither NaN nor infinite
 /// Whether the shapes are the same and all elements equal, whatever the types.
 bool array_equal(const Tensor& a, const Tensor& b);
 
-/// Whether |a - b| <= atol + rtol |b| everywhere, computed in float64; infinities are close to themselves.
-/// The shapes broadcast. Throws ValueError for a negative tolerance.
+/// Whether |a - b| <= atol + rtol |b|, computed in float64; infinities are close to themselves. Throws
+/// ValueError for a negative tolerance.
+Tensor isclose(const Tensor& a, const Tensor& b, AllcloseOptions options = {});
+/// Whether |a - b| <= atol + rtol |b| everywhere.
 bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options = {});
 
 }  // namespace pleat::ops

@@ -45,6 +45,13 @@ TEST_CASE("views take integers from all over int64", "[limits]") {
                   [](const Tensor& x, const Integers& i) { return unfold_dimension(x, i[0], i[1], i[2]); });
     sweep_tensors("diagonal", rank, {0, 0, 1},
                   [](const Tensor& x, const Integers& i) { return diagonal(x, i[0], i[1], i[2]); });
+    sweep_tensors("movedim", rank, {0, -1, -1, 0}, [](const Tensor& x, const Integers& i) {
+      return movedim(x, {i[0], i[1]}, {i[2], i[3]});
+    });
+    sweep_tensors("unbind", rank, {0}, [](const Tensor& x, const Integers& i) {
+      const std::vector<Tensor> parts = unbind(x, i[0]);
+      return parts.empty() ? x : parts[0];
+    });
     sweep_tensors("size", rank, {0}, [](const Tensor& x, const Integers& i) { return x.size(i[0]); });
     sweep_tensors("as_strided", rank, {1, 1, 0},
                   [](const Tensor& x, const Integers& i) { return x.as_strided({i[0]}, {i[1]}, i[2]); });
@@ -67,6 +74,9 @@ TEST_CASE("rearranging takes integers from all over int64", "[limits]") {
   for (const int64_t rank : {1, 2, 4}) {
     sweep_tensors("flip", rank, {0, -1}, [](const Tensor& x, const Integers& i) {
       return flip(x, {i[0], i[1]});
+    });
+    sweep_tensors("rot90", rank, {1, 0, 1}, [](const Tensor& x, const Integers& i) {
+      return rot90(x, i[0], {i[1], i[2]});
     });
     sweep_tensors("roll", rank, {1, 0},
                   [](const Tensor& x, const Integers& i) { return roll(x, i[0], i[1]); });

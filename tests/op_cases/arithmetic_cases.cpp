@@ -100,6 +100,22 @@ OpCase lerp_of_tensors() {
   return c;
 }
 
+/// x + 3 f(a, b).
+OpCase combined(const char* name, Tensor (*function)(const Tensor&, const Tensor&, const Tensor&, Number),
+                double (*f)(double, double), Types types, ResultType result) {
+  return {.name = name,
+          .inputs = {uniform(image, 1, 2), uniform(channels, 1, 2, 2), uniform({5, 1}, 1, 2, 3)},
+          .call = [function](const Tensors& x) { return function(x[0], x[1], x[2], 3); },
+          .reference = each([f](double x, double a, double b) { return x + 3 * f(a, b); }),
+          .types = types,
+          .results = {result},
+          .smooth = {{uniform({2, 3}, 1, 2), uniform({3}, 1, 2, 2), uniform({2, 1}, 1, 2, 3)}},
+          .slack = 4,  // half types are rounded three times
+          .refused = {{{normal({2}), normal({3}), normal({2})},
+                       [function](const Tensors& x) { return function(x[0], x[1], x[2], 3); },
+                       "broadcast"}}};
+}
+
 /// Chosen by a mask.
 OpCase chosen(const char* name, const char* variant, Tensors inputs, const Function& call,
               const Reference& reference) {
@@ -201,6 +217,13 @@ std::vector<OpCase> make_math() {
           {{uniform({2, 3}, 0.5, 2), uniform({3}, -1.8, 0.3, 2)}}),
       of_inputs(floating_results(binary("hypot", hypot, [](double a, double b) { return std::hypot(a, b); })),
                 {normal(image), normal(channels, 2)}, {{uniform({2, 3}, 0.5, 2), uniform({3}, 0.6, 1.8, 2)}}),
+      of_inputs(floating_results(binary("xlogy", xlogy, [](double a, double b) { return a * std::log(b); })),
+                {normal(image), uniform(channels, 0.5, 3, 2)},
+                {{uniform({2, 3}, 0.5, 2), uniform({3}, 0.6, 1.8, 2)}}),
+      combined(
+          "addcmul", addcmul, [](double a, double b) { return a * b; }, number_types, same_type),
+      combined(
+          "addcdiv", addcdiv, [](double a, double b) { return a / b; }, all_types, floating_type),
       of_types(binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }), all_types),
       of_types(binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }), all_types),
       of_inputs(with_number(

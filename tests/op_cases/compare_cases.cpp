@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/math.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/op_cases/op_case.h"
 
@@ -117,6 +118,26 @@ std::vector<OpCase> make() {
        .results = {truth_type},
        .order = 0,
        .recorded = "-"},
+      {.name = "isclose",
+       .inputs = whole(),
+       .call = [](const Tensors& x) { return isclose(x[0], x[1], {.rtol = 0.375, .atol = 0.25}); },
+       .reference = each([](double a, double b) { return std::abs(a - b) <= 0.25 + 0.375 * std::abs(b); }),
+       .types = all_types,
+       .results = {truth_type},
+       .elementwise = true,
+       .order = 0,
+       .refused = {{{normal({2}), normal({2})},
+                    [](const Tensors& x) { return isclose(x[0], x[1], {.rtol = -1}); },
+                    "isclose: the tolerances must not be negative"}}},
+      {.name = "nan_to_num",
+       .inputs = {strange()},
+       .call = [](const Tensors& x) { return nan_to_num(x[0], {.nan = 0.5, .posinf = 8, .neginf = -4}); },
+       .reference = each([](double x) {
+         return std::isnan(x) ? 0.5 : std::isinf(x) ? (x > 0 ? 8.0 : -4.0) : x;
+       }),
+       .types = all_types,
+       .elementwise = true,
+       .smooth = {{normal({2, 3})}}},
       {.name = "allclose",
        .inputs = {uniform(image, 1, 2), uniform(image, -9, -3, 2)},
        .call =

@@ -102,6 +102,27 @@ OpCase shuffled(const std::string& name, const Function& call, const Shape& from
           .types = all_types};
 }
 
+OpCase grid_of_axes(MeshgridIndexing indexing) {
+  const bool exchanged = indexing == MeshgridIndexing::xy;
+  const auto call = [indexing](const Tensors& x) { return meshgrid(x, {.indexing = indexing}); };
+  return {.name = "meshgrid",
+          .inputs = {normal({3}), normal({4}, 2), normal({2}, 3)},
+          .call = call,
+          .reference =
+              [exchanged](const Arrays& x) {
+                Arrays all;
+                for (std::size_t k = 0; k < 3; ++k)
+                  all.push_back(computed(exchanged ? Shape{4, 3, 2} : Shape{3, 4, 2}, [&](const Index& i) {
+                    return x[k]({i[exchanged && k < 2 ? 1 - k : k]});
+                  }));
+                return all;
+              },
+          .variant = exchanged ? "xy" : "",
+          .types = all_types,
+          .recorded = "-",
+          .refused = {{{normal({2, 3}), normal({2})}, call, "meshgrid: axes must be vectors"}}};
+}
+
 std::vector<OpCase> make() {
   using T = const Tensors&;
   using I = const Index&;
@@ -160,6 +181,22 @@ std::vector<OpCase> make() {
                  "split_with_sizes: "}),
       splitting("chunk", [](T x) { return chunk(x[0], 2, 1); }, parts(1, {0, 2, 3}),
                 {{normal({2, 3})}, [](T x) { return chunk(x[0], 0); }, "chunk: "}),
+      {.name = "unbind",
+       .inputs = {normal({2, 3, 2})},
+       .call = [](T x) { return unbind(x[0], 1); },
+       .reference =
+           [](const Arrays& x) {
+             Arrays all;
+             for (int64_t k = 0; k < 3; ++k)
+               all.push_back(computed({2, 2}, [&](I i) { return x[0]({i[0], k, i[1]}); }));
+             return all;
+           },
+       .types = all_types,
+       .recorded = "-",
+       .refused = {{{normal({2, 3})}, [](T x) { return unbind(x[0], 2); }, "unbind: "},
+                   {{normal({})}, [](T x) { return unbind(x[0]); }, "unbind: needs a dimension"}}},
+      grid_of_axes(MeshgridIndexing::ij),
+      grid_of_axes(MeshgridIndexing::xy),
       rearranged(
           "flip",
           [](T x) {
@@ -169,6 +206,27 @@ std::vector<OpCase> make() {
           [](I i) {
             return Index{1 - i[0], i[1], 3 - i[2], 4 - i[3]};
           }),
+      rearranged(
+          "rot90", [](T x) { return rot90(x[0]); }, {3, 2, 4, 5},
+          [](I i) {
+            return Index{i[1], 2 - i[0], i[2], i[3]};
+          }),
+      rearranged(
+          "rot90",
+          [](T x) {
+            return rot90(x[0], 7, {-1, 1});
+          },
+          {2, 5, 4, 3},
+          [](I i) {
+            return Index{i[0], i[3], i[2], 4 - i[1]};
+          },
+          "backwards"),
+      rearranged(
+          "rot90", [](T x) { return rot90(x[0], -2); }, {2, 3, 4, 5},
+          [](I i) {
+            return Index{1 - i[0], 2 - i[1], i[2], i[3]};
+          },
+          "twice"),
       rearranged(
           "roll",
           [](T x) {
@@ -242,6 +300,8 @@ std::vector<OpCase> make() {
       }
   };
   refuse("flip", {2, 3}, [](T x) { return flip(x[0], {0, 0}); });
+  refuse("rot90", {2, 3}, [](T x) { return rot90(x[0], 1, {0}); });
+  refuse("rot90", {2, 3}, [](T x) { return rot90(x[0], 1, {0, -2}); });
   refuse("roll", {2, 3}, [](T x) { return roll(x[0], {1, 2}, {0}); });
   refuse("repeat", {2, 3}, [](T x) { return repeat(x[0], {2}); });
   refuse("tile", {2, 3}, [](T x) { return tile(x[0], {-1}); });

@@ -1,5 +1,6 @@
 // Mathematical functions of one tensor.
 
+#include <algorithm>
 #include <cmath>
 
 #include "pleat/autograd/functions/math.h"
@@ -24,6 +25,9 @@ OpCase also(OpCase c, const std::string& variant) {
 double sign_of(double x) {
   return std::isnan(x) ? x : static_cast<double>(x > 0) - static_cast<double>(x < 0);
 }
+
+/// Near a half without the rounding of a quotient.
+double logit_of(double x) { return x < 0.25 ? std::log(x / (1 - x)) : 2 * std::atanh(2 * x - 1); }
 
 /// Constant between jumps, where its gradient is 0.
 OpCase steps(const char* name, Tensor (*function)(const Tensor&), double (*reference)(double), Range smooth) {
@@ -54,6 +58,14 @@ std::vector<OpCase> make() {
       unary("log1p", log1p, [](double x) { return std::log1p(x); }, {-0.9, 10}, {{-0.5, 3}}),
       also(unary("log1p", log1p, [](double x) { return std::log1p(x); }, {-1e-3, 1e-3}, {{-0.5, 1}}),
            "small"),
+      unary("logit", [](const Tensor& x) { return logit(x); }, logit_of, {0.01, 0.99}, {{0.2, 0.8}}),
+      also(refusing(
+               unary(
+                   "logit", [](const Tensor& x) { return logit(x, {.eps = 0.25}); },
+                   [](double x) { return logit_of(std::clamp(x, 0.25, 0.75)); }, {-1, 2},
+                   {{0.3, 0.7}, {0.8, 1.5}}),
+               {{{normal({3})}, [](const Tensors& x) { return logit(x[0], {.eps = 0.6}); }, "logit: eps"}}),
+           "eps"),
       unary("log2", log2, [](double x) { return std::log2(x); }, {1e-3, 100}, {{0.5, 3}}),
       unary("log10", log10, [](double x) { return std::log10(x); }, {1e-3, 100}, {{0.5, 3}}),
       unary("sqrt", sqrt, [](double x) { return std::sqrt(x); }, {0, 100}, {{0.5, 3}}),

@@ -239,8 +239,51 @@ OpCase distance_case(double p, const Shape& a, const Shape& b, const Shape& shap
                        "pairwise_distance: needs vectors, got [] "}}};
 }
 
+/// Of all pairs of rows, and of all elements.
+std::vector<OpCase> distances(double p) {
+  const Tensors rows{normal({2, 3, 5}), normal({4, 5}, 2)};
+  const auto pairs = [p](T x) { return cdist(x[0], x[1], {.p = p}); };
+  const auto all = [p](T x) { return dist(x[0], x[1], {.p = p}); };
+  const auto row_length = [p](const Arrays& x, int64_t n, int64_t i, int64_t j) {
+    Numbers line;
+    for (int64_t k = 0; k < 5; ++k) line.push_back(x[0]({n, i, k}) - x[1]({j, k}));
+    return length_of(line, p);
+  };
+  const auto row_lengths = [=](const Arrays& x) {
+    return Arrays{computed({2, 3, 4}, [&](const Index& at) { return row_length(x, at[0], at[1], at[2]); })};
+  };
+  const auto length = [p](const Arrays& x) {
+    Numbers line;
+    (void)computed(x[0].shape, [&](const Index& at) {
+      line.push_back(x[0](at) - x[1].broadcast(at));
+      return 0.0;
+    });
+    return Arrays{{{}, {length_of(line, p)}}};
+  };
+  OpCase each{.name = "cdist",
+              .inputs = rows,
+              .call = pairs,
+              .reference = row_lengths,
+              .variant = "p " + std::to_string(p),
+              .types = all_types,
+              .results = {floating_type},
+              .slack = 8,
+              .recorded = "-",
+              .refused = {{{normal({2, 3}), normal({2, 4})}, pairs, "cdist: needs rows of one length"},
+                          {{normal({3}), normal({2, 3})}, pairs, "cdist: needs rows of one length"}}};
+  OpCase together = each;
+  together.name = "dist";
+  together.inputs = {normal({2, 3, 5}), normal({3, 1}, 2)};
+  together.call = all;
+  together.reference = length;
+  together.refused = {{{normal({2, 3}), normal({2, 4})}, all, "dist: "}};
+  return {each, together};
+}
+
 std::vector<OpCase> make() {
   std::vector<OpCase> cases;
+  for (const double p : {1.0, 2.0, 3.0})
+    for (OpCase& c : distances(p)) cases.push_back(std::move(c));
   for (const bool training : {true, false})
     for (const bool relu : {false, true})
       for (const Shape& shape : {Shape{2, 3, 9}, Shape{2, 3, 7, 6}, Shape{2, 3, 3, 2, 4}})

@@ -83,7 +83,7 @@ struct OpCase {
   DO(math, __VA_ARGS__) DO(activation, __VA_ARGS__) DO(arithmetic, __VA_ARGS__) \
   DO(compare, __VA_ARGS__) DO(copy, __VA_ARGS__) DO(reduce, __VA_ARGS__) \
   DO(scan, __VA_ARGS__) DO(shape, __VA_ARGS__) DO(join, __VA_ARGS__) \
-  DO(index, __VA_ARGS__) DO(scatter, __VA_ARGS__) DO(matmul, __VA_ARGS__) \
+  DO(index, __VA_ARGS__) DO(search, __VA_ARGS__) DO(scatter, __VA_ARGS__) DO(matmul, __VA_ARGS__) \
   DO(recurrent, __VA_ARGS__) DO(conv, __VA_ARGS__) DO(pool, __VA_ARGS__) \
   DO(unpool, __VA_ARGS__) DO(sample, __VA_ARGS__) DO(norm, __VA_ARGS__) DO(loss, __VA_ARGS__) \
   DO(margin_loss, __VA_ARGS__)

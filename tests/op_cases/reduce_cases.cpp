@@ -134,6 +134,14 @@ std::vector<OpCase> make() {
        .call = sums([](auto& x, auto& d, bool k) { return sum(x, d, k); }),
        .folds = {sum_of},
        .results = {sum_type}});
+  add({.name = "count_nonzero",
+       .call = sums([](auto& x, auto& d, bool k) { return count_nonzero(x, d, k); }),
+       .folds = {[](const Numbers& x) {
+         return static_cast<double>(x.size()) - static_cast<double>(std::count(x.begin(), x.end(), 0.0));
+       }},
+       .x = ops::cast(integers({3, 4, 5, 2}, 0, 3), float64),
+       .results = {index_type},
+       .order = 0});
   add({.name = "mean",
        .call = sums([](auto& x, auto& d, bool k) { return mean(x, d, k); }),
        .folds = {mean_of}});

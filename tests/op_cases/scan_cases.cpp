@@ -169,6 +169,24 @@ std::vector<OpCase> make() {
        .lines = {[](const Numbers& x) { return reversed(running_product(reversed(x))); }},
        .variant = "reverse, ",
        .results = {sum_type}});
+  for (const int64_t times : {1, 2}) {
+    const Line differences = [times](Numbers x) {
+      for (int64_t k = 0; k < times; ++k) {
+        for (std::size_t i = 0; i + 1 < x.size(); ++i) x[i] = x[i + 1] - x[i];
+        x.pop_back();
+      }
+      return x;
+    };
+    add({.name = "diff",
+         .call = [times](const Tensor& x, int64_t dim) { return diff(x, times, dim); },
+         .lines = {differences},
+         .variant = times == 1 ? "" : "twice, ",
+         .x = normal({3, 4, 3, 4}),
+         .types = number_types,
+         .results = {same_type},
+         .small = normal({3, 3, 1, 4}),
+         .recorded = "-"});
+  }
   add({.name = "shifted",
        .call = [](const Tensor& x, int64_t dim) { return shifted(x, dim, 1, 0.5); },
        .lines = {[](const Numbers& x) { return shifted_line(x, 1, 0.5); }},

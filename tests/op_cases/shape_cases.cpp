@@ -104,6 +104,25 @@ std::vector<OpCase> make() {
                      return Index{i[0], i[3], i[2], i[1]};
                    }),
                {refusal([](X x) { return transpose(x, 0, 2); }, "transpose: ")}),
+      refusing(recorded_as("permute", view_case(
+                                          "movedim",
+                                          [](X x) {
+                                            return movedim(x, {3, 0}, {1, -1});
+                                          },
+                                          {3, 5, 4, 2},
+                                          [](I i, S) {
+                                            return Index{i[3], i[0], i[2], i[1]};
+                                          })),
+               {refusal(
+                    [](X x) {
+                      return movedim(x, {0, 1}, {1});
+                    },
+                    "movedim: needs a place for each"),
+                refusal(
+                    [](X x) {
+                      return movedim(x, {0, 1}, {1, -1});
+                    },
+                    "movedim: one is named twice")}),
       refusing(view_case(
                    "expand",
                    [](X x) {
