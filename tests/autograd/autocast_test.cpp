@@ -90,7 +90,7 @@ std::vector<Case> in_float32() {
                                                                           {"acos", acos},
                                                                           {"sinh", sinh},
                                                                           {"cosh", cosh}})
-    cases.push_back({name, {{2, 3}}, [f = f](Args t) { return f(t[0]); }});
+    cases.push_back({name, {{2, 3}}, [function = f](Args t) { return function(t[0]); }});
   const std::vector<Case> others = {
       {"softplus", {{4}}, [](Args t) { return softplus(t[0]); }},
       {"pow, number", {{4}}, [](Args t) { return pow(t[0], 3); }},

@@ -84,7 +84,7 @@ TEST_CASE("pooling: PyTorch's results and gradients", "[pool]") {
          {std::pair{"adaptive_max", adaptive_max[d]}, {"adaptive_avg", adaptive_avg[d]}})
       for (const test::Json& json : test::fixture_cases("layers", op + dims)) {
         const AdaptivePoolOptions options{.output_size = list(json["options"]["output_size"])};
-        check_case(json, [&, pool = pool](const Tensor& x) { return pool(x, options); });
+        check_case(json, [&, function = pool](const Tensor& x) { return function(x, options); });
       }
   }
 }
