@@ -9,6 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 work=${1:-$root/build/consumers}
 find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
+CMAKE_BUILD_PARALLEL_LEVEL=$(jobs)
+export CMAKE_BUILD_PARALLEL_LEVEL
 for shared in OFF ON; do
   kind=static
   [[ $shared == OFF ]] || kind=shared
@@ -17,7 +19,7 @@ for shared in OFF ON; do
   quietly "consumers_$kind" cmake -G Ninja -S "$root" -B "$build" -DCMAKE_CXX_COMPILER="$compiler" \
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DPLEAT_NATIVE=OFF -DPLEAT_BUILD_BENCH=OFF \
     -DBUILD_SHARED_LIBS=$shared -DPLEAT_CPU_VARIANTS=OFF -DPLEAT_BUILD_TESTS=OFF -DPLEAT_BUILD_EXAMPLES=OFF
-  quietly "consumers_$kind" cmake --build "$build" --parallel "$(jobs)"
+  quietly "consumers_$kind" cmake --build "$build"
   for way in find_package pkg_config add_subdirectory fetch_content; do
     say "$kind: $way"
     cmake -DWAY=$way -DWHOLE=ON -DSHARED=$shared -DBUILD="$build" -DWORK="$work/$kind/$way" -DGENERATOR=Ninja \
