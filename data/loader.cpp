@@ -253,6 +253,12 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions opt
                     most_prefetch, options_.prefetch);
   for (std::size_t i = 0; i < options_.transforms.size(); ++i)
     check<ValueError>(options_.transforms[i] != nullptr, "DataLoader: transform {} is empty", i);
+  const int64_t samples = samples_in(*dataset_);
+  check<ValueError>(
+      !options_.drop_last || samples == 0 || samples >= options_.batch_size,
+      "DataLoader: {} samples are less than a batch of {}, and drop_last leaves out a batch that is "
+      "not full: no batch would be left; take a smaller batch_size, or drop_last = false",
+      samples, options_.batch_size);
 }
 
 void DataLoader::check_type(const std::type_info& is, const std::type_info& passed_as) {

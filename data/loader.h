@@ -41,8 +41,8 @@ struct LoaderOptions {
 class DataLoader {
  public:
   /// Keeps a copy of the data set (or the data set itself when it is moved in): that of a
-  /// TensorDataset shares its tensors. Throws ValueError for invalid options, and for a data set of
-  /// a derived class of D, of which only a part would be copied.
+  /// TensorDataset shares its tensors. Throws ValueError for invalid options, drop_last that leaves no
+  /// batch among them, and for a data set of a derived class of D, of which only a part would be copied.
   template <class D>
   requires std::derived_from<std::remove_cvref_t<D>, Dataset> DataLoader(D&& dataset, LoaderOptions options)
       : DataLoader(kept(std::forward<D>(dataset)), std::move(options)) {}

@@ -57,6 +57,9 @@ TEST_CASE("a loader gives every sample once an epoch", "[data][loader]") {
   DataLoader dropping(dataset, {.batch_size = 4, .drop_last = true});
   CHECK(dropping.size() == 2);
   CHECK(batches_of(dropping) == std::vector<std::vector<int64_t>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
+  CHECK_THROWS_AS(DataLoader(dataset, {.batch_size = 11, .drop_last = true}), ValueError);
+  CHECK(DataLoader(dataset, {.batch_size = 10, .drop_last = true}).size() == 1);
+  CHECK(DataLoader(dataset, {.batch_size = 11}).size() == 1);
   DataLoader shuffled(dataset, {.batch_size = 10, .shuffle = true, .seed = 3});
   const auto first = batches_of(shuffled)[0];
   const auto second = batches_of(shuffled)[0];
