@@ -138,11 +138,20 @@ Transform normalize(RealList means, RealList stds) {
   for (const float m : mean) check<ValueError>(std::isfinite(m), "normalize: mean must be finite, got {}", m);
   return [mean = std::move(mean), std = std::move(std)](Batch& batch, const SampleRandom&) {
     const auto channels = static_cast<int64_t>(mean.size());
-    check<ShapeError>(batch.inputs.rank() >= 2 && batch.inputs.size(1) == channels,
-                      "normalize: needs [B, {}, ...], got {}", channels, batch.inputs.describe());
+    check<ShapeError>(
+        batch.inputs.rank() >= 2 && batch.inputs.size(1) == channels,
+        "normalize: needs a mean and a std for each channel of images [B, C, ...], got {} of each for {}",
+        channels, batch.inputs.describe());
     check<DTypeError>(batch.inputs.dtype() == uint8 || batch.inputs.dtype() == float32,
                       "normalize: needs uint8 or float32 images, got {}", batch.inputs.describe());
-    const float unit = batch.inputs.dtype() == uint8 ? 1.0F / 255 : 1;
+    const bool bytes = batch.inputs.dtype() == uint8;
+    for (const float m : mean)
+      check<ValueError>(
+          !bytes || m <= 1,
+          "normalize: a mean of {} is none of bytes, which become numbers from 0 to 1 first; give "
+          "mean and std as shares of 255, as channel_statistics does",
+          m);
+    const float unit = bytes ? 1.0F / 255 : 1;
     std::vector<float> scale, shift;
     for (std::size_t c = 0; c < mean.size(); ++c) {
       scale.push_back(unit / std[c]);

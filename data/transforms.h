@@ -41,7 +41,8 @@ void apply(std::span<const Transform> transforms, Batch& batch, uint64_t seed, i
            std::span<const int64_t> indices);
 
 /// Inputs as float32, bytes divided by 255; then (x - mean) / std for each channel of [B, C, ...].
-/// Throws ShapeError when the number of channels differs, ValueError for a std of 0.
+/// Throws ShapeError when the number of channels differs, ValueError for a std of 0, and for bytes
+/// with a mean above 1, which is one of numbers up to 255.
 Transform normalize(RealList mean, RealList std);
 /// The same without mean and std.
 Transform to_float();

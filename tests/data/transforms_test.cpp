@@ -154,6 +154,8 @@ TEST_CASE("bad transforms are refused", "[data]") {
   CHECK_THROWS_AS(mixup(0, 10), ValueError);
   CHECK_THROWS_AS(color_jitter({.brightness = 2}), ValueError);
   CHECK_THROWS_AS(transformed(normalize({0, 0}, {1, 1}), zeros({2, 3, 4, 4})), ShapeError);
+  CHECK_THROWS_AS(transformed(normalize({127}, {60}), zeros({2, 1, 4, 4}, uint8)), ValueError);
+  CHECK_NOTHROW(transformed(normalize({127}, {60}), zeros({2, 1, 4, 4})));
   CHECK_THROWS_AS(transformed(random_crop(), zeros({2, 3})), ShapeError);
   CHECK_THROWS_AS(transformed(mixup(1, 2), zeros({2, 1, 2, 2}), tensor({0, 2})), IndexError);
 }
