@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -135,8 +136,22 @@ void ImageFolder::list(const fs::path& root) {
   }
   check<FileError>(!samples_.empty(), "ImageFolder: '{}' must hold a folder for each class, but holds none",
                    root.string());
+  check_not_parts(root);
   std::sort(skipped_.begin(), skipped_.end(),
             [](const Skipped& a, const Skipped& b) { return a.path < b.path; });
+}
+
+void ImageFolder::check_not_parts(const fs::path& root) const {
+  const std::set<std::string> parts{"train", "training", "test", "testing", "val", "valid", "validation"};
+  const bool named_so = class_names_.size() > 1 &&
+                        std::all_of(class_names_.begin(), class_names_.end(),
+                                    [&](const std::string& name) { return parts.contains(lower(name)); });
+  const bool deeper = std::none_of(samples_.begin(), samples_.end(), [&](const Sample& sample) {
+    return sample.path.parent_path() == root / class_names_[static_cast<std::size_t>(sample.label)];
+  });
+  check<FileError>(!named_so || !deeper,
+                   "ImageFolder: '{}' holds {}, whose folders are the classes; name one of them: '{}'",
+                   root.string(), fmt::join(class_names_, " and "), (root / class_names_.back()).string());
 }
 
 std::vector<fs::path> ImageFolder::pictures_in(const fs::path& folder) {

@@ -66,7 +66,8 @@ class ImageFolder : public Dataset {
   };
 
   /// Throws ValueError for invalid options; FileError when `root` cannot be read, has no folder, or
-  /// a class has no picture, or as read_image does for the first picture. Unless `resize` or `crop`
+  /// a class has no picture; when its folders are "train", "test" and the like, with the classes in
+  /// them; or as read_image does for the first picture. Unless `resize` or `crop`
   /// give all pictures one size, they must have that of the first.
   explicit ImageFolder(const std::filesystem::path& root, ImageFolderOptions options = {});
 
@@ -89,6 +90,7 @@ class ImageFolder : public Dataset {
   };
   const Sample& sample(int64_t index) const;
   void list(const std::filesystem::path& root);
+  void check_not_parts(const std::filesystem::path& root) const;
   std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& folder);
 
   ImageFolderOptions options_;

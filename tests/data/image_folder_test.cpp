@@ -149,6 +149,23 @@ TEST_CASE("an image folder has its classes from folders", "[data]") {
   CHECK(in_gray.get({}).inputs.shape() == Shape{0, 1, 5, 7});
 }
 
+TEST_CASE("parts of a set are not taken for classes", "[data]") {
+  const TemporaryDirectory directory;
+  for (const std::string part : {"test", "Train"})
+    for (const std::string name : {"cat", "dog"}) add_picture(directory / part / name / "1.png", "rgb.png");
+  const std::string message = message_of<FileError>([&] { ImageFolder{directory.path()}; });
+  CHECK(contains(message, "holds Train and test, whose folders are the classes"));
+  CHECK(contains(message, (directory / "test").string()));
+  CHECK(message_of<FileError>([&] { ImageFolder{directory.path() / ""}; }) != "");
+  CHECK(ImageFolder(directory / "test").class_names() == std::vector<std::string>{"cat", "dog"});
+  // Pictures in the folders themselves are of classes of these names; so are all beside another name.
+  add_picture(directory / "test" / "1.png", "rgb.png");
+  CHECK(ImageFolder(directory.path()).class_names() == std::vector<std::string>{"Train", "test"});
+  std::filesystem::remove(directory / "test" / "1.png");
+  add_picture(directory / "bus" / "1.png", "rgb.png");
+  CHECK(ImageFolder(directory.path()).class_names() == std::vector<std::string>{"Train", "bus", "test"});
+}
+
 TEST_CASE("an image folder says what is wrong with it", "[data]") {
   const TemporaryDirectory directory;
   const auto root = directory / "set";
