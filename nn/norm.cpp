@@ -59,8 +59,9 @@ Tensor BatchNorm<dims>::forward_with(const Tensor& x, Epilogue& after) {
 
 template <int dims>
 Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, const Bounds& bounds, bool deferred) {
-  check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}",
-                    type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe());
+  check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}{}",
+                    type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe(),
+                    dims > 1 && x.rank() == dims + 1 ? "; unsqueeze(x, 0) makes a batch of one sample" : "");
   return batch_norm(x, weight, bias, running_mean, running_var,
                     {.training = training() || !running_mean.defined(),
                      .momentum = options.momentum,

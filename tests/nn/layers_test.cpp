@@ -150,6 +150,7 @@ TEST_CASE("modules refuse options that make no sense", "[nn]") {
   CHECK_THROWS_AS((nn::BatchNorm2d{{.num_features = 2, .eps = 0}}), ValueError);
   nn::BatchNorm2d norm{{.num_features = 3}};
   CHECK_THROWS_WITH(norm(zeros({2, 3})), Contains("BatchNorm2d: needs [N, C, spatial...]"));
+  CHECK_THROWS_WITH(norm(zeros({3, 4, 4})), Contains("unsqueeze(x, 0) makes a batch of one sample"));
 }
 
 // An option that has no sensible default cannot be left out: that does not compile.
