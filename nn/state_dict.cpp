@@ -54,6 +54,9 @@ LoadReport copy_state(const std::string& what, const StateDict& into, const Stat
     report.unexpected.push_back(name);
     if (options.strict) problems += fmt::format("\n  unexpected  {}  {}", name, tensor.describe());
   }
+  if (options.strict && !into.empty() && !from.empty() && report.missing.size() == into.size())
+    problems += fmt::format("\n  None of the {} names is among the {} of the state: it is another network's",
+                            into.size(), from.size());
   check<ValueError>(problems.empty(), "{}: the state does not fit{}", what, problems);
   for (auto& [own, given] : copies) given = ops::to_device(given, own.device());
   for (const auto& [own, given] : copies) ops::copy_into(own, given);

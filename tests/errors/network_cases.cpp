@@ -137,6 +137,7 @@ MistakeSection module_mistakes() {
               MISTAKE(fc.to(int64)),
               MISTAKE(nn::Linear other{{.in_features = 3, .out_features = 2}};
                       fc.load_state_dict(other.state_dict())),
+              MISTAKE(nn::Sequential other{fc}; fc.load_state_dict(other.state_dict())),
               MISTAKE(nn::StateDict state = fc.state_dict(); state.erase("bias"); fc.load_state_dict(state)),
               MISTAKE(nn::StateDict state = fc.state_dict(); state["bias"] = ones({3});
                       fc.load_state_dict(state)),
