@@ -23,7 +23,7 @@ Tensor read_image(const std::filesystem::path& path, ReadOptions options = {});
 /// to 1, beyond which they are held at these ends. Throws ShapeError for other shapes, ValueError for an
 /// image without pixels or NaN, DTypeError for other types.
 std::string encode_png(const Tensor& image);
-/// Writes them to a file. Throws FileError, too.
+/// Writes an image as a PNG file, as encode_png. Throws FileError, too.
 void write_png(const std::filesystem::path& path, const Tensor& image);
 
 }  // namespace pleat::data

@@ -163,16 +163,21 @@ void Checkpoints::load(const Checkpoint& checkpoint) {
     if (!parts_.contains(name)) problems += "\n  unexpected  " + name;
   check<ValueError>(problems.empty(), "Checkpoints: '{}' does not have the parts that were added:{}",
                     checkpoint.file.string(), problems);
-  // The parts that were loaded, with their states before.
-  std::vector<std::pair<const Part*, nn::StateDict>> loaded;
+  // The names of the parts that were loaded, with their states before.
+  std::vector<std::pair<std::string, nn::StateDict>> loaded;
   try {
     for (const auto& [name, part] : parts_) {
-      loaded.emplace_back(&part, copied(part.state()));
+      loaded.emplace_back(name, copied(part.state()));
       part.load(checkpoint.parts.at(name));
     }
   } catch (...) {
-    for (const auto& [part, state] : loaded) part->load(state);
-    throw;
+    for (const auto& [name, state] : loaded) parts_.at(name).load(state);
+    try {
+      throw;
+    } catch (const ValueError& error) {
+      fail<ValueError>("Checkpoints: '{}', part \"{}\": {}", checkpoint.file.string(), loaded.back().first,
+                       error.what());
+    }
   }
   saved_ = std::chrono::steady_clock::now();
 }

@@ -39,8 +39,8 @@ struct Checkpoint {
   std::vector<std::string> damaged = {};
 };
 
-/// Throws FileError when the file cannot be read, when it is no checkpoint, or when it is damaged: a
-/// tensor's checksum or that of the metadata differs.
+/// All that a file holds. Throws FileError when it cannot be read, when it is no checkpoint, or when
+/// it is damaged: a tensor's checksum or that of the metadata differs.
 Checkpoint read_checkpoint(const std::filesystem::path& file);
 /// The same without the tensors, which are not checked either: the parts are empty.
 Checkpoint read_checkpoint_metadata(const std::filesystem::path& file);

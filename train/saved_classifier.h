@@ -40,8 +40,8 @@ void write_classifier(const std::filesystem::path& file, const Classifier& class
 /// [batch, channels, image_size, image_size], to "logits" [batch, classes]. The metadata are the entries of
 /// write_classifier. Throws FileError.
 void export_classifier(const std::filesystem::path& file, Classifier& classifier);
-/// Throws FileError when the file cannot be read or lacks one of these entries, ValueError when the
-/// weights are not those of the model.
+/// The classifier of a file that write_classifier wrote. Throws FileError when it cannot be read or lacks
+/// one of these entries, ValueError when the weights are not those of the model.
 Classifier read_classifier(const std::filesystem::path& file);
 
 /// Pictures of any size for networks of these options: the shorter side is resized to image_size, and

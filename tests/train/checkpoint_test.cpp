@@ -283,6 +283,7 @@ TEST_CASE("a checkpoint that does not fit changes nothing", "[train][checkpoint]
   checkpoints.add("model", larger);
   const uint64_t draws = default_generator().draws();
   CHECK(has(message_of([&] { checkpoints.load(saved); }), "weight"));
+  CHECK(has(message_of([&] { checkpoints.load(saved); }), "part \""));
   CHECK(other.value == 6);
   CHECK(default_generator().draws() == draws);
 
