@@ -22,6 +22,12 @@ namespace {
 
 using Cell = HtmlPage::Cell;
 
+#ifdef __clang__
+constexpr const char* compiler = __VERSION__;  // has the name
+#else
+constexpr const char* compiler = "g++ " __VERSION__;
+#endif
+
 std::string percent(double share) { return std::isnan(share) ? "-" : fmt::format("{:.1f} %", 100 * share); }
 
 std::string today() {
@@ -113,15 +119,15 @@ void add_mistakes(HtmlPage& page, const ClassifierReport& report, const std::vec
   if (worst.empty() || report.images == nullptr) return;
   page.heading("The worst mistakes");
   page.paragraph(
-      "Test pictures with the largest loss: what they are, and what they are taken for with which "
-      "probability.");
+      "Test pictures with the largest loss: their number in the set, what they are, and what they are "
+      "taken for with which probability.");
   std::vector<HtmlPage::Picture> pictures;
   for (const Prediction& p : worst) {
     const std::vector<int64_t> sample{p.sample};
     const Tensor image = report.images->get(sample).inputs;
     pictures.push_back(
         {.image = squeeze(image, 0),
-         .caption = fmt::format("{} → {} {}", names[static_cast<std::size_t>(p.target)],
+         .caption = fmt::format("{}: {} → {} {}", p.sample, names[static_cast<std::size_t>(p.target)],
                                 names[static_cast<std::size_t>(p.predicted)], percent(p.probability))});
   }
   page.pictures(pictures);
@@ -224,7 +230,7 @@ void write_report(const std::filesystem::path& file, const Classifier& classifie
   }
   std::vector<HtmlPage::Row> rows;
   for (const auto& [name, value] : report.options) rows.push_back({{.text = name}, {.text = value}});
-  rows.push_back({{.text = "Pleat"}, {.text = PLEAT_VERSION ", compiled by " __VERSION__}});
+  rows.push_back({{.text = "Pleat"}, {.text = fmt::format("{}, compiled by {}", PLEAT_VERSION, compiler)}});
   rows.push_back({{.text = "machine"}, {.text = machine_of(device)}});
   rows.push_back({{.text = "written"}, {.text = today()}});
   page.table({"option", "value"}, rows);

@@ -67,6 +67,7 @@ TEST_CASE("a report is one file with everything inside", "[train]") {
   CHECK(count(page, "<svg") == 2);              // curves, classes
   CHECK(has(page, "<title>a &lt;run&gt;</title>"));
   CHECK(has(page, "cat &amp; dog"));
+  CHECK(has(page, "<figcaption>" + std::to_string(report.predictions.worst(1)[0].sample) + ": "));
   CHECK_FALSE(has(page, "<b>"));
   CHECK(has(page, "train --data &quot;a&amp;b&quot;"));
   CHECK(has(page, "<td class=\"number strong\">1.5</td><td class=\"number\">2.5</td>"));
