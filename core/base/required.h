@@ -17,7 +17,7 @@ class Required {
       std::conditional_t<std::integral<T>, Integer, std::conditional_t<std::floating_point<T>, Real, T>>;
 
  public:
-  Required() = delete;
+  Required() = delete;  // the call leaves out an option that has no default: name it
   template <class U>
   requires(std::convertible_to<U, Argument> && !std::same_as<std::remove_cvref_t<U>, Required>)
       Required(U&& value)
