@@ -85,18 +85,25 @@ MistakeSection optimizer_mistakes() {
 
 MistakeSection data_mistakes() {
   const data::TensorDataset set(ones({10, 3}), arange(10));
+  const data::TensorDataset pictures(zeros({4, 3, 32, 32}, uint8), arange(4));
   return {"Data",
-          "`set` is `data::TensorDataset(ones({10, 3}), arange(10))`.",
+          "`set` is `data::TensorDataset(ones({10, 3}), arange(10))`, `pictures` "
+          "`data::TensorDataset(zeros({4, 3, 32, 32}, uint8), arange(4))`.",
           {
               MISTAKE(data::TensorDataset(ones({10, 3}), arange(9))),
               MISTAKE(data::TensorDataset(Tensor(), arange(9))),
               MISTAKE(data::DataLoader(set, {.batch_size = 0})),
+              MISTAKE(data::DataLoader(set, {.batch_size = 16, .drop_last = true})),
               MISTAKE(data::DataLoader(set, {.workers = -1})),
               MISTAKE(data::DataLoader(set, {.workers = 100000})),
               MISTAKE(data::DataLoader(set, {.prefetch = 0})),
               MISTAKE(const std::vector<int64_t> indices = {10}; set.get(indices)),
               MISTAKE(data::normalize({0.5}, {0})),
               MISTAKE(data::normalize({0.5, 0.5}, {1})),
+              MISTAKE(const auto t = data::normalize({0.5}, {0.2});
+                      data::DataLoader(pictures, {.transforms = {t}}).begin()),
+              MISTAKE(const auto t = data::normalize({124, 116, 104}, {58, 57, 57});
+                      data::DataLoader(pictures, {.transforms = {t}}).begin()),
               MISTAKE(data::random_horizontal_flip(2)),
               MISTAKE(data::mixup(-1, 10)),
               MISTAKE(data::cutout(-3)),
@@ -111,7 +118,8 @@ void write(const char* path, const std::string& bytes) { std::ofstream(path, std
 
 MistakeSection file_mistakes() {
   write("page.safetensors", "<!DOCTYPE html><html><body>Not found</body></html>");
-  write("model.pt", std::string("PK\x03\x04") + std::string(26, '\0') + "archive/data.pkl" + std::string(100, 'x'));
+  write("model.pt",
+        std::string("PK\x03\x04") + std::string(26, '\0') + "archive/data.pkl" + std::string(100, 'x'));
   write("empty.npy", "");
   write("notes.npy", "hello, this is no array at all, but a text of some length");
   write("data_batch_1.bin", std::string(100, 'x'));
