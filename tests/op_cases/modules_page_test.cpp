@@ -26,8 +26,11 @@ constexpr const char* head =
     R"(# Modules and functions
 
 A line for each: what it computes, and an example of shapes, inputs → results. The header has the
-rest: options, errors, sources of formulas. A test writes this page from the comments of the headers
-and the tables of `tests/op_cases/` and `tests/nn/module_cases.cpp`, and fails when it is old:
+rest: options, errors, sources of formulas. Below them: [data sets](#data-sets-namespace-data),
+[networks](#networks-namespace-models), [training runs](#training-runs-namespace-train),
+[files](#files-namespace-io) and [export](#export-namespace-onnx). A test writes this page from the
+comments of the headers and the tables of `tests/op_cases/` and `tests/nn/module_cases.cpp`, and
+fails when it is old:
 
 ```sh
 PLEAT_WRITE_MODULES=docs/modules.md build/release/tests/pleat_tests "docs/modules*"
@@ -125,7 +128,7 @@ std::string stem(const std::string& name) {
 class Lines {
  public:
   Lines() {
-    for (const char* folder : {"autograd/functions", "nn", "ops"})
+    for (const char* folder : {"autograd/functions", "nn", "ops", "data", "models", "train", "io", "onnx"})
       for (const fs::path& header : public_headers(folder)) {
         const Declaration* speaker = nullptr;
         const std::vector<Declaration> all = declarations(header);
@@ -174,7 +177,7 @@ struct Page {
   std::vector<std::string> without;  ///< names without a line
   std::size_t names = 0;
 
-  void add(const fs::path& header, const std::vector<Declaration>& list) {
+  void add(const fs::path& header, const std::vector<Declaration>& list, bool with_examples = true) {
     struct Row {
       std::vector<std::string> names;
       std::string line, example;
@@ -188,18 +191,19 @@ struct Page {
       const std::string line = lines_.of(d);
       if (line.empty()) without.push_back(path + ": " + d.name);
       const auto example = examples_.find(d.name);
-      const std::string shapes = example == examples_.end() ? "" : example->second;
+      const std::string shapes = example == examples_.end() || !with_examples ? "" : example->second;
       auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.line == line; });
       if (row == rows.end()) row = rows.insert(rows.end(), Row{{}, line, ""});
       row->names.push_back('`' + d.name + '`');
       if (row->example.empty()) row->example = shapes;
     }
     if (rows.empty()) return;
-    text += "\n### [" + path + "](../" + path + ")\n\n| | computes | example |\n|---|---|---|\n";
+    text += "\n### [" + path + "](../" + path + ")\n\n";
+    text += with_examples ? "| | computes | example |\n|---|---|---|\n" : "| | |\n|---|---|\n";
     for (const Row& row : rows) {
       std::string all;
       for (const std::string& name : row.names) all += (all.empty() ? "" : ", ") + name;
-      text += "| " + all + " | " + for_table(row.line) + " | " + row.example + " |\n";
+      text += "| " + all + " | " + for_table(row.line) + (with_examples ? " | " + row.example : "") + " |\n";
     }
   }
 
@@ -259,6 +263,20 @@ Page page() {
                         d.base.find("Adam") == 0 || d.name == "MultiOptimizer" || d.name.ends_with("LR") ||
                         d.name.ends_with("Momentum")));
              }));
+  // Functions, and classes that say what they are: options stand in the header.
+  const auto is_told = [](const Declaration& d) {
+    return d.kind == Kind::function ||
+           (d.kind == Kind::type && !d.comment.empty() && !d.name.ends_with("Options"));
+  };
+  const std::pair<const char*, const char*> folders[] = {{"data", "Data sets, namespace `data`"},
+                                                         {"models", "Networks, namespace `models`"},
+                                                         {"train", "Training runs, namespace `train`"},
+                                                         {"io", "Files, namespace `io`"},
+                                                         {"onnx", "Export, namespace `onnx`"}};
+  for (const auto& [folder, title] : folders) {
+    page.text += std::string("\n## ") + title + '\n';
+    for (const fs::path& header : public_headers(folder)) page.add(header, keep(header, is_told), false);
+  }
   return page;
 }
 
