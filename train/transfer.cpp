@@ -13,16 +13,16 @@ std::string renamed(const std::string& name, const TransferOptions& options) {
 
 std::string line(const char* title, const std::vector<std::string>& names) {
   if (names.empty()) return "";
-  std::string text = fmt::format("{:<12} {}:", title, names.size());
-  for (const std::string& name : names) text += ' ' + name;
-  return text + '\n';
+  std::string text = fmt::format("{:<12} {}:\n", title, names.size());
+  for (const std::string& name : names) text += "  " + name + '\n';
+  return text;
 }
 
 }  // namespace
 
 std::string TransferReport::text() const {
-  return line("copied", copied) + line("other shape", other_shape) + line("missing", missing) +
-         line("unexpected", unexpected);
+  return fmt::format("{:<12} {}\n", "copied", copied.size()) + line("other shape", other_shape) +
+         line("missing", missing) + line("unexpected", unexpected);
 }
 
 TransferReport transfer(nn::Module& net, const nn::StateDict& state, const TransferOptions& options) {

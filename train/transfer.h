@@ -22,7 +22,7 @@ struct TransferReport {
   std::vector<std::string> missing;      ///< of the network, but not in the state
   std::vector<std::string> unexpected;   ///< in the state, but not of the network
 
-  /// A line for each kind: how many, and the names.
+  /// For each kind how many, with the names of those that were not copied, one a line.
   std::string text() const;
 };
 

@@ -136,6 +136,15 @@ TEST_CASE("weights are transferred where names and shapes fit", "[train]") {
   const Tensor head = to.state_dict().at("2.weight").clone();
   const train::TransferReport report = train::transfer(to, state, {.rename = {{"net.", ""}}});
   CHECK(report.copied == std::vector<std::string>{"0.bias", "0.weight"});
+  CHECK(report.text() ==
+        "copied       2\n"
+        "other shape  2:\n"
+        "  2.bias: [2] in the network, [10] in the state\n"
+        "  2.weight: [2, 4] in the network, [10, 4] in the state\n"
+        "missing      1:\n"
+        "  3.weight\n"
+        "unexpected   1:\n"
+        "  extra\n");
   CHECK(report.missing == std::vector<std::string>{"3.weight"});
   CHECK(report.unexpected == std::vector<std::string>{"extra"});
   CHECK(report.other_shape ==
