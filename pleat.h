@@ -21,6 +21,7 @@
 #include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/loss.h"
 #include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/multinomial.h"
 #include "pleat/autograd/functions/matmul.h"
 #include "pleat/autograd/functions/norm.h"
 #include "pleat/autograd/functions/pad.h"

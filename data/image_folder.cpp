@@ -40,6 +40,9 @@ void check_options(const ImageFolderOptions& options) {
                     "ImageFolder: channels must be 1 or 3, got {}", options.channels);
   check_size("resize", options.resize);
   check_size("crop", options.crop);
+  const std::set<std::string> names(options.class_names.begin(), options.class_names.end());
+  check<ValueError>(names.size() == options.class_names.size(),
+                    "ImageFolder: class_names has a name twice: {}", fmt::join(options.class_names, ", "));
 }
 
 // Planes of `from` channels as planes of `to` channels.
@@ -125,17 +128,24 @@ void ImageFolder::list(const fs::path& root) {
   }
   if (error) cannot_read(root, error);
   std::sort(folders.begin(), folders.end());
+  class_names_ = options_.class_names;
+  if (class_names_.empty())
+    for (const fs::path& folder : folders) class_names_.push_back(folder.filename().string());
   for (const fs::path& folder : folders) {
-    const auto label = static_cast<int64_t>(class_names_.size());
+    const auto name = std::find(class_names_.begin(), class_names_.end(), folder.filename().string());
+    check<FileError>(name != class_names_.end(), "ImageFolder: '{}' is none of the classes {}",
+                     folder.string(), fmt::join(class_names_, ", "));
+    const auto label = static_cast<int64_t>(name - class_names_.begin());
     std::vector<fs::path> files = pictures_in(folder);
     check<FileError>(!files.empty(),
                      "ImageFolder: '{}' holds no picture ({}); remove the folder, or name other extensions",
                      folder.string(), fmt::join(options_.extensions, ", "));
-    class_names_.push_back(folder.filename().string());
     for (fs::path& file : files) samples_.push_back({std::move(file), label});
   }
   check<FileError>(!samples_.empty(), "ImageFolder: '{}' must hold a folder for each class, but holds none",
                    root.string());
+  std::stable_sort(samples_.begin(), samples_.end(),
+                   [](const Sample& a, const Sample& b) { return a.label < b.label; });
   check_not_parts(root);
   std::sort(skipped_.begin(), skipped_.end(),
             [](const Skipped& a, const Skipped& b) { return a.path < b.path; });

@@ -46,6 +46,9 @@ struct ImageFolderOptions {
   std::vector<std::string> extensions = {".png", ".jpg", ".jpeg", ".ppm", ".pgm"};
   /// Bytes that one picture may take; see ReadOptions.
   int64_t memory_limit = 0;
+  /// The classes, in the order of their numbers: those of the set for training, so that a test set has the
+  /// same numbers where it lacks a class. A folder of another name is an error. Empty: the folders there are.
+  std::vector<std::string> class_names = {};
 };
 
 /// A picture [channels, H, W] uint8 as an ImageFolder of these options gives it. Throws ValueError for
@@ -66,9 +69,9 @@ class ImageFolder : public Dataset {
   };
 
   /// Throws ValueError for invalid options; FileError when `root` cannot be read, has no folder, or
-  /// a class has no picture; when its folders are "train", "test" and the like, with the classes in
-  /// them; or as read_image does for the first picture. Unless `resize` or `crop`
-  /// give all pictures one size, they must have that of the first.
+  /// a class has no picture; when a folder is none of the classes; when its folders are "train", "test" and
+  /// the like, with the classes in them; or as read_image does for the first picture. Unless `resize` or
+  /// `crop` give all pictures one size, they must have that of the first.
   explicit ImageFolder(const std::filesystem::path& root, ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }

@@ -72,15 +72,13 @@ Tensor loss_of(models::CharTransformer& net, const Tensor& windows) {
   return cross_entropy(flatten(logits, 0, 1), flatten(narrow(windows, 1, 1, length)));
 }
 
-/// Goes on with a text, character by character, each drawn by its probability: argmax of logits and Gumbel
-/// noise (Gumbel, "Statistical theory of extreme values", 1954).
+/// Goes on with a text, character by character, each drawn by its probability.
 std::string write_on(models::CharTransformer& net, const Text& of, std::string text, int64_t count) {
   const NoGrad off_the_tape;
   for (int64_t i = 0; i < count; ++i) {
     const std::string seen = text.size() > length ? text.substr(text.size() - length) : text;
     const Tensor logits = select(net(unsqueeze(of.encode(seen), 0)), 1, -1);
-    const Tensor noise = -log(-log(rand(logits.shape())));
-    text += of.alphabet[static_cast<std::size_t>(argmax(logits + noise).item<int64_t>())];
+    text += of.alphabet[static_cast<std::size_t>(multinomial(softmax(logits, 1), 1).item<int64_t>())];
   }
   return text;
 }

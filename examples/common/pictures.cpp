@@ -19,8 +19,9 @@ Pictures read_cifar10(const fs::path& folder, int64_t image_size) {
   return {train, data::read_cifar10(folder, false), names, {data::cifar10_mean, data::cifar10_std}};
 }
 
-data::ImageFolder image_folder(const fs::path& folder, int64_t image_size) {
-  return data::ImageFolder(folder, {.resize = image_size, .crop = image_size});
+data::ImageFolder image_folder(const fs::path& folder, int64_t image_size,
+                               const std::vector<std::string>& class_names = {}) {
+  return data::ImageFolder(folder, {.resize = image_size, .crop = image_size, .class_names = class_names});
 }
 
 }  // namespace
@@ -34,10 +35,7 @@ Pictures read_pictures(const fs::path& folder, int64_t image_size, uint64_t seed
   const fs::path test_folder = fs::is_directory(folder / "test") ? folder / "test" : folder / "val";
   if (fs::is_directory(folder / "train") && fs::is_directory(test_folder)) {
     const data::ImageFolder train = image_folder(folder / "train", image_size);
-    const data::ImageFolder test = image_folder(test_folder, image_size);
-    if (train.class_names() != test.class_names())
-      throw FileError("the folders in '" + (folder / "train").string() + "' and '" + test_folder.string() +
-                      "' must have the same names: they are the classes");
+    const data::ImageFolder test = image_folder(test_folder, image_size, train.class_names());
     const data::TensorDataset images = data::in_memory(train);
     return {images, data::in_memory(test), train.class_names(), data::channel_statistics(images)};
   }

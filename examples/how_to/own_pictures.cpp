@@ -66,14 +66,14 @@ int main() {
   draw("pictures/train", 240, random);
   draw("pictures/test", 80, random);
 
-  const data::ImageFolderOptions options{.channels = 3, .resize = 32, .crop = 32};
+  data::ImageFolderOptions options{.channels = 3, .resize = 32, .crop = 32};
   const data::ImageFolder train_folder("pictures/train", options);
+  options.class_names = train_folder.class_names();  // the same numbers, also where a class is missing
   const data::ImageFolder test_folder("pictures/test", options);
   std::cout << train_folder.size() << " pictures\n";
   for (const std::string& name : train_folder.class_names()) std::cout << "class " << name << '\n';
   for (const auto& file : train_folder.skipped())
     std::cout << "left out: " << file.path.string() << ", " << file.reason << '\n';
-  if (test_folder.class_names() != train_folder.class_names()) throw ValueError("other classes in test");
 
   const data::TensorDataset train_set = data::in_memory(train_folder);
   const data::TensorDataset test_set = data::in_memory(test_folder);

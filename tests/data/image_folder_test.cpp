@@ -166,6 +166,31 @@ TEST_CASE("parts of a set are not taken for classes", "[data]") {
   CHECK(ImageFolder(directory.path()).class_names() == std::vector<std::string>{"Train", "bus", "test"});
 }
 
+TEST_CASE("an image folder takes the classes of another set", "[data]") {
+  const TemporaryDirectory directory;
+  add_picture(directory / "train/bird/1.png", "gray.png");
+  add_picture(directory / "train/cat/1.png", "gray.png");
+  add_picture(directory / "train/dog/1.png", "gray.png");
+  add_picture(directory / "test/dog/1.png", "gray.png");
+  add_picture(directory / "test/cat/1.png", "gray.png");
+  const std::array<int64_t, 2> both = {0, 1};
+  const ImageFolder train(directory / "train");
+  const ImageFolder test(directory / "test", {.class_names = train.class_names()});
+  CHECK(test.class_names() == train.class_names());
+  CHECK(test.get(both).targets.to_vector<int64_t>() == std::vector<int64_t>{1, 2});
+  const ImageFolder turned(directory / "test", {.class_names = {"dog", "cat"}});
+  CHECK(turned.get(both).targets.to_vector<int64_t>() == std::vector<int64_t>{0, 1});
+  CHECK(turned.path(0) == directory / "test/dog/1.png");
+  CHECK(contains(message_of<FileError>([&] {
+                   ImageFolder(directory / "test", {.class_names = {"cat", "bird"}});
+                 }),
+                 "dog' is none of the classes cat, bird"));
+  CHECK(contains(message_of<ValueError>([&] {
+                   ImageFolder(directory / "test", {.class_names = {"cat", "cat"}});
+                 }),
+                 "class_names has a name twice: cat, cat"));
+}
+
 TEST_CASE("an image folder says what is wrong with it", "[data]") {
   const TemporaryDirectory directory;
   const auto root = directory / "set";

@@ -1,6 +1,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/deform_conv.h"
 #include "pleat/autograd/functions/index.h"
+#include "pleat/autograd/functions/multinomial.h"
 #include "pleat/autograd/functions/quantile.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/roi_align.h"
@@ -32,6 +33,9 @@ TEST_CASE("searches, counts and quantiles take integers from all over int64", "[
   sweep("bincount", {1, 4}, [](const Integers& i) {
     return bincount(tensor({i[0], int64_t{0}}), {.minlength = i[1]});
   });
+  sweep("multinomial", {2}, [](const Integers& i) { return multinomial(ones({3}), i[0]); });
+  sweep("multinomial with replacement", {2},
+        [](const Integers& i) { return multinomial(ones({3}), i[0], {.replacement = true}); });
   sweep("searchsorted", {1, 4}, [](const Integers& i) {
     return searchsorted(tensor({i[0], i[1]}), tensor({i[1], i[0], int64_t{3}}), {});
   });
