@@ -2,6 +2,7 @@
 #include "pleat/ops/index/bins.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
@@ -13,8 +14,10 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/index/index.h"
+#include "pleat/ops/index/indices.h"
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
 
 namespace pleat::ops {
 namespace {
@@ -60,13 +63,14 @@ Tensor bincount(const Tensor& x, const BincountOptions& options) {
                     "{}: the weights must have the shape of {}, got {}", op, x, weights);
   int64_t length = options.minlength;
   if (x.numel() > 0) {
-    const auto least = min(x).item<int64_t>();
-    check<ValueError>(least >= 0, "{}: integers must not be negative, got {}", op, least);
-    length = std::max(length, checked_add(max(x).item<int64_t>(), 1, op));
+    const std::vector<int64_t> ends = stack({min(x), max(x)}).to_vector<int64_t>();
+    check<ValueError>(ends[0] >= 0, "{}: integers must not be negative, got {}", op, ends[0]);
+    length = std::max(length, checked_add(ends[1], 1, op));
   }
   const Tensor each =
       weights.defined() ? weights : full(x.shape(), 1, {.dtype = int64, .device = x.device()});
   const Tensor result = zeros({length}, {.dtype = each.dtype(), .device = x.device()});
+  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
   if (x.numel() > 0) scatter_add_into(result, 0, x, each);
   return result;
 }
