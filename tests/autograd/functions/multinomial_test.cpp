@@ -60,7 +60,7 @@ TEST_CASE("multinomial has the shape, and repeats with the generator") {
   CHECK(multinomial(zeros({0, 3}), 2).shape() == Shape{0, 2});
   // Weights whose sum no number holds.
   const double most = std::numeric_limits<double>::max();
-  CHECK(multinomial(tensor({most, 0.0, most}), 8, {.replacement = true}, one).shape() == Shape{8});
+  CHECK(multinomial(tensor({most, 0.0, most}, float64), 8, {.replacement = true}, one).shape() == Shape{8});
 }
 
 TEST_CASE("multinomial refuses what are no weights") {
