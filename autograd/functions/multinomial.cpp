@@ -34,7 +34,7 @@ Tensor multinomial(const Tensor& weights, Integer num_samples, MultinomialOption
 
   const Tensor w = weights.to(float64);
   check<ValueError>(all(logical_and(w >= 0, isfinite(w))).item<bool>(),
-                    "{}: a weight is negative, infinite or NaN", op);
+                    "{}: a weight is negative, infinite or NaN; of logits take softmax(logits, -1)", op);
   const int64_t drawable = min(sum((w > 0).to(int64), 1)).item<int64_t>();
   check<ValueError>(drawable >= 1, "{}: a row has no weight above 0", op);
   const TensorOptions doubles{.dtype = float64, .device = weights.device()};

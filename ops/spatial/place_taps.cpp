@@ -182,6 +182,10 @@ void for_each_piece(int64_t points, int64_t longest, int64_t first, int64_t last
   }
 }
 
+/// The taps of a point, of which each line has `count`.
+template <int dims, int count>
+inline constexpr int all_taps = dims == 2 ? count* count : count* count* count;
+
 /// The line's tap of dimension d that tap t of all is made of.
 template <int dims, int count>
 PLEAT_HOST_DEVICE int tap_of(int t, int d) {
@@ -198,7 +202,7 @@ struct MakeTaps {
   /// Point p of map m.
   PLEAT_HOST_DEVICE void point(int64_t m, int64_t p) const {
     constexpr int count = taps_of<mode>;
-    constexpr int all = dims == 2 ? count * count : count * count * count;
+    constexpr int all = all_taps<dims, count>;
     const int64_t points = at.points.divisor();
     const T* const place = at.places + (m * points + p) * dims;
     LineTap<T> taps[dims][count];
@@ -229,7 +233,7 @@ struct MakeTaps {
   }
   void run(int64_t first, int64_t last) const {
     constexpr int count = taps_of<mode>;
-    constexpr int all = dims == 2 ? count * count : count * count * count;
+    constexpr int all = all_taps<dims, count>;
     const int64_t points = at.points.divisor();
     TapBlock<T, dims, count> block;
     for_each_piece(points, block.points, first, last, [&](int64_t m, int64_t p, int64_t n) {
@@ -264,7 +268,7 @@ struct TapsBackward {
 
   PLEAT_HOST_DEVICE void point(int64_t m, int64_t p) const {
     constexpr int count = taps_of<mode>;
-    constexpr int all = dims == 2 ? count * count : count * count * count;
+    constexpr int all = all_taps<dims, count>;
     const int64_t points = at.points.divisor();
     const int64_t start = (m * points + p) * dims;
     LineTap<T> taps[dims][count];
@@ -295,7 +299,7 @@ struct TapsBackward {
   }
   void run(int64_t first, int64_t last) const {
     constexpr int count = taps_of<mode>;
-    constexpr int all = dims == 2 ? count * count : count * count * count;
+    constexpr int all = all_taps<dims, count>;
     const int64_t points = at.points.divisor();
     TapBlock<T, dims, count> block;
     for_each_piece(points, block.points, first, last, [&](int64_t m, int64_t p, int64_t n) {

@@ -115,6 +115,10 @@ TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[
   CHECK(exported.status == 0);
   CHECK(has(exported.out, "small is written to " + onnx));
   CHECK(std::filesystem::file_size(onnx) > 100'000);
+  CHECK_FALSE(has(text_of(onnx), "0.net."));
+  // With --tta the network is a member of the one that is written.
+  REQUIRE(run_example("train_cifar", {"--output", output, "--export-onnx", onnx, "--tta"}).status == 0);
+  CHECK(has(text_of(onnx), "0.net."));
   const ExampleOutcome tested = run_example("train_cifar", {"--data", (folder / "pictures").string(),
                                                             "--evaluate", output + "/weights.safetensors"});
   CHECK(tested.status == 0);

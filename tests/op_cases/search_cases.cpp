@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "pleat/autograd/functions/index.h"
+#include "pleat/autograd/functions/multinomial.h"
 #include "pleat/autograd/functions/quantile.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/core/tensor/create.h"
@@ -126,6 +127,27 @@ OpCase counting(bool weighted) {
                    "bincount: the weights must"}}};
 }
 
+/// Where one weight of each row is not 0 chance has no part; multinomial_test.cpp has the rest.
+OpCase drawing(bool replacement) {
+  return {
+      .name = "multinomial",
+      .inputs = {from_vector(std::vector<double>{0, 2, 0, 0, 0, 0, 0, 0.5, 1, 0, 0, 0}, {3, 4}, Device())},
+      .call = [=](T x) { return multinomial(x[0], 1, {.replacement = replacement}); },
+      .reference =
+          [](const Arrays& x) {
+            return Arrays{computed({x[0].shape[0], 1}, [&](const Index& at) {
+              int64_t place = 0;
+              while (x[0]({at[0], place}) == 0) ++place;
+              return static_cast<double>(place);
+            })};
+          },
+      .variant = replacement ? "with replacement" : "",
+      .results = {index_type},
+      .order = 0,
+      .refused = {{{normal({2, 3, 4})}, [](T x) { return multinomial(x[0], 1); }, "multinomial: the weights"},
+                  {{integers({3}, 1, 3)}, [](T x) { return multinomial(x[0], 1); }, "must be floating"}}};
+}
+
 std::vector<OpCase> make() {
   std::vector<OpCase> cases;
   for (const std::optional<int64_t> dim : {std::optional<int64_t>{}, {0}, {1}, {-1}})
@@ -150,6 +172,8 @@ std::vector<OpCase> make() {
     cases.push_back(searching("a line" + side, sorted, whole({2, 3, 4}, 3), right));
     cases.push_back(searching("lines" + side, lines, whole({2, 3, 4}, 4), right));
   }
+  cases.push_back(drawing(false));
+  cases.push_back(drawing(true));
   cases.push_back(counting(false));
   cases.push_back(counting(true));
   return cases;

@@ -78,7 +78,8 @@ TEST_CASE("multinomial refuses what are no weights") {
   CHECK_THAT(message(ones({3}), 0), Contains("num_samples must be at least 1, got 0"));
   CHECK_THAT(message(ones({3}), 4), Contains("4 places cannot be drawn from 3 without .replacement = true"));
   CHECK_THAT(message(tensor({1.0F, 0.0F}), 2), Contains("where 1 have a weight above 0"));
-  CHECK_THAT(message(tensor({1.0F, -1.0F}), 1), Contains("negative, infinite or NaN"));
+  CHECK_THAT(message(tensor({1.0F, -1.0F}), 1),
+             Contains("negative, infinite or NaN; of logits take softmax"));
   CHECK_THAT(message(tensor({1.0F, NAN}), 1), Contains("negative, infinite or NaN"));
   CHECK_THAT(message(zeros({2}), 1, true), Contains("a row has no weight above 0"));
 }
