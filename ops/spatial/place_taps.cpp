@@ -186,11 +186,12 @@ void for_each_piece(int64_t points, int64_t longest, int64_t first, int64_t last
 template <int dims, int count>
 inline constexpr int all_taps = dims == 2 ? count* count : count* count* count;
 
-/// The line's tap of dimension d that tap t of all is made of.
+/// The line's tap of dimension d that tap t of all is made of. Without a loop: a GPU has the taps in
+/// registers, which only constants can choose.
 template <int dims, int count>
 PLEAT_HOST_DEVICE int tap_of(int t, int d) {
-  for (int e = dims - 1; e > d; --e) t /= count;
-  return t % count;
+  const int after = dims - 1 - d;  // dimensions
+  return t / (after == 0 ? 1 : after == 1 ? count : count * count) % count;
 }
 
 template <class T, int dims, GridMode mode, GridPadding padding>
