@@ -47,14 +47,29 @@ namespace detail {
 
 template <class T, int bytes>
 struct VectorOf {
-  using type [[gnu::vector_size(bytes), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
+  using type [[gnu::vector_size(bytes)]] = T;
+  /// At any element's address. Only where it is named is that so: Clang takes a reference to it, and a
+  /// template's parameter, for one to an aligned vector.
+  using unaligned [[gnu::vector_size(bytes), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
 };
 
 }  // namespace detail
 
-/// A vector of `bytes` bytes, at any element's address.
+/// A vector of `bytes` bytes.
 template <class T, int bytes = register_bytes>
 using Vector = typename detail::VectorOf<T, bytes>::type;
+
+/// A Vector<T, bytes> of the elements from[0], from[1] ..., which are aligned as elements are.
+template <int bytes = register_bytes, class T>
+[[gnu::always_inline]] inline Vector<T, bytes> load(const T* from) {
+  return *reinterpret_cast<const typename detail::VectorOf<T, bytes>::unaligned*>(from);
+}
+
+/// Writes a Vector<T, bytes> to to[0], to[1] ..., which are aligned as elements are.
+template <int bytes = register_bytes, class T>
+[[gnu::always_inline]] inline void store(T* to, const Vector<T, bytes>& vector) {
+  *reinterpret_cast<typename detail::VectorOf<T, bytes>::unaligned*>(to) = vector;
+}
 
 /// Elements of a Vector<T>.
 template <class T>

@@ -59,8 +59,8 @@ template <class T>
 T largest_of(const T* x, int64_t n) {
   using V = simd::Vector<T>;
   const auto larger = [](const V& a, const V& b) -> V { return b > a ? b : a; };
-  V best = *reinterpret_cast<const V*>(x);
-  for (int64_t i = lanes<T>; i < n; i += lanes<T>) best = larger(best, *reinterpret_cast<const V*>(x + i));
+  V best = simd::load(x);
+  for (int64_t i = lanes<T>; i < n; i += lanes<T>) best = larger(best, simd::load(x + i));
   return reduce<T>(best, larger);
 }
 
@@ -68,7 +68,7 @@ template <class T>
 T sum_of(const T* x, int64_t n) {
   using V = simd::Vector<T>;
   V sum{};
-  for (int64_t i = 0; i < n; i += lanes<T>) sum += *reinterpret_cast<const V*>(x + i);
+  for (int64_t i = 0; i < n; i += lanes<T>) sum += simd::load(x + i);
   return reduce<T>(sum, [](const V& a, const V& b) -> V { return a + b; });
 }
 
@@ -76,8 +76,7 @@ template <class T>
 T dot(const T* x, const T* y, int64_t n) {
   using V = simd::Vector<T>;
   V sum{};
-  for (int64_t i = 0; i < n; i += lanes<T>)
-    sum += *reinterpret_cast<const V*>(x + i) * *reinterpret_cast<const V*>(y + i);
+  for (int64_t i = 0; i < n; i += lanes<T>) sum += simd::load(x + i) * simd::load(y + i);
   return reduce<T>(sum, [](const V& a, const V& b) -> V { return a + b; });
 }
 

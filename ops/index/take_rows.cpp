@@ -10,16 +10,6 @@
 #include "pleat/ops/index/index_cuda.h"
 
 namespace pleat::ops {
-namespace {
-
-Tensor on_device(std::span<const int64_t> indices, Device device) {
-  if (device.is_cpu()) return from_span(indices, {static_cast<int64_t>(indices.size())}, Device());
-  const Tensor host = cuda::empty_pinned({static_cast<int64_t>(indices.size())}, int64);
-  if (!indices.empty()) std::memcpy(host.raw(), indices.data(), indices.size_bytes());
-  return to_device(host, device, {.non_blocking = true});
-}
-
-}  // namespace
 
 Tensor take_rows(const Tensor& x, std::span<const int64_t> indices) {
   const RecordOp range("take_rows", x);
@@ -36,7 +26,9 @@ Tensor take_rows(const Tensor& x, std::span<const int64_t> indices) {
   const int64_t inner = from.numel() / rows;
   if constexpr (with_cuda)
     if (from.device().is_cuda()) {
-      index_select_cuda(from, on_device(indices, from.device()), to, rows, inner);
+      const Tensor host = cuda::empty_pinned({shape[0]}, int64);
+      std::memcpy(host.raw(), indices.data(), indices.size_bytes());
+      index_select_cuda(from, to_device(host, from.device(), {.non_blocking = true}), to, rows, inner);
       return to;
     }
   const auto bytes = static_cast<std::size_t>(inner * size_of(from.dtype()));

@@ -39,8 +39,9 @@ void pack_rows_of_size(const BFloat16Packing& p) {
           d + 1 < p.k ? _mm512_maskz_loadu_epi16(mask, x + p.leading + i) : _mm512_setzero_si512();
       V lower, upper;
       simd::interleave<uint16_t>(reinterpret_cast<V>(even), reinterpret_cast<V>(odd), lower, upper);
-      *reinterpret_cast<V*>(pairs + i) = lower;
-      if (i + lanes_of_vector < p.width) *reinterpret_cast<V*>(pairs + i + lanes_of_vector) = upper;
+      simd::store(reinterpret_cast<uint16_t*>(pairs + i), lower);
+      if (i + lanes_of_vector < p.width)
+        simd::store(reinterpret_cast<uint16_t*>(pairs + i + lanes_of_vector), upper);
     }
   }
 }
@@ -68,8 +69,7 @@ void pack_rows_of_k(const BFloat16Packing& p) {
       });
       uint32_t* const pairs = p.pairs + d / 2 * p.width + i;
       const int64_t count = least((p.k - d + 1) / 2, lanes_of_vector);
-      for (int64_t pair = 0; pair < count; ++pair)
-        *reinterpret_cast<V*>(pairs + pair * p.width) = square[0][pair];
+      for (int64_t pair = 0; pair < count; ++pair) simd::store(pairs + pair * p.width, square[0][pair]);
     }
 }
 

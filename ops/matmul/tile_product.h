@@ -36,15 +36,14 @@ void multiply_tile(const TileProduct<T>& p) {
   V total[rows][vectors];
   for_constants<rows>([&](auto i) {
     for_constants<vectors>([&](auto v) {
-      total[i][v] =
-          p.start != nullptr ? *reinterpret_cast<const V*>(p.start + i * p.start_row + v * lanes<T>) : V{};
+      total[i][v] = p.start != nullptr ? simd::load(p.start + i * p.start_row + v * lanes<T>) : V{};
     });
   });
   const T* a = p.a;
   const T* b = p.b;
   for (int64_t d = 0; d < p.depth; ++d, a += p.a_depth, b += p.b_depth) {
     V lane[vectors];
-    for_constants<vectors>([&](auto v) { lane[v] = *reinterpret_cast<const V*>(b + v * lanes<T>); });
+    for_constants<vectors>([&](auto v) { lane[v] = simd::load(b + v * lanes<T>); });
     for_constants<rows>([&](auto i) {
       const V element = a[i * p.a_row] - V{};  // in every lane
       for_constants<vectors>([&](auto v) { total[i][v] += element * lane[v]; });
@@ -52,7 +51,7 @@ void multiply_tile(const TileProduct<T>& p) {
   }
   for_constants<rows>([&](auto i) {
     for_constants<vectors>(
-        [&](auto v) { *reinterpret_cast<V*>(p.result + i * p.result_row + v * lanes<T>) = total[i][v]; });
+        [&](auto v) { simd::store(p.result + i * p.result_row + v * lanes<T>, total[i][v]); });
   });
 }
 

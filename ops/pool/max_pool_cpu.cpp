@@ -78,21 +78,20 @@ void slide(const Best<T, Index>& from, std::span<const int64_t> ahead, int64_t n
            const Best<T, Index>& best) {
   constexpr int64_t lanes = simd::lanes<T>;
   using Values = simd::Vector<T>;
-  using Places = simd::Vector<Index, static_cast<int>(lanes * sizeof(Index))>;
-  const auto values = [](const T* at) -> const Values& { return *reinterpret_cast<const Values*>(at); };
-  const auto places = [](const Index* at) -> const Places& { return *reinterpret_cast<const Places*>(at); };
+  constexpr int place_bytes = static_cast<int>(lanes * sizeof(Index));
+  using Places = simd::Vector<Index, place_bytes>;
   for (int64_t i = 0; i < n; i += lanes) {
-    Values value = values(from.value + i + ahead[0]);
+    Values value = simd::load(from.value + i + ahead[0]);
     if (from.place == nullptr) {
       for (const int64_t step : ahead.subspan(1)) {
-        const Values other = values(from.value + i + step);
+        const Values other = simd::load(from.value + i + step);
         value = ((other > value) | ((other != other) & (value == value))) ? other : value;
       }
     } else {
-      Places place = places(from.place + i + ahead[0]);
+      Places place = simd::load<place_bytes>(from.place + i + ahead[0]);
       for (const int64_t step : ahead.subspan(1)) {
-        const Values other = values(from.value + i + step);
-        const Places other_place = places(from.place + i + step);
+        const Values other = simd::load(from.value + i + step);
+        const Places other_place = simd::load<place_bytes>(from.place + i + step);
         const auto equal = (other == value) | ((other != other) & (value != value));
         const auto larger = (other > value) | ((other != other) & (value == value));
         const auto first = __builtin_convertvector(other_place < place, decltype(equal));
@@ -100,9 +99,9 @@ void slide(const Best<T, Index>& from, std::span<const int64_t> ahead, int64_t n
         value = take ? other : value;
         place = __builtin_convertvector(take, decltype(other_place < place)) ? other_place : place;
       }
-      *reinterpret_cast<Places*>(best.place + i) = place;
+      simd::store<place_bytes>(best.place + i, place);
     }
-    *reinterpret_cast<Values*>(best.value + i) = value;
+    simd::store(best.value + i, value);
   }
 }
 

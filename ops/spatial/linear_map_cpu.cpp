@@ -87,12 +87,11 @@ void sum_products(T* y, int64_t taps, const Array& array, const Weight& weight, 
 /// `begin` and are `step` numbers each.
 template <int L, class T>
 void sum_columns(const Rows<T>& columns, int64_t w, const T* line, int64_t begin, int64_t step, T* y) {
-  using Numbers = simd::Vector<T, L* static_cast<int>(sizeof(T))>;
-  Numbers sum{};
+  constexpr int bytes = L * static_cast<int>(sizeof(T));
+  simd::Vector<T, bytes> sum{};
   for (int64_t tap = columns.first(w); tap < columns.first(w + 1); ++tap)
-    sum +=
-        columns.weight(tap) * *reinterpret_cast<const Numbers*>(line + (columns.index(tap) - begin) * step);
-  *reinterpret_cast<Numbers*>(y) = sum * columns.scale(w);
+    sum += columns.weight(tap) * simd::load<bytes>(line + (columns.index(tap) - begin) * step);
+  simd::store<bytes>(y, sum * columns.scale(w));
 }
 
 template <class T>

@@ -89,8 +89,8 @@ class ChannelSums {
   template <int bytes, class Pixel, class Index>
   void add_vector(T* sums, int64_t channel, int64_t count, const Pixel& pixel, const Index& index) {
     using V = simd::Vector<T, bytes>;
-    const auto at = [](const T* from) -> const V& { return *reinterpret_cast<const V*>(from); };
-    const auto to = [](T* place) -> V& { return *reinterpret_cast<V*>(place); };
+    const auto at = [](const T* from) { return simd::load<bytes>(from); };
+    const auto add_to = [&](T* to, const V& added) { simd::store<bytes>(to, at(to) + added); };
     // Of pixels in turn, so that no addition waits for the one before it.
     V one[2]{}, other[2]{};
     const auto for_pixels = [&](const auto& add) {
@@ -102,8 +102,8 @@ class ChannelSums {
       if (i < count) add(i, one[0], other[0]);
     };
     if (of_ == nullptr) {
-      if (sums[3 * width_] == 0) to(sums + 2 * width_) = at(pixel(0));
-      const V pivot = to(sums + 2 * width_);
+      if (sums[3 * width_] == 0) simd::store<bytes>(sums + 2 * width_, at(pixel(0)));
+      const V pivot = at(sums + 2 * width_);
       for_pixels([&](int64_t i, V& sum, V& squares) {
         const V d = at(pixel(i)) - pivot;
         sum += d;
@@ -112,7 +112,7 @@ class ChannelSums {
     } else {
       const Affine<T>& by = of_->numbers<T>();
       const V shift = at(by.shift.data() + channel), scale = at(by.scale.data() + channel);
-      for_pixels([&, bias = V(at(by.bias.data() + channel))](int64_t i, V& sum, V& products) {
+      for_pixels([&, bias = at(by.bias.data() + channel)](int64_t i, V& sum, V& products) {
         const V d = at(x_ + index(i)) - shift;
         const V y = d * scale + bias;
         V g = at(pixel(i));
@@ -122,9 +122,9 @@ class ChannelSums {
         products += g * d;
       });
     }
-    to(sums) += one[0] + one[1];
-    to(sums + width_) += other[0] + other[1];
-    to(sums + 3 * width_) += static_cast<T>(count);
+    add_to(sums, one[0] + one[1]);
+    add_to(sums + width_, other[0] + other[1]);
+    add_to(sums + 3 * width_, static_cast<T>(count) - V{});
   }
 
   std::shared_ptr<const NormalizedBy> of_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "pleat/core/base/simd.h"
 #include "pleat/ops/spatial/channel_affine.h"
 #include "pleat/ops/spatial/limit.h"
 
@@ -36,8 +37,8 @@ class ConvSource {
   template <class V>
   [[gnu::always_inline]] void compute(int64_t c, V& value) const {
     const Affine<T>& by = of_->numbers<T>();
-    const auto at = [c](const std::vector<T>& of) { return reinterpret_cast<const V*>(of.data() + c); };
-    value = (value - *at(by.shift)) * *at(by.scale) + *at(by.bias);
+    const auto at = [c](const std::vector<T>& of) { return simd::load<sizeof(V)>(of.data() + c); };
+    value = (value - at(by.shift)) * at(by.scale) + at(by.bias);
     value = value < limit_.min ? limit_.min - V{} : value;
     value = value > limit_.max ? limit_.max - V{} : value;
   }

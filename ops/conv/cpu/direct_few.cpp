@@ -101,13 +101,12 @@ void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights
         const T* w = weights + run.tap * tap;
         for (int64_t c = run.offset; c < run.offset + run.length; c += lanes<T>, w += sums * lanes<T>)
           for_constants<tile>([&](auto i) {
-            const V x = *reinterpret_cast<const V*>(from[i] + c);
-            for_constants<sums>(
-                [&](auto k) { total[i * sums + k] += x * *reinterpret_cast<const V*>(w + k * lanes<T>); });
+            const V x = simd::load(from[i] + c);
+            for_constants<sums>([&](auto k) { total[i * sums + k] += x * simd::load(w + k * lanes<T>); });
           });
       }
       T added[tile * sums];
-      for (int i = 0; i < tile * sums; i += width) *reinterpret_cast<V*>(added + i) = add_lanes<T>(total + i);
+      for (int i = 0; i < tile * sums; i += width) simd::store(added + i, add_lanes<T>(total + i));
       for (std::size_t i = 0; i < count; ++i)
         for (int64_t k = 0; k < channels; ++k)
           y[pixels.rows[p + i] * pitch + k] = start[k] + added[static_cast<int64_t>(i) * sums + k];

@@ -32,11 +32,11 @@ template <class T, int group, int c, int taps, int pixel_count>
   using V = Vector<T>;
   V weight[taps];
 #pragma GCC unroll 8
-  for (int s = 0; s < taps; ++s) weight[s] = *reinterpret_cast<const V*>(w + (s * group + c) * channels);
+  for (int s = 0; s < taps; ++s) weight[s] = simd::load(w + (s * group + c) * channels);
 #pragma GCC unroll 16
   for (int q = 0; q < pixel_count + taps - 1; ++q) {
     V value;
-    spread_channel<T, group, c>(*reinterpret_cast<const V*>(x + q * channels), value);
+    spread_channel<T, group, c>(simd::load(x + q * channels), value);
 #pragma GCC unroll 8
     for (int s = 0; s < taps; ++s)
       if (q >= s && q - s < pixel_count) total[q - s] += value * weight[s];
@@ -50,11 +50,11 @@ template <class T, int group, int c, int pixel_count>
                                                 const T* w, int64_t channels,
                                                 Vector<T> (&total)[pixel_count]) {
   using V = Vector<T>;
-  const V weight = *reinterpret_cast<const V*>(w + c * channels);
+  const V weight = simd::load(w + c * channels);
 #pragma GCC unroll 8
   for (int i = 0; i < pixel_count; ++i) {
     V value;
-    spread_channel<T, group, c>(*reinterpret_cast<const V*>(pixels[i] + offset), value);
+    spread_channel<T, group, c>(simd::load(pixels[i] + offset), value);
     total[i] += value * weight;
   }
   if constexpr (c + 1 < group) add_channels<T, group, c + 1, pixel_count>(pixels, offset, w, channels, total);
@@ -69,7 +69,7 @@ void sum_groups(const GroupOperands<T>& in, const int64_t* bases, const std::vec
   const T* pixels[pixel_count];
 #pragma GCC unroll 8
   for (int i = 0; i < pixel_count; ++i) {
-    total[i] = *reinterpret_cast<const V*>(start);
+    total[i] = simd::load(start);
     pixels[i] = in.source + bases[i];
     __builtin_prefetch(pixels[i] + ahead.source);
     __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels, 1);
@@ -84,7 +84,7 @@ void sum_groups(const GroupOperands<T>& in, const int64_t* bases, const std::vec
       add_channels<T, group, 0, pixel_count>(pixels, run.offset + done, w, in.channels, total);
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < pixel_count; ++i) *reinterpret_cast<V*>(y + rows[i] * in.channels) = total[i];
+  for (int i = 0; i < pixel_count; ++i) simd::store(y + rows[i] * in.channels, total[i]);
 }
 
 /// sum_groups for 1 ... pixel_tile pixels.

@@ -51,7 +51,7 @@ void sum_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vecto
   for_constants<pixel_count>([&](auto i) {
     pixels[i] = in.source + bases[i];
     for_constants<vectors>([&](auto v) {
-      total[i][v] = *reinterpret_cast<const V*>(start + v * width);
+      total[i][v] = simd::load<bytes>(start + v * width);
       __builtin_prefetch(pixels[i] + ahead.source + v * width, 0, 2);
       __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels + v * width, 1);
     });
@@ -60,15 +60,15 @@ void sum_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vecto
     const T* w = in.weights + run.tap * in.depth * in.channels;
     for (int64_t c = run.offset; c < run.offset + run.length; c += in.step, w += in.channels)
       for_constants<vectors>([&](auto v) {
-        const V weight = *reinterpret_cast<const V*>(w + v * width);
+        const V weight = simd::load<bytes>(w + v * width);
         for_constants<pixel_count>(
-            [&](auto i) { total[i][v] += *reinterpret_cast<const V*>(pixels[i] + c + v * width) * weight; });
+            [&](auto i) { total[i][v] += simd::load<bytes>(pixels[i] + c + v * width) * weight; });
       });
   }
   const int64_t channels = in.channels;
   for_constants<pixel_count>([&](auto i) {
     T* to = y + rows[i] * channels;
-    for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(to + v * width) = total[i][v]; });
+    for_constants<vectors>([&](auto v) { simd::store<bytes>(to + v * width, total[i][v]); });
   });
 }
 
@@ -86,14 +86,13 @@ template <class T, int vectors, int taps, int pixel_count>
 #pragma GCC unroll 8
   for (int s = 0; s < taps; ++s)
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v)
-      weight[s][v] = *reinterpret_cast<const V*>(w + s * channels + v * lanes<T>);
+    for (int v = 0; v < vectors; ++v) weight[s][v] = simd::load(w + s * channels + v * lanes<T>);
 #pragma GCC unroll 16
   for (int q = 0; q < pixel_count + taps - 1; ++q) {
     if (q < begin || q >= end) continue;
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
-      const V value = *reinterpret_cast<const V*>(x + q * step + v * lanes<T>);
+      const V value = simd::load(x + q * step + v * lanes<T>);
 #pragma GCC unroll 8
       for (int s = 0; s < taps; ++s)
         if (q >= s && q - s < pixel_count) total[q - s][v] += value * weight[s][v];
@@ -119,7 +118,7 @@ void slide_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vec
   const T* first = in.source + bases[0];
   for_constants<pixel_count>([&](auto i) {
     for_constants<vectors>([&](auto v) {
-      total[i][v] = *reinterpret_cast<const V*>(start + v * lanes<T>);
+      total[i][v] = simd::load(start + v * lanes<T>);
       __builtin_prefetch(first + i * in.step + ahead.source + v * lanes<T>, 0, 2);
       __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels + v * lanes<T>, 1);
     });
@@ -150,7 +149,7 @@ void slide_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vec
   }
   for_constants<pixel_count>([&](auto i) {
     T* to = y + rows[i] * in.channels;
-    for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(to + v * lanes<T>) = total[i][v]; });
+    for_constants<vectors>([&](auto v) { simd::store(to + v * lanes<T>, total[i][v]); });
   });
 }
 

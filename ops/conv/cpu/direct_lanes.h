@@ -147,7 +147,7 @@ void spread_source(const Gather& gather, const LanePlan<T>& plan, int64_t piece,
     for (int64_t i = 0; i < pixels; ++i, pixel += step * gather.source_pitch())
       for (int64_t c = 0; c < plan.depth; ++c, out += plan.width)
         for (std::size_t s = 0; s < count; ++s)
-          *reinterpret_cast<V*>(out + shares[s].lane) = pixel[shares[s].channel + c] - V{};
+          simd::store<bytes>(out + shares[s].lane, pixel[shares[s].channel + c] - V{});
   };
   plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
 }
@@ -155,7 +155,9 @@ void spread_source(const Gather& gather, const LanePlan<T>& plan, int64_t piece,
 /// The same for groups of as many channels on both sides, whole ones in a vector.
 template <class T, int group, int c = 0>
 [[gnu::always_inline]] inline void spread_group(const Vector<T>& x, T* to) {
-  spread_channel<T, group, c>(x, *reinterpret_cast<Vector<T>*>(to + c * lanes<T>));
+  Vector<T> channel;
+  spread_channel<T, group, c>(x, channel);
+  simd::store(to + c * lanes<T>, channel);
   if constexpr (c + 1 < group) spread_group<T, group, c + 1>(x, to);
 }
 template <class T, int group>
@@ -165,7 +167,7 @@ void spread_groups(const Gather& gather, const LanePlan<T>& plan, int64_t piece,
     T* out = buffer + to * group * lanes<T>;
     const T* pixel = source + from * gather.source_pitch() + first;
     for (int64_t i = 0; i < pixels; ++i, pixel += step * gather.source_pitch(), out += group * lanes<T>)
-      spread_group<T, group>(*reinterpret_cast<const Vector<T>*>(pixel), out);
+      spread_group<T, group>(simd::load(pixel), out);
   };
   plan.pieces.visit(piece, copy, [](int64_t, int64_t) {});
 }

@@ -48,21 +48,24 @@ void sum_taps(const TapSums<T>& in) {
         __builtin_prefetch(x + in.offsets[0] + (vectors + v) * width, 0, 2);
       });
     V gradient[vectors];
-    for_constants<vectors>([&](auto v) { gradient[v] = *reinterpret_cast<const V*>(dy + v * width); });
+    for_constants<vectors>([&](auto v) { gradient[v] = simd::load<bytes>(dy + v * width); });
     for_constants<taps>([&](auto t) {
       const T* element = x + in.offsets[t];
       for_constants<vectors>(
-          [&](auto v) { total[t][v] += *reinterpret_cast<const V*>(element + v * width) * gradient[v]; });
+          [&](auto v) { total[t][v] += simd::load<bytes>(element + v * width) * gradient[v]; });
     });
   }
   for_constants<taps>([&](auto t) {
     T* sum = in.sums + in.taps[t] * in.channels;
-    if (in.done == 0) {
-      for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(sum + v * width) += total[t][v]; });
+    if (in.done <= 0) {
+      for_constants<vectors>([&](auto v) {
+        T* const at = sum + v * width;
+        simd::store<bytes>(at, simd::load<bytes>(at) + total[t][v]);
+      });
       return;
     }
     T part[vectors * width];
-    for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(part + v * width) = total[t][v]; });
+    for_constants<vectors>([&](auto v) { simd::store<bytes>(part + v * width, total[t][v]); });
     for (int64_t i = in.done; i < vectors * width; ++i) sum[i] += part[i];
   });
 }

@@ -178,7 +178,7 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
     pixels[i] = tile.buffer + tile.bases[i];
     const T* from = start != nullptr ? start : tile.y + tile.rows[i] * tile.pitch;
     for_constants<vectors>([&](auto v) {
-      total[i][v] = *reinterpret_cast<const V*>(from + v * width);
+      total[i][v] = simd::load<bytes>(from + v * width);
       __builtin_prefetch(tile.y + (tile.rows[i] + tile.rows_ahead) * tile.pitch + v * width, 1);
     });
   });
@@ -191,7 +191,7 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
       __builtin_prefetch(ahead);
       ahead += tile.source_ahead.step;
       V w[vectors];
-      for_constants<vectors>([&](auto v) { w[v] = *reinterpret_cast<const V*>(weights + v * width); });
+      for_constants<vectors>([&](auto v) { w[v] = simd::load<bytes>(weights + v * width); });
       for_constants<pixel_count>([&](auto i) {
         const V x = pixels[i][c] - V{};  // the element in every lane
         for_constants<vectors>([&](auto v) { sums[i][v] += x * w[v]; });
@@ -210,7 +210,7 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
     });
   for_constants<pixel_count>([&](auto i) {
     T* to = tile.y + tile.rows[i] * tile.pitch;
-    for_constants<vectors>([&](auto v) { *reinterpret_cast<V*>(to + v * width) = total[i][v]; });
+    for_constants<vectors>([&](auto v) { simd::store<bytes>(to + v * width, total[i][v]); });
   });
 }
 

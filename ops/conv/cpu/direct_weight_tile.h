@@ -58,7 +58,7 @@ void sum_outer(const T* x, const T* dy, const WindowAt* windows, int64_t count, 
     next_x.at += next_x.pitch;
     next_dy.at += next_dy.pitch;
     V a[vectors];
-    for (int v = 0; v < vectors; ++v) a[v] = *reinterpret_cast<const V*>(across + v * lanes<T>);
+    for (int v = 0; v < vectors; ++v) a[v] = simd::load(across + v * lanes<T>);
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
       const V element = down[i] - V{};  // in every lane
@@ -69,8 +69,8 @@ void sum_outer(const T* x, const T* dy, const WindowAt* windows, int64_t count, 
     T* sums = to.sums + i * to.leading;
     if (to.width == width) {
       for (int v = 0; v < vectors; ++v) {
-        V& sum = *reinterpret_cast<V*>(sums + v * lanes<T>);
-        sum = to.accumulate ? sum + total[i][v] : total[i][v];
+        T* const sum = sums + v * lanes<T>;
+        simd::store(sum, to.accumulate ? simd::load(sum) + total[i][v] : total[i][v]);
       }
     } else {
       alignas(64) T part[width];

@@ -121,13 +121,10 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
       for (int64_t i = 0; i < part; ++i)
         for (int64_t lane = 0; lane < width; lane += lanes<T>)
           transform<V, Filter<ma, r>, Filter<mb, r>>(
-              [&](int u, int v) {
-                return *reinterpret_cast<const V*>(turned + ((u * rb + v) * some + i) * width + lane);
-              },
+              [&](int u, int v) { return simd::load(turned + ((u * rb + v) * some + i) * width + lane); },
               [&](int u, int v, const V& value) {
                 const int64_t point = u * window<mb, r> + v;
-                *reinterpret_cast<V*>(to + (point * plan.depth() + l * channels + c + i) * width + lane) =
-                    value;
+                simd::store(to + (point * plan.depth() + l * channels + c + i) * width + lane, value);
               });
     }
   }
@@ -147,12 +144,10 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
     list_pixels<ma, mb, T>(grid.result_of(column, line), grid.result, grid.result_step, grid.kernels,
                            plan.panels.channels, y + first, beyond, pixels);
     for (int64_t lane = 0; lane < width; lane += lanes<T>) {
-      const V start = bias != nullptr ? *reinterpret_cast<const V*>(bias + first + lane) : V{};
+      const V start = bias != nullptr ? simd::load(bias + first + lane) : V{};
       transform<V, Result<ma, r>, Result<mb, r>>(
-          [&](int a, int b) {
-            return *reinterpret_cast<const V*>(sums + (a * window<mb, r> + b) * plan.sums_point + lane);
-          },
-          [&](int a, int b, const V& value) { *reinterpret_cast<V*>(pixels[a][b] + lane) = value + start; });
+          [&](int a, int b) { return simd::load(sums + (a * window<mb, r> + b) * plan.sums_point + lane); },
+          [&](int a, int b, const V& value) { simd::store(pixels[a][b] + lane, value + start); });
     }
     sums += width;
     if (sums_of_y == nullptr) return;

@@ -171,7 +171,7 @@ void list_pixels(const TilePixels& at, const Spatial& sizes, const Spatial& step
 template <class A, class B, class T>
 void transform_memory(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point) {
   transform_pixels<A, B>(pixels, channels, to, point, [](const T* pixel, int64_t c, simd::Vector<T>& value) {
-    value = *reinterpret_cast<const simd::Vector<T>*>(pixel + c);
+    value = simd::load(pixel + c);
   });
 }
 
@@ -181,7 +181,7 @@ void transform_window(const ConvSource<T>& source, int64_t first, const T* const
                       const T* outside, int64_t channels, T* to, int64_t point) {
   if (!source.is_deferred()) return transform_memory<A, B>(pixels, channels, to, point);
   transform_pixels<A, B>(pixels, channels, to, point, [&](const T* pixel, int64_t c, simd::Vector<T>& value) {
-    value = *reinterpret_cast<const simd::Vector<T>*>(pixel + c);
+    value = simd::load(pixel + c);
     if (pixel != outside) source.compute(first + c, value);
   });
 }

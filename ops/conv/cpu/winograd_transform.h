@@ -372,9 +372,7 @@ void transform_pixels(const T* const (&pixels)[A::in][B::in], int64_t channels, 
           read(pixels[a][b], c, value);
           return value;
         },
-        [&](int a, int b, const V& value) {
-          *reinterpret_cast<V*>(to + (a * B::out + b) * point + c) = value;
-        });
+        [&](int a, int b, const V& value) { simd::store(to + (a * B::out + b) * point + c, value); });
   }
 }
 

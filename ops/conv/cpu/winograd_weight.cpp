@@ -154,11 +154,9 @@ class WeightTask {
           T* out = dw + ((first_filter_ + k) * p_.taps() + of_phase + tap * step[line]) * p_.in_channels +
                    first_channel_ + c;
           transform<V, WeightGradient<ma, r>, WeightGradient<mb, r>>(
-              [&](int u, int v) {
-                return *reinterpret_cast<const V*>(sums + (u * window<mb, r> + v) * plan_.sums_point);
-              },
+              [&](int u, int v) { return simd::load(sums + (u * window<mb, r> + v) * plan_.sums_point); },
               [&](int u, int v, const V& value) {
-                *reinterpret_cast<V*>(out + (u * row + v * column) * p_.in_channels) = value;
+                simd::store(out + (u * row + v * column) * p_.in_channels, value);
               });
         }
   }

@@ -92,8 +92,7 @@ void channel_affine(const ChannelView& view, bool per_image, const T* x, const A
   const bool streamed = x != y && is_streamed(view.numel() * static_cast<int64_t>(sizeof(T)));
   const auto run = [&]<bool limits, bool adds>(std::bool_constant<limits>, std::bool_constant<adds>) {
     for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
-                   [x, y, residual, limit, streamed]<bool each>(int64_t begin, int64_t n,
-                                                                const std::array<const T*, 3>& of) {
+                   [=]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
                      const T* from = x + begin;
                      const T* more = adds ? residual + begin : from;
                      const auto write = [&](T* __restrict to, int64_t first, int64_t count) {

@@ -14,6 +14,9 @@
 namespace pleat::ops {
 namespace {
 
+using simd::load;
+using simd::store;
+
 constexpr int64_t grain_elements = 16384;
 /// Elements that are summed in T; such sums are added in float64.
 constexpr int64_t block_elements = 512;
@@ -26,14 +29,6 @@ constexpr int64_t rows_together = 16;
 
 template <class T>
 using Numbers = simd::Vector<T>;
-template <class T>
-const Numbers<T>& load(const T* from) {
-  return *reinterpret_cast<const Numbers<T>*>(from);
-}
-template <class T>
-Numbers<T>& at(T* to) {
-  return *reinterpret_cast<Numbers<T>*>(to);
-}
 
 /// The sum of a vector, halves first.
 template <class T, int size = simd::register_bytes>
@@ -106,8 +101,8 @@ void add_sums(const T* dy, const T* x, const T* weight, int64_t n, T shift, T re
       block_a += weighted;
       block_b += weighted * h;
       if constexpr (for_columns) {
-        at(dbias + i) += g;
-        at(dweight + i) += g * h;
+        store(dbias + i, load(dbias + i) + g);
+        store(dweight + i, load(dweight + i) + g * h);
       }
     }
     a += static_cast<double>(total<T>(block_a));
