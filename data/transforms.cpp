@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -100,6 +102,73 @@ double beta(double alpha, const SampleRandom& random, int64_t i, int64_t& draw) 
   return 1 / (1 + std::exp(b - a));
 }
 
+void check_range(const char* op, const char* name, const std::array<double, 2>& range, double most) {
+  check<ValueError>(range[0] > 0 && range[0] <= range[1] && range[1] <= most,
+                    "{}: {} must be {{least, most}}, above 0{}, got {{{}, {}}}", op, name,
+                    most == 1 ? " and at most 1" : "", range[0], range[1]);
+}
+
+/// A box in images of height x width pixels that has some share of their area and some ratio of width to
+/// height, or, in ten attempts, none.
+std::optional<ops::ImageBox> draw_box(int64_t height, int64_t width, const std::array<double, 2>& area,
+                                      const std::array<double, 2>& ratio, const SampleRandom& random,
+                                      int64_t i, int64_t draw) {
+  const auto uniform = [&](double low, double high) {
+    return low + (high - low) * random.uniform(i, draw++);
+  };
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double pixels =
+        static_cast<double>(height) * static_cast<double>(width) * uniform(area[0], area[1]);
+    const double wide = std::exp(uniform(std::log(ratio[0]), std::log(ratio[1])));
+    const double w = std::round(std::sqrt(pixels * wide));
+    const double h = std::round(std::sqrt(pixels / wide));
+    if (h < 1 || w < 1 || h > static_cast<double>(height) || w > static_cast<double>(width)) continue;
+    const auto rows = static_cast<int64_t>(h), columns = static_cast<int64_t>(w);
+    const int64_t top = random.below(height - rows + 1, i, draw++);
+    const int64_t left = random.below(width - columns + 1, i, draw++);
+    return ops::ImageBox{top, left, top + rows, left + columns};
+  }
+  return std::nullopt;
+}
+
+/// The largest box in the middle whose ratio of width to height is in the range.
+ops::ImageBox middle_box(int64_t height, int64_t width, const std::array<double, 2>& ratio) {
+  const double own = static_cast<double>(width) / static_cast<double>(height);
+  int64_t rows = height, columns = width;
+  if (own < ratio[0]) rows = std::llround(static_cast<double>(width) / ratio[0]);
+  if (own > ratio[1]) columns = std::llround(static_cast<double>(height) * ratio[1]);
+  rows = std::clamp<int64_t>(rows, 1, height);
+  columns = std::clamp<int64_t>(columns, 1, width);
+  const int64_t top = (height - rows) / 2, left = (width - columns) / 2;
+  return {top, left, top + rows, left + columns};
+}
+
+/// The map that shows `box` in `size` pixels: edges meet edges.
+ops::ImageMap map_of(const ops::ImageBox& box, int64_t height, int64_t width) {
+  const auto line = [](int64_t begin, int64_t end, int64_t size) {
+    const double step = static_cast<double>(end - begin) / static_cast<double>(size);
+    return std::pair(static_cast<float>(step),
+                     static_cast<float>(static_cast<double>(begin) + step / 2 - 0.5));
+  };
+  const auto [down, top] = line(box.top, box.bottom, height);
+  const auto [right, left] = line(box.left, box.right, width);
+  return {.row = {down, 0, top}, .column = {0, right, left}};
+}
+
+/// The map of an image that is sheared, turned, magnified and then moved by (down, right) pixels, about its
+/// centre; angles in radians. So the way back: a pixel's distance from the centre, turned and sheared back.
+ops::ImageMap affine_map(int64_t height, int64_t width, double angle, double shear, double scale, double down,
+                         double right) {
+  const double y0 = static_cast<double>(height - 1) / 2, x0 = static_cast<double>(width - 1) / 2;
+  const double c = std::cos(angle) / scale, s = std::sin(angle) / scale, t = std::tan(shear);
+  const std::array<double, 2> row{c, -s}, column{s - t * c, c + t * s};
+  const auto line = [&](const std::array<double, 2>& of, double centre) {
+    const double first = centre - of[0] * (y0 + down) - of[1] * (x0 + right);
+    return std::array{static_cast<float>(of[0]), static_cast<float>(of[1]), static_cast<float>(first)};
+  };
+  return {.row = line(row, y0), .column = line(column, x0)};
+}
+
 void check_mix(const char* op, double alpha, int64_t classes) {
   check<ValueError>(alpha > 0 && std::isfinite(alpha), "{}: alpha must be above 0 and finite, got {}", op,
                     alpha);
@@ -195,6 +264,72 @@ Transform random_crop(RandomCropOptions options) {
 
 Transform random_horizontal_flip(Real p) { return flip("random_horizontal_flip", p, false); }
 Transform random_vertical_flip(Real p) { return flip("random_vertical_flip", p, true); }
+
+Transform random_rotation(Real degrees) { return random_affine({.degrees = degrees}); }
+
+Transform random_affine(RandomAffineOptions options) {
+  static constexpr const char* op = "random_affine";
+  const auto& o = options;
+  check<ValueError>(o.degrees >= 0 && o.degrees <= 180, "{}: degrees must be in [0, 180], got {}", op,
+                    o.degrees);
+  check<ValueError>(o.translate >= 0 && o.translate <= 1, "{}: translate must be in [0, 1], got {}", op,
+                    o.translate);
+  check_range(op, "scale", o.scale, 1e6);
+  check<ValueError>(o.shear >= 0 && o.shear < 90, "{}: shear must be in [0, 90), got {}", op, o.shear);
+  return [options](Batch& batch, const SampleRandom& random) {
+    check_images(op, batch.inputs);
+    const int64_t height = batch.inputs.size(2), width = batch.inputs.size(3);
+    const auto maps = for_images(batch, [&](int64_t i) {
+      const auto either_way = [&](double most, int64_t draw) {
+        return most * (2 * random.uniform(i, draw) - 1);
+      };
+      constexpr double radians = std::numbers::pi / 180;
+      const double scale = options.scale[0] + (options.scale[1] - options.scale[0]) * random.uniform(i, 2);
+      return affine_map(height, width, either_way(options.degrees, 0) * radians,
+                        either_way(options.shear, 1) * radians, scale,
+                        either_way(options.translate, 3) * static_cast<double>(height),
+                        either_way(options.translate, 4) * static_cast<double>(width));
+    });
+    batch.inputs = ops::map_images(batch.inputs, maps, {height, width, options.repeat_edge});
+  };
+}
+
+Transform random_resized_crop(RandomResizedCropOptions options) {
+  static constexpr const char* op = "random_resized_crop";
+  const std::vector<int64_t> size = options.size.get().expand(2, op, "size");
+  for (const int64_t pixels : size)
+    check<ValueError>(pixels >= 1 && pixels <= most_pixels, "{}: size must be in [1, {}], got {}", op,
+                      most_pixels, pixels);
+  check_range(op, "area", options.area, 1);
+  check_range(op, "ratio", options.ratio, 1e6);
+  return [options, height = size[0], width = size[1]](Batch& batch, const SampleRandom& random) {
+    check_images(op, batch.inputs);
+    const int64_t rows = batch.inputs.size(2), columns = batch.inputs.size(3);
+    check<ShapeError>(rows > 0 && columns > 0, "{}: the images have no pixels, got {}", op,
+                      batch.inputs.shape());
+    const auto maps = for_images(batch, [&](int64_t i) {
+      const auto box = draw_box(rows, columns, options.area, options.ratio, random, i, 0);
+      return map_of(box ? *box : middle_box(rows, columns, options.ratio), height, width);
+    });
+    batch.inputs = ops::map_images(batch.inputs, maps, {height, width, true});
+  };
+}
+
+Transform random_erasing(RandomErasingOptions options) {
+  static constexpr const char* op = "random_erasing";
+  check_probability(op, options.p);
+  check_range(op, "area", options.area, 1);
+  check_range(op, "ratio", options.ratio, 1e6);
+  return [options](Batch& batch, const SampleRandom& random) {
+    check_images(op, batch.inputs);
+    const auto boxes = for_images(batch, [&](int64_t i) {
+      if (random.uniform(i, 0) >= options.p) return ops::ImageBox{};
+      return draw_box(batch.inputs.size(2), batch.inputs.size(3), options.area, options.ratio, random, i, 1)
+          .value_or(ops::ImageBox{});
+    });
+    batch.inputs = ops::erase_boxes(batch.inputs, boxes);
+  };
+}
 
 Transform cutout(Integer size) {
   check<ValueError>(size >= 1 && size <= most_pixels, "cutout: size must be in [1, {}], got {}", most_pixels,

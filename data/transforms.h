@@ -1,11 +1,14 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "pleat/core/base/argument.h"
+#include "pleat/core/base/required.h"
+#include "pleat/core/tensor/shape.h"
 #include "pleat/data/dataset.h"
 
 /// Changes to batches on their way from a data set to a network. Each random transform draws from
@@ -58,6 +61,39 @@ Transform random_crop(RandomCropOptions options = {});
 Transform random_horizontal_flip(Real p = 0.5);
 /// Mirrors each image top to bottom with probability `p`.
 Transform random_vertical_flip(Real p = 0.5);
+/// Turns each image around its centre by an angle uniform on [-degrees, degrees]: random_affine({.degrees}).
+Transform random_rotation(Real degrees);
+/// Turns, moves, magnifies and shears each image, about its centre, with numbers that are uniform on their
+/// ranges. Pixels are read between pixels (bilinear), bytes rounded.
+struct RandomAffineOptions {
+  double degrees = 0;                 ///< turned by up to so many, either way
+  double translate = 0;               ///< moved by up to so large a share of the height and of the width
+  std::array<double, 2> scale{1, 1};  ///< the least and the largest magnification
+  double shear = 0;                   ///< rows are shifted against each other: the angle, in degrees below 90
+  bool repeat_edge = false;           ///< what comes in from outside is the nearest pixel, else 0
+};
+Transform random_affine(RandomAffineOptions options);
+
+/// Cuts a box out of each image and makes it `size` (bilinear, without a filter where that makes it smaller).
+/// The box has `area` of the image's pixels, and is `ratio` times as wide as high; both are drawn uniformly,
+/// the ratio on a logarithmic scale. Where ten such boxes do not fit, it is the largest in the middle whose
+/// ratio is in the range. (Szegedy et al., arXiv:1409.4842; as PyTorch's RandomResizedCrop.)
+struct RandomResizedCropOptions {
+  Required<PerDim> size;  ///< of the results: one number, or {height, width}
+  std::array<double, 2> area{0.08, 1};
+  std::array<double, 2> ratio{3.0 / 4, 4.0 / 3};
+};
+Transform random_resized_crop(RandomResizedCropOptions options);
+
+/// Sets a box of each image to 0 with probability `p`. Area and ratio are as those of
+/// RandomResizedCropOptions; an image in which ten boxes do not fit stays as it is. (Zhong et al.,
+/// arXiv:1708.04896.)
+struct RandomErasingOptions {
+  double p = 0.5;
+  std::array<double, 2> area{0.02, 0.33};
+  std::array<double, 2> ratio{0.3, 3.3};
+};
+Transform random_erasing(RandomErasingOptions options = {});
 /// Sets a square of `size` pixels, centred anywhere, to 0. (DeVries and Taylor, arXiv:1708.04552.)
 Transform cutout(Integer size);
 /// Multiplies brightness and contrast, and mixes with grey (saturation), each by a factor uniform on

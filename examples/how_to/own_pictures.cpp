@@ -31,17 +31,12 @@ void draw(const std::filesystem::path& folder, int64_t count, Generator& random)
   std::ofstream(folder / "cross" / "notes.txt") << "drawn by a program\n";
 }
 
-/// A transform: turns each picture by up to `degrees`. What comes in from outside is as at the edge.
-data::Transform random_rotation(double degrees) {
-  return [degrees](data::Batch& batch, const data::SampleRandom& random) {
-    std::vector<double> maps;
-    for (int64_t i = 0; i < batch.size(); ++i) {
-      const double angle = (2 * random.uniform(i) - 1) * degrees * std::numbers::pi / 180;
-      maps.insert(maps.end(), {std::cos(angle), -std::sin(angle), 0, std::sin(angle), std::cos(angle), 0});
-    }
-    const Tensor grid =
-        affine_grid(from_vector(maps, {batch.size(), 2, 3}).to(float32), batch.inputs.shape());
-    batch.inputs = grid_sample(batch.inputs, grid, {.padding = GridPadding::border});
+/// A transform: multiplies each picture by a factor from 1 - by to 1 + by.
+data::Transform random_strength(double by) {
+  return [by](data::Batch& batch, const data::SampleRandom& random) {
+    std::vector<double> factors;
+    for (int64_t i = 0; i < batch.size(); ++i) factors.push_back(1 + by * (2 * random.uniform(i) - 1));
+    batch.inputs = batch.inputs * from_vector(factors, {batch.size(), 1, 1, 1}).to(float32);
   };
 }
 
@@ -83,8 +78,8 @@ int main() {
       train_set, {.batch_size = 40,
                   .shuffle = true,
                   .seed = 1,
-                  .transforms = {data::random_horizontal_flip(), normalize, random_rotation(45),
-                                 data::random_crop({.padding = 2})}});
+                  .transforms = {data::random_horizontal_flip(), normalize, data::random_rotation(45),
+                                 data::random_crop({.padding = 2}), random_strength(0.2)}});
   data::DataLoader test_loader(test_set, {.batch_size = 40, .transforms = {normalize}});
 
   const data::Batch batch = *train_loader.begin();

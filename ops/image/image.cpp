@@ -113,6 +113,30 @@ Tensor shift_images(const Tensor& images, std::span<const ImageShift> distances,
   return y;
 }
 
+Tensor map_images(const Tensor& images, std::span<const ImageMap> maps, const ImageMapOptions& options) {
+  const RecordOp range("map_images", images);
+  const Planes p("map_images", images, maps.size());
+  for (const ImageMap& map : maps)
+    for (const std::array<float, 3>& line : {map.row, map.column})
+      for (const float number : line)
+        check<ValueError>(std::isfinite(number), "map_images: maps must be finite, got {}", number);
+  const Tensor x = plain(images);
+  const Tensor y = empty({p.images, p.channels, options.height, options.width},
+                         {.dtype = x.dtype(), .device = x.device()});
+  with_pixels("map_images", x, [&]<class T>(Type<T>) {
+    if constexpr (with_cuda)
+      if (x.device().is_cuda()) return map_images_cuda(x, maps, options.repeat_edge, y);
+    T* to = y.data<T>();
+    for (int64_t i = 0; i < p.images; ++i)
+      for (int64_t c = 0; c < p.channels; ++c)
+        for (int64_t h = 0; h < options.height; ++h)
+          for (int64_t w = 0; w < options.width; ++w)
+            *to++ = mapped_pixel(x.data<T>() + i * p.image() + c * p.plane(), p.height, p.width,
+                                 maps[static_cast<std::size_t>(i)], h, w, options.repeat_edge);
+  });
+  return y;
+}
+
 Tensor erase_boxes(const Tensor& images, std::span<const ImageBox> boxes) {
   const RecordOp range("erase_boxes", images);
   const Planes p("erase_boxes", images, boxes.size());

@@ -55,6 +55,22 @@ struct ShiftedPixel {
 };
 
 template <class T>
+struct MappedPixel {
+  Batch result;
+  int64_t height, width;  ///< of the images
+  const ImageMap* maps;
+  bool repeat_edge;
+  const T* x;
+  T* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    const Pixel p = result.pixel(i);
+    const T* plane = x + (p.image * result.channels.divisor() + p.channel) * height * width;
+    y[i] = mapped_pixel(plane, height, width, maps[p.image], p.row, p.column, repeat_edge);
+  }
+};
+
+template <class T>
 struct ErasedPixel {
   Batch batch;
   const ImageBox* boxes;
@@ -141,6 +157,15 @@ void shift_images_cuda(const Tensor& x, std::span<const ImageShift> shifts, bool
   with_pixels(x.dtype(), [&]<class T>(Type<T>) {
     launch_indices("shift_images", x.device(), x.numel(),
                    ShiftedPixel<T>{Batch(x), table.data(), reflect, x.data<T>(), y.data<T>()});
+  });
+}
+
+void map_images_cuda(const Tensor& x, std::span<const ImageMap> maps, bool repeat_edge, const Tensor& y) {
+  const HostArray<ImageMap> table(maps, x.device());
+  with_pixels(x.dtype(), [&]<class T>(Type<T>) {
+    launch_indices(
+        "map_images", x.device(), y.numel(),
+        MappedPixel<T>{Batch(y), x.size(2), x.size(3), table.data(), repeat_edge, x.data<T>(), y.data<T>()});
   });
 }
 

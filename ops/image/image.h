@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -23,6 +24,21 @@ struct ImageShift {
 /// What comes in from outside is 0, or with `reflect` the image mirrored at its border rows, for which
 /// distances must be smaller than height and width (ShapeError).
 Tensor shift_images(const Tensor& x, std::span<const ImageShift> shifts, bool reflect = false);
+
+/// The place in an image, in pixels from the centre of its first one, that pixel (h, w) of a result shows:
+/// row[0] h + row[1] w + row[2], and the same of columns.
+struct ImageMap {
+  std::array<float, 3> row{1, 0, 0};
+  std::array<float, 3> column{0, 1, 0};
+};
+struct ImageMapOptions {
+  int64_t height, width;     ///< of the result
+  bool repeat_edge = false;  ///< what lies outside is the nearest pixel, else 0
+};
+
+/// [B, C, height, width], bilinear; bytes are rounded. Throws ValueError for numbers that are not finite and
+/// for sizes that no tensor has.
+Tensor map_images(const Tensor& x, std::span<const ImageMap> maps, const ImageMapOptions& options);
 
 /// Rows top ... bottom-1 and columns left ... right-1; what lies outside of an image counts for nothing.
 struct ImageBox {

@@ -106,6 +106,136 @@ TEST_CASE("cutout blackens one square", "[data]") {
   }
 }
 
+namespace {
+
+/// Images [n, 1, height, width] whose pixel (h, w) is f(h, w).
+template <class F>
+Tensor pictures(int64_t n, int64_t height, int64_t width, const F& f) {
+  std::vector<float> values;
+  for (int64_t h = 0; h < height; ++h)
+    for (int64_t w = 0; w < width; ++w) values.push_back(static_cast<float>(f(h, w)));
+  return from_vector(values, {1, 1, height, width}).as_strided({n, 1, height, width}, {0, 0, width, 1}, 0);
+}
+
+}  // namespace
+
+// In an image that is linear in h and w, what is read between pixels tells the place, exactly.
+TEST_CASE("random_affine turns, magnifies, shears and moves about the centre", "[data]") {
+  constexpr int64_t n = 200, size = 33, centre = 16;
+  const Tensor rows = pictures(n, size, size, [](int64_t h, int64_t) { return h - centre; });
+  const Tensor columns = pictures(n, size, size, [](int64_t, int64_t w) { return w - centre; });
+  /// Where the pixel of the result that is (down, right) of the centre comes from, image by image.
+  const auto places = [&](const Transform& transform, int64_t down, int64_t right) {
+    const auto h = transformed(transform, rows).inputs.to_vector();
+    const auto w = transformed(transform, columns).inputs.to_vector();
+    std::vector<std::pair<double, double>> result;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<std::size_t>((i * size + centre + down) * size + centre + right);
+      result.emplace_back(h[at], w[at]);
+    }
+    return result;
+  };
+  // A rotation keeps the distance, and its angles are spread over the range.
+  double least = 1, most = -1;
+  for (const auto& [h, w] : places(random_rotation(30), 0, 8)) {
+    CHECK(std::hypot(h, w) == Approx(8).margin(1e-4));
+    least = std::min(least, h / 8);
+    most = std::max(most, h / 8);
+  }
+  CHECK(least == Approx(-0.5).margin(0.05));
+  CHECK(most == Approx(0.5).margin(0.05));
+  for (const auto& [h, w] : places(random_affine({.scale = {2, 2}}), 4, -6)) {
+    CHECK(h == Approx(2).margin(1e-5));
+    CHECK(w == Approx(-3).margin(1e-5));
+  }
+  for (const auto& [h, w] : places(random_affine({.scale = {0.5, 2}}), 4, 4)) {
+    CHECK((h >= 2 && h <= 8));
+    CHECK(h == Approx(w).margin(1e-5));
+  }
+  // A shear moves rows along themselves: at 8 rows from the centre by up to 8 tan(20 degrees).
+  most = 0;
+  for (const auto& [h, w] : places(random_affine({.shear = 20}), 8, 0)) {
+    CHECK(h == Approx(8).margin(1e-5));
+    most = std::max(most, std::abs(w));
+  }
+  CHECK(most == Approx(8 * std::tan(20 * 3.14159265 / 180)).margin(0.1));
+  most = 0;
+  for (const auto& [h, w] : places(random_affine({.translate = 0.25}), 0, 0)) {
+    most = std::max(most, std::abs(h));
+    CHECK(std::abs(w) <= 0.25 * size);
+  }
+  CHECK(most == Approx(0.25 * size).margin(0.3));
+}
+
+TEST_CASE("random_affine of nothing changes nothing; what comes in is 0 or the edge", "[data]") {
+  const Tensor floats = rand({6, 2, 5, 4}) + 1;
+  const Tensor bytes = randint(0, 256, {6, 2, 5, 4}).to(uint8);
+  CHECK(transformed(random_affine({}), floats).inputs.to_vector() == floats.to_vector());
+  CHECK(transformed(random_rotation(0), bytes).inputs.to_vector<int>() == bytes.to_vector<int>());
+  const auto smallest = [&](bool repeat_edge) {
+    const auto values =
+        transformed(random_affine({.translate = 1, .repeat_edge = repeat_edge}), floats).inputs.to_vector();
+    return *std::min_element(values.begin(), values.end());
+  };
+  CHECK(smallest(false) == 0);
+  CHECK(smallest(true) >= 1);
+}
+
+TEST_CASE("random_resized_crop shows boxes of the areas and ratios asked for", "[data]") {
+  constexpr int64_t n = 300, height = 40, width = 60;
+  const RandomResizedCropOptions options{.size = {8, 10}, .area = {0.1, 0.5}, .ratio = {0.5, 2}};
+  const Tensor h = transformed(random_resized_crop(options),
+                               pictures(n, height, width, [](int64_t i, int64_t) { return i; }))
+                       .inputs;
+  const Tensor w = transformed(random_resized_crop(options),
+                               pictures(n, height, width, [](int64_t, int64_t j) { return j; }))
+                       .inputs;
+  CHECK(h.shape() == Shape{n, 1, 8, 10});
+  const auto down = h.to_vector<double>(), right = w.to_vector<double>();
+  double least = 1, most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = [i](const std::vector<double>& x, int64_t row, int64_t column) {
+      return x[static_cast<std::size_t>((i * 8 + row) * 10 + column)];
+    };
+    const double rows = (at(down, 4, 4) - at(down, 3, 4)) * 8,
+                 columns = (at(right, 4, 5) - at(right, 4, 4)) * 10;
+    const double top = at(down, 4, 4) - 4.5 * rows / 8 + 0.5,
+                 left = at(right, 4, 5) - 5.5 * columns / 10 + 0.5;
+    CHECK(rows == Approx(std::round(rows)).margin(1e-3));
+    CHECK(columns == Approx(std::round(columns)).margin(1e-3));
+    CHECK((top > -0.01 && top + rows < height + 0.01 && left > -0.01 && left + columns < width + 0.01));
+    const double area = rows * columns / (height * width);
+    least = std::min(least, area);
+    most = std::max(most, area);
+    CHECK(std::abs(std::log2(columns / rows)) < 1.1);  // rounded to whole pixels
+  }
+  CHECK(least == Approx(0.1).margin(0.03));
+  CHECK(most == Approx(0.5).margin(0.05));
+  // No such box fits: the largest in the middle.
+  const Tensor wide = pictures(2, 4, 100, [](int64_t, int64_t j) { return j; });
+  const auto middle =
+      transformed(random_resized_crop({.size = {4, 8}, .area = {1, 1}, .ratio = {1, 2}}), wide)
+          .inputs.to_vector();
+  for (std::size_t j = 0; j < 8; ++j) CHECK(middle[48 + j] == 46 + static_cast<float>(j));
+}
+
+TEST_CASE("random_erasing sets boxes to 0, in about half of the images", "[data]") {
+  constexpr int64_t n = 400;
+  const Tensor y = transformed(random_erasing({.area = {0.1, 0.2}}), ones({n, 2, 20, 20})).inputs;
+  const auto values = y.to_vector();
+  int64_t erased = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto first = values.begin() + i * 800;
+    const auto count = std::count(first, first + 400, 0.0F);
+    CHECK(std::count(first + 400, first + 800, 0.0F) == count);
+    CHECK((count == 0 || (count >= 30 && count <= 95)));
+    erased += count > 0 ? 1 : 0;
+  }
+  CHECK(std::abs(erased - n / 2) < 50);
+  CHECK(transformed(random_erasing({.p = 0}), ones({9, 1, 8, 8})).inputs.to_vector() ==
+        std::vector<float>(576, 1));
+}
+
 TEST_CASE("color_jitter stays in [0, 1] and does nothing with factors of 1", "[data]") {
   const Tensor images = rand({8, 3, 4, 4});
   const auto same = transformed(color_jitter({}), images).inputs.to_vector();
@@ -151,6 +281,17 @@ TEST_CASE("bad transforms are refused", "[data]") {
   CHECK_THROWS_AS(random_horizontal_flip(1.5), ValueError);
   CHECK_THROWS_AS(random_crop({.padding = -1}), ValueError);
   CHECK_THROWS_AS(cutout(0), ValueError);
+  CHECK_THROWS_AS(random_rotation(-1), ValueError);
+  CHECK_THROWS_AS(random_affine({.translate = 2}), ValueError);
+  CHECK_THROWS_AS(random_affine({.scale = {0, 1}}), ValueError);
+  CHECK_THROWS_AS(random_affine({.scale = {1, NAN}}), ValueError);
+  CHECK_THROWS_AS(random_affine({.shear = 90}), ValueError);
+  CHECK_THROWS_AS(random_resized_crop({.size = 0}), ValueError);
+  CHECK_THROWS_AS(random_resized_crop({.size = {4, 4, 4}}), ShapeError);
+  CHECK_THROWS_AS(random_resized_crop({.size = 4, .area = {0.5, 1.5}}), ValueError);
+  CHECK_THROWS_AS(random_erasing({.ratio = {2, 1}}), ValueError);
+  CHECK_THROWS_AS(transformed(random_resized_crop({.size = 4}), zeros({2, 1, 0, 3})), ShapeError);
+  CHECK_THROWS_AS(transformed(random_rotation(9), zeros({2, 1, 4, 4}, {.dtype = float64})), DTypeError);
   CHECK_THROWS_AS(mixup(0, 10), ValueError);
   CHECK_THROWS_AS(color_jitter({.brightness = 2}), ValueError);
   CHECK_THROWS_AS(transformed(normalize({0, 0}, {1, 1}), zeros({2, 3, 4, 4})), ShapeError);
@@ -178,6 +319,13 @@ TEST_CASE("transforms give on a GPU what they give on the CPU", "[data][device]"
       {"random_crop, reflected", random_crop({.padding = 3, .reflect = true}), floats, 0},
       {"random_horizontal_flip", random_horizontal_flip(), bytes, 0},
       {"random_vertical_flip", random_vertical_flip(), floats, 0},
+      {"random_affine",
+       random_affine(
+           {.degrees = 30, .translate = 0.2, .scale = {0.8, 1.5}, .shear = 10, .repeat_edge = true}),
+       floats, 1e-5},
+      {"random_rotation", random_rotation(180), floats, 1e-5},
+      {"random_resized_crop", random_resized_crop({.size = {5, 7}}), floats, 1e-5},
+      {"random_erasing", random_erasing(), bytes, 0},
       {"cutout", cutout(4), floats, 0},
       {"color_jitter", color_jitter({.brightness = 0.3, .contrast = 0.4, .saturation = 0.5}), floats, 1e-6},
       {"mixup", mixup(0.4, 4), floats, 1e-6},

@@ -48,6 +48,10 @@ TEST_CASE("device: images are changed alike", "[device]") {
   const std::vector<ops::ImageShift> shifts = {
       {}, {.down = 3, .right = -2}, {.right = 4, .mirror_columns = true}, {.mirror_rows = true}};
   const std::vector<ops::ImageBox> boxes = {{}, {1, 2, 5, 6}, {-3, -2, 4, 4}, {5, 5, 30, 30}};
+  const std::vector<ops::ImageMap> maps = {{},
+                                           {.row = {0.9F, 0.2F, -1.3F}, .column = {-0.2F, 0.9F, 0.7F}},
+                                           {.row = {0, 1, 0}, .column = {1, 0, 0}},
+                                           {.row = {3, 0, -5}, .column = {0, -2, 15}}};
   const std::vector<ops::ImageMix> mixes = {
       {}, {.partner = 3, .share = 0.25F}, {.partner = 1, .box = {1, 1, 4, 5}}, {.partner = 0, .share = 0}};
   const std::vector<ops::ImageColors> colors = {{}, {0.5F, 1, 1}, {1, 0.25F, 1}, {1.25F, 0.75F, 0}};
@@ -55,6 +59,12 @@ TEST_CASE("device: images are changed alike", "[device]") {
     CHECK(difference([&](const Tensor& t) { return ops::shift_images(t, shifts); }, x) == 0);
     CHECK(difference([&](const Tensor& t) { return ops::shift_images(t, shifts, true); }, x) == 0);
     CHECK(difference([&](const Tensor& t) { return ops::erase_boxes(t, boxes); }, x) == 0);
+    for (const bool repeat_edge : {false, true})
+      CHECK(difference(
+                [&](const Tensor& t) {
+                  return ops::map_images(t, maps, {7, 12, repeat_edge});
+                },
+                x) < (x.dtype() == uint8 ? 0.01 : 1e-5));
     CHECK(difference(
               [](const Tensor& t) {
                 return ops::scale_channels(t, std::vector{0.5F, 2.0F, 3.0F}, std::vector{0.1F, 0.2F, 0.3F});

@@ -7,8 +7,8 @@
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/data/datasets.h"
 #include "pleat/data/dataset.h"
+#include "pleat/data/datasets.h"
 #include "pleat/data/image.h"
 #include "pleat/data/image_folder.h"
 #include "pleat/data/loader.h"
@@ -107,6 +107,8 @@ MistakeSection data_mistakes() {
               MISTAKE(data::random_horizontal_flip(2)),
               MISTAKE(data::mixup(-1, 10)),
               MISTAKE(data::cutout(-3)),
+              MISTAKE(data::random_affine({.scale = {1.2, 0.8}})),
+              MISTAKE(data::random_resized_crop({.size = 224, .area = {8, 100}})),
           }};
 }
 

@@ -66,6 +66,9 @@ TEST_CASE("images and transforms take integers from all over int64", "[limits]")
     sweep("erase_boxes", {1, 1, 3, 3}, [&](const Integers& i) {
       return ops::erase_boxes(images, std::vector<ops::ImageBox>{{i[0], i[1], i[2], i[3]}, {}});
     });
+    sweep("map_images", {2, 3}, [&](const Integers& i) {
+      return ops::map_images(images, std::vector<ops::ImageMap>(2), {i[0], i[1]});
+    });
     sweep("mix_images", {1, 1, 2, 3, 4}, [&](const Integers& i) {
       return ops::mix_images(images, std::vector<ops::ImageMix>{{i[0], 0.5, {i[1], i[2], i[3], i[4]}}, {}});
     });
@@ -82,6 +85,12 @@ TEST_CASE("images and transforms take integers from all over int64", "[limits]")
     transformed("random_crop", {1, 0},
                 [](const Integers& i) { return data::random_crop({.padding = i[0], .reflect = true}); });
     transformed("cutout", {2, 0}, [](const Integers& i) { return data::cutout(i[0]); });
+    transformed("random_resized_crop", {2, 3, 0}, [](const Integers& i) {
+      return data::random_resized_crop({.size = {i[0], i[1]}});
+    });
+    transformed("random_affine", {0},
+                [](const Integers&) { return data::random_affine({.degrees = 20, .translate = 0.5}); });
+    transformed("random_erasing", {0}, [](const Integers&) { return data::random_erasing(); });
     transformed("mixup", {3, 0}, [](const Integers& i) { return data::mixup(1, i[0]); });
     transformed("cutmix", {3, 0}, [](const Integers& i) { return data::cutmix(1, i[0]); });
   }

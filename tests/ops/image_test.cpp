@@ -1,5 +1,8 @@
 #include "pleat/ops/image/image.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <vector>
 
 #include "pleat/core/base/error.h"
@@ -47,6 +50,57 @@ std::size_t place(int64_t n, int64_t c, int64_t h, int64_t w) {
 }
 
 }  // namespace
+
+TEST_CASE("images are read at mapped places, between pixels", "[image][device]") {
+  const std::vector<ops::ImageMap> maps = {{},
+                                           {.row = {0.9F, 0.25F, -1.3F}, .column = {-0.25F, 0.9F, 0.7F}},
+                                           {.row = {0, 1, 0}, .column = {1, 0, 0}},
+                                           {.row = {2, 0, 0.5F}, .column = {0, 2, 0.5F}},
+                                           {.row = {-1, 0, 3}, .column = {0, -1, 3}},
+                                           {.row = {1, 0, 1e30F}, .column = {0, 1, -1e30F}}};
+  constexpr int64_t rows = 6, columns = 5;
+  for (const Tensor& x : batches())
+    for (const bool repeat_edge : {false, true}) {
+      CAPTURE(x.describe(), repeat_edge);
+      const std::span all = std::span(maps).first(static_cast<std::size_t>(x.size(0)));
+      const auto mapped = [&](const Tensor& t) {
+        return ops::map_images(t, all, {rows, columns, repeat_edge}).to_vector<double>();
+      };
+      const auto y = mapped(x);
+      // A GPU's compiler may fuse products with sums.
+      const auto on_gpu = cuda::is_available() ? mapped(x.to("cuda")) : y;
+      const auto from = x.to_vector<double>();
+      double worst = 0;
+      std::size_t at = 0;
+      for (int64_t n = 0; n < x.size(0); ++n)
+        for (int64_t c = 0; c < channels; ++c)
+          for (int64_t h = 0; h < rows; ++h)
+            for (int64_t w = 0; w < columns; ++w, ++at) {
+              const ops::ImageMap& map = maps[static_cast<std::size_t>(n)];
+              const auto coordinate = [&](const std::array<float, 3>& of, int64_t size) {
+                const double place = double{of[0]} * static_cast<double>(h) +
+                                     double{of[1]} * static_cast<double>(w) + double{of[2]};
+                const auto last = static_cast<double>(size - 1);
+                return repeat_edge ? std::clamp(place, 0.0, last) : std::clamp(place, -2.0, last + 2);
+              };
+              const double row = coordinate(map.row, height), column = coordinate(map.column, width);
+              double wanted = 0;
+              for (int64_t i = 0; i < height; ++i)
+                for (int64_t j = 0; j < width; ++j)
+                  wanted += std::max(0.0, 1 - std::abs(row - static_cast<double>(i))) *
+                            std::max(0.0, 1 - std::abs(column - static_cast<double>(j))) *
+                            from[place(n, c, i, j)];
+              worst = std::max({worst, std::abs(y[at] - wanted), std::abs(on_gpu[at] - wanted)});
+            }
+      CHECK(worst < (x.dtype() == uint8 ? 0.501 : 1e-5));
+    }
+  const std::vector<ops::ImageMap> one(1);
+  CHECK_THROWS_AS(ops::map_images(zeros({2, 1, 3, 3}), one, {3, 3}), ShapeError);
+  CHECK_THROWS_AS(ops::map_images(zeros({1, 1, 3, 3}), one, {-3, 3}), ShapeError);
+  CHECK_THROWS_AS(
+      ops::map_images(zeros({1, 1, 3, 3}), std::vector<ops::ImageMap>{{.row = {INFINITY, 0, 0}}}, {3, 3}),
+      ValueError);
+}
 
 TEST_CASE("images are moved, then mirrored", "[image][device]") {
   const std::vector<ops::ImageShift> shifts = {{},
