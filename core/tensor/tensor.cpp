@@ -196,7 +196,11 @@ T Tensor::item() const {
     const From value = *here.data<From>();
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       using Wide = std::conditional_t<is_floating(dtype_of<From>()), double, int64_t>;
-      check_fits("item", convert<Wide>(value), dtype_of<T>());
+      const Wide wide = convert<Wide>(value);
+      check_fits("item", wide, dtype_of<T>());
+      check<ValueError>(
+          static_cast<Wide>(static_cast<T>(wide)) == wide,
+          "item: {} is not an integer; read it by item<double>(), or round the tensor (round, floor)", wide);
     }
     return convert<T>(value);
   });

@@ -100,7 +100,7 @@ class Tensor {
   /// The same without a type.
   std::byte* raw() const { return impl().storage->bytes().get() + impl().offset * size_of(impl().dtype); }
   /// The only element, converted to T. Throws ShapeError when there is not exactly one, ValueError when an
-  /// integer T cannot hold it.
+  /// integer T cannot hold it, as it does no fraction.
   template <class T = double>
   T item() const;
   /// All elements in row-major order, converted to T.

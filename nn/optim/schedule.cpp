@@ -25,6 +25,11 @@ struct CyclePlace {
 };
 
 CyclePlace place_in_cycle(const OneCycleLR& cycle, int64_t step) {
+  check<ValueError>(
+      step <= cycle.total_steps,
+      "OneCycleLR: step {} of a cycle of {} steps; total_steps counts every step() of the training "
+      "(epochs times batches), and a training that goes on after it needs a schedule of its own",
+      step, cycle.total_steps.get());
   const auto total = static_cast<double>(cycle.total_steps.get());
   const double rise = cycle.pct_start * total;
   const std::array<double, 3> ends = cycle.three_phase

@@ -94,8 +94,8 @@ struct PolynomialLR {
 };
 
 /// Up to `max_lr` in the share `pct_start` of the steps, then down to almost 0; the momentum goes
-/// the other way. (Smith and Topin, arXiv:1708.07120.) Ignores the base rate. After `total_steps`
-/// the rate stays constant.
+/// the other way. (Smith and Topin, arXiv:1708.07120.) Ignores the base rate. A step after
+/// `total_steps` throws ValueError.
 struct OneCycleLR {
   Required<double> max_lr;
   Required<int64_t> total_steps;

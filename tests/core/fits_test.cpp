@@ -118,6 +118,8 @@ TEST_CASE("a number that an element cannot hold is refused wherever one is given
   CHECK_THROWS_WITH(bytes + 300, Contains("add: 300 does not fit uint8 (0 to 255)"));
   CHECK_THROWS_AS(tensor({not_a_number}).item<int64_t>(), ValueError);
   CHECK_THROWS_AS(tensor({300}).item<uint8_t>(), ValueError);
+  CHECK_THROWS_AS(tensor({2.5}).item<int64_t>(), ValueError);
+  CHECK(tensor({-2.0}).item<int64_t>() == -2);
 }
 
 TEST_CASE("a number that fits goes in as it is", "[core][limits]") {

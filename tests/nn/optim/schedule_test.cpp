@@ -154,13 +154,15 @@ TEST_CASE("warm_up rises to the base rate and goes on", "[optim]") {
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(lrs[i] == Approx(expected[i]));
 }
 
-TEST_CASE("a one-cycle schedule stays at its end", "[optim]") {
+TEST_CASE("a one-cycle schedule has an end", "[optim]") {
   SGD sgd{{zeros({1})}, {.lr = 1.0}};
   Schedule schedule(sgd, OneCycleLR{.max_lr = 1, .total_steps = 5});
   schedule.set_steps(4);
   const double last = sgd.lr();
-  schedule.set_steps(50);
+  schedule.step();  // as after the last update of a training
   CHECK(sgd.lr() == last);
+  CHECK_THROWS_WITH(schedule.step(), Catch::Contains("step 6 of a cycle of 5 steps"));
+  CHECK(schedule.steps() == 5);
 }
 
 TEST_CASE("the momentum of a one-cycle rate passes through sequences and chains", "[optim]") {
