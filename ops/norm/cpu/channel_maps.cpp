@@ -141,8 +141,7 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
       limit = limited->limit;
     }
     for_runs<T, count>(view, per_image, all,
-                       [dy, x, dx, limit, streamed]<bool each>(int64_t begin, int64_t n,
-                                                               const std::array<const T*, count>& of) {
+                       [=]<bool each>(int64_t begin, int64_t n, const std::array<const T*, count>& of) {
                          const auto write = [&](T* __restrict to, int64_t first, int64_t some) {
                            const T* __restrict gradient = dy + begin + first;
                            const T* __restrict from = x + begin + first;
