@@ -332,11 +332,11 @@ TEST_CASE("fusion: linear layers with activations train like single modules", "[
   // Sizes that Eigen multiplies, those of panels, of many blocks, and such that the depth is cut.
   for (const auto& [rows, width] : std::vector<std::pair<int64_t, int64_t>>{{3, 7}, {40, 70}, {300, 130}}) {
     CAPTURE(rows, width);
-    const auto net = [width = width](const nn::AnyModule& activation, bool bias) {
+    const auto net = [features = width](const nn::AnyModule& activation, bool bias) {
       return [=] {
         return std::make_unique<nn::Sequential>(
-            nn::Linear{{.in_features = width, .out_features = 2 * width, .bias = bias}}, activation,
-            nn::Linear{{.in_features = 2 * width, .out_features = width, .bias = bias}}, activation);
+            nn::Linear{{.in_features = features, .out_features = 2 * features, .bias = bias}}, activation,
+            nn::Linear{{.in_features = 2 * features, .out_features = features, .bias = bias}}, activation);
       };
     };
     const Tensor x = randn({2, rows, width}) * 3;

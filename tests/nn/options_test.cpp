@@ -127,16 +127,16 @@ TEST_CASE("options of schedules outside their range are refused", "[optim]") {
   const OneCycleLR cycle{.max_lr = 0.1, .total_steps = 10};
   for (const auto& [name, option] : std::vector<std::pair<std::string, double OneCycleLR::*>>{
            {"div_factor", &OneCycleLR::div_factor}, {"final_div_factor", &OneCycleLR::final_div_factor}})
-    refuses(name, not_positive, {1}, [&, option = option](double v) {
+    refuses(name, not_positive, {1}, [&, member = option](double v) {
       OneCycleLR changed = cycle;
-      changed.*option = v;
+      changed.*member = v;
       rate(changed);
     });
   for (const auto& [name, option] : std::vector<std::pair<std::string, double OneCycleLR::*>>{
            {"base_momentum", &OneCycleLR::base_momentum}, {"max_momentum", &OneCycleLR::max_momentum}})
-    refuses(name, not_a_fraction, {0}, [&, option = option](double v) {
+    refuses(name, not_a_fraction, {0}, [&, member = option](double v) {
       OneCycleLR changed = cycle;
-      changed.*option = v;
+      changed.*member = v;
       rate(changed);
     });
   refuses("pct_start", not_a_share, {0, 1},

@@ -281,19 +281,19 @@ TEST_CASE("onnxruntime computes what needs indices", "[onnx][cpu]") {
                                                               {"scatter_nd prod", ScatterReduction::prod},
                                                               {"scatter_nd amax", ScatterReduction::amax},
                                                               {"scatter_nd amin", ScatterReduction::amin}})
-    add(name, [&, reduction = reduction](const Tensor& x) {
+    add(name, [&, reduce = reduction](const Tensor& x) {
       const Tensor rows = transpose(x, 0, 1);  // the batch is no dimension of the indices
-      const Tensor where = reduction ? places : narrow(places, 0, 0, 2);
-      return transpose(
-          scatter_nd(rows, where, narrow(rows * 3, 0, 0, where.size(0)), {.reduction = reduction}), 0, 1);
+      const Tensor where = reduce ? places : narrow(places, 0, 0, 2);
+      return transpose(scatter_nd(rows, where, narrow(rows * 3, 0, 0, where.size(0)), {.reduction = reduce}),
+                       0, 1);
     });
   for (const auto& [name, reduction] :
        std::map<std::string, ScatterReduction>{{"scatter_reduce sum", ScatterReduction::sum},
                                                {"scatter_reduce prod", ScatterReduction::prod},
                                                {"scatter_reduce amax", ScatterReduction::amax},
                                                {"scatter_reduce amin", ScatterReduction::amin}})
-    add(name, [reduction = reduction](const Tensor& x) {
-      return scatter_reduce(x, 3, remainder(argsort(x, {.dim = 3}), 3), x * 2, {.reduce = reduction});
+    add(name, [reduce = reduction](const Tensor& x) {
+      return scatter_reduce(x, 3, remainder(argsort(x, {.dim = 3}), 3), x * 2, {.reduce = reduce});
     });
   nn::TransformerDecoder decoder{
       {.layer = {.d_model = 8, .nhead = 2, .dim_feedforward = 16, .batch_first = true}, .num_layers = 2}};
