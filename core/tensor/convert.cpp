@@ -41,7 +41,8 @@ void convert_dense(Half* out, const float* in, int64_t n) {
   for (; i + 32 <= n; i += 32)
     for (int64_t j = 0; j < 32; j += 8) eight(i + j);
   for (; i + 8 <= n; i += 8) eight(i);
-  for (; i < n; ++i) out[i].bits = _cvtss_sh(in[i], nearest);
+  for (; i < n; ++i)
+    out[i].bits = static_cast<uint16_t>(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(in[i]), nearest)));
 }
 #endif
 

@@ -184,7 +184,9 @@ TEST_CASE("cuda: tensors on two GPUs are refused in the words for CPU and GPU", 
       {"set_grad", [&](Device a, Device b) { square(a).set_requires_grad().set_grad(square(b)); }},
       {"backward", [&](Device a, Device b) { (square(a).set_requires_grad() * 2).backward(square(b)); }},
   };
-  for (const auto& [op, call] : calls) {
+  for (const auto& named : calls) {
+    const std::string& op = named.first;
+    const Call& call = named.second;
     CAPTURE(op);
     for (const bool swapped : {false, true}) {
       const auto words = [&](Device a, Device b) {

@@ -20,7 +20,9 @@ namespace {
 void check_parameter_gradients(nn::Module& module, const std::function<Tensor()>& loss) {
   module.zero_grad();
   loss().backward();
-  for (const auto& [name, parameter] : module.named_parameters()) {
+  for (const auto& named : module.named_parameters()) {
+    const std::string& name = named.first;
+    const Tensor& parameter = named.second;
     const std::vector<double> gradient = parameter.grad().to_vector<double>();
     const std::vector<double> values = parameter.to_vector<double>();
     const NoGrad off_the_tape;

@@ -71,7 +71,9 @@ TEST_CASE("batch_norm: gradients with a residual, and gradients of gradients", "
   manual_seed(7);
   for (const Shape& shape : {Shape{4, 3}, Shape{2, 3, 2, 2}})
     for (const Tensor& x : layouts(shape))
-      for (const auto& [training, bounds] : modes) {
+      for (const auto& mode : modes) {
+        const auto& training = mode.first;
+        const auto& bounds = mode.second;
         CAPTURE(x.describe(), training, to_string(bounds));
         const Tensor weight = noise({shape[1]}), bias = noise({shape[1]}), residual = noise(shape);
         const Tensor mean = noise({shape[1]}), var = rand({shape[1]}, {.dtype = float64}) + 0.5;

@@ -191,7 +191,9 @@ TEST_CASE("a step that is left out leaves no trace in any optimiser", "[optim][a
 }
 
 TEST_CASE("steps with and without a scaler are counted together", "[optim][amp]") {
-  for (const auto& [name, make] : makers()) {
+  for (const auto& named : makers()) {
+    const auto& name = named.first;
+    const auto& make = named.second;
     CAPTURE(name);
     const auto run = [&](bool scaled) {
       const std::vector<Tensor> params = {param({4, 6}), param({3, 5})};
