@@ -75,9 +75,10 @@ struct RandomAffineOptions {
 Transform random_affine(RandomAffineOptions options);
 
 /// Cuts a box out of each image and makes it `size` (bilinear, without a filter where that makes it smaller).
-/// The box has `area` of the image's pixels, and is `ratio` times as wide as high; both are drawn uniformly,
-/// the ratio on a logarithmic scale. Where ten such boxes do not fit, it is the largest in the middle whose
-/// ratio is in the range. (Szegedy et al., arXiv:1409.4842; as PyTorch's RandomResizedCrop.)
+/// Its outermost pixels are mixed with those beside it. The box has `area` of the image's pixels, and is
+/// `ratio` times as wide as high; both are drawn uniformly, the ratio on a logarithmic scale. Where ten such
+/// boxes do not fit, it is the largest in the middle whose ratio is in the range. (Szegedy et al.,
+/// arXiv:1409.4842; as PyTorch's RandomResizedCrop.)
 struct RandomResizedCropOptions {
   Required<PerDim> size;  ///< of the results: one number, or {height, width}
   std::array<double, 2> area{0.08, 1};

@@ -5,6 +5,7 @@
 // Expected: 96.5 % of the synthetic images after 5 epochs in 81 s; resnet20 75 % on the test images of a
 // subset of CIFAR-10 (10,000 to train with), after the 15 epochs of docs/measurements.md in 10 minutes; on
 // two cores of an AMD EPYC.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>

@@ -1,5 +1,6 @@
 #include "pleat/core/base/streaming.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 

@@ -2,6 +2,7 @@
 // so each such case runs in one of its own.
 #define PLEAT_CUDA_DOUBLE 1
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdint>

@@ -1,4 +1,5 @@
 // JPEG pictures, where libjpeg was found.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <functional>

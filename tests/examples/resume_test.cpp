@@ -1,4 +1,5 @@
 // Runs of train_cifar that are stopped and go on, and what else it does with a trained network.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>

@@ -1,9 +1,9 @@
 // Equations of einsum. The first line is the equation; what follows says how large each letter's dimension
 // is.
-#include "pleat/autograd/functions/matmul.h"
-
+#include <algorithm>
 #include <array>
 
+#include "pleat/autograd/functions/matmul.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/tests/fuzz/fuzz.h"
 

@@ -1,5 +1,6 @@
 #include "pleat/tests/limits/sweep.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <fstream>

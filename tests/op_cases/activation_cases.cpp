@@ -1,5 +1,6 @@
 // Activation functions.
 
+#include <algorithm>
 #include <cmath>
 
 #include "pleat/autograd/functions/activation.h"

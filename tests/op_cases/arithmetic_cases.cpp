@@ -1,5 +1,6 @@
 // Arithmetic and other functions of two and three tensors that broadcast, and of tensors and numbers.
 
+#include <algorithm>
 #include <cmath>
 
 #include "pleat/autograd/functions/arithmetic.h"

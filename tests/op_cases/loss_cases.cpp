@@ -1,5 +1,6 @@
 // Losses.
 
+#include <algorithm>
 #include <cmath>
 
 #include "pleat/autograd/functions/loss.h"

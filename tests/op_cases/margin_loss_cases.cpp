@@ -1,5 +1,6 @@
 // Losses that are 0 beyond a margin, and those of three tensors.
 
+#include <algorithm>
 #include <cmath>
 
 #include "pleat/nn/loss.h"

@@ -1,5 +1,6 @@
 // Products.
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 

@@ -1,5 +1,6 @@
 // Normalisations.
 
+#include <algorithm>
 #include <cmath>
 
 #include "pleat/autograd/functions/distance.h"

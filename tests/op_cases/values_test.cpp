@@ -1,5 +1,6 @@
 // What functions give, in all types and layouts.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

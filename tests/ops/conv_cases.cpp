@@ -1,5 +1,6 @@
 #include "pleat/tests/ops/conv_cases.h"
 
+#include <algorithm>
 #include <array>
 #include <random>
 

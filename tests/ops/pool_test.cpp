@@ -1,5 +1,6 @@
 #include "pleat/ops/pool/pool.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>

@@ -1,5 +1,7 @@
 #include "pleat/ops/reduce/scan.h"
 
+#include <algorithm>
+
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"

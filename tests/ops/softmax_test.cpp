@@ -1,5 +1,6 @@
 #include "pleat/ops/softmax/softmax.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

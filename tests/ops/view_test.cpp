@@ -1,5 +1,6 @@
 #include "pleat/ops/shape/view.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <random>

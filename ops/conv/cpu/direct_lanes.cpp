@@ -1,5 +1,6 @@
 #include "pleat/ops/conv/cpu/direct_lanes.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <numeric>

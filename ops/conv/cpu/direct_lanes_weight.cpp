@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "pleat/ops/conv/cpu/direct.h"
 #include "pleat/ops/conv/cpu/direct_lanes.h"
 

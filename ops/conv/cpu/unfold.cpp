@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "pleat/core/base/format.h"

@@ -1,5 +1,6 @@
 #include "pleat/autograd/functions/math.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
