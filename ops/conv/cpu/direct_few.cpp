@@ -84,7 +84,8 @@ void multiply_rows(const GatherPixels& pixels, const T* buffer, const T* weights
   const auto pixels_ahead = static_cast<std::size_t>(
       fetch > 0 ? round_up(ceil_div(elements_ahead, fetch), static_cast<int64_t>(tile)) : 0);
   T start[sums] = {};
-  if (bias != nullptr) std::copy_n(bias, std::min<int64_t>(channels, sums), start);  // as g++ 14 needs to see
+  // There are no more channels than sums, which g++ 14 does not see.
+  if (bias != nullptr) std::copy_n(bias, std::min<int64_t>(channels, sums), start);
   std::size_t p = 0;
   for (const GatherPixels::Group& group : pixels.groups)
     while (p < group.end) {
