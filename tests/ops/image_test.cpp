@@ -217,7 +217,7 @@ TEST_CASE("rows are taken by indices of the host", "[index]") {
   }
   CHECK(ops::take_rows(rand({4, 2}), {}).shape() == Shape{0, 2});
   CHECK_THROWS_WITH(ops::take_rows(zeros({4, 2}), std::vector<int64_t>{1, 4}),
-                    Catch::Contains("take_rows: row 4 is outside [0, 4)"));
+                    Catch::Matchers::Contains("take_rows: row 4 is outside [0, 4)"));
   CHECK_THROWS_AS(ops::take_rows(zeros({4, 2}), std::vector<int64_t>{-1}), IndexError);
   CHECK_THROWS_AS(ops::take_rows(scalar(1.0), std::vector<int64_t>{0}), ShapeError);
 }
@@ -225,7 +225,7 @@ TEST_CASE("rows are taken by indices of the host", "[index]") {
 TEST_CASE("functions of images refuse what they do not take", "[image][device]") {
   const std::vector<ops::ImageShift> two(2);
   CHECK_THROWS_WITH(ops::shift_images(zeros({2, 3, 4}), two),
-                    Catch::Contains("shift_images: needs images [B, C, H, W]"));
+                    Catch::Matchers::Contains("shift_images: needs images [B, C, H, W]"));
   CHECK_THROWS_AS(ops::shift_images(zeros({3, 1, 2, 2}), two), ShapeError);
   CHECK_THROWS_AS(ops::shift_images(zeros({2, 1, 2, 2}, {.dtype = float64}), two), DTypeError);
   CHECK_THROWS_AS(ops::mix_images(zeros({1, 1, 2, 2}), std::vector<ops::ImageMix>{{.partner = 1}}),

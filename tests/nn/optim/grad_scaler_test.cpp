@@ -353,13 +353,15 @@ TEST_CASE("a scaler says what was called in the wrong order", "[optim][amp]") {
   optim::SGD sgd{{p}, {.lr = 1}};
   GradScaler scaler;
   CHECK_THROWS_WITH(scaler.update(), "GradScaler: update() needs a step or unscale_ since the last one");
-  CHECK_THROWS_WITH(scaler.step(sgd), Catch::Contains("GradScaler: no parameter (of 1) has a gradient"));
+  CHECK_THROWS_WITH(scaler.step(sgd),
+                    Catch::Matchers::Contains("GradScaler: no parameter (of 1) has a gradient"));
   p.set_grad(ones({3}));
   scaler.unscale_(sgd);
-  CHECK_THROWS_WITH(scaler.unscale_(sgd), Catch::Contains("unscale_ was called for this optimiser since"));
+  CHECK_THROWS_WITH(scaler.unscale_(sgd),
+                    Catch::Matchers::Contains("unscale_ was called for this optimiser since"));
   CHECK(scaler.step(sgd));
   CHECK_THROWS_WITH(scaler.step(sgd),
-                    Catch::Contains("step was called for this optimiser since the last update()"));
+                    Catch::Matchers::Contains("step was called for this optimiser since the last update()"));
   CHECK_THROWS_AS(scaler.unscale_(sgd), ValueError);
   scaler.update();
   CHECK_NOTHROW(scaler.step(sgd));
@@ -377,7 +379,7 @@ TEST_CASE("a scaler says what was called in the wrong order", "[optim][amp]") {
   const Tensor half = param({3}, float16);
   half.set_grad(ones({3}, {.dtype = float16}));
   optim::SGD of_half{{half}, {.lr = 1}};
-  CHECK_THROWS_WITH(scaler.step(of_half), Catch::Contains("keep parameters in float32"));
+  CHECK_THROWS_WITH(scaler.step(of_half), Catch::Matchers::Contains("keep parameters in float32"));
   CHECK(half.grad().to_vector()[0] == 1);
 
   for (const optim::GradScalerOptions& options : {optim::GradScalerOptions{.init_scale = 0},

@@ -161,7 +161,7 @@ TEST_CASE("a one-cycle schedule has an end", "[optim]") {
   const double last = sgd.lr();
   schedule.step();  // as after the last update of a training
   CHECK(sgd.lr() == last);
-  CHECK_THROWS_WITH(schedule.step(), Catch::Contains("step 6 of a cycle of 5 steps"));
+  CHECK_THROWS_WITH(schedule.step(), Catch::Matchers::Contains("step 6 of a cycle of 5 steps"));
   CHECK(schedule.steps() == 5);
 }
 
