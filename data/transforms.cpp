@@ -104,8 +104,8 @@ double beta(double alpha, const SampleRandom& random, int64_t i, int64_t& draw) 
 
 void check_range(const char* op, const char* name, const std::array<double, 2>& range, double most) {
   check<ValueError>(range[0] > 0 && range[0] <= range[1] && range[1] <= most,
-                    "{}: {} must be {{least, most}}, above 0{}, got {{{}, {}}}", op, name,
-                    most == 1 ? " and at most 1" : "", range[0], range[1]);
+                    "{}: {} must be {{least, most}}, above 0 and at most {}, got {{{}, {}}}", op, name, most,
+                    range[0], range[1]);
 }
 
 /// A box in images of height x width pixels that has some share of their area and some ratio of width to

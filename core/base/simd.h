@@ -48,8 +48,8 @@ namespace detail {
 template <class T, int bytes>
 struct VectorOf {
   using type [[gnu::vector_size(bytes)]] = T;
-  /// At any element's address. Only where it is named is that so: Clang takes a reference to it, and a
-  /// template's parameter, for one to an aligned vector.
+  /// At any element's address. Clang forgets that behind a reference and in a template's parameter, so only
+  /// load and store use it.
   using unaligned [[gnu::vector_size(bytes), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
 };
 

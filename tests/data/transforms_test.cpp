@@ -159,6 +159,17 @@ TEST_CASE("random_affine turns, magnifies, shears and moves about the centre", "
     most = std::max(most, std::abs(w));
   }
   CHECK(most == Approx(8 * std::tan(20 * 3.14159265 / 180)).margin(0.1));
+  // All together: half as large, a shear keeps areas, and along a row of the source it keeps lengths.
+  const Transform all = random_affine({.degrees = 40, .translate = 0.1, .scale = {2, 2}, .shear = 25});
+  const auto origin = places(all, 0, 0), below = places(all, 6, 0), beside = places(all, 0, 6);
+  for (std::size_t i = 0; i < origin.size(); ++i) {
+    const double h_down = (below[i].first - origin[i].first) / 6,
+                 h_right = (beside[i].first - origin[i].first) / 6;
+    const double w_down = (below[i].second - origin[i].second) / 6,
+                 w_right = (beside[i].second - origin[i].second) / 6;
+    CHECK(h_down * w_right - h_right * w_down == Approx(0.25).margin(1e-5));
+    CHECK(std::hypot(h_down, h_right) == Approx(0.5).margin(1e-5));
+  }
   most = 0;
   for (const auto& [h, w] : places(random_affine({.translate = 0.25}), 0, 0)) {
     most = std::max(most, std::abs(h));
@@ -285,6 +296,8 @@ TEST_CASE("bad transforms are refused", "[data]") {
   CHECK_THROWS_AS(random_affine({.translate = 2}), ValueError);
   CHECK_THROWS_AS(random_affine({.scale = {0, 1}}), ValueError);
   CHECK_THROWS_AS(random_affine({.scale = {1, NAN}}), ValueError);
+  CHECK_THROWS_WITH(random_affine({.scale = {1, 2e6}}),
+                    Catch::Matchers::Contains("above 0 and at most 1000000, got {1, 2000000}"));
   CHECK_THROWS_AS(random_affine({.shear = 90}), ValueError);
   CHECK_THROWS_AS(random_resized_crop({.size = 0}), ValueError);
   CHECK_THROWS_AS(random_resized_crop({.size = {4, 4, 4}}), ShapeError);

@@ -59,7 +59,7 @@ void sum_taps(const TapSums<T>& in) {
   }
   for_constants<taps>([&](auto t) {
     T* sum = in.sums + in.taps[t] * in.channels;
-    if (in.done <= 0) {
+    if (in.done <= 0) {  // it is never below; of == 0 g++ 12 says that the loop below leaves `part`
       for_constants<vectors>([&](auto v) {
         T* const at = sum + v * width;
         simd::store<bytes>(at, simd::load<bytes>(at) + total[t][v]);
