@@ -50,7 +50,7 @@ double train_and_test(nn::Sequential& net, const data::TensorDataset& samples,
       if (++step == steps) break;
     }
   }
-  return train::evaluate(net, test_loader, 1).accuracy();
+  return train::evaluate(net, test_loader).accuracy();
 }
 
 void run(const TrainingOptions& options) {

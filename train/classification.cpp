@@ -57,7 +57,7 @@ double ClassificationScore::accuracy() const {
   return samples_ == 0 ? 0 : right_.item() / static_cast<double>(samples_);
 }
 
-ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, int64_t epoch) {
+ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, std::optional<int64_t> epoch) {
   const NoGrad guard;
   const nn::ModeScope scope(net, nn::Mode::evaluation);
   ClassificationScore score;
@@ -69,7 +69,8 @@ ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, int64_t 
   };
   test();
   if (!std::isfinite(score.loss()))
-    throw NotFiniteError("the test loss is not finite after epoch " + std::to_string(epoch) + "; first " +
+    throw NotFiniteError("the test loss is not finite" +
+                         (epoch ? " after epoch " + std::to_string(*epoch) : std::string{}) + "; first " +
                          first_not_finite(test));
   return score;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "pleat/core/tensor/tensor.h"
@@ -51,9 +52,10 @@ class ClassificationScore {
 };
 
 /// The score of a network on all batches of a loader, which must give them on the network's device;
-/// in evaluation mode and off the tape. Throws NotFiniteError when the loss is not finite after
-/// this epoch; the message names the function that gave it first.
-ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, int64_t epoch);
+/// in evaluation mode and off the tape. Throws NotFiniteError when the loss is not finite; the
+/// message names the function that gave it first, and the epoch, where there is one.
+ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader,
+                             std::optional<int64_t> epoch = std::nullopt);
 
 /// The figures of an epoch.
 struct EpochResult {

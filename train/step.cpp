@@ -33,6 +33,9 @@ Step::Step(nn::Module& net, optim::Optimizer& optimizer, Loss loss, StepOptions 
 }
 
 void Step::run(const StepPlace& place, const data::Batch& batch) {
+  check<Error>(net_.training(),
+               "Step: the network is in evaluation mode, in which dropout and batch norms do not train; call "
+               "train() first (and eval() of those parts that are to stay as they are)");
   if (options_.cuda_graph) {
     train_by_graph(batch);
     watch_.add(place, loss_);

@@ -43,7 +43,8 @@ class Step {
   /// accumulate is at least 1, and for one above 1 with cuda_graph.
   Step(nn::Module& net, optim::Optimizer& optimizer, Loss loss, StepOptions options = {});
 
-  /// Throws NotFiniteError, and what network, loss and optimiser throw.
+  /// Throws Error when the network as a whole is in evaluation mode (parts of it may be), NotFiniteError,
+  /// and what network, loss and optimiser throw.
   void run(const StepPlace& place, const data::Batch& batch);
   /// Whether the last batch completed an update. A checkpoint between updates would lose gradients.
   bool updated() const { return pending_ == 0; }

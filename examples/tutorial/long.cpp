@@ -4,7 +4,8 @@
 #include "shapes.h"
 
 int main(int argc, char** argv) {
-  const int64_t epochs = argc > 1 ? std::stoll(argv[1]) : 12;
+  const int64_t epochs = 12;
+  const int64_t last_epoch = argc > 1 ? std::stoll(argv[1]) : epochs;  // of this run
   std::filesystem::create_directories("run");
   manual_seed(1);
   data::DataLoader train_loader = make_loader("train", true);
@@ -29,7 +30,7 @@ int main(int argc, char** argv) {
 
   train::StopOnSignal stop;
   train::Step step{net, adam, [](const Tensor& y, const Tensor& target) { return cross_entropy(y, target); }};
-  while (train_loader.epoch() < epochs) {
+  while (train_loader.epoch() < last_epoch) {
     const int64_t epoch = train_loader.epoch() + 1;
     for (const data::Batch& batch : train_loader) {
       step.run({.epoch = epoch, .step = train_loader.batch(), .lr = adam.lr()}, batch);

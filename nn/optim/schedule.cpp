@@ -289,8 +289,7 @@ void Schedule::step() { set_steps(checked_add(steps_, 1, "Schedule")); }
 
 void Schedule::set_steps(int64_t steps) { set_rates(steps, base_lrs_); }
 
-void Schedule::set_rates(int64_t steps, const std::vector<double>& base_lrs) {
-  Optimizer& optimizer = optimizer_.get("Schedule");
+std::vector<double> Schedule::rates_at(int64_t steps, const std::vector<double>& base_lrs) const {
   check_at_least("Schedule", "steps", steps, 0);
   std::vector<double> lrs;
   for (std::size_t g = 0; g < rates_.size(); ++g) {
@@ -299,6 +298,12 @@ void Schedule::set_rates(int64_t steps, const std::vector<double>& base_lrs) {
     if (const auto momentum = rates_[g].momentum(steps))
       check_share("Schedule", fmt::format("the momentum of group {} at step {}", g, steps), *momentum);
   }
+  return lrs;
+}
+
+void Schedule::set_rates(int64_t steps, const std::vector<double>& base_lrs) {
+  Optimizer& optimizer = optimizer_.get("Schedule");
+  const std::vector<double> lrs = rates_at(steps, base_lrs);
   for (std::size_t g = 0; g < rates_.size(); ++g) {
     optimizer.set_lr(g, lrs[g]);
     if (const auto momentum = rates_[g].momentum(steps)) optimizer.set_momentum(g, *momentum);
@@ -308,7 +313,9 @@ void Schedule::set_rates(int64_t steps, const std::vector<double>& base_lrs) {
 
 nn::StateDict Schedule::state_dict() const {
   optimizer_.get("Schedule");
-  return {{"steps", scalar(steps_, int64)}, {"base_lr", from_vector(base_lrs_)}};
+  return {{"steps", scalar(steps_, int64)},
+          {"base_lr", from_vector(base_lrs_)},
+          {"lr", from_vector(rates_at(steps_, base_lrs_))}};
 }
 
 void Schedule::load_state_dict(const nn::StateDict& state) {
@@ -316,7 +323,16 @@ void Schedule::load_state_dict(const nn::StateDict& state) {
   nn::copy_state("Schedule", own, state);
   const std::vector<double> base_lrs = own.at("base_lr").to_vector<double>();
   for (const double lr : base_lrs) check_at_least_0("Schedule", "base_lr", lr);
-  set_rates(own.at("steps").item<int64_t>(), base_lrs);
+  const auto steps = own.at("steps").item<int64_t>();
+  const std::vector<double> saved = own.at("lr").to_vector<double>();
+  const std::vector<double> lrs = rates_at(steps, base_lrs);
+  for (std::size_t g = 0; g < lrs.size(); ++g)
+    check<ValueError>(std::abs(lrs[g] - saved[g]) <= 1e-9 * std::max(lrs[g], saved[g]),
+                      "Schedule: its rate at step {} is {}, that of the saved run was {}: it has other "
+                      "options, perhaps another number of steps in all; take the same options, or begin a "
+                      "new run with the saved weights",
+                      steps, lrs[g], saved[g]);
+  set_rates(steps, base_lrs);
   base_lrs_ = base_lrs;
 }
 

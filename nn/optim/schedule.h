@@ -204,12 +204,14 @@ class Schedule {
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps);
 
-  /// "steps" and "base_lr", for checkpoints. Loading sets the rates, too; throws ValueError with all
-  /// problems.
+  /// "steps", "base_lr" and "lr", for checkpoints. Loading sets the rates, too; throws ValueError with
+  /// all problems, and when this schedule's rate at that step is not "lr": it has other options.
   nn::StateDict state_dict() const;
   void load_state_dict(const nn::StateDict& state);
 
  private:
+  /// The rates of the groups. Throws ValueError for what an optimiser does not accept.
+  std::vector<double> rates_at(int64_t steps, const std::vector<double>& base_lrs) const;
   void set_rates(int64_t steps, const std::vector<double>& base_lrs);
 
   OptimizerRef optimizer_;

@@ -23,6 +23,7 @@
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/errors/mistakes.h"
+#include "pleat/train/step.h"
 
 using namespace pleat;
 
@@ -52,8 +53,10 @@ MistakeSection optimizer_mistakes() {
   const nn::Linear net{{.in_features = 3, .out_features = 2}};
   const Tensor x = ones({8, 3});
   const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto mse = [](const Tensor& y, const Tensor& target) { return mse_loss(y, target); };
   return {"Optimisers and schedules",
-          "`net` is `nn::Linear{{.in_features = 3, .out_features = 2}}`, `x = ones({8, 3})`.",
+          "`net` is `nn::Linear{{.in_features = 3, .out_features = 2}}`, `x = ones({8, 3})`, `mse` calls "
+          "`mse_loss`.",
           {
               MISTAKE(optim::SGD({}, {.lr = 0.1})),
               MISTAKE(optim::SGD(net.parameters(), {.lr = -0.1})),
@@ -78,6 +81,13 @@ MistakeSection optimizer_mistakes() {
                       optim::Schedule(sgd, optim::OneCycleLR{.max_lr = 0.1, .total_steps = 0})),
               MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
                       optim::Schedule(sgd, optim::CosineAnnealingLR{.steps = -10})),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule saved(sgd, optim::CosineAnnealingLR{.steps = 100});
+                      saved.set_steps(100); optim::Schedule(sgd, optim::CosineAnnealingLR{.steps = 200})
+                                                .load_state_dict(saved.state_dict())),
+              MISTAKE(nn::Linear line{{.in_features = 3, .out_features = 2}}; line.eval();
+                      optim::SGD sgd{line.parameters(), {.lr = 0.1}}; train::Step step(line, sgd, mse);
+                      step.run({}, {x, ones({8, 2})})),
               MISTAKE(optim::clip_grad_norm_(net.parameters(), {.max_norm = -1})),
               MISTAKE(optim::clip_grad_norm_({}, {.max_norm = 1})),
           }};

@@ -83,4 +83,6 @@ TEST_CASE("bad data and bad parameters are named", "[examples][cpu]") {
   data::DataLoader loader{data::TensorDataset{zeros({8, 3}), zeros({8}).to(int64)}, {.batch_size = 4}};
   CHECK(has(message_of([&] { evaluate(net, loader, 3); }),
             "the test loss is not finite after epoch 3; first linear gave nan in [4, 2]"));
+  CHECK(has(message_of([&] { evaluate(net, loader); }),
+            "the test loss is not finite; first linear gave nan in [4, 2]"));
 }

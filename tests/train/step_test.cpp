@@ -46,6 +46,21 @@ TEST_CASE("accumulated batches train as one large one", "[train]") {
           trained({part(0, 8), part(8, 4)}, {.autocast = float16}), 1e-3);
 }
 
+TEST_CASE("a network in evaluation mode is not trained, parts of it may be in that mode", "[train]") {
+  nn::Sequential net{nn::Linear{{.in_features = 2, .out_features = 2}}, nn::BatchNorm1d{{.num_features = 2}}};
+  optim::SGD sgd{net.parameters(), {.lr = 1}};
+  train::Step step(net, sgd, [](const Tensor& y, const Tensor&) { return mean(y); });
+  const data::Batch batch{ones({4, 2}), zeros({4})};
+  net.eval();
+  const std::vector<float> before = net[0].parameters()[0].to_vector<float>();
+  CHECK_THROWS_WITH(step.run({}, batch), Catch::Matchers::Contains("call train() first"));
+  CHECK(net[0].parameters()[0].to_vector<float>() == before);
+  net.train();
+  net[1].eval();
+  step.run({}, batch);
+  CHECK(net[0].parameters()[0].to_vector<float>() != before);
+}
+
 TEST_CASE("gradients of a step are clipped", "[train]") {
   nn::Linear net{{.in_features = 1, .out_features = 1, .bias = false}};
   optim::SGD sgd{net.parameters(), {.lr = 1}};

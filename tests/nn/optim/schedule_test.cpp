@@ -176,6 +176,32 @@ TEST_CASE("the momentum of a one-cycle rate passes through sequences and chains"
   CHECK(*Rate(ChainedLR{{ConstantLR{}, cycle}}).momentum(2) == *cycle.momentum(2));
 }
 
+TEST_CASE("a schedule with other options does not go on from a saved state", "[optim]") {
+  const auto state_of = [](const Rate& rate, int64_t steps) {
+    SGD sgd{{zeros({1})}, {.lr = 0.5}};
+    Schedule schedule(sgd, rate);
+    schedule.set_steps(steps);
+    return schedule.state_dict();
+  };
+  const auto refuses = [&](const Rate& saved, const Rate& other, int64_t steps) {
+    SGD sgd{{zeros({1})}, {.lr = 0.5}};
+    Schedule schedule(sgd, other);
+    const double before = sgd.lr();
+    CHECK_THROWS_WITH(schedule.load_state_dict(state_of(saved, steps)),
+                      Catch::Matchers::Contains("Schedule: its rate at step " + std::to_string(steps)));
+    CHECK(sgd.lr() == before);
+    CHECK(schedule.steps() == 0);
+    schedule.load_state_dict(state_of(other, steps));  // with the same options it goes on
+    CHECK(schedule.steps() == steps);
+  };
+  refuses(CosineAnnealingLR{.steps = 10}, CosineAnnealingLR{.steps = 20}, 10);
+  refuses(OneCycleLR{.max_lr = 1, .total_steps = 10, .cycle_momentum = false},
+          OneCycleLR{.max_lr = 1, .total_steps = 12, .cycle_momentum = false}, 3);
+  refuses(StepLR{.step_size = 3}, StepLR{.step_size = 4}, 3);
+  refuses(ExponentialLR{.gamma = 0.9}, ConstantLR{.factor = 1, .steps = 0}, 1);
+  refuses(LinearLR{.end_factor = 0, .steps = 5}, LinearLR{.end_factor = 0.1, .steps = 5}, 5);
+}
+
 TEST_CASE("schedules go on from a saved state", "[optim]") {
   SGD sgd{{zeros({1})}, {.lr = 1.0}};
   Schedule schedule(sgd, [](int64_t step, double base) { return base / static_cast<double>(1 + step); });
@@ -186,6 +212,7 @@ TEST_CASE("schedules go on from a saved state", "[optim]") {
   resumed.load_state_dict(schedule.state_dict());
   CHECK(resumed.steps() == 2);
   CHECK(other.lr() == 1.0 / 3);
+  CHECK(other.lr() == resumed.state_dict().at("lr").item());
   CHECK_THROWS_WITH(resumed.load_state_dict({{"steps", scalar(1)}}),
                     Catch::Matchers::Contains("missing     base_lr"));
 
