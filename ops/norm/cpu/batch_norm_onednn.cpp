@@ -1,4 +1,5 @@
 #include <tuple>
+#include <unordered_map>
 
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -98,16 +99,14 @@ class Call {
     if (!problem_.training) flags |= normalization_flags::use_global_stats;
     const Tensor weight = number(t.weight, 1), bias = number(t.bias, 0);
     onednn::call(op, [&] {
-      onednn::execute<batch_normalization_backward>(backward_of(x_, problem_.eps, flags),
-                                                    {{DNNL_ARG_SRC, elements(t.x)},
-                                                     {DNNL_ARG_DIFF_DST, elements(dy)},
-                                                     {DNNL_ARG_MEAN, numbers(mean)},
-                                                     {DNNL_ARG_VARIANCE, numbers(variance)},
-                                                     {DNNL_ARG_SCALE, numbers(weight)},
-                                                     {DNNL_ARG_SHIFT, numbers(bias)},  // asked for by 2.x
-                                                     {DNNL_ARG_DIFF_SRC, elements(dx)},
-                                                     {DNNL_ARG_DIFF_SCALE, numbers(dweight)},
-                                                     {DNNL_ARG_DIFF_SHIFT, numbers(dbias)}});
+      std::unordered_map<int, memory> arguments{
+          {DNNL_ARG_SRC, elements(t.x)},           {DNNL_ARG_DIFF_DST, elements(dy)},
+          {DNNL_ARG_MEAN, numbers(mean)},          {DNNL_ARG_VARIANCE, numbers(variance)},
+          {DNNL_ARG_SCALE, numbers(weight)},       {DNNL_ARG_DIFF_SRC, elements(dx)},
+          {DNNL_ARG_DIFF_SCALE, numbers(dweight)}, {DNNL_ARG_DIFF_SHIFT, numbers(dbias)}};
+      // 2.x does not compute without it, 3.x not with it.
+      if (DNNL_VERSION_MAJOR < 3) arguments.emplace(DNNL_ARG_SHIFT, numbers(bias));
+      onednn::execute<batch_normalization_backward>(backward_of(x_, problem_.eps, flags), arguments);
     });
   }
 
