@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
@@ -30,16 +30,18 @@ constexpr int64_t rows_together = 16;
 template <class T>
 using Numbers = simd::Vector<T>;
 
-/// The sum of a vector, halves first.
+/// The sum of a vector, halves first. Nothing takes its address: it would not stay in a register.
 template <class T, int size = simd::register_bytes>
-T total(const simd::Vector<T, size>& numbers) {
-  if constexpr (size == sizeof(T)) {
-    return numbers[0];
+T total(simd::Vector<T, size> numbers) {
+  constexpr std::size_t half = size / sizeof(T) / 2;
+  if constexpr (half <= 1) {
+    return half == 0 ? numbers[0] : numbers[0] + numbers[half];
   } else {
-    simd::Vector<T, size / 2> lower, upper;
-    std::memcpy(&lower, &numbers, size / 2);
-    std::memcpy(&upper, reinterpret_cast<const std::byte*>(&numbers) + size / 2, size / 2);
-    return total<T, size / 2>(lower + upper);
+    return [numbers]<std::size_t... i>(std::index_sequence<i...>) {
+      return total<T, size / 2>(__builtin_shufflevector(numbers, numbers, i...) +
+                                __builtin_shufflevector(numbers, numbers, (half + i)...));
+    }
+    (std::make_index_sequence<half>());
   }
 }
 
