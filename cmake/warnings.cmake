@@ -3,7 +3,9 @@ include_guard()
 
 function(pleat_warnings target)
   set(flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
-    -Woverloaded-virtual -Wimplicit-fallthrough -Wundef)
+    -Woverloaded-virtual -Wimplicit-fallthrough -Wundef
+    # Vectors may be longer than registers (core/base/simd.h); what takes or returns them is inlined.
+    -Wno-psabi)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # False alarms on AVX-512 intrinsics (GCC bug 105593) and on an empty std::optional.
     list(APPEND flags -Wno-maybe-uninitialized)
