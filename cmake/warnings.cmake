@@ -4,7 +4,8 @@ include_guard()
 function(pleat_warnings target)
   set(flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -Woverloaded-virtual -Wimplicit-fallthrough -Wundef
-    # Vectors may be longer than registers (core/base/simd.h); what takes or returns them is inlined.
+    # Vectors may be longer than registers (core/base/simd.h); what takes or returns them is
+    # inlined or local to a file.
     -Wno-psabi)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # False alarms on AVX-512 intrinsics (GCC bug 105593) and on an empty std::optional.

@@ -287,7 +287,7 @@ Schedule::Schedule(Optimizer& optimizer, std::vector<Rate> rates)
 
 void Schedule::step() { set_steps(checked_add(steps_, 1, "Schedule")); }
 
-void Schedule::set_steps(int64_t steps) { set_rates(steps, base_lrs_); }
+void Schedule::set_steps(int64_t steps) { set_rates(steps, rates_at(steps, base_lrs_)); }
 
 std::vector<double> Schedule::rates_at(int64_t steps, const std::vector<double>& base_lrs) const {
   check_at_least("Schedule", "steps", steps, 0);
@@ -301,9 +301,8 @@ std::vector<double> Schedule::rates_at(int64_t steps, const std::vector<double>&
   return lrs;
 }
 
-void Schedule::set_rates(int64_t steps, const std::vector<double>& base_lrs) {
+void Schedule::set_rates(int64_t steps, const std::vector<double>& lrs) {
   Optimizer& optimizer = optimizer_.get("Schedule");
-  const std::vector<double> lrs = rates_at(steps, base_lrs);
   for (std::size_t g = 0; g < rates_.size(); ++g) {
     optimizer.set_lr(g, lrs[g]);
     if (const auto momentum = rates_[g].momentum(steps)) optimizer.set_momentum(g, *momentum);
@@ -332,7 +331,7 @@ void Schedule::load_state_dict(const nn::StateDict& state) {
                       "options, perhaps another number of steps in all; take the same options, or begin a "
                       "new run with the saved weights",
                       steps, lrs[g], saved[g]);
-  set_rates(steps, base_lrs);
+  set_rates(steps, lrs);
   base_lrs_ = base_lrs;
 }
 

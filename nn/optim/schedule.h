@@ -212,7 +212,8 @@ class Schedule {
  private:
   /// The rates of the groups. Throws ValueError for what an optimiser does not accept.
   std::vector<double> rates_at(int64_t steps, const std::vector<double>& base_lrs) const;
-  void set_rates(int64_t steps, const std::vector<double>& base_lrs);
+  /// `lrs` are those of rates_at(steps).
+  void set_rates(int64_t steps, const std::vector<double>& lrs);
 
   OptimizerRef optimizer_;
   std::vector<Rate> rates_;
