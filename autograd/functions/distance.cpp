@@ -61,10 +61,10 @@ Tensor pairwise_distance(const Tensor& any_a, const Tensor& any_b, const Pairwis
   return norm(difference, -1, {.p = options.p, .keepdim = options.keepdim});
 }
 
-Tensor dist(const Tensor& any_a, const Tensor& any_b, DistanceOptions options) {
-  (void)broadcast(any_a.shape(), any_b.shape(), "dist");
-  check_norm("dist", options.p);
-  const RecordOp range("dist", any_a, any_b);
+Tensor distance(const Tensor& any_a, const Tensor& any_b, DistanceOptions options) {
+  (void)broadcast(any_a.shape(), any_b.shape(), "distance");
+  check_norm("distance", options.p);
+  const RecordOp range("distance", any_a, any_b);
   return norm(floating(any_a) - floating(any_b), {}, {.p = options.p});
 }
 

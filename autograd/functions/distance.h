@@ -35,7 +35,7 @@ struct DistanceOptions {
   double p = 2;  ///< of the norm, as norm's
 };
 /// The norm of a - b over all elements; a and b broadcast. Throws ShapeError, ValueError.
-Tensor dist(const Tensor& a, const Tensor& b, DistanceOptions options = {});
+Tensor distance(const Tensor& a, const Tensor& b, DistanceOptions options = {});
 /// The norms of all differences between rows of a [..., P, M] and of b [..., R, M]: [..., P, R]; leading
 /// dimensions broadcast. All P R differences are in memory, so they are exact where rows are close. Throws
 /// ShapeError, ValueError.

@@ -244,7 +244,7 @@ OpCase distance_case(double p, const Shape& a, const Shape& b, const Shape& shap
 std::vector<OpCase> distances(double p) {
   const Tensors rows{normal({2, 3, 5}), normal({4, 5}, 2)};
   const auto pairs = [p](T x) { return cdist(x[0], x[1], {.p = p}); };
-  const auto all = [p](T x) { return dist(x[0], x[1], {.p = p}); };
+  const auto all = [p](T x) { return distance(x[0], x[1], {.p = p}); };
   const auto row_length = [p](const Arrays& x, int64_t n, int64_t i, int64_t j) {
     Numbers line;
     for (int64_t k = 0; k < 5; ++k) line.push_back(x[0]({n, i, k}) - x[1]({j, k}));
@@ -273,11 +273,11 @@ std::vector<OpCase> distances(double p) {
               .refused = {{{normal({2, 3}), normal({2, 4})}, pairs, "cdist: needs rows of one length"},
                           {{normal({3}), normal({2, 3})}, pairs, "cdist: needs rows of one length"}}};
   OpCase together = each;
-  together.name = "dist";
+  together.name = "distance";
   together.inputs = {normal({2, 3, 5}), normal({3, 1}, 2)};
   together.call = all;
   together.reference = length;
-  together.refused = {{{normal({2, 3}), normal({2, 4})}, all, "dist: "}};
+  together.refused = {{{normal({2, 3}), normal({2, 4})}, all, "distance: "}};
   return {each, together};
 }
 

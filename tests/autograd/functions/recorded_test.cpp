@@ -129,7 +129,7 @@ const std::map<std::string, Function>& functions() {
              x, {.nan = o["nan"], .posinf = o["posinf"].get<double>(), .neginf = o["neginf"].get<double>()});
        })},
       {"cdist", [](const Inputs& in, O o) { return cdist(in.at("x1"), in.at("x2"), {.p = o["p"]}); }},
-      {"dist", [](const Inputs& in, O o) { return dist(in.at("x1"), in.at("x2"), {.p = o["p"]}); }},
+      {"dist", [](const Inputs& in, O o) { return distance(in.at("x1"), in.at("x2"), {.p = o["p"]}); }},
       {"median",
        of_x([](X x, O o) { return median(x, {.dim = o["dim"].get<int64_t>(), .keepdim = o["keepdim"]}); })},
       {"quantile", of_x([](X x, O o) {
