@@ -4,6 +4,7 @@
 #include <bit>
 #include <condition_variable>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -167,10 +168,15 @@ class DataLoader::Run {
     return std::move(result.batch);
   }
 
-  /// The samples of a batch, by their places in the data set.
+  /// The samples of a batch, by their places in the data set: a part of those that the ranks have together.
   std::vector<int64_t> indices_of(int64_t number) const {
-    const int64_t first = number * options_.batch_size;
-    const int64_t count = std::min(options_.batch_size, samples_ - first);
+    const int64_t ranks = options_.world_size;
+    const int64_t joint_first = number * options_.batch_size * ranks;
+    const bool takes_rest = number == batches_ - 1 && !options_.drop_last;
+    const int64_t joint_count = takes_rest ? samples_ - joint_first : options_.batch_size * ranks;
+    const int64_t least = joint_count / ranks, with_one_more = joint_count % ranks;
+    const int64_t first = joint_first + options_.rank * least + std::min(options_.rank, with_one_more);
+    const int64_t count = least + (options_.rank < with_one_more ? 1 : 0);
     std::vector<int64_t> indices;
     try {
       indices.resize(static_cast<std::size_t>(count));
@@ -253,12 +259,23 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions opt
                     most_prefetch, options_.prefetch);
   for (std::size_t i = 0; i < options_.transforms.size(); ++i)
     check<ValueError>(options_.transforms[i] != nullptr, "DataLoader: transform {} is empty", i);
+  check<ValueError>(
+      options_.world_size >= 1 && options_.rank >= 0 && options_.rank < options_.world_size,
+      "DataLoader: rank must be from 0 to world_size - 1, and world_size at least 1, got {} and {}",
+      options_.rank, options_.world_size);
+  check<ValueError>(options_.batch_size <= std::numeric_limits<int64_t>::max() / options_.world_size,
+                    "DataLoader: batch_size {} is too large for {} ranks", options_.batch_size,
+                    options_.world_size);
   const int64_t samples = samples_in(*dataset_);
   check<ValueError>(
-      !options_.drop_last || samples == 0 || samples >= options_.batch_size,
-      "DataLoader: {} samples are less than a batch of {}, and drop_last leaves out a batch that is "
+      !options_.drop_last || samples == 0 || samples >= joint_batch(),
+      "DataLoader: {} samples are less than a batch of {}{}, and drop_last leaves out a batch that is "
       "not full: no batch would be left; take a smaller batch_size, or drop_last = false",
-      samples, options_.batch_size);
+      samples, options_.batch_size,
+      options_.world_size > 1 ? fmt::format(" on {} ranks", options_.world_size) : "");
+  check<ValueError>(samples == 0 || samples >= options_.world_size,
+                    "DataLoader: {} samples are not enough for {} ranks; take fewer ranks", samples,
+                    options_.world_size);
 }
 
 void DataLoader::check_type(const std::type_info& is, const std::type_info& passed_as) {
@@ -274,8 +291,10 @@ const Dataset& DataLoader::dataset() const {
 
 int64_t DataLoader::size() const {
   const int64_t samples = samples_in(dataset());
-  const bool with_rest = samples % options_.batch_size != 0 && !options_.drop_last;
-  return samples / options_.batch_size + (with_rest ? 1 : 0);
+  const int64_t full = samples / joint_batch(), rest = samples % joint_batch();
+  // A rest of less than a sample for each rank goes to the batch before it.
+  const bool with_rest = rest > 0 && !options_.drop_last && (full == 0 || rest >= options_.world_size);
+  return full + (with_rest ? 1 : 0);
 }
 
 DataLoader::Iterator DataLoader::begin() {
@@ -298,7 +317,7 @@ std::map<std::string, Tensor> DataLoader::state_dict() const {
   return {{"epoch", number(position_->epoch)},
           {"batch", number(position_->batch)},
           {"samples", number(samples_in(dataset()))},
-          {"batch_size", number(options_.batch_size)},
+          {"batch_size", number(joint_batch())},
           {"drop_last", number(options_.drop_last ? 1 : 0)},
           {"shuffle", number(options_.shuffle ? 1 : 0)},
           {"seed", number(std::bit_cast<int64_t>(options_.seed))}};

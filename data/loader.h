@@ -24,6 +24,12 @@ struct LoaderOptions {
   int workers = 1;         ///< threads that make batches ahead, up to 1024; 0 makes them in the loop itself
   int64_t prefetch = 2;    ///< batches ahead for each worker, up to 1024
   std::vector<Transform> transforms = {};
+  /// Of several processes that train together, which one this is, and how many there are. They share each
+  /// batch of world_size * batch_size samples, so that an epoch has all samples once, in the order that one
+  /// process with that batch size has. Where less than one sample each is left, the batch before takes them,
+  /// too.
+  int64_t rank = 0;
+  int64_t world_size = 1;
   /// The device of batches. A data set on it is read there; batches of others are copied through
   /// pinned memory, and the host does not wait.
   Device device = {};
@@ -42,7 +48,8 @@ class DataLoader {
  public:
   /// Keeps a copy of the data set (or the data set itself when it is moved in): that of a
   /// TensorDataset shares its tensors. Throws ValueError for invalid options, drop_last that leaves no
-  /// batch among them, and for a data set of a derived class of D, of which only a part would be copied.
+  /// batch and more ranks than samples among them, and for a data set of a derived class of D, of which only
+  /// a part would be copied.
   template <class D>
   requires std::derived_from<std::remove_cvref_t<D>, Dataset> DataLoader(D&& dataset, LoaderOptions options)
       : DataLoader(kept(std::forward<D>(dataset)), std::move(options)) {}
@@ -62,9 +69,10 @@ class DataLoader {
   /// loop has ended it is the first of the next epoch.
   std::map<std::string, Tensor> state_dict() const;
   /// The next loop begins at that batch, and epoch() is its epoch: the loops that follow are those
-  /// of the loader that was saved, to the bit. Workers and device may differ; that the transforms
-  /// are the same is not checked. Throws ValueError with all problems, before anything is changed,
-  /// when the state is of other options or of another number of samples.
+  /// of the loader that was saved, to the bit. Workers and device may differ, and so may the number of
+  /// processes where batch_size * world_size is the same; that the transforms are the same is not checked.
+  /// Throws ValueError with all problems, before anything is changed, when the state is of other options or
+  /// of another number of samples.
   void load_state_dict(const std::map<std::string, Tensor>& state);
 
   class Run;
@@ -89,6 +97,9 @@ class DataLoader {
   std::default_sentinel_t end() const { return {}; }
 
  private:
+  /// Samples of the ranks' batches together.
+  int64_t joint_batch() const { return options_.batch_size * options_.world_size; }
+
   template <class D>
   static std::shared_ptr<const Dataset> kept(D&& dataset) {
     using Kept = std::remove_cvref_t<D>;

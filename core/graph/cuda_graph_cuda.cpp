@@ -187,7 +187,7 @@ class CudaGraph::Impl final : public Capture {
   void send(Generator& generator, const Draws& draws) {
     const Tensor state = cuda::empty_pinned({2}, int64);
     auto* const words = reinterpret_cast<uint64_t*>(state.raw());
-    words[0] = generator.seed();
+    words[0] = detail::effective_seed(generator);
     words[1] = generator.draws();
     generator.set_draws(generator.draws() + draws.count);
     cuda::transfer(draws.state, state, true);

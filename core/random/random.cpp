@@ -2,6 +2,7 @@
 #include "pleat/core/random/random.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 
@@ -21,8 +22,10 @@ namespace {
 
 constexpr int64_t grain = 8192;
 
+std::atomic<uint64_t> random_stream{0};
+
 RandomDraw next_draw(const char* op, Generator& generator, Device device) {
-  const uint64_t seed = generator.seed();
+  const uint64_t seed = detail::effective_seed(generator);
   if (Capture* capture = Capture::current()) {
     if (device.is_cpu())
       capture->refuse(op, "random numbers made on the CPU would be the same at each replay");
@@ -63,6 +66,15 @@ void check_floating(const char* op, const Tensor& tensor) {
 Generator& default_generator() {
   thread_local Generator generator(0);
   return generator;
+}
+
+void set_random_stream(uint64_t stream) { random_stream = stream; }
+
+uint64_t detail::effective_seed(const Generator& generator) {
+  // An odd factor: no two streams have the same seed. (2^64 divided by the golden ratio.)
+  const uint64_t stream =
+      &generator == &default_generator() ? random_stream.load(std::memory_order_relaxed) : 0;
+  return generator.seed() ^ stream * 0x9E3779B97F4A7C15u;
 }
 
 void manual_seed(uint64_t seed) { default_generator().set_seed(seed); }

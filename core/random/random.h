@@ -30,6 +30,11 @@ class Generator {
 
 /// The generator of this thread that functions use when none is given.
 Generator& default_generator();
+/// Makes the default generators of this process give other numbers than those of a process with another
+/// stream, for the same seeds and draws. 0 at the start. Processes that train together have one each
+/// (dist::init sets it), so that they do not drop the same elements. Generators of one's own give the same
+/// numbers in all of them.
+void set_random_stream(uint64_t stream);
 /// Restarts it.
 void manual_seed(uint64_t seed);
 
@@ -61,5 +66,10 @@ Tensor bernoulli(Real p, Sizes shape, Device device = default_device(),
 /// In place. Elements are numbered in row-major order of the shape, whatever the strides.
 void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generator = default_generator());
 void fill_normal_(const Tensor& tensor, Real mean, Real std, Generator& generator = default_generator());
+
+namespace detail {
+/// The seed that a draw uses: with the process's stream, where it is a default generator.
+uint64_t effective_seed(const Generator& generator);
+}  // namespace detail
 
 }  // namespace pleat

@@ -172,3 +172,28 @@ TEST_CASE("bad random requests are refused", "[core]") {
   CHECK_THROWS_AS(fill_uniform_(zeros({2}), 2, 1), ValueError);
   CHECK_THROWS_AS(fill_normal_(zeros({2}), 0, -1), ValueError);
 }
+
+TEST_CASE("streams of processes differ, but for generators of one's own", "[core]") {
+  const auto draw = [] {
+    manual_seed(3);
+    return rand({8}).to_vector<float>();
+  };
+  const auto own = [] {
+    Generator generator(3);
+    return rand({8}, {}, generator).to_vector<float>();
+  };
+  const std::vector<float> first = draw();
+  CHECK(own() == first);
+  set_random_stream(1);
+  const std::vector<float> second = draw();
+  CHECK(own() == first);
+  CHECK(default_generator().seed() == 3);  // what a checkpoint has is the same in all processes
+  CHECK(default_generator().draws() == 1);
+  set_random_stream(2);
+  const std::vector<float> third = draw();
+  set_random_stream(0);
+  CHECK(draw() == first);
+  CHECK(first != second);
+  CHECK(first != third);
+  CHECK(second != third);
+}

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -347,4 +348,82 @@ TEST_CASE("cuda: batches come to the GPU through pinned memory, whatever the hos
     CHECK(epoch(gpu, workers) == wanted);
     CHECK(cuda::pinned_memory_statistics().requests == before + 12);  // inputs and targets of 6 batches
   }
+}
+
+TEST_CASE("a loader of several ranks: every sample once an epoch, for any size", "[data][loader]") {
+  for (const int64_t ranks : {1, 2, 3, 4, 7})
+    for (const int64_t samples : {7, 8, 9, 12, 13, 29, 100, 101})
+      for (const int64_t batch_size : {1, 2, 3, 5, 40})
+        for (const bool shuffle : {false, true})
+          for (const bool drop_last : {false, true}) {
+            CAPTURE(ranks, samples, batch_size, shuffle, drop_last);
+            if (drop_last && samples < ranks * batch_size) continue;
+            const TensorDataset dataset = numbers(samples);
+            LoaderOptions options{
+                .batch_size = ranks * batch_size, .shuffle = shuffle, .drop_last = drop_last};
+            DataLoader whole(dataset, options);
+            const auto expected = batches_of(whole);
+            std::vector<std::vector<std::vector<int64_t>>> of_rank;
+            options.batch_size = batch_size;
+            options.world_size = ranks;
+            for (options.rank = 0; options.rank < ranks; ++options.rank) {
+              DataLoader loader(dataset, options);
+              of_rank.push_back(batches_of(loader));
+              REQUIRE(std::ssize(of_rank.back()) == loader.size());
+              REQUIRE(loader.size() == std::ssize(of_rank.front()));
+            }
+            // The batches of all ranks, one after the other, are those of one process.
+            std::vector<int64_t> seen, in_one;
+            for (const auto& batch : expected) in_one.insert(in_one.end(), batch.begin(), batch.end());
+            for (std::size_t k = 0; k < of_rank.front().size(); ++k) {
+              const std::size_t before = seen.size();
+              std::set<int64_t> sizes;
+              for (const auto& batches : of_rank) {
+                seen.insert(seen.end(), batches[k].begin(), batches[k].end());
+                sizes.insert(std::ssize(batches[k]));
+              }
+              CHECK(*sizes.begin() >= 1);
+              CHECK(*sizes.rbegin() - *sizes.begin() <= 1);
+              // As many as in one process, but for a rest of less than a sample for each rank.
+              if (k + 1 < of_rank.front().size()) CHECK(seen.size() - before == expected[k].size());
+            }
+            CHECK(seen == in_one);
+          }
+}
+
+TEST_CASE("a loader of several ranks goes on with another number of them", "[data][loader]") {
+  const TensorDataset dataset = numbers(50);
+  DataLoader of_two(dataset, {.batch_size = 6, .shuffle = true, .seed = 2, .rank = 1, .world_size = 2});
+  std::map<std::string, Tensor> state;
+  for (const Batch& batch : of_two) {
+    (void)batch;
+    if (of_two.batch() == 2) {
+      state = of_two.state_dict();
+      break;
+    }
+  }
+  DataLoader whole(dataset, {.batch_size = 12, .shuffle = true, .seed = 2});
+  const auto expected = batches_of(whole);
+  std::vector<int64_t> third;
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    DataLoader of_three(dataset,
+                        {.batch_size = 4, .shuffle = true, .seed = 2, .rank = rank, .world_size = 3});
+    of_three.load_state_dict(state);
+    const auto batch = (*of_three.begin()).inputs.to_vector<int64_t>();
+    third.insert(third.end(), batch.begin(), batch.end());
+  }
+  CHECK(third == expected[2]);
+  DataLoader other(dataset, {.batch_size = 6, .shuffle = true, .seed = 2, .world_size = 3});
+  CHECK_THROWS_AS(other.load_state_dict(state), ValueError);
+}
+
+TEST_CASE("a loader of several ranks refuses what has no batches for all", "[data][loader]") {
+  const TensorDataset dataset = numbers(10);
+  CHECK_THROWS_AS(DataLoader(dataset, {.rank = 2, .world_size = 2}), ValueError);
+  CHECK_THROWS_AS(DataLoader(dataset, {.rank = -1, .world_size = 2}), ValueError);
+  CHECK_THROWS_AS(DataLoader(dataset, {.world_size = 0}), ValueError);
+  CHECK_THROWS_AS(DataLoader(dataset, {.world_size = 11}), ValueError);
+  CHECK_THROWS_AS(DataLoader(dataset, {.batch_size = 6, .drop_last = true, .world_size = 2}), ValueError);
+  const auto most = std::numeric_limits<int64_t>::max();
+  CHECK_THROWS_AS(DataLoader(dataset, {.batch_size = most, .world_size = 2}), ValueError);
 }
