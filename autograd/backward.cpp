@@ -1,6 +1,7 @@
 #include "pleat/autograd/backward.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -72,6 +73,61 @@ struct Accumulator {
   }
 };
 
+/// Tells the watchers of leaves how their gradients arrive in a pass. In a pass inside of another one, it
+/// only tells which leaves it reaches.
+class Watching {
+ public:
+  Watching(const std::vector<std::shared_ptr<Node>>& order, const std::vector<std::shared_ptr<Slot>>& roots,
+           bool inside) {
+    // In the order in which they are reached, which is the same in every process that runs this program.
+    std::vector<std::pair<std::shared_ptr<GradientWatcher>, std::vector<std::size_t>>> reached;
+    const auto count = [&](const std::shared_ptr<Slot>& leaf) {
+      if (!leaf) return;
+      const auto watcher = leaf->watcher.lock();
+      if (!watcher || left_[leaf.get()]++ > 0) return;
+      const auto is_this = [&](const auto& one) { return one.first == watcher; };
+      const auto found = std::find_if(reached.begin(), reached.end(), is_this);
+      auto& leaves = found != reached.end()
+                         ? found->second
+                         : reached.emplace_back(watcher, std::vector<std::size_t>()).second;
+      leaves.push_back(leaf->watched_as);
+    };
+    bool others_may_come = false;
+    for (const auto& root : roots) count(root);
+    for (const auto& node : order) {
+      others_may_come = others_may_come || node->calls_backward;
+      for (const Edge& edge : node->edges) count(edge.leaf);
+    }
+    for (const auto& [watcher, leaves] : reached) {
+      if (inside)
+        for (const std::size_t leaf : leaves) watcher->reached_inside(leaf);
+      else
+        watcher->begin(leaves, others_may_come);
+      if (!inside) watchers_.push_back(watcher);
+    }
+    if (inside) left_.clear();
+  }
+
+  /// The gradient of a leaf has come, or will not, on one of the ways to it.
+  void passed(const std::shared_ptr<Slot>& leaf) {
+    if (left_.empty() || !leaf) return;
+    const auto found = left_.find(leaf.get());
+    if (found != left_.end() && --found->second == 0)
+      if (const auto watcher = leaf->watcher.lock()) watcher->complete(leaf->watched_as);
+  }
+  void passed(const std::vector<Edge>& edges) {
+    if (left_.empty()) return;
+    for (const Edge& edge : edges) passed(edge.leaf);
+  }
+  void end() const {
+    for (const auto& watcher : watchers_) watcher->end();
+  }
+
+ private:
+  std::unordered_map<const Slot*, int64_t> left_;  ///< ways to a leaf that are still to come
+  std::vector<std::shared_ptr<GradientWatcher>> watchers_;
+};
+
 /// One pass backwards. Nodes are taken in falling order of their sequence numbers, which is an order in which
 /// every consumer comes before its producer.
 class BackwardPass {
@@ -99,8 +155,13 @@ class BackwardPass {
       gradient = ones_like(output);
     }
     check_gradient("backward", gradient, output.shape(), output.dtype(), output.device());
-    if (slot->node) roots_.push_back(slot->node);
-    deliver(slot->node ? nullptr : slot, slot->node.get(), slot->output, gradient);
+    if (slot->node) {
+      roots_.push_back(slot->node);
+      deliver(nullptr, slot->node.get(), slot->output, gradient);
+    } else {
+      leaf_roots_.push_back(slot);
+      leaf_gradients_.push_back(gradient);
+    }
   }
 
   void run() {
@@ -109,10 +170,18 @@ class BackwardPass {
         only_wanted_ ? leading_to_wanted(order) : std::unordered_set<const Node*>();
     std::sort(order.begin(), order.end(),
               [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
+    std::optional<Watching> watching;
+    if (!only_wanted_) watching.emplace(order, leaf_roots_, current_node() != nullptr);
+    for (std::size_t i = 0; i < leaf_roots_.size(); ++i) {
+      deliver(leaf_roots_[i], nullptr, 0, std::move(leaf_gradients_[i]));
+      if (watching) watching->passed(leaf_roots_[i]);
+    }
     for (std::shared_ptr<Node>& node : order) {
       visit(*node, useful);
+      if (watching) watching->passed(node->edges);
       node.reset();  // frees early what nothing else holds
     }
+    if (watching) watching->end();
   }
 
   Tensor caught(const Tensor& input) const {
@@ -294,6 +363,8 @@ class BackwardPass {
   std::unordered_map<Place, Accumulator, PlaceHash> caught_;
   std::unordered_map<Node*, std::vector<Accumulator>> pending_;
   std::vector<std::shared_ptr<Node>> roots_;
+  std::vector<std::shared_ptr<Slot>> leaf_roots_;  ///< outputs that are leaves, and their gradients
+  Grads leaf_gradients_;
 };
 
 void run_backward(BackwardPass& pass, const std::vector<Tensor>& outputs, const Grads& gradients) {

@@ -3,6 +3,7 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/node.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/scope.h"
@@ -43,7 +44,7 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
   // want gradients: an extra input that does carries it.
   std::vector<Tensor> recorded = inputs;
   recorded.push_back(full({}, 0).set_requires_grad());
-  return record("checkpoint", y.detach(), recorded, [=](const Tensor& dy) -> Grads {
+  const Tensor recorded_y = record("checkpoint", y.detach(), recorded, [=](const Tensor& dy) -> Grads {
     std::vector<Tensor> again;
     const bool graph = grad_enabled();
     for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -75,6 +76,8 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
       if (wanted[i]) gradients[i] = again[i].grad();
     return gradients;
   });
+  recorded_y.impl().slot->node->calls_backward = true;
+  return recorded_y;
 }
 
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& input) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pleat/autograd/gradient_watcher.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/scope.h"
 
@@ -23,8 +24,10 @@ struct Slot {
   std::shared_ptr<Node> node;       ///< what produced the tensor; null for a leaf
   std::size_t output = 0;           ///< which of the node's outputs it is
   Tensor grad;
-  bool retains_grad = false;  ///< of a tensor that is no leaf
-  std::vector<Hook> hooks;    ///< of a leaf; others have them in their node
+  bool retains_grad = false;               ///< of a tensor that is no leaf
+  std::vector<Hook> hooks;                 ///< of a leaf; others have them in their node
+  std::weak_ptr<GradientWatcher> watcher;  ///< of a leaf
+  std::size_t watched_as = 0;              ///< its number there
   /// Of a view taken while recording: the tensor whose elements it shows, itself no such view.
   std::shared_ptr<TensorImpl> base;
   /// How often an in-place function gave the tensor another node; of a view: the base's when its node was
@@ -72,7 +75,8 @@ struct Node : std::enable_shared_from_this<Node> {
   /// Closures get gradients as they arrive: undefined ones for outputs without any, and of a single output
   /// also two, which they add up themselves.
   bool takes_what_arrives = false;
-  bool keeps_nothing = false;  ///< no tensors in its closures: it may be walked again and again
+  bool calls_backward = false;  ///< its closures call backward() themselves
+  bool keeps_nothing = false;   ///< no tensors in its closures: it may be walked again and again
 
   Node() = default;
   Node(const Node&) = delete;

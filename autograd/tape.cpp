@@ -132,6 +132,15 @@ Slot& slot_of(const Tensor& tensor) {
   return *slot;
 }
 
+void watch_gradient(const Tensor& leaf, const std::shared_ptr<GradientWatcher>& watcher, std::size_t number) {
+  Slot& slot = slot_of(leaf);
+  check<ValueError>(slot.watcher.expired(),
+                    "the gradient of {} is watched already: a network belongs to one DataParallel at a time",
+                    leaf);
+  slot.watcher = watcher;
+  slot.watched_as = number;
+}
+
 const std::shared_ptr<Slot>& present_slot(const Tensor& tensor) {
   const auto& slot = tensor.impl().slot;
   if (slot && slot->base && slot->history != history_of(*slot->base)) take_again(tensor, slot);

@@ -18,6 +18,9 @@ endforeach()
 set(pleat_package ${CMAKE_INSTALL_LIBDIR}/cmake/Pleat)
 install(TARGETS pleat EXPORT PleatTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT PleatTargets NAMESPACE pleat:: DESTINATION ${pleat_package})
+# Of its own, so that who does not ask for the component `dist` needs no MPI.
+install(TARGETS pleat_dist EXPORT PleatDistTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT PleatDistTargets NAMESPACE pleat:: DESTINATION ${pleat_package})
 
 configure_package_config_file(cmake/PleatConfig.cmake.in ${PROJECT_BINARY_DIR}/PleatConfig.cmake
   INSTALL_DESTINATION ${pleat_package})

@@ -47,7 +47,7 @@ Tensor BatchNorm<dims>::forward(const Tensor& x) {
 
 template <int dims>
 Tensor BatchNorm<dims>::forward_with(const Tensor& x, Epilogue& after) {
-  if (typeid(*this) != typeid(BatchNorm)) return forward(x);
+  if (typeid(*this) != typeid(BatchNorm) || function) return forward(x);
   const Tensor& addend = after.addend;
   if (options.bounds.any() && (addend.defined() || after.bounds.any())) return forward(x);
   if (addend.defined() &&
@@ -62,15 +62,16 @@ Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, const Bound
   check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}{}",
                     type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe(),
                     dims > 1 && x.rank() == dims + 1 ? "; unsqueeze(x, 0) makes a batch of one sample" : "");
-  return batch_norm(x, weight, bias, running_mean, running_var,
-                    {.training = training() || !running_mean.defined(),
-                     .momentum = options.momentum,
-                     .eps = options.eps,
-                     .residual = residual,
-                     .bounds = bounds,
-                     .num_batches_tracked = num_batches_tracked,
-                     .deferred = deferred,
-                     .implementation = options.implementation});
+  const BatchNormOptions call{.training = training() || !running_mean.defined(),
+                              .momentum = options.momentum,
+                              .eps = options.eps,
+                              .residual = residual,
+                              .bounds = bounds,
+                              .num_batches_tracked = num_batches_tracked,
+                              .deferred = deferred,
+                              .implementation = options.implementation};
+  if (function) return function(x, weight, bias, running_mean, running_var, call);
+  return batch_norm(x, weight, bias, running_mean, running_var, call);
 }
 
 template <int dims>

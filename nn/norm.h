@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "pleat/autograd/functions/norm.h"
@@ -19,6 +20,11 @@ struct BatchNormModuleOptions {
   std::string implementation = {};       ///< of both passes; empty: see pleat::BatchNormOptions
 };
 
+/// A function like pleat::batch_norm.
+using BatchNormFunction = std::function<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                               const Tensor& running_mean, const Tensor& running_var,
+                                               const BatchNormOptions& options)>;
+
 /// Batch normalisation of [N, C, spatial...] with `dims` spatial dimensions (1: also [N, C]); see
 /// ops/norm/batch_norm.h. weight starts as 1, bias as 0, running_mean as 0 and running_var as 1. forward
 /// throws ShapeError for another rank.
@@ -36,6 +42,7 @@ class BatchNorm : public Module {
   Tensor running_mean, running_var;
   Tensor num_batches_tracked;  ///< int64
   BatchNormModuleOptions options;
+  BatchNormFunction function;  ///< called instead of pleat::batch_norm; dist::convert_sync_batch_norm sets it
 
  private:
   Tensor run(const Tensor& x, const Tensor& residual, const Bounds& bounds, bool deferred);

@@ -73,7 +73,7 @@ describe_missing() {
 give_up() {
   fail "$1:
 $(describe_missing)
-(ccache and oneDNN are used too when they are there)"
+(ccache, oneDNN and MPI are used too when they are there)"
 }
 
 # Stops because the command $1 failed, whose output is in the log $2.
@@ -84,9 +84,13 @@ give_up_after() {
   give_up "'$1' failed; all of its output is in $log. Mend that and run this script again, or install"
 }
 
+# Whether MPI, without which Pleat is built and only the tests of several processes are left out, is to be installed:
+# where that needs no password.
+wants_mpi() { [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null && ! command -v mpicxx >/dev/null; }
+
 look
-[[ ${#missing[@]} -eq 0 ]] && exit 0
-if [[ -n ${CXX:-} && ${missing[0]} == compiler ]]; then
+[[ ${#missing[@]} -eq 0 ]] && ! wants_mpi && exit 0
+if [[ ${#missing[@]} -gt 0 && -n ${CXX:-} && ${missing[0]} == compiler ]]; then
   fail "CXX=$CXX must be $(describe compiler); unset it to let the scripts choose"
 fi
 
@@ -147,6 +151,15 @@ done
 # Comforts: they come along, but are no reason to install or to stop.
 if ! command -v ccache >/dev/null && offers ccache 0; then packages+=(ccache); fi
 if offers libdnnl-dev 2.6; then packages+=(libdnnl-dev); fi
+mpi=()
+if ! command -v mpicxx >/dev/null && offers libopenmpi-dev 4; then mpi=(libopenmpi-dev openmpi-bin); fi
+if [[ ${#missing[@]} -eq 0 ]]; then
+  [[ ${#mpi[@]} -eq 0 ]] && exit 0
+  say "install ${mpi[*]}"
+  apt install --no-install-recommends "${mpi[@]}" || say "MPI could not be installed: $logs/apt-install.log"
+  exit 0
+fi
+packages+=(${mpi[@]+"${mpi[@]}"})
 
 say "install ${packages[*]}"
 apt install --no-install-recommends "${packages[@]}" || give_up_after 'apt-get install' apt-install

@@ -7,7 +7,7 @@
 #   - every header has #pragma once;
 #   - a public header includes only Pleat's public headers and the standard library. A header is private (not installed)
 #     when its first five lines hold the line comment "Private header: not installed.";
-#   - pleat.h includes every public header;
+#   - pleat.h includes every public header, but for those of dist/, which dist/dist.h includes;
 #   - folders below the tape call none of Tensor's methods that speak to it (detach, to, clone, grad ...);
 #   - the examples include public headers only, as a user would.
 cmake_minimum_required(VERSION 3.24)
@@ -156,9 +156,15 @@ function(check_file file)
       is_private(${file} private)
       if(NOT private)
         set(kind public)
-        string(FIND "${umbrella_text}" "#include \"pleat/${file}\"" place)
-        if(place EQUAL -1 AND NOT file STREQUAL "pleat.h")
-          breach(${file} "pleat.h includes every public header, but not this one")
+        set(umbrella_of pleat.h)
+        set(text_of_umbrella "${umbrella_text}")
+        if(folder STREQUAL "dist")
+          set(umbrella_of dist/dist.h)
+          set(text_of_umbrella "${dist_umbrella_text}")
+        endif()
+        string(FIND "${text_of_umbrella}" "#include \"pleat/${file}\"" place)
+        if(place EQUAL -1 AND NOT file STREQUAL umbrella_of)
+          breach(${file} "${umbrella_of} includes every public header, but not this one")
         endif()
       endif()
     endif()
@@ -196,6 +202,10 @@ list(APPEND files ${umbrella})
 set(umbrella_text "")
 if(umbrella)
   file(READ ${ROOT}/pleat.h umbrella_text)
+endif()
+set(dist_umbrella_text "")
+if(EXISTS ${ROOT}/dist/dist.h)
+  file(READ ${ROOT}/dist/dist.h dist_umbrella_text)
 endif()
 # Broken on purpose: see include_rule_selftest.cmake.
 list(FILTER files EXCLUDE REGEX "^tests/include_rule/")

@@ -1,0 +1,41 @@
+# PLEAT_MPI=AUTO|ON|OFF: whether pleat_dist connects processes by MPI. AUTO: where MPI is found. Without it the library
+# is there, too, and every job is of one process. Sets PLEAT_WITH_MPI.
+include_guard()
+
+set(PLEAT_MPI AUTO CACHE STRING "Train by several processes with MPI: AUTO, ON or OFF")
+set_property(CACHE PLEAT_MPI PROPERTY STRINGS AUTO ON OFF)
+if(NOT PLEAT_MPI MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "PLEAT_MPI must be AUTO, ON or OFF, got '${PLEAT_MPI}'")
+endif()
+set(PLEAT_WITH_MPI OFF)
+if(NOT PLEAT_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX ON)  # nobody uses the C++ functions that Open MPI once had
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    set(PLEAT_WITH_MPI ON)
+    message(STATUS "Pleat with MPI ${MPI_CXX_VERSION}: ${MPIEXEC_EXECUTABLE}")
+  elseif(PLEAT_MPI STREQUAL "ON")
+    message(FATAL_ERROR "PLEAT_MPI=ON, but MPI was not found (Debian: libopenmpi-dev); MPI_HOME can name its folder")
+  else()
+    message(STATUS "Pleat without MPI: not found (Debian: libopenmpi-dev)")
+  endif()
+endif()
+
+# A library of its own, so that whoever trains in one process links no MPI.
+file(GLOB PLEAT_DIST_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/dist/*.cpp)
+if(PLEAT_WITH_MPI)
+  list(FILTER PLEAT_DIST_SOURCES EXCLUDE REGEX "_no_mpi\\.cpp$")
+else()
+  list(FILTER PLEAT_DIST_SOURCES EXCLUDE REGEX "_mpi\\.cpp$")
+  list(APPEND PLEAT_DIST_SOURCES ${PROJECT_SOURCE_DIR}/dist/transport_no_mpi.cpp)
+endif()
+add_library(pleat_dist ${PLEAT_DIST_SOURCES})
+add_library(pleat::dist ALIAS pleat_dist)
+set_target_properties(pleat_dist PROPERTIES EXPORT_NAME dist
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+target_link_libraries(pleat_dist PUBLIC pleat PRIVATE fmt::fmt)
+if(PLEAT_WITH_MPI)
+  target_link_libraries(pleat_dist PRIVATE MPI::MPI_CXX)
+endif()
+target_compile_options(pleat_dist PRIVATE $<$<CONFIG:Release>:-Os>)
+pleat_warnings(pleat_dist)

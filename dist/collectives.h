@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/tensor.h"
+#include "pleat/dist/communicator.h"
+
+/// Functions that all ranks call together, in the same order and with tensors of the same shape and type. In
+/// a job of one process they copy. All throw DistError when the ranks differ or one does not come, before
+/// anything is changed.
+///
+/// The differentiable ones are those of the sum of all ranks' losses: a gradient goes back to every rank
+/// whose input had a part in the result. Their backward is a collective again, so all ranks must call
+/// backward, too. Results of the same program with the same number of ranks are the same to the bit where the
+/// library below adds in a fixed order, as Open MPI and MPICH do.
+
+namespace pleat::dist {
+
+/// The elements of all ranks reduced, on all ranks. Differentiable for sum and mean; AutogradError for others
+/// of an input that requires a gradient. Throws DTypeError for a mean of integers, and for sums of bool.
+Tensor all_reduce(const Tensor& x, const Communicator& world, ReduceOp op = ReduceOp::sum);
+/// The same in place, off the tape.
+void all_reduce_(const Tensor& x, const Communicator& world, ReduceOp op = ReduceOp::sum);
+
+/// [n, ...] of each rank, one after the other: [ranks * n, ...]. Differentiable. Throws ShapeError for rank
+/// 0.
+Tensor all_gather(const Tensor& x, const Communicator& world);
+
+/// [ranks * n, ...] of each rank, reduced; each rank gets its part [n, ...]. Differentiable for sum and mean.
+/// Throws ShapeError unless the first dimension is divisible by the number of ranks, and what all_reduce
+/// does.
+Tensor reduce_scatter(const Tensor& x, const Communicator& world, ReduceOp op = ReduceOp::sum);
+
+/// The elements of rank `root`, on all ranks. Differentiable: all gradients go to the root's input. Throws
+/// IndexError for a rank that does not exist.
+Tensor broadcast(const Tensor& x, const Communicator& world, int root = 0);
+/// The same in place, off the tape.
+void broadcast_(const Tensor& x, const Communicator& world, int root = 0);
+
+/// Sends a copy of a tensor to one rank, which must receive it, and does not wait for that. Off the tape.
+/// Throws IndexError for a rank that does not exist, ValueError for the own.
+void send(const Tensor& x, const Communicator& world, int to);
+/// The next tensor that a rank has sent to this one.
+Tensor recv(const Communicator& world, int from, Device device = default_device());
+
+/// Waits until all ranks have come here.
+void barrier(const Communicator& world);
+
+}  // namespace pleat::dist
