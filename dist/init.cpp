@@ -1,5 +1,6 @@
 #include "pleat/dist/init.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -9,8 +10,10 @@
 #include <typeinfo>
 
 #include <cxxabi.h>
+#include <unistd.h>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/dist/engine.h"
 #include "pleat/dist/launcher.h"
@@ -52,6 +55,13 @@ std::string present_exception() {
   job().engine->give_up(why);
 }
 
+/// The processes of a machine share its cores, unless somebody has said how many threads each is to have.
+void share_cores(const Engine& engine) {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  if (std::getenv("PLEAT_THREADS") != nullptr || num_threads() * engine.local_size() <= cores) return;
+  set_num_threads(std::max(1L, cores / engine.local_size()));
+}
+
 void leave_job() { job().engine->leave(); }
 
 }  // namespace
@@ -68,6 +78,7 @@ Communicator init(InitOptions options) {
   } else {
     if (launched_processes() > 0) {
       only.engine = std::make_shared<Engine>(options);
+      share_cores(*only.engine);
       set_random_stream(static_cast<uint64_t>(only.engine->rank()));
       std::set_terminate(terminate_job);
       std::atexit(leave_job);

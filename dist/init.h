@@ -23,6 +23,9 @@ bool is_mpi_built();
 /// Each rank gets a random stream of its own (core/random/random.h): the same seed gives other numbers on
 /// each rank, and those of one process on rank 0.
 ///
+/// Where the threads of a machine's processes would be more than its cores, each takes its share of them
+/// (set_num_threads), unless PLEAT_THREADS is set.
+///
 /// A thread of its own makes all calls of MPI, so the program needs no thread level of it, and may not call
 /// MPI itself. The job ends when the programs of all ranks do. A rank that ends by an uncaught exception, or
 /// while others wait for it, ends the job: the others get DistError with its message, and after 5 seconds the
