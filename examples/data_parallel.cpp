@@ -3,8 +3,8 @@
 //   ./data_parallel                 one process
 //   mpirun -n 4 ./data_parallel     four, with a quarter of each batch
 //
-// Expected: 100 % of the test images after 3 epochs, in 0.2 s in one process on an AMD EPYC. The losses are the
-// same on any number of processes, but for rounding.
+// Expected: 100 % of the test images after 3 epochs, in 0.2 s in one process on an AMD EPYC. The losses are
+// the same on any number of processes, but for rounding.
 #include <cstdio>
 #include <numbers>
 

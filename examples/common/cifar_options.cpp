@@ -86,7 +86,8 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
   app.add_option("--epochs", s.epochs, "Times through the training images")
       ->transform(whole_number(1, most_epochs))
       ->capture_default_str();
-  app.add_option("--batch-size", s.batch_size, "Images a step, at most those there are to train with")
+  app.add_option("--batch-size", s.batch_size,
+                 "Images a step, of all processes together; at most those there are to train with")
       ->transform(whole_number(1))
       ->capture_default_str();
   app.add_option(

@@ -4,9 +4,11 @@
 
 using namespace pleat;
 
-Device choose_device(const std::string& requested) {
-  if (requested == "auto") return cuda::is_available() ? "cuda" : "cpu";
+Device choose_device(const std::string& requested, int number) {
+  if (requested == "auto") return cuda::is_available() ? choose_device("cuda", number) : Device("cpu");
   try {
+    if (requested == "cuda" && cuda::is_available())
+      return Device("cuda:" + std::to_string(number % cuda::device_count()));
     const Device device(requested);
     if (device.is_cuda()) cuda::check_device("--device", device);
     return device;

@@ -8,8 +8,9 @@
 /// The device of a program.
 
 /// "auto": the first GPU where there is one, else the CPU. "cpu", "cuda" and "cuda:1" name one.
-/// Throws UsageError for other names and, with the reason, when there is no such GPU.
-pleat::Device choose_device(const std::string& name);
+/// Throws UsageError for other names and, with the reason, when there is no such GPU. `number`: of this
+/// process among those of its machine, which take one GPU after the other where none is named.
+pleat::Device choose_device(const std::string& name, int number = 0);
 
 /// Throws UsageError unless the device has a convolution implementation of that name ("" stands for
 /// any).

@@ -17,6 +17,8 @@
 
 namespace {
 
+bool silent = false;
+
 constexpr const char* statuses =
     "Exit status: 0 fine, 1 something failed, 2 options that make no sense, 3 a loss that is not finite, "
     "128 + signal stopped by a signal.";
@@ -85,7 +87,10 @@ void flush_output() {
                          (reason != 0 ? std::strerror(reason) : "something was lost"));
 }
 
+void be_silent() { silent = true; }
+
 void print(const char* format, ...) {
+  if (silent) return;
   std::va_list arguments;
   va_start(arguments, format);
   std::vprintf(format, arguments);

@@ -53,6 +53,9 @@ struct TrainingOptions {
 int run_training(CLI::App& app, TrainingOptions options, int argc, char** argv,
                  const std::function<void(const TrainingOptions&)>& run);
 
+/// From now on print and print_text do nothing: one of several processes says what all of them do.
+void be_silent();
+
 /// std::printf and a flush. Throws FileError when standard output cannot be written.
 [[gnu::format(printf, 1, 2)]] void print(const char* format, ...);
 /// Prints a text; on a terminal it is broken into lines between words.

@@ -10,9 +10,9 @@ namespace {
 constexpr int64_t most_timed = 32;  // pictures with which the layers of the report are timed
 }
 
-Results::Results(const CifarSettings& s)
+Results::Results(const CifarSettings& s, bool writes)
     : settings_(s),
-      folder_(s.output, {s.metrics, s.weights, s.curves, s.options, s.report, s.checkpoints, s.tensorboard}),
+      folder_(s.output),
       log_(folder_ / s.metrics),
       checkpoints_(folder_ / s.checkpoints, {.keep = s.keep_checkpoints,
                                              .maximize = true,
@@ -20,7 +20,10 @@ Results::Results(const CifarSettings& s)
                                              .metadata = {{"options", s.given}}}) {
   checkpoints_.add("metrics", log_);
   made_room_ = !s.resume.empty();
-  if (const std::string notice = folder_.notice(); !made_room_ && !notice.empty()) print_text(notice);
+  if (!writes) return;
+  own_folder_.emplace(folder_, std::vector<std::string>{s.metrics, s.weights, s.curves, s.options, s.report,
+                                                        s.checkpoints, s.tensorboard});
+  if (const std::string notice = own_folder_->notice(); !made_room_ && !notice.empty()) print_text(notice);
 }
 
 void Results::start() {
@@ -34,7 +37,7 @@ void Results::start() {
 
 void Results::make_room() {
   if (made_room_) return;
-  folder_.make_room();
+  own_folder_->make_room();
   made_room_ = true;
 }
 

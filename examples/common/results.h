@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,8 +15,9 @@
 /// the first epoch or checkpoint: a run that fails before leaves an earlier run as it was.
 class Results {
  public:
-  /// Throws FileError.
-  explicit Results(const CifarSettings& s);
+  /// `writes`: of several processes that train together only one does; the others have what they go on
+  /// from, and may call nothing but start() and checkpoints(). Throws FileError.
+  Results(const CifarSettings& s, bool writes);
 
   /// Has the checkpoints save and load the metrics, too, and goes on from the newest if the run is to
   /// resume. Throws UsageError when there is none.
@@ -43,7 +45,8 @@ class Results {
   void draw() const;
 
   const CifarSettings& settings_;
-  pleat::train::RunFolder folder_;
+  std::filesystem::path folder_;
+  std::optional<pleat::train::RunFolder> own_folder_;
   pleat::train::MetricLog log_;
   pleat::train::Checkpoints checkpoints_;
   std::optional<pleat::train::TensorBoard> board_;
