@@ -99,11 +99,12 @@ class Watching {
       for (const Edge& edge : node->edges) count(edge.leaf);
     }
     for (const auto& [watcher, leaves] : reached) {
-      if (inside)
+      if (inside) {
         for (const std::size_t leaf : leaves) watcher->reached_inside(leaf);
-      else
+      } else {
         watcher->begin(leaves, others_may_come);
-      if (!inside) watchers_.push_back(watcher);
+        watchers_.push_back(watcher);
+      }
     }
     if (inside) left_.clear();
   }

@@ -11,7 +11,6 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/alias.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/dist/raw_collectives.h"
 
@@ -20,14 +19,14 @@ namespace {
 
 constexpr std::size_t most_dimensions = 30;
 
-/// A row-major copy on the CPU, off the tape.
-Tensor host_copy(const Tensor& x) {
-  const Tensor copy = empty(x.shape(), {.dtype = x.dtype(), .device = Device{}});
-  ops::copy_into(copy, x);
-  return copy;
-}
 Tensor host_empty(Shape shape, DType dtype) {
   return empty(std::move(shape), {.dtype = dtype, .device = Device{}});
+}
+/// A row-major copy on the CPU, off the tape.
+Tensor host_copy(const Tensor& x) {
+  const Tensor copy = host_empty(x.shape(), x.dtype());
+  ops::copy_into(copy, x);
+  return copy;
 }
 
 void check_rank(const char* op, const Communicator& world, int rank) {
@@ -95,6 +94,19 @@ Tensor broadcast_now(const Tensor& x, const Communicator& world, int root) {
   return ops::to_device(y, x.device());
 }
 
+/// Begins a call that changes the elements of `x`: `move(transport, x)`. Those on a GPU go through the CPU,
+/// for which it waits.
+template <class F>
+std::shared_future<void> begin_in_place(Engine& engine, const Tensor& x, std::string what, const F& move) {
+  const Tensor host = ops::to_device(x, Device{});
+  std::shared_future<void> call =
+      engine.submit(std::move(what), [host, move](Transport& transport) { move(transport, host); });
+  if (x.device().is_cpu()) return call;
+  engine.wait(call);
+  ops::copy_into(x, host);
+  return call;
+}
+
 /// What goes before a tensor's elements from rank to rank.
 struct Header {
   int64_t dtype = 0;
@@ -132,36 +144,20 @@ std::string call_text(const char* op, const Tensor& x, std::string_view how, con
 
 std::shared_future<void> begin_all_reduce(Engine& engine, const Tensor& x, ReduceOp op,
                                           const std::string& purpose) {
-  const Tensor host = x.device().is_cpu() ? x : ops::to_device(x, Device{});
-  std::shared_future<void> call =
-      engine.submit(call_text("all_reduce", x, name(op), purpose), [host, op](Transport& transport) {
-        const RecordFunction range("all_reduce");
-        transport.all_reduce(host.raw(), host.numel(), host.dtype(), op);
-      });
-  if (x.device().is_cpu()) return call;
-  engine.wait(call);
-  ops::copy_into(x, host);
-  std::promise<void> done;
-  done.set_value();
-  return done.get_future();
+  return begin_in_place(engine, x, call_text("all_reduce", x, name(op), purpose),
+                        [op](Transport& transport, const Tensor& host) {
+                          const RecordFunction range("all_reduce");
+                          transport.all_reduce(host.raw(), host.numel(), host.dtype(), op);
+                        });
 }
 
 std::shared_future<void> begin_broadcast(Engine& engine, const Tensor& x, int root,
                                          const std::string& purpose) {
-  const Tensor host = x.device().is_cpu() ? x : ops::to_device(x, Device{});
-  const int64_t bytes = host.numel() * size_of(host.dtype());
-  std::shared_future<void> call =
-      engine.submit(call_text("broadcast", x, fmt::format("from rank {}", root), purpose),
-                    [host, bytes, root](Transport& transport) {
-                      const RecordFunction range("broadcast");
-                      transport.broadcast(host.raw(), bytes, root);
-                    });
-  if (x.device().is_cpu()) return call;
-  engine.wait(call);
-  ops::copy_into(x, host);
-  std::promise<void> done;
-  done.set_value();
-  return done.get_future();
+  return begin_in_place(engine, x, call_text("broadcast", x, fmt::format("from rank {}", root), purpose),
+                        [root](Transport& transport, const Tensor& host) {
+                          const RecordFunction range("broadcast");
+                          transport.broadcast(host.raw(), host.numel() * size_of(host.dtype()), root);
+                        });
 }
 
 Tensor all_reduce(const Tensor& x, const Communicator& world, ReduceOp op) {

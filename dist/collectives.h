@@ -13,7 +13,7 @@
 /// The differentiable ones are those of the sum of all ranks' losses: a gradient goes back to every rank
 /// whose input had a part in the result. Their backward is a collective again, so all ranks must call
 /// backward, too. Results of the same program with the same number of ranks are the same to the bit where the
-/// library below adds in a fixed order, as Open MPI and MPICH do.
+/// library below adds in a fixed order, as Open MPI does.
 
 namespace pleat::dist {
 

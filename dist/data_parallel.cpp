@@ -79,10 +79,10 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
   }
 
   void begin(const std::vector<std::size_t>& reached, bool others_may_come) override {
-    check<AutogradError>(!grad_enabled(),
-                         "DataParallel: backward with create_graph = true would record gradients that are "
-                         "not reduced yet; take "
-                         "pleat::grad() and dist::all_reduce(), which are differentiable");
+    check<AutogradError>(
+        !grad_enabled(),
+        "DataParallel: backward with create_graph = true would record gradients that are "
+        "not reduced yet; take pleat::grad() and dist::all_reduce(), which are differentiable");
     active_ = sync_;
     if (!active_) {
       for (const std::size_t i : reached) dirty_[i] = true;

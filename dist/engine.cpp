@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -208,8 +207,7 @@ std::string Engine::differing_calls(Kind kind, const std::string& own) {
   for (const auto& [call, ranks] : ranks_of) message += fmt::format("\n  {}: {}", ranks_text(ranks), call);
   return message +
          "\nAll ranks must make the same calls in the same order: look for a loop with another number of "
-         "batches, "
-         "or for a branch that only some of them take";
+         "batches, or for a branch that only some of them take";
 }
 
 template <class F>
@@ -230,11 +228,14 @@ void Engine::poll(const F& is_done, const std::string& what) {
   }
 }
 
-void Engine::answer_notes(bool waiting) {
+void Engine::answer_notes(bool waiting, std::map<int, Transport::Note>* answers) {
   transport_->sends_are_done();  // so that they go on
-  while (const auto note = transport_->heard())
+  while (const auto note = transport_->heard()) {
     if (note->second.is_answer == 0)
       transport_->tell(note->first, {.is_answer = 1, .is_waiting = waiting ? 1 : 0, .call = call_});
+    else if (answers != nullptr)
+      (*answers)[note->first] = note->second;
+  }
 }
 
 std::string Engine::where_the_others_are() {
@@ -243,12 +244,7 @@ std::string Engine::where_the_others_are() {
     if (rank != rank_) transport_->tell(rank, {});
   const auto start = Clock::now();
   while (std::ssize(answers) < size_ - 1 && Clock::now() - start < patience) {
-    while (const auto note = transport_->heard()) {
-      if (note->second.is_answer == 0)
-        transport_->tell(note->first, {.is_answer = 1, .is_waiting = 1, .call = call_});
-      else
-        answers[note->first] = note->second;
-    }
+    answer_notes(true, &answers);
     std::this_thread::sleep_for(milliseconds(1));
   }
   std::map<std::string, std::vector<int>> ranks_of;

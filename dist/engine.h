@@ -4,9 +4,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,8 +23,7 @@ namespace pleat::dist {
 ///
 ///   - equal calls go on;
 ///   - where one differs, all ranks learn of it in the same call, exchange what each was about to do, and
-///   throw
-///     the same DistError. A rank that failed or left takes part in this with "failed" or "left" as its call;
+///     throw the same DistError. A rank that failed or left takes part with "failed" or "left" as its call;
 ///   - where a rank does not come in time, those that wait ask all others how far they are, and say so.
 ///
 /// So no call moves data before all ranks have come to it with the same one.
@@ -41,7 +40,6 @@ class Engine {
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const std::string& version() const { return version_; }
-  const InitOptions& options() const { return options_; }
 
   /// A call of all ranks. `what` is compared between them; `move` is called in the engine's thread.
   using Move = std::function<void(Transport&)>;
@@ -74,7 +72,8 @@ class Engine {
   /// long.
   template <class F>
   void poll(const F& is_done, const std::string& what);
-  void answer_notes(bool waiting);
+  /// Answers questions; puts the answers to this rank's own into `answers`.
+  void answer_notes(bool waiting, std::map<int, Transport::Note>* answers = nullptr);
   std::string where_the_others_are();
   std::string differing_calls(Kind kind, const std::string& what);
 

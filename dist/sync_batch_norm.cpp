@@ -15,6 +15,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/dist/collectives.h"
 #include "pleat/nn/norm.h"
+#include "pleat/ops/norm/problem.h"
 
 namespace pleat::dist {
 namespace {
@@ -24,9 +25,7 @@ void check_operands(const Tensor& x, const std::vector<std::pair<const char*, Te
   check<DTypeError>(is_floating(x.dtype()),
                     "sync_batch_norm: input must be floating, got {}; convert it with to(float32)", x);
   for (const auto& [what, t] : per_channel)
-    check<ShapeError>(!t.defined() || t.shape() == Shape{x.size(1)},
-                      "sync_batch_norm: {} must be [{}], got {}", what, x.size(1),
-                      t.defined() ? t.describe() : "nothing");
+    ops::check_per_channel("sync_batch_norm", what, t, x.size(1), x.dtype(), x.device());
 }
 
 /// The mean and variance of each channel, [C], over all ranks.

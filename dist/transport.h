@@ -68,7 +68,5 @@ class Transport {
 
 /// Connects this process with those it was started with. Throws DistError, with the remedy.
 std::unique_ptr<Transport> connect();
-/// The library that `connect` uses, "MPI"; empty where there is none.
-bool is_mpi_built();
 
 }  // namespace pleat::dist

@@ -8,6 +8,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/half.h"
+#include "pleat/dist/init.h"
 #include "pleat/dist/launcher.h"
 #include "pleat/dist/transport.h"
 

@@ -1,4 +1,5 @@
 #include "pleat/core/base/format.h"
+#include "pleat/dist/init.h"
 #include "pleat/dist/transport.h"
 
 namespace pleat::dist {

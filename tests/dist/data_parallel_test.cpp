@@ -79,10 +79,9 @@ struct Net : nn::Module {
 };
 
 /// A network of float64 that differs between ranks until a DataParallel has it.
-template <class M = Net>
-M make_net() {
+Net make_net() {
   manual_seed(17);
-  M net;
+  Net net;
   net.to(float64);
   return net;
 }

@@ -31,9 +31,9 @@ namespace {
 
 constexpr double timeout = 3;
 
-/// Does it, now. Returns where the fault is in what comes after.
+/// Does it, now. Returns where the fault is in the calls that come after.
 void go_wrong(const std::string& fault) {
-  if (fault == "throw") throw ValueError("the data of rank " + fault + " are gone");
+  if (fault == "throw") throw ValueError("the data are gone");
   if (fault == "exit") std::exit(0);
   if (fault == "kill") std::raise(SIGKILL);
   if (fault == "abort") std::abort();

@@ -20,8 +20,8 @@ LAUNCH = 3  # of the launcher, to start and to stop processes
 # What must be in the output, and how long the job may take after the fault.
 FAULTS = {
     'none': ('steps', 0),
-    'throw': ('rank {last} failed: pleat::ValueError: the data of rank throw are gone', FAREWELL),
-    'catch': ('error: the data of rank throw are gone', FAREWELL),
+    'throw': ('rank {last} failed: pleat::ValueError: the data are gone', FAREWELL),
+    'catch': ('error: the data are gone', FAREWELL),
     'exit': ('rank {last}: has left the program', FAREWELL),
     'kill': ('', FAREWELL),
     'abort': ('', FAREWELL),
