@@ -83,6 +83,7 @@ class DataParallel : public nn::Module {
   /// For gradient accumulation: `const auto accumulate = ddp.no_sync();`.
   NoSync no_sync() { return NoSync(*this); }
 
+  const Communicator& world() const { return world_; }
   /// Parts in which gradients are reduced.
   int64_t num_buckets() const;
 

@@ -6,4 +6,5 @@
 #include "pleat/dist/communicator.h"
 #include "pleat/dist/data_parallel.h"
 #include "pleat/dist/init.h"
+#include "pleat/dist/sharded_optimizer.h"
 #include "pleat/dist/sync_batch_norm.h"

@@ -214,6 +214,16 @@ void ParameterwiseOptimizer::update_parameters(const std::vector<Tensor>& found)
     for (const Turn& turn : turns) ++turn.entry.step;
 }
 
+std::vector<std::string> ParameterwiseOptimizer::state_names() const {
+  std::vector<std::string> names;
+  for (const State& state : states_) names.push_back(state.name);
+  return names;
+}
+
+void ParameterwiseOptimizer::put_parameters(const std::vector<Tensor>& parts) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i].param = parts[i];
+}
+
 bool ParameterwiseOptimizer::lacks_state(const Entry& entry) const {
   for (std::size_t k = 0; k < states_.size(); ++k)
     if (!entry.state[k].defined() && needs_state(entry.group, k)) return true;

@@ -13,6 +13,10 @@
 #include "pleat/nn/state_dict.h"
 #include "pleat/ops/update/step_count.h"
 
+namespace pleat::dist {
+class ShardedOptimizer;
+}
+
 namespace pleat::optim {
 
 /// Parameters trained with the same options. Options are complete in each group; to vary one of them, copy
@@ -77,6 +81,7 @@ class Optimizer {
   // Checks and changes are separate, so that a MultiOptimizer can check all its parts before it
   // changes any.
   friend class MultiOptimizer;
+  friend class dist::ShardedOptimizer;
   /// Throws ValueError when an option of any group is invalid.
   virtual void check_options() const = 0;
   virtual bool has_gradient() const = 0;
@@ -161,6 +166,8 @@ class ParameterwiseOptimizer : public Optimizer {
   /// The name of `momentum` in a state, so that a beta is not loaded as a momentum.
   virtual const char* momentum_name() const = 0;
   virtual void check_parameter(const Tensor& param) const;
+  /// Whether the update of an element needs nothing of the parameter's other elements.
+  virtual bool is_elementwise() const { return true; }
   /// A parameter that has a gradient.
   struct Turn {
     Entry& entry;
@@ -177,6 +184,11 @@ class ParameterwiseOptimizer : public Optimizer {
   Tensor& state_of(Entry& entry, std::size_t state, double value = 0) const;
 
  private:
+  friend class dist::ShardedOptimizer;
+  std::vector<std::string> state_names() const;
+  /// Trains these, parts of the parameters' memory, one for each. The state stays.
+  void put_parameters(const std::vector<Tensor>& parts);
+
   bool lacks_state(const Entry& entry) const;
   /// Throws Error in a CUDA graph, whose replays would make the state again.
   void refuse_first_step() const;

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/dist/communicator.h"
+#include "pleat/dist/data_parallel.h"
+#include "pleat/nn/optim/optimizer.h"
+
+namespace pleat::dist {
+
+/// An optimiser whose state is spread over the ranks: each updates its part of the parameters, and gives it
+/// to the others. So the state takes 1 / ranks of the memory, and the update of the time.
+///
+///   dist::DataParallel ddp{net, world};
+///   dist::ShardedOptimizer adam{ddp, optim::Adam{net.parameters(), {.lr = 1e-3}}};
+///
+/// Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", 2020, stage 1.
+/// Gradients are whole on all ranks, as DataParallel leaves them, so that clipping and GradScaler do the same
+/// as with any optimiser. The elements of a parameter may belong to several ranks; a parameter of an
+/// optimiser that needs it as a whole (Muon) belongs to one.
+///
+/// step() and state_dict() are calls of all ranks. The state is that of the optimiser inside, so a run may be
+/// resumed without a ShardedOptimizer, or by another number of ranks. For parameters with different
+/// optimisers, give MultiOptimizer several of these.
+class ShardedOptimizer : public optim::Optimizer {
+ public:
+  /// Takes the optimiser over. Throws ValueError when one of its parameters is not in the network of `ddp`:
+  /// nobody would average its gradients. Throws DistError where the ranks' optimisers differ.
+  template <std::derived_from<optim::ParameterwiseOptimizer> Inner>
+  ShardedOptimizer(DataParallel& ddp, Inner inner)
+      : ShardedOptimizer(
+            ddp, std::unique_ptr<optim::ParameterwiseOptimizer>(std::make_unique<Inner>(std::move(inner)))) {}
+
+  /// The optimiser inside, for its options. Its own parameters are this rank's parts.
+  optim::ParameterwiseOptimizer& inner();
+
+  /// Elements whose state this rank has.
+  int64_t num_own_elements() const;
+
+  std::vector<Tensor> parameters() const override;
+  std::size_t num_groups() const override;
+  using Optimizer::set_lr;
+  double lr(std::size_t group = 0) const override;
+  void set_lr(std::size_t group, double lr) override;
+  std::optional<double> momentum(std::size_t group = 0) const override;
+  void set_momentum(std::size_t group, double momentum) override;
+  /// The state of all ranks, on the CPU.
+  nn::StateDict state_dict() const override;
+
+ protected:
+  void check_options() const override;
+  bool has_gradient() const override;
+  void update_parameters(const std::vector<Tensor>& found) override;
+  std::string state_problems(const nn::StateDict& state) const override;
+  void take_state(const nn::StateDict& state) override;
+
+ private:
+  ShardedOptimizer(DataParallel& ddp, std::unique_ptr<optim::ParameterwiseOptimizer> inner);
+
+  /// Parameters of one type on one device, as one row of elements.
+  struct Row {
+    DType dtype;
+    Device device;
+    std::vector<std::size_t> members = {};  ///< numbers of the parameters
+    std::vector<int64_t> starts = {};       ///< of each member
+    std::vector<int64_t> bounds = {};       ///< rank r has the elements from bounds[r] to bounds[r + 1]
+    int64_t size = 0;                       ///< elements
+  };
+  /// Elements of one parameter, in the order of its memory.
+  struct Piece {
+    std::size_t param;
+    int64_t begin, end;
+  };
+
+  void make_rows();
+  /// The parts of parameters between two places of a row, in its order.
+  std::vector<Piece> pieces(const Row& row, int64_t begin, int64_t end) const;
+  /// Those of a rank in all rows.
+  std::vector<Piece> pieces_of(int rank) const;
+  /// What the optimiser inside sees of a parameter, its gradient or state: the elements in a row, or, where
+  /// it needs the whole, all of it in its shape.
+  Tensor part(const Tensor& param, const Piece& piece) const;
+  /// Makes the optimiser inside work on this rank's parts.
+  void put_own_parts() const;
+  /// Gives all ranks the elements that each has updated.
+  void gather(const Row& row) const;
+
+  Communicator world_;
+  std::unique_ptr<optim::ParameterwiseOptimizer> inner_;
+  std::vector<Tensor> params_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace pleat::dist

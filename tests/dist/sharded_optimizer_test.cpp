@@ -1,0 +1,194 @@
+#include "pleat/dist/sharded_optimizer.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/dist/collectives.h"
+#include "pleat/nn/containers.h"
+#include "pleat/nn/conv.h"
+#include "pleat/nn/flatten.h"
+#include "pleat/nn/linear.h"
+#include "pleat/nn/optim/adadelta.h"
+#include "pleat/nn/optim/adagrad.h"
+#include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/adamax.h"
+#include "pleat/nn/optim/clip_grad.h"
+#include "pleat/nn/optim/grad_scaler.h"
+#include "pleat/nn/optim/lion.h"
+#include "pleat/nn/optim/multi_optimizer.h"
+#include "pleat/nn/optim/muon.h"
+#include "pleat/nn/optim/nadam.h"
+#include "pleat/nn/optim/radam.h"
+#include "pleat/nn/optim/rmsprop.h"
+#include "pleat/nn/optim/sgd.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/dist/world.h"
+
+using namespace pleat;
+using dist::DataParallel;
+using dist::ShardedOptimizer;
+using test::part_of;
+using test::world;
+
+namespace {
+
+/// Parameters of odd sizes, one of them channels-last, which ranks' parts cut anywhere.
+nn::Sequential make_net() {
+  manual_seed(17);
+  nn::Sequential net(nn::Conv2d{{.in_channels = 3, .out_channels = 7, .kernel_size = 3}}, nn::Flatten{},
+                     nn::Linear{{.in_features = 7 * 4 * 4, .out_features = 5}},
+                     nn::Linear{{.in_features = 5, .out_features = 3}});
+  net.parameters()[0].set_data(net.parameters()[0].to(MemoryFormat::channels_last));
+  return net;
+}
+
+using Make = std::function<std::unique_ptr<optim::Optimizer>(DataParallel& ddp, bool sharded)>;
+
+/// An optimiser as it is, or spread over the ranks.
+template <class Inner, class Options>
+Make maker(Options options) {
+  return [options](DataParallel& ddp, bool sharded) -> std::unique_ptr<optim::Optimizer> {
+    Inner inner{ddp.parameters(), options};
+    if (sharded) return std::make_unique<ShardedOptimizer>(ddp, std::move(inner));
+    return std::make_unique<Inner>(std::move(inner));
+  };
+}
+
+void train(DataParallel& ddp, optim::Optimizer& optimizer, int steps, uint64_t seed) {
+  Generator generator(seed);
+  for (int step = 0; step < steps; ++step) {
+    const Tensor x = randn({2 * world().size() + 1, 3, 6, 6}, float32, generator);
+    const Tensor y = ddp(part_of(x));
+    mean(y * y).backward();
+    optim::clip_grad_norm_(optimizer.parameters(), {.max_norm = 0.5});
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+}
+
+void check_same_bits(const nn::StateDict& a, const nn::StateDict& b) {
+  REQUIRE(a.size() == b.size());
+  for (const auto& [key, tensor] : a) {
+    CAPTURE(key);
+    REQUIRE(b.contains(key));
+    CHECK(tensor.shape() == b.at(key).shape());
+    CHECK(tensor.dtype() == b.at(key).dtype());
+    CHECK(tensor.to_vector<double>() == b.at(key).to_vector<double>());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ShardedOptimizer: each optimiser's weights and state to the bit, and resumed", "[dist]") {
+  const std::vector<std::pair<std::string, Make>> makers{
+      {"Adadelta", maker<optim::Adadelta>(optim::AdadeltaOptions{})},
+      {"Adagrad", maker<optim::Adagrad>(optim::AdagradOptions{})},
+      {"Adam", maker<optim::Adam>(optim::AdamOptions{.lr = 0.01, .amsgrad = true})},
+      {"AdamW", maker<optim::AdamW>(optim::AdamWOptions{.lr = 0.01})},
+      {"Adamax", maker<optim::Adamax>(optim::AdamaxOptions{})},
+      {"Lion", maker<optim::Lion>(optim::LionOptions{})},
+      {"NAdam", maker<optim::NAdam>(optim::NAdamOptions{})},
+      {"RAdam", maker<optim::RAdam>(optim::RAdamOptions{})},
+      {"RMSprop", maker<optim::RMSprop>(optim::RMSpropOptions{.momentum = 0.5})},
+      {"SGD", maker<optim::SGD>(optim::SGDOptions{.lr = 0.1, .momentum = 0.9})},
+      {"Muon and AdamW", [](DataParallel& ddp, bool sharded) -> std::unique_ptr<optim::Optimizer> {
+         std::vector<Tensor> matrices, others;
+         for (const Tensor& p : ddp.parameters()) (p.rank() >= 2 ? matrices : others).push_back(p);
+         optim::Muon muon{matrices, {.lr = 0.02}};
+         optim::AdamW adam{others};
+         if (!sharded) return std::make_unique<optim::MultiOptimizer>(std::move(muon), std::move(adam));
+         return std::make_unique<optim::MultiOptimizer>(ShardedOptimizer{ddp, std::move(muon)},
+                                                        ShardedOptimizer{ddp, std::move(adam)});
+       }}};
+  for (const auto& [name, make] : makers) {
+    CAPTURE(name);
+    nn::Sequential whole_net = make_net(), sharded_net = make_net(), resumed_net = make_net();
+    DataParallel whole_ddp{whole_net, world()}, sharded_ddp{sharded_net, world()},
+        resumed_ddp{resumed_net, world()};
+    const auto whole = make(whole_ddp, false), sharded = make(sharded_ddp, true);
+    train(whole_ddp, *whole, 3, 1);
+    train(sharded_ddp, *sharded, 3, 1);
+    check_same_bits(whole_net.state_dict(), sharded_net.state_dict());
+    check_same_bits(whole->state_dict(), sharded->state_dict());
+
+    // A run that begins again from the state of the whole one, and goes on with another rate.
+    const auto resumed = make(resumed_ddp, true);
+    resumed_net.load_state_dict(whole_net.state_dict());
+    resumed->load_state_dict(whole->state_dict());
+    for (optim::Optimizer* each : {whole.get(), resumed.get()}) each->set_lr(each->lr() / 2);
+    train(whole_ddp, *whole, 2, 2);
+    train(resumed_ddp, *resumed, 2, 2);
+    check_same_bits(whole_net.state_dict(), resumed_net.state_dict());
+    check_same_bits(whole->state_dict(), resumed->state_dict());
+  }
+}
+
+TEST_CASE("ShardedOptimizer: groups, half precision, and a step that GradScaler skips", "[dist]") {
+  for (const bool overflows : {false, true}) {
+    nn::Sequential nets[] = {make_net(), make_net()};
+    for (nn::Sequential& net : nets) net[2].to(bfloat16);  // beside parameters of float32
+    std::vector<nn::StateDict> states;
+    for (nn::Sequential& net : nets) {
+      DataParallel ddp{net, world()};
+      std::vector<Tensor> params = net.parameters();
+      const std::vector<Tensor> slow(params.begin(), params.begin() + 3),
+          fast(params.begin() + 3, params.end());
+      optim::Adam adam{{{slow, {.lr = 0.001}}, {fast, {.lr = 0.01}}}};
+      std::unique_ptr<optim::Optimizer> optimizer;
+      if (&net == nets)
+        optimizer = std::make_unique<optim::Adam>(std::move(adam));
+      else
+        optimizer = std::make_unique<ShardedOptimizer>(ddp, std::move(adam));
+      optim::GradScaler scaler{{.init_scale = 1024}};
+      for (int step = 0; step < 3; ++step) {
+        for (const Tensor& p : params) p.set_grad(full(p.shape(), 0.5 + step, p.dtype()));
+        if (overflows && step == 1) ops::fill(params[1].grad(), INFINITY);
+        scaler.step(*optimizer);
+        scaler.update();
+      }
+      states.push_back(optimizer->state_dict());
+    }
+    check_same_bits(nets[0].state_dict(), nets[1].state_dict());
+    check_same_bits(states[0], states[1]);
+  }
+}
+
+TEST_CASE("ShardedOptimizer: the state falls with the number of ranks", "[dist]") {
+  nn::Sequential net = make_net();
+  DataParallel ddp{net, world()};
+  ShardedOptimizer adam{ddp, optim::Adam{net.parameters()}};
+  int64_t elements = 0;
+  for (const Tensor& p : net.parameters()) elements += p.numel();
+  const Tensor own = scalar(adam.num_own_elements(), int64);
+  CHECK(dist::all_reduce(own, world()).item<int64_t>() == elements);
+  CHECK(dist::all_reduce(own, world(), dist::ReduceOp::max).item<int64_t>() <= elements / world().size() + 1);
+  train(ddp, adam, 1, 1);
+  int64_t kept = 0;
+  for (const auto& [key, tensor] : adam.inner().state_dict())
+    if (key.ends_with("exp_avg")) kept += tensor.numel();
+  CHECK(kept == own.item<int64_t>());
+}
+
+TEST_CASE("ShardedOptimizer: wrong use is an error before anything is changed", "[dist]") {
+  nn::Sequential net = make_net(), other = make_net();
+  DataParallel ddp{net, world()};
+  CHECK_THROWS_WITH((ShardedOptimizer{ddp, optim::Adam{other.parameters()}}),
+                    Catch::Contains("is not in the network of the DataParallel"));
+  ShardedOptimizer adam{ddp, optim::Adam{net.parameters()}};
+  CHECK_THROWS_WITH(adam.step(), Catch::Contains("no parameter"));
+  nn::StateDict state = adam.state_dict();
+  state["param.0.exp_avg"] = zeros({3});
+  CHECK_THROWS_WITH(adam.load_state_dict(state), Catch::Contains("param.0.exp_avg"));
+  train(ddp, adam, 1, 1);
+  net.to(float64);
+  for (const Tensor& p : net.parameters()) p.set_grad(ones(p.shape(), p.dtype()));
+  CHECK_THROWS_WITH(adam.step(), Catch::Contains("when the optimiser was made"));
+}
