@@ -1,14 +1,14 @@
 # Finds NVIDIA's libraries, for Pleat's own build and, installed beside PleatConfig.cmake, for whoever links Pleat:
-# CUDA::cudart_static, pleat_cuda::cublas, and optionally pleat_cuda::cudnn.
+# CUDA::cudart_static, pleat_cuda::cublas, and optionally pleat_cuda::cudnn and pleat_cuda::nccl.
 #
-# cuBLAS and cuDNN may come with the toolkit, with the system, or as Python packages (`pip install
+# cuBLAS, cuDNN and NCCL may come with the toolkit, with the system, or as Python packages (`pip install
 # nvidia-cudnn-cu13` puts include/ and lib/ into site-packages/nvidia/cudnn). For the last, and for any other
 # place, set PLEAT_NVIDIA_ROOT (variable of CMake or of the environment) to the folder: site-packages/nvidia,
 # or a prefix with include/ and lib/.
 include_guard(GLOBAL)
 
 set(PLEAT_NVIDIA_ROOT "$ENV{PLEAT_NVIDIA_ROOT}" CACHE PATH
-  "Where cuBLAS and cuDNN are if not in the toolkit: a Python environment's site-packages/nvidia, or a prefix")
+  "Where cuBLAS, cuDNN and NCCL are if not in the toolkit: a Python environment's site-packages/nvidia, or a prefix")
 
 # An imported target pleat_cuda::<name> from a header and a library; nothing when one of them is not found.
 function(pleat_find_nvidia_library name header)
@@ -23,7 +23,7 @@ function(pleat_find_nvidia_library name header)
   find_path(PLEAT_${upper}_INCLUDE_DIR ${header} HINTS ${places} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
   # A Python package has no lib<name>.so, only the name with a version.
   set(names ${name})
-  foreach(version RANGE 20 8 -1)
+  foreach(version RANGE 20 2 -1)
     list(APPEND names lib${name}.so.${version})
   endforeach()
   find_library(PLEAT_${upper}_LIBRARY NAMES ${names} NAMES_PER_DIR HINTS ${places} ${CUDAToolkit_LIBRARY_DIR}

@@ -125,7 +125,7 @@ endif()
 #   *.cu            with CUDA: nvcc compiles it, or for the double the C++ compiler
 #   *_cuda.cpp      with CUDA;     *_no_cuda.cpp   without;  *_double.cpp   with the double
 #   *cudnn*.cpp     with cuDNN;    *_no_cudnn.cpp  without; likewise cupti and nvtx
-#   *_jpeg.cpp      with libjpeg;  *_no_jpeg.cpp   without; likewise onednn
+#   *_jpeg.cpp      with libjpeg;  *_no_jpeg.cpp   without; likewise onednn, mpi and nccl
 # A .cpp file whose first line is "// Host and device." has functors for CPU and GPU: with CUDA nvcc compiles it, too.
 # To be called in the folder whose target has the files: CMake keeps a source's language by folder.
 function(pleat_device_sources out)
@@ -134,12 +134,12 @@ function(pleat_device_sources out)
     get_filename_component(name ${file} NAME)
     set(wanted ON)
     set(kernels OFF)
-    if(name MATCHES "_no_(cudnn|cupti|nvtx|jpeg|onednn)\\.cpp$")
+    if(name MATCHES "_no_(cudnn|cupti|nvtx|jpeg|onednn|mpi|nccl)\\.cpp$")
       string(TOUPPER ${CMAKE_MATCH_1} part)
       if(PLEAT_WITH_${part})
         set(wanted OFF)
       endif()
-    elseif(name MATCHES "(cudnn|cupti|nvtx).*\\.cpp$|_(jpeg|onednn)\\.cpp$")
+    elseif(name MATCHES "(cudnn|cupti|nvtx).*\\.cpp$|_(jpeg|onednn|mpi|nccl)\\.cpp$")
       string(TOUPPER "${CMAKE_MATCH_1}${CMAKE_MATCH_2}" part)
       set(wanted ${PLEAT_WITH_${part}})
     elseif(name MATCHES "_no_cuda\\.cpp$")

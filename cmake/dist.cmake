@@ -1,5 +1,5 @@
 # PLEAT_MPI=AUTO|ON|OFF: whether pleat_dist connects processes by MPI. AUTO: where MPI is found. Without it the library
-# is there, too, and every job is of one process. Sets PLEAT_WITH_MPI.
+# is there, too, and every job is of one process. Sets PLEAT_WITH_MPI and PLEAT_WITH_NCCL.
 include_guard()
 
 set(PLEAT_MPI AUTO CACHE STRING "Train by several processes with MPI: AUTO, ON or OFF")
@@ -21,14 +21,26 @@ if(NOT PLEAT_MPI STREQUAL "OFF")
   endif()
 endif()
 
+# NCCL moves what is on GPUs; MPI connects it.
+option(PLEAT_NCCL "Use NCCL when it is found, and CUDA and MPI are on" ON)
+set(PLEAT_WITH_NCCL OFF)
+if(PLEAT_NCCL AND PLEAT_WITH_CUDA AND PLEAT_WITH_MPI)
+  if(PLEAT_CUDA STREQUAL "DOUBLE")
+    set(PLEAT_WITH_NCCL ON)
+  else()
+    pleat_find_nvidia_library(nccl nccl.h)
+    if(TARGET pleat_cuda::nccl)
+      set(PLEAT_WITH_NCCL ON)
+      message(STATUS "Pleat with NCCL: ${PLEAT_NCCL_LIBRARY}")
+    else()
+      message(STATUS "Pleat without NCCL: not found; PLEAT_NVIDIA_ROOT can name its folder")
+    endif()
+  endif()
+endif()
+
 # A library of its own, so that whoever trains in one process links no MPI.
 file(GLOB PLEAT_DIST_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/dist/*.cpp)
-if(PLEAT_WITH_MPI)
-  list(FILTER PLEAT_DIST_SOURCES EXCLUDE REGEX "_no_mpi\\.cpp$")
-else()
-  list(FILTER PLEAT_DIST_SOURCES EXCLUDE REGEX "_mpi\\.cpp$")
-  list(APPEND PLEAT_DIST_SOURCES ${PROJECT_SOURCE_DIR}/dist/transport_no_mpi.cpp)
-endif()
+pleat_device_sources(PLEAT_DIST_SOURCES ${PLEAT_DIST_SOURCES})
 add_library(pleat_dist ${PLEAT_DIST_SOURCES})
 add_library(pleat::dist ALIAS pleat_dist)
 set_target_properties(pleat_dist PROPERTIES EXPORT_NAME dist
@@ -36,6 +48,9 @@ set_target_properties(pleat_dist PROPERTIES EXPORT_NAME dist
 target_link_libraries(pleat_dist PUBLIC pleat PRIVATE fmt::fmt)
 if(PLEAT_WITH_MPI)
   target_link_libraries(pleat_dist PRIVATE MPI::MPI_CXX)
+endif()
+if(PLEAT_WITH_NCCL)
+  target_link_libraries(pleat_dist PRIVATE pleat_cuda::nccl CUDA::cudart_static)
 endif()
 target_compile_options(pleat_dist PRIVATE $<$<CONFIG:Release>:-Os>)
 pleat_warnings(pleat_dist)

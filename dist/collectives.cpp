@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <future>
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/device/capture.h"
+#include "pleat/core/device/cuda.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/dist/raw_collectives.h"
 
@@ -19,22 +22,55 @@ namespace {
 
 constexpr std::size_t most_dimensions = 30;
 
-Tensor host_empty(Shape shape, DType dtype) {
-  return empty(std::move(shape), {.dtype = dtype, .device = Device{}});
+/// Row-major.
+Tensor empty_on(Device device, Shape shape, DType dtype) {
+  return empty(std::move(shape), {.dtype = dtype, .device = device});
 }
-/// A row-major copy on the CPU, off the tape.
-Tensor host_copy(const Tensor& x) {
-  const Tensor copy = host_empty(x.shape(), x.dtype());
+/// A row-major copy, off the tape.
+Tensor copy_on(Device device, const Tensor& x) {
+  const Tensor copy = empty_on(device, x.shape(), x.dtype());
   ops::copy_into(copy, x);
   return copy;
+}
+
+/// Where the ranks move the elements of a tensor: on its GPU where NCCL does that, else on the CPU.
+Device moving_device(const Engine* engine, const char* op, const Tensor& x) {
+  if (engine == nullptr) return x.device();
+  if (x.device().is_cpu() || !engine->has_nccl()) return Device{};
+  check<DeviceError>(x.device() == engine->device(),
+                     "{}: the GPU of this rank is {}, which Communicator::device() gives; got {}", op,
+                     engine->device(), x);
+  return x.device();
+}
+
+int64_t bytes_of(const Tensor& x) { return x.numel() * size_of(x.dtype()); }
+
+/// Begins a call on tensors that are where the ranks move them. `bytes` are those that this rank gives.
+Call begin(Engine& engine, const char* op, const std::string& what, int64_t bytes,
+           const std::vector<Tensor>& tensors, const std::function<void(Collectives&)>& call) {
+  const auto recorded = [op, bytes, call](Collectives& collectives) {
+    const RecordFunction range(op);
+    range.add({.bytes = static_cast<double>(bytes)});
+    call(collectives);
+  };
+  const Device device = tensors.front().device();
+  if (device.is_cpu())
+    return {engine.submit(what, [tensors, recorded](Transport& transport) { recorded(transport); })};
+  if (const Capture* capture = Capture::current())
+    capture->refuse(what.c_str(), "the ranks compare each call before they make it");
+  const cuda::Event ready({.device = device}), done({.device = device});
+  ready.record();
+  return {engine.submit(what + " on GPUs",
+                        [&engine, ready, done, tensors, recorded](Transport&) {
+                          engine.gpus().run(ready, done, tensors, recorded);
+                        }),
+          done};
 }
 
 void check_rank(const char* op, const Communicator& world, int rank) {
   check<IndexError>(rank >= 0 && rank < world.size(), "{}: there is no rank {}; there are {}, from 0", op,
                     rank, world.size());
 }
-
-void wait(const Engine& engine, const std::shared_future<void>& call) { engine.wait(call); }
 
 bool on_tape(const Tensor& x) { return grad_enabled() && x.requires_grad(); }
 
@@ -46,25 +82,26 @@ void check_differentiable(const char* op, const Tensor& x, ReduceOp how) {
 
 Tensor all_reduce_now(const Tensor& x, const Communicator& world, ReduceOp op) {
   check_reducible("all_reduce", x, op);
-  const Tensor y = host_copy(x);
-  if (Engine* const engine = EngineAccess::of(world)) wait(*engine, begin_all_reduce(*engine, y, op, ""));
+  Engine* const engine = EngineAccess::of(world);
+  const Tensor y = copy_on(moving_device(engine, "all_reduce", x), x);
+  if (engine != nullptr) wait(*engine, begin_all_reduce(*engine, y, op, ""));
   return ops::to_device(y, x.device());
 }
 
 Tensor all_gather_now(const Tensor& x, const Communicator& world) {
   check<ShapeError>(x.rank() >= 1,
                     "all_gather: needs at least one dimension, got {}; reshape(x, {{1}}) has one", x);
-  const Tensor own = host_copy(x);
   Engine* const engine = EngineAccess::of(world);
-  if (engine == nullptr) return ops::to_device(own, x.device());
+  const Tensor own = copy_on(moving_device(engine, "all_gather", x), x);
+  if (engine == nullptr) return own;
   Shape shape = x.shape();
   shape[0] *= world.size();
-  const Tensor all = host_empty(shape, x.dtype());
-  const int64_t bytes = own.numel() * size_of(own.dtype());
-  wait(*engine, engine->submit(call_text("all_gather", x, "", ""), [own, all, bytes](Transport& transport) {
-    const RecordFunction range("all_gather");
-    transport.all_gather(own.raw(), all.raw(), bytes);
-  }));
+  const Tensor all = empty_on(own.device(), shape, x.dtype());
+  const int64_t bytes = bytes_of(own);
+  wait(*engine, begin(*engine, "all_gather", call_text("all_gather", x, "", ""), bytes, {own, all},
+                      [from = own.raw(), to = all.raw(), bytes](Collectives& collectives) {
+                        collectives.all_gather(from, to, bytes);
+                      }));
   return ops::to_device(all, x.device());
 }
 
@@ -73,38 +110,39 @@ Tensor reduce_scatter_now(const Tensor& x, const Communicator& world, ReduceOp o
   check<ShapeError>(x.rank() >= 1 && x.size(0) % world.size() == 0,
                     "reduce_scatter: the first dimension must be divisible by the {} ranks, got {}",
                     world.size(), x);
-  const Tensor all = host_copy(x);
   Engine* const engine = EngineAccess::of(world);
-  if (engine == nullptr) return ops::to_device(all, x.device());
+  const Tensor all = copy_on(moving_device(engine, "reduce_scatter", x), x);
+  if (engine == nullptr) return all;
   Shape shape = x.shape();
   shape[0] /= world.size();
-  const Tensor own = host_empty(shape, x.dtype());
+  const Tensor own = empty_on(all.device(), shape, x.dtype());
   wait(*engine,
-       engine->submit(call_text("reduce_scatter", x, name(op), ""), [own, all, op](Transport& transport) {
-         const RecordFunction range("reduce_scatter");
-         transport.reduce_scatter(all.raw(), own.raw(), own.numel(), own.dtype(), op);
-       }));
+       begin(*engine, "reduce_scatter", call_text("reduce_scatter", x, name(op), ""), bytes_of(all),
+             {all, own},
+             [from = all.raw(), to = own.raw(), count = own.numel(), dtype = own.dtype(),
+              op](Collectives& collectives) { collectives.reduce_scatter(from, to, count, dtype, op); }));
   return ops::to_device(own, x.device());
 }
 
 Tensor broadcast_now(const Tensor& x, const Communicator& world, int root) {
   check_rank("broadcast", world, root);
-  const Tensor y = host_copy(x);
-  if (Engine* const engine = EngineAccess::of(world)) wait(*engine, begin_broadcast(*engine, y, root, ""));
+  Engine* const engine = EngineAccess::of(world);
+  const Tensor y = copy_on(moving_device(engine, "broadcast", x), x);
+  if (engine != nullptr) wait(*engine, begin_broadcast(*engine, y, root, ""));
   return ops::to_device(y, x.device());
 }
 
-/// Begins a call that changes the elements of `x`: `move(transport, x)`. Those on a GPU go through the CPU,
-/// for which it waits.
-template <class F>
-std::shared_future<void> begin_in_place(Engine& engine, const Tensor& x, std::string what, const F& move) {
-  const Tensor host = ops::to_device(x, Device{});
-  std::shared_future<void> call =
-      engine.submit(std::move(what), [host, move](Transport& transport) { move(transport, host); });
-  if (x.device().is_cpu()) return call;
-  engine.wait(call);
-  ops::copy_into(x, host);
-  return call;
+/// Begins a call that changes the elements of `x`, which is row-major.
+Call begin_in_place(Engine& engine, const char* op, const Tensor& x, const std::string& what,
+                    const std::function<void(Collectives&, const Tensor&)>& call) {
+  const Device device = moving_device(&engine, op, x);
+  const Tensor moved = ops::to_device(x, device);
+  Call begun = begin(engine, op, what, bytes_of(moved), {moved},
+                     [moved, call](Collectives& collectives) { call(collectives, moved); });
+  if (device == x.device()) return begun;
+  wait(engine, begun);
+  ops::copy_into(x, moved);
+  return begun;
 }
 
 /// What goes before a tensor's elements from rank to rank.
@@ -142,21 +180,23 @@ std::string call_text(const char* op, const Tensor& x, std::string_view how, con
                      x.shape(), x.dtype(), purpose.empty() ? "" : ", ", purpose);
 }
 
-std::shared_future<void> begin_all_reduce(Engine& engine, const Tensor& x, ReduceOp op,
-                                          const std::string& purpose) {
-  return begin_in_place(engine, x, call_text("all_reduce", x, name(op), purpose),
-                        [op](Transport& transport, const Tensor& host) {
-                          const RecordFunction range("all_reduce");
-                          transport.all_reduce(host.raw(), host.numel(), host.dtype(), op);
+void wait(const Engine& engine, const Call& call) {
+  engine.wait(call.made);
+  if (call.done) cuda::current_stream(call.done->device()).wait(*call.done);
+}
+
+Call begin_all_reduce(Engine& engine, const Tensor& x, ReduceOp op, const std::string& purpose) {
+  return begin_in_place(engine, "all_reduce", x, call_text("all_reduce", x, name(op), purpose),
+                        [op](Collectives& collectives, const Tensor& moved) {
+                          collectives.all_reduce(moved.raw(), moved.numel(), moved.dtype(), op);
                         });
 }
 
-std::shared_future<void> begin_broadcast(Engine& engine, const Tensor& x, int root,
-                                         const std::string& purpose) {
-  return begin_in_place(engine, x, call_text("broadcast", x, fmt::format("from rank {}", root), purpose),
-                        [root](Transport& transport, const Tensor& host) {
-                          const RecordFunction range("broadcast");
-                          transport.broadcast(host.raw(), host.numel() * size_of(host.dtype()), root);
+Call begin_broadcast(Engine& engine, const Tensor& x, int root, const std::string& purpose) {
+  return begin_in_place(engine, "broadcast", x,
+                        call_text("broadcast", x, fmt::format("from rank {}", root), purpose),
+                        [root](Collectives& collectives, const Tensor& moved) {
+                          collectives.broadcast(moved.raw(), bytes_of(moved), root);
                         });
 }
 
@@ -203,17 +243,17 @@ void send(const Tensor& x, const Communicator& world, int to) {
   check<ShapeError>(x.rank() <= std::ssize(Header().sizes), "send: takes up to {} dimensions, got {}",
                     most_dimensions, x.rank());
   Engine& engine = *EngineAccess::of(world);
-  const Tensor copy = host_copy(x);
+  const Tensor copy = copy_on(Device{}, x);
   const auto header = std::make_shared<Header>();
   header->dtype = static_cast<int64_t>(x.dtype());
   header->rank = x.rank();
   std::copy(x.shape().begin(), x.shape().end(), header->sizes.begin());
-  wait(engine, engine.submit_transfer(
-                   fmt::format("send to rank {} of {}", to, x), [header, copy, to](Transport& transport) {
-                     const auto* const bytes = reinterpret_cast<const std::byte*>(header.get());
-                     transport.send(bytes, sizeof(Header), to, header);
-                     transport.send(copy.raw(), copy.numel() * size_of(copy.dtype()), to, copy.shared_impl());
-                   }));
+  engine.wait(engine.submit_transfer(
+      fmt::format("send to rank {} of {}", to, x), [header, copy, to](Transport& transport) {
+        const auto* const bytes = reinterpret_cast<const std::byte*>(header.get());
+        transport.send(bytes, sizeof(Header), to, header);
+        transport.send(copy.raw(), bytes_of(copy), to, copy.shared_impl());
+      }));
 }
 
 Tensor recv(const Communicator& world, int from, Device device) {
@@ -222,20 +262,19 @@ Tensor recv(const Communicator& world, int from, Device device) {
   Engine& engine = *EngineAccess::of(world);
   const std::string what = fmt::format("recv from rank {}", from);
   const auto header = std::make_shared<Header>();
-  wait(engine, engine.submit_transfer(what, [header, from](Transport& transport) {
+  engine.wait(engine.submit_transfer(what, [header, from](Transport& transport) {
     transport.begin_receive(reinterpret_cast<std::byte*>(header.get()), sizeof(Header), from);
   }));
-  const Tensor x = host_empty(Shape(header->sizes.begin(), header->sizes.begin() + header->rank),
-                              static_cast<DType>(header->dtype));
-  wait(engine, engine.submit_transfer(what, [x, from](Transport& transport) {
-    transport.begin_receive(x.raw(), x.numel() * size_of(x.dtype()), from);
-  }));
+  const Tensor x = empty_on(Device{}, Shape(header->sizes.begin(), header->sizes.begin() + header->rank),
+                            static_cast<DType>(header->dtype));
+  engine.wait(engine.submit_transfer(
+      what, [x, from](Transport& transport) { transport.begin_receive(x.raw(), bytes_of(x), from); }));
   return ops::to_device(x, device);
 }
 
 void barrier(const Communicator& world) {
   if (Engine* const engine = EngineAccess::of(world))
-    wait(*engine, engine->submit("barrier", [](Transport&) {}));
+    engine->wait(engine->submit("barrier", [](Transport&) {}));
 }
 
 }  // namespace pleat::dist

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "pleat/core/base/device.h"
 #include "pleat/core/base/error.h"
 
 /// Several processes that train one network: the job. Its processes, the ranks, are numbered from 0.
@@ -33,12 +34,15 @@ class Communicator {
   int rank() const;
   /// The number of processes.
   int size() const;
-  /// The number of this process among those on its machine: also that of the GPU it is to use.
+  /// The number of this process among those on its machine.
   int local_rank() const;
   int local_size() const;
   /// Whether this is rank 0, which writes the files and the log.
   bool is_main() const { return rank() == 0; }
-  /// What connects the processes: "Open MPI v4.1.4", "nothing, one process alone".
+  /// The GPU of this rank: number local_rank() of those that it sees, from the first again where there are
+  /// fewer. The CPU where it sees none.
+  Device device() const;
+  /// What connects the processes: "Open MPI v4.1.4, NCCL 2.28.9", "nothing, one process alone".
   std::string transport() const;
 
  private:

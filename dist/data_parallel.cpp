@@ -1,9 +1,9 @@
 #include "pleat/dist/data_parallel.h"
 
 #include <algorithm>
-#include <future>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "pleat/autograd/gradient_watcher.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/dist/buckets.h"
@@ -133,15 +134,16 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
       std::fill(waiting_.begin(), waiting_.end(), 0);
     }
     advance();
+    const RecordFunction range("DataParallel.wait");
     for (std::size_t b = 0; b < made_.buckets.size(); ++b) {
-      if (!calls_[b].valid()) continue;
-      engine_.wait(calls_[b]);
+      if (!calls_[b]) continue;
+      wait(engine_, *calls_[b]);
       if (halves_[b].defined()) ops::copy_into(made_.buckets[b].elements, halves_[b]);
       for (const std::size_t i : made_.buckets[b].members)
         if (used_[i]) params_[i].set_grad(made_.views[i]);
     }
     for (auto& [packed, call] : buffers_) {
-      engine_.wait(call);
+      wait(engine_, call);
       packed.unpack();
     }
     buffers_.clear();
@@ -157,11 +159,11 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
         "with .rank and .world_size gives it",
         world_.rank());
     const Tensor all = scalar(samples, int64);
-    const std::shared_future<void> call = begin_all_reduce(engine_, all, ReduceOp::sum, "samples of a batch");
+    const Call call = begin_all_reduce(engine_, all, ReduceOp::sum, "samples of a batch");
     const double own = static_cast<double>(samples) * world_.size();
     const Communicator world = world_;
     return record("data_parallel", y.detach(), {y}, [call, all, own, world](const Tensor& dy) -> Grads {
-      EngineAccess::of(world)->wait(call);
+      wait(*EngineAccess::of(world), call);
       const double weight = own / static_cast<double>(all.item<int64_t>());
       return {weight == 1 ? dy : dy * weight};
     });
@@ -236,7 +238,7 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
 
   void reduce(std::size_t b) {
     if (used_.empty()) {
-      engine_.wait(used_call_);
+      wait(engine_, used_call_);
       used_ = used_tensor_.to_vector<uint8_t>();
     }
     const Bucket& bucket = made_.buckets[b];
@@ -289,15 +291,15 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
   bool active_ = false;
   bool all_at_end_ = false;  ///< gradients may come inside of a node
   std::vector<State> state_;
-  std::vector<int64_t> waiting_;  ///< of each bucket: gradients that are still to come
-  std::size_t next_ = 0;          ///< the bucket to reduce next
-  std::vector<std::shared_future<void>> calls_;
+  std::vector<int64_t> waiting_;            ///< of each bucket: gradients that are still to come
+  std::size_t next_ = 0;                    ///< the bucket to reduce next
+  std::vector<std::optional<Call>> calls_;  ///< of each bucket; none where no rank has used it
   std::vector<Tensor> halves_;
   std::vector<std::size_t> seen_;  ///< parameters in the order their gradients were complete
   Tensor used_tensor_;
-  std::shared_future<void> used_call_;
+  Call used_call_;
   std::vector<uint8_t> used_;  ///< whether any rank has used it; empty: not known yet
-  std::vector<std::pair<Packed, std::shared_future<void>>> buffers_;
+  std::vector<std::pair<Packed, Call>> buffers_;
 };
 
 DataParallel::DataParallel(nn::Module& net, Communicator world, DataParallelOptions options)

@@ -6,10 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/device/cuda.h"
 
 namespace pleat::dist {
 namespace {
@@ -114,6 +117,7 @@ void Engine::work(std::promise<void>& connected) {
     local_rank_ = transport_->local_rank();
     local_size_ = transport_->local_size();
     version_ = transport_->version();
+    find_gpus();
   } catch (...) {
     connected.set_exception(std::current_exception());
     return;
@@ -124,6 +128,7 @@ void Engine::work(std::promise<void>& connected) {
     while (!given_.wait_for(lock, milliseconds(50), [&] { return !tasks_.empty(); })) {
       lock.unlock();
       answer_notes(false);
+      watch_gpus();
       lock.lock();
     }
     Task task = std::move(tasks_.front());
@@ -136,6 +141,41 @@ void Engine::work(std::promise<void>& connected) {
     } catch (...) {
       task.done.set_exception(std::current_exception());
     }
+  }
+}
+
+void Engine::find_gpus() {
+  if (cuda::device_count() > 0) device_ = {DeviceType::cuda, local_rank_ % cuda::device_count()};
+  constexpr std::size_t longest = 64;
+  std::array<char, longest> own{};
+  if (device_.is_cuda() && !nccl_version().empty())
+    cuda::properties(device_).uuid.copy(own.data(), own.size() - 1);
+  std::vector<char> all(longest * static_cast<std::size_t>(size_));
+  transport_->all_gather(reinterpret_cast<const std::byte*>(own.data()),
+                         reinterpret_cast<std::byte*>(all.data()), std::ssize(own));
+  std::set<std::string> gpus;
+  for (int rank = 0; rank < size_; ++rank) gpus.insert(&all[longest * static_cast<std::size_t>(rank)]);
+  has_nccl_ = !gpus.contains("") && std::ssize(gpus) == size_;
+  if (has_nccl_)
+    version_ += ", " + nccl_version();
+  else if (device_.is_cuda())
+    version_ += gpus.contains("") ? ", GPUs through the CPU: a rank has no GPU or no NCCL"
+                                  : ", GPUs through the CPU: ranks share a GPU";
+}
+
+GpuCollectives& Engine::gpus() {
+  if (!gpus_) gpus_ = connect_gpus(*transport_, device_);
+  return *gpus_;
+}
+
+bool Engine::watch_gpus() {
+  if (!gpus_) return true;
+  try {
+    return gpus_->is_done(options_.timeout_seconds);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d of %d: %s\n", rank_, size_, error.what());
+    transport_->abort(1);
+    return false;
   }
 }
 
@@ -171,10 +211,13 @@ void Engine::finish() {
                      "dist: a tensor that this rank has sent was not received by the other before its end");
     std::this_thread::yield();
   }
+  while (!watch_gpus()) std::this_thread::sleep_for(milliseconds(1));
+  if (gpus_) gpus_->finish();
   transport_->finish();
 }
 
 void Engine::agree(Kind kind, const std::string& what) {
+  const RecordFunction range("dist.agree");
   std::string own = what;
   // No two ranks fail alike, so that all learn of it.
   if (kind == Kind::failure) own = fmt::format("rank {} failed: {}", rank_, what);
@@ -221,6 +264,7 @@ void Engine::poll(const F& is_done, const std::string& what) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     if (asked % 64 != 0) continue;
     answer_notes(true);
+    watch_gpus();
     if (abort_now_) transport_->abort(1);
     if (Clock::now() - start > duration<double>(options_.timeout_seconds))
       fail<DistError>("dist: {}: waited {} seconds for the other ranks: {}", what, options_.timeout_seconds,

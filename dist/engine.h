@@ -12,7 +12,9 @@
 #include <string>
 #include <thread>
 
+#include "pleat/core/base/device.h"
 #include "pleat/dist/communicator.h"
+#include "pleat/dist/gpu_collectives.h"
 #include "pleat/dist/init.h"
 #include "pleat/dist/transport.h"
 
@@ -40,10 +42,16 @@ class Engine {
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const std::string& version() const { return version_; }
+  /// The GPU of this rank, or the CPU.
+  Device device() const { return device_; }
+  /// Whether NCCL moves what is on the ranks' GPUs. Else it goes through the CPU.
+  bool has_nccl() const { return has_nccl_; }
 
   /// A call of all ranks. `what` is compared between them; `move` is called in the engine's thread.
   using Move = std::function<void(Transport&)>;
   std::shared_future<void> submit(std::string what, Move move);
+  /// For `move` of a tensor on the GPU: NCCL, which is connected at the first call. Only where `has_nccl`.
+  GpuCollectives& gpus();
   /// A message to or from one rank, in which the others take no part. `begin` begins it.
   std::shared_future<void> submit_transfer(std::string what, Move begin);
   /// Waits for a call that was submitted. Throws DistError.
@@ -67,6 +75,11 @@ class Engine {
   void work(std::promise<void>& connected);
   void run(Task& task);
   void finish();
+  /// Finds out whether the ranks have a GPU each, for NCCL.
+  void find_gpus();
+  /// Ends the job when what NCCL was given fails or does not end: the host may be waiting for the GPU, where
+  /// no exception reaches it. Returns whether all is done.
+  bool watch_gpus();
   void agree(Kind kind, const std::string& what);
   /// Calls `is_done` until it is true. Throws DistError with what the other ranks do when that takes too
   /// long.
@@ -80,11 +93,14 @@ class Engine {
   const InitOptions options_;
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
   std::string version_;
+  Device device_;
+  bool has_nccl_ = false;
 
   // Of the thread.
   std::unique_ptr<Transport> transport_;
-  int64_t call_ = 0;    ///< the number of the present or last call
-  std::string broken_;  ///< why the job cannot go on; empty while it can
+  std::unique_ptr<GpuCollectives> gpus_;  ///< null before the first call on GPUs
+  int64_t call_ = 0;                      ///< the number of the present or last call
+  std::string broken_;                    ///< why the job cannot go on; empty while it can
 
   std::atomic<int64_t> moving_since_{0};    ///< steady time at which data began to move; 0: none do
   std::atomic<bool> abort_now_{false};      ///< asks the thread to end the job

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <future>
+#include <optional>
 #include <string>
 
+#include "pleat/core/device/cuda.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/dist/communicator.h"
 #include "pleat/dist/engine.h"
 
-/// Collectives on row-major tensors, off the tape. `purpose` is compared between the ranks, and part of
-/// errors.
+/// Collectives on row-major tensors in place, off the tape. `purpose` is compared between the ranks, and part
+/// of errors. Elements on a GPU without NCCL go through the CPU, for which these wait.
 
 namespace pleat::dist {
 
@@ -20,12 +22,17 @@ void check_reducible(const char* op, const Tensor& x, ReduceOp how);
 std::string call_text(const char* op, const Tensor& x, std::string_view how, const std::string& purpose);
 std::string_view name(ReduceOp op);
 
-/// Begins to reduce all elements of `x`, in place. Elements on a GPU go through the CPU, for which the call
-/// waits.
-std::shared_future<void> begin_all_reduce(Engine& engine, const Tensor& x, ReduceOp op,
-                                          const std::string& purpose);
-/// Begins to give all ranks the elements of `root`, in place.
-std::shared_future<void> begin_broadcast(Engine& engine, const Tensor& x, int root,
-                                         const std::string& purpose);
+/// A call that was begun.
+struct Call {
+  std::shared_future<void> made;         ///< on a GPU: given to NCCL
+  std::optional<cuda::Event> done = {};  ///< on a GPU
+};
+/// Waits until the data have moved. On a GPU the current stream waits, not the host. Throws DistError.
+void wait(const Engine& engine, const Call& call);
+
+/// Begins to reduce all elements of `x`.
+Call begin_all_reduce(Engine& engine, const Tensor& x, ReduceOp op, const std::string& purpose);
+/// Begins to give all ranks the elements of `root`.
+Call begin_broadcast(Engine& engine, const Tensor& x, int root, const std::string& purpose);
 
 }  // namespace pleat::dist

@@ -13,12 +13,25 @@
 
 namespace pleat::dist {
 
-/// What moves bytes between the ranks: MPI. All functions are called from the thread that made it. They throw
-/// DistError with the words of the library.
-class Transport {
+/// What all ranks call together, with the same sizes. Types are those of `check_reducible`. Throws DistError
+/// with the words of the library.
+class Collectives {
  public:
-  virtual ~Transport() = default;
+  virtual ~Collectives() = default;
 
+  virtual void all_reduce(std::byte* data, int64_t count, DType dtype, ReduceOp op) = 0;
+  /// `in`: the parts of all ranks, `count` elements each; `out`: the reduced part of this rank.
+  virtual void reduce_scatter(const std::byte* in, std::byte* out, int64_t count, DType dtype,
+                              ReduceOp op) = 0;
+  /// `out`: what all ranks gave, `bytes` each, in the order of ranks.
+  virtual void all_gather(const std::byte* in, std::byte* out, int64_t bytes) = 0;
+  virtual void broadcast(std::byte* data, int64_t bytes, int root) = 0;
+};
+
+/// What connects the processes, and moves bytes in the CPU's memory: MPI. Its collectives wait for the other
+/// ranks. All functions are called from the thread that made it.
+class Transport : public Collectives {
+ public:
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Among the processes of this machine.
@@ -31,15 +44,6 @@ class Transport {
   /// wait.
   virtual void begin_min(std::span<uint64_t> values) = 0;
   virtual bool min_is_done() = 0;
-
-  // These wait for the other ranks, which must call the same. Types are those of `is_reducible`.
-  virtual void all_reduce(std::byte* data, int64_t count, DType dtype, ReduceOp op) = 0;
-  /// `in`: the parts of all ranks, `count` elements each; `out`: the reduced part of this rank.
-  virtual void reduce_scatter(const std::byte* in, std::byte* out, int64_t count, DType dtype,
-                              ReduceOp op) = 0;
-  /// `out`: what all ranks gave, `bytes` each, in the order of ranks.
-  virtual void all_gather(const std::byte* in, std::byte* out, int64_t bytes) = 0;
-  virtual void broadcast(std::byte* data, int64_t bytes, int root) = 0;
 
   /// Sends to a rank without waiting; `owner` keeps the bytes until they have arrived. Messages between two
   /// ranks arrive in the order they were sent in.

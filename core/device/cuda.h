@@ -37,6 +37,7 @@ void check_device(const char* op, Device device);
 
 struct DeviceProperties {
   std::string name;          ///< "NVIDIA H200"
+  std::string uuid;          ///< "GPU-8f6d...", as nvidia-smi -L has it: no other GPU's, on any machine
   int major = 0, minor = 0;  ///< compute capability
   int64_t total_memory = 0;  ///< bytes
   int multiprocessors = 0;   ///< SMs

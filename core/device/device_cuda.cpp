@@ -45,10 +45,20 @@ const Found& found() {
   return result;
 }
 
+/// 16 bytes in groups, in hexadecimal digits.
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i)
+    text += fmt::format("{}{:02x}", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                        static_cast<unsigned char>(uuid.bytes[i]));
+  return text;
+}
+
 DeviceProperties read_properties(int index) {
   cudaDeviceProp read{};
   check_cuda(cudaGetDeviceProperties(&read, index), "properties");
   return {.name = read.name,
+          .uuid = uuid_text(read.uuid),
           .major = read.major,
           .minor = read.minor,
           .total_memory = static_cast<int64_t>(read.totalGlobalMem),

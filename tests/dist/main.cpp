@@ -1,3 +1,7 @@
+#include <cstdlib>
+#include <optional>
+
+#include "pleat/core/base/device.h"
 #include "pleat/tests/dist/world.h"
 
 #if __has_include(<catch2/catch_session.hpp>)
@@ -12,8 +16,11 @@ const pleat::dist::Communicator& pleat::test::world() {
   return only;
 }
 
-// All ranks run the same tests in the same order. A check that fails on one of them fails the job.
+// All ranks run the same tests in the same order. A check that fails on one of them fails the job. With
+// PLEAT_TEST_DEVICE=cuda, tensors are on the rank's GPU unless a test names another device.
 int main(int argc, char** argv) {
-  pleat::test::world();
+  const pleat::dist::Communicator& world = pleat::test::world();
+  std::optional<pleat::DefaultDevice> device;
+  if (std::getenv("PLEAT_TEST_DEVICE") != nullptr) device.emplace(world.device());
   return Catch::Session().run(argc, argv) == 0 ? 0 : 1;
 }

@@ -1,0 +1,12 @@
+#include "pleat/core/base/format.h"
+#include "pleat/dist/gpu_collectives.h"
+
+namespace pleat::dist {
+
+std::string nccl_version() { return {}; }
+
+std::unique_ptr<GpuCollectives> connect_gpus(Transport&, Device) {
+  fail<DistError>("dist: this Pleat was built without NCCL");
+}
+
+}  // namespace pleat::dist
