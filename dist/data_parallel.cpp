@@ -25,6 +25,7 @@ namespace pleat::dist {
 namespace {
 
 constexpr double bytes_in_megabyte = 1 << 20;
+constexpr double most_megabytes = 1 << 20;
 
 bool is_same_part(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() && a.shape() == b.shape() && a.strides() == b.strides();
@@ -304,9 +305,10 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
 
 DataParallel::DataParallel(nn::Module& net, Communicator world, DataParallelOptions options)
     : net_(net), world_(std::move(world)), options_(options) {
-  check<ValueError>(options.bucket_megabytes > 0 && options.first_bucket_megabytes > 0,
-                    "DataParallel: bucket sizes must be above 0, got {} and {} MB", options.bucket_megabytes,
-                    options.first_bucket_megabytes);
+  const auto is_size = [](double megabytes) { return megabytes > 0 && megabytes <= most_megabytes; };
+  check<ValueError>(is_size(options.bucket_megabytes) && is_size(options.first_bucket_megabytes),
+                    "DataParallel: bucket sizes must be above 0 and at most {} MB, got {} and {} MB",
+                    most_megabytes, options.bucket_megabytes, options.first_bucket_megabytes);
   check<ValueError>(options.batch_dim >= 0, "DataParallel: batch_dim must not be negative, got {}",
                     options.batch_dim);
   check<ValueError>(!options.reduce_dtype || is_half(*options.reduce_dtype),

@@ -49,8 +49,8 @@ class DataParallel : public nn::Module {
  public:
   /// Compares the networks of all ranks, and gives all of them the values of rank 0. Refers to the network,
   /// which must stay where it is. Throws DistError, naming rank and parameter, where they differ; ValueError
-  /// for bucket sizes not above 0, a reduce_dtype that is no half type, and a network that another
-  /// DataParallel has.
+  /// for bucket sizes not above 0 or above 2^20 MB, a reduce_dtype that is no half type, and a network that
+  /// another DataParallel has.
   DataParallel(nn::Module& net, Communicator world, DataParallelOptions options = {});
   ~DataParallel() override;
   DataParallel(const DataParallel&) = delete;

@@ -188,7 +188,7 @@ void Engine::run(Task& task) {
       return poll([&] { return transport_->receive_is_done(); }, task.what);
     }
     ++call_;
-    if (options_.check_calls || task.kind == Kind::end) agree(task.kind, task.what);
+    agree(task.kind, task.what);
     if (task.kind == Kind::end) return finish();
     moving_since_ = Clock::now().time_since_epoch().count();
     task.move(*transport_);

@@ -72,8 +72,7 @@ Communicator init(InitOptions options) {
   Job& only = job();
   const std::lock_guard lock(only.mutex);
   if (only.options) {
-    check<ValueError>(only.options->timeout_seconds == options.timeout_seconds &&
-                          only.options->check_calls == options.check_calls,
+    check<ValueError>(only.options->timeout_seconds == options.timeout_seconds,
                       "dist::init: was called before with other options; call it once, at the beginning");
   } else {
     if (launched_processes() > 0) {

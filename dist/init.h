@@ -8,9 +8,6 @@ struct InitOptions {
   /// How long a rank waits for the others in a call before it gives up with DistError. It must be longer than
   /// anything that one rank does while the others wait (evaluation, writing a checkpoint).
   double timeout_seconds = 600;
-  /// Whether every call is compared between the ranks before it moves anything. That costs one small message
-  /// a call. Without it, ranks that call different functions hang or get wrong numbers.
-  bool check_calls = true;
 };
 
 /// Whether this Pleat was built with MPI.

@@ -237,6 +237,7 @@ void run(const CifarSettings& s) {
     flush_output();
   }
   net.to(device);
+  if (s.sync_batch_norm) dist::convert_sync_batch_norm(net, world);
   dist::DataParallel ddp(net, world);
   data::DataLoader loader(near_device(pictures->train, device),
                           {.batch_size = s.batch_size / world.size(),

@@ -63,6 +63,9 @@ struct CheckpointsOptions {
   int64_t keep = 3;       ///< so many of the newest are kept ...
   bool maximize = false;  ///< ... and that with the least metric, or with the greatest
   double seconds = 600;   ///< between two, where is_due() decides
+  /// false: save() asks the parts for their state and writes nothing. For the processes of a job that only
+  /// have a share of the state (dist::ShardedOptimizer): all of them save, and one writes.
+  bool writes = true;
   /// Stored in each file.
   std::map<std::string, std::string> metadata = {};
 };

@@ -166,6 +166,8 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
   app.add_flag("--no-report", s.no_report,
                "Write no report.html, for which the layers are timed at the end of the run");
   app.add_flag("--summary", s.summary, "Print the network layer by layer first");
+  app.add_flag("--sync-batch-norm", s.sync_batch_norm,
+               "Batch norms by the statistics of the whole batch where several processes share it");
   app.add_flag("--cuda-graph", s.cuda_graph,
                "Have the GPU repeat a step that was recorded once, as one CUDA graph");
 }

@@ -51,6 +51,7 @@ struct CifarSettings {
   bool no_report = false;
   bool summary = false;
   bool cuda_graph = false;
+  bool sync_batch_norm = false;  ///< of several processes
 
   /// The options that were given, as the text of a file for --config, and as arguments.
   std::string given;

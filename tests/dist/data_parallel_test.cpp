@@ -1,6 +1,7 @@
 #include "pleat/dist/data_parallel.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -416,7 +417,10 @@ TEST_CASE("DataParallel: a moved network goes on", "[dist]") {
 
 TEST_CASE("DataParallel: what it cannot do is an error", "[dist]") {
   Net net = make_net();
-  CHECK_THROWS_AS((DataParallel{net, world(), {.bucket_megabytes = 0}}), ValueError);
+  for (const double size : {0.0, -1.0, double{NAN}, double{INFINITY}, 1e7}) {
+    CHECK_THROWS_AS((DataParallel{net, world(), {.bucket_megabytes = size}}), ValueError);
+    CHECK_THROWS_AS((DataParallel{net, world(), {.first_bucket_megabytes = size}}), ValueError);
+  }
   CHECK_THROWS_AS((DataParallel{net, world(), {.reduce_dtype = float64}}), ValueError);
   if (world().size() == 1) return;
   DataParallel ddp{net, world()};

@@ -1,7 +1,10 @@
 #include "pleat/dist/sharded_optimizer.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +34,8 @@
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/dist/world.h"
+#include "pleat/tests/temporary_directory.h"
+#include "pleat/train/checkpoint.h"
 
 using namespace pleat;
 using dist::DataParallel;
@@ -62,7 +67,7 @@ Make maker(Options options) {
   };
 }
 
-void train(DataParallel& ddp, optim::Optimizer& optimizer, int steps, uint64_t seed) {
+void train_steps(DataParallel& ddp, optim::Optimizer& optimizer, int steps, uint64_t seed) {
   Generator generator(seed);
   for (int step = 0; step < steps; ++step) {
     const Tensor x = randn({2 * world().size() + 1, 3, 6, 6}, float32, generator);
@@ -114,8 +119,8 @@ TEST_CASE("ShardedOptimizer: each optimiser's weights and state to the bit, and 
     DataParallel whole_ddp{whole_net, world()}, sharded_ddp{sharded_net, world()},
         resumed_ddp{resumed_net, world()};
     const auto whole = make(whole_ddp, false), sharded = make(sharded_ddp, true);
-    train(whole_ddp, *whole, 3, 1);
-    train(sharded_ddp, *sharded, 3, 1);
+    train_steps(whole_ddp, *whole, 3, 1);
+    train_steps(sharded_ddp, *sharded, 3, 1);
     check_same_bits(whole_net.state_dict(), sharded_net.state_dict());
     check_same_bits(whole->state_dict(), sharded->state_dict());
 
@@ -124,8 +129,8 @@ TEST_CASE("ShardedOptimizer: each optimiser's weights and state to the bit, and 
     resumed_net.load_state_dict(whole_net.state_dict());
     resumed->load_state_dict(whole->state_dict());
     for (optim::Optimizer* each : {whole.get(), resumed.get()}) each->set_lr(each->lr() / 2);
-    train(whole_ddp, *whole, 2, 2);
-    train(resumed_ddp, *resumed, 2, 2);
+    train_steps(whole_ddp, *whole, 2, 2);
+    train_steps(resumed_ddp, *resumed, 2, 2);
     check_same_bits(whole_net.state_dict(), resumed_net.state_dict());
     check_same_bits(whole->state_dict(), resumed->state_dict());
   }
@@ -170,11 +175,49 @@ TEST_CASE("ShardedOptimizer: the state falls with the number of ranks", "[dist]"
   const Tensor own = scalar(adam.num_own_elements(), int64);
   CHECK(dist::all_reduce(own, world()).item<int64_t>() == elements);
   CHECK(dist::all_reduce(own, world(), dist::ReduceOp::max).item<int64_t>() <= elements / world().size() + 1);
-  train(ddp, adam, 1, 1);
+  train_steps(ddp, adam, 1, 1);
   int64_t kept = 0;
   for (const auto& [key, tensor] : adam.inner().state_dict())
     if (key.ends_with("exp_avg")) kept += tensor.numel();
   CHECK(kept == own.item<int64_t>());
+}
+
+TEST_CASE("ShardedOptimizer: all ranks save a checkpoint, one writes it, all go on from it", "[dist]") {
+  std::optional<pleat_test::TemporaryDirectory> made;
+  if (world().is_main()) made.emplace();
+  // The main rank's folder, whose name the others learn.
+  std::string path = made ? made->path().string() : "";
+  std::vector<uint8_t> bytes(path.begin(), path.end());
+  bytes.resize(1000);
+  bytes = dist::broadcast(from_vector(bytes, bytes.size(), Device{}), world()).to_vector<uint8_t>();
+  path = std::string(bytes.begin(), std::ranges::find(bytes, 0));
+  const auto run = [&](int steps, bool resumes) {
+    nn::Sequential net = make_net();
+    DataParallel ddp{net, world()};
+    ShardedOptimizer adam{ddp, optim::Adam{net.parameters(), {.lr = 0.01}}};
+    train::Checkpoints checkpoints{path, {.writes = world().is_main()}};
+    checkpoints.add("model", net);
+    checkpoints.add("optimizer", adam);
+    if (resumes) checkpoints.load(train::latest_checkpoint(path).value());
+    for (int i = 0; i < steps; ++i) train_steps(ddp, adam, 1, resumes ? 7 : 8);
+    checkpoints.save({.step = steps});
+    checkpoints.wait();
+    dist::barrier(world());
+    nn::StateDict state = adam.state_dict();
+    for (const auto& [name, tensor] : net.state_dict()) state["net." + name] = tensor.clone();
+    return state;
+  };
+  const nn::StateDict saved = run(2, false);
+  const train::Checkpoint file = train::latest_checkpoint(path).value();
+  for (const auto& [name, tensor] : file.parts.at("optimizer"))
+    CHECK(tensor.to_vector<double>() == saved.at(name).to_vector<double>());
+  const nn::StateDict once = run(1, true);
+  dist::barrier(world());
+  if (world().is_main())
+    std::filesystem::remove(std::filesystem::path(path) / "checkpoint-000002.safetensors");
+  dist::barrier(world());
+  check_same_bits(run(1, true), once);
+  dist::barrier(world());
 }
 
 TEST_CASE("ShardedOptimizer: wrong use is an error before anything is changed", "[dist]") {
@@ -187,7 +230,7 @@ TEST_CASE("ShardedOptimizer: wrong use is an error before anything is changed", 
   nn::StateDict state = adam.state_dict();
   state["param.0.exp_avg"] = zeros({3});
   CHECK_THROWS_WITH(adam.load_state_dict(state), Catch::Contains("param.0.exp_avg"));
-  train(ddp, adam, 1, 1);
+  train_steps(ddp, adam, 1, 1);
   net.to(float64);
   for (const Tensor& p : net.parameters()) p.set_grad(ones(p.shape(), p.dtype()));
   CHECK_THROWS_WITH(adam.step(), Catch::Contains("when the optimiser was made"));

@@ -26,6 +26,20 @@ if(result EQUAL 0 OR NOT output MATCHES "--batch-size 10: there are 3 processes"
   message(FATAL_ERROR "a batch that three processes cannot share must be refused, got ${result}\n${output}")
 endif()
 
+# With batch norms of the whole batch, the loss is that of one process. The weights stand still: rounding would make the
+# runs differ soon.
+foreach(ranks 1 2)
+  run(${LAUNCHER} ${ranks} ${PROGRAMS}/train_cifar --data ${WORK}/shapes --model resnet20 --augment none --epochs 1 --lr 1e-9
+    --batch-size 26 --sync-batch-norm --no-report --output ${WORK}/sync${ranks})
+  file(STRINGS ${WORK}/sync${ranks}/metrics.csv lines)
+  list(GET lines 1 line)
+  string(REGEX MATCH "^1,([0-9]+\\.[0-9][0-9][0-9])" line "${line}")
+  set(loss_of_${ranks} ${CMAKE_MATCH_1})
+endforeach()
+if(NOT loss_of_1 OR NOT loss_of_1 STREQUAL loss_of_2)
+  message(FATAL_ERROR "--sync-batch-norm: the first epoch's loss is ${loss_of_1} in one process and ${loss_of_2} in two")
+endif()
+
 # A run of three goes on with two.
 run(${LAUNCHER} 2 ${PROGRAMS}/train_cifar --resume ${WORK}/three)
 if(NOT output MATCHES "going on from[^%]*step 22")
