@@ -1,6 +1,6 @@
 // A training of several processes in which one goes wrong: faults FAULT SECONDS
-// After about so many seconds the last rank does what FAULT says; tests/dist/faults.py knows what has to come
-// of it.
+// After so many seconds the last rank does what FAULT says: a signal comes at that moment, whatever the rank
+// does, all else before its next step. tests/dist/faults.py knows what has to come of it.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -35,10 +35,17 @@ constexpr double timeout = 3;
 void go_wrong(const std::string& fault) {
   if (fault == "throw") throw ValueError("the data are gone");
   if (fault == "exit") std::exit(0);
-  if (fault == "kill") std::raise(SIGKILL);
-  if (fault == "abort") std::abort();
   if (fault == "hang") std::this_thread::sleep_for(std::chrono::seconds(1000));
-  if (fault == "stop") std::raise(SIGSTOP);
+}
+
+/// Has the process get the signal of the fault, if it is one, after so many seconds.
+void send_signal(const std::string& fault, double seconds) {
+  const int signal = fault == "kill" ? SIGKILL : fault == "abort" ? SIGABRT : fault == "stop" ? SIGSTOP : 0;
+  if (signal == 0) return;
+  std::thread([=] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    kill(getpid(), signal);
+  }).detach();
 }
 
 int run(const std::string& fault, double seconds) {
@@ -49,6 +56,7 @@ int run(const std::string& fault, double seconds) {
                      nn::Linear{{.in_features = width, .out_features = 4}});
   dist::DataParallel ddp{net, world, {.bucket_megabytes = 0.001, .first_bucket_megabytes = 0.0005}};
   optim::SGD sgd{net.parameters(), {.lr = 0.01}};
+  if (faulty) send_signal(fault, seconds);
   const auto start = std::chrono::steady_clock::now();
   const auto is_time = [&] {
     return faulty && std::chrono::steady_clock::now() - start > std::chrono::duration<double>(seconds);
