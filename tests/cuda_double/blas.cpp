@@ -19,7 +19,7 @@ struct cublasContext : LibraryHandle {};
 
 namespace {
 
-using Guard = std::lock_guard<std::recursive_mutex>;
+using Guard = std::lock_guard<Lock>;
 
 LibraryHandles<cublasContext>& handles() { return LibraryHandles<cublasContext>::instance(); }
 

@@ -9,7 +9,7 @@ namespace cuda_double {
 cudaError_t cub_call(const char* what, void* memory, std::size_t& bytes, std::size_t needed,
                      cudaStream_t handle, std::initializer_list<std::pair<const void*, std::size_t>> operands,
                      std::function<void()> run) {
-  const std::lock_guard<std::recursive_mutex> guard(lock());
+  const std::lock_guard guard(lock());
   if (memory == nullptr) {
     bytes = needed;
     return cudaSuccess;

@@ -22,7 +22,7 @@ struct cudnnTensorStruct {
 
 namespace {
 
-using Guard = std::lock_guard<std::recursive_mutex>;
+using Guard = std::lock_guard<Lock>;
 
 LibraryHandles<cudnnContext>& handles() { return LibraryHandles<cudnnContext>::instance(); }
 

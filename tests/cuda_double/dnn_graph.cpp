@@ -19,7 +19,7 @@ using namespace cuda_double;
 
 namespace {
 
-using Guard = std::lock_guard<std::recursive_mutex>;
+using Guard = std::lock_guard<Lock>;
 
 struct State;
 using Part = std::shared_ptr<State>;

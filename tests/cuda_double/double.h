@@ -5,9 +5,9 @@
 #include <functional>
 #include <string>
 
-/// What a test can ask of the double, and tell it. The double stands in for the CUDA runtime, cuBLAS and
-/// cuDNN on a machine without a GPU: see docs/cuda.md. Wrong use that a GPU would answer with a wrong result,
-/// now and then, ends the process here with a line "cuda double: ...".
+/// What a test can ask of the double, and tell it. The double stands in for the CUDA runtime, cuBLAS,
+/// cuDNN and NCCL on a machine without a GPU: see docs/cuda.md. Wrong use that a GPU would answer with a
+/// wrong result, now and then, ends the process here with a line "cuda double: ...".
 
 namespace cuda_double {
 
@@ -24,6 +24,7 @@ struct Counts {
   int64_t allocations = 0;  ///< of device memory
   int64_t frees = 0;
   int64_t graph_launches = 0;  ///< what runs in them is counted when it is captured
+  int64_t collectives = 0;     ///< of NCCL
 };
 Counts counts();
 void reset_counts();
@@ -46,6 +47,8 @@ struct Faults {
   int64_t blas_set = 0;         ///< what is said to a handle of cuBLAS: CUBLAS_STATUS_NOT_INITIALIZED
   int64_t dnn_handle = 0;       ///< cudnnCreate: CUDNN_STATUS_NOT_INITIALIZED
   int64_t dnn_set = 0;          ///< what is said to a handle of cuDNN: CUDNN_STATUS_NOT_INITIALIZED
+  int64_t nccl = 0;             ///< a collective of NCCL is refused: ncclUnhandledCudaError
+  int64_t nccl_handle = 0;      ///< ncclCommInitRank, before it meets others: ncclSystemError
   bool lasting = false;         ///< all later calls of the kind fail, too; else it is the n-th alone
 };
 void set_faults(const Faults& faults);
@@ -54,6 +57,7 @@ bool is_due(int64_t Faults::*kind);
 /// What is there of each kind, to see that nothing is lost.
 struct Things {
   int64_t events = 0, streams = 0, blas_handles = 0, dnn_handles = 0, dnn_descriptors = 0;
+  int64_t nccl_communicators = 0;
   bool operator==(const Things&) const = default;
 };
 Things things();

@@ -10,7 +10,7 @@
 namespace cuda_double {
 namespace {
 
-using Guard = std::lock_guard<std::recursive_mutex>;
+using Guard = std::lock_guard<Lock>;
 
 std::set<Recording*>& recordings() {
   static auto* result = new std::set<Recording*>;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "finding.h"
@@ -25,7 +26,8 @@ constexpr std::size_t longest_queue = 1024;
 void print_counts();
 
 struct Machine {
-  std::recursive_mutex lock;
+  Lock lock;
+  int turns = 0;  ///< see Turn
   std::mt19937_64 order;
   bool hurries = false;  ///< see set_seed
   Counts counts;
@@ -65,10 +67,10 @@ void print_counts() {
   std::fprintf(
       stderr,
       "cuda double: launches %lld, calls_of_libraries %lld, graph_launches %lld, synchronisations %lld, "
-      "blocking_copies %lld\n",
+      "blocking_copies %lld, collectives %lld\n",
       static_cast<long long>(c.launches), static_cast<long long>(c.calls_of_libraries),
       static_cast<long long>(c.graph_launches), static_cast<long long>(c.synchronisations),
-      static_cast<long long>(c.blocking_copies));
+      static_cast<long long>(c.blocking_copies), static_cast<long long>(c.collectives));
 }
 
 Machine& machine() {
@@ -91,48 +93,26 @@ Handle new_handle() {
   return reinterpret_cast<Handle>(machine().next_handle);
 }
 
+/// The host goes on.
+void end_turn() {
+  set_activity("the host");
+  open_devices(0);
+  open_host_tensors();
+}
+
 /// While one exists, tasks run; at the end of the last the host goes on.
 class Turn {
  public:
-  Turn() { ++depth(); }
+  Turn() { ++machine().turns; }
   ~Turn() {
-    if (--depth() > 0) return;
-    set_activity("the host");
-    open_devices(0);
-    open_host_tensors();
+    if (--machine().turns == 0) end_turn();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
-
- private:
-  static int& depth() {
-    static int turns = 0;
-    return turns;
-  }
 };
 
-/// Runs the first task of a stream, and before it what it waits for.
-void run_first(StreamState& stream) {
-  const Turn turn;
-  Task task = std::move(stream.tasks.front());
-  stream.tasks.pop_front();
-  if (task.awaited != nullptr && task.awaited->done < task.number) {
-    EventState& awaited = *task.awaited;
-    while (awaited.done < task.number) {
-      if (task.source->tasks.empty()) finding("a stream waits for an event whose record is lost");
-      run_first(*task.source);
-    }
-  }
-  if (task.marked != nullptr) {
-    task.marked->done = std::max(task.marked->done, task.number);
-    task.marked->time = now_ms();
-  }
-  // After an error nothing runs any more, as on a GPU.
-  if (!task.run || machine().errors[static_cast<std::size_t>(stream.device)] != cudaSuccess) return;
-  if (task.is_kernel && fault(&Faults::kernel)) {
-    machine().errors[static_cast<std::size_t>(stream.device)] = cudaErrorIllegalAddress;
-    return;
-  }
+/// Makes the memory accessible that a task may touch.
+void open_for(const Task& task, const StreamState& stream) {
   set_activity(task.what);
   if (task.is_kernel)
     close_host_tensors();
@@ -140,13 +120,25 @@ void run_first(StreamState& stream) {
     open_host_tensors();
   open_devices(1u << stream.device | (task.peer >= 0 ? 1u << task.peer : 0u));
   watch_faults();
-  task.run();
-  check_ends(task.what, stream.device);
+}
+
+/// Runs the first task of a stream, or waits a moment when it cannot run yet. The caller looks whether what
+/// it needs is done.
+void run_first(StreamState& stream) {
+  if (!try_first(stream)) suspend();
+}
+
+/// The default one first. A pointer stays valid after its stream was destroyed.
+std::vector<StreamState*> streams_of(int device) {
+  std::vector<StreamState*> result = {&machine().default_streams[static_cast<std::size_t>(device)]};
+  for (auto& [handle, stream] : machine().streams)
+    if (stream->device == device) result.push_back(stream.get());
+  return result;
 }
 
 }  // namespace
 
-std::recursive_mutex& lock() { return machine().lock; }
+Lock& lock() { return machine().lock; }
 std::mt19937_64& draw() { return machine().order; }
 Counts& counted() { return machine().counts; }
 int& current_device() { return thread_device; }
@@ -180,7 +172,8 @@ Things things() {
           .streams = static_cast<int64_t>(machine().streams.size()),
           .blas_handles = blas_handles(),
           .dnn_handles = dnn_handles(),
-          .dnn_descriptors = dnn_descriptors()};
+          .dnn_descriptors = dnn_descriptors(),
+          .nccl_communicators = nccl_communicators()};
 }
 void before_launch(int64_t n, std::function<void()> what) {
   const std::lock_guard guard(lock());
@@ -221,8 +214,10 @@ bool destroy_stream(cudaStream_t stream) {
   const auto found = machine().streams.find(stream);
   if (found == machine().streams.end()) return false;
   finish(*found->second);
-  machine().destroyed_streams.push_back(std::move(found->second));
-  machine().streams.erase(found);
+  // Another thread may have destroyed it meanwhile.
+  auto gone = machine().streams.extract(stream);
+  if (gone.empty()) return false;
+  machine().destroyed_streams.push_back(std::move(gone.mapped()));
   return true;
 }
 
@@ -253,45 +248,107 @@ void enqueue(StreamState& stream, Task task) {
   if (std::getenv("PLEAT_DOUBLE_LOG") != nullptr)
     std::fprintf(stderr, "cuda double: %s\n", task.what.c_str());
   if (stream.recording != nullptr) return keep(stream, std::move(task));
-  if (stream.tasks.size() >= longest_queue) run_first(stream);
+  while (stream.tasks.size() >= longest_queue) run_first(stream);
   if (stream.blocking) {
     StreamState& first = machine().default_streams[static_cast<std::size_t>(stream.device)];
     if (&first != &stream) {
       finish(first);
     } else {
-      for (auto& [handle, other] : machine().streams)
-        if (other->device == stream.device && other->blocking) finish(*other);
+      for (StreamState* const other : streams_of(stream.device))
+        if (other->blocking && !other->is_default) finish(*other);
     }
   }
+  if (task.marked != nullptr) {
+    // The event speaks of this record from now on; a stream that waits for the one before has its number.
+    task.number = ++task.marked->recorded;
+    task.marked->stream = &stream;
+  }
   stream.tasks.push_back(std::move(task));
-  if (machine().hurries && machine().order() % 2 == 0) finish(stream);
+  ++stream.given;
+  if (machine().hurries && machine().order() % 2 == 0) {
+    const Turn turn;
+    while (!stream.tasks.empty() && try_first(stream)) continue;
+  }
+}
+
+bool try_first(StreamState& stream) {
+  const Turn turn;
+  Task& first = stream.tasks.front();
+  while (first.awaited != nullptr && first.awaited->done < first.number) {
+    if (first.source->tasks.empty()) finding("a stream waits for an event whose record is lost");
+    if (!try_first(*first.source)) return false;
+  }
+  // After an error nothing runs any more, as on a GPU.
+  const auto lost = [&] { return machine().errors[static_cast<std::size_t>(stream.device)] != cudaSuccess; };
+  if (first.begin && !lost()) {
+    open_for(first, stream);
+    std::exchange(first.begin, {})();
+  }
+  if (first.ready && !lost() && !first.ready()) return false;
+  const Task task = std::move(first);
+  stream.tasks.pop_front();
+  ++stream.taken;
+  if (task.marked != nullptr) {
+    task.marked->done = std::max(task.marked->done, task.number);
+    task.marked->time = now_ms();
+  }
+  if (!task.run || lost()) return true;
+  if (task.is_kernel && fault(&Faults::kernel)) {
+    machine().errors[static_cast<std::size_t>(stream.device)] = cudaErrorIllegalAddress;
+    return true;
+  }
+  open_for(task, stream);
+  task.run();
+  check_ends(task.what, stream.device);
+  return true;
 }
 
 void finish(StreamState& stream) {
   const Turn turn;
-  while (!stream.tasks.empty()) run_first(stream);
+  const uint64_t last = stream.given;
+  while (stream.taken < last) run_first(stream);
 }
 
 void finish(EventState& event) {
   if (event.recorded == 0) return;
   const Turn turn;
-  while (event.done < event.recorded) run_first(*event.stream);
+  // Others may record it again meanwhile.
+  const uint64_t number = event.recorded;
+  StreamState& stream = *event.stream;
+  while (event.done < number) run_first(stream);
 }
 
 void finish_device(int device) {
   const Turn turn;
-  std::vector<StreamState*> streams = {&machine().default_streams[static_cast<std::size_t>(device)]};
-  for (auto& [handle, stream] : machine().streams)
-    if (stream->device == device) streams.push_back(stream.get());
+  struct Last {
+    StreamState* stream;
+    uint64_t number;
+  };
+  std::vector<Last> all;
+  for (StreamState* const stream : streams_of(device)) all.push_back({stream, stream->given});
   for (;;) {
-    std::erase_if(streams, [](const StreamState* each) { return each->tasks.empty(); });
-    if (streams.empty()) return;
-    run_first(*streams[machine().order() % streams.size()]);
+    std::erase_if(all, [](const Last& each) { return each.stream->taken >= each.number; });
+    if (all.empty()) return;
+    run_first(*all[machine().order() % all.size()].stream);
   }
 }
 
+void advance(EventState& event) {
+  const Turn turn;
+  while (event.done < event.recorded && try_first(*event.stream)) continue;
+}
+
 void make_progress(StreamState& stream) {
-  if (!stream.tasks.empty() && machine().order() % 4 == 0) run_first(stream);
+  if (!stream.tasks.empty() && machine().order() % 4 == 0) try_first(stream);
+}
+
+void suspend() {
+  const int turns = std::exchange(machine().turns, 0);
+  if (turns > 0) end_turn();
+  const int depth = lock().release();
+  std::this_thread::sleep_for(std::chrono::microseconds(100));
+  lock().take_again(depth);
+  machine().turns = turns;
 }
 
 cudaError_t& device_error(int device) { return machine().errors[static_cast<std::size_t>(device)]; }

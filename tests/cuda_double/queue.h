@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "double.h"
+#include "lock.h"
 #include <cuda_runtime_api.h>
 
 /// Streams, events and the state of the devices. What is given to a stream waits until somebody must have it:
@@ -35,6 +36,10 @@ struct EventState {
 
 struct Task {
   std::string what;
+  /// Of a task that meets other processes: `begin` runs once when the task is the first of its stream and
+  /// what it awaits is done, with the device's memory open. Then the task waits until `ready` says true.
+  std::function<void()> begin = {};
+  std::function<bool()> ready = {};
   std::function<void()> run = {};
   bool is_kernel = false;         ///< which must not touch memory of the host
   int peer = -1;                  ///< another device whose memory it copies
@@ -48,12 +53,14 @@ struct StreamState {
   int device;
   bool blocking = false;  ///< waits for the default stream, and it for this one
   bool is_default = false;
-  std::deque<Task> tasks;
+  std::deque<Task> tasks;          ///< those that have not run; the first may be waiting
+  uint64_t given = 0;              ///< tasks in all,
+  uint64_t taken = 0;              ///< and how many of them are done
   Recording* recording = nullptr;  ///< while it is captured (graph.h)
 };
 
 /// One lock for everything: calls of the host come one at a time.
-std::recursive_mutex& lock();
+Lock& lock();
 std::mt19937_64& draw();
 Counts& counted();
 /// Whether the call is the one that shall fail.
@@ -64,6 +71,7 @@ void on_launch();
 int64_t blas_handles();
 int64_t dnn_handles();
 int64_t dnn_descriptors();
+int64_t nccl_communicators();
 
 /// The thread's current device.
 int& current_device();
@@ -77,16 +85,26 @@ cudaEvent_t make_event(int device, bool timing);
 EventState& event_of(cudaEvent_t event);
 bool destroy_event(cudaEvent_t event);
 
-/// Puts a task behind those of a stream.
+/// Puts a task behind those of a stream. A task that marks an event is its next record.
 void enqueue(StreamState& stream, Task task);
-/// Runs what is in the stream, and what that waits for.
+/// Runs what is in the stream, and what that waits for. Like the next two it takes what was given before the
+/// call, and lets go of the lock while it waits for other processes: then other threads' calls come in
+/// between.
 void finish(StreamState& stream);
 /// Runs what makes an event done.
 void finish(EventState& event);
 /// Runs everything that a device has been given.
 void finish_device(int device);
+/// Runs the first task of a stream that has one, and before it what it awaits. False when one of them waits
+/// for other processes: then the task stays the first. The host does not wait.
+bool try_first(StreamState& stream);
+/// Runs what makes an event done, up to a task that waits for other processes.
+void advance(EventState& event);
 /// Perhaps runs a little of a stream, as time goes by while the host asks.
 void make_progress(StreamState& stream);
+/// Lets other threads call for a moment, as often as the caller holds the lock. It must look afterwards what
+/// they changed.
+void suspend();
 
 /// What the device's calls answer: cudaSuccess, or what has gone wrong in it.
 cudaError_t& device_error(int device);

@@ -2,6 +2,7 @@
 // says what each does; here it is done by queue.h and memory.h.
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 
 #include "block.h"
@@ -11,12 +12,13 @@
 #include "memory.h"
 #include "queue.h"
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 using namespace cuda_double;
 
 namespace {
 
-using Guard = std::lock_guard<std::recursive_mutex>;
+using Guard = std::lock_guard<Lock>;
 
 bool has(int device) { return device >= 0 && device < devices; }
 
@@ -166,6 +168,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxThreadsPerMultiProcessor = 2048;
   properties->sharedMemPerBlock = 48 << 10;
   properties->sharedMemPerBlockOptin = 227 << 10;
+  // Each process has devices of its own, unless they shall look like those of one machine.
+  const pid_t owner = std::getenv("PLEAT_DOUBLE_SHARED_DEVICES") != nullptr ? 0 : getpid();
+  std::memcpy(properties->uuid.bytes, "a double", 8);
+  std::memcpy(properties->uuid.bytes + 8, &owner, sizeof owner);
+  std::memcpy(properties->uuid.bytes + 12, &device, sizeof device);
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
@@ -369,9 +376,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
     return cudaSuccess;
   }
   state.recording = nullptr;
-  // The event speaks of this record from now on; a stream that waits for the one before has its number.
-  state.stream = &stream;
-  enqueue(stream, {.what = "recording an event", .marked = &state, .number = ++state.recorded});
+  enqueue(stream, {.what = "recording an event", .marked = &state});
   return answer(standing());
 }
 
@@ -381,7 +386,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (state.recording != nullptr) return answer(cudaErrorCapturedEvent);
   if (const cudaError_t status = forbidden_while_capturing(); status != cudaSuccess) return status;
   if (device_error(state.device) != cudaSuccess) return answer(device_error(state.device));
-  if (state.done < state.recorded && draw()() % 4 == 0) finish(state);
+  if (state.done < state.recorded && draw()() % 4 == 0) advance(state);
   return answer(state.done < state.recorded ? cudaErrorNotReady : cudaSuccess);
 }
 
