@@ -173,7 +173,8 @@ bool Engine::watch_gpus() {
   try {
     return gpus_->is_done(options_.timeout_seconds);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d of %d: %s\n", rank_, size_, error.what());
+    std::fprintf(stderr, "rank %d of %d: %s; %s\n", rank_, size_, error.what(),
+                 where_the_others_are().c_str());
     transport_->abort(1);
     return false;
   }

@@ -9,6 +9,7 @@
 #include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
+#include "pleat/core/device/cuda.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -217,5 +218,10 @@ TEST_CASE("dist: wrong arguments are errors before anything is sent", "[dist]") 
   if (ranks() > 1) CHECK_THROWS_AS(dist::reduce_scatter(ones({2 * ranks() + 1}), world()), ShapeError);
   CHECK_THROWS_AS(dist::init({.timeout_seconds = 0}), ValueError);
   CHECK_THROWS_AS(dist::init({.timeout_seconds = 1}), ValueError);  // not those of the first call
+  if (world().transport().find("NCCL") != std::string::npos && cuda::device_count() > 1) {
+    const Device other(DeviceType::cuda, 1 - world().device().index);
+    CHECK_THROWS_WITH(dist::all_reduce(ones({2}, {.device = other}), world()),
+                      Catch::Contains("the GPU of this rank is"));
+  }
   dist::barrier(world());
 }

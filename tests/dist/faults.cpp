@@ -1,11 +1,13 @@
 // A training of several processes in which one goes wrong: faults FAULT SECONDS
 // After so many seconds the last rank does what FAULT says: a signal comes at that moment, whatever the rank
-// does, all else before its next step. tests/dist/faults.py knows what has to come of it.
+// does, all else before its next step. tests/dist/faults.py knows what has to come of it. With
+// PLEAT_TEST_DEVICE=cuda each rank computes on its GPU.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -15,6 +17,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/core/base/device.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/dist/collectives.h"
@@ -50,6 +53,10 @@ void send_signal(const std::string& fault, double seconds) {
 
 int run(const std::string& fault, double seconds) {
   const dist::Communicator world = dist::init({.timeout_seconds = timeout});
+  std::optional<DefaultDevice> device;
+  if (std::getenv("PLEAT_TEST_DEVICE") != nullptr) device.emplace(world.device());
+  std::printf("rank %d has begun\n", world.rank());
+  std::fflush(stdout);
   const bool faulty = world.rank() == world.size() - 1;
   const int64_t width = fault == "model" && faulty ? 33 : 32;
   nn::Sequential net(nn::Linear{{.in_features = 16, .out_features = width}}, nn::ReLU{},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults in a training of several processes, at random moments:
 
-    faults.py TRIES RANKS PROGRAM LAUNCHER [OPTION...]
+    faults.py TRIES RANKS [--only FAULT,...] PROGRAM LAUNCHER [OPTION...]
 
 Starts PROGRAM FAULT SECONDS (tests/dist/faults.cpp) under the launcher, TRIES times for each fault. The job must end
 within the time that docs/clusters.md states, with the message of that fault, and must not end well. Prints a line for
@@ -35,10 +35,15 @@ FAULTS = {
 
 
 def main():
-    tries, ranks, program, *launcher = sys.argv[1:]
+    tries, ranks, *rest = sys.argv[1:]
+    chosen = list(FAULTS)
+    if rest[0] == '--only':
+        chosen, rest = rest[1].split(','), rest[2:]
+    program, *launcher = rest
     generator = random.Random(1)
     failed = False
-    for fault, (text, allowed) in FAULTS.items():
+    for fault in chosen:
+        text, allowed = FAULTS[fault]
         longest = 0
         for _ in range(int(tries)):
             seconds = generator.uniform(0, 0.5)
@@ -54,7 +59,8 @@ def main():
             took = time.monotonic() - start
             longest = max(longest, took - seconds)
             wanted = text.format(last=int(ranks) - 1).split('|')
-            fine = any(one in output for one in wanted) and (status == 0) == (fault == 'none') and took < limit
+            began = output.count('has begun') == int(ranks)
+            fine = began and any(one in output for one in wanted) and (status == 0) == (fault == 'none') and took < limit
             if not fine:
                 failed = True
                 print(f'{fault} after {seconds:.3f} s: status {status}, {took:.1f} s of {limit:.1f} s; '
