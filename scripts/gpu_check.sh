@@ -21,6 +21,7 @@
 #   tests      those tagged [cuda] or [device], a process each
 #   memcheck   compute-sanitizer on a part of the tests
 #   train      resnet20 for an epoch
+#   dist       the tests of several processes, one a GPU, by NCCL: where there is MPI, which connects them
 #   formats    convolutions, batch norm and training steps, contiguous and channels-last
 #   torch      the same problems in Pleat and in PyTorch, where python3 has it
 #   ask        the five questions of pleat-bench, whose answers are printed below the page (answers.txt)
@@ -33,7 +34,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=common.sh
 source "$here/common.sh"
 
-all_stages=(versions build smoke tests memcheck train formats torch ask racecheck)
+all_stages=(versions build smoke tests memcheck train dist formats torch ask racecheck)
 smoke_checks=(copy elementwise reduction cublas unfold cudnn)
 questions=(batchnorm-after-unfold unfold-speed conv2d-vs-conv3d patches faster-convolution)
 
@@ -263,7 +264,7 @@ stage_build() {
   local generator keep_going=-k library
   local -A cuda=([gpu]=ON [cpu]=OFF [double]=DOUBLE)
   # What is there later is of this build.
-  rm -f "$build"/tests/smoke/smoke "$tests" "$bench" "$build"/bench/timing_server "$build"/examples/train_cifar
+  rm -f "$build"/tests/smoke/smoke "$tests" "$build"/tests/dist/pleat_dist_tests "$bench" "$build"/bench/timing_server "$build"/examples/train_cifar
   local configure=(cmake -S "$root" -B "$build" "-DPLEAT_CUDA=${cuda[$mode]}" -DPLEAT_DEVICE_TESTS_ONLY=ON)
   if [[ ! -f $build/CMakeCache.txt ]]; then
     generator='Unix Makefiles'
@@ -289,7 +290,7 @@ stage_build() {
   # With more --seconds a machine of few cores gets there, too.
   # shellcheck disable=SC2086
   run build $((seconds > 590 ? seconds - 230 : 360)) cmake --build "$build" --parallel "$(jobs)" \
-    --target smoke pleat_tests train_cifar make_shapes pleat-bench timing_server -- $keep_going
+    --target smoke pleat_tests pleat_dist_tests train_cifar make_shapes pleat-bench timing_server -- $keep_going
   reasons_of_build >>"$out/failures"
   report build "$([[ $code == 0 ]] || echo "$(grep -c 'did not build' "$out/failures") did not build")"
 }
@@ -451,6 +452,24 @@ stage_train() {
   report train
 }
 
+# --- several processes
+
+stage_dist() {
+  local program=$build/tests/dist/pleat_dist_tests launcher processes=2
+  launcher=$(cached MPIEXEC_EXECUTABLE)
+  if [[ -z $launcher || $launcher == *NOTFOUND ]]; then
+    note dist 'left out: there is no MPI'
+    return
+  fi
+  have dist "$program" || return
+  [[ $mode != gpu ]] || processes=$(nvidia-smi -L | wc -l)
+  local environment=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    OMPI_MCA_hwloc_base_binding_policy=none)
+  [[ $device == cpu ]] || environment+=(PLEAT_TEST_DEVICE=cuda)
+  run dist 120 env "${environment[@]}" "$launcher" -n "$processes" "$program"
+  report dist "$processes processes"
+}
+
 # --- measurements
 
 # Notes it where figures would say nothing: have_times STAGE
@@ -519,6 +538,7 @@ if wanted smoke; then stage_smoke; fi
 if wanted tests; then stage_tests; fi
 if wanted memcheck; then stage_memcheck; fi
 if wanted train; then stage_train; fi
+if wanted dist; then stage_dist; fi
 if wanted formats; then stage_formats; fi
 if wanted torch; then stage_torch; fi
 if wanted ask; then stage_ask; fi

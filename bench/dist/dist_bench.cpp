@@ -175,6 +175,7 @@ struct Options {
   int64_t batch = 32;
   int rounds = 15;
   std::string trace;
+  bool sync_batch_norm = false;
 };
 
 void time_steps(const dist::Communicator& world, const Options& options) {
@@ -198,6 +199,7 @@ void time_steps(const dist::Communicator& world, const Options& options) {
     }
     for (const double bucket : options.buckets) {
       Step step(model, options.batch);
+      if (options.sync_batch_norm) dist::convert_sync_batch_norm(step.net(), world);
       dist::DataParallel ddp{
           step.net(), world, {.bucket_megabytes = bucket, .first_bucket_megabytes = std::min(bucket, 1.0)}};
       for (int i = 0; i < 3; ++i) step.run(ddp);
@@ -210,7 +212,7 @@ void time_steps(const dist::Communicator& world, const Options& options) {
       json result = parts.medians();
       result.update(about);
       result.update(count(profiler.profile(), profiled));
-      result["kind"] = "reduced";
+      result["kind"] = options.sync_batch_norm ? "reduced, sync_batch_norm" : "reduced";
       result["bucket_megabytes"] = bucket;
       result["buckets"] = ddp.num_buckets();
       print(world, result);
@@ -234,6 +236,7 @@ int main(int argc, char** argv) {
   steps->add_option("--rounds", options.rounds, "steps of which the median is taken");
   steps->add_option("--trace", options.trace,
                     "writes FILE_<model>_<bucket>.json for each, five steps of rank 0");
+  steps->add_flag("--sync-batch-norm", options.sync_batch_norm, "batch norms by the statistics of all ranks");
   CLI11_PARSE(app, argc, argv);
   const dist::Communicator world = dist::init();
   const DefaultDevice device(world.device());
