@@ -33,16 +33,6 @@ Tensor copy_on(Device device, const Tensor& x) {
   return copy;
 }
 
-/// Where the ranks move the elements of a tensor: on its GPU where NCCL does that, else on the CPU.
-Device moving_device(const Engine* engine, const char* op, const Tensor& x) {
-  if (engine == nullptr) return x.device();
-  if (x.device().is_cpu() || !engine->has_nccl()) return Device{};
-  check<DeviceError>(x.device() == engine->device(),
-                     "{}: the GPU of this rank is {}, which Communicator::device() gives; got {}", op,
-                     engine->device(), x);
-  return x.device();
-}
-
 int64_t bytes_of(const Tensor& x) { return x.numel() * size_of(x.dtype()); }
 
 /// Begins a call on tensors that are where the ranks move them. `bytes` are those that this rank gives.
@@ -97,11 +87,7 @@ Tensor all_gather_now(const Tensor& x, const Communicator& world) {
   Shape shape = x.shape();
   shape[0] *= world.size();
   const Tensor all = empty_on(own.device(), shape, x.dtype());
-  const int64_t bytes = bytes_of(own);
-  wait(*engine, begin(*engine, "all_gather", call_text("all_gather", x, "", ""), bytes, {own, all},
-                      [from = own.raw(), to = all.raw(), bytes](Collectives& collectives) {
-                        collectives.all_gather(from, to, bytes);
-                      }));
+  wait(*engine, begin_all_gather(*engine, own, all, ""));
   return ops::to_device(all, x.device());
 }
 
@@ -180,6 +166,15 @@ std::string call_text(const char* op, const Tensor& x, std::string_view how, con
                      x.shape(), x.dtype(), purpose.empty() ? "" : ", ", purpose);
 }
 
+Device moving_device(const Engine* engine, const char* op, const Tensor& x) {
+  if (engine == nullptr) return x.device();
+  if (x.device().is_cpu() || !engine->has_nccl()) return Device{};
+  check<DeviceError>(x.device() == engine->device(),
+                     "{}: the GPU of this rank is {}, which Communicator::device() gives; got {}", op,
+                     engine->device(), x);
+  return x.device();
+}
+
 void wait(const Engine& engine, const Call& call) {
   engine.wait(call.made);
   if (call.done) cuda::current_stream(call.done->device()).wait(*call.done);
@@ -190,6 +185,13 @@ Call begin_all_reduce(Engine& engine, const Tensor& x, ReduceOp op, const std::s
                         [op](Collectives& collectives, const Tensor& moved) {
                           collectives.all_reduce(moved.raw(), moved.numel(), moved.dtype(), op);
                         });
+}
+
+Call begin_all_gather(Engine& engine, const Tensor& own, const Tensor& all, const std::string& purpose) {
+  return begin(engine, "all_gather", call_text("all_gather", own, "", purpose), bytes_of(own), {own, all},
+               [from = own.raw(), to = all.raw(), bytes = bytes_of(own)](Collectives& collectives) {
+                 collectives.all_gather(from, to, bytes);
+               });
 }
 
 Call begin_broadcast(Engine& engine, const Tensor& x, int root, const std::string& purpose) {

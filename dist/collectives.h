@@ -10,10 +10,15 @@
 /// a job of one process they copy. All throw DistError when the ranks differ or one does not come, before
 /// anything is changed.
 ///
+/// Where Communicator::transport() names NCCL, it moves tensors on GPUs, in the order of the current stream:
+/// the host does not wait. All throw DeviceError there for another GPU than Communicator::device(). Else such
+/// tensors go through the CPU.
+///
 /// The differentiable ones are those of the sum of all ranks' losses: a gradient goes back to every rank
 /// whose input had a part in the result. Their backward is a collective again, so all ranks must call
 /// backward, too. Results of the same program with the same number of ranks are the same to the bit where the
-/// library below adds in a fixed order, as Open MPI does.
+/// library below adds in a fixed order, as Open MPI does, and NCCL on the same GPUs. What min and max make of
+/// NaN is that library's choice.
 
 namespace pleat::dist {
 

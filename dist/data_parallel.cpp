@@ -91,6 +91,10 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
       return;
     }
     if (has_changed()) make();
+    // Of a backward that an exception ended.
+    for (const std::optional<Call>& call : calls_)
+      if (call) wait(engine_, *call);
+    buffers_.clear();
     state_.assign(params_.size(), State::absent);
     waiting_.assign(made_.buckets.size(), 0);
     calls_.clear();
@@ -138,7 +142,7 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
     const RecordFunction range("DataParallel.wait");
     for (std::size_t b = 0; b < made_.buckets.size(); ++b) {
       if (!calls_[b]) continue;
-      wait(engine_, *calls_[b]);
+      wait(engine_, *std::exchange(calls_[b], {}));
       if (halves_[b].defined()) ops::copy_into(made_.buckets[b].elements, halves_[b]);
       for (const std::size_t i : made_.buckets[b].members)
         if (used_[i]) params_[i].set_grad(made_.views[i]);
@@ -159,7 +163,7 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
         "DataParallel: rank {} was given no samples; every rank needs at least one, as a DataLoader "
         "with .rank and .world_size gives it",
         world_.rank());
-    const Tensor all = scalar(samples, int64);
+    const Tensor all = full({}, samples, {.dtype = int64, .device = Device{}});
     const Call call = begin_all_reduce(engine_, all, ReduceOp::sum, "samples of a batch");
     const double own = static_cast<double>(samples) * world_.size();
     const Communicator world = world_;

@@ -80,6 +80,7 @@ class NcclCollectives : public GpuCollectives {
   void run(const cuda::Event& ready, const cuda::Event& done, std::vector<Tensor> tensors,
            const std::function<void(Collectives&)>& call) override {
     const cuda::DeviceGuard guard(device_);
+    forget_done();
     stream_.wait(ready);
     call(*this);
     done.record(stream_);
@@ -87,16 +88,16 @@ class NcclCollectives : public GpuCollectives {
   }
 
   bool is_done(double timeout_seconds) override {
-    while (!given_.empty() && given_.front().done.is_done()) given_.pop_front();
+    forget_done();
     ncclResult_t error = ncclSuccess;
     check_nccl(ncclCommGetAsyncError(comm_, &error), "ncclCommGetAsyncError");
     check_nccl(error, "a collective");
-    check<DistError>(
-        given_.empty() ||
-            Clock::now() - given_.front().since < std::chrono::duration<double>(timeout_seconds),
-        "dist: all ranks have given a call to NCCL, and it is not done after {} seconds: a process was "
-        "stopped, or the network is down",
-        timeout_seconds);
+    check<DistError>(given_.empty() ||
+                         Clock::now() - given_.front().since < std::chrono::duration<double>(timeout_seconds),
+                     "dist: all ranks have given a call to NCCL, and it is not done after {} seconds: a "
+                     "process was stopped, "
+                     "the network is down, or what a GPU computes before the call does not end",
+                     timeout_seconds);
     return given_.empty();
   }
 
@@ -106,6 +107,10 @@ class NcclCollectives : public GpuCollectives {
   }
 
  private:
+  void forget_done() {
+    while (!given_.empty() && given_.front().done.is_done()) given_.pop_front();
+  }
+
   struct Given {
     cuda::Event done;
     std::vector<Tensor> tensors;

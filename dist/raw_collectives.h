@@ -22,6 +22,10 @@ void check_reducible(const char* op, const Tensor& x, ReduceOp how);
 std::string call_text(const char* op, const Tensor& x, std::string_view how, const std::string& purpose);
 std::string_view name(ReduceOp op);
 
+/// Where the ranks move the elements of a tensor: on its GPU where NCCL does that, else on the CPU. Null: one
+/// process, which moves nothing. Throws DeviceError for another GPU than the rank's, where NCCL moves.
+Device moving_device(const Engine* engine, const char* op, const Tensor& x);
+
 /// A call that was begun.
 struct Call {
   std::shared_future<void> made;         ///< on a GPU: given to NCCL
@@ -32,6 +36,8 @@ void wait(const Engine& engine, const Call& call);
 
 /// Begins to reduce all elements of `x`.
 Call begin_all_reduce(Engine& engine, const Tensor& x, ReduceOp op, const std::string& purpose);
+/// Begins to gather `own` of all ranks in `all`; both are where the ranks move them.
+Call begin_all_gather(Engine& engine, const Tensor& own, const Tensor& all, const std::string& purpose);
 /// Begins to give all ranks the elements of `root`.
 Call begin_broadcast(Engine& engine, const Tensor& x, int root, const std::string& purpose);
 

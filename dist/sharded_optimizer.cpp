@@ -1,6 +1,7 @@
 #include "pleat/dist/sharded_optimizer.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/dist/collectives.h"
 #include "pleat/dist/engine.h"
+#include "pleat/dist/raw_collectives.h"
 
 namespace pleat::dist {
 namespace {
@@ -41,7 +43,6 @@ ShardedOptimizer::ShardedOptimizer(DataParallel& ddp, std::unique_ptr<optim::Par
       params_(inner_->parameters()) {
   std::set<const TensorImpl*> averaged;
   for (const Tensor& param : ddp.parameters()) averaged.insert(&param.impl());
-  int64_t elements = 0;
   for (std::size_t i = 0; i < params_.size(); ++i) {
     const Tensor& param = params_[i];
     check<ValueError>(averaged.contains(&param.impl()),
@@ -51,14 +52,39 @@ ShardedOptimizer::ShardedOptimizer(DataParallel& ddp, std::unique_ptr<optim::Par
     check<ValueError>(param.is_dense(),
                       "ShardedOptimizer: parameter {}, {}, has gaps in its memory; make it of a clone()", i,
                       param.describe());
-    elements += param.numel();
+    as_made_.push_back(param.detach());
   }
   if (Engine* const engine = EngineAccess::of(world_))
-    engine->wait(engine->submit(fmt::format("ShardedOptimizer of {} with {} parameters, {} elements",
-                                            inner_->name(), params_.size(), elements),
-                                [](Transport&) {}));
+    engine->wait(engine->submit(text(ddp), [](Transport&) {}));
   make_rows();
+  const nn::StateDict state = inner_->state_dict();  // of whole parameters
   put_own_parts();
+  take_state(state);
+}
+
+std::string ShardedOptimizer::text(DataParallel& ddp) const {
+  std::map<const TensorImpl*, std::size_t> numbers;
+  for (const Tensor& param : ddp.parameters()) numbers.emplace(&param.impl(), numbers.size());
+  std::string order;
+  for (std::size_t i = 0; i < params_.size(); ++i)
+    order += fmt::format("{} in {}, ", numbers.at(&params_[i].impl()), inner_->entries_[i].group);
+  std::string rates;
+  for (std::size_t group = 0; group < inner_->num_groups(); ++group)
+    rates += fmt::format(", lr {}, momentum {}", inner_->lr(group), inner_->momentum(group).value_or(0));
+  return fmt::format("ShardedOptimizer of {} with {} parameters, in an order and groups with the hash {:x}{}",
+                     inner_->name(), params_.size(), std::hash<std::string>()(order), rates);
+}
+
+void ShardedOptimizer::check_unchanged() const {
+  for (std::size_t i = 0; i < params_.size(); ++i) {
+    const Tensor &now = params_[i], &before = as_made_[i];
+    check<Error>(
+        now.dtype() == before.dtype() && now.device() == before.device() && now.shape() == before.shape() &&
+            now.strides() == before.strides(),
+        "ShardedOptimizer: parameter {} was {} when the optimiser was made, and is {} now; convert, move "
+        "or lay out the network first",
+        i, before.describe(), now.describe());
+  }
 }
 
 void ShardedOptimizer::make_rows() {
@@ -119,13 +145,8 @@ Tensor ShardedOptimizer::part(const Tensor& param, const Piece& piece) const {
 
 void ShardedOptimizer::update_parameters(const std::vector<Tensor>& found) {
   if (const Capture* capture = Capture::current())
-    capture->refuse("ShardedOptimizer.step", "the ranks give each other what they have updated");
-  for (const Row& row : rows_)
-    for (const std::size_t i : row.members)
-      check<Error>(params_[i].dtype() == row.dtype && params_[i].device() == row.device,
-                   "ShardedOptimizer: parameter {} was {} on {} when the optimiser was made, and is {} now; "
-                   "convert or move the network first",
-                   i, row.dtype, pleat::name(row.device), params_[i].describe());
+    capture->refuse("ShardedOptimizer.step", "ranks give each other what they have updated");
+  check_unchanged();
   put_own_parts();
   const std::vector<Tensor> parts = inner_->parameters();
   for (const Piece& piece : pieces_of(world_.rank())) {
@@ -162,10 +183,13 @@ void ShardedOptimizer::gather(const Row& row) const {
       ops::copy_into(from_row ? place : elements, from_row ? elements : place);
     }
   };
-  const Tensor own = zeros({chunk}, {.dtype = row.dtype, .device = row.device});
+  Engine& engine = *EngineAccess::of(world_);
+  const TensorOptions options{.dtype = row.dtype,
+                              .device = moving_device(&engine, "ShardedOptimizer", params_[row.members[0]])};
+  const Tensor own = zeros({chunk}, options), all = zeros({chunk * world_.size()}, options);
   for (int64_t first = 0; first < longest; first += chunk) {
     copy(world_.rank(), first, own, 0, true);
-    const Tensor all = all_gather(own, world_);
+    wait(engine, begin_all_gather(engine, own, all, "parameters of ShardedOptimizer"));
     for (int rank = 0; rank < world_.size(); ++rank)
       if (rank != world_.rank()) copy(rank, first, all, rank * chunk, false);
   }
@@ -218,6 +242,7 @@ bool ShardedOptimizer::has_gradient() const {
 
 nn::StateDict ShardedOptimizer::state_dict() const {
   check_not_moved_from();
+  check_unchanged();
   nn::StateDict state = inner_->state_dict();  // of the own parts
   const std::vector<std::string> names = inner_->state_names();
   // A rank knows only the steps and states of parameters of which it has a part.
@@ -235,7 +260,9 @@ nn::StateDict ShardedOptimizer::state_dict() const {
     for (const Piece& piece : pieces_of(rank)) pieces_by_param[piece.param].emplace_back(rank, piece);
   auto next = known.begin();
   for (std::size_t i = 0; i < params_.size(); ++i) {
-    state[state_key(i, "step")] = scalar(*next++, int64);
+    // An element that does not exist has no state after a step.
+    const int64_t steps = *next++;
+    state[state_key(i, "step")] = full({}, params_[i].numel() == 0 ? 0 : steps, {.dtype = int64});
     for (const std::string& name : names) {
       if (*next++ == 0) continue;
       const Tensor whole = empty_state(params_[i]);
@@ -250,10 +277,12 @@ nn::StateDict ShardedOptimizer::state_dict() const {
       state[state_key(i, name)] = whole;
     }
   }
+  for (auto& [name, tensor] : state) tensor = ops::to_device(tensor, Device{});
   return state;
 }
 
 std::string ShardedOptimizer::state_problems(const nn::StateDict& state) const {
+  check_unchanged();
   inner_->put_parameters(params_);
   std::string problems = inner_->state_problems(state);
   put_own_parts();

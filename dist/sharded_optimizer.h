@@ -26,19 +26,24 @@ namespace pleat::dist {
 /// as with any optimiser. The elements of a parameter may belong to several ranks; a parameter of an
 /// optimiser that needs it as a whole (Muon) belongs to one.
 ///
-/// step() and state_dict() are calls of all ranks. The state is that of the optimiser inside, so a run may be
-/// resumed without a ShardedOptimizer, or by another number of ranks. For parameters with different
-/// optimisers, give MultiOptimizer several of these.
+/// The constructor, step() and state_dict() are calls of all ranks, and so are save() and load() of
+/// train::Checkpoints, which take the state. It is that of the optimiser inside, so a run may be resumed
+/// without a ShardedOptimizer, or by another number of ranks. For parameters with different optimisers, give
+/// MultiOptimizer several of these.
+///
+/// step() throws DistError, and Error when the network was converted, moved or laid out otherwise since the
+/// constructor, and in a CUDA graph.
 class ShardedOptimizer : public optim::Optimizer {
  public:
-  /// Takes the optimiser over. Throws ValueError when one of its parameters is not in the network of `ddp`:
-  /// nobody would average its gradients. Throws DistError where the ranks' optimisers differ.
+  /// Takes the optimiser over, with the state that it has. Throws ValueError when one of its parameters is
+  /// not in the network of `ddp`, so that nobody would average its gradients, or has gaps in its memory.
+  /// Throws DistError where the optimisers of the ranks differ in their kind, parameters, groups or rates.
   template <std::derived_from<optim::ParameterwiseOptimizer> Inner>
   ShardedOptimizer(DataParallel& ddp, Inner inner)
       : ShardedOptimizer(
             ddp, std::unique_ptr<optim::ParameterwiseOptimizer>(std::make_unique<Inner>(std::move(inner)))) {}
 
-  /// The optimiser inside, for its options. Its own parameters are this rank's parts.
+  /// The optimiser inside, for its options. Its own parameters are this rank's parts: make no steps with it.
   optim::ParameterwiseOptimizer& inner();
 
   /// Elements whose state this rank has.
@@ -79,6 +84,10 @@ class ShardedOptimizer : public optim::Optimizer {
     int64_t begin, end;
   };
 
+  /// What all ranks must have alike.
+  std::string text(DataParallel& ddp) const;
+  /// Throws Error when a parameter does not lie in memory as it did in the constructor.
+  void check_unchanged() const;
   void make_rows();
   /// The parts of parameters between two places of a row, in its order.
   std::vector<Piece> pieces(const Row& row, int64_t begin, int64_t end) const;
@@ -95,6 +104,7 @@ class ShardedOptimizer : public optim::Optimizer {
   Communicator world_;
   std::unique_ptr<optim::ParameterwiseOptimizer> inner_;
   std::vector<Tensor> params_;
+  std::vector<Tensor> as_made_;  ///< the parameters' memory in the constructor
   std::vector<Row> rows_;
 };
 

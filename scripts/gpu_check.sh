@@ -467,7 +467,7 @@ stage_dist() {
     OMPI_MCA_hwloc_base_binding_policy=none)
   [[ $device == cpu ]] || environment+=(PLEAT_TEST_DEVICE=cuda)
   run dist 120 env "${environment[@]}" "$launcher" -n "$processes" "$program"
-  report dist "$processes processes"
+  report dist "$processes processes, $(sed -n 's/^connected by //p' "$log" | head -n 1)"
 }
 
 # --- measurements

@@ -110,12 +110,13 @@ void Checkpoints::add(const std::string& name, Generator& generator) {
 }
 
 void Checkpoints::save(SaveOptions options) {
-  if (!options_.writes) {
-    for (const auto& [name, part] : parts_) part.state();
-    saved_ = std::chrono::steady_clock::now();
-    return;
-  }
+  // Before anything that may fail in one process alone: a part may ask other processes for its state.
+  std::map<std::string, nn::StateDict> states;
+  for (const auto& [name, part] : parts_) states.emplace(name, part.state());
+  saved_ = std::chrono::steady_clock::now();
+  if (!options_.writes) return;
   wait();
+  for (auto& [name, state] : states) state = copied(state);
   make_folder("Checkpoints", folder_);
   const std::map<int64_t, fs::path> before = files_in(folder_);
   const int64_t number = before.empty() ? 1 : before.rbegin()->first + 1;
@@ -123,9 +124,7 @@ void Checkpoints::save(SaveOptions options) {
                         .step = options.step,
                         .metric = options.metric,
                         .metadata = options_.metadata,
-                        .parts = {}};
-  for (const auto& [name, part] : parts_) checkpoint.parts.emplace(name, copied(part.state()));
-  saved_ = std::chrono::steady_clock::now();
+                        .parts = std::move(states)};
   writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint)] {
     const SerialScope serial;  // the other cores belong to the network
     write_checkpoint(checkpoint);

@@ -64,7 +64,8 @@ struct CheckpointsOptions {
   bool maximize = false;  ///< ... and that with the least metric, or with the greatest
   double seconds = 600;   ///< between two, where is_due() decides
   /// false: save() asks the parts for their state and writes nothing. For the processes of a job that only
-  /// have a share of the state (dist::ShardedOptimizer): all of them save, and one writes.
+  /// have a share of the state (dist::ShardedOptimizer): all of them save and load, and one writes. They must
+  /// do it after the same step, of which is_due() by the clock of each knows nothing: ask one of them.
   bool writes = true;
   /// Stored in each file.
   std::map<std::string, std::string> metadata = {};
@@ -97,9 +98,9 @@ class Checkpoints {
   }
   void add(const std::string& name, Generator& generator);
 
-  /// Copies the state of all parts, and returns while a thread writes the file and removes those that
-  /// are not kept. Waits first until the file before it is on disk; throws FileError when that could
-  /// not be written, or the folder cannot be made.
+  /// Asks all parts for their state, waits until the file before this one is on disk, and returns while a
+  /// thread writes a copy and removes the files that are not kept. Throws FileError when the file before it
+  /// could not be written, or the folder cannot be made.
   void save(SaveOptions options);
   /// Waits until the last checkpoint is on disk. Throws FileError when it could not be written.
   void wait();

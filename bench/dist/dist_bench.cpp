@@ -13,6 +13,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -100,18 +101,22 @@ class Step {
   }
 
   void run(nn::Module& called, Parts* parts = nullptr) {
+    synchronize();
     const auto start = Clock::now();
     const Tensor loss = task_.loss(called(task_.input));
+    synchronize();
     const double forward = milliseconds_since(start);
     backward_began_ = Clock::now();
     {
       const RecordFunction range("backward");
       loss.backward();
     }
+    synchronize();
     const double backward = milliseconds_since(backward_began_);
     const auto middle = Clock::now();
     sgd_->step();
     sgd_->zero_grad();
+    synchronize();
     if (parts == nullptr) return;
     parts->forward.push_back(forward);
     parts->backward.push_back(backward);
@@ -119,6 +124,10 @@ class Step {
   }
 
  private:
+  void synchronize() const {
+    if (task_.input.device().is_cuda()) cuda::synchronize(task_.input.device());
+  }
+
   Task task_;
   std::optional<optim::SGD> sgd_;
   Clock::time_point backward_began_;
@@ -147,10 +156,11 @@ int64_t overlap(const profile::Event& a, int64_t begin, int64_t end) {
 
 /// Collectives of a step, their bytes and time, and the part of that time in which backward computes.
 json count(const profile::Profile& profile, double steps) {
+  static const std::set<std::string> collectives{"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
   double calls = 0, bytes = 0, moving = 0, hidden = 0, agreeing = 0;
   for (const profile::Event& event : profile.events) {
     if (event.name == "dist.agree") agreeing += static_cast<double>(event.duration());
-    if (event.name != "all_reduce" && event.name != "broadcast") continue;
+    if (!collectives.contains(event.name)) continue;
     ++calls;
     bytes += event.bytes;
     moving += static_cast<double>(event.duration());
@@ -212,6 +222,9 @@ void time_steps(const dist::Communicator& world, const Options& options) {
       json result = parts.medians();
       result.update(about);
       result.update(count(profiler.profile(), profiled));
+      // The ranges of NCCL's calls last until they are given to the GPU.
+      if (world.device().is_cuda())
+        for (const char* time : {"moving", "hidden"}) result.erase(time);
       result["kind"] = options.sync_batch_norm ? "reduced, sync_batch_norm" : "reduced";
       result["bucket_megabytes"] = bucket;
       result["buckets"] = ddp.num_buckets();

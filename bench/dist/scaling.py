@@ -132,11 +132,12 @@ def check_against(results):
                      milliseconds(took), milliseconds(predicted), f"{predicted / took - 1:+.0%}"])
     table(["network", "ranks", "bucket, MB", "buckets", "collectives a step", "MB a step", "while backward computes",
            "step without reduction, ms", "with", "model", "error"], rows)
-    print(f"The model's error on these {len(errors)} steps: {sum(errors) / len(errors):.1%} in the mean, "
-          f"{max(errors):.0%} at most.\n")
+    if errors:
+        print(f"The model's error on these {len(errors)} steps: {sum(errors) / len(errors):.1%} in the mean, "
+              f"{max(errors):.0%} at most.\n")
 
 
-def extrapolate(results, speed, batch_factor=1):
+def extrapolate(results, speed):
     rows = []
     alone = {r["model"]: r for r in results if r["kind"] == "alone" and r["ranks"] == 1}
     for model, result in alone.items():

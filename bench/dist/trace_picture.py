@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """A picture of one backward with its reductions, from a trace of `dist_bench steps --trace`:
 
-    bench/dist/trace_picture.py trace_resnet18_5.0.json docs/images/overlap.svg
+    bench/dist/trace_picture.py trace_resnet18_5.json docs/images/overlap.svg
 """
 import json
 import sys
 
 WIDTH, LEFT, TOP, LANE = 960, 96, 44, 34
 COLOURS = {"backward": "#4a7fb0", "DataParallel.wait": "#c0504d", "all_reduce": "#4f9d69",
-           "broadcast": "#4f9d69", "dist.agree": "#d8d8d8"}
+           "broadcast": "#4f9d69", "all_gather": "#4f9d69", "reduce_scatter": "#4f9d69", "dist.agree": "#d8d8d8"}
 
 
 def main(trace, picture):

@@ -40,6 +40,7 @@ class Adam : public OptimizerWith<AdamOptions> {
  protected:
   void check_options_of_group(const AdamOptions& o) const override;
   void update(std::span<const Turn> turns) override;
+  bool is_elementwise() const override { return true; }
   bool needs_state(std::size_t group, std::size_t state) const override {
     return state < 2 || options(group).amsgrad;
   }
@@ -55,6 +56,7 @@ class AdamW : public OptimizerWith<AdamWOptions> {
  protected:
   void check_options_of_group(const AdamWOptions& o) const override;
   void update(std::span<const Turn> turns) override;
+  bool is_elementwise() const override { return true; }
   bool needs_state(std::size_t group, std::size_t state) const override {
     return state < 2 || options(group).amsgrad;
   }

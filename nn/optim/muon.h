@@ -31,7 +31,6 @@ class Muon : public OptimizerWith<MuonOptions> {
  protected:
   void check_options_of_group(const MuonOptions& o) const override;
   void check_parameter(const Tensor& param) const override;
-  bool is_elementwise() const override { return false; }
   void update(std::span<const Turn> turns) override;
   bool needs_state(std::size_t, std::size_t) const override { return true; }
 

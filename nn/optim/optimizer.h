@@ -166,8 +166,9 @@ class ParameterwiseOptimizer : public Optimizer {
   /// The name of `momentum` in a state, so that a beta is not loaded as a momentum.
   virtual const char* momentum_name() const = 0;
   virtual void check_parameter(const Tensor& param) const;
-  /// Whether the update of an element needs nothing of the parameter's other elements.
-  virtual bool is_elementwise() const { return true; }
+  /// Whether the update of an element needs nothing of the parameter's other elements, so that several
+  /// processes can share a parameter (dist::ShardedOptimizer).
+  virtual bool is_elementwise() const { return false; }
   /// A parameter that has a gradient.
   struct Turn {
     Entry& entry;

@@ -30,6 +30,7 @@ class RAdam : public OptimizerWith<RAdamOptions> {
  protected:
   void check_options_of_group(const RAdamOptions& o) const override;
   void update(std::span<const Turn> turns) override;
+  bool is_elementwise() const override { return true; }
   bool needs_state(std::size_t, std::size_t) const override { return true; }
 };
 

@@ -28,6 +28,7 @@ class RMSprop : public OptimizerWith<RMSpropOptions> {
  protected:
   void check_options_of_group(const RMSpropOptions& o) const override;
   void update(std::span<const Turn> turns) override;
+  bool is_elementwise() const override { return true; }
   bool needs_state(std::size_t group, std::size_t state) const override;
 };
 

@@ -26,6 +26,7 @@ class SGD : public OptimizerWith<SGDOptions> {
  protected:
   void check_options_of_group(const SGDOptions& o) const override;
   void update(std::span<const Turn> turns) override;
+  bool is_elementwise() const override { return true; }
   bool needs_state(std::size_t group, std::size_t) const override { return options(group).momentum != 0; }
 };
 

@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 
@@ -20,6 +21,7 @@ const pleat::dist::Communicator& pleat::test::world() {
 // PLEAT_TEST_DEVICE=cuda, tensors are on the rank's GPU unless a test names another device.
 int main(int argc, char** argv) {
   const pleat::dist::Communicator& world = pleat::test::world();
+  if (world.is_main()) std::printf("connected by %s\n", world.transport().c_str());
   std::optional<pleat::DefaultDevice> device;
   if (std::getenv("PLEAT_TEST_DEVICE") != nullptr) device.emplace(world.device());
   return Catch::Session().run(argc, argv) == 0 ? 0 : 1;

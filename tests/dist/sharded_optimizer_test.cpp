@@ -166,6 +166,45 @@ TEST_CASE("ShardedOptimizer: groups, half precision, and a step that GradScaler 
   }
 }
 
+TEST_CASE("ShardedOptimizer: takes over an optimiser that has a state, and a parameter of no elements",
+          "[dist]") {
+  struct WithEmpty : nn::Sequential {
+    using nn::Sequential::Sequential;
+    Tensor none = zeros({0, 3});
+    void members(nn::Members& m) override {
+      nn::Sequential::members(m);
+      m("none", none);
+    }
+  };
+  nn::StateDict states[2];
+  nn::StateDict weights[2];
+  for (const bool sharded : {false, true}) {
+    manual_seed(3);
+    WithEmpty net(nn::Linear{{.in_features = 5, .out_features = 3}});
+    DataParallel ddp{net, world()};
+    const auto step = [&](optim::Optimizer& optimizer, double value) {
+      for (const Tensor& p : net.parameters()) p.set_grad(full(p.shape(), value));
+      optimizer.step();
+    };
+    optim::Adam adam{net.parameters(), {.lr = 0.1}};
+    step(adam, 1);
+    if (sharded) {
+      ShardedOptimizer shared{ddp, std::move(adam)};
+      step(shared, 2);
+      states[1] = shared.state_dict();
+      shared.load_state_dict(states[1]);
+    } else {
+      step(adam, 2);
+      states[0] = adam.state_dict();
+    }
+    for (const auto& [name, tensor] : net.state_dict()) weights[sharded ? 1 : 0][name] = tensor.clone();
+  }
+  check_same_bits(weights[0], weights[1]);
+  for (const auto& [name, tensor] : states[0])
+    if (tensor.numel() > 0 && name != "param.2.step")
+      CHECK(tensor.to_vector<double>() == states[1].at(name).to_vector<double>());
+}
+
 TEST_CASE("ShardedOptimizer: the state falls with the number of ranks", "[dist]") {
   nn::Sequential net = make_net();
   DataParallel ddp{net, world()};
@@ -227,6 +266,15 @@ TEST_CASE("ShardedOptimizer: wrong use is an error before anything is changed", 
                     Catch::Contains("is not in the network of the DataParallel"));
   ShardedOptimizer adam{ddp, optim::Adam{net.parameters()}};
   CHECK_THROWS_WITH(adam.step(), Catch::Contains("no parameter"));
+  // Its state would be that of other elements.
+  nn::Sequential laid_out = make_net();
+  DataParallel ddp_laid_out{laid_out, world()};
+  ShardedOptimizer before{ddp_laid_out, optim::Adam{laid_out.parameters()}};
+  train_steps(ddp_laid_out, before, 1, 1);
+  laid_out.to(MemoryFormat::contiguous);
+  CHECK_THROWS_WITH(before.state_dict(), Catch::Contains("lay out the network first"));
+  for (const Tensor& p : laid_out.parameters()) p.set_grad(ones_like(p));
+  CHECK_THROWS_WITH(before.step(), Catch::Contains("lay out the network first"));
   nn::StateDict state = adam.state_dict();
   state["param.0.exp_avg"] = zeros({3});
   CHECK_THROWS_WITH(adam.load_state_dict(state), Catch::Contains("param.0.exp_avg"));
