@@ -188,49 +188,63 @@ struct Options {
   bool sync_batch_norm = false;
 };
 
+/// A network that is trained alone, or with gradients reduced in buckets of a size.
+struct Contender {
+  Contender(const dist::Communicator& world, const std::string& model, const Options& options, double bucket)
+      : step(model, options.batch), bucket_megabytes(bucket) {
+    if (bucket == 0) return;
+    if (options.sync_batch_norm) dist::convert_sync_batch_norm(step.net(), world);
+    ddp.emplace(step.net(), world,
+                dist::DataParallelOptions{.bucket_megabytes = bucket,
+                                          .first_bucket_megabytes = std::min(bucket, 1.0)});
+  }
+  void run(Parts* to = nullptr) { step.run(ddp ? static_cast<nn::Module&>(*ddp) : step.net(), to); }
+
+  Step step;
+  double bucket_megabytes;  ///< 0: alone
+  std::optional<dist::DataParallel> ddp;
+  Parts parts = {};
+};
+
 void time_steps(const dist::Communicator& world, const Options& options) {
   for (const std::string& model : options.models) {
-    const json about{{"model", model}, {"batch", options.batch}};
-    {
-      // All ranks at once, as they share the machine, each for itself.
-      Step step(model, options.batch);
-      for (int i = 0; i < 3; ++i) step.run(step.net());
-      Parts parts;
-      for (int i = 0; i < options.rounds; ++i) {
+    std::vector<std::unique_ptr<Contender>> contenders;
+    contenders.push_back(std::make_unique<Contender>(world, model, options, 0));
+    for (const double bucket : options.buckets)
+      contenders.push_back(std::make_unique<Contender>(world, model, options, bucket));
+    for (const auto& each : contenders)
+      for (int i = 0; i < 3; ++i) each->run();
+    // In turn, so that a machine that is slower for a while is so for all of them.
+    for (int i = 0; i < options.rounds; ++i)
+      for (const auto& each : contenders) {
         dist::barrier(world);
-        step.run(step.net(), &parts);
+        each->run(&each->parts);
       }
-      json result = parts.medians();
-      result.update(about);
-      result["kind"] = "alone";
-      result["parameters"] = step.net().num_parameters();
-      result["ready"] = time_gradients(step);
-      print(world, result);
-    }
-    for (const double bucket : options.buckets) {
-      Step step(model, options.batch);
-      if (options.sync_batch_norm) dist::convert_sync_batch_norm(step.net(), world);
-      dist::DataParallel ddp{
-          step.net(), world, {.bucket_megabytes = bucket, .first_bucket_megabytes = std::min(bucket, 1.0)}};
-      for (int i = 0; i < 3; ++i) step.run(ddp);
-      Parts parts;
-      for (int i = 0; i < options.rounds; ++i) step.run(ddp, &parts);
+    for (const auto& each : contenders) {
+      json result = each->parts.medians();
+      result.update({{"model", model}, {"batch", options.batch}});
+      if (!each->ddp) {
+        result["kind"] = "alone";
+        result["parameters"] = each->step.net().num_parameters();
+        result["ready"] = time_gradients(each->step);
+        print(world, result);
+        continue;
+      }
       constexpr int profiled = 5;
       profile::Profiler profiler{{.record_shapes = false}};
-      for (int i = 0; i < profiled; ++i) step.run(ddp);
+      for (int i = 0; i < profiled; ++i) each->run();
       profiler.stop();
-      json result = parts.medians();
-      result.update(about);
       result.update(count(profiler.profile(), profiled));
       // The ranges of NCCL's calls last until they are given to the GPU.
       if (world.device().is_cuda())
         for (const char* time : {"moving", "hidden"}) result.erase(time);
       result["kind"] = options.sync_batch_norm ? "reduced, sync_batch_norm" : "reduced";
-      result["bucket_megabytes"] = bucket;
-      result["buckets"] = ddp.num_buckets();
+      result["bucket_megabytes"] = each->bucket_megabytes;
+      result["buckets"] = each->ddp->num_buckets();
       print(world, result);
       if (!options.trace.empty() && world.is_main())
-        profiler.profile().export_chrome_trace(fmt::format("{}_{}_{}.json", options.trace, model, bucket));
+        profiler.profile().export_chrome_trace(
+            fmt::format("{}_{}_{}.json", options.trace, model, each->bucket_megabytes));
     }
   }
 }

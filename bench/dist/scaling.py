@@ -98,7 +98,7 @@ def table(head, rows):
 
 
 def milliseconds(seconds):
-    return f"{seconds * 1e3:.3g}"
+    return f"{seconds * 1e3:,.0f}" if seconds >= 0.1 else f"{seconds * 1e3:.3g}"
 
 
 def check_against(results):
@@ -129,9 +129,10 @@ def check_against(results):
         errors.append(abs(predicted / took - 1))
         rows.append([r["model"], r["ranks"], r["bucket_megabytes"], r["buckets"], f"{r['collectives']:.0f}",
                      f"{r['bytes'] / 1e6:.2f}", f"{r['hidden']:.0%}", milliseconds(whole(seconds_of(alone))),
-                     milliseconds(took), milliseconds(predicted), f"{predicted / took - 1:+.0%}"])
+                     milliseconds(took), f"{took / whole(seconds_of(alone)) - 1:+.0%}", milliseconds(predicted),
+                     f"{predicted / took - 1:+.0%}"])
     table(["network", "ranks", "bucket, MB", "buckets", "collectives a step", "MB a step", "while backward computes",
-           "step without reduction, ms", "with", "model", "error"], rows)
+           "step without reduction, ms", "with", "more", "model", "its error"], rows)
     if errors:
         print(f"The model's error on these {len(errors)} steps: {sum(errors) / len(errors):.1%} in the mean, "
               f"{max(errors):.0%} at most.\n")
