@@ -252,7 +252,8 @@ nn::StateDict ShardedOptimizer::state_dict() const {
     for (const std::string& name : names) known.push_back(state.contains(state_key(i, name)) ? 1 : 0);
   }
   const Tensor of_all = from_vector(known, known.size(), Device{});
-  all_reduce_(of_all, world_, ReduceOp::max);
+  if (Engine* const engine = EngineAccess::of(world_))
+    wait(*engine, begin_all_reduce(*engine, of_all, ReduceOp::max, "ShardedOptimizer.state_dict"));
   known = of_all.to_vector<int64_t>();
 
   std::vector<std::vector<std::pair<int, Piece>>> pieces_by_param(params_.size());
