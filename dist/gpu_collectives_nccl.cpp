@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <utility>
@@ -95,8 +94,8 @@ class NcclCollectives : public GpuCollectives {
     check<DistError>(given_.empty() ||
                          Clock::now() - given_.front().since < std::chrono::duration<double>(timeout_seconds),
                      "dist: all ranks have given a call to NCCL, and it is not done after {} seconds: a "
-                     "process was stopped, "
-                     "the network is down, or what a GPU computes before the call does not end",
+                     "process was stopped, the network is down, or what a GPU computes before the call does "
+                     "not end",
                      timeout_seconds);
     return given_.empty();
   }

@@ -264,7 +264,8 @@ stage_build() {
   local generator keep_going=-k library
   local -A cuda=([gpu]=ON [cpu]=OFF [double]=DOUBLE)
   # What is there later is of this build.
-  rm -f "$build"/tests/smoke/smoke "$tests" "$build"/tests/dist/pleat_dist_tests "$bench" "$build"/bench/timing_server "$build"/examples/train_cifar
+  rm -f "$build"/tests/smoke/smoke "$tests" "$build"/tests/dist/pleat_dist_tests "$bench" \
+    "$build"/bench/timing_server "$build"/examples/train_cifar
   local configure=(cmake -S "$root" -B "$build" "-DPLEAT_CUDA=${cuda[$mode]}" -DPLEAT_DEVICE_TESTS_ONLY=ON)
   if [[ ! -f $build/CMakeCache.txt ]]; then
     generator='Unix Makefiles'

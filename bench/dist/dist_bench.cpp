@@ -157,9 +157,8 @@ int64_t overlap(const profile::Event& a, int64_t begin, int64_t end) {
 /// Collectives of a step, their bytes and time, and the part of that time in which backward computes.
 json count(const profile::Profile& profile, double steps) {
   static const std::set<std::string> collectives{"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
-  double calls = 0, bytes = 0, moving = 0, hidden = 0, agreeing = 0;
+  double calls = 0, bytes = 0, moving = 0, hidden = 0;
   for (const profile::Event& event : profile.events) {
-    if (event.name == "dist.agree") agreeing += static_cast<double>(event.duration());
     if (!collectives.contains(event.name)) continue;
     ++calls;
     bytes += event.bytes;
@@ -175,8 +174,7 @@ json count(const profile::Profile& profile, double steps) {
   return {{"collectives", calls / steps},
           {"bytes", bytes / steps},
           {"moving", moving / steps / 1e6},
-          {"hidden", moving > 0 ? hidden / moving : 0},
-          {"agreeing", agreeing / steps / 1e6}};
+          {"hidden", moving > 0 ? hidden / moving : 0}};
 }
 
 struct Options {
