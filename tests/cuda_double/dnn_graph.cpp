@@ -243,8 +243,8 @@ cudnnStatus_t understand(const State& graph, Understood& result) {
 
 // --- Engines
 
-/// What engines of cuDNN are like: exact ones, some that round operands, some whose sums change from run to
-/// run, some that need much memory.
+/// What engines of cuDNN are like: exact ones, some that round operands (or have errors like that), some whose
+/// sums change from run to run, some that need much memory.
 struct Engine {
   int64_t index;
   std::vector<cudnnBackendNumericalNote_t> notes;
@@ -259,6 +259,8 @@ std::vector<Engine> engines_for(const Understood& graph, bool fallback) {
   if (fallback) return {{0, {}, 0, false, 0}};
   std::vector<Engine> result = {{1, {}, 0, true, 0}, {3, {}, 4, false, 0}};
   if (single) result.insert(result.begin(), {5, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, 0, true, 10});
+  if (single) result.insert(result.begin(), {11, {CUDNN_NUMERICAL_NOTE_WINOGRAD}, 0, true, 10});
+  if (single) result.insert(result.begin(), {13, {CUDNN_NUMERICAL_NOTE_FFT}, 0, true, 10});
   if (backward) result.push_back({7, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, 0, false, 0});
   if (single && backward)
     result.push_back(

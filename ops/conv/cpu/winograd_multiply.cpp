@@ -1,4 +1,9 @@
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <vector>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
@@ -12,6 +17,10 @@
 /// block of tiles and some panels of result channels: the windows of its tiles are transformed into V
 /// [point][tile][phase][C], which stays in the second-level cache; for each panel, one product for each point
 /// gives M [point][tile][panel], whose tiles are transformed into results.
+///
+/// A transform mixes the pixels of a tile: what is rounded off the largest is an error of all its results,
+/// also of those that do not read these pixels. So the tiles are measured on the way, and one in which a
+/// result's own pixels are small beside the others is computed without transforms (DirectTiles).
 
 namespace pleat::ops::winograd {
 namespace {
@@ -53,6 +62,8 @@ struct MultiplyPlan {
   int64_t groups;  ///< of panels
   /// From point to point in V and M.
   int64_t source_point, sums_point;
+  /// Of a window, neighbours whose sum is compared with the largest: pixels of some 32 numbers.
+  int64_t columns_looked_at;
 
   MultiplyPlan(const Gather& g, const Kernels& kernels, int m)
       : grid(g, kernels, m),
@@ -69,6 +80,7 @@ struct MultiplyPlan {
     groups = std::min(panels.count(), ceil_div(tasks_wanted, blocks));
     source_point = point_stride<T>(block * grid.slices * row);
     sums_point = point_stride<T>(block * grid.lines * 2 * lanes<T>);
+    columns_looked_at = row < 64 ? kernels.taps - 1 : 1;
   }
 
   /// Of a product: channels and phases of all taps of the line.
@@ -83,12 +95,12 @@ struct MultiplyPlan {
   int64_t weights_before(int64_t panel) const { return grid.points * depth() * lanes_before(panel); }
 };
 
-/// The weights of panel `panel` as [point][tap of the line][phase][channel][lane].
-template <class T, int ma, int mb, int r>
+/// The weights of panel `panel`, transformed by A and B, as [point][tap of the line][phase][channel][lane].
+template <class A, class B, class T>
 void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const GatherWeights<T>& w, int64_t panel,
                        T* to) {
   using V = Vector<T>;
-  constexpr int ra = taps<ma, r>, rb = taps<mb, r>;
+  constexpr int ra = A::in, rb = B::in;
   constexpr int64_t some = 32;  // channels at a time
   const TileGrid& grid = plan.grid;
   const auto sizes = [&](std::size_t d) { return static_cast<int64_t>(g.dims[d].taps.size()); };
@@ -120,34 +132,183 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
       }
       for (int64_t i = 0; i < part; ++i)
         for (int64_t lane = 0; lane < width; lane += lanes<T>)
-          transform<V, Filter<ma, r>, Filter<mb, r>>(
+          transform<V, A, B>(
               [&](int u, int v) { return simd::load(turned + ((u * rb + v) * some + i) * width + lane); },
               [&](int u, int v, const V& value) {
-                const int64_t point = u * window<mb, r> + v;
+                const int64_t point = u * B::out + v;
                 simd::store(to + (point * plan.depth() + l * channels + c + i) * width + lane, value);
               });
     }
   }
 }
 
+/// Whether the error of transforms, which is as large as the largest pixel of a tile, is like that of the
+/// sums that its results are, of which `least` has the least sum of |pixels|. Measured: then it is within 8
+/// 2^-24 the root of the products times the sum of the |products|; `direct` has up to a quarter of this.
+template <class T>
+bool is_even(double largest, double least) {
+  return largest < overflow_reserve * static_cast<double>(std::numeric_limits<T>::max()) &&
+         3 * largest <= least;
+}
+/// Tiles of a task that are computed as sums of products of pixels and taps.
+template <class T, int ma, int mb, int r>
+class DirectTiles {
+ public:
+  static constexpr int rows = window<ma, r>, columns = window<mb, r>;
+
+  DirectTiles(const Gather& g, const MultiplyPlan<T>& plan, const ConvSource<T>& x, const GatherWeights<T>& w,
+              const T* zeros)
+      : gather_(g), plan_(plan), x_(x), w_(w), zeros_(zeros) {}
+
+  /// Takes a tile if its pixels need it; tiles come in the order of the task.
+  void look_at(int64_t tile, int64_t column, int64_t line) {
+    const auto [largest, least] = size(column, line);
+    if (!is_even<T>(largest, least)) tiles_.push_back(tile);
+  }
+  bool has(int64_t tile) const { return std::binary_search(tiles_.begin(), tiles_.end(), tile); }
+
+  void prepare(int64_t panel) {
+    if (tiles_.empty()) return;
+    width_ = plan_.panels.vectors(panel) * lanes<T>;
+    if (weights_ == nullptr) weights_ = scratch<T>(taps<ma, r> * taps<mb, r> * plan_.depth() * 2 * lanes<T>);
+    transform_weights<Identity<taps<ma, r>>, Identity<taps<mb, r>>>(gather_, plan_, w_, panel,
+                                                                    elements_of<T>(weights_));
+  }
+  /// to[result of the tile][lane of the panel]
+  void multiply(int64_t column, int64_t line, T* to) {
+    if (pixels_ == nullptr) pixels_ = scratch<T>(slices() * rows * columns * plan_.channels);
+    for_slices(column, line, [&](int64_t l, const auto& pixels, const auto& read) {
+      transform_pixels<Identity<rows>, Identity<columns>>(pixels, plan_.channels, pixel(l, 0, 0),
+                                                          plan_.channels, read, ignored_);
+    });
+    std::fill_n(to, ma * mb * width_, T(0));
+    const auto run = width_ == lanes<T> ? multiply_rows<T, 1> : multiply_rows<T, 2>;
+    for (int64_t l = 0; l < slices(); ++l)
+      for (int u = 0; u < taps<ma, r>; ++u)
+        for (int v = 0; v < taps<mb, r>; ++v)
+          for (int i = 0; i < ma; ++i)
+            run({pixel(l, i + u, v), plan_.channels, 1,
+                 elements_of<T>(weights_) +
+                     ((u * taps<mb, r> + v) * plan_.depth() + l * plan_.channels) * width_,
+                 width_, plan_.channels, to + i * mb * width_, width_, to + i * mb * width_, width_},
+                mb);
+  }
+
+ private:
+  /// Of the source that a tile reads: taps of the line and phases.
+  int64_t slices() const { return plan_.grid.line_taps * plan_.grid.phases; }
+  T* pixel(int64_t slice, int64_t row, int64_t column) const {
+    return elements_of<T>(pixels_) + ((slice * rows + row) * columns + column) * plan_.channels;
+  }
+
+  /// Calls f(slice, pixels, read) for the slices of a tile's window.
+  template <class F>
+  void for_slices(int64_t column, int64_t line, const F& f) const {
+    const TileGrid& grid = plan_.grid;
+    with_source(x_, 0, zeros_, [&](const auto& read) {
+      for (int64_t l = 0; l < slices(); ++l) {
+        const T* pixels[rows][columns];
+        list_pixels<rows, columns, const T>(grid.source_of(column, line + l / grid.phases, l % grid.phases),
+                                            grid.source, grid.source_step, grid.kernels, plan_.channels,
+                                            x_.data(), zeros_, pixels);
+        f(l, pixels, read);
+      }
+    });
+  }
+
+  /// The largest |x| of a tile, and the least sum of |x| over what a result reads.
+  std::pair<double, double> size(int64_t column, int64_t line) const {
+    double sums[rows][columns]{};
+    Largest<T> largest;
+    for_slices(column, line, [&](int64_t, const auto& pixels, const auto& read) {
+      for (int i = 0; i < rows; ++i)
+        for (int j = 0; j < columns; ++j) {
+          Vector<T> sum{};
+          add_magnitudes(pixels[i][j], plan_.channels, read, sum);
+          sums[i][j] += static_cast<double>(sum_of_lanes(sum));
+          add_largest(pixels[i][j], plan_.channels, read, largest);
+        }
+    });
+    const Spatial results = plan_.grid.result_of(column, line).results;
+    double least = std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < (ma == 1 ? 1 : results[plan_.grid.kernels.a]); ++i)
+      for (int64_t j = 0; j < results[plan_.grid.kernels.b]; ++j) {
+        double sum = 0;
+        for (int u = 0; u < taps<ma, r>; ++u)
+          for (int v = 0; v < taps<mb, r>; ++v) sum += sums[i + u][j + v];
+        least = std::min(least, sum);
+      }
+    return {largest.value(), least};
+  }
+
+  const Gather& gather_;
+  const MultiplyPlan<T>& plan_;
+  const ConvSource<T>& x_;
+  const GatherWeights<T>& w_;
+  const T* zeros_;
+  std::vector<int64_t> tiles_;
+  int64_t width_ = 0;
+  Largest<T> ignored_;
+  std::shared_ptr<std::byte> weights_, pixels_;
+};
+
+/// Transforms a tile's window in the source into V. Returns a sum of |x| of some pixels that each result
+/// reads, the least.
+template <class T, int ma, int mb, int r>
+T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T* zeros, int64_t column,
+                   int64_t slice, T* to, Largest<T>& squares) {
+  const TileGrid& grid = plan.grid;
+  simd::Vector<T> sums[4]{};
+  for (int64_t phase = 0; phase < grid.phases; ++phase) {
+    const TilePixels at = grid.source_of(column, slice, phase);
+    const T* pixels[window<ma, r>][window<mb, r>];
+    list_pixels<window<ma, r>, window<mb, r>, const T>(at, grid.source, grid.source_step, grid.kernels,
+                                                       plan.channels, x.data(), zeros, pixels);
+    const auto rows = grid.read_by_all(at, grid.kernels.a),
+               columns = grid.read_by_all(at, grid.kernels.b, plan.columns_looked_at);
+    with_source(x, 0, zeros, [&](const auto& read) {
+      transform_pixels<Source<ma, r>, Source<mb, r>>(pixels, plan.channels, to + phase * plan.channels,
+                                                     plan.source_point, read, squares);
+      for (std::size_t i = 0; i < 2; ++i)
+        for (std::size_t j = 0; j < 2; ++j)
+          for (int64_t v = 0; v < plan.columns_looked_at; ++v)
+            add_magnitudes(pixels[rows[i]][columns[j] + v], plan.channels, read, sums[2 * i + j]);
+    });
+  }
+  T least = std::numeric_limits<T>::infinity();
+  for (const auto& sum : sums) least = std::min(least, least_of_halves(sum));
+  return least;
+}
+
 /// M of a panel into results.
 template <class T, int ma, int mb, int r>
-void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, const T* sums, int64_t panel,
-                   const T* bias, T* y, ChannelSums<T>* sums_of_y) {
+void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, const T* sums,
+                   DirectTiles<T, ma, mb, r>& direct, int64_t panel, const T* bias, T* y,
+                   ChannelSums<T>* sums_of_y) {
   using V = Vector<T>;
   const TileGrid& grid = plan.grid;
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
   const int64_t first = plan.panels.first(panel);
   alignas(64) T beyond[2 * lanes<T>];  // where results outside go
-  grid.for_tiles(begin, columns, grid.lines, [&](int64_t, int64_t column, int64_t line) {
+  alignas(64) T of_direct[ma * mb * 2 * lanes<T>];
+  grid.for_tiles(begin, columns, grid.lines, [&](int64_t tile, int64_t column, int64_t line) {
     T* pixels[ma][mb];
     list_pixels<ma, mb, T>(grid.result_of(column, line), grid.result, grid.result_step, grid.kernels,
                            plan.panels.channels, y + first, beyond, pixels);
+    const bool is_direct = direct.has(tile);
+    if (is_direct) direct.multiply(column, line, of_direct);
     for (int64_t lane = 0; lane < width; lane += lanes<T>) {
       const V start = bias != nullptr ? simd::load(bias + first + lane) : V{};
-      transform<V, Result<ma, r>, Result<mb, r>>(
-          [&](int a, int b) { return simd::load(sums + (a * window<mb, r> + b) * plan.sums_point + lane); },
-          [&](int a, int b, const V& value) { simd::store(pixels[a][b] + lane, value + start); });
+      const auto write = [&](int a, int b, const V& value) {
+        simd::store(pixels[a][b] + lane, value + start);
+      };
+      if (is_direct)
+        transform<V, Identity<ma>, Identity<mb>>(
+            [&](int a, int b) { return simd::load(of_direct + (a * mb + b) * width + lane); }, write);
+      else
+        transform<V, Result<ma, r>, Result<mb, r>>(
+            [&](int a, int b) { return simd::load(sums + (a * window<mb, r> + b) * plan.sums_point + lane); },
+            write);
     }
     sums += width;
     if (sums_of_y == nullptr) return;
@@ -165,34 +326,40 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
 template <class T, int ma, int mb, int r>
 void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, const GatherWeights<T>& w,
               const T* bias, T* y, ChannelSums<T>* sums_of_y) {
-  constexpr int rows = window<ma, r>, columns_of_window = window<mb, r>;
   const MultiplyPlan<T> plan(g, kernels, mb);
   const TileGrid& grid = plan.grid;
   const int64_t row = plan.row, depth = plan.depth();
   const auto weights = scratch<T>(plan.weights_before(plan.panels.count()));
   parallel_chunks(plan.panels.count(), [&](int64_t panel) {
-    transform_weights<T, ma, mb, r>(g, plan, w, panel, elements_of<T>(weights) + plan.weights_before(panel));
+    transform_weights<Filter<ma, r>, Filter<mb, r>>(g, plan, w, panel,
+                                                    elements_of<T>(weights) + plan.weights_before(panel));
   });
   if (sums_of_y != nullptr) sums_of_y->prepare(plan.blocks, plan.lanes_before(plan.panels.count()));
   // What windows read in the padding.
-  const auto zeros = scratch<T>(plan.channels);
-  std::fill_n(elements_of<T>(zeros), plan.channels, T(0));
+  const auto padding = scratch<T>(plan.channels);
+  T* zeros = elements_of<T>(padding);
+  std::fill_n(zeros, plan.channels, T(0));
   parallel_chunks(plan.blocks * plan.groups, [&](int64_t task) {
     const auto memory = scratch<T>(grid.points * (plan.source_point + plan.sums_point));
     T* source = elements_of<T>(memory);
     T* sums = source + grid.points * plan.source_point;
     const int64_t begin = task / plan.groups * plan.block;
     const int64_t columns = std::min(plan.block, grid.columns() - begin);
+    std::vector<T> least(static_cast<std::size_t>(columns * grid.slices));
+    Largest<T> squares;
     grid.for_tiles(begin, columns, grid.slices, [&](int64_t t, int64_t column, int64_t slice) {
-      for (int64_t phase = 0; phase < grid.phases; ++phase) {
-        const T* pixels[rows][columns_of_window];
-        list_pixels<rows, columns_of_window, const T>(grid.source_of(column, slice, phase), grid.source,
-                                                      grid.source_step, kernels, plan.channels, x.data(),
-                                                      elements_of<T>(zeros), pixels);
-        transform_window<Source<ma, r>, Source<mb, r>>(x, 0, pixels, elements_of<T>(zeros), plan.channels,
-                                                       source + t * row + phase * plan.channels,
-                                                       plan.source_point);
-      }
+      least[static_cast<std::size_t>(t)] =
+          transform_window<T, ma, mb, r>(plan, x, zeros, column, slice, source + t * row, squares);
+    });
+    DirectTiles<T, ma, mb, r> direct(g, plan, x, w, zeros);
+    const double bound = squares.root();
+    grid.for_tiles(begin, columns, grid.lines, [&](int64_t tile, int64_t column, int64_t line) {
+      double sum = 0;
+      for (int64_t l = 0; l < grid.line_taps; ++l)
+        sum +=
+            static_cast<double>(least[static_cast<std::size_t>((column - begin) * grid.slices + line + l)]);
+      // A bound is some three times as large as the largest of ordinary numbers.
+      if (!is_even<T>(bound / 3, sum)) direct.look_at(tile, column, line);
     });
     const int64_t group = task % plan.groups;
     for (int64_t panel = plan.panels.count() * group / plan.groups;
@@ -208,7 +375,8 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
           run({source + i * plan.source_point + c * grid.slices * row, row, 1, of_panel + i * depth * width,
                width, depth, sums + i * plan.sums_point + c * grid.lines * width, width},
               columns / products * grid.lines);
-      write_results<T, ma, mb, r>(plan, begin, columns, sums, panel, bias, y, sums_of_y);
+      direct.prepare(panel);
+      write_results<T, ma, mb, r>(plan, begin, columns, sums, direct, panel, bias, y, sums_of_y);
     }
   });
   if (sums_of_y == nullptr) return;

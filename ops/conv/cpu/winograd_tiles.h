@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -43,10 +44,14 @@ int64_t point_stride(int64_t elements) {
   return round_up(elements, 1024 / static_cast<int64_t>(sizeof(T))) + line_elements<T>;
 }
 
+/// Transforms and sums make numbers larger by less than 1 / this.
+inline constexpr double overflow_reserve = 0x1p-30;
+
 /// The first pixel of a tile in a tensor; it may lie outside.
 struct TilePixels {
   int64_t image;
   Spatial first;
+  Spatial results;  ///< of the tile, those that exist
 };
 
 /// The results of a gather in columns of tiles: a column has all of the dimension `line`, so that what tiles
@@ -57,6 +62,7 @@ struct TileGrid {
   Spatial source, result;  ///< sizes
   Spatial tile{1, 1, 1};   ///< pixels of one
   Spatial tiles;           ///< of an image; 1 along the line
+  Spatial counts;          ///< results of an image
   /// Of the pixels of the result that a tile has, and of those that it reads in the source: where the first
   /// tile begins, and the distance from pixel to pixel.
   Spatial result_first, result_step, source_first, source_step;
@@ -80,6 +86,7 @@ struct TileGrid {
     if (k.count == 2) tile[k.a] = m;
     for (std::size_t d = 0; d < 3; ++d) {
       const GatherDim& dim = g.dims[d];
+      counts[d] = dim.count;
       tiles[d] = d == k.line ? 1 : ceil_div(dim.count, tile[d]);
       result_first[d] = dim.first;
       result_step[d] = dim.step;
@@ -111,6 +118,15 @@ struct TileGrid {
     return at;
   }
 
+  /// Of a tile's window along dimension d, where two stretches of `count` pixels begin, count < taps: each
+  /// result reads one of them.
+  std::array<int64_t, 2> read_by_all(const TilePixels& window, std::size_t d, int64_t count = 1) const {
+    if (tile[d] == 1) return {0, 0};
+    const int64_t inside = window.first[d] < 0 ? ceil_div(-window.first[d], source_step[d]) : 0;
+    const int64_t first = std::clamp<int64_t>(inside, 1, kernels.taps - count);
+    return {first, window.results[d] > 2 ? 3 : first};
+  }
+
   /// Calls f(t, column, i) for `count` columns of so many tiles each, from column `begin` on.
   template <class F>
   static void for_tiles(int64_t begin, int64_t count, int64_t each, const F& f) {
@@ -122,11 +138,13 @@ struct TileGrid {
  private:
   /// The first result of a tile, among those of the gather.
   TilePixels place_of(int64_t column, int64_t line) const {
-    TilePixels at{0, {}};
+    TilePixels at{0, {}, {}};
     for (std::size_t d = 3; d-- > 0;) {
-      if (tiles[d] == 1) continue;  // divisions take long
-      at.first[d] = column % tiles[d] * tile[d];
-      column /= tiles[d];
+      if (tiles[d] > 1) {  // divisions take long
+        at.first[d] = column % tiles[d] * tile[d];
+        column /= tiles[d];
+      }
+      at.results[d] = std::min(tile[d], counts[d] - at.first[d]);
     }
     at.image = column;
     at.first[kernels.line] = line;
@@ -167,20 +185,17 @@ void list_pixels(const TilePixels& at, const Spatial& sizes, const Spatial& step
                          : outside;
 }
 
-/// Transforms a tile's pixels as they are.
-template <class A, class B, class T>
-void transform_memory(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point) {
-  transform_pixels<A, B>(pixels, channels, to, point, [](const T* pixel, int64_t c, simd::Vector<T>& value) {
-    value = simd::load(pixel + c);
-  });
+/// Calls f(read) with a function that reads a vector of channels of a pixel in memory.
+template <class T, class F>
+auto with_memory(const F& f) {
+  return f([](const T* pixel, int64_t c, simd::Vector<T>& value) { value = simd::load(pixel + c); });
 }
 
-/// Transforms a window of the source, whose pixels are `outside` in the padding, from channel `first` on.
-template <class A, class B, class T>
-void transform_window(const ConvSource<T>& source, int64_t first, const T* const (&pixels)[A::in][B::in],
-                      const T* outside, int64_t channels, T* to, int64_t point) {
-  if (!source.is_deferred()) return transform_memory<A, B>(pixels, channels, to, point);
-  transform_pixels<A, B>(pixels, channels, to, point, [&](const T* pixel, int64_t c, simd::Vector<T>& value) {
+/// The same for pixels of the source from channel `first` on, which are `outside` in the padding.
+template <class T, class F>
+auto with_source(const ConvSource<T>& source, int64_t first, const T* outside, const F& f) {
+  if (!source.is_deferred()) return with_memory<T>(f);
+  return f([&](const T* pixel, int64_t c, simd::Vector<T>& value) {
     value = simd::load(pixel + c);
     if (pixel != outside) source.compute(first + c, value);
   });

@@ -2,8 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "pleat/core/base/simd.h"
 
@@ -45,14 +50,16 @@ constexpr Element<V> root_half = Element<V>(0.70710678118654752440L);
 template <class V>
 constexpr Element<V> root_two = Element<V>(1.41421356237309504880L);
 
-/// What m = 1 does.
-struct Same {
-  static constexpr int in = 1, out = 1;
+/// Values as they are: what m = 1 does.
+template <int count>
+struct Identity {
+  static constexpr int in = count, out = count;
   template <class V>
   static void apply(const V* x, V* y) {
-    y[0] = x[0];
+    std::copy_n(x, count, y);
   }
 };
+using Same = Identity<1>;
 
 template <int m, int r>
 struct Source : Same {};
@@ -358,21 +365,105 @@ template <class V, class A, class B, class Load, class Store>
   }
 }
 
+/// The bits of |values|, which as integers are in the order of the numbers; NaN comes last.
+template <class T>
+using Bits = simd::Vector<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+template <class T>
+[[gnu::always_inline]] inline Bits<T> bits_of_magnitude(const simd::Vector<T>& values) {
+  return reinterpret_cast<Bits<T>>(values) & std::numeric_limits<Element<Bits<T>>>::max();
+}
+template <class V>
+[[gnu::always_inline]] inline V larger(const V& a, const V& b) {
+  return a > b ? a : b;
+}
+
+/// All elements of a vector in one by f(a, b) of vectors: of its halves again and again.
+template <class V, class F>
+[[gnu::always_inline]] inline Element<V> fold(const V& vector, const F& f) {
+  if constexpr (sizeof(V) == sizeof(Element<V>)) {
+    return vector[0];
+  } else {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return fold(f(__builtin_shufflevector(vector, vector, i...),
+                    __builtin_shufflevector(vector, vector, (i + sizeof...(i))...)),
+                  f);
+    }
+    (std::make_index_sequence<sizeof(V) / sizeof(Element<V>) / 2>());
+  }
+}
+
+/// The largest of |values|; NaN if one is.
+template <class T>
+class Largest {
+ public:
+  void add(const simd::Vector<T>& values) { bits_ = larger(bits_, bits_of_magnitude<T>(values)); }
+  double value() const {
+    return static_cast<double>(
+        std::bit_cast<T>(fold(bits_, [](const auto& a, const auto& b) { return larger(a, b); })));
+  }
+  /// Of sums of squares: no value is larger. Squares below 1e-30 may have been lost.
+  double root() const { return std::sqrt(std::max(value(), 1e-30)); }
+
+ private:
+  Bits<T> bits_{};
+};
+
 /// The same of a tile's pixels, channel by channel: point i to `to` + i `point`. Channels are a vector at
-/// least, of which the last may overlap the one before. `read(pixel, c, value)` reads those from c on.
+/// least, of which the last may overlap the one before. `read(pixel, c, value)` reads those from c on. Adds
+/// to `squares_of_tiles` the sum of their squares, lane by lane, which costs one operation a number.
 template <class A, class B, class T, class Read>
 void transform_pixels(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point,
-                      const Read& read) {
+                      const Read& read, Largest<T>& squares_of_tiles) {
   using V = simd::Vector<T>;
+  V squares[B::in]{};  // so that no addition waits for the one before it
   for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
     const int64_t c = std::min(i, channels - simd::lanes<T>);
     transform<V, A, B>(
         [&](int a, int b) {
           V value;
           read(pixels[a][b], c, value);
+          squares[b] += value * value;
           return value;
         },
         [&](int a, int b, const V& value) { simd::store(to + (a * B::out + b) * point + c, value); });
+  }
+  for (int b = 1; b < B::in; ++b) squares[0] += squares[b];
+  squares_of_tiles.add(squares[0]);
+}
+
+/// Adds |x| of a pixel's channels, without those behind the last whole vector, lane by lane.
+template <class T, class Read>
+[[gnu::always_inline]] inline void add_magnitudes(const T* pixel, int64_t channels, const Read& read,
+                                                  simd::Vector<T>& total) {
+  for (int64_t c = 0; c + simd::lanes<T> <= channels; c += simd::lanes<T>) {
+    simd::Vector<T> value;
+    read(pixel, c, value);
+    total += reinterpret_cast<simd::Vector<T>>(bits_of_magnitude<T>(value));
+  }
+}
+template <class V>
+[[gnu::always_inline]] inline Element<V> sum_of_lanes(const V& vector) {
+  return fold(vector, [](const auto& a, const auto& b) { return a + b; });
+}
+
+/// Twice the sum of half of the lanes, the half with less: one channel that is larger than all others does
+/// not make it large.
+template <class V>
+[[gnu::always_inline]] inline Element<V> least_of_halves(const V& vector) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return 2 * std::min(sum_of_lanes(__builtin_shufflevector(vector, vector, i...)),
+                        sum_of_lanes(__builtin_shufflevector(vector, vector, (i + sizeof...(i))...)));
+  }
+  (std::make_index_sequence<sizeof(V) / sizeof(Element<V>) / 2>());
+}
+
+/// Adds a pixel's channels.
+template <class T, class Read>
+void add_largest(const T* pixel, int64_t channels, const Read& read, Largest<T>& largest) {
+  for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
+    simd::Vector<T> value;
+    read(pixel, std::min(i, channels - simd::lanes<T>), value);
+    largest.add(value);
   }
 }
 

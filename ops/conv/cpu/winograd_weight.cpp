@@ -1,4 +1,9 @@
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <vector>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
@@ -23,6 +28,8 @@ constexpr int64_t most_channels = 128;
 /// Tiles at a time, and in a share of its own.
 constexpr int64_t tiles_at_once = 64;
 constexpr int64_t least_share = 64;
+/// How large a product may be, beside the mean of a tile's times the tiles.
+constexpr double most_of_products = 16;
 
 /// Channels cut into blocks of whole vectors, but for the last, which has at least one.
 template <class T>
@@ -108,35 +115,182 @@ class WeightTask {
   /// one product for each tap of the line has all columns.
   void transform_columns(int64_t begin, int64_t count) {
     const TileGrid& grid = plan_.grid;
+    Largest<T> of_windows, of_gradients;
+    typical_.clear();
     grid.for_tiles(begin, count, grid.slices, [&](int64_t t, int64_t column, int64_t slice) {
-      const T* windows[window<ma, r>][window<mb, r>];
-      list_pixels<window<ma, r>, window<mb, r>, const T>(grid.source_of(column, slice, phase_), grid.source,
-                                                         grid.source_step, grid.kernels, p_.in_channels,
-                                                         x_.data() + first_channel_, zeros_, windows);
-      transform_window<Source<ma, r>, Source<mb, r>>(x_, first_channel_, windows, zeros_, channels_,
-                                                     source_ + t * width_, plan_.source_point);
-      const T* results[ma][mb];
-      list_pixels<ma, mb, const T>(grid.result_of(column, slice), grid.result, grid.result_step, grid.kernels,
-                                   p_.out_channels, dy_ + first_filter_, zeros_, results);
-      transform_memory<Gradient<ma, r>, Gradient<mb, r>>(results, filters_, gradient_ + t * rows_,
-                                                         plan_.gradient_point);
+      const double window = transform_window<Source<ma, r>, Source<mb, r>>(
+          column, slice, source_ + t * width_, plan_.source_point, of_windows);
+      const double gradient = transform_gradient<Gradient<ma, r>, Gradient<mb, r>>(
+          column, slice, gradient_ + t * rows_, plan_.gradient_point, of_gradients);
+      typical_.push_back(std::isfinite(window * gradient) ? window * gradient : 0);
     });
     for (int64_t i = 0; i < grid.points; ++i)  // what the last tile's further taps read
       std::fill_n(source_ + i * plan_.source_point + count * grid.slices * width_,
                   (grid.line_taps - 1) * width_, T(0));
+    // Half of the tiles have products of this size, whatever the others have.
+    const auto middle = typical_.begin() + static_cast<std::ptrdiff_t>(typical_.size() / 2);
+    std::nth_element(typical_.begin(), middle, typical_.end());
+    const double most = std::min(most_of_products * *middle * static_cast<double>(typical_.size()),
+                                 overflow_reserve * static_cast<double>(std::numeric_limits<T>::max()));
+    if (!(of_windows.root() * of_gradients.root() / 6 <= most) && leave_out(begin, count, most))
+      add_directly(begin, count);
+  }
+
+  /// Transforms pixels. Returns the mean of |x| of the middle ones.
+  template <class A, class B, class Read>
+  static double transform(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point,
+                          const Read& read, Largest<T>& largest) {
+    transform_pixels<A, B>(pixels, channels, to, point, read, largest);
+    constexpr int i = (A::in - 1) / 2, j = (B::in - 1) / 2;
+    Vector<T> sum{};
+    add_magnitudes(pixels[i][j], channels, read, sum);
+    add_magnitudes(pixels[i + (A::in > 1 ? 1 : 0)][j + 1], channels, read, sum);
+    return static_cast<double>(sum_of_lanes(sum)) / static_cast<double>(2 * channels);
+  }
+
+  /// The pixels of a tile's window in x, and those of its results in dy; `zeros_` outside.
+  using Window = const T * [window<ma, r>][window<mb, r>];
+  using Results = const T* [ma][mb];
+  TilePixels list_window(int64_t column, int64_t slice, Window& pixels) const {
+    const TileGrid& grid = plan_.grid;
+    const TilePixels at = grid.source_of(column, slice, phase_);
+    list_pixels<window<ma, r>, window<mb, r>, const T>(at, grid.source, grid.source_step, grid.kernels,
+                                                       p_.in_channels, x_.data() + first_channel_, zeros_,
+                                                       pixels);
+    return at;
+  }
+  TilePixels list_results(int64_t column, int64_t slice, Results& pixels) const {
+    const TileGrid& grid = plan_.grid;
+    const TilePixels at = grid.result_of(column, slice);
+    list_pixels<ma, mb, const T>(at, grid.result, grid.result_step, grid.kernels, p_.out_channels,
+                                 dy_ + first_filter_, zeros_, pixels);
+    return at;
+  }
+
+  template <class A, class B>
+  double transform_window(int64_t column, int64_t slice, T* to, int64_t point, Largest<T>& largest) const {
+    Window pixels;
+    list_window(column, slice, pixels);
+    return with_source(x_, first_channel_, zeros_, [&](const auto& read) {
+      return transform<A, B>(pixels, channels_, to, point, read, largest);
+    });
+  }
+  template <class A, class B>
+  double transform_gradient(int64_t column, int64_t slice, T* to, int64_t point, Largest<T>& largest) const {
+    Results pixels;
+    list_results(column, slice, pixels);
+    return with_memory<T>(
+        [&](const auto& read) { return transform<A, B>(pixels, filters_, to, point, read, largest); });
+  }
+
+  /// The largest |x| of some pixels; NaN if one is.
+  template <int rows, int columns, class Read>
+  static double largest_of(const T* const (&pixels)[rows][columns], int64_t channels, const Read& read) {
+    Largest<T> largest;
+    for (const auto& row : pixels)
+      for (const T* pixel : row) add_largest(pixel, channels, read, largest);
+    return largest.value();
+  }
+
+  /// Clears those tiles of V and E that have larger products than `most`. Returns whether there are any.
+  bool leave_out(int64_t begin, int64_t count, double most) {
+    const TileGrid& grid = plan_.grid;
+    const int64_t tiles = count * grid.slices;
+    std::vector<double> windows(static_cast<std::size_t>(tiles + grid.line_taps - 1)),
+        gradients(windows.size());
+    grid.for_tiles(begin, count, grid.slices, [&](int64_t t, int64_t column, int64_t slice) {
+      Window window;
+      Results results;
+      list_window(column, slice, window);
+      list_results(column, slice, results);
+      windows[static_cast<std::size_t>(t)] = with_source(
+          x_, first_channel_, zeros_, [&](const auto& read) { return largest_of(window, channels_, read); });
+      gradients[static_cast<std::size_t>(t)] =
+          with_memory<T>([&](const auto& read) { return largest_of(results, filters_, read); });
+    });
+    windows_left_out_.assign(windows.size(), false);
+    gradients_left_out_.assign(windows.size(), false);
+    bool any = false;
+    for (std::size_t t = 0; t < static_cast<std::size_t>(tiles); ++t)
+      for (std::size_t l = 0; l < static_cast<std::size_t>(grid.line_taps); ++l)
+        if (!(windows[t + l] * gradients[t] <= most))
+          windows_left_out_[t + l] = gradients_left_out_[t] = any = true;
+    for (int64_t t = 0; any && t < tiles; ++t)
+      for (int64_t i = 0; i < grid.points; ++i) {
+        if (windows_left_out_[static_cast<std::size_t>(t)])
+          std::fill_n(source_ + i * plan_.source_point + t * width_, width_, T(0));
+        if (gradients_left_out_[static_cast<std::size_t>(t)])
+          std::fill_n(gradient_ + i * plan_.gradient_point + t * rows_, rows_, T(0));
+      }
+    return any;
+  }
+
+  /// Adds the products of tiles that are left out to [tap of the line][tap][K][C].
+  void add_directly(int64_t begin, int64_t count) {
+    constexpr int64_t columns = window<mb, r>, of_plane = taps<ma, r> * taps<mb, r>;
+    const TileGrid& grid = plan_.grid;
+    if (direct_ == nullptr) {
+      const int64_t size = grid.line_taps * of_plane * plan_.sums_tap;
+      direct_ = scratch<T>(size);
+      std::fill_n(elements_of<T>(direct_), size, T(0));
+    }
+    const auto memory = scratch<T>(window<ma, r> * columns * width_ + ma * mb * rows_);
+    T* const x = elements_of<T>(memory);
+    T* const dy = x + window<ma, r> * columns * width_;
+    grid.for_tiles(begin, count, grid.slices, [&](int64_t t, int64_t column, int64_t slice) {
+      for (int64_t l = 0; l < grid.line_taps && slice < grid.lines; ++l) {
+        if (!windows_left_out_[static_cast<std::size_t>(t + l)] &&
+            !gradients_left_out_[static_cast<std::size_t>(t)])
+          continue;
+        Largest<T> ignored;
+        transform_window<Identity<window<ma, r>>, Identity<window<mb, r>>>(column, slice + l, x, width_,
+                                                                           ignored);
+        transform_gradient<Identity<ma>, Identity<mb>>(column, slice, dy, rows_, ignored);
+        Window window_pixels;
+        Results results;
+        list_window(column, slice + l, window_pixels);
+        list_results(column, slice, results);
+        for (int64_t tap = 0; tap < of_plane; ++tap)
+          for (int64_t i = 0; i < ma; ++i) {
+            const int64_t row = i + tap / taps<mb, r>, first = tap % taps<mb, r>;
+            // Nothing outside is multiplied: 0 times infinity is NaN.
+            const auto exists = [&](int64_t j) {
+              return results[i][j] != zeros_ && window_pixels[row][first + j] != zeros_;
+            };
+            int64_t low = 0, high = mb;
+            while (low < high && !exists(low)) ++low;
+            while (low < high && !exists(high - 1)) --high;
+            if (low == high) continue;
+            add_product(
+                {dy + (i * mb + low) * rows_, 1, rows_, x + (row * columns + first + low) * width_, width_,
+                 high - low, elements_of<T>(direct_) + (l * of_plane + tap) * plan_.sums_tap, width_},
+                true);
+          }
+      }
+    });
+  }
+
+  /// A product of filters and channels, perhaps added to what is there.
+  void add_product(TileProduct<T> product, bool accumulate) const {
+    const auto from = product;
+    for (int64_t c = 0; c < width_; c += 2 * lanes<T>) {
+      product.b = from.b + c;
+      product.result = from.result + c;
+      if (accumulate) {
+        product.start = product.result;
+        product.start_row = product.result_row;
+      }
+      (width_ - c > lanes<T> ? multiply_rows<T, 2> : multiply_rows<T, 1>)(product, filters_);
+    }
   }
 
   void multiply(int64_t tiles, bool accumulate) {
     for (int64_t i = 0; i < plan_.grid.points; ++i)
       for (int64_t tap = 0; tap < plan_.grid.line_taps; ++tap)
-        for (int64_t c = 0; c < width_; c += 2 * lanes<T>) {
-          const auto run = width_ - c > lanes<T> ? multiply_rows<T, 2> : multiply_rows<T, 1>;
-          T* const sums = sums_ + i * plan_.sums_point + tap * plan_.sums_tap + c;
-          run({gradient_ + i * plan_.gradient_point, 1, rows_,
-               source_ + i * plan_.source_point + tap * width_ + c, width_, tiles, sums, width_,
-               accumulate ? sums : nullptr, width_},
-              filters_);
-        }
+        add_product(
+            {gradient_ + i * plan_.gradient_point, 1, rows_, source_ + i * plan_.source_point + tap * width_,
+             width_, tiles, sums_ + i * plan_.sums_point + tap * plan_.sums_tap, width_},
+            accumulate);
   }
 
   void write(T* dw) const {
@@ -153,9 +307,13 @@ class WeightTask {
           const T* sums = sums_ + tap * plan_.sums_tap + k * width_ + c;
           T* out = dw + ((first_filter_ + k) * p_.taps() + of_phase + tap * step[line]) * p_.in_channels +
                    first_channel_ + c;
-          transform<V, WeightGradient<ma, r>, WeightGradient<mb, r>>(
+          const T* direct = direct_ == nullptr ? nullptr
+                                               : elements_of<T>(direct_) + k * width_ + c +
+                                                     tap * taps<ma, r> * taps<mb, r> * plan_.sums_tap;
+          winograd::transform<V, WeightGradient<ma, r>, WeightGradient<mb, r>>(
               [&](int u, int v) { return simd::load(sums + (u * window<mb, r> + v) * plan_.sums_point); },
-              [&](int u, int v, const V& value) {
+              [&](int u, int v, V value) {
+                if (direct != nullptr) value += simd::load(direct + (u * taps<mb, r> + v) * plan_.sums_tap);
                 simd::store(out + (u * row + v * column) * p_.in_channels, value);
               });
         }
@@ -173,6 +331,9 @@ class WeightTask {
   T* source_ = nullptr;
   T* gradient_ = nullptr;
   T* sums_ = nullptr;
+  std::vector<double> typical_;  ///< products of each tile
+  std::vector<bool> windows_left_out_, gradients_left_out_;
+  std::shared_ptr<std::byte> direct_;  ///< sums of what is left out; none where nothing is
 };
 
 template <class T, int ma, int mb, int r>

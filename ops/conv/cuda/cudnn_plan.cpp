@@ -193,8 +193,8 @@ std::vector<Form> forms_of(const CudnnKey& key) {
   return forms;
 }
 
-/// Whether an engine computes what was asked for: not in fewer bits, and, where requested, with the same bits
-/// at each run.
+/// Whether an engine computes what was asked for: not in fewer bits, no result with the rounding errors of
+/// pixels that it does not read, and, where requested, with the same bits at each run.
 bool is_allowed(const CudnnKey& key, const CudnnDescriptor& engine) {
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
   const int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
@@ -204,6 +204,7 @@ bool is_allowed(const CudnnKey& key, const CudnnDescriptor& engine) {
     return std::find(notes.begin(), end, note) != end;
   };
   if (key.deterministic && has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (has(CUDNN_NUMERICAL_NOTE_WINOGRAD) || has(CUDNN_NUMERICAL_NOTE_FFT)) return false;
   // Sums of half types are float32 here as everywhere.
   if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
   if (key.problem.dtype != float32) return true;
