@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
@@ -14,10 +16,26 @@ constexpr const char* op = "interpolate";
 /// Keeps a slip of the pen from taking all memory.
 constexpr int64_t max_output = int64_t{1} << 24;
 
+/// One element of the result is n / d of the input; with align_corners the distance of two is.
 struct Dimension {
   int64_t input, output;
-  double step;  ///< of the input for one of the output
+  int64_t n, d;
 };
+
+/// The first convergent n / d of a positive factor's continued fraction that rounds to it: what was written,
+/// 11 / 10 for 1.1, though the double 1.1 is more than that. Of a factor below 2^-31 an approximation.
+std::pair<int64_t, int64_t> fraction(double factor) {
+  int64_t n = 1, d = 0, n_before = 0, d_before = 1;
+  double a = factor, b = 1;
+  do {
+    const double rest = std::fmod(a, b);
+    const auto term = static_cast<int64_t>((a - rest) / b);
+    n_before = std::exchange(n, term * n + n_before);
+    d_before = std::exchange(d, term * d + d_before);
+    a = std::exchange(b, rest);
+  } while (static_cast<double>(n) / static_cast<double>(d) != factor && d < int64_t{1} << 31);
+  return {n, d};
+}
 
 std::vector<Dimension> dimensions(const Tensor& x, const InterpolateOptions& options) {
   const auto dims = static_cast<std::size_t>(x.rank() - 2);
@@ -32,7 +50,7 @@ std::vector<Dimension> dimensions(const Tensor& x, const InterpolateOptions& opt
                     dims, factors.size());
   std::vector<Dimension> result;
   for (std::size_t d = 0; d < dims; ++d) {
-    Dimension dim{x.shape()[d + 2], 0, 0};
+    Dimension dim{x.shape()[d + 2], 0, 0, 1};
     check<ShapeError>(dim.input >= 1, "{}: spatial dimension {} of {} is empty", op, d, x);
     if (by_size) {
       dim.output = sizes[d];
@@ -47,14 +65,32 @@ std::vector<Dimension> dimensions(const Tensor& x, const InterpolateOptions& opt
     check<ShapeError>(dim.output >= 1 && dim.output <= max_output,
                       "{}: the result needs sizes from 1 to {}, got {} in spatial dimension {}", op,
                       max_output, dim.output, d);
-    if (options.align_corners)
-      dim.step =
-          dim.output > 1 ? static_cast<double>(dim.input - 1) / static_cast<double>(dim.output - 1) : 0;
-    else
-      dim.step = by_size ? static_cast<double>(dim.input) / static_cast<double>(dim.output) : 1 / factors[d];
+    if (!options.align_corners)
+      std::tie(dim.d, dim.n) = by_size ? std::pair{dim.output, dim.input} : fraction(factors[d]);
+    else if (dim.output > 1)
+      dim.n = dim.input - 1, dim.d = dim.output - 1;
     result.push_back(dim);
   }
   return result;
+}
+
+/// A point of the input: an element, and the part of the way from there to the next one, in [0, 1).
+struct Point {
+  int64_t low;
+  double part;
+};
+
+/// The point half / 2 of the result in the input. In integers, so that what lies on an element does.
+Point place(const Dimension& dim, int64_t half) {
+  const int64_t d = 2 * dim.d;
+  // half is at most 2^25, and the lesser one of n and d some 2^27.
+  const int64_t rest = dim.n % d * half;
+  return {dim.n / d * half + rest / d, static_cast<double>(rest % d) / static_cast<double>(d)};
+}
+
+/// What is half an element before a point.
+Point before(const Point& point) {
+  return point.part < 0.5 ? Point{point.low - 1, point.part + 0.5} : Point{point.low, point.part - 0.5};
 }
 
 /// The weight of an element at a distance from the point.
@@ -73,38 +109,36 @@ void add_bounded(SparseRows& rows, int64_t at, double weight) {
   again ? void(rows.weight.back() += weight) : rows.add_tap(at, weight);
 }
 
-void add_nearest(SparseRows& rows, double place) {
-  rows.add_tap(std::min(static_cast<int64_t>(place), rows.inputs - 1), 1);
+void add_linear(SparseRows& rows, const Point& point) {
+  if (point.part == 0) return add_bounded(rows, point.low, 1);
+  add_bounded(rows, point.low, 1 - point.part);
+  add_bounded(rows, point.low + 1, point.part);
 }
 
-void add_linear(SparseRows& rows, double place) {
-  const int64_t low = std::min(static_cast<int64_t>(place), rows.inputs - 1);
-  const int64_t high = std::min(low + 1, rows.inputs - 1);
-  const double part = std::min(place - static_cast<double>(low), 1.0);
-  if (high == low || part == 0) return rows.add_tap(low, 1);
-  rows.add_tap(low, 1 - part);
-  rows.add_tap(high, part);
-}
-
-void add_cubic(SparseRows& rows, double place) {
-  const double low = std::floor(place);
+void add_cubic(SparseRows& rows, const Point& point) {
   for (int k = -1; k <= 2; ++k)
-    add_bounded(rows, static_cast<int64_t>(low) + k, cubic_weight(place - low - k, -0.75));
+    if (const double weight = cubic_weight(point.part - k, -0.75); weight != 0)
+      add_bounded(rows, point.low + k, weight);
 }
 
-/// Around the centre of output o, over as many elements as the step has.
+/// From the centre of output o to that of element i, in elements of the coarser one of both.
+double distance(const Dimension& dim, int64_t i, int64_t o) {
+  return static_cast<double>((2 * i + 1) * dim.d - (2 * o + 1) * dim.n) /
+         (2 * static_cast<double>(std::max(dim.n, dim.d)));
+}
+
+/// Around the centre of output o, over as many elements as it covers.
 void add_smoothed(SparseRows& rows, const Dimension& dim, int64_t o, bool is_cubic) {
-  const double centre = (static_cast<double>(o) + 0.5) * dim.step;
-  const double stretch = std::max(dim.step, 1.0);
-  const double reach = (is_cubic ? 2 : 1) * stretch;
-  const int64_t begin = std::max<int64_t>(static_cast<int64_t>(centre - reach + 0.5), 0);
-  const int64_t end = std::min<int64_t>(static_cast<int64_t>(centre + reach + 0.5), dim.input);
+  const int64_t reach = (is_cubic ? 2 : 1) * (dim.n / dim.d + 1) + 1;
+  const int64_t middle = place(dim, 2 * o + 1).low;
+  const int64_t end = std::min(middle + reach + 1, dim.input);
   double sum = 0;
   const std::size_t first = rows.weight.size();
-  for (int64_t i = begin; i < end; ++i) {
-    const double distance = (static_cast<double>(i) + 0.5 - centre) / stretch;
-    rows.add_tap(i, is_cubic ? cubic_weight(distance, -0.5) : linear_weight(distance));
-    sum += rows.weight.back();
+  for (int64_t i = std::max<int64_t>(middle - reach, 0); i < end; ++i) {
+    const double at = distance(dim, i, o);
+    const double weight = is_cubic ? cubic_weight(at, -0.5) : linear_weight(at);
+    if (weight != 0) rows.add_tap(i, weight);
+    sum += weight;
   }
   for (std::size_t k = first; k < rows.weight.size() && sum != 0; ++k) rows.weight[k] /= sum;
 }
@@ -129,14 +163,12 @@ SparseRows rows_of(const Dimension& dim, const InterpolateOptions& options) {
   SparseRows rows;
   rows.inputs = dim.input;
   for (int64_t o = 0; o < dim.output; ++o) {
-    const auto at = static_cast<double>(o);
-    const double centre = options.align_corners ? at * dim.step : (at + 0.5) * dim.step - 0.5;
     switch (options.mode) {
       case Interpolation::nearest:
-        add_nearest(rows, at * dim.step);
+        add_bounded(rows, place(dim, 2 * o).low, 1);
         break;
       case Interpolation::nearest_exact:
-        add_nearest(rows, (at + 0.5) * dim.step);
+        add_bounded(rows, place(dim, 2 * o + 1).low, 1);
         break;
       case Interpolation::area:
         add_area(rows, dim, o);
@@ -145,7 +177,8 @@ SparseRows rows_of(const Dimension& dim, const InterpolateOptions& options) {
         if (options.antialias)
           add_smoothed(rows, dim, o, is_cubic);
         else
-          is_cubic ? add_cubic(rows, centre) : add_linear(rows, std::max(centre, 0.0));
+          (is_cubic ? add_cubic : add_linear)(
+              rows, options.align_corners ? place(dim, 2 * o) : before(place(dim, 2 * o + 1)));
     }
     rows.end_row(1);
   }

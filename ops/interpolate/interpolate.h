@@ -22,7 +22,9 @@ enum class Interpolation : unsigned char {
   area  ///< the mean of the elements that o covers, as adaptive_avg_pool
 };
 
-/// The size of the result, or a factor of the input's: floor(input * factor). Exactly one of the two.
+/// The size of the result, or a factor of the input's: floor(input * factor). Exactly one of the two. By a
+/// factor step = 1 / factor, where a factor is the fraction that was written: 1.1 is 11 / 10. Places in the
+/// input are computed in integers.
 struct InterpolateOptions {
   PerDim size = {};
   ScaleFactor scale_factor = {};
@@ -31,7 +33,8 @@ struct InterpolateOptions {
   /// edges do.
   bool align_corners = false;
   /// Linear and cubic only. Where the result is smaller, weights reach over as many more elements, as
-  /// Pillow's filters do; cubic has a = -0.5 then. Beyond the edges lies nothing.
+  /// Pillow's filters do; cubic has a = -0.5 then. Beyond the edges lies nothing, as for PyTorch, and for
+  /// ONNX's Resize with exclude_outside = 1; without, that repeats the outermost element.
   bool antialias = false;
   std::string implementation = {};  ///< "native", "reference"; empty: native
 };

@@ -33,11 +33,13 @@ int64_t output_size(const char* op, std::size_t d, const Tensor& x, const Dimens
                     dim.dilation == 1 ? "kernel_size" : "what a dilated window reaches over",
                     std::max(dim.low, dim.high), reach);
   const int64_t padded = checked_add(dim.input, checked_add(dim.low, dim.high, op), op);
-  check<ShapeError>(padded >= reach,
+  // ceil_mode lets a window reach beyond the padding by less than a stride.
+  check<ShapeError>(padded >= reach || (ceil_mode && reach - padded < dim.stride),
                     "{}: a window of {} does not fit spatial dimension {} of {} with padding {} and {}: the "
                     "output would be "
                     "smaller than 1",
                     op, reach, d, x, dim.low, dim.high);
+  if (padded <= reach) return 1;
   const int64_t span = padded - reach;
   int64_t output = span / dim.stride + 1;
   if (ceil_mode && span % dim.stride != 0) {
