@@ -186,11 +186,15 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
     high = std::max<int64_t>(high - extra[d], 0);
     const int64_t full = checked_add(checked_add(spread, reach, op), 1, op);
     const int64_t size = checked_subtract(checked_subtract(full, low, op), high, op);
-    check<ShapeError>(size >= 1, "{}: the output would have size {} in spatial dimension {}{}", op,
+    check<ShapeError>(size + zeros >= 1, "{}: the output would have size {} in spatial dimension {}{}", op,
                       size + zeros, d, tensors());
-    plan.shape.push_back(size);
-    plan.widths.insert(plan.widths.begin(), {0, zeros});
-    plan.widens = plan.widens || zeros > 0;
+    // Where padding takes all that windows reach, one element is made, and cut off again.
+    const bool is_cut = size < 1;
+    if (is_cut) low -= 1 - size;
+    const int64_t added = is_cut ? size + zeros : zeros;
+    plan.shape.push_back(is_cut ? 1 : size);
+    plan.widths.insert(plan.widths.begin(), {is_cut ? -1 : 0, added});
+    plan.widens = plan.widens || added > 0;
   }
   return plan;
 }
