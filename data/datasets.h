@@ -43,9 +43,9 @@ CifarDataset read_cifar100(const std::filesystem::path& folder, Flag train, Read
 Tensor read_idx(const std::filesystem::path& path, ReadOptions options = {});
 
 /// MNIST and sets in its format: images [N, 1, H, W] uint8 and labels [N] int64 from
-/// `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, or `t10k-...`, with or without `.gz`, in a
-/// folder. Throws FileError when a file is missing or broken, or images and labels differ in number.
-/// `options` hold for each file.
+/// `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, or `t10k-...`, in a folder; with `.idx` for
+/// `-idx`, and with or without `.gz`. Throws FileError when a file is missing or broken, or images and labels
+/// differ in number. `options` hold for each file.
 TensorDataset read_mnist(const std::filesystem::path& folder, Flag train, ReadOptions options = {});
 
 }  // namespace pleat::data

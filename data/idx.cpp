@@ -63,14 +63,19 @@ Tensor read_array(io::ByteSource& source) {
   return x;
 }
 
-/// The file, or the file with .gz.
+/// The file of `name`, with a point instead of the dash before idx, or with .gz: all are in use. There is a
+/// distribution with folders of the same names.
 fs::path find(const fs::path& folder, const std::string& name) {
-  for (const fs::path& path : {folder / name, folder / (name + ".gz")}) {
-    std::error_code error;
-    if (fs::exists(path, error)) return path;
-  }
-  fail<FileError>("read_mnist: '{}' holds neither {} nor {}.gz; name the folder that does", folder.string(),
-                  name, name);
+  std::string other = name;
+  other[name.find("-idx")] = '.';
+  for (const std::string& stem : {name, other})
+    for (const fs::path& path : {folder / stem, folder / (stem + ".gz")}) {
+      std::error_code error;
+      if (fs::exists(path, error) && !fs::is_directory(path, error)) return path;
+    }
+  fail<FileError>(
+      "read_mnist: '{}' holds neither {} nor {}, nor one of them with .gz; name the folder that does",
+      folder.string(), name, other);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class PnmReader {
     const int64_t height = number("the height", 1, 1 << 30);
     const int64_t largest = number("the largest value", 1, 65535);
     const int64_t sample_bytes = !text && largest > 255 ? 2 : 1;
-    if (!text) single_space();
+    if (!text) single_space(width * height * channels * sample_bytes);
     // In text a sample takes a digit and a space, but for the last one.
     const int64_t left = static_cast<int64_t>(bytes_.size() - at_);
     const int64_t samples_left = text ? (left + 1) / 2 : left / sample_bytes;
@@ -49,8 +49,6 @@ class PnmReader {
         out[c * plane + pixel] = static_cast<uint8_t>((value * 255 + largest / 2) / largest);
       }
     }
-    if (text) skip_space();
-    if (at_ != bytes_.size()) fail("the picture ends here, but more bytes follow");
     return image;
   }
 
@@ -70,9 +68,12 @@ class PnmReader {
     }
   }
 
-  void single_space() {
+  // Of two characters where a line ends as Windows ends it, unless the samples begin with the second.
+  void single_space(int64_t sample_bytes) {
     if (std::isspace(peek()) == 0) fail("a single space must stand before the samples");
+    const bool is_return = peek() == '\r';
     ++at_;
+    if (is_return && peek() == '\n' && sample_bytes < static_cast<int64_t>(bytes_.size() - at_)) ++at_;
   }
 
   int64_t number(const char* what, int64_t least, int64_t most) {

@@ -14,9 +14,9 @@ namespace pleat::data {
 /// PNG of every kind, JPEG (where Pleat was built with libjpeg-turbo) and PGM/PPM (P2, P3, P5, P6),
 /// told apart by their content. Samples of other depths are scaled to 0-255, palettes are looked
 /// up, transparency is dropped, CMYK becomes colours as Pillow makes them. The EXIF orientation of
-/// a JPEG is ignored, as in torchvision's folders. Throws FileError naming file, offset and cause:
-/// none of these formats, damaged, too short, with bytes left over (allowed in a JPEG, since
-/// cameras append some), or larger than `options` allow.
+/// a JPEG is ignored, as in torchvision's folders; so are bytes that follow a picture. Throws
+/// FileError naming file, offset and cause: none of these formats, damaged, too short, or larger
+/// than `options` allow.
 Tensor read_image(const std::filesystem::path& path, ReadOptions options = {});
 
 /// The bytes of a PNG file of an image [C, H, W] with 1 or 3 channels: uint8, or floating numbers from 0

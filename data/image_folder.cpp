@@ -136,7 +136,10 @@ void ImageFolder::list(const fs::path& root) {
     check<FileError>(name != class_names_.end(), "ImageFolder: '{}' is none of the classes {}",
                      folder.string(), fmt::join(class_names_, ", "));
     const auto label = static_cast<int64_t>(name - class_names_.begin());
-    std::vector<fs::path> files = pictures_in(folder);
+    std::vector<fs::path> files;
+    std::set<fs::path> seen{fs::canonical(root, error)};
+    add_pictures(folder, seen, files);
+    std::sort(files.begin(), files.end());
     check<FileError>(!files.empty(),
                      "ImageFolder: '{}' holds no picture ({}); remove the folder, or name other extensions",
                      folder.string(), fmt::join(options_.extensions, ", "));
@@ -164,35 +167,38 @@ void ImageFolder::check_not_parts(const fs::path& root) const {
                    root.string(), fmt::join(class_names_, " and "), (root / class_names_.back()).string());
 }
 
-std::vector<fs::path> ImageFolder::pictures_in(const fs::path& folder) {
-  std::vector<fs::path> files;
+void ImageFolder::add_pictures(const fs::path& folder, std::set<fs::path>& seen,
+                               std::vector<fs::path>& files) {
   std::error_code error;
-  for (auto entry = fs::recursive_directory_iterator(folder, error);
-       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+  // Links are followed, and may lead back here.
+  if (!seen.insert(fs::canonical(folder, error)).second) {
+    skipped_.push_back({folder, "it leads to a folder that is read already"});
+    return;
+  }
+  std::set<fs::directory_entry> entries;  // in the order of their names
+  for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error))
+    entries.insert(*entry);
+  if (error) cannot_read(folder, error);
+  for (const fs::directory_entry& entry : entries) {
     std::error_code vanished;
-    const fs::path& path = entry->path();
-    if (entry->is_directory(vanished)) {
-      // Links are not followed, since one may lead back here.
-      if (entry->is_symlink(vanished)) skipped_.push_back({path, "it is a link to a folder"});
-      continue;
-    }
+    const fs::path& path = entry.path();
     const std::string extension = lower(path.extension().string());
     const bool named = std::find(options_.extensions.begin(), options_.extensions.end(), extension) !=
                        options_.extensions.end();
     if (is_hidden(path)) {
       skipped_.push_back({path, "it is hidden"});
+    } else if (entry.is_directory(vanished)) {
+      add_pictures(path, seen, files);
     } else if (!named) {
       skipped_.push_back(
           {path, fmt::format("its name ends in none of {}", fmt::join(options_.extensions, " "))});
-    } else if (!entry->is_regular_file(vanished)) {
+    } else if (!entry.is_regular_file(vanished)) {
       skipped_.push_back({path, "it is not a regular file"});
     } else {
       files.push_back(path);
     }
   }
-  if (error) cannot_read(folder, error);
-  std::sort(files.begin(), files.end());
-  return files;
 }
 
 const ImageFolder::Sample& ImageFolder::sample(int64_t index) const {

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,8 @@ Tensor read_picture(const std::filesystem::path& file, const ImageFolderOptions&
 /// at first; a picture is read at each request.
 ///
 /// Classes are numbered by name, samples are ordered by class and path, both byte by byte as torchvision's
-/// ImageFolder orders them: 10.png comes before 9.png. Files in folders of a class's folder count too.
+/// ImageFolder orders them: 10.png comes before 9.png. Files in folders of a class's folder count too. Links
+/// to files and folders are followed; a folder counts once in a class. What is hidden (.name) is skipped.
 class ImageFolder : public Dataset {
  public:
   /// A file that is no sample, and the reason.
@@ -94,7 +96,8 @@ class ImageFolder : public Dataset {
   const Sample& sample(int64_t index) const;
   void list(const std::filesystem::path& root);
   void check_not_parts(const std::filesystem::path& root) const;
-  std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& folder);
+  void add_pictures(const std::filesystem::path& folder, std::set<std::filesystem::path>& seen,
+                    std::vector<std::filesystem::path>& files);
 
   ImageFolderOptions options_;
   std::vector<std::string> class_names_;

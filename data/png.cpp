@@ -173,8 +173,6 @@ Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes) {
     }
   }
   demand(decoder.read_end());
-  if (decoder.position() != file.size())
-    file.fail_at(decoder.position(), "the picture ends here, but more bytes follow");
   return image;
 }
 

@@ -67,6 +67,27 @@ TEST_CASE("a gzipped idx file has a memory limit", "[data]") {
   CHECK(allocator_statistics().peak == before);
 }
 
+TEST_CASE("MNIST's files have two spellings, each with and without .gz", "[data]") {
+  for (const char* part : {"train", "t10k"})
+    for (const char* joint : {"-", "."})
+      for (const char* end : {"", ".gz"}) {
+        CAPTURE(part, joint, end);
+        const TemporaryDirectory folder;
+        const auto write = [&](const std::string& name, const std::string& bytes) {
+          const fs::path path = folder / (name + end);
+          *end == '\0' ? write_bytes(path, bytes) : write_gzipped(path, bytes);
+        };
+        write(std::string(part) + "-images" + joint + "idx3-ubyte", images);
+        write(std::string(part) + "-labels" + joint + "idx1-ubyte", labels);
+        // Some have folders of the other names beside them.
+        fs::create_directory(folder /
+                             (std::string(part) + "-labels" + (*joint == '-' ? "." : "-") + "idx1-ubyte"));
+        const TensorDataset set = read_mnist(folder.path(), part == "train"s);
+        CHECK(set.size() == 2);
+        CHECK(set.targets().to_vector<int>() == std::vector<int>{7, 9});
+      }
+}
+
 TEST_CASE("broken idx files are explained with file and offset", "[data]") {
   const TemporaryDirectory folder;
   const fs::path file = folder / "broken";

@@ -67,6 +67,32 @@ TEST_CASE("PGM and PPM with text, comments and other depths", "[data]") {
         std::vector<int>{255, 128});
 }
 
+TEST_CASE("bytes after a picture are ignored", "[data]") {
+  const TemporaryDirectory directory;
+  for (const Json& file : fixture_cases("files", "image"))
+    for (const std::string& more :
+         {std::string("x"), std::string(3, '\0'), std::string("\nP6 1 1 255 abc")}) {
+      INFO(file.at("name"));
+      auto bytes = file_bytes(file);
+      bytes.insert(bytes.end(), more.begin(), more.end());
+      write_bytes(directory / "x", bytes);
+      CHECK(holds(read_image(directory / "x"), file.at("arrays").at("image")));
+    }
+}
+
+TEST_CASE("PGM and PPM whose lines end as Windows ends them", "[data]") {
+  const TemporaryDirectory directory;
+  const auto values = [&](const std::string& text) {
+    write_bytes(directory / "x.pgm", bytes_of(text));
+    return read_image(directory / "x.pgm").to_vector<int>();
+  };
+  CHECK(values("P2\r\n# a comment\r\n2 1\r\n255\r\n7 200\r\n") == std::vector<int>{7, 200});
+  CHECK(values("P5\r\n2 1\r\n255\r\nab") == std::vector<int>{'a', 'b'});
+  CHECK(values("P5\r\n2 1\r\n255\r\n\nb") == std::vector<int>{'\n', 'b'});
+  CHECK(values("P5\r2 1\r255\rab") == std::vector<int>{'a', 'b'});
+  CHECK(values("P5\r2 1\r255\r\nb") == std::vector<int>{'\n', 'b'});
+}
+
 TEST_CASE("pictures that are none are refused with file, offset and cause", "[data]") {
   const TemporaryDirectory directory;
   const auto path = directory / "x.ppm";
@@ -85,7 +111,6 @@ TEST_CASE("pictures that are none are refused with file, offset and cause", "[da
   check_message("P6 1 1 65536 abc", "the largest value must be");
   check_message("P6 1 1 255", "a single space");
   check_message("P6 1 1 255 ab", "truncated");
-  check_message("P6 1 1 255 abcd", "byte 14: the picture ends here, but more bytes follow");
   check_message("P6 1073741824 1073741824 255 abc", "truncated");
   check_message("P5 1 1 15 \x10", "byte 10: a sample is 16, above the largest value of 15");
   check_message("P2 1 1 255 256", "a sample must be a number within [0, 255]");
@@ -94,7 +119,6 @@ TEST_CASE("pictures that are none are refused with file, offset and cause", "[da
   const auto as_text = [](const std::vector<unsigned char>& bytes) {
     return std::string(bytes.begin(), bytes.end());
   };
-  check_message(as_text(png) + "x", "the picture ends here, but more bytes follow");
   check_message(as_text(png).substr(0, 60), "PNG: truncated: the file ends within the picture");
   png[20] ^= 1;  // the width
   check_message(as_text(png), "PNG: IHDR: CRC error");
@@ -147,6 +171,51 @@ TEST_CASE("an image folder has its classes from folders", "[data]") {
   CHECK(std::vector(luma.begin(), luma.begin() + 35) == gray);
   CHECK(luma[36] == (299 * rgb[1] + 587 * rgb[36] + 114 * rgb[71] + 500) / 1000);
   CHECK(in_gray.get({}).inputs.shape() == Shape{0, 1, 5, 7});
+}
+
+TEST_CASE("an image folder follows links, and none of them for ever", "[data]") {
+  namespace fs = std::filesystem;
+  const TemporaryDirectory directory;
+  const fs::path root = directory / "set", other = directory / "other";
+  add_picture(root / "cat" / "1.png", "rgb.png");
+  add_picture(other / "birds" / "2.png", "rgb.png");
+  add_picture(other / "more" / "3.png", "rgb.png");
+  fs::create_directory_symlink(other / "birds", root / "bird");
+  fs::create_directory_symlink(other / "more", root / "cat" / "a");
+  fs::create_directory_symlink(other / "more", root / "cat" / "b");
+  fs::create_directory_symlink(root, root / "cat" / "c");
+  fs::create_directory_symlink(".", other / "birds" / "d");
+  fs::create_symlink(other / "more" / "3.png", root / "cat" / "4.png");
+  fs::create_symlink("5.png", root / "cat" / "5.png");
+  fs::create_symlink("nowhere", root / "cat" / "6.png");
+  const ImageFolder folder(root);
+  CHECK(folder.class_names() == std::vector<std::string>{"bird", "cat"});
+  std::map<std::string, std::string> skipped;
+  for (const ImageFolder::Skipped& file : folder.skipped())
+    skipped[file.path.lexically_relative(root)] = file.reason;
+  const std::string again = "it leads to a folder that is read already", none = "it is not a regular file";
+  CHECK(skipped ==
+        std::map<std::string, std::string>{
+            {"bird/d", again}, {"cat/b", again}, {"cat/c", again}, {"cat/5.png", none}, {"cat/6.png", none}});
+  REQUIRE(folder.size() == 4);
+  CHECK(folder.path(0) == root / "bird" / "2.png");
+  CHECK(folder.path(1) == root / "cat" / "1.png");
+  CHECK(folder.path(2) == root / "cat" / "4.png");
+  CHECK(folder.path(3) == root / "cat" / "a" / "3.png");
+  CHECK(folder.get(std::vector<int64_t>{0, 1, 2, 3}).inputs.size(0) == 4);
+}
+
+TEST_CASE("an image folder leaves out what systems put beside pictures", "[data]") {
+  const TemporaryDirectory directory;
+  add_picture(directory / "cat" / "1.PNG", "rgb.png");
+  add_picture(directory / "cat" / ".ipynb_checkpoints" / "1-checkpoint.png", "rgb.png");
+  for (const char* name : {"Thumbs.db", ".DS_Store", "desktop.ini", "._1.PNG"}) {
+    write_bytes(directory / "cat" / name, bytes_of("no picture"));
+    write_bytes(directory / name, bytes_of("no picture"));
+  }
+  const ImageFolder folder(directory.path());
+  CHECK(folder.size() == 1);
+  CHECK(folder.skipped().size() == 9);
 }
 
 TEST_CASE("parts of a set are not taken for classes", "[data]") {
