@@ -23,13 +23,23 @@ struct Kind {
   const char* remedy;
 };
 
+constexpr const char* onnx_remedy =
+    "Pleat writes such files and reads none: save its weights in Python by "
+    "safetensors.numpy.save_file({t.name: onnx.numpy_helper.to_array(t) for t in "
+    "onnx.load(path).graph.initializer}, 'x.safetensors')";
+
+constexpr const char* tensorflow_remedy =
+    "save its variables in Python by numpy.savez(path, **{v.name: v.numpy() for v in model.variables})";
+
+constexpr const char* savez = "save its arrays in Python by numpy.savez(path, name=array)";
+
 // Longer beginnings before shorter ones.
 constexpr std::array kinds = {
     Kind{"\x93NUMPY"sv, "a .npy file", "io::read_npy reads it"},
     Kind{"version https://git-lfs"sv, "a pointer of Git LFS",
          "not the file itself: run `git lfs pull`, or download the file from where it is"},
     Kind{"GGUF"sv, "a GGUF model", "convert it to safetensors"},
-    Kind{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file", "save its arrays in Python by numpy.savez(path, name=array)"},
+    Kind{"\x89HDF\r\n\x1a\n"sv, "an HDF5 file", savez},
     Kind{"\x89PNG\r\n\x1a\n"sv, "a PNG picture", "data::read_image reads it"},
     Kind{"\xff\xd8\xff"sv, "a JPEG picture", "data::read_image reads it"},
     Kind{"GIF8"sv, "a GIF picture", "convert it to PNG"},
@@ -48,11 +58,13 @@ constexpr std::array kinds = {
     Kind{"\x7f"
          "ELF"sv,
          "a program", "name the file with the data"},
-    Kind{"MATLAB 5.0"sv, "a MATLAB file", "save its arrays in Python by numpy.savez(path, name=array)"},
-    Kind{"P2"sv, "a PGM picture", "data::read_image reads it"},
-    Kind{"P3"sv, "a PPM picture", "data::read_image reads it"},
-    Kind{"P5"sv, "a PGM picture", "data::read_image reads it"},
-    Kind{"P6"sv, "a PPM picture", "data::read_image reads it"},
+    Kind{"MATLAB 5.0"sv, "a MATLAB file", savez},
+    Kind{"PAR1"sv, "a Parquet table", savez},
+    Kind{"ARROW1"sv, "an Arrow table", savez},
+    Kind{"SQLite format 3"sv, "an SQLite database", savez},
+    Kind{"model_checkpoint_path"sv, "TensorFlow's list of checkpoints", tensorflow_remedy},
+    // SavedModel: schema version 1, then its graphs.
+    Kind{"\x08\x01\x12"sv, "a TensorFlow SavedModel", tensorflow_remedy},
 };
 
 bool contains(std::string_view text, std::string_view part) {
@@ -72,10 +84,46 @@ std::string of_zip(std::string_view text) {
 }
 
 bool is_pickle(std::string_view text) {
-  // Protocol 2 and newer begin with their number. Older ones are text that begins with an opcode,
-  // which is not recognised.
-  return text.size() >= 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
+  // Protocol 2 and newer begin with their number, older ones with the opcodes of what they hold.
+  if (text.size() >= 2 && text[0] == '\x80') return text[1] >= 2 && text[1] <= 5;
+  constexpr std::array old = {"(dp"sv,  "(lp"sv, "ccopy_reg\n"sv, "cnumpy"sv, "ctorch"sv, "ccollections\n"sv,
+                              "}q\0"sv, "]q\0"sv};
+  return std::any_of(old.begin(), old.end(), [&](std::string_view start) { return text.starts_with(start); });
 }
+
+// The length of a header, far below 100 MB, then the header in JSON.
+bool is_safetensors(std::string_view text) {
+  return text.size() >= 10 && text[3] >= 0 && text[3] < 5 && text.substr(4, 4) == "\0\0\0\0"sv &&
+         text[8] == '{' && (text[9] == '"' || text[9] == '}');
+}
+
+// A protocol buffer: the version of the format (field 1; 3 in 2017, 13 in 2026), then another field of a
+// model.
+bool is_onnx(std::string_view text) {
+  if (text.size() < 3 || text[0] != '\x08' || text[1] < 2 || text[1] > 64) return false;
+  constexpr std::string_view others = "\x12\x1a\x22\x28\x32\x3a\x42\x72"sv;
+  return others.find(text[2]) != std::string_view::npos;
+}
+
+std::string of_netpbm(char kind) {
+  if (kind == '2' || kind == '5') return told("a PGM picture", "data::read_image reads it");
+  if (kind == '3' || kind == '6') return told("a PPM picture", "data::read_image reads it");
+  return told("a PBM or PAM picture", "convert it to PNG");
+}
+
+bool is_netpbm(std::string_view text) {
+  return text.size() >= 3 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
+         (text[2] == '#' || std::isspace(static_cast<unsigned char>(text[2])) != 0);
+}
+
+// Two zero bytes, the type of the elements, and how many dimensions there are.
+bool is_idx(std::string_view text) {
+  return text.size() >= 4 && text.starts_with("\0\0"sv) && text[2] >= 0x08 && text[2] <= 0x0E &&
+         text[3] >= 1 && text[3] <= 4;
+}
+
+// ISO's box of media files, with the kind of file.
+bool is_media(std::string_view text) { return text.size() >= 12 && text.substr(4, 4) == "ftyp"; }
 
 bool is_tar(std::string_view text) { return text.size() >= 262 && text.substr(257, 5) == "ustar"; }
 
@@ -109,6 +157,13 @@ std::string looks_like(std::span<const std::byte> start) {
   if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return of_zip(text);
   if (is_pickle(text))
     return std::string("; it looks like a pickle (a PyTorch checkpoint, for instance), ") + pickle_remedy;
+  if (is_safetensors(text)) return told("a safetensors file", "io::read_safetensors reads it");
+  if (is_onnx(text)) return told("an ONNX network", onnx_remedy);
+  if (is_idx(text)) return told("an idx file", "data::read_idx reads it");
+  if (is_netpbm(text)) return of_netpbm(text[1]);
+  if (is_media(text)) return told("a HEIC or AVIF picture, or a film", "convert a picture to PNG");
+  if (text.substr(0, 8).ends_with("TFL3"))
+    return told("a TensorFlow Lite network", "save the weights that it was made from");
   if (is_tar(text)) return told("a tar archive", "unpack it by tar xf, and name the file in it");
   for (const Kind& kind : kinds)
     if (text.starts_with(kind.start)) return told(kind.what, kind.remedy);

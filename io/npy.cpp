@@ -19,8 +19,6 @@
 namespace pleat::io {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
-
 struct Header {
   std::string descr;
   bool fortran_order = false;
@@ -157,7 +155,7 @@ class HeaderParser {
 Header read_header(ByteSource& source) {
   std::array<std::byte, 8> start;
   source.read_exactly(start, "the start of a .npy file");
-  if (std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0) {
+  if (std::memcmp(start.data(), npy_magic.data(), npy_magic.size()) != 0) {
     source.fail_at(0, "is not a .npy file, which starts with \\x93NUMPY" + looks_like(source, start));
   }
   const int major = std::to_integer<int>(start[6]), minor = std::to_integer<int>(start[7]);
@@ -354,7 +352,7 @@ void write_npy(const std::filesystem::path& path, const Tensor& tensor) {
   const Tensor dense = ops::to_format(ops::to_device(tensor, Device{}), MemoryFormat::contiguous);
 
   AtomicFile file("write_npy", path);
-  file.write(kMagic);
+  file.write(npy_magic);
   file.write(std::string_view(version_and_length.data(), version_and_length.size()));
   file.write(header);
   file.write({dense.raw(), static_cast<std::size_t>(dense.numel() * size_of(dense.dtype()))});

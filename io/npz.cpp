@@ -1,16 +1,32 @@
 #include "pleat/io/npz.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <span>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "pleat/core/base/format.h"
+#include "pleat/io/looks_like.h"
 #include "pleat/io/npy_stream.h"
 #include "pleat/io/zip.h"
 
 namespace pleat::io {
+
+namespace {
+
+/// Whether the entry is a .npy file, which is told by its content where its name does not.
+bool begins_as_npy(const InputFile& file, const ZipEntry& entry) {
+  std::array<std::byte, npy_magic.size()> start;
+  const bool is_known = entry.method == 0 || entry.method == 8;
+  if (!is_known || entry.size < static_cast<std::int64_t>(start.size())) return false;
+  open_zip_entry(file, entry, file.memory())->read_exactly(start, "the start of an entry");
+  return std::memcmp(start.data(), npy_magic.data(), start.size()) == 0;
+}
+
+}  // namespace
 
 struct NpzReader::State {
   State(const std::filesystem::path& path, ReadOptions options) : file("read_npz", path, options) {}
@@ -23,12 +39,19 @@ NpzReader::NpzReader(const std::filesystem::path& path, ReadOptions options) {
   constexpr std::string_view suffix = ".npy";
   auto state = std::make_shared<State>(path, options);
   reading(state->file.name(), [&] {
-    for (ZipEntry& entry : read_zip_directory(state->file)) {
-      if (!entry.name.ends_with(suffix)) continue;
-      std::string name = entry.name.substr(0, entry.name.size() - suffix.size());
+    const InputFile& file = state->file;
+    std::vector<ZipEntry> entries = read_zip_directory(file);
+    for (ZipEntry& entry : entries) {
+      const bool is_named = entry.name.ends_with(suffix);
+      if (!is_named && !begins_as_npy(file, entry)) continue;
+      const std::int64_t at = entry.header_offset;
+      std::string name = entry.name.substr(0, entry.name.size() - (is_named ? suffix.size() : 0));
       state->names.push_back(name);
-      state->entries.emplace(std::move(name), std::move(entry));
+      if (!state->entries.emplace(name, std::move(entry)).second)
+        file.fail_at(at, fmt::format("there are two arrays {}, with .npy and without", printable(name)));
     }
+    if (state->names.empty() && !entries.empty())
+      file.fail_at(0, "none of its entries is a .npy file" + looks_like(file));
   });
   state_ = std::move(state);
 }

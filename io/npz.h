@@ -13,14 +13,14 @@
 namespace pleat::io {
 
 /// NumPy's archive of named arrays, as `numpy.savez` and `numpy.savez_compressed` write it: a zip file of
-/// .npy files.
+/// .npy files, with ".npy" behind their names or without. Entries of other kinds are no arrays.
 ///
 /// Only the directory is read at first, so that one array of a large archive can be read without
 /// the others. Copies refer to the same open file; reading from several threads is safe.
 class NpzReader {
  public:
   /// `options` hold for each array. Throws FileError, naming file, offset and cause, when it is not a zip
-  /// file that can be read, or its entries share bytes.
+  /// file that can be read, its entries share bytes, or none of them is an array.
   explicit NpzReader(const std::filesystem::path& path, ReadOptions options = {});
 
   /// Names of the arrays (without ".npy"), in the order of the archive.

@@ -21,6 +21,7 @@
 using namespace pleat;
 using namespace pleat::test;
 using namespace pleat_test;
+using Catch::Matchers::Contains;
 
 namespace {
 
@@ -375,6 +376,29 @@ Member zeros_member(const std::string& name, std::size_t bytes) {
 }
 
 }  // namespace
+
+TEST_CASE("npz: an array is told by its content, whatever its name", "[io]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "x.npz";
+  const Member ones = zeros_member("a", 3), more = zeros_member("b/c", 2);
+  const auto plain = [](const std::string& name, const std::string& text) {
+    return Member{name, text, deflated(text)};
+  };
+  const Member bare{"a", ones.data, ones.packed}, note = plain("note.txt", "no array"), none = plain("n", "");
+  write_bytes(path, zip_of({bare, note, more, none, plain("folder/", "")}));
+  const io::NpzReader reader(path);
+  CHECK(reader.names() == std::vector<std::string>{"a", "b/c"});
+  CHECK(reader.read("a").shape() == Shape{3});
+  CHECK(io::read_npz(path).size() == 2);
+  write_bytes(path, zip_of({bare, ones}));
+  CHECK_THROWS_WITH(io::read_npz(path), Contains("there are two arrays 'a', with .npy and without"));
+  write_bytes(path, zip_of({note}));
+  CHECK_THROWS_WITH(io::read_npz(path),
+                    Contains("none of its entries is a .npy file; it looks like a zip archive"));
+  write_bytes(path, zip_of({plain("archive/data.pkl", "\x80\x02}"), plain("archive/data/0", "12345678")}));
+  CHECK_THROWS_WITH(io::read_npz(path), Contains("none of its entries") && Contains("a PyTorch checkpoint") &&
+                                            Contains("safetensors.torch.save_file"));
+}
 
 TEST_CASE("npz: a bomb is refused before its memory is taken", "[io]") {
   const TemporaryDirectory directory;
