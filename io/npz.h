@@ -13,7 +13,7 @@
 namespace pleat::io {
 
 /// NumPy's archive of named arrays, as `numpy.savez` and `numpy.savez_compressed` write it: a zip file of
-/// .npy files, with ".npy" behind their names or without. Entries of other kinds are no arrays.
+/// .npy files. Their names end in ".npy", or do not; entries of other kinds are no arrays.
 ///
 /// Only the directory is read at first, so that one array of a large archive can be read without
 /// the others. Copies refer to the same open file; reading from several threads is safe.

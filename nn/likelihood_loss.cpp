@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -18,6 +19,25 @@
 /// Losses that come from probabilities.
 
 namespace pleat {
+namespace {
+
+/// The variances of `input`, so that they broadcast to it. PyTorch's rule, by which [N] belongs to [N, D].
+Tensor variances_of(const char* op, const Tensor& input, const Tensor& var) {
+  const Shape& shape = input.shape();
+  const Shape& given = var.shape();
+  if (!shape.empty() && std::equal(given.begin(), given.end(), shape.begin(), shape.end() - 1))
+    return unsqueeze(var, -1);
+  const bool fits =
+      given.size() == shape.size() && std::equal(given.begin(), given.end(), shape.begin(),
+                                                 [](int64_t a, int64_t b) { return a == b || a == 1; });
+  check<ShapeError>(fits || (var.numel() == 1 && given.size() <= 1),
+                    "{}: var must be one number, or have the input's shape, with sizes of 1 in the places of "
+                    "others or without the last, got input {} and var {}",
+                    op, input, var);
+  return var;
+}
+
+}  // namespace
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                             const ProbabilityLossOptions& options) {
@@ -33,26 +53,14 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
 Tensor gaussian_nll_loss(const Tensor& any_input, const Tensor& any_target, const Tensor& any_var,
                          GaussianNllOptions options) {
   constexpr const char* op = "gaussian_nll_loss";
-  check_pair(op, any_input, any_target);
+  (void)broadcast(any_input.shape(), any_target.shape(), op);
   nn::detail::check_options(op, options);
-  const Shape& shape = any_input.shape();
-  Shape of_rows = shape, without_last = shape;
-  if (!shape.empty()) {
-    of_rows.back() = 1;
-    without_last.pop_back();
-  }
-  const Shape& given = any_var.shape();
-  check<ShapeError>(
-      given == shape || given == of_rows || given == without_last,
-      "{}: var must have the input's shape, or 1 or nothing in place of its last dimension, got "
-      "input {} and var {}",
-      op, any_input, any_var);
+  const Tensor fitting = variances_of(op, any_input, any_var);
   const RecordOp range(op, any_input, any_target, any_var);
   check<ValueError>(!no_grad([&] { return any(any_var < 0); }).item<bool>(), "{}: a variance is negative",
                     op);
   const Tensor input = floating_loss_input(any_input), target = floating_loss_input(any_target);
-  const Tensor own_var =
-      floating_loss_input(given == shape || given == of_rows ? any_var : unsqueeze(any_var, -1));
+  const Tensor own_var = floating_loss_input(fitting);
   // What small variances lack is a constant, so that they have the gradient of eps.
   const Tensor var = own_var + no_grad([&] { return clamp(own_var, {.min = options.eps}) - own_var; });
   Tensor losses = (log(var) + square(input - target) / var) * 0.5;

@@ -97,9 +97,10 @@ struct GaussianNllOptions {
   double eps = 1e-6;  ///< above 0: smaller variances count as it, their gradient being the one there
   Reduction reduction = Reduction::mean;
 };
-/// (log(v) + (input - target)^2 / v) / 2 with v = max(var, eps), for input and target of one shape and `var`
-/// of that, or with a last dimension of 1, or without it (Nix and Weigend, 1994). Throws ValueError for a
-/// negative variance; on a GPU the host waits for that check.
+/// (log(v) + (input - target)^2 / v) / 2 with v = max(var, eps) (Nix and Weigend, 1994). Input and target
+/// broadcast. `var` is one number, or has the input's shape, with sizes of 1 in the places of others, or
+/// without the last dimension. Throws ValueError for a negative variance; on a GPU the host waits for that
+/// check.
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                          GaussianNllOptions options = {});
 
@@ -166,8 +167,8 @@ struct MultiMarginOptions {
   Reduction reduction = Reduction::mean;
 };
 /// sum over classes c other than the target t of weight[t] max(margin - input[t] + input[c], 0)^p, over C,
-/// for an input [N, C] and class indices [N], or [C] and []. The mean is plain. Throws IndexError for an
-/// index outside.
+/// for an input [N, C] and class indices [N], or [C] and [], or [] of one class. The mean is plain. Throws
+/// IndexError for an index outside.
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginOptions& options = {});
 
 struct TripletMarginOptions {

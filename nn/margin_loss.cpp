@@ -86,32 +86,31 @@ Tensor multi_margin_loss(const Tensor& any_input, const Tensor& target, const Mu
   check<DTypeError>(is_floating(any_input.dtype()), "{}: the input must be floating, got {}", op, any_input);
   check<DTypeError>(!is_floating(target.dtype()) && target.dtype() != boolean,
                     "{}: the target must hold class indices, got {}", op, target);
-  check<ShapeError>(
-      (any_input.rank() == 1 || any_input.rank() == 2) && target.rank() == any_input.rank() - 1 &&
-          (target.rank() == 0 || target.size(0) == any_input.size(0)),
-      "{}: needs an input [N, C] and targets [N], or [C] and [], got {} and {}", op, any_input, target);
+  const int64_t samples = any_input.rank() == 2 ? any_input.size(0) : 1;
+  check<ShapeError>(any_input.rank() <= 2 && target.rank() <= 1 && target.numel() == samples,
+                    "{}: needs an input [N, C] and targets [N], or [C] and [], got {} and {}", op, any_input,
+                    target);
   check_options(op, options);
-  const int64_t classes = any_input.size(-1);
+  const int64_t classes = any_input.rank() == 0 ? 1 : any_input.size(-1);
   check<ShapeError>(classes >= 1, "{}: the input has no classes, got {}", op, any_input);
   check_class_weight(op, options.weight, classes);
   const RecordOp range(op, any_input, target);
-  const Tensor input = floating_loss_input(any_input);
-  const Tensor places = unsqueeze(target.to(int64), -1);
+  const Tensor input = reshape(floating_loss_input(any_input), {samples, classes});
+  const Tensor places = reshape(target.to(int64), {samples, 1});
   Tensor terms = above_0(input - gather(input, -1, places) + options.margin);
   if (options.p == 2) terms = square(terms);
   if (options.weight.defined())
     terms = terms * unsqueeze(index_select(options.weight, 0, flatten(places)), -1);
   const Tensor others = arange(classes, {.dtype = int64, .device = input.device()}) != places;
-  Tensor losses = sum(where(others, terms, 0), -1) / static_cast<double>(classes);
-  return reduced(target.rank() == 0 ? reshape(losses, {}) : losses, options.reduction);
+  const Tensor losses = sum(where(others, terms, 0), -1) / static_cast<double>(classes);
+  return reduced(reshape(losses, target.shape()), options.reduction);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            TripletMarginOptions options) {
   constexpr const char* op = "triplet_margin_loss";
   check_options(op, options);
-  check<ShapeError>(!broadcast(broadcast(anchor.shape(), positive.shape(), op), negative.shape(), op).empty(),
-                    "{}: needs vectors, got {}, {} and {}", op, anchor, positive, negative);
+  (void)broadcast(broadcast(anchor.shape(), positive.shape(), op), negative.shape(), op);
   const RecordOp range(op, anchor, positive, negative);
   const auto distance = [&](const Tensor& a, const Tensor& b) {
     return pairwise_distance(a, b, {.p = options.p, .eps = options.eps});

@@ -313,7 +313,8 @@ Tensor softsign(const Tensor& x) { return pointwise("softsign", x, Softsign{}); 
 Tensor tanhshrink(const Tensor& x) { return pointwise("tanhshrink", x, Tanhshrink{}); }
 
 Tensor glu(const Tensor& x, Integer dim) {
-  const int64_t size = x.size(normalize_dim(dim, x.rank(), "glu"));
+  const int64_t along = normalize_dim(dim, x.rank(), "glu");
+  const int64_t size = x.rank() == 0 ? 1 : x.size(along);
   check<ShapeError>(size % 2 == 0, "glu: the size of dimension {} must be even, got {}", int64_t{dim}, x);
   const auto half = [dim, size](const Tensor& whole, int64_t which) {
     return narrow(whole, dim, which * (size / 2), size / 2);

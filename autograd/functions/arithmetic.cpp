@@ -64,10 +64,12 @@ Tensor divide(Number a, const Tensor& any_b) {
 }
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Number value) {
+  (void)broadcast(broadcast(a.shape(), b.shape(), "addcmul"), x.shape(), "addcmul");
   const RecordOp range("addcmul", x, a, b);
   return x + (a * b) * value;
 }
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value) {
+  (void)broadcast(broadcast(a.shape(), b.shape(), "addcdiv"), x.shape(), "addcdiv");
   const RecordOp range("addcdiv", x, a, b);
   return x + (a / b) * value;
 }

@@ -28,6 +28,7 @@ Tensor normalize(const Tensor& input, const NormalizeOptions& options) {
   check_norm("normalize", options.p);
   check<ValueError>(options.eps >= 0 && std::isfinite(options.eps),
                     "normalize: eps must be at least 0 and finite, got {}", options.eps);
+  (void)normalize_dim(options.dim, input.rank(), "normalize");
   const RecordOp range("normalize", input);
   const Tensor x = floating(input);
   return x / at_least(norm(x, options.dim, {.p = options.p, .keepdim = true}), options.eps);
@@ -40,6 +41,7 @@ Tensor cosine_similarity(const Tensor& any_a, const Tensor& any_b, const CosineS
   const int64_t dim = normalize_dim(options.dim, rank, "cosine_similarity") - rank;
   check<ValueError>(options.eps > 0 && std::isfinite(options.eps),
                     "cosine_similarity: eps must be above 0 and finite, got {}", options.eps);
+  if (rank == 0) return cosine_similarity(unsqueeze(any_a, 0), unsqueeze(any_b, 0), options);
   const RecordOp range("cosine_similarity", any_a, any_b);
   const Tensor a = floating(any_a), b = floating(any_b);
   // Where one is repeated along the dimension, its length is that of all.
@@ -54,8 +56,7 @@ Tensor cosine_similarity(const Tensor& any_a, const Tensor& any_b, const CosineS
 Tensor pairwise_distance(const Tensor& any_a, const Tensor& any_b, const PairwiseDistanceOptions& options) {
   check_norm("pairwise_distance", options.p);
   check<ValueError>(std::isfinite(options.eps), "pairwise_distance: eps must be finite, got {}", options.eps);
-  check<ShapeError>(!broadcast(any_a.shape(), any_b.shape(), "pairwise_distance").empty(),
-                    "pairwise_distance: needs vectors, got {} and {}", any_a, any_b);
+  (void)broadcast(any_a.shape(), any_b.shape(), "pairwise_distance");
   const RecordOp range("pairwise_distance", any_a, any_b);
   const Tensor difference = floating(any_a) - floating(any_b) + options.eps;
   return norm(difference, -1, {.p = options.p, .keepdim = options.keepdim});

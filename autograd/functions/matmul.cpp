@@ -120,7 +120,7 @@ Tensor cross(const Tensor& a, const Tensor& b, Integer dim) {
   const int64_t along = normalize_dim(dim, static_cast<int64_t>(shape.size()), "cross");
   const int64_t from_end = along - static_cast<int64_t>(shape.size());
   for (const Tensor& x : {a, b})
-    check<ShapeError>(x.rank() + from_end >= 0 && x.size(from_end) == 3,
+    check<ShapeError>(from_end < 0 && x.rank() + from_end >= 0 && x.size(from_end) == 3,
                       "cross: both need 3 elements along dimension {}, got {} and {}", int64_t{dim}, a, b);
   const RecordOp range("cross", a, b);
   // Element i of `next(x)` is x[i + 1].

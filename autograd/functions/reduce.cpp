@@ -221,7 +221,7 @@ Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
   const Tensor x = autocast_to_float32(input);
   const TracedCall call(
       "var", [&] { return traced_var(dims, options); }, x);
-  const VarMean y = ops::var_mean(x, dims, options);
+  const VarMean y = ops::var_mean(x, dims, options, "var");
   return call.gives(
       record("var", y.var, {grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
                return from_mean(dy * 2);
@@ -233,7 +233,7 @@ Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
   const Tensor x = autocast_to_float32(input);
   const TracedCall call(
       "stddev", [&] { return traced_var(dims, options); }, x);
-  const VarMean moments = ops::var_mean(x, dims, options);
+  const VarMean moments = ops::var_mean(x, dims, options, "stddev");
   const Tensor y = no_grad([&] { return sqrt(moments.var); });
   return call.gives(
       record("stddev", y,
@@ -302,6 +302,7 @@ Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {
 
 Tensor count_nonzero(const Tensor& x, const Dims& dims, Flag keepdim) {
   const RecordOp range("count_nonzero", x);
+  for (const int64_t dim : dims) (void)normalize_dim(dim, x.rank(), "count_nonzero");
   return sum(x.dtype() == boolean ? x : x != 0, dims, keepdim);
 }
 

@@ -178,7 +178,8 @@ Tensor select(const Tensor& x, Integer dim, Integer index) {
 }
 
 Tensor unfold_dimension(const Tensor& x, Integer dim, Integer size, Integer step) {
-  const int64_t along = x.rank() == 0 ? 0 : normalize_dim(dim, x.rank(), "unfold_dimension");
+  if (x.rank() == 0) return select(unfold_dimension(unsqueeze(x, 0), dim, size, step), 0, 0);
+  const int64_t along = normalize_dim(dim, x.rank(), "unfold_dimension");
   // Windows overlap, but the elements at one place of all windows do not.
   const auto put = [=](const Tensor& frame, const Tensor& dy) {
     for (int64_t i = 0; i < size; ++i) {

@@ -45,6 +45,7 @@ Tensor log_softmax(const Tensor& input, Integer dim) {
 }
 
 Tensor softmin(const Tensor& x, Integer dim) {
+  (void)normalize_dim(dim, x.rank(), "softmin");
   // Integers would wrap around.
   return softmax(-(is_floating(x.dtype()) ? x : x.to(float32)), dim);
 }

@@ -296,6 +296,7 @@ Tensor argsort(const Tensor& x, SortOptions options) {
         return Attributes{{"dim", options.dim}, {"descending", Flag(options.descending)}};
       },
       x);
+  (void)normalize_dim(options.dim, x.rank(), "argsort");
   return call.gives(sort(x, options).indices);
 }
 

@@ -138,8 +138,8 @@ Tensor stddev(const Tensor& x, const Dims& dims, VarOptions options) {
   return moments("stddev", x, dims, options, true).var;
 }
 
-VarMean var_mean(const Tensor& x, const Dims& dims, VarOptions options) {
-  return moments("var_mean", x, dims, options, false);
+VarMean var_mean(const Tensor& x, const Dims& dims, VarOptions options, const char* op) {
+  return moments(op, x, dims, options, false);
 }
 
 }  // namespace pleat::ops

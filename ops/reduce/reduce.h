@@ -66,8 +66,9 @@ Tensor prod(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 Tensor var(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
 /// The square root of `var` (a function named std would hide the standard library's namespace).
 Tensor stddev(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
-/// Both in one pass.
-VarMean var_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+/// Both in one pass. `op` names the function in errors.
+VarMean var_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {},
+                 const char* op = "var_mean");
 
 /// (sum of |x|^p)^(1/p), over all reduced elements as one vector. Integers and bool give float32.
 Tensor norm(const Tensor& x, const Dims& dims = {}, NormOptions options = {});

@@ -81,15 +81,16 @@ Tensor cat(const std::vector<Tensor>& tensors, Integer dim) {
 Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
   const RecordOp range("stack", tensors);
   check<ValueError>(!tensors.empty(), "stack: needs at least one tensor");
+  const int64_t along = normalize_dim(dim, tensors[0].rank() + 1, "stack");
   std::vector<Tensor> slices;
   for (const Tensor& t : tensors) {
     check<ShapeError>(
         t.shape() == tensors[0].shape(),
         "stack: all tensors must have one shape, got {} and {}; cat joins along a dimension that is there",
         tensors[0].shape(), t.shape());
-    slices.push_back(unsqueeze(t, dim));
+    slices.push_back(unsqueeze(t, along));
   }
-  return cat(slices, dim);
+  return cat(slices, along);
 }
 
 std::vector<int64_t> split_sizes(const Tensor& x, int64_t size, int64_t dim) {

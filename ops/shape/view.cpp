@@ -151,7 +151,7 @@ Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer s
 Tensor narrow(const Tensor& x, Integer dim, Integer start, Integer length) {
   const RecordOp range("narrow", x);
   check<ShapeError>(x.rank() > 0, "narrow: a tensor of rank 0 has nothing to narrow");
-  const int64_t size = x.size(dim);
+  const int64_t size = x.size(normalize_dim(dim, x.rank(), "narrow"));
   const int64_t first = start < 0 && start >= -size ? start + size : int64_t{start};
   check<IndexError>(first >= 0 && length >= 0 && first <= size && length <= size - first,
                     "narrow: {} elements from {} reach outside dimension {} of {}", length, start, dim,
@@ -178,7 +178,7 @@ Tensor squeeze(const Tensor& x, const Dims& dims) {
   const RecordOp range("squeeze", x);
   std::vector<bool> chosen(x.shape().size(), dims.empty());
   for (const int64_t dim : dims)
-    if (x.rank() > 0) chosen[at(normalize_dim(dim, x.rank(), "squeeze"))] = true;
+    if (const auto d = at(normalize_dim(dim, x.rank(), "squeeze")); x.rank() > 0) chosen[d] = true;
   Shape shape;
   Strides strides;
   for (std::size_t d = 0; d < chosen.size(); ++d) {
@@ -204,9 +204,9 @@ Tensor unsqueeze(const Tensor& x, Integer dim) {
 
 Tensor flatten(const Tensor& x, Integer first, Integer last) {
   const RecordOp range("flatten", x);
-  if (x.rank() == 0) return reshape(x, {1});
   const int64_t a = normalize_dim(first, x.rank(), "flatten");
   const int64_t b = normalize_dim(last, x.rank(), "flatten");
+  if (x.rank() == 0) return reshape(x, {1});
   check<ShapeError>(a <= b, "flatten: the first dimension {} comes after the last {}", first, last);
   Shape shape(x.shape().begin(), x.shape().begin() + a);
   shape.push_back(count(std::span(x.shape()).subspan(at(a), at(b - a + 1))));
@@ -227,7 +227,7 @@ Tensor unflatten(const Tensor& x, Integer dim, const Sizes& sizes) {
 
 Tensor unfold_dimension(const Tensor& x, Integer dim, Integer size, Integer step) {
   const RecordOp range("unfold_dimension", x);
-  check<ShapeError>(x.rank() > 0, "unfold_dimension: a tensor of rank 0 has no windows");
+  if (x.rank() == 0) return select(unfold_dimension(unsqueeze(x, 0), dim, size, step), 0, 0);
   const auto d = at(normalize_dim(dim, x.rank(), "unfold_dimension"));
   const int64_t extent = x.shape()[d];
   check<ValueError>(step >= 1, "unfold_dimension: step must be at least 1, got {}", step);

@@ -35,7 +35,7 @@ Tensor flatten(const Tensor& x, Integer first = 0, Integer last = -1);
 /// Dimension `dim` made several; one size may be -1.
 Tensor unflatten(const Tensor& x, Integer dim, const Sizes& sizes);
 /// Windows of `size` at distance `step` along `dim`: that dimension becomes the number of windows, their
-/// elements are a new last dimension.
+/// elements are a new last dimension. Of a tensor of rank 0 the window is the result.
 Tensor unfold_dimension(const Tensor& x, Integer dim, Integer size, Integer step);
 /// The elements at (i, i + offset) of dimensions dim0 and dim1, as a new last dimension.
 Tensor diagonal(const Tensor& x, Integer offset = 0, Integer dim0 = 0, Integer dim1 = 1);

@@ -183,35 +183,35 @@ OpCase triplet(double p, bool swap) {
       .recorded = "-",
       .refused = {{{normal({3, 2}), normal({3, 4}), normal({3, 2})},
                    [](T x) { return triplet_margin_loss(x[0], x[1], x[2]); },
-                   "triplet_margin_loss: "},
-                  {{normal({}), normal({}), normal({})},
-                   [](T x) { return triplet_margin_loss(x[0], x[1], x[2]); },
-                   "triplet_margin_loss: needs vectors"}}};
+                   "triplet_margin_loss: "}}};
 }
 
-OpCase gaussian(bool full, const Shape& var) {
+/// The place of a tensor of this shape that is seen at a place of what it is broadcast to.
+Index seen(const Index& at, const Shape& shape) {
+  Index place(at.end() - std::ssize(shape), at.end());
+  for (std::size_t d = 0; d < place.size(); ++d) place[d] = shape[d] == 1 ? 0 : place[d];
+  return place;
+}
+
+OpCase gaussian(bool full, const Shape& target, const Shape& var) {
   return {.name = "gaussian_nll_loss",
-          .inputs = {normal({4, 3}), normal({4, 3}, 2), uniform(var, 0.5, 2, 3)},
+          .inputs = {normal({4, 3}), normal(target, 2), uniform(var, 0.5, 2, 3)},
           .call = [=](T x) { return gaussian_nll_loss(x[0], x[1], x[2], {.full = full}); },
           .reference =
               [=](const Arrays& x) {
                 const Array losses = computed({4, 3}, [&](const Index& at) {
-                  Index of_var = at;
-                  if (var.size() == 1)
-                    of_var.pop_back();
-                  else if (var[1] == 1)
-                    of_var[1] = 0;
-                  const double d = x[0](at) - x[1](at), v = x[2](of_var);
+                  const double d = x[0](at) - x[1](seen(at, target));
+                  const double v = x[2](var == Shape{4} ? Index{at[0]} : seen(at, var));
                   return (std::log(v) + d * d / v + (full ? std::log(2 * 3.14159265358979323846) : 0)) / 2;
                 });
                 return Arrays{{{}, {mean_of(losses.elements)}}};
               },
-          .variant = to_string(var) + (full ? " full" : ""),
+          .variant = to_string(target) + to_string(var) + (full ? " full" : ""),
           .slack = 32,  // half types are rounded several times
           .recorded = "-",
           .refused = {{{normal({3, 2}), normal({3, 2}), uniform({2}, 1, 2)},
                        [](T x) { return gaussian_nll_loss(x[0], x[1], x[2]); },
-                       "gaussian_nll_loss: var must have the input's shape"},
+                       "gaussian_nll_loss: var must be one number, or have the input's shape"},
                       {{normal({3}), normal({3}), uniform({3}, -2, -1)},
                        [](T x) { return gaussian_nll_loss(x[0], x[1], x[2]); },
                        "gaussian_nll_loss: a variance is negative"}}};
@@ -255,9 +255,11 @@ std::vector<OpCase> make() {
                                triplet(2, false),
                                triplet(1, false),
                                triplet(2, true),
-                               gaussian(false, {4, 3}),
-                               gaussian(true, {4, 1}),
-                               gaussian(false, {4}),
+                               gaussian(false, {4, 3}, {4, 3}),
+                               gaussian(true, {4, 3}, {4, 1}),
+                               gaussian(false, {4, 1}, {4}),
+                               gaussian(false, {3}, {1, 3}),
+                               gaussian(false, {}, {}),
                                dice()};
   for (OpCase& c : cases)
     if (c.name != "multi_margin_loss") {

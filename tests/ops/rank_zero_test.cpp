@@ -1,4 +1,5 @@
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,6 +84,30 @@ std::vector<Case> of_one() {
        2},
       {"masked_fill", [](X x) { return masked_fill(x, x > 0, 1); }, {}, {1}, 0},
       {"index_put of a mask", [](X x) { return index_put(x, {x > 0}, 7); }, {}, {7}, 0},
+      {"unfold_dimension", [](X x) { return unfold_dimension(x, 0, 1, 1); }, {1}, {2.5}, 1},
+      {"unfold_dimension of none", [](X x) { return unfold_dimension(x, -1, 0, 2); }, {0}, {}, 0},
+      {"pairwise_distance", [](X x) { return pairwise_distance(x, number(1), {.eps = 0}); }, {}, {1.5}, 1},
+      {"multi_margin_loss", [=](X x) { return multi_margin_loss(x, i0) + x * 0; }, {}, {0}, 0},
+      {"multi_margin_loss of [1]",
+       [=](X x) { return multi_margin_loss(x, i1, {.reduction = Reduction::none}) + x * 0; },
+       {1},
+       {0},
+       0},
+      {"triplet_margin_loss",
+       [](X x) { return triplet_margin_loss(x, number(1), number(2), {.eps = 0}); },
+       {},
+       {2},
+       0},
+      {"gaussian_nll_loss",
+       [](X x) { return gaussian_nll_loss(x, full({3}, 1), number(1)); },
+       {},
+       {1.125},
+       1.5},
+      {"gaussian_nll_loss of [1]",
+       [](X x) { return gaussian_nll_loss(x, number(1), ones({1}), {.reduction = Reduction::none}); },
+       {1},
+       {1.125},
+       1.5},
   };
 }
 
@@ -287,6 +312,9 @@ TEST_CASE("tensors of rank 0 are taken as one element along a dimension", "[rank
   const Tensor x = number(2.5);
   CHECK(argsort(x).shape() == Shape{});
   CHECK(ops::argmax(x, 0).item<int64_t>() == 0);
+  const Tensor cosine = cosine_similarity(x, number(-3), {.dim = 0});
+  CHECK(cosine.shape() == Shape{});
+  CHECK(cosine.item() == -1);
   CHECK_THROWS_AS(topk(x, 2), IndexError);
   CHECK_THROWS_AS(topk(x, 1, {.dim = 1}), IndexError);
   CHECK_THROWS_AS(sort(x, {.dim = 1}), IndexError);
@@ -297,6 +325,39 @@ TEST_CASE("tensors of rank 0 are taken as one element along a dimension", "[rank
   CHECK_THROWS_AS(index_select(x, 0, indices({})), ShapeError);
   CHECK_THROWS_AS(flip(x, 1), IndexError);
   CHECK_THROWS_AS(roll(x, 1, 0), ShapeError);
+  CHECK_THROWS_AS(squeeze(x, 1), IndexError);
+  CHECK_THROWS_AS(flatten(x, 1), IndexError);
+  CHECK_THROWS_AS(unfold_dimension(x, 0, 2, 1), ShapeError);
+}
+
+TEST_CASE("an error names the function that was called", "[rank_zero]") {
+  const Tensor x = number(2.5), rows = ones({2, 3}), two = ones({2});
+  using Call = std::function<void()>;
+  const std::map<std::string, Call> calls{
+      {"cosine_similarity", [&] { cosine_similarity(x, x); }},
+      {"cross", [&] { cross(x, x); }},
+      {"glu", [&] { glu(x, 0); }},
+      {"count_nonzero", [&] { count_nonzero(x, 1); }},
+      {"argsort", [&] { argsort(x, {.dim = 1}); }},
+      {"softmin", [&] { softmin(x, 1); }},
+      {"normalize", [&] { normalize(x); }},
+      {"stack",
+       [&] {
+         stack({x, x}, 2);
+       }},
+      {"narrow", [&] { narrow(two, 1, 0, 1); }},
+      {"var", [&] { var(x, 1); }},
+      {"stddev", [&] { stddev(x, 1); }},
+      {"addcmul", [&] { addcmul(rows, two, two); }},
+      {"addcdiv", [&] { addcdiv(rows, rows, two); }},
+      {"multi_margin_loss",
+       [&] {
+         multi_margin_loss(x, indices({0, 0}));
+       }},
+      {"triplet_margin_loss", [&] { triplet_margin_loss(rows, rows, two); }},
+      {"unfold_dimension", [&] { unfold_dimension(x, 0, 2, 1); }},
+  };
+  for (const auto& [name, call] : calls) CHECK_THROWS_WITH(call(), Catch::Matchers::StartsWith(name + ": "));
 }
 
 TEST_CASE("an index of rank 0 is one index", "[rank_zero]") {
