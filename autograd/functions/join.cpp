@@ -1,5 +1,7 @@
 #include "pleat/autograd/functions/join.h"
 
+#include <algorithm>
+
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/tape.h"
@@ -8,8 +10,25 @@
 #include "pleat/ops/shape/join.h"
 
 namespace pleat {
+namespace {
 
-Tensor cat(const std::vector<Tensor>& tensors, Integer dim) {
+/// PyTorch's rule: a tensor [0] goes with others of any rank.
+std::vector<Tensor> of_one_rank(std::vector<Tensor> tensors, int64_t dim) {
+  const Shape none{0};
+  const auto like =
+      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.shape() != none; });
+  if (like == tensors.end() || like->rank() < 2) return tensors;
+  Shape shape = like->shape();
+  shape[static_cast<std::size_t>(normalize_dim(dim, like->rank(), "cat"))] = 0;
+  for (Tensor& t : tensors)
+    if (t.shape() == none) t = reshape(t, shape);
+  return tensors;
+}
+
+}  // namespace
+
+Tensor cat(const std::vector<Tensor>& any_tensors, Integer dim) {
+  const std::vector<Tensor> tensors = of_one_rank(any_tensors, dim);
   const TracedCall call(
       "cat",
       [&] {

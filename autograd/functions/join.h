@@ -4,7 +4,8 @@
 
 #include "pleat/core/tensor/tensor.h"
 
-/// Differentiable joining and splitting; see ops/shape/join.h for what cat, stack and split_with_sizes do.
+/// Differentiable joining and splitting; see ops/shape/join.h for what cat, stack and split_with_sizes do. A
+/// tensor [0], to which a loop may add others, goes into a cat of tensors of any rank, as in PyTorch.
 
 namespace pleat {
 

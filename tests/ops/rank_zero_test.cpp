@@ -254,6 +254,13 @@ std::vector<Case> of_none() {
        {0, 3},
        {},
        0},
+      {"cat of [0] and others",
+       [=](X x) {
+         return cat({none, x, zeros({2, 3}), none}, -2);
+       },
+       {2, 3},
+       std::vector<double>(6, 0),
+       0},
       {"pad",
        [](X x) {
          return pad(x, {1, 1});
@@ -374,6 +381,11 @@ TEST_CASE("tensors without elements go through, with gradients", "[rank_zero]") 
   const Tensor x = zeros({0, 3});
   CHECK_THROWS_AS(topk(x, 1, {.dim = 0}), IndexError);
   CHECK_THROWS_AS(max(x), ShapeError);
+  CHECK_THROWS_AS(cat({zeros({1}), x}), ShapeError);
+  CHECK_THROWS_AS(cat({indices({}), x}, 2), IndexError);
+  const Tensor empty = zeros({0}).set_requires_grad();
+  sum(cat({empty, ones({2, 3})}, 1)).backward();
+  CHECK(empty.grad().shape() == Shape{0});
   CHECK_THROWS_AS(max_with_indices(x, 0), ShapeError);
   CHECK_THROWS_AS(index_select(x, 0, indices({0})), IndexError);
   CHECK_THROWS_AS(pad(x, {1, 1, 1, 1}, {.mode = PadMode::replicate}), ShapeError);
