@@ -64,8 +64,9 @@ struct LpPoolOptions {
 };
 /// Power-average pooling, (the sum of x^p over the window)^(1/p): for p = 1 the sum, for large p near the
 /// maximum. Where the sum is 0 so are result and gradient. NaN where it is negative, as x^3 of negative
-/// numbers may be, and p is not 1. Half types are computed in float32. Throws ValueError for another p,
-/// DTypeError unless x is floating, else what avg_pool throws.
+/// numbers may be, and p is not 1. (PyTorch multiplies a window that reaches beyond the input by ceil_mode up
+/// to a whole one; here the sum is that of its elements.) Half types are computed in float32. Throws
+/// ValueError for another p, DTypeError unless x is floating, else what avg_pool throws.
 Tensor lp_pool(const Tensor& x, const LpPoolOptions& options);
 Tensor lp_pool1d(const Tensor& x, const LpPoolOptions& options);
 Tensor lp_pool2d(const Tensor& x, const LpPoolOptions& options);

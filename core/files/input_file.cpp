@@ -91,6 +91,7 @@ std::string InputFile::read_text(std::int64_t expansion) const {
                                   expansion * std::min(size_, std::int64_t{1} << 50), memory()));
   std::string text(static_cast<std::size_t>(size_), '\0');
   read_at(0, std::as_writable_bytes(std::span(text)), "the text");
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   return text;
 }
 

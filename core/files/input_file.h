@@ -42,8 +42,8 @@ class InputFile {
   /// Throws FileError unless [offset, offset + buffer.size()) lies in the file; `what` names what was to be
   /// read.
   void read_at(std::int64_t offset, std::span<std::byte> buffer, std::string_view what) const;
-  /// All of it. `expansion` is how many bytes of memory a byte of the text becomes, this text included.
-  /// Throws FileError when that exceeds the limit.
+  /// All of it, without the mark that Windows' editors put before UTF-8. `expansion` is how many bytes of
+  /// memory a byte of the text becomes, this text included. Throws FileError when that exceeds the limit.
   std::string read_text(std::int64_t expansion) const;
 
   /// Throws FileError "<name>, byte <offset>: <cause>".

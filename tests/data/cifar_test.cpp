@@ -31,6 +31,16 @@ TEST_CASE("CIFAR-10 files are read", "[data]") {
   CHECK(read_cifar10(folder.path(), false).size() == 1);
 }
 
+TEST_CASE("names of classes are read from a file that was edited on Windows", "[data]") {
+  const TemporaryDirectory folder;
+  write_bytes(folder / "data_batch_1.bin", record(3, 7));
+  write_bytes(folder / "batches.meta.txt",
+              "\xef\xbb\xbf"
+              "a\r\nb\r\nc\r\nd\r\ne\r\nf\r\ng\r\nh\r\ni\r\nj j\r\n\r\n");
+  const CifarDataset set = read_cifar10(folder.path(), true);
+  CHECK(set.class_names == std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j j"});
+}
+
 TEST_CASE("CIFAR-10's files are read in the order of their numbers", "[data]") {
   const TemporaryDirectory folder;
   for (const int number : {10, 2, 1, 9, 11, 3})

@@ -328,6 +328,8 @@ TEST_CASE("onnxruntime computes convolutions, pools and norms", "[onnx][cpu]") {
         max_pool2d(x, {.kernel_size = 3, .stride = 2, .ceil_mode = true}),
         max_pool2d(x, {.kernel_size = 2, .stride = 1, .padding = 2, .dilation = 4}),
         max_pool2d(x, {.kernel_size = {9, 1}, .stride = 5}),
+        max_pool2d(x, {.kernel_size = {11, 9}, .stride = 3, .ceil_mode = true}),
+        avg_pool2d(x, {.kernel_size = {11, 9}, .stride = 3, .ceil_mode = true}),
         avg_pool2d(x, {.kernel_size = 3, .stride = 2, .padding = 1}),
         avg_pool2d(x, {.kernel_size = 3, .stride = 2, .padding = 1, .count_include_pad = false}),
         avg_pool2d(x, {.kernel_size = 4, .stride = 3, .padding = {{1, 0}, {2, 1}}, .ceil_mode = true}),

@@ -34,9 +34,9 @@ struct Geometry {
   bool ceil_mode;
 };
 
-const std::vector<Geometry> geometries{{2, 2, 0, 1, false}, {3, 2, 1, 1, false}, {3, 2, 1, 1, true},
-                                       {3, 1, 1, 2, false}, {1, 1, 0, 1, false}, {1, 3, 0, 1, true},
-                                       {4, 3, 2, 1, true},  {2, 3, 1, 2, true},  {5, 2, 2, 1, false}};
+const std::vector<Geometry> geometries{
+    {2, 2, 0, 1, false}, {3, 2, 1, 1, false}, {3, 2, 1, 1, true}, {3, 1, 1, 2, false}, {1, 1, 0, 1, false},
+    {1, 3, 0, 1, true},  {4, 3, 2, 1, true},  {2, 3, 1, 2, true}, {5, 2, 2, 1, false}, {8, 4, 1, 1, true}};
 
 struct Pooled {
   std::vector<double> values;
