@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "pleat/core/tensor/tensor.h"
 
@@ -11,6 +13,8 @@ namespace pleat::data {
 struct Batch {
   Tensor inputs;
   Tensor targets;
+  /// Their places in the data set, in a batch of a DataLoader.
+  std::vector<int64_t> indices = {};
 
   int64_t size() const { return inputs.size(0); }
 };
@@ -25,6 +29,8 @@ class Dataset {
   virtual Batch get(std::span<const int64_t> indices) const = 0;
   /// Where the samples are.
   virtual Device device() const { return {}; }
+  /// A copy of the whole object, for those who know only a base of it; none where its type gives none.
+  virtual std::shared_ptr<const Dataset> copy() const { return nullptr; }
 };
 
 /// Samples that lie in memory, of the host or of a GPU: inputs [N, ...] and targets [N, ...] (or undefined).
@@ -37,6 +43,7 @@ class TensorDataset : public Dataset {
   int64_t size() const override { return inputs_.size(0); }
   Batch get(std::span<const int64_t> indices) const override;
   Device device() const override { return inputs_.device(); }
+  std::shared_ptr<const Dataset> copy() const override { return std::make_shared<TensorDataset>(*this); }
 
   /// The same samples on a device: batches are then picked out there, and the host only sends their indices.
   TensorDataset to(Device device) const;

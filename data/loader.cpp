@@ -37,6 +37,10 @@ std::vector<int64_t> sample_order(int64_t samples, const LoaderOptions& options,
 int64_t samples_in(const Dataset& dataset) {
   const int64_t samples = dataset.size();
   check<ValueError>(samples >= 0, "DataLoader: the data set's size() must not be negative, got {}", samples);
+  check<ValueError>(
+      samples > 0,
+      "DataLoader: the data set is empty, and a loop over it would do nothing; look at what it was "
+      "made of: the path, the filter or the share of a split that left no sample");
   return samples;
 }
 
@@ -194,11 +198,12 @@ class DataLoader::Run {
   Batch make(int64_t number) const {
     const RecordFunction range("DataLoader.make");
     const BatchRandom random(options_.seed, epoch_, number);
-    const std::vector<int64_t> indices = indices_of(number);
+    std::vector<int64_t> indices = indices_of(number);
     Batch batch = dataset_->get(indices);
     check_samples("inputs", batch.inputs, indices.size());
     if (batch.targets.defined()) check_samples("targets", batch.targets, indices.size());
     apply(options_.transforms, batch, options_.seed, epoch_, indices);
+    batch.indices = std::move(indices);
     if (options_.device.is_cuda())
       for (Tensor* t : {&batch.inputs, &batch.targets})
         if (t->defined() && t->device().is_cpu()) *t = cuda::pin_memory(*t);
@@ -268,20 +273,22 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions opt
                     options_.world_size);
   const int64_t samples = samples_in(*dataset_);
   check<ValueError>(
-      !options_.drop_last || samples == 0 || samples >= joint_batch(),
+      !options_.drop_last || samples >= joint_batch(),
       "DataLoader: {} samples are less than a batch of {}{}, and drop_last leaves out a batch that is "
       "not full: no batch would be left; take a smaller batch_size, or drop_last = false",
       samples, options_.batch_size,
       options_.world_size > 1 ? fmt::format(" on {} ranks", options_.world_size) : "");
-  check<ValueError>(samples == 0 || samples >= options_.world_size,
+  check<ValueError>(samples >= options_.world_size,
                     "DataLoader: {} samples are not enough for {} ranks; take fewer ranks", samples,
                     options_.world_size);
 }
 
-void DataLoader::check_type(const std::type_info& is, const std::type_info& passed_as) {
-  check<ValueError>(is == passed_as,
+std::shared_ptr<const Dataset> DataLoader::whole_copy(const Dataset& dataset) {
+  std::shared_ptr<const Dataset> copy = dataset.copy();
+  check<ValueError>(copy != nullptr && typeid(*copy) == typeid(dataset),
                     "DataLoader: a copy of this data set would lose what its own type adds to the one it is "
-                    "passed as; give a std::shared_ptr to it");
+                    "passed as; give a std::shared_ptr to it, or its type a copy() of its own");
+  return copy;
 }
 
 const Dataset& DataLoader::dataset() const {
@@ -295,6 +302,14 @@ int64_t DataLoader::size() const {
   // A rest of less than a sample for each rank goes to the batch before it.
   const bool with_rest = rest > 0 && !options_.drop_last && (full == 0 || rest >= options_.world_size);
   return full + (with_rest ? 1 : 0);
+}
+
+void DataLoader::check_has_all(const char* op) const {
+  const int64_t rest = samples_in(dataset()) % joint_batch();
+  check<ValueError>(
+      !options_.drop_last || rest == 0,
+      "{}: the loader leaves out {} samples, which a test must not; make it with drop_last = false", op,
+      rest);
 }
 
 DataLoader::Iterator DataLoader::begin() {

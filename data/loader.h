@@ -47,9 +47,9 @@ struct LoaderOptions {
 class DataLoader {
  public:
   /// Keeps a copy of the data set (or the data set itself when it is moved in): that of a
-  /// TensorDataset shares its tensors. Throws ValueError for invalid options, drop_last that leaves no
-  /// batch and more ranks than samples among them, and for a data set of a derived class of D, of which only
-  /// a part would be copied.
+  /// TensorDataset shares its tensors. Throws ValueError for an empty data set, for invalid options,
+  /// drop_last that leaves no batch and more ranks than samples among them, and for a data set of a derived
+  /// class of D without a copy() of its own, of which only a part would be copied.
   template <class D>
   requires std::derived_from<std::remove_cvref_t<D>, Dataset> DataLoader(D&& dataset, LoaderOptions options)
       : DataLoader(kept(std::forward<D>(dataset)), std::move(options)) {}
@@ -58,6 +58,8 @@ class DataLoader {
 
   /// Batches of an epoch.
   int64_t size() const;
+  /// Throws ValueError, which begins with `op`, when drop_last leaves out samples of an epoch.
+  void check_has_all(const char* op) const;
   /// The epoch of the next loop; starts at 0 and counts up by itself.
   int64_t epoch() const { return epoch_; }
   void set_epoch(int64_t epoch);
@@ -103,13 +105,18 @@ class DataLoader {
   template <class D>
   static std::shared_ptr<const Dataset> kept(D&& dataset) {
     using Kept = std::remove_cvref_t<D>;
-    static_assert(!std::is_abstract_v<Kept> && std::is_constructible_v<Kept, D>,
-                  "DataLoader keeps its data set: this one cannot be copied; std::move it in, or give a "
-                  "std::shared_ptr to it");
-    check_type(typeid(dataset), typeid(Kept));
-    return std::make_shared<const Kept>(std::forward<D>(dataset));
+    if constexpr (std::is_abstract_v<Kept>) {
+      return whole_copy(dataset);
+    } else {
+      static_assert(std::is_constructible_v<Kept, D>,
+                    "DataLoader keeps its data set: this one cannot be copied; std::move it in, or give a "
+                    "std::shared_ptr to it");
+      if (typeid(dataset) != typeid(Kept)) return whole_copy(dataset);
+      return std::make_shared<const Kept>(std::forward<D>(dataset));
+    }
   }
-  static void check_type(const std::type_info& is, const std::type_info& passed_as);
+  /// Of its own type, which is not that of the reference.
+  static std::shared_ptr<const Dataset> whole_copy(const Dataset& dataset);
   const Dataset& dataset() const;
 
   /// The next batch of a loop.

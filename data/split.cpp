@@ -48,6 +48,11 @@ std::pair<TensorDataset, TensorDataset> split_by_class(const TensorDataset& data
       (i < taken ? second : first)
           .push_back(samples[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])]);
   }
+  check<ValueError>(
+      !first.empty() && !second.empty(),
+      "split_by_class: of {} samples of {} classes one part would be empty; a class needs two samples "
+      "to be in both",
+      labels.size(), by_class.size());
   std::sort(first.begin(), first.end());
   std::sort(second.begin(), second.end());
   return {selected(dataset, first), selected(dataset, second)};

@@ -14,7 +14,8 @@ TensorDataset in_memory(const Dataset& dataset);
 
 /// Two parts of a data set with class labels: the second has `share` of each class (rounded; at least
 /// one of each class with two samples or more), drawn at random. The order of the samples stays. Throws
-/// ValueError unless 0 < share < 1, ShapeError and DTypeError unless targets are int64 [N].
+/// ValueError unless 0 < share < 1 and both parts have samples, ShapeError and DTypeError unless targets are
+/// int64 [N].
 std::pair<TensorDataset, TensorDataset> split_by_class(const TensorDataset& dataset, Real share,
                                                        uint64_t seed);
 

@@ -234,6 +234,11 @@ void ShardedOptimizer::set_momentum(std::size_t group, double momentum) {
   inner_->set_momentum(group, momentum);
 }
 
+std::optional<optim::ScheduledRate>& ShardedOptimizer::scheduled(std::size_t group) {
+  check_not_moved_from();
+  return inner_->scheduled(group);
+}
+
 void ShardedOptimizer::check_options() const { inner_->check_options(); }
 
 bool ShardedOptimizer::has_gradient() const {

@@ -60,6 +60,7 @@ class ShardedOptimizer : public optim::Optimizer {
   nn::StateDict state_dict() const override;
 
  protected:
+  std::optional<optim::ScheduledRate>& scheduled(std::size_t group) override;
   void check_options() const override;
   bool has_gradient() const override;
   void update_parameters(const std::vector<Tensor>& found) override;

@@ -24,7 +24,7 @@ BestWeights::BestWeights(const nn::Module& net, BestWeightsOptions options) : ne
 }
 
 bool BestWeights::update(double metric) {
-  const double gain = options_.maximize ? metric - best_ : best_ - metric;
+  const double gain = options_.maximize.get() ? metric - best_ : best_ - metric;
   const bool better = weights_.empty() ? !std::isnan(metric) : gain > options_.min_delta;
   if (!better) {
     ++since_best_;

@@ -2,15 +2,16 @@
 
 #include <cstdint>
 
+#include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
 #include "pleat/nn/state_dict.h"
 
 namespace pleat::train {
 
 struct BestWeightsOptions {
-  bool maximize = false;  ///< whether the metric should rise
-  double min_delta = 0;   ///< a change of at most so much is no improvement
-  int64_t patience = 10;  ///< rows without improvement after which should_stop()
+  Required<bool> maximize;  ///< whether the metric should rise, as an accuracy, or fall, as a loss
+  double min_delta = 0;     ///< a change of at most so much is no improvement
+  int64_t patience = 10;    ///< rows without improvement after which should_stop()
 };
 
 /// Keeps a copy of the weights with the best metric, and says when it has stopped improving.
@@ -24,7 +25,7 @@ struct BestWeightsOptions {
 class BestWeights {
  public:
   /// Refers to the network, which must stay where it is. Throws ValueError for options below 0.
-  explicit BestWeights(const nn::Module& net, BestWeightsOptions options = {});
+  BestWeights(const nn::Module& net, BestWeightsOptions options);
 
   /// Whether the metric is the best so far; then the weights are copied. A NaN is no improvement.
   bool update(double metric);

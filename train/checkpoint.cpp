@@ -139,7 +139,8 @@ void Checkpoints::remove_old() const {
   for (const auto& [number, file] : files) try {
       const std::optional<double> metric = read_checkpoint_metadata(file).metric;
       if (!metric) continue;
-      if (best_metric && (options_.maximize ? *metric <= *best_metric : *metric >= *best_metric)) continue;
+      if (best_metric && (options_.maximize.get() ? *metric <= *best_metric : *metric >= *best_metric))
+        continue;
       best_metric = metric;
       best = file;
     } catch (const FileError&) {  // damaged: not the best

@@ -11,18 +11,19 @@
 #include <string>
 #include <vector>
 
+#include "pleat/core/base/required.h"
 #include "pleat/core/random/random.h"
 #include "pleat/nn/state_dict.h"
 
 /// Checkpoints: files from which a training run goes on with the same bits.
 ///
-///   train::Checkpoints checkpoints{"runs/mine/checkpoints"};
+///   train::Checkpoints checkpoints{"runs/mine/checkpoints", {.maximize = true}};  // of the accuracy
 ///   checkpoints.add("model", net);
 ///   checkpoints.add("optimizer", adam);
 ///   checkpoints.add("schedule", schedule);
 ///   checkpoints.add("loader", loader);
 ///   if (const auto latest = train::latest_checkpoint("runs/mine/checkpoints")) checkpoints.load(*latest);
-///   ... checkpoints.save({.step = step});
+///   ... checkpoints.save({.step = step, .metric = accuracy});
 
 namespace pleat::train {
 
@@ -60,9 +61,11 @@ concept Stateful = requires(T& part, const T& same, const nn::StateDict& state) 
 };
 
 struct CheckpointsOptions {
-  int64_t keep = 3;       ///< so many of the newest are kept ...
-  bool maximize = false;  ///< ... and that with the least metric, or with the greatest
-  double seconds = 600;   ///< between two, where is_due() decides
+  int64_t keep = 3;  ///< so many of the newest are kept ...
+  /// ... and that with the greatest metric, as an accuracy, or (false) with the least, as a loss. Any where
+  /// save() is given none.
+  Required<bool> maximize;
+  double seconds = 600;  ///< between two, where is_due() decides
   /// false: save() asks the parts for their state and writes nothing. For the processes of a job that only
   /// have a share of the state (dist::ShardedOptimizer): all of them save and load, and one writes. They must
   /// do it after the same step, of which is_due() by the clock of each knows nothing: ask one of them.
@@ -83,7 +86,7 @@ class Checkpoints {
   /// The default generator of this thread is the part "random". The folder is
   /// made by the first save. Throws ValueError when `keep` is below 1 or `seconds` negative; FileError
   /// when there is a file of the folder's name.
-  explicit Checkpoints(std::filesystem::path folder, CheckpointsOptions options = {});
+  Checkpoints(std::filesystem::path folder, CheckpointsOptions options);
   /// Waits for the file that is being written. An error of writing is lost here: wait() throws it.
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;

@@ -58,6 +58,7 @@ double ClassificationScore::accuracy() const {
 }
 
 ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, std::optional<int64_t> epoch) {
+  loader.check_has_all("evaluate");
   const NoGrad guard;
   const nn::ModeScope scope(net, nn::Mode::evaluation);
   ClassificationScore score;

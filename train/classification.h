@@ -53,7 +53,8 @@ class ClassificationScore {
 
 /// The score of a network on all batches of a loader, which must give them on the network's device;
 /// in evaluation mode and off the tape. Throws NotFiniteError when the loss is not finite; the
-/// message names the function that gave it first, and the epoch, where there is one.
+/// message names the function that gave it first, and the epoch, where there is one; ValueError for a loader
+/// that leaves out samples (drop_last).
 ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader,
                              std::optional<int64_t> epoch = std::nullopt);
 

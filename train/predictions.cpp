@@ -61,11 +61,17 @@ std::vector<Prediction> Predictions::worst(int64_t most) const {
 Predictions predict_classes(nn::Module& net, data::DataLoader& loader) {
   const NoGrad off_the_tape;
   const nn::ModeScope scope(net, nn::Mode::evaluation);
+  loader.check_has_all("predict_classes");
   Predictions test;
   for (const data::Batch& batch : loader) {
     const Tensor logits = net(batch.inputs);
     check<ShapeError>(logits.rank() == 2 && logits.size(0) == batch.size(),
                       "predict_classes: the network must give [{}, classes], got {}", batch.size(), logits);
+    check<ShapeError>(
+        batch.targets.defined() && batch.targets.rank() == 1 && batch.targets.dtype() == int64,
+        "predict_classes: the loader must give targets [{}] int64, got {}; mixup and cutmix belong "
+        "to the training",
+        batch.size(), batch.targets.describe());
     test.classes = logits.size(1);
     const Tensor log_probabilities = log_softmax(logits.to(float32), 1);
     const auto best = max_with_indices(log_probabilities, 1);
@@ -75,12 +81,13 @@ Predictions predict_classes(nn::Module& net, data::DataLoader& loader) {
         flatten(gather(log_probabilities, 1, unsqueeze(batch.targets, 1))).to_vector<float>();
     const auto targets = batch.targets.to_vector<int64_t>();
     for (std::size_t i = 0; i < targets.size(); ++i)
-      test.samples.push_back({.sample = static_cast<int64_t>(test.samples.size()),
+      test.samples.push_back({.sample = batch.indices[i],
                               .target = targets[i],
                               .predicted = predicted[i],
                               .probability = std::exp(of_best[i]),
                               .loss = -of_target[i]});
   }
+  std::ranges::sort(test.samples, {}, &Prediction::sample);
   return test;
 }
 

@@ -17,7 +17,7 @@ struct Prediction {
   double loss;         ///< cross entropy
 };
 
-/// The predictions for all samples of a data set.
+/// The predictions for the samples of a data set, in its order.
 struct Predictions {
   int64_t classes = 0;
   std::vector<Prediction> samples;
@@ -32,9 +32,11 @@ struct Predictions {
   std::vector<Prediction> worst(int64_t most) const;
 };
 
-/// Classifies an epoch of a loader that does not shuffle, and gives batches [N, ...] with targets [N] on
-/// the network's device; in evaluation mode and off the tape. Throws ShapeError unless the network
-/// gives [N, classes].
+/// Classifies an epoch of a loader, whose batches [N, ...] with targets [N] int64 must be on the network's
+/// device; in evaluation mode and off the tape. Each prediction has its sample's number, also of a loader
+/// that shuffles, or has a rank's share. Throws ShapeError unless the network gives [N, classes] for targets
+/// [N], IndexError for a target outside [0, classes), ValueError for a loader that leaves out samples
+/// (drop_last).
 Predictions predict_classes(nn::Module& net, data::DataLoader& loader);
 
 }  // namespace pleat::train

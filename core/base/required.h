@@ -13,8 +13,9 @@ namespace pleat {
 template <class T>
 class Required {
   /// What a value of T is given as.
-  using Argument =
-      std::conditional_t<std::integral<T>, Integer, std::conditional_t<std::floating_point<T>, Real, T>>;
+  using Argument = std::conditional_t<
+      std::same_as<T, bool>, Flag,
+      std::conditional_t<std::integral<T>, Integer, std::conditional_t<std::floating_point<T>, Real, T>>>;
 
  public:
   Required() = delete;  // the call leaves out an option that has no default: name it

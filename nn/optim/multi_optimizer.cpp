@@ -87,6 +87,11 @@ void MultiOptimizer::set_momentum(std::size_t group, double momentum) {
   place.part.set_momentum(place.group, momentum);
 }
 
+std::optional<ScheduledRate>& MultiOptimizer::scheduled(std::size_t group) {
+  const Place place = find(group);
+  return place.part.scheduled(place.group);
+}
+
 void MultiOptimizer::check_options() const {
   for (const auto& part : parts_) part->check_options();
 }

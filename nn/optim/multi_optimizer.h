@@ -42,6 +42,7 @@ class MultiOptimizer : public Optimizer {
   nn::StateDict state_dict() const override;
 
  protected:
+  std::optional<ScheduledRate>& scheduled(std::size_t group) override;
   void check_options() const override;
   bool has_gradient() const override;
   void update_parameters(const std::vector<Tensor>& found) override;

@@ -1,6 +1,7 @@
 #include "pleat/nn/optim/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -25,6 +26,9 @@ std::string param_key(std::size_t index, const std::string& what) {
 std::string group_key(std::size_t index, const std::string& what) {
   return fmt::format("group.{}.{}", index, what);
 }
+
+/// The names of a ScheduledRate's numbers in a state.
+constexpr std::array scheduled_names{"base_lr", "scheduled_lr", "lr_factor"};
 
 /// A tensor in the parameter's layout, of the type in which it is updated.
 Tensor new_state(const Tensor& param) {
@@ -149,23 +153,28 @@ void ParameterwiseOptimizer::add_parameters(const std::vector<Tensor>& params) {
     check<ValueError>(known.insert(&param.impl()).second, "{}: parameter {}, {}, is given twice", name(), i,
                       param.describe());
     check_parameter(param);
-    added.push_back(
-        {param, groups_, std::vector<Tensor>(states_.size()), std::vector<int64_t>(states_.size())});
+    added.push_back({param, scheduled_.size(), std::vector<Tensor>(states_.size()),
+                     std::vector<int64_t>(states_.size())});
   }
   for (const Tensor& param : params) nn::detail::Listing::hold(param);
   entries_.insert(entries_.end(), added.begin(), added.end());
-  ++groups_;
+  scheduled_.emplace_back();
 }
 
 void ParameterwiseOptimizer::check_parameter(const Tensor&) const {}
 
 void ParameterwiseOptimizer::check_options() const {
-  for (std::size_t group = 0; group < groups_; ++group) check_group(group);
+  for (std::size_t group = 0; group < scheduled_.size(); ++group) check_group(group);
 }
 
 std::size_t ParameterwiseOptimizer::num_groups() const {
   check_not_moved_from();
-  return groups_;
+  return scheduled_.size();
+}
+
+std::optional<ScheduledRate>& ParameterwiseOptimizer::scheduled(std::size_t group) {
+  check_group_exists(group, scheduled_.size());
+  return scheduled_[group];
 }
 
 bool ParameterwiseOptimizer::has_gradient() const {
@@ -282,10 +291,13 @@ Tensor& ParameterwiseOptimizer::state_of(Entry& entry, std::size_t state, double
 nn::StateDict ParameterwiseOptimizer::state_dict() const {
   check_not_moved_from();
   nn::StateDict state;
-  for (std::size_t group = 0; group < groups_; ++group) {
+  for (std::size_t group = 0; group < scheduled_.size(); ++group) {
     state[group_key(group, "lr")] = scalar(lr(group), float64);
     if (const auto value = momentum(group))
       state[group_key(group, momentum_name())] = scalar(*value, float64);
+    if (const auto& by = scheduled_[group])
+      for (std::size_t i = 0; const double value : {by->base_lr, by->lr, by->factor})
+        state[group_key(group, scheduled_names[i++])] = scalar(value, float64);
   }
   const std::vector<int64_t> made = steps();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -323,7 +335,7 @@ std::string ParameterwiseOptimizer::state_problems(const nn::StateDict& state) c
     return nullptr;
   };
 
-  for (std::size_t group = 0; group < groups_; ++group) {
+  for (std::size_t group = 0; group < scheduled_.size(); ++group) {
     const Tensor* rate = look_at_floating(group_key(group, "lr"), {}, true);
     const Tensor* moment =
         momentum(group) ? look_at_floating(group_key(group, momentum_name()), {}, true) : nullptr;
@@ -332,6 +344,12 @@ std::string ParameterwiseOptimizer::state_problems(const nn::StateDict& state) c
         check_group(group, rate->item(), moment != nullptr ? std::optional(moment->item()) : std::nullopt);
     } catch (const ValueError& error) {
       problems += fmt::format("\n  value       group.{}  {}", group, error.what());
+    }
+    if (!state.contains(group_key(group, scheduled_names[0]))) continue;
+    for (const std::string name : scheduled_names) {
+      const Tensor* value = look_at_floating(group_key(group, name), {}, true);
+      if (value != nullptr && !std::isfinite(value->item()))
+        problems += fmt::format("\n  value       {}  must be finite", group_key(group, name));
     }
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -376,11 +394,15 @@ void ParameterwiseOptimizer::take_state(const nn::StateDict& state) {
   }
   entries_ = std::move(entries);
   made_.clear();
-  for (std::size_t group = 0; group < groups_; ++group) {
+  for (std::size_t group = 0; group < scheduled_.size(); ++group) {
     const double rate = state.at(group_key(group, "lr")).item();
     const bool has = momentum(group).has_value();
     put_group(group, rate,
               has ? std::optional(state.at(group_key(group, momentum_name())).item()) : std::nullopt);
+    const auto number = [&](std::size_t i) { return state.at(group_key(group, scheduled_names[i])).item(); };
+    scheduled_[group].reset();
+    if (state.contains(group_key(group, scheduled_names[0])))
+      scheduled_[group] = {.base_lr = number(0), .lr = number(1), .factor = number(2)};
   }
 }
 

@@ -32,6 +32,13 @@ struct ParamGroup {
   Options options;
 };
 
+/// What a Schedule made of a group's rate: from `base_lr` it computed `lr`.
+struct ScheduledRate {
+  double base_lr, lr;
+  double factor = 1;      ///< of those who changed the rate beside it, as ReduceLROnPlateau
+  uint64_t schedule = 0;  ///< the Schedule's number in this process; 0: this was loaded
+};
+
 /// The base of all optimisers. Parameters are changed in place, off the tape; those without a
 /// gradient are unchanged. An optimiser shares the parameters with their module, which may be moved
 /// or destroyed. An optimiser can be moved, and a Schedule that refers to it follows. One that was
@@ -82,6 +89,9 @@ class Optimizer {
   // changes any.
   friend class MultiOptimizer;
   friend class dist::ShardedOptimizer;
+  friend class Schedule;
+  /// Of a group; none before its first Schedule. It is in the state, from which a schedule goes on.
+  virtual std::optional<ScheduledRate>& scheduled(std::size_t group) = 0;
   /// Throws ValueError when an option of any group is invalid.
   virtual void check_options() const = 0;
   virtual bool has_gradient() const = 0;
@@ -151,6 +161,7 @@ class ParameterwiseOptimizer : public Optimizer {
   /// undefined, or no leaf.
   void add_parameters(const std::vector<Tensor>& params);
 
+  std::optional<ScheduledRate>& scheduled(std::size_t group) override;
   void check_options() const override;
   bool has_gradient() const override;
   void update_parameters(const std::vector<Tensor>& found) override;
@@ -205,7 +216,7 @@ class ParameterwiseOptimizer : public Optimizer {
   /// On each device that counts: int64, one for each entry, updates beside those that the host has
   /// counted.
   std::vector<Tensor> made_;
-  std::size_t groups_ = 0;
+  std::vector<std::optional<ScheduledRate>> scheduled_;  ///< of each group
 };
 
 /// An optimiser with options of its kind for each group.

@@ -1,10 +1,9 @@
 #include "pleat/nn/optim/schedule.h"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
@@ -14,299 +13,157 @@
 namespace pleat::optim {
 namespace {
 
-double cosine(double from, double to, double share) {
-  return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
-}
+std::atomic<uint64_t> schedules = 0;
 
-/// Where a one-cycle schedule is: between corner `phase` and the next, `share` of the way.
-struct CyclePlace {
-  std::size_t phase;
-  double share;
-};
+bool is_near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
 
-CyclePlace place_in_cycle(const OneCycleLR& cycle, int64_t step) {
-  check<ValueError>(
-      step <= cycle.total_steps,
-      "OneCycleLR: step {} of a cycle of {} steps; total_steps counts every step() of the training "
-      "(epochs times batches), and a training that goes on after it needs a schedule of its own",
-      step, cycle.total_steps.get());
-  const auto total = static_cast<double>(cycle.total_steps.get());
-  const double rise = cycle.pct_start * total;
-  const std::array<double, 3> ends = cycle.three_phase
-                                         ? std::array<double, 3>{rise - 1, 2 * rise - 2, total - 1}
-                                         : std::array<double, 3>{rise - 1, total - 1, total - 1};
-  const std::size_t phases = cycle.three_phase ? 3 : 2;
-  const auto now = std::min(static_cast<double>(step), total - 1);
-  double start = 0;
-  for (std::size_t phase = 0;; ++phase) {
-    if (now <= ends[phase] || phase + 1 == phases) {
-      const double length = ends[phase] - start;
-      return {phase, length > 0 ? (now - start) / length : 1};
-    }
-    start = ends[phase];
-  }
-}
-
-double between(const OneCycleLR& cycle, double from, double to, double share) {
-  return cycle.linear ? from + (to - from) * share : cosine(from, to, share);
+/// `factor` of a rate's height above its floor.
+double scaled(double lr, double factor, double floor) {
+  return factor == 1 ? lr : floor + factor * (lr - floor);
 }
 
 }  // namespace
-
-double StepLR::operator()(int64_t step, double base_lr) const {
-  check();
-  return base_lr * std::pow(gamma, static_cast<double>(step / step_size));
-}
-void StepLR::check() const {
-  check_at_least("StepLR", "step_size", step_size, 1);
-  check_at_least_0("StepLR", "gamma", gamma);
-}
-
-double MultiStepLR::operator()(int64_t step, double base_lr) const {
-  check();
-  const auto passed = std::ranges::count_if(milestones.get(), [=](int64_t m) { return m <= step; });
-  return base_lr * std::pow(gamma, static_cast<double>(passed));
-}
-void MultiStepLR::check() const {
-  for (const int64_t milestone : milestones.get()) check_at_least("MultiStepLR", "a milestone", milestone, 0);
-  check_at_least_0("MultiStepLR", "gamma", gamma);
-}
-
-double ExponentialLR::operator()(int64_t step, double base_lr) const {
-  check();
-  return base_lr * std::pow(gamma, static_cast<double>(step));
-}
-void ExponentialLR::check() const { check_at_least_0("ExponentialLR", "gamma", gamma); }
-
-double CosineAnnealingLR::operator()(int64_t step, double base_lr) const {
-  check();
-  return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(steps.get()));
-}
-void CosineAnnealingLR::check() const {
-  check_at_least("CosineAnnealingLR", "steps", steps, 1);
-  check_at_least_0("CosineAnnealingLR", "eta_min", eta_min);
-}
-
-double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) const {
-  check();
-  int64_t length = first;
-  if (mult == 1) step %= length;
-  while (step >= length) {
-    step -= length;
-    constexpr int64_t most = std::numeric_limits<int64_t>::max();
-    length = length > most / mult ? most : length * mult;  // longer than any count of steps
-  }
-  return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(length));
-}
-void CosineAnnealingWarmRestarts::check() const {
-  check_at_least("CosineAnnealingWarmRestarts", "first", first, 1);
-  check_at_least("CosineAnnealingWarmRestarts", "mult", mult, 1);
-  check_at_least_0("CosineAnnealingWarmRestarts", "eta_min", eta_min);
-}
-
-double ConstantLR::operator()(int64_t step, double base_lr) const {
-  check();
-  return step < steps ? base_lr * factor : base_lr;
-}
-void ConstantLR::check() const {
-  check_at_least("ConstantLR", "steps", steps, 0);
-  check_at_least_0("ConstantLR", "factor", factor);
-}
-
-double LinearLR::operator()(int64_t step, double base_lr) const {
-  check();
-  const double share = static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
-  return base_lr * (start_factor + (end_factor - start_factor) * share);
-}
-void LinearLR::check() const {
-  check_at_least("LinearLR", "steps", steps, 1);
-  check_at_least_0("LinearLR", "start_factor", start_factor);
-  check_at_least_0("LinearLR", "end_factor", end_factor);
-}
-
-double PolynomialLR::operator()(int64_t step, double base_lr) const {
-  check();
-  const double left = 1 - static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
-  return base_lr * std::pow(left, power);
-}
-void PolynomialLR::check() const {
-  check_at_least("PolynomialLR", "steps", steps, 1);
-  check_positive("PolynomialLR", "power", power);
-}
-
-double OneCycleLR::operator()(int64_t step, double) const {
-  check();
-  const double first = max_lr / div_factor;
-  const double last = first / final_div_factor;
-  const std::array<double, 4> corners = three_phase ? std::array<double, 4>{first, max_lr, first, last}
-                                                    : std::array<double, 4>{first, max_lr, last, last};
-  const CyclePlace place = place_in_cycle(*this, step);
-  return between(*this, corners[place.phase], corners[place.phase + 1], place.share);
-}
-
-std::optional<double> OneCycleLR::momentum(int64_t step) const {
-  check();
-  if (!cycle_momentum) return std::nullopt;
-  const std::array<double, 4> corners = {max_momentum, base_momentum, max_momentum, max_momentum};
-  const CyclePlace place = place_in_cycle(*this, step);
-  return between(*this, corners[place.phase], corners[place.phase + 1], place.share);
-}
-
-void OneCycleLR::check() const {
-  check_at_least("OneCycleLR", "total_steps", total_steps, 1);
-  check_positive("OneCycleLR", "max_lr", max_lr);
-  check_positive("OneCycleLR", "div_factor", div_factor);
-  check_positive("OneCycleLR", "final_div_factor", final_div_factor);
-  check_share("OneCycleLR", "pct_start", pct_start);
-  check_fraction("OneCycleLR", "base_momentum", base_momentum);
-  check_fraction("OneCycleLR", "max_momentum", max_momentum);
-}
-
-namespace {
-
-/// How high the rate is at a step, as a share of the way from the lower to the upper bound.
-double height_in_cycle(const CyclicLR& cycle, int64_t step) {
-  const auto up = static_cast<double>(cycle.steps_up);
-  const auto down = static_cast<double>(cycle.steps_down.value_or(cycle.steps_up));
-  const double cycles = std::floor(static_cast<double>(step) / (up + down));
-  const double place = static_cast<double>(step) - cycles * (up + down);
-  const double height = place <= up ? place / up : (up + down - place) / down;
-  switch (cycle.mode) {
-    case CyclicLR::Mode::triangular:
-      return height;
-    case CyclicLR::Mode::triangular2:
-      return height * std::pow(0.5, cycles);
-    case CyclicLR::Mode::exp_range:
-      break;
-  }
-  return height * std::pow(cycle.gamma, static_cast<double>(step));
-}
-
-}  // namespace
-
-double CyclicLR::operator()(int64_t step, double) const {
-  check();
-  return base_lr + (max_lr - base_lr) * height_in_cycle(*this, step);
-}
-
-std::optional<double> CyclicLR::momentum(int64_t step) const {
-  check();
-  if (!cycle_momentum) return std::nullopt;
-  return max_momentum - (max_momentum - base_momentum) * height_in_cycle(*this, step);
-}
-
-void CyclicLR::check() const {
-  check_at_least_0("CyclicLR", "base_lr", base_lr);
-  check_at_least_0("CyclicLR", "max_lr", max_lr);
-  check_at_least("CyclicLR", "steps_up", steps_up, 1);
-  check_at_least("CyclicLR", "steps_down", steps_down.value_or(1), 1);
-  check_share("CyclicLR", "gamma", gamma);
-  check_fraction("CyclicLR", "base_momentum", base_momentum);
-  check_fraction("CyclicLR", "max_momentum", max_momentum);
-}
-
-double LambdaLR::operator()(int64_t step, double base_lr) const {
-  check();
-  return base_lr * function(step);
-}
-void LambdaLR::check() const { pleat::check<ValueError>(bool(function), "LambdaLR: there is no function"); }
-
-namespace {
-
-/// The rate that applies, and the number of its steps.
-std::pair<std::size_t, int64_t> place_in_sequence(const std::vector<int64_t>& milestones, int64_t step) {
-  const auto next = std::upper_bound(milestones.begin(), milestones.end(), step);
-  const auto index = static_cast<std::size_t>(next - milestones.begin());
-  return {index, index == 0 ? step : step - milestones[index - 1]};
-}
-
-}  // namespace
-
-double SequentialLR::operator()(int64_t step, double base_lr) const {
-  check();
-  const auto [index, own_step] = place_in_sequence(milestones, step);
-  return rates[index](own_step, base_lr);
-}
-std::optional<double> SequentialLR::momentum(int64_t step) const {
-  check();
-  const auto [index, own_step] = place_in_sequence(milestones, step);
-  return rates[index].momentum(own_step);
-}
-void SequentialLR::check() const {
-  pleat::check<ValueError>(rates.size() == milestones.size() + 1,
-                           "SequentialLR: {} rates need {} milestones between them, got {}", rates.size(),
-                           rates.empty() ? 0 : rates.size() - 1, milestones.size());
-  pleat::check<ValueError>(
-      std::is_sorted(milestones.begin(), milestones.end()) && (milestones.empty() || milestones[0] >= 0),
-      "SequentialLR: milestones must rise from 0 or more");
-}
-
-double ChainedLR::operator()(int64_t step, double base_lr) const {
-  check();
-  double lr = base_lr;
-  for (const Rate& rate : rates) lr *= base_lr == 0 ? 0 : rate(step, base_lr) / base_lr;
-  return lr;
-}
-std::optional<double> ChainedLR::momentum(int64_t step) const {
-  std::optional<double> momentum;
-  for (const Rate& rate : rates)
-    if (const auto own = rate.momentum(step)) momentum = own;
-  return momentum;
-}
-void ChainedLR::check() const { pleat::check<ValueError>(!rates.empty(), "ChainedLR: there are no rates"); }
-
-double Rate::operator()(int64_t step, double base_lr) const {
-  check<Error>(bool(lr_), "Rate: it was moved from; use the one that it was moved to");
-  check_at_least("Rate", "step", step, 0);
-  return lr_(step, base_lr);
-}
-void Rate::check_function(bool there_is_one) {
-  check<ValueError>(there_is_one, "Rate: there is no function in it");
-}
-
-SequentialLR warm_up(int64_t steps, Rate after, double start_factor) {
-  return {{LinearLR{.start_factor = start_factor, .steps = steps}, std::move(after)}, {steps}};
-}
 
 Schedule::Schedule(Optimizer& optimizer, Rate rate)
     : Schedule(optimizer, std::vector<Rate>(optimizer.num_groups(), rate)) {}
 
 Schedule::Schedule(Optimizer& optimizer, std::vector<Rate> rates)
-    : optimizer_(optimizer), rates_(std::move(rates)) {
+    : optimizer_(optimizer), rates_(std::move(rates)), number_(++schedules) {
   check<ValueError>(rates_.size() == optimizer.num_groups(), "Schedule: {} rates for {} parameter groups",
                     rates_.size(), optimizer.num_groups());
-  for (std::size_t g = 0; g < rates_.size(); ++g) {
-    check<ValueError>(
-        !rates_[g].momentum(0) || optimizer.momentum(g),
-        "Schedule: the rate sets a momentum, which the optimiser does not have; OneCycleLR and CyclicLR "
-        "leave it alone with .cycle_momentum = false");
-    base_lrs_.push_back(optimizer.lr(g));
-  }
-  set_steps(0);
+  for (std::size_t g = 0; g < rates_.size(); ++g) base_lrs_.push_back(optimizer.lr(g));
+  before_ = found();
+  set_rates(0, base_lrs_, ones());
 }
 
-void Schedule::step() { set_steps(checked_add(steps_, 1, "Schedule")); }
+std::vector<Schedule::Found> Schedule::found() const {
+  Optimizer& optimizer = optimizer_.get("Schedule");
+  std::vector<Found> found;
+  for (std::size_t g = 0; g < rates_.size(); ++g)
+    if (const auto& by = optimizer.scheduled(g)) found.push_back({optimizer.lr(g), *by});
+  if (found.size() < rates_.size()) found.clear();
+  return found;
+}
 
-void Schedule::set_steps(int64_t steps) { set_rates(steps, rates_at(steps, base_lrs_)); }
+std::vector<Schedule::Found> Schedule::saved_rates() const {
+  std::vector<Found> now = found();
+  return is_loaded(now) ? now : before_;
+}
+
+bool Schedule::fits(int64_t steps, const std::vector<Found>& found) const {
+  if (found.empty()) return false;
+  std::vector<double> base_lrs;
+  for (const Found& group : found) base_lrs.push_back(group.by.base_lr);
+  const std::vector<double> lrs = rates_at(steps, base_lrs);
+  for (std::size_t g = 0; g < found.size(); ++g)
+    if (!is_near(lrs[g], found[g].by.lr)) return false;
+  return true;
+}
+
+void Schedule::check_own(const std::vector<Found>& found) const {
+  const std::vector<double> lrs = rates_at(steps_, base_lrs_);
+  Optimizer& optimizer = optimizer_.get("Schedule");
+  for (std::size_t g = 0; g < found.size(); ++g) {
+    const ScheduledRate& by = found[g].by;
+    check<Error>(
+        by.schedule == number_ || by.schedule == 0,
+        "Schedule: another Schedule was made for this optimiser, and each would undo the other; write "
+        "both as one: ChainedLR{{{{a, b}}}} is their product, SequentialLR and warm_up are one after the "
+        "other");
+    check<Error>(
+        by.schedule == number_ || (is_near(by.base_lr, base_lrs_[g]) && is_near(by.lr, lrs[g])),
+        "Schedule: the optimiser's state was loaded, in which a schedule had made the rate {} of {}; "
+        "after {} steps this one makes {} of {}; load the schedule's state, too, or call set_steps() "
+        "with the steps that were made",
+        by.lr, by.base_lr, steps_, lrs[g], base_lrs_[g]);
+    const auto momentum = rates_[g].momentum(steps_);
+    check<ValueError>(
+        !momentum || is_near(*momentum, *optimizer.momentum(g)),
+        "Schedule: somebody set the momentum of group {} to {}, and the schedule would undo it; "
+        "OneCycleLR and CyclicLR leave it alone with .cycle_momentum = false",
+        g, *optimizer.momentum(g));
+  }
+}
+
+std::vector<double> Schedule::factors(int64_t steps, const std::vector<Found>& found) const {
+  std::vector<double> factors;
+  for (std::size_t g = 0; g < found.size(); ++g) {
+    const auto& [lr, by] = found[g];
+    const double floor = rates_[g].floor(steps);
+    const bool keeps = lr == scaled(by.lr, by.factor, floor) || (by.lr == floor && lr < floor);
+    check<ValueError>(
+        keeps || by.lr != floor,
+        "Schedule: somebody set the rate of group {} to {} where the schedule made it {}, of which "
+        "no factor makes that; make a new Schedule, which begins with the rate that was set",
+        g, lr, by.lr);
+    factors.push_back(keeps ? by.factor : std::max(0.0, (lr - floor) / (by.lr - floor)));
+  }
+  return factors;
+}
+
+void Schedule::step() {
+  const std::vector<Found> now = found();
+  check<Error>(
+      !now.empty(),
+      "Schedule: the optimiser's state was loaded, which is of a run without a schedule; call set_steps() "
+      "with the steps that this one has made, or 0");
+  check_own(now);
+  set_rates(checked_add(steps_, 1, "Schedule"), base_lrs_, factors(steps_, now));
+}
+
+void Schedule::set_steps(int64_t steps) {
+  const std::vector<Found> saved = saved_rates();
+  if (fits(steps, saved)) {
+    std::vector<double> base_lrs;
+    for (const Found& group : saved) base_lrs.push_back(group.by.base_lr);
+    return set_rates(steps, base_lrs, factors(steps, saved));
+  }
+  if (is_loaded(saved))
+    fail<ValueError>(
+        "Schedule: the optimiser's state was loaded, in which a schedule had made the rate {} of {}; "
+        "this one does not at step {}: it has other options, or the run had made another number of steps; "
+        "a new schedule begins at step 0, without set_steps()",
+        saved[0].by.lr, saved[0].by.base_lr, steps);
+  const std::vector<Found> now = found();
+  check_own(now);
+  set_rates(steps, base_lrs_, now.empty() ? ones() : factors(steps_, now));
+}
 
 std::vector<double> Schedule::rates_at(int64_t steps, const std::vector<double>& base_lrs) const {
   check_at_least("Schedule", "steps", steps, 0);
+  const Optimizer& optimizer = optimizer_.get("Schedule");
   std::vector<double> lrs;
   for (std::size_t g = 0; g < rates_.size(); ++g) {
     lrs.push_back(rates_[g](steps, base_lrs[g]));
     check_at_least_0("Schedule", fmt::format("the rate of group {} at step {}", g, steps), lrs[g]);
-    if (const auto momentum = rates_[g].momentum(steps))
-      check_share("Schedule", fmt::format("the momentum of group {} at step {}", g, steps), *momentum);
+    const auto momentum = rates_[g].momentum(steps);
+    if (!momentum) continue;
+    check<ValueError>(
+        optimizer.momentum(g).has_value(),
+        "Schedule: the rate sets a momentum, which the optimiser does not have; OneCycleLR and CyclicLR "
+        "leave it alone with .cycle_momentum = false");
+    check_share("Schedule", fmt::format("the momentum of group {} at step {}", g, steps), *momentum);
   }
   return lrs;
 }
 
-void Schedule::set_rates(int64_t steps, const std::vector<double>& lrs) {
+void Schedule::set_rates(int64_t steps, const std::vector<double>& base_lrs,
+                         const std::vector<double>& factors) {
   Optimizer& optimizer = optimizer_.get("Schedule");
+  const std::vector<double> lrs = rates_at(steps, base_lrs);
+  std::vector<double> all;
   for (std::size_t g = 0; g < rates_.size(); ++g) {
-    optimizer.set_lr(g, lrs[g]);
-    if (const auto momentum = rates_[g].momentum(steps)) optimizer.set_momentum(g, *momentum);
+    all.push_back(scaled(lrs[g], factors[g], rates_[g].floor(steps)));
+    check_at_least_0("Schedule", fmt::format("the rate of group {} at step {}", g, steps), all[g]);
   }
+  for (std::size_t g = 0; g < rates_.size(); ++g) {
+    optimizer.set_lr(g, all[g]);
+    if (const auto momentum = rates_[g].momentum(steps)) optimizer.set_momentum(g, *momentum);
+    optimizer.scheduled(g) = {
+        .base_lr = base_lrs[g], .lr = lrs[g], .factor = factors[g], .schedule = number_};
+  }
+  if (steps > 0) before_.clear();
+  base_lrs_ = base_lrs;
   steps_ = steps;
 }
 
@@ -326,20 +183,19 @@ void Schedule::load_state_dict(const nn::StateDict& state) {
   const std::vector<double> saved = own.at("lr").to_vector<double>();
   const std::vector<double> lrs = rates_at(steps, base_lrs);
   for (std::size_t g = 0; g < lrs.size(); ++g)
-    check<ValueError>(std::abs(lrs[g] - saved[g]) <= 1e-9 * std::max(lrs[g], saved[g]),
+    check<ValueError>(is_near(lrs[g], saved[g]),
                       "Schedule: its rate at step {} is {}, that of the saved run was {}: it has other "
                       "options, perhaps another number of steps in all; take the same options, or begin a "
                       "new run with the saved weights",
                       steps, lrs[g], saved[g]);
-  set_rates(steps, lrs);
-  base_lrs_ = base_lrs;
+  const std::vector<Found> from = saved_rates();
+  set_rates(steps, base_lrs, is_loaded(from) || fits(steps, from) ? factors(steps, from) : ones());
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, Options options)
     : optimizer_(optimizer),
       options_(std::move(options)),
-      best_(options_.maximize ? -std::numeric_limits<double>::infinity()
-                              : std::numeric_limits<double>::infinity()) {
+      best_(maximize() ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()) {
   const char* const op = "ReduceLROnPlateau";
   check<ValueError>(options_.factor > 0 && options_.factor < 1,
                     "ReduceLROnPlateau: factor must be in (0, 1), got {}", options_.factor);
@@ -355,8 +211,8 @@ ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, Options options)
 
 bool ReduceLROnPlateau::improves(double metric) const {
   const double margin = options_.absolute ? options_.threshold : options_.threshold * std::abs(best_);
-  if (std::isinf(best_)) return options_.maximize ? metric > best_ : metric < best_;
-  return options_.maximize ? metric > best_ + margin : metric < best_ - margin;
+  if (std::isinf(best_)) return maximize() ? metric > best_ : metric < best_;
+  return maximize() ? metric > best_ + margin : metric < best_ - margin;
 }
 
 void ReduceLROnPlateau::step(double metric) {

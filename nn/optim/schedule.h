@@ -55,6 +55,7 @@ struct CosineAnnealingLR {
   Required<int64_t> steps;
   double eta_min = 0;
   double operator()(int64_t step, double base_lr) const;
+  double floor(int64_t) const { return eta_min; }
   void check() const;
 };
 
@@ -64,6 +65,7 @@ struct CosineAnnealingWarmRestarts {
   int64_t mult = 1;
   double eta_min = 0;
   double operator()(int64_t step, double base_lr) const;
+  double floor(int64_t) const { return eta_min; }
   void check() const;
 };
 
@@ -152,18 +154,23 @@ class Rate {
     if constexpr (std::is_pointer_v<R> || requires { rate.target_type(); }) check_function(rate != nullptr);
     if constexpr (requires { rate.momentum(int64_t{}); })
       momentum_ = [rate](int64_t step) { return rate.momentum(step); };
+    if constexpr (requires { rate.floor(int64_t{}); })
+      floor_ = [rate](int64_t step) { return rate.floor(step); };
     lr_ = std::move(rate);
   }
 
   /// Throws ValueError for a step below 0, Error for a Rate that was moved from.
   double operator()(int64_t step, double base_lr) const;
   std::optional<double> momentum(int64_t step) const { return momentum_ ? momentum_(step) : std::nullopt; }
+  /// The `eta_min` to which it falls at this step; 0 where there is none.
+  double floor(int64_t step) const { return floor_ ? floor_(step) : 0; }
 
  private:
   static void check_function(bool there_is_one);
 
   std::function<double(int64_t, double)> lr_;
   std::function<std::optional<double>(int64_t)> momentum_;
+  std::function<double(int64_t)> floor_;
 };
 
 /// One after the other: rates[i] counts its steps from milestones[i - 1] on.
@@ -172,10 +179,12 @@ struct SequentialLR {
   std::vector<int64_t> milestones;
   double operator()(int64_t step, double base_lr) const;
   std::optional<double> momentum(int64_t step) const;
+  double floor(int64_t step) const;
   void check() const;
 };
 
-/// All rates together: the product of their factors; the momentum of the last rate that has one.
+/// All rates together: the product of their factors; the momentum of the last rate that has one. Throws
+/// ValueError for a rate with an `eta_min`, which would not be the least of the product.
 struct ChainedLR {
   std::vector<Rate> rates;
   double operator()(int64_t step, double base_lr) const;
@@ -191,38 +200,72 @@ SequentialLR warm_up(int64_t steps, Rate after, double start_factor = 0.01);
 /// Sets an optimiser's rates at construction and at each step(). The base rate of a group is its
 /// rate before the construction. Refers to the optimiser, and follows it when it is moved; throws
 /// Error when it was destroyed.
+///
+/// What others do to a rate between two steps, as ReduceLROnPlateau or set_lr(), stays: a rate that is half
+/// of what the schedule made it is half of it from then on, above an `eta_min`, as PyTorch's schedules have
+/// it. A rate below `eta_min` goes back to that. Two schedules of one optimiser would undo each other: write
+/// a ChainedLR (their product) or a SequentialLR. When a second one was made, the first throws Error at its
+/// next step().
 class Schedule {
  public:
   /// Throws ValueError when the rate sets a momentum and the optimiser has none.
   Schedule(Optimizer& optimizer, Rate rate);
   /// One for each group. Throws ValueError for another number.
   Schedule(Optimizer& optimizer, std::vector<Rate> rates);
+  Schedule(Schedule&&) = default;
+  Schedule& operator=(Schedule&&) = default;
 
-  /// Throws ValueError, before anything is changed, when the optimiser does not accept a rate.
+  /// Throws ValueError, before anything is changed, when the optimiser does not accept a rate, when somebody
+  /// else set a momentum that this schedule sets, or a rate that is `eta_min` or 0, which is no factor's
+  /// doing; Error when another Schedule was made, or a state of another step was loaded into the optimiser.
   void step();
-  /// The number of steps made. It can be set, for example after loading a checkpoint.
+  /// The number of steps made. Set it to go on with an optimiser whose state was loaded, before or after the
+  /// construction: base rates and the factors of others are then those of the saved run. Throws ValueError,
+  /// before anything is changed, when the saved rates are not this schedule's at that step.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps);
 
-  /// "steps", "base_lr" and "lr", for checkpoints. Loading sets the rates, too; throws ValueError with
-  /// all problems, and when this schedule's rate at that step is not "lr": it has other options.
+  /// "steps", "base_lr" and "lr", for checkpoints; the factors of others are in the optimiser's state.
+  /// Loading sets the rates, too, before or after the optimiser loads its own; throws ValueError with all
+  /// problems, and when this schedule's rate at that step is not "lr": it has other options.
   nn::StateDict state_dict() const;
   void load_state_dict(const nn::StateDict& state);
 
  private:
+  /// A group's rate, and what a schedule made of it.
+  struct Found {
+    double lr;
+    ScheduledRate by;
+  };
+  static bool is_loaded(const std::vector<Found>& found) {
+    return !found.empty() && found.front().by.schedule == 0;
+  }
+
   /// The rates of the groups. Throws ValueError for what an optimiser does not accept.
   std::vector<double> rates_at(int64_t steps, const std::vector<double>& base_lrs) const;
-  /// `lrs` are those of rates_at(steps).
-  void set_rates(int64_t steps, const std::vector<double>& lrs);
+  /// Of the groups; empty where no schedule made the rates.
+  std::vector<Found> found() const;
+  /// Those that were loaded, or were there at the construction: of a run that may go on.
+  std::vector<Found> saved_rates() const;
+  std::vector<double> ones() const { return std::vector<double>(rates_.size(), 1); }
+  /// Of those who changed the rates that a schedule made at `steps`.
+  std::vector<double> factors(int64_t steps, const std::vector<Found>& found) const;
+  /// Throws Error unless these are what this schedule made.
+  void check_own(const std::vector<Found>& found) const;
+  /// Whether the schedule that made these had made `steps` steps and has this one's options.
+  bool fits(int64_t steps, const std::vector<Found>& found) const;
+  void set_rates(int64_t steps, const std::vector<double>& base_lrs, const std::vector<double>& factors);
 
   OptimizerRef optimizer_;
   std::vector<Rate> rates_;
   std::vector<double> base_lrs_;
   int64_t steps_ = 0;
+  uint64_t number_;
+  std::vector<Found> before_;  ///< what was there at the construction; empty after the first step
 };
 
 struct ReduceLROnPlateauOptions {
-  bool maximize = false;  ///< the metric should rise
+  Required<bool> maximize;  ///< whether the metric should rise, as an accuracy, or fall, as a loss
   double factor = 0.1;
   int64_t patience = 10;  ///< steps without improvement before a cut
   double threshold = 1e-4;
@@ -236,7 +279,7 @@ struct ReduceLROnPlateauOptions {
 class ReduceLROnPlateau {
  public:
   using Options = ReduceLROnPlateauOptions;
-  explicit ReduceLROnPlateau(Optimizer& optimizer, Options options = {});
+  ReduceLROnPlateau(Optimizer& optimizer, Options options);
 
   /// Takes the metric of the last epoch. A NaN is no improvement.
   void step(double metric);
@@ -248,6 +291,7 @@ class ReduceLROnPlateau {
   void load_state_dict(const nn::StateDict& state);
 
  private:
+  bool maximize() const { return options_.maximize.get(); }
   bool improves(double metric) const;
 
   OptimizerRef optimizer_;

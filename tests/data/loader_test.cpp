@@ -19,6 +19,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/pinned_memory.h"
+#include "pleat/data/datasets.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/skip.h"
@@ -206,6 +207,32 @@ TEST_CASE("a data set that cannot be copied whole is moved in or shared", "[data
   CHECK(whole.size() == 8);
   const TensorDataset& part = doubled;
   CHECK_THROWS_WITH(DataLoader(part, {}), Catch::Matchers::Contains("give a std::shared_ptr to it"));
+  const FailingDataset failing;
+  const Dataset& any = failing;
+  CHECK_THROWS_WITH(DataLoader(any, {}), Catch::Matchers::Contains("give a std::shared_ptr to it"));
+}
+
+TEST_CASE("a loader takes the whole of a data set of which only a base is known", "[data][loader]") {
+  struct Tripled : TensorDataset {
+    using TensorDataset::TensorDataset;
+    int64_t size() const override { return 3 * TensorDataset::size(); }
+    std::shared_ptr<const Dataset> copy() const override { return std::make_shared<Tripled>(*this); }
+  };
+  const CifarDataset cifar(zeros({5, 3, 32, 32}, uint8), arange(5), {"a", "b"});
+  const Tripled tripled(arange(4));
+  const TensorDataset plain = numbers(7);
+  const auto size_as = []<class Base>(const Base& dataset) { return DataLoader(dataset, {}).size(); };
+  CHECK(size_as.template operator()<TensorDataset>(cifar) == 5);
+  CHECK(size_as.template operator()<TensorDataset>(tripled) == 12);
+  CHECK(size_as.template operator()<Dataset>(cifar) == 5);
+  CHECK(size_as.template operator()<Dataset>(tripled) == 12);
+  CHECK(size_as.template operator()<Dataset>(plain) == 7);
+  const TensorDataset& part = cifar;
+  DataLoader loader(part, {.batch_size = 2});
+  CHECK(loader.begin()->targets.to_vector<int64_t>() == std::vector<int64_t>{0, 1});
+  const auto copy = std::dynamic_pointer_cast<const CifarDataset>(part.copy());
+  REQUIRE(copy != nullptr);
+  CHECK(copy->class_names == cifar.class_names);
 }
 
 TEST_CASE("sizes of data sets and batches are taken as they are", "[data][loader]") {
@@ -288,10 +315,40 @@ TEST_CASE("a loop can be left early", "[data][loader]") {
   CHECK(loader.epoch() == 20);
 }
 
-TEST_CASE("an empty data set has no batches", "[data][loader]") {
-  const TensorDataset dataset = numbers(0);
-  DataLoader loader(dataset, {.batch_size = 4, .shuffle = true});
-  CHECK(batches_of(loader).empty());
+TEST_CASE("an empty data set is refused", "[data][loader]") {
+  for (const LoaderOptions& options : {LoaderOptions{}, LoaderOptions{.batch_size = 4, .shuffle = true},
+                                       LoaderOptions{.drop_last = true}, LoaderOptions{.world_size = 2}})
+    CHECK_THROWS_WITH(DataLoader(numbers(0), options),
+                      Catch::Matchers::StartsWith("DataLoader: the data set is empty"));
+  struct Shrinking : Dataset {
+    int64_t size() const override { return samples; }
+    Batch get(std::span<const int64_t>) const override { return {zeros({1}), {}}; }
+    int64_t samples = 1;
+  };
+  const auto shrinking = std::make_shared<Shrinking>();
+  DataLoader loader(std::shared_ptr<const Dataset>(shrinking), {});
+  shrinking->samples = 0;
+  CHECK_THROWS_WITH(loader.begin(), Catch::Matchers::Contains("the data set is empty"));
+}
+
+TEST_CASE("a batch has its samples' places in the data set", "[data][loader]") {
+  for (const int workers : {0, 2})
+    for (const bool shuffle : {false, true})
+      for (const int64_t ranks : {1, 3})
+        for (int64_t rank = 0; rank < ranks; ++rank) {
+          // A transform of the user's that makes a new batch.
+          const auto anew = [](Batch& batch, const SampleRandom&) {
+            batch = {batch.inputs * 2, batch.targets};
+          };
+          DataLoader loader(numbers(50), {.batch_size = 4,
+                                          .shuffle = shuffle,
+                                          .workers = workers,
+                                          .transforms = {anew},
+                                          .rank = rank,
+                                          .world_size = ranks});
+          for (int epoch = 0; epoch < 2; ++epoch)
+            for (const Batch& batch : loader) CHECK(batch.indices == batch.targets.to_vector<int64_t>());
+        }
 }
 
 TEST_CASE("bad loaders and data sets are refused", "[data][loader]") {

@@ -29,6 +29,9 @@ TEST_CASE("a split keeps the shares of classes", "[data]") {
   CHECK(array_equal(split_by_class(all, 0.25, 1).second.inputs(), second.inputs()));
   CHECK_FALSE(array_equal(split_by_class(all, 0.25, 2).second.inputs(), second.inputs()));
   CHECK_THROWS_AS(split_by_class(all, 1, 1), ValueError);
+  CHECK_THROWS_WITH(split_by_class(TensorDataset(arange(3), arange(3)), 0.5, 1),
+                    Contains("of 3 samples of 3 classes one part would be empty"));
+  CHECK_THROWS_WITH(split_by_class(TensorDataset(arange(0), arange(0)), 0.5, 1), Contains("would be empty"));
   CHECK_THROWS_AS(split_by_class(TensorDataset(arange(3)), 0.5, 1), ShapeError);
   CHECK_THROWS_AS(split_by_class(TensorDataset(arange(3), zeros({3})), 0.5, 1), DTypeError);
 }

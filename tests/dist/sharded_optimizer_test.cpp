@@ -234,7 +234,7 @@ TEST_CASE("ShardedOptimizer: all ranks save a checkpoint, one writes it, all go 
     nn::Sequential net = make_net();
     DataParallel ddp{net, world()};
     ShardedOptimizer adam{ddp, optim::Adam{net.parameters(), {.lr = 0.01}}};
-    train::Checkpoints checkpoints{path, {.writes = world().is_main()}};
+    train::Checkpoints checkpoints{path, {.maximize = false, .writes = world().is_main()}};
     checkpoints.add("model", net);
     checkpoints.add("optimizer", adam);
     if (resumes) checkpoints.load(train::latest_checkpoint(path).value());

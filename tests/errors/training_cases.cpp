@@ -85,6 +85,14 @@ MistakeSection optimizer_mistakes() {
                       optim::Schedule saved(sgd, optim::CosineAnnealingLR{.steps = 100});
                       saved.set_steps(100); optim::Schedule(sgd, optim::CosineAnnealingLR{.steps = 200})
                                                 .load_state_dict(saved.state_dict())),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule warm_up(sgd, optim::LinearLR{.steps = 5});
+                      optim::Schedule decay(sgd, optim::StepLR{.step_size = 30}); warm_up.step()),
+              MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule saved(sgd, optim::StepLR{.step_size = 2}); saved.set_steps(5);
+                      optim::SGD loaded{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule schedule(loaded, optim::StepLR{.step_size = 2});
+                      loaded.load_state_dict(sgd.state_dict()); schedule.step()),
               MISTAKE(nn::Linear line{{.in_features = 3, .out_features = 2}}; line.eval();
                       optim::SGD sgd{line.parameters(), {.lr = 0.1}}; train::Step step(line, sgd, mse);
                       step.run({}, {x, ones({8, 2})})),
@@ -103,6 +111,7 @@ MistakeSection data_mistakes() {
               MISTAKE(data::TensorDataset(ones({10, 3}), arange(9))),
               MISTAKE(data::TensorDataset(Tensor(), arange(9))),
               MISTAKE(data::DataLoader(set, {.batch_size = 0})),
+              MISTAKE(data::DataLoader(data::TensorDataset(ones({0, 3})), {.batch_size = 2})),
               MISTAKE(data::DataLoader(set, {.batch_size = 16, .drop_last = true})),
               MISTAKE(data::DataLoader(set, {.workers = -1})),
               MISTAKE(data::DataLoader(set, {.workers = 100000})),

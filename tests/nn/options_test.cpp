@@ -171,12 +171,13 @@ TEST_CASE("options of schedules outside their range are refused", "[optim]") {
   CHECK_THROWS_AS(schedule.step(), Error);
 
   const auto plateau = [&](const ReduceLROnPlateauOptions& o) { ReduceLROnPlateau{sgd, o}; };
-  refuses("factor", {not_a_number, 0, 1, -1, infinity}, {0.5}, [&](double v) { plateau({.factor = v}); });
-  refuses("patience", {-1}, {0}, [&](double v) { plateau({.patience = whole(v)}); });
-  refuses("threshold", not_at_least_0, {0}, [&](double v) { plateau({.threshold = v}); });
-  refuses("cooldown", {-1}, {0}, [&](double v) { plateau({.cooldown = whole(v)}); });
-  refuses("min_lr", not_at_least_0, {0}, [&](double v) { plateau({.min_lr = {v}}); });
-  refuses("eps", not_at_least_0, {0}, [&](double v) { plateau({.eps = v}); });
+  refuses("factor", {not_a_number, 0, 1, -1, infinity}, {0.5},
+          [&](double v) { plateau({.maximize = false, .factor = v}); });
+  refuses("patience", {-1}, {0}, [&](double v) { plateau({.maximize = false, .patience = whole(v)}); });
+  refuses("threshold", not_at_least_0, {0}, [&](double v) { plateau({.maximize = false, .threshold = v}); });
+  refuses("cooldown", {-1}, {0}, [&](double v) { plateau({.maximize = false, .cooldown = whole(v)}); });
+  refuses("min_lr", not_at_least_0, {0}, [&](double v) { plateau({.maximize = false, .min_lr = {v}}); });
+  refuses("eps", not_at_least_0, {0}, [&](double v) { plateau({.maximize = false, .eps = v}); });
 }
 
 TEST_CASE("options of layers outside their range are refused") {

@@ -152,7 +152,7 @@ TEST_CASE("a run that goes on from a checkpoint has the bits of one that never s
 
     manual_seed(2);
     Training second(folder.path(), make, 1);
-    const auto checkpoint = train::latest_checkpoint(folder.path());
+    const auto checkpoint = train::latest_checkpoint(folder.path(), {.maximize = false});
     REQUIRE(checkpoint);
     CHECK(checkpoint->step == 10);
     second.checkpoints.load(*checkpoint);
@@ -200,8 +200,17 @@ TEST_CASE("the newest checkpoints and the best are kept", "[train][checkpoint][c
     CHECK(names_in(folder.path()) ==
           std::vector<std::string>{"checkpoint-000002.safetensors", "checkpoint-000007.safetensors"});
   }
+  SECTION("that of an accuracy which fell") {
+    train::Checkpoints checkpoints(folder.path(), {.keep = 1, .maximize = true});
+    checkpoints.add("counter", counter);
+    for (const double accuracy : {0.1, 0.9, 0.3, std::numeric_limits<double>::quiet_NaN()})
+      checkpoints.save({.step = ++counter.value, .metric = accuracy});
+    checkpoints.wait();
+    CHECK(names_in(folder.path()) ==
+          std::vector<std::string>{"checkpoint-000002.safetensors", "checkpoint-000004.safetensors"});
+  }
   SECTION("the least") {
-    train::Checkpoints checkpoints(folder.path(), {.keep = 1});
+    train::Checkpoints checkpoints(folder.path(), {.keep = 1, .maximize = false});
     save_all(checkpoints);
     CHECK(names_in(folder.path()) ==
           std::vector<std::string>{"checkpoint-000005.safetensors", "checkpoint-000006.safetensors"});
@@ -211,7 +220,8 @@ TEST_CASE("the newest checkpoints and the best are kept", "[train][checkpoint][c
 TEST_CASE("a checkpoint holds the run's metadata", "[train][checkpoint][cpu]") {
   const TemporaryDirectory folder;
   Counter counter;
-  train::Checkpoints checkpoints(folder.path(), {.metadata = {{"model", "résnet\n\"20\""}, {"", "empty"}}});
+  train::Checkpoints checkpoints(
+      folder.path(), {.maximize = false, .metadata = {{"model", "résnet\n\"20\""}, {"", "empty"}}});
   checkpoints.add("counter", counter);
   checkpoints.save({.step = 3, .metric = 0.25});
   checkpoints.wait();
@@ -225,7 +235,7 @@ TEST_CASE("a checkpoint holds the run's metadata", "[train][checkpoint][cpu]") {
 TEST_CASE("damage of any bit is found, and the checkpoint before it is used", "[train][checkpoint][cpu]") {
   const TemporaryDirectory folder;
   Counter counter{.value = 1};
-  train::Checkpoints checkpoints(folder.path());
+  train::Checkpoints checkpoints(folder.path(), {.maximize = false});
   checkpoints.add("counter", counter);
   checkpoints.save({.step = 1});
   counter.value = 2;
@@ -236,7 +246,7 @@ TEST_CASE("damage of any bit is found, and the checkpoint before it is used", "[
   int64_t found = 0;
   for (std::size_t byte = 0; byte < whole.size(); ++byte) {
     flip_bit(newest, byte);
-    const auto latest = train::latest_checkpoint(folder.path());
+    const auto latest = train::latest_checkpoint(folder.path(), {.maximize = false});
     REQUIRE(latest);
     found += latest->step == 1 ? 1 : 0;
     if (latest->step == 1) {
@@ -269,16 +279,16 @@ TEST_CASE("a checkpoint that does not fit changes nothing", "[train][checkpoint]
   nn::Linear net{{.in_features = 2, .out_features = 3}};
   Counter counter{.value = 5};
   {
-    train::Checkpoints checkpoints(folder.path());
+    train::Checkpoints checkpoints(folder.path(), {.maximize = false});
     checkpoints.add("a counter", counter);
     checkpoints.add("model", net);
     checkpoints.save({.step = 1});
   }
-  const train::Checkpoint saved = *train::latest_checkpoint(folder.path());
+  const train::Checkpoint saved = *train::latest_checkpoint(folder.path(), {.maximize = false});
 
   nn::Linear larger{{.in_features = 4, .out_features = 3}};
   Counter other{.value = 6};
-  train::Checkpoints checkpoints(folder.path());
+  train::Checkpoints checkpoints(folder.path(), {.maximize = false});
   checkpoints.add("a counter", other);
   checkpoints.add("model", larger);
   const uint64_t draws = default_generator().draws();
@@ -287,7 +297,7 @@ TEST_CASE("a checkpoint that does not fit changes nothing", "[train][checkpoint]
   CHECK(other.value == 6);
   CHECK(default_generator().draws() == draws);
 
-  train::Checkpoints more(folder.path());
+  train::Checkpoints more(folder.path(), {.maximize = false});
   more.add("model", net);
   more.add("optimizer", counter);
   const std::string text = message_of([&] { more.load(saved); });
@@ -298,17 +308,19 @@ TEST_CASE("a checkpoint that does not fit changes nothing", "[train][checkpoint]
 TEST_CASE("mistakes with checkpoints", "[train][checkpoint][cpu]") {
   const TemporaryDirectory folder;
   Counter counter;
-  train::Checkpoints checkpoints(folder / "new");
+  train::Checkpoints checkpoints(folder / "new", {.maximize = false});
   checkpoints.add("counter", counter);
   CHECK(has(message_of([&] { checkpoints.add("counter", counter); }), "there is a part \"counter\" already"));
   CHECK(has(message_of([&] { checkpoints.add("a/b", counter); }), "have no '/'"));
   CHECK(has(message_of([&] { checkpoints.add("", counter); }), "must not be empty"));
-  CHECK(has(message_of([&] { train::Checkpoints(folder.path(), {.keep = 0}); }), "keep must be at least 1"));
-  CHECK(has(message_of([&] { train::Checkpoints(folder.path(), {.seconds = -1}); }),
+  CHECK(has(message_of([&] { train::Checkpoints(folder.path(), {.keep = 0, .maximize = false}); }),
+            "keep must be at least 1"));
+  CHECK(has(message_of([&] { train::Checkpoints(folder.path(), {.maximize = false, .seconds = -1}); }),
             "seconds must not be negative"));
 
   write_bytes(folder / "file", std::string_view("text"));
-  CHECK(has(message_of([&] { train::Checkpoints(folder / "file"); }), "must be a folder"));
+  CHECK(
+      has(message_of([&] { train::Checkpoints(folder / "file", {.maximize = false}); }), "must be a folder"));
   io::write_safetensors(folder / "weights.safetensors", {{"w", zeros({2})}});
   CHECK(has(message_of([&] { (void)train::read_checkpoint(folder / "weights.safetensors"); }),
             "is no checkpoint, but a safetensors file"));
@@ -330,7 +342,7 @@ TEST_CASE("mistakes with checkpoints", "[train][checkpoint][cpu]") {
     std::signal(SIGXFSZ, handler);
   }
   CHECK(train::latest_checkpoint(folder / "new")->step == 1);
-  fs::remove_all(folder / "new");
+  fs::remove_all(folder / "new", {.maximize = false});
   write_bytes(folder / "new", std::string_view("text"));
   CHECK(has(message_of([&] { checkpoints.save({.step = 3}); }), "cannot make the folder"));
 }
@@ -344,7 +356,7 @@ TEST_CASE("saver of checkpoints", "[.saver]") {
     nn::StateDict state_dict() const { return {{"tensor", tensor}}; }
     void load_state_dict(const nn::StateDict& state) { copy_(tensor, state.at("tensor")); }
   } weights;
-  train::Checkpoints checkpoints(folder);
+  train::Checkpoints checkpoints(folder, {.maximize = false});
   checkpoints.add("weights", weights);
   int64_t step = 0;
   if (const auto latest = train::latest_checkpoint(folder)) step = latest->step;

@@ -38,6 +38,84 @@ TEST_CASE("a classifier is tested sample by sample", "[train]") {
   CHECK(net.training());
 }
 
+TEST_CASE("predictions name the samples of any loader", "[train]") {
+  // Sample i has the class i % 5, and is taken for a wrong one where i is a multiple of 7.
+  constexpr int64_t samples = 200;
+  const Tensor targets = arange(samples) % 5;
+  Tensor logits = nn::one_hot(targets, 5).to(float32);
+  for (int64_t i = 0; i < samples; i += 7)
+    for (int64_t c = 0; c < 5; ++c)
+      select(select(logits, 0, i), 0, c).fill_(c == (i + 1) % 5 ? 1 + 0.01 * i : 0);
+  const data::TensorDataset set(logits, targets);
+  Identity net;
+  train::TestTimeAugmentation augmented{Identity{}, {}};
+  data::DataLoader plain(set, {.batch_size = 16, .device = default_device()});
+  const train::Predictions wanted = train::predict_classes(net, plain);
+  const auto check_same = [](const std::vector<train::Prediction>& a,
+                             const std::vector<train::Prediction>& b) {
+    REQUIRE(a.size() == b.size());
+    int64_t different = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      different +=
+          a[i].sample != b[i].sample || a[i].target != b[i].target || a[i].predicted != b[i].predicted;
+    CHECK(different == 0);
+  };
+  std::vector<train::Prediction> of_ranks;
+  for (const int64_t ranks : {1, 3})
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      for (const uint64_t seed : {0, 1}) {
+        CAPTURE(ranks, rank, seed);
+        data::DataLoader shuffled(set, {.batch_size = 16,
+                                        .shuffle = true,
+                                        .seed = seed,
+                                        .workers = 2,
+                                        .rank = rank,
+                                        .world_size = ranks,
+                                        .device = default_device()});
+        const train::Predictions found = train::predict_classes(net, shuffled);
+        for (const train::Prediction& p : found.samples) {
+          CHECK(p.target == p.sample % 5);
+          CHECK((p.predicted == p.target) == (p.sample % 7 != 0));
+        }
+        if (ranks > 1) {
+          if (seed == 0) of_ranks.insert(of_ranks.end(), found.samples.begin(), found.samples.end());
+          continue;
+        }
+        check_same(found.samples, wanted.samples);
+        check_same(found.worst(10), wanted.worst(10));
+        CHECK(found.confusion() == wanted.confusion());
+        check_same(train::predict_classes(augmented, shuffled).samples, wanted.samples);
+      }
+  std::ranges::sort(of_ranks, {}, &train::Prediction::sample);
+  check_same(of_ranks, wanted.samples);
+}
+
+TEST_CASE("a test of less than all samples, or without classes, is refused", "[train]") {
+  Identity net;
+  const data::TensorDataset set(zeros({10, 3}), zeros({10}, int64));
+  const auto loader = [&](const data::TensorDataset& of, data::LoaderOptions options) {
+    options.device = default_device();
+    return data::DataLoader(of, options);
+  };
+  data::DataLoader dropping = loader(set, {.batch_size = 4, .drop_last = true});
+  CHECK_THROWS_WITH(
+      train::predict_classes(net, dropping),
+      Contains("predict_classes: the loader leaves out 2 samples") && Contains("drop_last = false"));
+  CHECK_THROWS_WITH(train::evaluate(net, dropping), Contains("evaluate: the loader leaves out 2 samples"));
+  data::DataLoader whole = loader(set, {.batch_size = 5, .drop_last = true});
+  CHECK(train::evaluate(net, whole).samples() == 10);
+  data::DataLoader none = loader(data::TensorDataset(zeros({10, 3})), {});
+  CHECK_THROWS_WITH(train::predict_classes(net, none),
+                    Contains("the loader must give targets [1] int64, got"));
+  CHECK_THROWS_AS(train::evaluate(net, none), Error);
+  data::DataLoader mixed = loader(set, {.batch_size = 5, .transforms = {data::mixup(0.2, 3)}});
+  CHECK_THROWS_WITH(train::predict_classes(net, mixed), Contains("mixup and cutmix belong to the training"));
+  for (const int64_t wrong : {-100, -1, 3}) {
+    data::DataLoader outside = loader(data::TensorDataset(zeros({2, 3}), full({2}, wrong, int64)), {});
+    CHECK_THROWS_AS(train::predict_classes(net, outside), Error);
+  }
+}
+
 TEST_CASE("test-time augmentation means the probabilities of versions", "[train]") {
   const Tensor x = tensor({{2.0F, 0.0F, 1.0F}, {0.0F, 3.0F, -1.0F}});
   train::TestTimeAugmentation net{Identity{}};

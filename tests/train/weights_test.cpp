@@ -93,6 +93,14 @@ TEST_CASE("batch norms get the mean of their statistics anew", "[train]") {
   CHECK_FALSE(net.training());
 }
 
+// Which of two metrics is the better one has no default.
+static_assert(!std::is_default_constructible_v<train::BestWeightsOptions>);
+static_assert(!std::is_default_constructible_v<train::CheckpointsOptions>);
+static_assert(!std::is_default_constructible_v<optim::ReduceLROnPlateauOptions>);
+static_assert(!std::is_constructible_v<train::BestWeights, const nn::Module&>);
+static_assert(!std::is_constructible_v<train::Checkpoints, std::filesystem::path>);
+static_assert(!std::is_constructible_v<optim::ReduceLROnPlateau, optim::SGD&>);
+
 TEST_CASE("the best weights are kept, and no improvement ends a training", "[train]") {
   nn::Linear net = one_weight(0);
   train::BestWeights best(net, {.maximize = true, .min_delta = 0.1, .patience = 2});
@@ -119,10 +127,10 @@ TEST_CASE("the best weights are kept, and no improvement ends a training", "[tra
   set(net, 7);
   other.restore();
   CHECK(net.weight.item() == 2);
-  train::BestWeights none(net);
-  none.load_state_dict(train::BestWeights(net).state_dict());
+  train::BestWeights none(net, {.maximize = true});
+  none.load_state_dict(train::BestWeights(net, {.maximize = true}).state_dict());
   CHECK_THROWS_AS(none.best(), Error);
-  CHECK_THROWS_AS(train::BestWeights(net, {.patience = -1}), ValueError);
+  CHECK_THROWS_AS(train::BestWeights(net, {.maximize = true, .patience = -1}), ValueError);
 }
 
 TEST_CASE("weights are transferred where names and shapes fit", "[train]") {

@@ -64,7 +64,7 @@ TEST_CASE("schedules follow an optimiser that is moved, and say when it is gone"
   const Tensor p = weight();
   std::optional<optim::SGD> sgd = sgd_over({p});
   optim::Schedule schedule{*sgd, optim::StepLR{.step_size = 1}};
-  optim::ReduceLROnPlateau plateau{*sgd, {.patience = 0}};
+  optim::ReduceLROnPlateau plateau{*sgd, {.maximize = false, .patience = 0}};
   optim::SGD moved = std::move(*sgd);
   schedule.step();
   CHECK(moved.lr() == Approx(0.05));
@@ -88,7 +88,7 @@ TEST_CASE("schedules follow an optimiser that is moved, and say when it is gone"
 
   std::optional<optim::SGD> brief = sgd_over({weight()});
   optim::Schedule orphan{*brief, optim::StepLR{.step_size = 1}};
-  optim::ReduceLROnPlateau also{*brief};
+  optim::ReduceLROnPlateau also{*brief, {.maximize = false}};
   brief.reset();
   const std::string gone =
       "its optimiser is gone, or another took its place; make both anew, the optimiser first";

@@ -232,9 +232,9 @@ TEST_CASE("schedules go on from a saved state", "[optim]") {
   for (const double lr : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
     refused("base_lr", tensor({lr}, float64));
 
-  ReduceLROnPlateau plateau(sgd, {.patience = 1});
+  ReduceLROnPlateau plateau(sgd, {.maximize = false, .patience = 1});
   for (const double metric : {1.0, 2.0}) plateau.step(metric);
-  ReduceLROnPlateau again(other, {.patience = 1});
+  ReduceLROnPlateau again(other, {.maximize = false, .patience = 1});
   again.load_state_dict(plateau.state_dict());
   again.step(2.0);
   CHECK(other.lr() == Approx(0.1 / 3));
@@ -256,7 +256,7 @@ TEST_CASE("schedules go on from a saved state", "[optim]") {
 
 TEST_CASE("a NaN metric is no improvement", "[optim]") {
   SGD sgd{{zeros({1})}, {.lr = 1.0}};
-  ReduceLROnPlateau schedule(sgd, {.patience = 0});
+  ReduceLROnPlateau schedule(sgd, {.maximize = false, .patience = 0});
   schedule.step(1.0);
   schedule.step(std::numeric_limits<double>::quiet_NaN());
   CHECK(sgd.lr() == Approx(0.1));
@@ -286,10 +286,10 @@ TEST_CASE("bad schedules are refused", "[optim]") {
   CHECK_THROWS_AS(Rate(SequentialLR{{ConstantLR{}}, {1}}), ValueError);
   CHECK_THROWS_AS(Rate(ChainedLR{}), ValueError);
   CHECK_THROWS_AS(Schedule(sgd, std::vector<Rate>{ConstantLR{}, ConstantLR{}}), ValueError);
-  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.factor = 1.5}), ValueError);
-  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.min_lr = {0, 0}}), ValueError);
-  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.min_lr = {-1}}), ValueError);
-  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.threshold = -1}), ValueError);
+  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.maximize = false, .factor = 1.5}), ValueError);
+  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.maximize = false, .min_lr = {0, 0}}), ValueError);
+  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.maximize = false, .min_lr = {-1}}), ValueError);
+  CHECK_THROWS_AS(ReduceLROnPlateau(sgd, {.maximize = false, .threshold = -1}), ValueError);
   Adagrad adagrad{{zeros({1})}};
   CHECK_THROWS_WITH(Schedule(adagrad, OneCycleLR{.max_lr = 1, .total_steps = 9}),
                     Catch::Matchers::Contains(".cycle_momentum = false"));
