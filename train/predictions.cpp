@@ -73,13 +73,19 @@ Predictions predict_classes(nn::Module& net, data::DataLoader& loader) {
         "to the training",
         batch.size(), batch.targets.describe());
     test.classes = logits.size(1);
+    const auto targets = batch.targets.to_vector<int64_t>();
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      check<IndexError>(
+          targets[i] >= 0 && targets[i] < test.classes,
+          "predict_classes: sample {} has the target {}, which must be in [0, {}), the network's "
+          "classes",
+          batch.indices[i], targets[i], test.classes);
     const Tensor log_probabilities = log_softmax(logits.to(float32), 1);
     const auto best = max_with_indices(log_probabilities, 1);
     const auto of_best = best.values.to_vector<float>();
     const auto predicted = best.indices.to_vector<int64_t>();
     const auto of_target =
         flatten(gather(log_probabilities, 1, unsqueeze(batch.targets, 1))).to_vector<float>();
-    const auto targets = batch.targets.to_vector<int64_t>();
     for (std::size_t i = 0; i < targets.size(); ++i)
       test.samples.push_back({.sample = batch.indices[i],
                               .target = targets[i],

@@ -101,6 +101,12 @@ std::vector<double> Schedule::factors(int64_t steps, const std::vector<Found>& f
   return factors;
 }
 
+void Schedule::go_on(int64_t steps, const std::vector<double>& base_lrs, const std::vector<Found>& from) {
+  set_rates(steps, base_lrs, factors(steps, from));
+  Optimizer& optimizer = optimizer_.get("Schedule");
+  for (std::size_t g = 0; g < from.size(); ++g) optimizer.set_lr(g, from[g].lr);  // may be below `eta_min`
+}
+
 void Schedule::step() {
   const std::vector<Found> now = found();
   check<Error>(
@@ -116,7 +122,7 @@ void Schedule::set_steps(int64_t steps) {
   if (fits(steps, saved)) {
     std::vector<double> base_lrs;
     for (const Found& group : saved) base_lrs.push_back(group.by.base_lr);
-    return set_rates(steps, base_lrs, factors(steps, saved));
+    return go_on(steps, base_lrs, saved);
   }
   if (is_loaded(saved))
     fail<ValueError>(
@@ -189,7 +195,8 @@ void Schedule::load_state_dict(const nn::StateDict& state) {
                       "new run with the saved weights",
                       steps, lrs[g], saved[g]);
   const std::vector<Found> from = saved_rates();
-  set_rates(steps, base_lrs, is_loaded(from) || fits(steps, from) ? factors(steps, from) : ones());
+  if (fits(steps, from)) return go_on(steps, base_lrs, from);
+  set_rates(steps, base_lrs, is_loaded(from) ? factors(steps, from) : ones());
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, Options options)

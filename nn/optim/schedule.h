@@ -254,6 +254,8 @@ class Schedule {
   void check_own(const std::vector<Found>& found) const;
   /// Whether the schedule that made these had made `steps` steps and has this one's options.
   bool fits(int64_t steps, const std::vector<Found>& found) const;
+  /// The rates are those of `from`, which fit.
+  void go_on(int64_t steps, const std::vector<double>& base_lrs, const std::vector<Found>& from);
   void set_rates(int64_t steps, const std::vector<double>& base_lrs, const std::vector<double>& factors);
 
   OptimizerRef optimizer_;

@@ -338,7 +338,7 @@ TEST_CASE("a batch has its samples' places in the data set", "[data][loader]") {
         for (int64_t rank = 0; rank < ranks; ++rank) {
           // A transform of the user's that makes a new batch.
           const auto anew = [](Batch& batch, const SampleRandom&) {
-            batch = {batch.inputs * 2, batch.targets};
+            batch = Batch{batch.inputs, batch.targets};
           };
           DataLoader loader(numbers(50), {.batch_size = 4,
                                           .shuffle = shuffle,

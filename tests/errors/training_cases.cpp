@@ -89,9 +89,9 @@ MistakeSection optimizer_mistakes() {
                       optim::Schedule warm_up(sgd, optim::LinearLR{.steps = 5});
                       optim::Schedule decay(sgd, optim::StepLR{.step_size = 30}); warm_up.step()),
               MISTAKE(optim::SGD sgd{net.parameters(), {.lr = 0.1}};
-                      optim::Schedule saved(sgd, optim::StepLR{.step_size = 2}); saved.set_steps(5);
-                      optim::SGD loaded{net.parameters(), {.lr = 0.1}};
-                      optim::Schedule schedule(loaded, optim::StepLR{.step_size = 2});
+                      optim::Schedule saved(sgd, optim::StepLR{.step_size = 2, .gamma = 0.5});
+                      saved.set_steps(2); optim::SGD loaded{net.parameters(), {.lr = 0.1}};
+                      optim::Schedule schedule(loaded, optim::StepLR{.step_size = 2, .gamma = 0.5});
                       loaded.load_state_dict(sgd.state_dict()); schedule.step()),
               MISTAKE(nn::Linear line{{.in_features = 3, .out_features = 2}}; line.eval();
                       optim::SGD sgd{line.parameters(), {.lr = 0.1}}; train::Step step(line, sgd, mse);

@@ -42,7 +42,7 @@ class Training {
         schedule(*optimizer,
                  optim::OneCycleLR{
                      .max_lr = 0.01, .total_steps = 30, .cycle_momentum = optimizer->momentum().has_value()}),
-        checkpoints(folder, {.keep = 100}) {
+        checkpoints(folder, {.keep = 100, .maximize = false}) {
     checkpoints.add("model", net);
     checkpoints.add("optimizer", *optimizer);
     checkpoints.add("schedule", schedule);
@@ -152,7 +152,7 @@ TEST_CASE("a run that goes on from a checkpoint has the bits of one that never s
 
     manual_seed(2);
     Training second(folder.path(), make, 1);
-    const auto checkpoint = train::latest_checkpoint(folder.path(), {.maximize = false});
+    const auto checkpoint = train::latest_checkpoint(folder.path());
     REQUIRE(checkpoint);
     CHECK(checkpoint->step == 10);
     second.checkpoints.load(*checkpoint);
@@ -246,7 +246,7 @@ TEST_CASE("damage of any bit is found, and the checkpoint before it is used", "[
   int64_t found = 0;
   for (std::size_t byte = 0; byte < whole.size(); ++byte) {
     flip_bit(newest, byte);
-    const auto latest = train::latest_checkpoint(folder.path(), {.maximize = false});
+    const auto latest = train::latest_checkpoint(folder.path());
     REQUIRE(latest);
     found += latest->step == 1 ? 1 : 0;
     if (latest->step == 1) {
@@ -284,7 +284,7 @@ TEST_CASE("a checkpoint that does not fit changes nothing", "[train][checkpoint]
     checkpoints.add("model", net);
     checkpoints.save({.step = 1});
   }
-  const train::Checkpoint saved = *train::latest_checkpoint(folder.path(), {.maximize = false});
+  const train::Checkpoint saved = *train::latest_checkpoint(folder.path());
 
   nn::Linear larger{{.in_features = 4, .out_features = 3}};
   Counter other{.value = 6};
@@ -342,7 +342,7 @@ TEST_CASE("mistakes with checkpoints", "[train][checkpoint][cpu]") {
     std::signal(SIGXFSZ, handler);
   }
   CHECK(train::latest_checkpoint(folder / "new")->step == 1);
-  fs::remove_all(folder / "new", {.maximize = false});
+  fs::remove_all(folder / "new");
   write_bytes(folder / "new", std::string_view("text"));
   CHECK(has(message_of([&] { checkpoints.save({.step = 3}); }), "cannot make the folder"));
 }
