@@ -8,7 +8,7 @@
 #include "pleat/nn/pool.h"
 
 namespace pleat::models {
-nn::Sequential lenet(ClassifierOptions options) {
+nn::Sequential lenet(LeNetOptions options) {
   const int64_t size = options.image_size;
   check<ValueError>(size > 8 && size % 4 == 0, "lenet: image_size must be a multiple of 4 above 8, got {}",
                     size);

@@ -110,7 +110,7 @@ MultiheadAttentionResult MultiheadAttention::forward(const Tensor& query, const 
                                                      const Tensor& value,
                                                      const MultiheadAttentionMasks& masks) {
   const RecordForward range(*this, query, key, value, masks.attn_mask, masks.key_padding_mask);
-  return run(query, key, value, masks);
+  return range.run([&] { return run(query, key, value, masks); });
 }
 
 std::array<Tensor, 3> MultiheadAttention::heads_of(const Tensor& query, const Tensor& key,
@@ -152,6 +152,13 @@ MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tens
             given[i]->size(-1) == widths[i],
         "{}: the {} must be [{}, {}] or, of one sequence, [length, {}], all three alike, got {}", name,
         names[i], options_.batch_first ? "batch, length" : "length, batch", widths[i], widths[i], *given[i]);
+  const int64_t length_dim = has_batch && !options_.batch_first ? 0 : -2, batch_dim = -3 - length_dim;
+  check<ShapeError>(
+      key.size(length_dim) == value.size(length_dim) &&
+          (!has_batch ||
+           (query.size(batch_dim) == key.size(batch_dim) && key.size(batch_dim) == value.size(batch_dim))),
+      "{}: query, key and value must be of one batch, key and value of one length, got {}, {} and {}", name,
+      query, key, value);
   if (!has_batch) {
     const int64_t dim = options_.batch_first ? 0 : 1;
     const Tensor q = unsqueeze(query, dim);

@@ -39,7 +39,7 @@ struct MultiheadAttentionResult {
 
 /// Several attentions side by side, each over a part of projected features: Vaswani et al., "Attention is all
 /// you need" (2017). Queries [L, N, E], keys [S, N, kdim] and values [S, N, vdim], or without N; batch_first
-/// puts N in front.
+/// puts N in front. N and S are one number each: nothing broadcasts.
 ///
 ///   nn::MultiheadAttention attention{{.embed_dim = 64, .num_heads = 8, .batch_first = true}};
 ///   Tensor y = attention(x);                                                    // of x to itself

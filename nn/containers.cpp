@@ -68,6 +68,10 @@ Module& AnyModule::get() const {
   return *module_;
 }
 
+ModuleList::ModuleList(std::initializer_list<Item> modules) {
+  for (const Item& item : modules) item.name ? add(*item.name, item.module) : add(item.module);
+}
+
 void ModuleList::members(Members& m) {
   for (Named& named : modules_) m(named.name, named.module);
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -72,11 +73,23 @@ class AnyModule {
 ///
 ///   for (nn::Module& layer : layers) x = x + layer(x);
 ///
-/// Modules of one class need no list: a `std::vector<Block>` is listed in members() as it is.
+/// Braces hold what is inside, also a single list or Sequential: `Sequential{block}` has block as "0", while
+/// `Sequential(block)` and `= block` are copies of block. (clang before 20 makes a copy of all three;
+/// `net.add(block)` puts it inside everywhere.) Modules of one class need no list: a `std::vector<Block>` is
+/// listed in members() as it is.
 class ModuleList : public Module {
  public:
   struct Named {
     std::string name;
+    AnyModule module;
+  };
+  /// What braces hold: a module, or a name and a module.
+  struct Item {
+    template <ModuleOrFunction M>
+    Item(M&& module_) : module(std::forward<M>(module_)) {}
+    Item(std::string name_, AnyModule module_) : name(std::move(name_)), module(std::move(module_)) {}
+
+    std::optional<std::string> name;  ///< else its number
     AnyModule module;
   };
 
@@ -87,9 +100,11 @@ class ModuleList : public Module {
             !std::derived_from<std::remove_cvref_t<M>, ModuleList>)) explicit ModuleList(M&&... modules) {
     (add(std::forward<M>(modules)), ...);
   }
-  ModuleList(std::initializer_list<Named> modules) {
-    for (const Named& named : modules) add(named.name, named.module);
-  }
+  ModuleList(std::initializer_list<Item> modules);
+  /// A copy would lack what a derived class adds. Braces nest it.
+  template <std::derived_from<ModuleList> M>
+  requires(!std::same_as<M, ModuleList>) ModuleList(const M& module)
+  = delete;
 
   void members(Members& m) override;
   std::string type_name() const override { return "ModuleList"; }
@@ -177,6 +192,8 @@ class Residual : public Module {
       : body(options.body),
         shortcut(std::move(options.shortcut)),
         activation(std::move(options.activation)) {}
+  /// `Residual{{block}}` would copy a block that is a Residual: write `{{.body = block}}`, or `= block`.
+  Residual(std::initializer_list<Residual>) = delete;
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
   std::string type_name() const override { return "Residual"; }

@@ -10,7 +10,7 @@ CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options_) : options(o
 }
 Tensor CosineSimilarity::forward(const Tensor& a, const Tensor& b) {
   const RecordForward range(*this, a, b);
-  return cosine_similarity(a, b, options);
+  return range.run([&] { return cosine_similarity(a, b, options); });
 }
 
 PairwiseDistance::PairwiseDistance(PairwiseDistanceOptions options_) : options(options_) {
@@ -19,7 +19,7 @@ PairwiseDistance::PairwiseDistance(PairwiseDistanceOptions options_) : options(o
 }
 Tensor PairwiseDistance::forward(const Tensor& a, const Tensor& b) {
   const RecordForward range(*this, a, b);
-  return pairwise_distance(a, b, options);
+  return range.run([&] { return pairwise_distance(a, b, options); });
 }
 
 }  // namespace pleat::nn

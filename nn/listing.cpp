@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -41,8 +41,6 @@ struct Stranger {
     return std::ranges::any_of(parts,
                                [=](const Part& part) { return part.buffer != parameters && part.open(); });
   }
-  /// `add m("conv2d", conv2d) to members() of Net`.
-  std::string remedy() const;
 };
 
 std::mutex mutex;
@@ -73,20 +71,37 @@ void make_parameter(const Tensor& tensor) {
   autograd::slot_of(tensor).parameter = true;
 }
 
-/// A possible name of the member: its type in small letters.
-std::string name_for(const std::string& type) {
-  std::string name;
-  for (const char letter : type.substr(0, type.find('<')))
-    name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return name;
+/// C++ does not tell what the member is called.
+std::string remedy_for(const std::string& caller) {
+  return fmt::format("add m(\"name\", name), with the member's own name, to members() of {}", caller);
 }
 
-std::string remedy_for(const std::string& type, const std::string& caller) {
-  const std::string name = name_for(type);
-  return fmt::format("add m(\"{}\", {}) to members() of {}", name, name, caller);
-}
+/// Modules of one class that one module calls, as those of a vector: a line of a message.
+struct Forgotten {
+  std::vector<const Stranger*> modules;
+  std::vector<std::string> tensors = {};  ///< "weight [3, 3]"
 
-std::string Stranger::remedy() const { return remedy_for(type, caller_type); }
+  std::string text() const {
+    std::string line = "\n  ";
+    for (std::size_t i = 0; i < tensors.size() && i < 2; ++i) line += (i > 0 ? ", " : "") + tensors[i];
+    if (tensors.size() > 2) line += " ...";
+    if (!tensors.empty()) line += " of ";
+    line += modules[0]->text;
+    if (modules.size() > 1) line += fmt::format(" and {} more {}", modules.size() - 1, modules[0]->type);
+    return line +
+           fmt::format(", called by {}: {}", modules[0]->caller_type, remedy_for(modules[0]->caller_type));
+  }
+};
+
+/// The line of this module, which it is added to.
+Forgotten& line_of(const Stranger& stranger, std::vector<Forgotten>& lines) {
+  for (Forgotten& line : lines)
+    if (line.modules[0]->caller == stranger.caller && line.modules[0]->type == stranger.type) {
+      if (std::ranges::find(line.modules, &stranger) == line.modules.end()) line.modules.push_back(&stranger);
+      return line;
+    }
+  return lines.emplace_back(Forgotten{{&stranger}});
+}
 
 std::string text_of_module(const Module& module) {
   return module.type_name() + '(' + module.options_text() + ')';
@@ -222,7 +237,7 @@ void Listing::check_mode(const Module& module) {
       "{}: is in training mode, but {}, whose forward calls {}, is in evaluation mode and does not list it, "
       "so "
       "eval() has passed it by; {}, or call eval() on it",
-      text_of_module(module), caller, called == &module ? "it" : type, remedy_for(type, caller));
+      text_of_module(module), caller, called == &module ? "it" : type, remedy_for(caller));
 }
 
 void Listing::check_complete(const Module& module) {
@@ -231,11 +246,12 @@ void Listing::check_complete(const Module& module) {
   for (const auto& [path, one] : const_cast<Module&>(module).named_modules()) inside.insert(one);
   const std::lock_guard lock(mutex);
   forget_closed();
-  std::string problems;
+  std::vector<Forgotten> lines;
   for (const Stranger& stranger : strangers)
     if (inside.contains(stranger.caller) && stranger.caller->type_name() == stranger.caller_type)
-      problems +=
-          fmt::format("\n  {}, called by {}: {}", stranger.text, stranger.caller_type, stranger.remedy());
+      line_of(stranger, lines);
+  std::string problems;
+  for (const Forgotten& line : lines) problems += line.text();
   check<ValueError>(
       problems.empty(),
       "{}: state_dict() would lack tensors of modules that forward calls and members() does not "
@@ -248,7 +264,8 @@ bool Listing::any_unlisted() { return !autograd::unlisted_gradients().empty(); }
 void Listing::check_gradients(const std::string& optimizer, const std::vector<Tensor>& held) {
   for (const Tensor& tensor : held)
     if (const auto& slot = tensor.impl().slot) slot->listed = true;
-  std::string problems;
+  std::vector<Forgotten> lines;
+  std::map<std::string, int64_t> tensors;  // of no module that was called, with how often they look so
   const std::lock_guard lock(mutex);
   for (const autograd::UnlistedGradient& gradient : autograd::unlisted_gradients()) {
     const auto slot = gradient.slot.lock();
@@ -258,14 +275,16 @@ void Listing::check_gradients(const std::string& optimizer, const std::vector<Te
       for (const Part& part : stranger.parts)
         if (slot && part.slot.lock() == slot) owner = &stranger, found = &part;
     if (owner != nullptr)
-      problems += fmt::format("\n  {} {} of {}, called by {}: {}", found->name, gradient.shape, owner->text,
-                              owner->caller_type, owner->remedy());
+      line_of(*owner, lines).tensors.push_back(fmt::format("{} {}", found->name, gradient.shape));
     else
-      problems += fmt::format(
-          "\n  {}, used by {}: add m(\"name\", name) to members() of the module it is in, or give it to an "
-          "optimiser",
-          gradient.shape, gradient.op);
+      ++tensors[fmt::format("{}, used by {}", gradient.shape, gradient.op)];
   }
+  std::string problems;
+  for (const Forgotten& line : lines) problems += line.text();
+  for (const auto& [text, count] : tensors)
+    problems += fmt::format("\n  {}{}: {}, or give it to an optimiser",
+                            count > 1 ? fmt::format("{} times ", count) : "", text,
+                            remedy_for("the module it is in"));
   check<ValueError>(
       problems.empty(),
       "{}: backward gave gradients to parameters that no members() lists, so that they would be "

@@ -47,11 +47,11 @@ class LossModule : public Module {
   using Module::operator();
   Tensor forward(const Tensor& input, const Tensor& target) requires(!of_three) {
     const RecordForward range(*this, input, target);
-    return function(input, target, options);
+    return range.run([&] { return function(input, target, options); });
   }
   Tensor forward(const Tensor& first, const Tensor& second, const Tensor& third) requires(of_three) {
     const RecordForward range(*this, first, second, third);
-    return function(first, second, third, options);
+    return range.run([&] { return function(first, second, third, options); });
   }
   Tensor operator()(const Tensor& input, const Tensor& target) requires(!of_three) {
     return forward(input, target);

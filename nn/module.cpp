@@ -178,10 +178,12 @@ std::string Module::type_name() const {
 
 Tensor Module::operator()(const Tensor& x) {
   const RecordForward range(*this, x);
-  if (observers.empty()) return forward(x);
-  ObservedCall call(*this, x);
-  call.output = forward(x);
-  return call.output;
+  return range.run([&] {
+    if (observers.empty()) return forward(x);
+    ObservedCall call(*this, x);
+    call.output = forward(x);
+    return call.output;
+  });
 }
 
 Tensor Module::forward_with(const Tensor& x, Epilogue&) { return forward(x); }
@@ -189,7 +191,7 @@ Tensor Module::forward_with(const Tensor& x, Epilogue&) { return forward(x); }
 Tensor Module::operator()(const Tensor& x, Epilogue& after) {
   if (!observers.empty() || !FusionPolicy::current().enabled) return (*this)(x);
   const RecordForward range(*this, x);
-  return forward_with(x, after);
+  return range.run([&] { return forward_with(x, after); });
 }
 
 void Module::train(Flag training) {

@@ -9,6 +9,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/ops/spatial/channels_hint.h"
 
 namespace pleat::nn {
 namespace {
@@ -173,8 +174,9 @@ GroupNorm::GroupNorm(GroupNormModuleOptions o) : options(std::move(o)) {
 }
 
 Tensor GroupNorm::forward(const Tensor& x) {
-  check<ShapeError>(x.rank() >= 2 && x.size(1) == options.num_channels,
-                    "GroupNorm: needs [N, {}, ...], got {}", options.num_channels.get(), x.describe());
+  if (x.rank() < 2 || x.size(1) != options.num_channels)
+    fail<ShapeError>("GroupNorm: needs [N, {}, ...], got {}{}", options.num_channels.get(), x,
+                     ops::channels_last_hint(x.shape(), options.num_channels));
   return group_norm(x, weight, bias, {.num_groups = options.num_groups, .eps = options.eps});
 }
 
@@ -200,9 +202,10 @@ InstanceNorm<dims>::InstanceNorm(InstanceNormModuleOptions o) : options(std::mov
 
 template <int dims>
 Tensor InstanceNorm<dims>::forward(const Tensor& x) {
-  check<ShapeError>(x.rank() == dims + 2 && x.size(1) == options.num_features,
-                    "{}: needs [N, {}] and {} spatial dimensions, got {}", type_name(),
-                    options.num_features.get(), dims, x.describe());
+  if (x.rank() != dims + 2 || x.size(1) != options.num_features)
+    fail<ShapeError>("{}: needs [N, {}] and {} spatial dimensions, got {}{}", type_name(),
+                     options.num_features.get(), dims, x,
+                     ops::channels_last_hint(x.shape(), options.num_features));
   return instance_norm(x, weight, bias, running_mean, running_var,
                        {.use_input_stats = training() || !options.track_running_stats,
                         .momentum = options.momentum,

@@ -85,7 +85,7 @@ class MaxUnpool : public Module {
   using Module::forward;
   Tensor forward(const Tensor& x, const Tensor& indices) {
     const RecordForward range(*this, x, indices);
-    return function(x, indices, options);
+    return range.run([&] { return function(x, indices, options); });
   }
   std::string type_name() const override { return name_; }
   std::string options_text() const override { return detail::pool_options_text(options); }

@@ -1,13 +1,17 @@
 #include "pleat/nn/record_forward.h"
 
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <typeinfo>
 #include <unordered_map>
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/nn/containers.h"
 #include "pleat/nn/listing.h"
 #include "pleat/nn/module.h"
+#include "pleat/nn/picture_size.h"
 
 namespace pleat::nn {
 
@@ -67,5 +71,49 @@ RecordForward::RecordForward(const Module& module, std::span<const Tensor* const
 }
 
 RecordForward::~RecordForward() { running_ = caller_; }
+
+/// "body.1 (Conv2d)": the path that leads from the outermost running module to this one. Callers that do not
+/// list a module are passed over; where none does, the path begins at the last one that is listed:
+/// "1 (Conv2d) of Block".
+std::string RecordForward::place() const {
+  const Module* top = &module_;
+  const Module* outermost = top;
+  std::string path;
+  for (const RecordForward* call = caller_; call != nullptr; call = call->caller_) {
+    outermost = &call->module_;
+    if (outermost == top) continue;
+    // members() changes nothing, so the module may be const.
+    for (const auto& [name, inner] : const_cast<Module*>(outermost)->named_modules())
+      if (inner == top) {
+        path = path.empty() ? name : name + '.' + path;
+        top = outermost;
+        break;
+      }
+  }
+  const std::string type = module_.type_name();
+  if (path.empty()) return outermost == &module_ ? std::string() : type;
+  return path + " (" + type + ')' + (top == outermost ? std::string() : " of " + top->type_name());
+}
+
+void RecordForward::locate(Error& error) const {
+  static thread_local std::string located;  ///< the last message that got a place; callers meet it again
+  // Not what(): a user's class may have its own.
+  std::runtime_error& base = error;
+  if (caller_ == nullptr || located == base.std::runtime_error::what()) return;
+  try {
+    const std::string where = place();
+    if (where.empty()) return;
+    located = "in " + where + ": " + base.std::runtime_error::what();
+    const Module* network = nullptr;
+    for (const RecordForward* call = caller_; call != nullptr && typeid(call->module_) == typeid(Sequential);
+         call = call->caller_)
+      network = &call->module_;
+    if (network != nullptr && dynamic_cast<ShapeError*>(&error) != nullptr)
+      located += picture_size_hint(*network, module_);
+    base = std::runtime_error(located);
+  } catch (const std::exception&) {
+    // A network whose members cannot be told, as after a move: the message stays as it is.
+  }
+}
 
 }  // namespace pleat::nn

@@ -4,7 +4,9 @@
 #include <concepts>
 #include <memory>
 #include <span>
+#include <string>
 
+#include "pleat/core/base/error.h"
 #include "pleat/core/tensor/tensor.h"
 
 namespace pleat::nn {
@@ -23,10 +25,11 @@ class Listing;
 ///     using Module::forward;
 ///     Tensor forward(const Tensor& query, const Tensor& key) {
 ///       const nn::RecordForward range(*this, query, key);
-///       ...
+///       return range.run([&] { return ... });
+///     }
 ///
-/// It also makes the parameters that the module lists require gradients, as a call of the module
-/// does. Throws Error for a module that was moved from.
+/// run() is what lets errors name the module. The range also makes the parameters that the module lists
+/// require gradients, as a call of the module does. Throws Error for a module that was moved from.
 class RecordForward {
  public:
   template <std::same_as<Tensor>... Tensors>
@@ -36,11 +39,25 @@ class RecordForward {
   RecordForward(const RecordForward&) = delete;
   RecordForward& operator=(const RecordForward&) = delete;
 
+  /// Calls `forward`. An Error that leaves a module inside another is given the module's place in front of
+  /// its message, once: "in body.1 (Conv2d): conv2d: ...".
+  template <class F>
+  auto run(F&& forward) const {
+    try {
+      return forward();
+    } catch (Error& error) {
+      locate(error);
+      throw;
+    }
+  }
+
  private:
   friend class detail::Listing;
   class Call;
 
   RecordForward(const Module& module, std::span<const Tensor* const> inputs);
+  void locate(Error& error) const;
+  std::string place() const;
 
   static constinit thread_local const RecordForward* running_;  ///< the innermost of this thread
 

@@ -94,7 +94,7 @@ Tensor RecurrentModule::forward(const Tensor& x) { return run(x, {}).output; }
 
 RecurrentResult RecurrentModule::forward(const Tensor& x, const RecurrentStart& start) {
   const RecordForward range(*this, x, start.h, start.c, start.lengths);
-  return run(x, start);
+  return range.run([&] { return run(x, start); });
 }
 
 RecurrentResult RecurrentModule::run(const Tensor& input, const RecurrentStart& start) {
@@ -182,7 +182,7 @@ Tensor RecurrentCellModule::forward(const Tensor& x) { return run(x, {}).h; }
 
 RecurrentState RecurrentCellModule::forward(const Tensor& x, const RecurrentState& state) {
   const RecordForward range(*this, x, state.h, state.c);
-  return run(x, state);
+  return range.run([&] { return run(x, state); });
 }
 
 RecurrentState RecurrentCellModule::run(const Tensor& input, const RecurrentState& state) {

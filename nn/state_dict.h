@@ -24,9 +24,10 @@ struct LoadReport {
 };
 
 /// Copies each tensor of `from` into the tensor of that name in `into`, converting type and layout.
-/// Throws one ValueError with all problems, which begins with `what`, before it changes anything:
-/// names missing or unexpected (when strict), undefined tensors, different shapes, another kind of
-/// type (floating, integer, bool), and numbers that do not fit.
+/// Throws one ValueError with the first problems, which begins with `what`, before it changes
+/// anything: names missing or unexpected (when strict), undefined tensors, different shapes, another
+/// kind of type (floating, integer, bool), and numbers that do not fit. Its last line says whether
+/// names fit with another beginning ("module."), or most tensors are another network's.
 LoadReport copy_state(const std::string& what, const StateDict& into, const StateDict& from,
                       LoadOptions options = {});
 

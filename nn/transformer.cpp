@@ -55,6 +55,18 @@ MultiheadAttentionMasks without_weights(MultiheadAttentionMasks masks) {
   return masks;
 }
 
+/// Checks two sequences before the first of them is run through layers.
+void check_sequences(const char* what, const Tensor& a, const Tensor& b, int64_t width, bool batch_first) {
+  const auto one = [&](const Tensor& x) {
+    return (x.rank() == 2 || x.rank() == 3) && x.rank() == a.rank() && x.size(-1) == width &&
+           (x.rank() == 2 || x.size(batch_first ? 0 : 1) == a.size(batch_first ? 0 : 1));
+  };
+  check<ShapeError>(
+      one(a) && one(b),
+      "{} must be [{}, {}] with one batch for both or, of one sequence, [length, {}], got {} and {}", what,
+      batch_first ? "batch, length" : "length, batch", width, width, a, b);
+}
+
 template <class Layer>
 std::vector<Layer> layers_of(const char* name, const Options& options, int64_t count) {
   check_at_least(name, "num_layers", count, 1);
@@ -93,7 +105,7 @@ Tensor TransformerEncoderLayer::forward(const Tensor& x) { return run(x, {}); }
 
 Tensor TransformerEncoderLayer::forward(const Tensor& x, const MultiheadAttentionMasks& masks) {
   const RecordForward range(*this, x, masks.attn_mask, masks.key_padding_mask);
-  return run(x, without_weights(masks));
+  return range.run([&] { return run(x, without_weights(masks)); });
 }
 
 Tensor TransformerEncoderLayer::run(const Tensor& x, const MultiheadAttentionMasks& masks) {
@@ -125,9 +137,11 @@ Tensor TransformerEncoder::forward(const Tensor& x) {
 
 Tensor TransformerEncoder::forward(const Tensor& x, const MultiheadAttentionMasks& masks) {
   const RecordForward range(*this, x, masks.attn_mask, masks.key_padding_mask);
-  Tensor y = x;
-  for (TransformerEncoderLayer& layer : layers) y = layer.forward(y, masks);
-  return norm ? (*norm)(y) : y;
+  return range.run([&] {
+    Tensor y = x;
+    for (TransformerEncoderLayer& layer : layers) y = layer.forward(y, masks);
+    return norm ? (*norm)(y) : y;
+  });
 }
 
 void TransformerEncoder::members(Members& m) {
@@ -149,14 +163,18 @@ Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
                                         const TransformerDecoderMasks& masks) {
   const RecordForward range(*this, tgt, memory, masks.tgt.attn_mask, masks.tgt.key_padding_mask,
                             masks.memory.attn_mask, masks.memory.key_padding_mask);
-  const Parts parts{options_, training()};
-  Tensor y = parts.added(tgt, norm1, [&](const Tensor& t) {
-    return self_attn.forward(t, t, t, without_weights(masks.tgt)).output;
+  return range.run([&] {
+    check_sequences("TransformerDecoderLayer: tgt and memory", tgt, memory, options_.d_model,
+                    options_.batch_first);
+    const Parts parts{options_, training()};
+    Tensor y = parts.added(tgt, norm1, [&](const Tensor& t) {
+      return self_attn.forward(t, t, t, without_weights(masks.tgt)).output;
+    });
+    y = parts.added(y, norm2, [&](const Tensor& t) {
+      return multihead_attn.forward(t, memory, memory, without_weights(masks.memory)).output;
+    });
+    return parts.added(y, norm3, [&](const Tensor& t) { return parts.fed_forward(t, linear1, linear2); });
   });
-  y = parts.added(y, norm2, [&](const Tensor& t) {
-    return multihead_attn.forward(t, memory, memory, without_weights(masks.memory)).output;
-  });
-  return parts.added(y, norm3, [&](const Tensor& t) { return parts.fed_forward(t, linear1, linear2); });
 }
 
 void TransformerDecoderLayer::members(Members& m) {
@@ -178,9 +196,11 @@ TransformerDecoder::TransformerDecoder(const TransformerDecoderOptions& o)
 Tensor TransformerDecoder::forward(const Tensor& tgt, const Tensor& memory,
                                    const TransformerDecoderMasks& masks) {
   const RecordForward range(*this, tgt, memory);
-  Tensor y = tgt;
-  for (TransformerDecoderLayer& layer : layers) y = layer.forward(y, memory, masks);
-  return norm ? (*norm)(y) : y;
+  return range.run([&] {
+    Tensor y = tgt;
+    for (TransformerDecoderLayer& layer : layers) y = layer.forward(y, memory, masks);
+    return norm ? (*norm)(y) : y;
+  });
 }
 
 void TransformerDecoder::members(Members& m) {
@@ -190,14 +210,19 @@ void TransformerDecoder::members(Members& m) {
 
 Transformer::Transformer(const TransformerOptions& o)
     : encoder{{.layer = layer_of(o), .num_layers = o.num_encoder_layers, .norm = true}},
-      decoder{{.layer = layer_of(o), .num_layers = o.num_decoder_layers, .norm = true}} {
+      decoder{{.layer = layer_of(o), .num_layers = o.num_decoder_layers, .norm = true}},
+      d_model_(o.d_model),
+      batch_first_(o.batch_first) {
   for (const Tensor& p : parameters())
     if (p.rank() > 1) init::xavier_uniform_(p);
 }
 
 Tensor Transformer::forward(const Tensor& src, const Tensor& tgt, const TransformerMasks& masks) {
   const RecordForward range(*this, src, tgt);
-  return decoder.forward(tgt, encoder.forward(src, masks.src), {.tgt = masks.tgt, .memory = masks.memory});
+  return range.run([&] {
+    check_sequences("Transformer: src and tgt", src, tgt, d_model_, batch_first_);
+    return decoder.forward(tgt, encoder.forward(src, masks.src), {.tgt = masks.tgt, .memory = masks.memory});
+  });
 }
 
 void Transformer::members(Members& m) {

@@ -11,7 +11,8 @@
 
 /// The transformer: Vaswani et al., "Attention is all you need" (2017). Names of members are PyTorch's, so
 /// that state dictionaries fit. Sequences are [length, N, d_model], or [N, length, d_model] with batch_first,
-/// or without N. Modules throw as their members do; `need_weights` in masks is ignored.
+/// or without N, which is one number for all inputs. Modules throw as their members do; `need_weights` in
+/// masks is ignored.
 
 namespace pleat::nn {
 
@@ -151,6 +152,10 @@ class Transformer : public Module {
 
   TransformerEncoder encoder;
   TransformerDecoder decoder;
+
+ private:
+  int64_t d_model_;
+  bool batch_first_;
 };
 
 }  // namespace pleat::nn

@@ -46,9 +46,10 @@ std::string first_not_finite(const std::function<void()>& compute) {
     const DetectAnomaly watch{{.infinities = true}};
     compute();
   } catch (const NumericError& error) {
-    const std::string text = error.what();
+    std::string text = error.what();  // "in 2 (Linear): anomaly: linear gave nan ..."
     const std::string opening = "anomaly: ";
-    return text.rfind(opening, 0) == 0 ? text.substr(opening.size()) : text;
+    if (const auto at = text.find(opening); at != std::string::npos) text.erase(at, opening.size());
+    return text;
   }
   return "";
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <vector>
 
 #include "pleat/nn/containers.h"
@@ -25,6 +26,8 @@ class TestTimeAugmentation : public nn::Module {
   /// too. Throws ValueError for an empty one.
   explicit TestTimeAugmentation(nn::AnyModule net,
                                 std::vector<std::function<Tensor(const Tensor&)>> versions = {mirrored});
+  /// `TestTimeAugmentation{net}` would copy a net that is one.
+  TestTimeAugmentation(std::initializer_list<TestTimeAugmentation>) = delete;
 
   /// Throws ShapeError unless the network gives [N, classes].
   Tensor forward(const Tensor& x) override;

@@ -31,6 +31,7 @@ TransferReport transfer(nn::Module& net, const nn::StateDict& state, const Trans
     check<ValueError>(from.emplace(renamed(name, options), tensor).second,
                       "transfer: two tensors of the state become {}", renamed(name, options));
   TransferReport report;
+  const nn::StateDict all = from;
   nn::StateDict own, matching;
   for (const auto& [name, tensor] : net.state_dict()) {
     const auto found = from.find(name);
@@ -48,9 +49,10 @@ TransferReport transfer(nn::Module& net, const nn::StateDict& state, const Trans
     }
   }
   for (const auto& [name, tensor] : from) report.unexpected.push_back(name);
-  check<ValueError>(!report.copied.empty(), "transfer: no tensor of the state fits the network:\n{}",
-                    report.text());
-  nn::copy_state("transfer", own, matching);
+  if (report.copied.empty())
+    nn::copy_state("transfer", net.state_dict(), all);  // which fails, and says what does not fit
+  else
+    nn::copy_state("transfer", own, matching);
   return report;
 }
 

@@ -15,6 +15,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/relu.h"
+#include "pleat/ops/spatial/channels_hint.h"
 
 namespace pleat {
 namespace {
@@ -274,10 +275,10 @@ Tensor leaky_relu(const Tensor& x, Real negative_slope) {
 
 Tensor prelu(const Tensor& input, const Tensor& weights) {
   const int64_t count = weights.numel();
-  check<ShapeError>(
-      weights.rank() <= 1 && (count == 1 || (input.rank() >= 2 && count == input.size(1))),
-      "prelu: weight must have one element, or one for each channel of [N, C, ...], got {} beside x {}",
-      weights.shape(), input.shape());
+  if (weights.rank() > 1 || (count != 1 && (input.rank() < 2 || count != input.size(1))))
+    fail<ShapeError>(
+        "prelu: weight must have one element, or one for each channel of [N, C, ...], got {} beside x {}{}",
+        weights.shape(), input.shape(), ops::channels_last_hint(input.shape(), count));
   const auto [x, weight] = autocast_to_half(input, weights);
   Shape shape(count == 1 ? 0 : static_cast<std::size_t>(x.rank() - 1), 1);
   if (!shape.empty()) shape[0] = count;

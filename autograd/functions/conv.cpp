@@ -18,6 +18,7 @@
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/spatial/channel_affine.h"
+#include "pleat/ops/spatial/channels_hint.h"
 
 /// The three passes of a convolution are each other's derivatives: every one of them is bilinear, so each
 /// gradient is again one of the three.
@@ -88,6 +89,15 @@ void check_weight_rank(const char* op, int64_t spatial_dims, const Tensor& weigh
                     spatial_dims + 2, weight.describe());
 }
 
+/// Of one sample [C, spatial...], whose shape a message about a batch would not show as it was given.
+void check_sample(const char* op, const Tensor& x, int64_t channels) {
+  if (x.size(0) == channels) return;
+  std::string hint = ops::channels_last_hint(x.shape(), channels, 0);
+  if (hint.empty() && channels == 1)
+    hint = "; a batch of pictures without a dimension for their one channel needs it: unsqueeze(x, 1)";
+  fail<ShapeError>("{}: one sample [C, spatial...] needs {} channels, got {}{}", op, channels, x, hint);
+}
+
 /// Input, weight and bias in the types of an Autocast scope; what is cast comes to lie as convolutions read
 /// it.
 std::array<Tensor, 3> typed(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -129,8 +139,10 @@ std::array<Tensor, 2> laid_out(const Tensor& a, const Tensor& b, const Call& cal
 Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
                     const Tensor& shifts, const ConvOptions& options) {
   check_weight_rank(op, spatial_dims, filters);
-  if (input.rank() == spatial_dims + 1)
+  if (input.rank() == spatial_dims + 1) {
+    if (options.groups >= 1) check_sample(op, input, checked_multiply(filters.size(1), options.groups, op));
     return without_batch(batched_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
+  }
   const auto operands = typed(input, filters, shifts, options.format);
   const Tensor& bias = operands[2];
   const TracedCall call(
@@ -161,10 +173,12 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
   };
   check<ShapeError>(x.rank() == spatial_dims + 2, "{}: input needs {} dimensions [N, C, spatial...]{}", op,
                     spatial_dims + 2, tensors());
-  check<ShapeError>(x.size(1) == weight.size(0),
-                    "{}: input has {} channels, but weight {} needs {}; the weight of a transposed "
-                    "convolution is [C, K / groups, kernel...]{}",
-                    op, x.size(1), weight.shape(), weight.size(0), tensors());
+  if (x.size(1) != weight.size(0))
+    fail<ShapeError>(
+        "{}: input has {} channels, but weight {} needs {}; the weight of a transposed "
+        "convolution is [C, K / groups, kernel...]{}{}",
+        op, x.size(1), weight.shape(), weight.size(0), ops::channels_last_hint(x.shape(), weight.size(0)),
+        tensors());
   check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
   const std::vector<int64_t> kernel(weight.shape().begin() + 2, weight.shape().end());
   for (std::size_t d = 0; d < kernel.size(); ++d) {
@@ -202,8 +216,10 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
 Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
                        const Tensor& shifts, const ConvTransposeOptions& options) {
   check_weight_rank(op, spatial_dims, filters);
-  if (input.rank() == spatial_dims + 1)
+  if (input.rank() == spatial_dims + 1) {
+    check_sample(op, input, filters.size(0));
     return without_batch(transposed_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
+  }
   const TracedCall call(
       "conv_transpose",
       [&] {

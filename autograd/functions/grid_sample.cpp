@@ -1,5 +1,7 @@
 #include "pleat/autograd/functions/grid_sample.h"
 
+#include <algorithm>
+
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/join.h"
 #include "pleat/autograd/functions/matmul.h"
@@ -72,9 +74,9 @@ Tensor affine_grid(const Tensor& theta, const Sizes& size, Flag align_corners) {
       "affine_grid: needs theta [N, 2, 3] and a size [N, C, H, W], or [N, 3, 4] and [N, C, D, H, W], "
       "got {} and {}",
       theta, size);
+  check<ShapeError>(std::all_of(size.begin() + 1, size.end(), [](int64_t n) { return n >= 1; }),
+                    "affine_grid: channels and pixels must be at least 1, got a size of {}", size);
   const Shape spatial(size.begin() + 2, size.end());
-  for (const int64_t n : spatial)
-    check<ShapeError>(n >= 0, "affine_grid: sizes must not be negative, got {}", size);
   const TensorOptions options{.dtype = theta.dtype(), .device = theta.device()};
   std::vector<Tensor> coordinates;
   for (std::size_t k = spatial.size(); k-- > 0;) {

@@ -22,8 +22,8 @@ struct GridSampleOptions {
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options = {});
 
 /// The grid of an affine map theta [N, 2, 3] (or [N, 3, 4]) for results of size [N, C, H, W] ([N, C, D, H,
-/// W]): [N, H, W, 2], theta (x, y, 1) for the centres of pixels. Throws ShapeError, DTypeError unless
-/// floating.
+/// W]): [N, H, W, 2], theta (x, y, 1) for the centres of pixels. Throws ShapeError, also for an image
+/// without channels or pixels, DTypeError unless floating.
 Tensor affine_grid(const Tensor& theta, const Sizes& size, Flag align_corners = false);
 
 }  // namespace pleat

@@ -6,6 +6,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
+#include "pleat/ops/spatial/channels_hint.h"
 
 namespace pleat {
 
@@ -199,16 +200,20 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
   problem.result_format = conv_result_format(options.format);
   if (problem.dtype == float32) problem.precision = conv_precision(options.precision);
   check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
-  check<ShapeError>(problem.in_channels % options.groups == 0 && problem.out_channels % options.groups == 0,
-                    "{}: groups = {} must divide {} input and {} output channels{}", op, options.groups,
-                    problem.in_channels, problem.out_channels, all());
+  const auto hint = [&] {
+    return channels_last_hint(input.shape, checked_multiply(weight.shape[1], options.groups, op)) + all();
+  };
+  if (problem.in_channels % options.groups != 0 || problem.out_channels % options.groups != 0)
+    fail<ShapeError>("{}: groups = {} must divide {} input and {} output channels{}", op, options.groups,
+                     problem.in_channels, problem.out_channels, hint());
   check<ShapeError>(*std::min_element(weight.shape.begin(), weight.shape.end()) >= 1,
                     "{}: every size of the weight must be at least 1{}", op, all());
-  check<ShapeError>(problem.in_channels / options.groups == weight.shape[1],
-                    "{}: input has {} channels, but weight {} with groups = {} needs {}; a weight is [K, C / "
-                    "groups, kernel...]{}",
-                    op, problem.in_channels, weight.shape, options.groups,
-                    checked_multiply(weight.shape[1], options.groups, op), all());
+  if (problem.in_channels / options.groups != weight.shape[1])
+    fail<ShapeError>(
+        "{}: input has {} channels, but weight {} with groups = {} needs {}; a weight is [K, C / "
+        "groups, kernel...]{}",
+        op, problem.in_channels, weight.shape, options.groups,
+        checked_multiply(weight.shape[1], options.groups, op), hint());
   if (bias != nullptr)
     check<ShapeError>(bias->shape == Shape{problem.out_channels}, "{}: bias needs shape [{}], got {}{}", op,
                       problem.out_channels, bias->shape, all());

@@ -1,6 +1,11 @@
+#include <cmath>
+#include <functional>
+#include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/matmul/element_function.h"
 #include "pleat/ops/matmul/matmul.h"
@@ -10,12 +15,29 @@
 namespace pleat::ops {
 namespace {
 
+/// What an input of a layer of `features` may have been meant as: "; flatten(x, 1) makes it [8, 400]".
+std::string picture_hint(const Shape& input, int64_t features) {
+  if (input.size() > 2) {
+    const int64_t all = std::accumulate(input.begin() + 1, input.end(), int64_t{1}, std::multiplies<>());
+    return all == features ? fmt::format("; flatten(x, 1) makes it [{}, {}]", input[0], all) : "";
+  }
+  if (input.size() != 2 || input[1] < 1) return "";
+  // Pictures of other sides than those that the layer was made for have a ratio of pixels that is a square.
+  const int64_t common = std::gcd(input[1], features);
+  const auto side = [&](int64_t pixels) {
+    return std::llround(std::sqrt(static_cast<double>(pixels / common)));
+  };
+  const int64_t given = side(input[1]), fits = side(features);
+  if (given * given * common != input[1] || fits * fits * common != features) return "";
+  return "; if it is a flattened picture, its height and width are not those that the network was made for";
+}
+
 void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check<ShapeError>(weight.rank() == 2, "linear: the weight must be [out, in], got {}", weight.shape());
-  check<ShapeError>(
-      x.rank() >= 1 && x.size(-1) == weight.size(1),
-      "linear: the last size of the input must be {}, the second of the weight {}, got an input {}",
-      weight.size(1), weight.shape(), x.shape());
+  if (x.rank() < 1 || x.size(-1) != weight.size(1))
+    fail<ShapeError>(
+        "linear: the last size of the input must be {}, the second of the weight {}, got an input {}{}",
+        weight.size(1), weight.shape(), x.shape(), picture_hint(x.shape(), weight.size(1)));
   check<ShapeError>(!bias.defined() || (bias.rank() == 1 && bias.size(0) == weight.size(0)),
                     "linear: the bias must be [{}], the first size of the weight {}, got {}", weight.size(0),
                     weight.shape(), bias.defined() ? bias.shape() : Shape());

@@ -64,8 +64,8 @@ void check_arguments(const char* op, const Tensor& x, const Tensor& weight, cons
   check<ShapeError>(x.size(1) % options.num_groups == 0,
                     "{}: {} groups do not divide the {} channels of {}, which are dimension 1", op,
                     options.num_groups, x.size(1), x);
-  check_per_channel(op, "weight", weight, x.size(1), x.dtype(), x.device());
-  check_per_channel(op, "bias", bias, x.size(1), x.dtype(), x.device());
+  check_per_channel(op, "weight", weight, x, x.dtype());
+  check_per_channel(op, "bias", bias, x, x.dtype());
 }
 
 Groups groups_of(const Tensor& x, const GroupNormOptions& options) {
@@ -200,8 +200,8 @@ void check_instances(const Tensor& x, const Tensor& running_mean, const Tensor& 
                     op, options.momentum);
   check<ValueError>(running_mean.defined() == running_var.defined(),
                     "{}: running_mean and running_var go together, got only one", op);
-  check_per_channel(op, "running_mean", running_mean, x.size(1), x.dtype(), x.device());
-  check_per_channel(op, "running_var", running_var, x.size(1), x.dtype(), x.device());
+  check_per_channel(op, "running_mean", running_mean, x, x.dtype());
+  check_per_channel(op, "running_var", running_var, x, x.dtype());
   for (const Tensor& running : {running_mean, running_var})
     check<ShapeError>(!running.defined() || running.is_dense(),
                       "{}: running statistics are written to and must be dense, got {}", op, running);

@@ -4,6 +4,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/half.h"
+#include "pleat/ops/spatial/channels_hint.h"
 
 namespace pleat {
 
@@ -83,18 +84,17 @@ std::string BatchNormProblem::describe() const {
                      residual ? " with residual" : "", bounds.any() ? " within " + to_string(bounds) : "");
 }
 
-void check_per_channel(const char* op, const char* what, const Tensor& t, int64_t channels, DType dtype,
-                       Device device) {
+void check_per_channel(const char* op, const char* what, const Tensor& t, const Tensor& x, DType dtype) {
   if (!t.defined()) return;
-  check<ShapeError>(
-      t.rank() == 1 && t.shape()[0] == channels,
-      "{}: {} must be [{}], one number for each channel of the input, got {}; channels are dimension 1", op,
-      what, channels, t);
+  if (t.rank() != 1 || t.size(0) != x.size(1))
+    fail<ShapeError>(
+        "{}: {} must be [{}], one number for each channel of the input, got {}; channels are dimension 1{}",
+        op, what, x.size(1), t, t.rank() == 1 ? channels_last_hint(x.shape(), t.size(0)) : "");
   check<DTypeError>(t.dtype() == dtype || (is_half(dtype) && t.dtype() == float32),
                     "{}: {} must be {}{}, got {}; the input is {}: convert one, for instance with x.to({})",
                     op, what, dtype, is_half(dtype) ? " or float32" : "", t, dtype, t.dtype());
-  check<DeviceError>(t.device() == device, "{}: {} must be on {} like the input, got {}", op, what, device,
-                     t);
+  check<DeviceError>(t.device() == x.device(), "{}: {} must be on {} like the input, got {}", op, what,
+                     x.device(), t);
 }
 
 void check_count(const char* op, const Tensor& number, const Tensor& x) {
@@ -111,11 +111,10 @@ BatchNormProblem batch_norm_problem(const char* op, const Tensor& x, const Tenso
   check_input(op, x);
   check_options(op, options);
   const BatchNormProblem problem = problem_of(x, options);
-  const int64_t channels = problem.view.channels;
-  check_per_channel(op, "weight", weight, channels, x.dtype(), x.device());
-  check_per_channel(op, "bias", bias, channels, x.dtype(), x.device());
-  check_per_channel(op, "running_mean", running_mean, channels, x.dtype(), x.device());
-  check_per_channel(op, "running_var", running_var, channels, x.dtype(), x.device());
+  check_per_channel(op, "weight", weight, x, x.dtype());
+  check_per_channel(op, "bias", bias, x, x.dtype());
+  check_per_channel(op, "running_mean", running_mean, x, x.dtype());
+  check_per_channel(op, "running_var", running_var, x, x.dtype());
   check_running(op, running_mean, running_var, options);
   check_residual(op, "the residual", options.residual, x);
   check_count(op, options.num_batches_tracked, x);
@@ -143,10 +142,10 @@ BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, c
                     x.dtype(), dy);
   check<DeviceError>(dy.device() == x.device(), "{}: the gradient must be on {} like the input, got {}", op,
                      x.device(), dy);
-  check_per_channel(op, "weight", weight, problem.view.channels, x.dtype(), x.device());
-  check_per_channel(op, "bias", bias, problem.view.channels, x.dtype(), x.device());
-  check_per_channel(op, "saved mean", mean, problem.view.channels, float64, x.device());
-  check_per_channel(op, "saved rstd", rstd, problem.view.channels, float64, x.device());
+  check_per_channel(op, "weight", weight, x, x.dtype());
+  check_per_channel(op, "bias", bias, x, x.dtype());
+  check_per_channel(op, "saved mean", mean, x, float64);
+  check_per_channel(op, "saved rstd", rstd, x, float64);
   return problem;
 }
 

@@ -39,9 +39,8 @@ BatchNormProblem batch_norm_backward_problem(const char* op, const Tensor& dy, c
 /// Checks of the count of batches beside running statistics of an input x.
 void check_count(const char* op, const Tensor& number, const Tensor& x);
 
-/// Checks of a parameter or statistic of every channel: rank 1, `channels` long, a type that goes with
-/// `dtype` (the same, or float32 beside a half type), the device. Undefined ones pass.
-void check_per_channel(const char* op, const char* what, const Tensor& t, int64_t channels, DType dtype,
-                       Device device);
+/// Checks of a parameter or statistic of every channel of `x`: rank 1, as long as there are channels, a type
+/// that goes with `dtype` (the same, or float32 beside a half type), x's device. Undefined ones pass.
+void check_per_channel(const char* op, const char* what, const Tensor& t, const Tensor& x, DType dtype);
 
 }  // namespace pleat::ops

@@ -26,9 +26,10 @@ TEST_CASE("classifiers take images and give a number for each class", "[models]"
 
 TEST_CASE("networks of other kinds", "[models]") {
   manual_seed(1);
+  CHECK(models::lenet({.num_classes = 10})(randn({2, 1, 28, 28})).shape() == Shape{2, 10});
   CHECK(
-      models::lenet({.num_classes = 10, .in_channels = 1, .image_size = 28})(randn({2, 1, 28, 28})).shape() ==
-      Shape{2, 10});
+      models::lenet({.num_classes = 3, .in_channels = 3, .image_size = 32})(randn({1, 3, 32, 32})).shape() ==
+      Shape{1, 3});
   CHECK(
       models::unet({.num_classes = 4, .in_channels = 1, .widths = {8, 16}})(randn({1, 1, 12, 20})).shape() ==
       Shape{1, 4, 12, 20});
@@ -44,6 +45,29 @@ TEST_CASE("networks of other kinds", "[models]") {
                     Contains("heads = 4 must divide width = 10"));
   CHECK_THROWS_AS(models::unet({.num_classes = 2, .widths = {8}}), ValueError);
   CHECK_THROWS_AS(models::lenet({.num_classes = 2, .image_size = 30}), ValueError);
+}
+
+TEST_CASE("networks with only the options that they need take what their pages say", "[models]") {
+  manual_seed(1);
+  const auto gives = [](nn::Module& net, const Tensor& x, const Shape& shape) {
+    CHECK(net(x).shape() == shape);
+  };
+  const auto classifies = [&](nn::Sequential net) { gives(net, randn({2, 3, 32, 32}), {2, 10}); };
+  classifies(models::small_cnn({.num_classes = 10}));
+  classifies(models::resnet20({.num_classes = 10}));
+  classifies(models::resnet18({.num_classes = 10}));
+  classifies(models::vgg11({.num_classes = 10}));
+  classifies(models::mobilenet_v2({.num_classes = 10}));
+  classifies(models::convnext_atto({.num_classes = 10}));
+  nn::Sequential unet = models::unet({.num_classes = 4});
+  gives(unet, randn({1, 3, 16, 24}), {1, 4, 16, 24});
+  nn::Sequential voxels = models::voxel_net({.num_classes = 3});
+  gives(voxels, randn({2, 1, 8, 8, 8}), {2, 3});
+  nn::Sequential generator = models::dcgan_generator(), discriminator = models::dcgan_discriminator();
+  gives(generator, randn({1, 100, 1, 1}), {1, 3, 64, 64});
+  gives(discriminator, randn({1, 3, 64, 64}), {1, 1, 1, 1});
+  models::CharTransformer text;
+  gives(text, randint(0, 65, {1, 64}), {1, 64, 65});
 }
 
 TEST_CASE("the char transformer sees no later character", "[models]") {

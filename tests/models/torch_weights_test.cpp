@@ -26,7 +26,9 @@ std::unique_ptr<nn::Module> network(const std::string& name, const Json& o) {
     return models::ClassifierOptions{
         .num_classes = o.at("classes"), .in_channels = o.at("channels"), .image_size = o.at("size")};
   };
-  if (name == "lenet") return made(models::lenet(classifier()));
+  if (name == "lenet")
+    return made(models::lenet(
+        {.num_classes = o.at("classes"), .in_channels = o.at("channels"), .image_size = o.at("size")}));
   if (name == "voxel_net")
     return made(models::voxel_net({.num_classes = o.at("classes"), .in_channels = o.at("channels")}));
   if (name == "unet")

@@ -1,5 +1,12 @@
 #include "pleat/nn/containers.h"
 
+#include <array>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/functions/shape.h"
@@ -28,7 +35,110 @@ std::vector<std::string> names(const Named& named) {
   return all;
 }
 
+nn::Sequential block() { return nn::Sequential{Scale(2), add_one}; }
+
+/// A Sequential by another name, with something that a copy as Sequential would lack.
+struct Block : nn::Sequential {
+  explicit Block(double factor) : Sequential{Scale(factor), add_one} {}
+  Tensor forward(const Tensor& x) override { return -Sequential::forward(x); }
+};
+
+/// "0", "0.0", "0.1": the paths of all modules inside.
+std::string paths(nn::Module& net) {
+  std::string all;
+  for (const auto& [path, module] : net.named_modules())
+    if (!path.empty()) all += (all.empty() ? "" : " ") + path;
+  return all;
+}
+std::string paths(nn::Module&& net) { return paths(net); }
+
+/// Whether the compiler prefers a list to a copy, as C++ has it since CWG 2137; clang does from version 20
+/// on.
+struct Nests {
+  bool nests = false;
+  Nests() = default;
+  Nests(std::initializer_list<Nests>) : nests(true) {}
+};
+
 }  // namespace
+
+TEST_CASE("braces nest a container, parentheses and = copy it", "[cpu]") {
+  if (!Nests{Nests()}.nests) return;  // what the page of ModuleList says of clang
+  const std::string inside = "0 0.0 0.1", same = "0 1";
+  nn::Sequential named = block();
+  const nn::Sequential constant = block();
+  struct Owner {
+    nn::Sequential made{block()}, again, copied, equal = block();
+    Owner() : again{block()}, copied(block()) {}
+  } owner;
+  nn::Sequential given = block();
+
+  CHECK(paths(nn::Sequential{block()}) == inside);
+  CHECK(paths(nn::Sequential{named}) == inside);
+  CHECK(paths(nn::Sequential{constant}) == inside);
+  CHECK(paths(nn::Sequential{std::move(given)}) == inside);
+  CHECK(paths(nn::Sequential{nn::Sequential{block()}}) == "0 0.0 0.0.0 0.0.1");
+  CHECK(paths(nn::Sequential{nn::ModuleList{block()}}) == "0 0.0 0.0.0 0.0.1");
+  CHECK(paths(nn::Sequential{Block(2)}) == inside);
+  CHECK(paths(nn::Sequential{nn::AnyModule(block())}) == inside);
+  CHECK(paths(nn::Sequential{{"stem", block()}}) == "stem stem.0 stem.1");
+  CHECK(paths(nn::Sequential{block(), block()}) == "0 0.0 0.1 1 1.0 1.1");
+  CHECK(paths(nn::Sequential(block(), block())) == "0 0.0 0.1 1 1.0 1.1");
+  CHECK(paths(nn::ModuleList{block()}) == inside);
+  CHECK(paths(nn::ModuleList{nn::ModuleList{Scale(1)}}) == "0 0.0");
+  const nn::Sequential listed = {block()};
+  CHECK(paths(nn::Sequential(listed)) == inside);
+  auto automatic = nn::Sequential{block()};
+  CHECK(paths(automatic) == inside);
+  CHECK(paths(owner.made) == inside);
+  CHECK(paths(owner.again) == inside);
+  CHECK(paths(*std::make_unique<nn::Sequential>(nn::Sequential{block()})) == inside);
+  CHECK(nn::Sequential{Block(2)}(scalar(3.0)).item() == -7);
+  CHECK(names(nn::Sequential{block()}.state_dict()) == std::vector<std::string>{"0.0.factor"});
+  CHECK_THROWS_WITH((nn::Sequential{{"", block()}}), Contains("must not be empty"));
+
+  CHECK(paths(nn::Sequential(block())) == same);
+  CHECK(paths(nn::Sequential(named)) == same);
+  nn::Sequential equal = named;
+  CHECK(paths(equal) == same);
+  equal = block();
+  CHECK(paths(equal) == same);
+  CHECK(paths(owner.copied) == same);
+  CHECK(paths(owner.equal) == same);
+  std::vector<nn::Sequential> several{block(), block()};
+  several.push_back(named);
+  several.emplace_back(named);
+  for (nn::Sequential& one : several) CHECK(paths(one) == same);
+  std::optional<nn::Sequential> maybe{named};
+  CHECK(paths(*maybe) == same);
+  std::array<nn::Sequential, 1> array{named};
+  CHECK(paths(array[0]) == same);
+  CHECK(paths(*std::make_shared<nn::Sequential>(named)) == same);
+  CHECK(paths(nn::clone(named)) == same);
+  Block derived(2);
+  Block twin = derived;
+  CHECK(twin(scalar(3.0)).item() == -7);
+}
+
+// What would be copied in part, or as it is where another module is to be around it, does not compile.
+static_assert(!std::is_constructible_v<nn::Sequential, Block> &&
+              !std::is_constructible_v<nn::Sequential, Block&>);
+static_assert(!std::is_convertible_v<Block, nn::Sequential>);
+static_assert(!std::is_constructible_v<nn::ModuleList, nn::Sequential>);
+static_assert(std::is_copy_constructible_v<nn::Sequential> &&
+              std::is_nothrow_move_constructible_v<nn::Sequential>);
+template <class M>
+concept CopiedInBraces = requires(const M& module) {
+  M{module};
+};
+template <class M>
+concept CopiedAsOptions = requires(const M& module) {
+  M{{module}};
+};
+static_assert(!CopiedAsOptions<nn::Residual> && std::is_copy_constructible_v<nn::Residual>);
+#if !defined(__clang__) || __clang_major__ >= 20
+static_assert(!CopiedInBraces<nn::Residual>);
+#endif
 
 TEST_CASE("Sequential applies modules and functions in order") {
   nn::Sequential net{Scale(2), add_one, Scale(10), [](const Tensor& x) { return -x; }};

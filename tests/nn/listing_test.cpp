@@ -254,9 +254,8 @@ TEST_CASE("a child that members() leaves out is found out at the optimiser's ste
     CHECK(error_of([&] { train_once(net, sgd); }) ==
           "SGD: backward gave gradients to parameters that no members() lists, so that they would be neither "
           "trained nor saved\n"
-          "  weight [3, 3] of Linear(3, 3), called by Around: add m(\"linear\", linear) to members() of "
-          "Around\n"
-          "  bias [3] of Linear(3, 3), called by Around: add m(\"linear\", linear) to members() of Around\n"
+          "  weight [3, 3], bias [3] of Linear(3, 3), called by Around: add m(\"name\", name), with the "
+          "member's own name, to members() of Around\n"
           "  For a module that is not to be trained, call its requires_grad_(false).");
     // Once it is listed, training goes on.
     net.list = [&](nn::Members& m) { m("fc", fc); };
@@ -267,7 +266,10 @@ TEST_CASE("a child that members() leaves out is found out at the optimiser's ste
     layers.push_back(small());
     layers.push_back(small());
     net.inner = [&](const Tensor& x) { return layers[1](layers[0](x)); };
-    found(net, "bias [3] of Linear(3, 3), called by Around");
+    found(net, " ... of Linear(3, 3) and 1 more Linear, called by Around: add m(\"name\", name)");
+    CHECK(error_of_training(net).find("add m(") == error_of_training(net).rfind("add m("));
+    CHECK_THAT(error_of([&] { net.state_dict(); }),
+               Contains("\n  Linear(3, 3) and 1 more Linear, called by Around: add m(\"name\", name)"));
   }
   SECTION("a child of a child") {
     Around inner;
@@ -275,27 +277,27 @@ TEST_CASE("a child that members() leaves out is found out at the optimiser's ste
     inner.inner = [&](const Tensor& x) { return fc(x); };
     net.inner = [&](const Tensor& x) { return inner(x); };
     net.list = [&](nn::Members& m) { m("inner", inner); };
-    found(net, "weight [3, 3] of Linear(3, 3), called by Around");
+    found(net, "weight [3, 3], bias [3] of Linear(3, 3), called by Around");
   }
   SECTION("a child with children") {
     nn::Sequential block{small(), nn::ReLU{}, Scaled{}};
     net.inner = [&](const Tensor& x) { return block(x); };
-    found(net, "2.scale [3] of Sequential(), called by Around");
+    found(net, " ... of Sequential(), called by Around");
   }
   SECTION("behind a unique_ptr") {
     const auto fc = std::make_unique<nn::Linear>(small());
     net.inner = [&](const Tensor& x) { return (*fc)(x); };
-    found(net, "weight [3, 3] of Linear(3, 3)");
+    found(net, "weight [3, 3], bias [3] of Linear(3, 3)");
   }
   SECTION("behind an AnyModule") {
     const nn::AnyModule fc = small();
     net.inner = [&](const Tensor& x) { return fc(x); };
-    found(net, "weight [3, 3] of Linear(3, 3)");
+    found(net, "weight [3, 3], bias [3] of Linear(3, 3)");
   }
   SECTION("whose tensors are plain") {
     Scaled scaled;
     net.inner = [&](const Tensor& x) { return scaled(x); };
-    found(net, "scale [3] of Scaled(), called by Around: add m(\"scaled\", scaled)");
+    found(net, "scale [3] of Scaled(), called by Around: add m(\"name\", name), with the member's own name,");
   }
   SECTION("whose forward is called by its name") {
     nn::Linear fc = small();
@@ -306,22 +308,29 @@ TEST_CASE("a child that members() leaves out is found out at the optimiser's ste
     nn::Linear fc = nn::clone(net.first);
     net.inner = [&](const Tensor& x) { return fc(x); };
     net(ones({2, 3}));
-    found(net, "weight [3, 3] of Linear(3, 3)");
+    found(net, "weight [3, 3], bias [3] of Linear(3, 3)");
   }
   SECTION("inside a checkpoint") {
     nn::Linear fc = small();
     net.inner = [&](const Tensor& x) { return checkpoint([&](const Tensor& y) { return fc(y); }, x); };
-    found(net, "weight [3, 3] of Linear(3, 3)");
+    found(net, "weight [3, 3], bias [3] of Linear(3, 3)");
   }
   SECTION("in a lambda of a Sequential") {
     nn::Linear fc = small();
     nn::Sequential chain{small(), [&](const Tensor& x) { return fc(x); }};
-    found(chain, "weight [3, 3] of Linear(3, 3), called by Lambda");
+    found(chain, "weight [3, 3], bias [3] of Linear(3, 3), called by Lambda");
   }
   SECTION("a parameter") {
     const Tensor scale = nn::parameter(ones({3}));
     net.inner = [&](const Tensor& x) { return x * scale; };
-    found(net, "[3], used by multiply: add m(\"name\", name) to members() of the module it is in");
+    found(net,
+          "[3], used by multiply: add m(\"name\", name), with the member's own name, to members() of the "
+          "module it is in, or give it to an optimiser");
+  }
+  SECTION("parameters in a vector") {
+    const std::vector<Tensor> scales{nn::parameter(ones({3})), nn::parameter(ones({3}))};
+    net.inner = [&](const Tensor& x) { return x * scales[0] * scales[1]; };
+    found(net, "\n  2 times [3], used by multiply: add m(");
   }
 }
 
@@ -472,11 +481,12 @@ TEST_CASE("a child that eval() does not reach is found out when it asks for its 
     net.inner = [&](const Tensor& y) { return dropout(y); };
     net(x);
     net.eval();
-    CHECK(
-        error_of([&] { net(x); }) ==
-        "Dropout(p=0.5): is in training mode, but Around, whose forward calls it, is in evaluation mode and "
-        "does not list it, so eval() has passed it by; add m(\"dropout\", dropout) to members() of Around, "
-        "or call eval() on it");
+    CHECK(error_of([&] { net(x); }) ==
+          "in Dropout: Dropout(p=0.5): is in training mode, but Around, whose forward calls it, is in "
+          "evaluation mode and "
+          "does not list it, so eval() has passed it by; add m(\"name\", name), with the member's own name, "
+          "to members() of Around, "
+          "or call eval() on it");
     const NoGrad no_grad;
     CHECK_THROWS_AS(net(x), ValueError);
     dropout.eval();
@@ -488,7 +498,7 @@ TEST_CASE("a child that eval() does not reach is found out when it asks for its 
     net.eval();
     CHECK_THAT(error_of([&] { net(x); }),
                Contains("but Around, whose forward calls Sequential, is in evaluation mode") &&
-                   Contains("add m(\"sequential\", sequential) to members() of Around"));
+                   Contains("add m(\"name\", name), with the member's own name, to members() of Around"));
     net.list = [&](nn::Members& m) { m("block", block); };
     net.eval();
     net(x);
@@ -539,8 +549,8 @@ TEST_CASE("a state dictionary that would lack a called module's tensors is refus
     CHECK(
         error_of([&] { net.state_dict(); }) ==
         "Around: state_dict() would lack tensors of modules that forward calls and members() does not list\n"
-        "  BatchNorm1d(3, affine=false), called by Around: add m(\"batchnorm1d\", batchnorm1d) to members() "
-        "of Around\n"
+        "  BatchNorm1d(3, affine=false), called by Around: add m(\"name\", name), with the member's own "
+        "name, to members() of Around\n"
         "  For one that is kept elsewhere, call its own parameters() or state_dict() first.");
     CHECK_THROWS_AS(net.load_state_dict({}, {.strict = false}), ValueError);
     norm.state_dict();

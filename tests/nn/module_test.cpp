@@ -2,13 +2,19 @@
 
 #include <limits>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/activation.h"
+#include "pleat/nn/containers.h"
+#include "pleat/nn/linear.h"
 #include "pleat/tests/catch.h"
+#include "pleat/train/transfer.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -162,6 +168,75 @@ TEST_CASE("a module state that does not fit is refused with all problems, and ch
   CHECK(report.missing == std::vector<std::string>{"first.bias"});
   CHECK(report.unexpected == std::vector<std::string>{"extra"});
   CHECK(floats(net.first.weight) == std::vector<float>{7, 8});
+}
+
+namespace {
+
+/// What load_state_dict says, by lines.
+std::vector<std::string> lines_of(nn::Module& net, const nn::StateDict& state) {
+  std::vector<std::string> lines(1);
+  try {
+    net.load_state_dict(state);
+    FAIL("no error");
+  } catch (const ValueError& error) {
+    for (const char c : std::string(error.what()))
+      c == '\n' ? lines.emplace_back() : lines.back().push_back(c);
+  }
+  return lines;
+}
+
+nn::Sequential linears(std::vector<int64_t> widths) {
+  nn::Sequential net;
+  for (std::size_t i = 1; i < widths.size(); ++i)
+    net.add(nn::Linear{{.in_features = widths[i - 1], .out_features = widths[i]}});
+  return net;
+}
+
+}  // namespace
+
+TEST_CASE("weights whose names begin otherwise are told what to rename", "[cpu]") {
+  nn::Sequential net = linears({3, 4, 5, 2});
+  nn::StateDict parallel;
+  for (const auto& [name, tensor] : net.state_dict()) parallel["module." + name] = tensor + 1;
+  const std::vector<std::string> lines = lines_of(net, parallel);
+  CHECK(lines.size() <= 15);
+  CHECK(lines.back() ==
+        "  The names fit with \"\" in place of \"module.\": train::transfer(net, state, {.rename = "
+        "{{\"module.\", "
+        "\"\"}}})");
+  // The call that it names.
+  CHECK(train::transfer(net, parallel, {.rename = {{"module.", ""}}}).copied.size() == 6);
+  CHECK(floats(net.state_dict().at("1.bias")) == floats(parallel.at("module.1.bias")));
+  CHECK_THROWS_WITH(train::transfer(net, parallel), Contains("{.rename = {{\"module.\", \"\"}}}"));
+
+  nn::Sequential body{net, nn::ReLU{}};
+  nn::StateDict other;
+  for (const auto& [name, tensor] : net.state_dict()) other["backbone.net." + name] = tensor;
+  other["n_averaged"] = scalar(1);  // beside what fits
+  CHECK_THAT(lines_of(body, other).back(), Contains("{.rename = {{\"backbone.net.\", \"0.\"}}}"));
+  CHECK_THAT(lines_of(body, net.state_dict()).back(), Contains("{.rename = {{\"\", \"0.\"}}}"));
+}
+
+TEST_CASE("another network's weights are a message of 15 lines", "[cpu]") {
+  const auto is_another = [](nn::Module& net, const nn::StateDict& state, const std::string& fit) {
+    const std::vector<std::string> lines = lines_of(net, state);
+    CHECK(lines.size() <= 15);
+    CHECK(lines.back() ==
+          "  " + fit + " tensors fit: it is another network's state, or that of other options");
+  };
+  nn::Sequential net = linears(std::vector<int64_t>(40, 3)), wide = linears(std::vector<int64_t>(40, 4));
+  is_another(net, wide.state_dict(), "0 of 78");
+  nn::StateDict state{{"first", ones({3})}};
+  for (int i = 0; i < 100; ++i) state["layer" + std::to_string(i) + ".kernel"] = ones({2});
+  is_another(net, state, "0 of 78");
+  nn::StateDict part = linears({3, 3, 3}).state_dict();
+  part["tail.scale"] = ones({3});
+  is_another(net, part, "4 of 78");
+  const std::vector<std::string> lines = lines_of(net, state);
+  CHECK(lines[1] == "  missing     0.bias  [3] float32 cpu");
+  CHECK(lines[6] == "  ... and 73 more");
+  CHECK(lines[7] == "  unexpected  first  [3] float32 cpu");
+  CHECK(lines[12] == "  ... and 96 more");
 }
 
 TEST_CASE("a state of other kinds of numbers is refused") {

@@ -160,7 +160,7 @@ TEST_CASE("weights are transferred where names and shapes fit", "[train]") {
                                  "2.weight: [2, 4] in the network, [10, 4] in the state"});
   CHECK(array_equal(to.state_dict().at("0.weight"), from.state_dict().at("0.weight")));
   CHECK(array_equal(to.state_dict().at("2.weight"), head));
-  CHECK_THROWS_WITH(train::transfer(to, state), Contains("no tensor of the state fits"));
+  CHECK_THROWS_WITH(train::transfer(to, state), Contains("transfer: the state does not fit"));
   CHECK_THROWS_WITH(train::transfer(to, {{"a.x", head}, {"b.x", head}}, {.rename = {{"a.", ""}, {"b.", ""}}}),
                     Contains("two tensors of the state become x"));
 }
