@@ -25,7 +25,7 @@ void check_operands(const Tensor& x, const std::vector<std::pair<const char*, Te
   check<DTypeError>(is_floating(x.dtype()),
                     "sync_batch_norm: input must be floating, got {}; convert it with to(float32)", x);
   for (const auto& [what, t] : per_channel)
-    ops::check_per_channel("sync_batch_norm", what, t, x.size(1), x.dtype(), x.device());
+    ops::check_per_channel("sync_batch_norm", what, t, x, x.dtype());
 }
 
 /// The mean and variance of each channel, [C], over all ranks.

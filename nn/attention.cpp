@@ -152,7 +152,7 @@ MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tens
             given[i]->size(-1) == widths[i],
         "{}: the {} must be [{}, {}] or, of one sequence, [length, {}], all three alike, got {}", name,
         names[i], options_.batch_first ? "batch, length" : "length, batch", widths[i], widths[i], *given[i]);
-  const int64_t length_dim = has_batch && !options_.batch_first ? 0 : -2, batch_dim = -3 - length_dim;
+  const int64_t length_dim = has_batch && !options_.batch_first ? -3 : -2, batch_dim = -5 - length_dim;
   check<ShapeError>(
       key.size(length_dim) == value.size(length_dim) &&
           (!has_batch ||

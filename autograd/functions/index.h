@@ -21,8 +21,8 @@ Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor
 /// The elements where `mask` (bool, broadcast with x) is true, in row-major order: rank 1. Throws DTypeError.
 Tensor masked_select(const Tensor& x, const Tensor& mask);
 
-/// A copy of x with the slices of `source`, or a value, at the indices along `dim`. The gradient of one that
-/// a later one overwrites is 0.
+/// A copy of x with the slices of `source`, which broadcasts, at the indices along `dim`. The gradient of one
+/// that a later one overwrites is 0.
 Tensor index_copy(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
 Tensor index_fill(const Tensor& x, Integer dim, const Tensor& index,
                   Scalar value);  ///< a copy of x with `value` at these indices

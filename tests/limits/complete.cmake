@@ -11,7 +11,7 @@ set(other_options VarOptions NormOptions ConvPolicyOptions)
 # Functions that write or read no element and no size that an integer could make wrong.
 set(exempt make_tensor tune_conv set_limit requested_conv find_conv choose_conv requested_layout simplify
   make_conv_problem is_pointwise
-  choose_batch_norm batch_norm_problem batch_norm_backward_problem check_per_channel from_numbers set_seed set_draws set_random_stream
+  choose_batch_norm batch_norm_problem batch_norm_backward_problem from_numbers set_seed set_draws set_random_stream
   uniform below throw_wrong_type load_state_dict copy_state summary adjust_colors write_synthetic_shapes)
 
 file(GLOB tests ${ROOT}/tests/limits/*_test.cpp ${ROOT}/tests/nn/module_cases.cpp)

@@ -174,13 +174,13 @@ namespace {
 
 /// What load_state_dict says, by lines.
 std::vector<std::string> lines_of(nn::Module& net, const nn::StateDict& state) {
-  std::vector<std::string> lines(1);
+  std::vector<std::string> lines;
   try {
     net.load_state_dict(state);
     FAIL("no error");
   } catch (const ValueError& error) {
-    for (const char c : std::string(error.what()))
-      c == '\n' ? lines.emplace_back() : lines.back().push_back(c);
+    std::istringstream text(error.what());
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
   }
   return lines;
 }

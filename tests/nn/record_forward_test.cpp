@@ -7,6 +7,7 @@
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/checkpoint.h"
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/matmul.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
