@@ -104,7 +104,7 @@ TEST_CASE("transformers refuse bad options and inputs", "[attention]") {
   nn::TransformerDecoder decoder{
       {.layer = {.d_model = 4, .nhead = 2, .dim_feedforward = 3}, .num_layers = 1}};
   CHECK_THROWS_WITH(decoder.forward(ones({3, 2, 4}), ones({3, 2, 5})),
-                    Contains("the key must be [length, batch, 4]"));
+                    Contains("tgt and memory must be [length, batch, 4]"));
   CHECK_THROWS_WITH(decoder.forward(ones({3, 2, 4}), ones({3, 2, 4}), {.tgt = {.attn_mask = ones({2, 2})}}),
                     Contains("attn_mask must be"));
 }
