@@ -16,8 +16,8 @@ struct UNetOptions {
 };
 
 /// U-Net (Ronneberger et al., arXiv:1505.04597) with padding and batch norm: a class for each pixel,
-/// [N, in_channels, H, W] to [N, num_classes, H, W]. H and W are multiples of 2^(levels - 1). Throws
-/// ValueError for fewer than two widths.
+/// [N, in_channels, H, W] to [N, num_classes, H, W]. H and W are multiples of 2^(levels - 1), else
+/// ShapeError. Throws ValueError for fewer than two widths.
 nn::Sequential unet(UNetOptions options);
 
 }  // namespace pleat::models

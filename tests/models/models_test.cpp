@@ -47,6 +47,15 @@ TEST_CASE("networks of other kinds", "[models]") {
   CHECK_THROWS_AS(models::lenet({.num_classes = 2, .image_size = 30}), ValueError);
 }
 
+TEST_CASE("a U-Net refuses pictures that cannot be halved often enough", "[models]") {
+  nn::Sequential net = models::unet({.num_classes = 2, .widths = {4, 8, 16}});
+  CHECK_THROWS_WITH(
+      net(ones({1, 3, 10, 12})),
+      "in 0 (Level): unet: pictures must be [N, 3, H, W] with H and W multiples of 4, got [1, 3, 10, 12] "
+      "float32 cpu; pad or resize them");
+  CHECK(net(ones({1, 3, 12, 20})).shape() == Shape{1, 2, 12, 20});
+}
+
 TEST_CASE("networks with only the options that they need take what their pages say", "[models]") {
   manual_seed(1);
   const auto gives = [](nn::Module& net, const Tensor& x, const Shape& shape) {
