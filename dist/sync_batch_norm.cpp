@@ -24,8 +24,7 @@ void check_operands(const Tensor& x, const std::vector<std::pair<const char*, Te
   check<ShapeError>(x.rank() >= 2, "sync_batch_norm: needs [N, C, spatial...], got {}", x);
   check<DTypeError>(is_floating(x.dtype()),
                     "sync_batch_norm: input must be floating, got {}; convert it with to(float32)", x);
-  for (const auto& [what, t] : per_channel)
-    ops::check_per_channel("sync_batch_norm", what, t, x, x.dtype());
+  for (const auto& [what, t] : per_channel) ops::check_per_channel("sync_batch_norm", what, t, x, x.dtype());
 }
 
 /// The mean and variance of each channel, [C], over all ranks.

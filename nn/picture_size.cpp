@@ -109,11 +109,11 @@ std::string picture_size_hint(const Module& network, const Module& layer) {
   const auto* linear = dynamic_cast<const Linear*>(&layer);
   std::vector<const Module*> layers;
   add_layers(network, layers);
-  const auto at = std::ranges::find(layers, &layer);
-  if (linear == nullptr || at == layers.end() || at == layers.begin() ||
-      typeid(**(at - 1)) != typeid(Flatten))
+  layers.erase(std::ranges::find(layers, &layer), layers.end());
+  while (!layers.empty() && keeps_size(*layers.back())) layers.pop_back();  // a dropout
+  if (linear == nullptr || layers.empty() || dynamic_cast<const Flatten*>(layers.back()) == nullptr)
     return "";
-  layers.erase(at - 1, layers.end());
+  layers.pop_back();
   const Conv2d* last = last_conv(layers);
   const auto* first = layers.empty() ? nullptr : dynamic_cast<const Conv2d*>(layers.front());
   if (last == nullptr || first == nullptr) return "";

@@ -17,6 +17,7 @@
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"
+#include "pleat/nn/dropout.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/pool.h"
@@ -296,9 +297,10 @@ TEST_CASE("a Sequential says which pictures it takes", "[cpu]") {
       {"features",
        nn::Sequential{nn::Conv2d{{.in_channels = 1, .out_channels = 4, .kernel_size = 3, .stride = 2}},
                       nn::GELU{}, nn::AvgPool2d{{.kernel_size = {2, 2}, .padding = 1}}}},
-      {"classifier", nn::Sequential{nn::Flatten{}, nn::Linear{{.in_features = 4 * 36, .out_features = 2}}}}};
+      {"classifier",
+       nn::Sequential{nn::Flatten{}, nn::Dropout{}, nn::Linear{{.in_features = 4 * 36, .out_features = 2}}}}};
   const std::string text = message(nested, ones({2, 1, 33, 33}));
-  CHECK_THAT(text, StartsWith("in classifier.1 (Linear): ") &&
+  CHECK_THAT(text, StartsWith("in classifier.2 (Linear): ") &&
                        Contains("; the network takes pictures [N, 1, 21, 21]"));
   CHECK(nested(ones({2, 1, 21, 21})).shape() == Shape{2, 2});
   // What is not known is not said.
