@@ -7,7 +7,8 @@
 namespace pleat {
 
 /// softmax(scale query key^T + mask) value for a query [..., L, E], a key [..., S, E] and a value
-/// [..., S, Ev]: [..., L, Ev]. Vaswani et al., "Attention is all you need" (2017):
+/// [..., S, Ev]: [..., L, Ev]; the dimensions before them broadcast. Vaswani et al., "Attention is all you
+/// need" (2017):
 ///
 ///   y = scaled_dot_product_attention(query, key, value, {.is_causal = true});
 ///
