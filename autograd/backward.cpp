@@ -8,18 +8,15 @@
 
 #include "pleat/autograd/anomaly.h"
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/leaf_gradients.h"
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/unlisted.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/device/capture.h"
-#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat {
 namespace autograd {
@@ -42,111 +39,47 @@ Place place_of(const Edge& edge) {
 }
 Place place_of(const Slot& slot) { return slot.node ? Place{slot.node.get(), slot.output} : Place{&slot, 0}; }
 
-/// A sum of gradients, which owns its elements once it has added anything.
-struct Accumulator {
-  Tensor sum;
-  Tensor more;  ///< that somebody else will add, see Node::takes_what_arrives
-  bool own = false;
-
-  void add(const Tensor& gradient, bool may_be_two = false) {
-    if (!sum.defined()) {
-      sum = gradient;
-    } else if (may_be_two && !own && !more.defined()) {
-      more = gradient;
-    } else {
-      settle();
-      add_now(gradient);
-    }
-  }
-  void settle() {
-    if (more.defined()) add_now(std::exchange(more, Tensor()));
-  }
-
- private:
-  void add_now(const Tensor& gradient) {
-    if (own && !grad_enabled()) {
-      ops::add_into(sum, sum, gradient);
-    } else {
-      sum = pleat::add(sum, gradient);
-      own = true;
-    }
-  }
-};
-
-/// Tells the watchers of leaves how their gradients arrive in a pass. In a pass inside of another one, it
-/// only tells which leaves it reaches.
-class Watching {
+/// Puts a value in the place of a variable's, for a scope.
+template <class T>
+class Exchanged {
  public:
-  Watching(const std::vector<std::shared_ptr<Node>>& order, const std::vector<std::shared_ptr<Slot>>& roots,
-           bool inside) {
-    // In the order in which they are reached, which is the same in every process that runs this program.
-    std::vector<std::pair<std::shared_ptr<GradientWatcher>, std::vector<std::size_t>>> reached;
-    const auto count = [&](const std::shared_ptr<Slot>& leaf) {
-      if (!leaf) return;
-      const auto watcher = leaf->watcher.lock();
-      if (!watcher || left_[leaf.get()]++ > 0) return;
-      const auto is_this = [&](const auto& one) { return one.first == watcher; };
-      const auto found = std::find_if(reached.begin(), reached.end(), is_this);
-      auto& leaves = found != reached.end()
-                         ? found->second
-                         : reached.emplace_back(watcher, std::vector<std::size_t>()).second;
-      leaves.push_back(leaf->watched_as);
-    };
-    bool others_may_come = false;
-    for (const auto& root : roots) count(root);
-    for (const auto& node : order) {
-      others_may_come = others_may_come || node->calls_backward;
-      for (const Edge& edge : node->edges) count(edge.leaf);
-    }
-    for (const auto& [watcher, leaves] : reached) {
-      if (inside) {
-        for (const std::size_t leaf : leaves) watcher->reached_inside(leaf);
-      } else {
-        watcher->begin(leaves, others_may_come);
-        watchers_.push_back(watcher);
-      }
-    }
-    if (inside) left_.clear();
-  }
-
-  /// The gradient of a leaf has come, or will not, on one of the ways to it.
-  void passed(const std::shared_ptr<Slot>& leaf) {
-    if (left_.empty() || !leaf) return;
-    const auto found = left_.find(leaf.get());
-    if (found != left_.end() && --found->second == 0)
-      if (const auto watcher = leaf->watcher.lock()) watcher->complete(leaf->watched_as);
-  }
-  void passed(const std::vector<Edge>& edges) {
-    if (left_.empty()) return;
-    for (const Edge& edge : edges) passed(edge.leaf);
-  }
-  void end() const {
-    for (const auto& watcher : watchers_) watcher->end();
-  }
+  Exchanged(T& variable, T value) : variable_(variable), outer_(std::exchange(variable, value)) {}
+  ~Exchanged() { variable_ = outer_; }
+  Exchanged(const Exchanged&) = delete;
+  Exchanged& operator=(const Exchanged&) = delete;
 
  private:
-  std::unordered_map<const Slot*, int64_t> left_;  ///< ways to a leaf that are still to come
-  std::vector<std::shared_ptr<GradientWatcher>> watchers_;
+  T& variable_;
+  T outer_;
 };
 
 /// One pass backwards. Nodes are taken in falling order of their sequence numbers, which is an order in which
 /// every consumer comes before its producer.
 class BackwardPass {
  public:
-  BackwardPass(BackwardOptions options, const std::vector<Tensor>* wanted) : options_(options) {
-    if (wanted == nullptr) return;
-    only_wanted_ = true;
-    for (const Tensor& input : *wanted)
-      if (const auto& slot = present_slot(input)) caught_[place_of(*slot)];
+  /// Accumulates the gradients of leaves, of all or of those that are wanted, or catches what is wanted.
+  BackwardPass(const BackwardOptions& options, const std::vector<Tensor>& wanted, bool accumulates)
+      : options_(options), accumulates_(accumulates), only_wanted_(!accumulates || !wanted.empty()) {
+    for (const Tensor& input : wanted)
+      if (const auto& slot = present_slot(input); slot && caught_.try_emplace(place_of(*slot)).second)
+        if (!slot->node) wanted_leaves_.push_back(slot);
+  }
+
+  /// The one whose closure runs in this thread; null outside backward.
+  static BackwardPass*& running() {
+    thread_local BackwardPass* pass = nullptr;
+    return pass;
   }
 
   void start(const Tensor& output, Tensor gradient) {
     check_history("backward", output);
     const auto& slot = present_slot(output);
-    check<AutogradError>(slot && slot->wants_grad(),
-                         "backward: the tensor {} does not depend on anything that requires a gradient; call "
-                         "set_requires_grad() on a leaf before computing, and compute outside of NoGrad",
-                         output);
+    check<AutogradError>(
+        slot && slot->wants_grad(),
+        "backward: the tensor {} does not depend on anything that requires a gradient; call "
+        "set_requires_grad() on a leaf before computing, and compute outside of NoGrad, where record() "
+        "does nothing",
+        output);
     if (!gradient.defined()) {
       check<AutogradError>(
           output.numel() == 1,
@@ -166,23 +99,23 @@ class BackwardPass {
   }
 
   void run() {
-    std::vector<std::shared_ptr<Node>> order = reachable();
-    const std::unordered_set<const Node*> useful =
-        only_wanted_ ? leading_to_wanted(order) : std::unordered_set<const Node*>();
-    std::sort(order.begin(), order.end(),
-              [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
-    std::optional<Watching> watching;
-    if (!only_wanted_) watching.emplace(order, leaf_roots_, current_node() != nullptr);
-    for (std::size_t i = 0; i < leaf_roots_.size(); ++i) {
-      deliver(leaf_roots_[i], nullptr, 0, std::move(leaf_gradients_[i]));
-      if (watching) watching->passed(leaf_roots_[i]);
+    if (accumulates_) leaves_.emplace(current_node() != nullptr);
+    reach(0);
+    if (leaves_) {
+      check_wanted_are_found();
+      leaves_->end();
+      return;
     }
-    for (std::shared_ptr<Node>& node : order) {
-      visit(*node, useful);
-      if (watching) watching->passed(node->edges);
-      node.reset();  // frees early what nothing else holds
+    for (const auto& leaf : wanted_leaves_) {
+      Tensor& sum = caught_.at(place_of(*leaf)).sum;
+      if (sum.defined()) sum = hooked(leaf->hooks, sum);
     }
-    if (watching) watching->end();
+  }
+
+  /// See go_on_backward(). Nodes of before are left to run().
+  void go_on(const Tensor& output, const Tensor& gradient, uint64_t sequence) {
+    start(output, gradient);
+    reach(sequence);
   }
 
   Tensor caught(const Tensor& input) const {
@@ -191,36 +124,84 @@ class BackwardPass {
   }
 
  private:
-  std::vector<std::shared_ptr<Node>> reachable() const {
-    std::unordered_set<const Node*> seen;
-    std::vector<std::shared_ptr<Node>> order;
+  /// Visits the nodes above a sequence number, from the outputs that were started since the last call on.
+  void reach(uint64_t sequence) {
+    find_nodes();
+    for (std::size_t i = 0; i < leaf_roots_.size(); ++i) {
+      deliver(leaf_roots_[i], nullptr, 0, std::move(leaf_gradients_[i]));
+      if (leaves_) leaves_->pass(leaf_roots_[i]);
+    }
+    leaf_roots_.clear();
+    leaf_gradients_.clear();
+    while (!order_.empty() && order_.back()->sequence > sequence) {
+      const std::shared_ptr<Node> node = std::move(order_.back());
+      order_.pop_back();
+      visit(*node);
+      if (leaves_) leaves_->pass(*node);
+      // Another node may come to lie where this one was.
+      seen_.erase(node.get());
+      useful_.erase(node.get());
+    }
+  }
+
+  /// Adds to order_ what the outputs that were started are computed from.
+  void find_nodes() {
+    std::vector<std::shared_ptr<Node>> nodes;
     for (const auto& root : roots_)
-      if (seen.insert(root.get()).second) order.push_back(root);
-    for (std::size_t i = 0; i < order.size(); ++i)
-      for (const Edge& edge : order[i]->edges)
-        if (edge.node && seen.insert(edge.node.get()).second) order.push_back(edge.node);
-    return order;
+      if (seen_.insert(root.get()).second) nodes.push_back(root);
+    roots_.clear();
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (const Edge& edge : nodes[i]->edges)
+        if (edge.node && seen_.insert(edge.node.get()).second) nodes.push_back(edge.node);
+    if (leaves_) find_leaves(nodes);
+    const auto is_earlier = [](const auto& a, const auto& b) { return a->sequence < b->sequence; };
+    std::ranges::sort(nodes, is_earlier);
+    if (only_wanted_) find_useful(nodes);
+    const auto known = std::ssize(order_);
+    order_.insert(order_.end(), nodes.begin(), nodes.end());
+    std::inplace_merge(order_.begin(), order_.begin() + known, order_.end(), is_earlier);
   }
 
-  std::unordered_set<const Node*> leading_to_wanted(std::vector<std::shared_ptr<Node>> order) const {
-    std::sort(order.begin(), order.end(),
-              [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
-    std::unordered_set<const Node*> useful;
-    for (const auto& node : order)
-      for (const Edge& edge : node->edges)
-        if (edge.wanted() && (caught_.contains(place_of(edge)) || useful.contains(edge.node.get()))) {
-          useful.insert(node.get());
-          break;
-        }
-    return useful;
+  void check_wanted_are_found() const {
+    for (const auto& leaf : wanted_leaves_)
+      check<AutogradError>(
+          options_.allow_unused || found_.contains(leaf.get()),
+          "backward: the outputs do not depend on one of the inputs; pass allow_unused = true "
+          "to leave it without a gradient");
   }
 
-  bool edge_needed(const Edge& edge, const std::unordered_set<const Node*>& useful) const {
+  void find_leaves(const std::vector<std::shared_ptr<Node>>& nodes) {
+    const auto find = [&](const std::shared_ptr<Slot>& leaf) {
+      if (!only_wanted_) return leaves_->find(leaf);
+      const auto wanted = caught_.find(Place{leaf.get(), 0});
+      if (wanted == caught_.end()) return;
+      found_.insert(leaf.get());
+      leaves_->find(leaf);
+    };
+    for (const auto& root : leaf_roots_) find(root);
+    int64_t going_on = 0;
+    for (const auto& node : nodes) {
+      going_on += node->goes_on ? 1 : 0;
+      for (const Edge& edge : node->edges) find(edge.leaf);
+    }
+    may_find_more_ = may_find_more_ || going_on > 0;
+    if (!may_find_more_) check_wanted_are_found();
+    leaves_->found(going_on);
+  }
+
+  /// Those that lead to what is wanted, or may.
+  void find_useful(const std::vector<std::shared_ptr<Node>>& nodes) {
+    for (const auto& node : nodes)
+      if (node->goes_on || std::ranges::any_of(node->edges, [&](const Edge& e) { return edge_needed(e); }))
+        useful_.insert(node.get());
+  }
+
+  bool edge_needed(const Edge& edge) const {
     if (!edge.wanted()) return false;
-    return !only_wanted_ || caught_.contains(place_of(edge)) || useful.contains(edge.node.get());
+    return !only_wanted_ || caught_.contains(place_of(edge)) || useful_.contains(edge.node.get());
   }
 
-  void visit(Node& node, const std::unordered_set<const Node*>& useful) {
+  void visit(Node& node) {
     const auto found = pending_.find(&node);
     if (found == pending_.end()) return;
     Grads gradients(node.outputs.size());
@@ -231,12 +212,13 @@ class BackwardPass {
     const Tensor more = std::move(found->second[0].more);
     pending_.erase(found);
     for (std::size_t k = 0; k < gradients.size(); ++k) finish_output(node, k, gradients[k]);
-    if (only_wanted_ && !useful.contains(&node)) return;
+    if (only_wanted_ && !useful_.contains(&node)) return;
 
     check<AutogradError>(
         !node.released,
-        "backward: {} was released by an earlier backward through it; pass retain_graph = true to "
-        "that one",
+        "backward: the graph, at {}, was released by an earlier backward through it. To go through it twice, "
+        "keep it in the first: loss.backward({{.retain_graph = true}}). What is kept from step to step (a "
+        "hidden state, a sum of losses) is taken off it: state = state.detach()",
         node.name);
     for (std::size_t k = 0; k < gradients.size(); ++k)
       if (!gradients[k].defined() && !node.takes_what_arrives)
@@ -244,7 +226,7 @@ class BackwardPass {
             zeros(node.outputs[k].shape, {.dtype = node.outputs[k].dtype, .device = node.outputs[k].device});
     if (more.defined()) gradients.push_back(more);
     const RecordBackward range(node.name, node.sequence, gradients);
-    for (const Node::Group& group : node.groups) run_group(node, group, gradients, useful);
+    for (const Node::Group& group : node.groups) run_group(node, group, gradients);
     if (!options_.retain_graph && !options_.create_graph) node.release();
   }
 
@@ -265,28 +247,18 @@ class BackwardPass {
   }
 
   /// In the scopes of the forward call, but for Autocast: that call has chosen the types.
-  static Grads run_closure(Node& node, const Node::Group& group, const Grads& gradients, const Needs& needs) {
+  Grads run_closure(Node& node, const Node::Group& group, const Grads& gradients, const Needs& needs) {
     const UseScopes scopes(node.scopes);
     const Autocast as_outside{float16, {.enabled = false}};
-    Node*& current = current_node();
-    Node* const outer = current;
-    current = &node;
-    try {
-      Grads results = group.backward(gradients, needs);
-      current = outer;
-      return results;
-    } catch (...) {
-      current = outer;
-      throw;
-    }
+    const Exchanged<Node*> current(current_node(), &node);
+    const Exchanged<BackwardPass*> pass(running(), this);
+    return group.backward(gradients, needs);
   }
 
-  void run_group(Node& node, const Node::Group& group, const Grads& gradients,
-                 const std::unordered_set<const Node*>& useful) {
+  void run_group(Node& node, const Node::Group& group, const Grads& gradients) {
     std::vector<bool> wanted(group.edges);
-    for (std::size_t i = 0; i < group.edges; ++i)
-      wanted[i] = edge_needed(node.edges[group.first_edge + i], useful);
-    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
+    for (std::size_t i = 0; i < group.edges; ++i) wanted[i] = edge_needed(node.edges[group.first_edge + i]);
+    if (!node.goes_on && std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
     const Needs needs(wanted);
     Grads results = run_closure(node, group, gradients, needs);
     check<AutogradError>(
@@ -299,7 +271,7 @@ class BackwardPass {
       Tensor gradient = fitted(node, i, edge, std::move(results[i]));
       results[i] = {};
       if (anomaly_mode()) check_no_nan(node.name + " (backward)", "gave", {gradient});
-      if (edge.leaf && !only_wanted_) note_if_unlisted(edge.leaf, edge.shape, node.name);
+      if (edge.leaf && accumulates_) note_if_unlisted(edge.leaf, edge.shape, node.name);
       deliver(edge.leaf, edge.node.get(), edge.output, std::move(gradient));
     }
   }
@@ -322,50 +294,26 @@ class BackwardPass {
       sums[output].add(gradient, may_be_two);
       return;
     }
-    if (only_wanted_) {
-      const auto wanted = caught_.find(Place{leaf.get(), 0});
-      if (wanted != caught_.end()) wanted->second.add(hooked(leaf->hooks, std::move(gradient)));
-      return;
-    }
-    accumulate(*leaf, hooked(leaf->hooks, std::move(gradient)));
+    if (leaves_) return leaves_->deliver(leaf, std::move(gradient));
+    const auto wanted = caught_.find(Place{leaf.get(), 0});
+    if (wanted != caught_.end()) wanted->second.add(gradient);
   }
 
-  static Tensor hooked(const std::vector<Hook>& hooks, Tensor gradient) {
-    for (const Hook& hook : hooks) {
-      const Tensor replaced = hook(gradient);
-      if (!replaced.defined()) continue;
-      check_gradient("register_hook: what the hook returned", replaced, gradient.shape(), gradient.dtype(),
-                     gradient.device());
-      gradient = replaced;
-    }
-    return gradient;
-  }
-
-  static void accumulate(Slot& leaf, Tensor gradient) {
-    Capture* const capture = Capture::current();
-    if (capture != nullptr && leaf.grad.defined() && !capture->has_gradient(leaf.grad.impl()))
-      capture->refuse(
-          "backward",
-          "it adds to gradients from before the graph; call zero_grad() in the captured function");
-    if (grad_enabled()) {
-      leaf.grad = leaf.grad.defined() ? add(leaf.grad, gradient) : gradient;
-    } else if (leaf.grad.defined()) {
-      ops::add_into(leaf.grad, leaf.grad, gradient);
-    } else {
-      // Two leaves must not share one gradient: it is changed in place later.
-      const bool sole_owner = gradient.is_sole_owner() && gradient.is_dense();
-      leaf.grad = sole_owner ? gradient.detach() : ops::copy(gradient);
-    }
-    if (capture != nullptr) capture->add_gradient(leaf.grad.impl());
-  }
-
-  BackwardOptions options_;
-  bool only_wanted_ = false;
-  std::unordered_map<Place, Accumulator, PlaceHash> caught_;
+  const BackwardOptions& options_;
+  const bool accumulates_;
+  const bool only_wanted_;
+  std::unordered_map<Place, Accumulator, PlaceHash> caught_;  ///< what is wanted
+  std::vector<std::shared_ptr<Slot>> wanted_leaves_;
   std::unordered_map<Node*, std::vector<Accumulator>> pending_;
-  std::vector<std::shared_ptr<Node>> roots_;
-  std::vector<std::shared_ptr<Slot>> leaf_roots_;  ///< outputs that are leaves, and their gradients
+  std::vector<std::shared_ptr<Node>> roots_;       ///< of outputs that were started
+  std::vector<std::shared_ptr<Slot>> leaf_roots_;  ///< those that are leaves, and their gradients
   Grads leaf_gradients_;
+  std::unordered_set<const Slot*> found_;  ///< leaves that are wanted, and reached
+  bool may_find_more_ = false;             ///< some nodes go on
+  std::unordered_set<const Node*> seen_;
+  std::unordered_set<const Node*> useful_;
+  std::vector<std::shared_ptr<Node>> order_;  ///< nodes to visit, the next one last
+  std::optional<LeafGradients> leaves_;       ///< where gradients are accumulated
 };
 
 void run_backward(BackwardPass& pass, const std::vector<Tensor>& outputs, const Grads& gradients) {
@@ -379,18 +327,31 @@ void run_backward(BackwardPass& pass, const std::vector<Tensor>& outputs, const 
 }
 
 }  // namespace
+
+void go_on_backward(const Tensor& output, const Tensor& gradient, uint64_t sequence) {
+  BackwardPass::running()->go_on(output, gradient, sequence);
+}
+
 }  // namespace autograd
 
-void backward(const std::vector<Tensor>& outputs, const Grads& gradients, BackwardOptions options) {
+void backward(const std::vector<Tensor>& outputs, const Grads& gradients, const BackwardOptions& options) {
+  for (const Tensor& input : options.inputs)
+    check<AutogradError>(
+        input.is_leaf() && input.requires_grad(),
+        "backward: inputs are leaves that require gradients, got {}; pleat::grad() gives the gradients of "
+        "tensors that functions computed",
+        input);
   const GradMode mode(options.create_graph);
-  autograd::BackwardPass pass(options, nullptr);
+  autograd::BackwardPass pass(options, options.inputs, true);
   autograd::run_backward(pass, outputs, gradients);
 }
 
 Grads grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const Grads& gradients,
-           BackwardOptions options) {
+           const BackwardOptions& options) {
+  check<ValueError>(options.inputs.empty(),
+                    "grad: the inputs are given before the gradients, not as an option");
   const GradMode mode(options.create_graph);
-  autograd::BackwardPass pass(options, &inputs);
+  autograd::BackwardPass pass(options, inputs, false);
   autograd::run_backward(pass, outputs, gradients);
   Grads results;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -1,7 +1,8 @@
 #include "pleat/autograd/checkpoint.h"
 
+#include <memory>
+
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/backward.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/tape.h"
@@ -9,20 +10,33 @@
 #include "pleat/core/base/scope.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/journal.h"
 
 namespace pleat {
 namespace {
 
-/// Puts the default generator where it was at the first run, for a scope.
-class ReplayRandom {
+/// The second run begins where the first one began. At the end of the scope what it has changed is as it was;
+/// gradients, which are accumulated after the run, are not among that.
+class Rerun {
  public:
-  explicit ReplayRandom(const Generator& then) : now_(default_generator()) { default_generator() = then; }
-  ~ReplayRandom() { default_generator() = now_; }
-  ReplayRandom(const ReplayRandom&) = delete;
-  ReplayRandom& operator=(const ReplayRandom&) = delete;
+  Rerun(const Journal& first, const Generator& random) {
+    now_.begin_as(first);
+    // Of this thread, which may be another one.
+    default_generator().set_seed(random.seed());
+    default_generator().set_draws(random.draws());
+  }
+  ~Rerun() {
+    try {
+      now_.undo();
+    } catch (...) {  // what keeps a copy from being made has ended the run, too
+    }
+  }
+  void end_of_run() { now_.stop(); }
+  Rerun(const Rerun&) = delete;
+  Rerun& operator=(const Rerun&) = delete;
 
  private:
-  Generator now_;
+  Journal now_;
 };
 
 }  // namespace
@@ -30,54 +44,45 @@ class ReplayRandom {
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs) {
   check<ValueError>(function != nullptr, "checkpoint: the function is empty");
+  if (!grad_enabled()) return function(inputs);
   const Generator random = default_generator();
   const Scopes scopes = Scopes::current();
-  const Tensor y = no_grad([&] { return function(inputs); });
-  if (!grad_enabled()) return y;
+  const auto first = std::make_shared<Journal>();
+  const Tensor y = [&] {
+    const GradMode as_it_will_be(detail::Recording::later);
+    return function(inputs);
+  }();
+  first->stop();
   std::vector<Saved> kept;
-  std::vector<bool> wanted;
-  for (const Tensor& input : inputs) {
-    kept.push_back(saved(input));
-    wanted.push_back(input.requires_grad());
-  }
+  for (const Tensor& input : inputs) kept.push_back(saved(input));
   // Parameters inside the function are not among the inputs, so the call is recorded whether or not those
   // want gradients: an extra input that does carries it.
   std::vector<Tensor> recorded = inputs;
   recorded.push_back(full({}, 0).set_requires_grad());
-  const Tensor recorded_y = record("checkpoint", y.detach(), recorded, [=](const Tensor& dy) -> Grads {
-    std::vector<Tensor> again;
-    const bool graph = grad_enabled();
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      Tensor input = *kept[i];
-      // A gradient of a gradient has to reach through the input; else the second run stands by itself.
-      if (!graph) input = input.detach().set_requires_grad(wanted[i]);
-      again.push_back(input);
-    }
-    const EnableGrad recording;
+  const auto again = [function, first, random, scopes, kept, shape = y.shape(),
+                      dtype = y.dtype()](const Tensor& dy) -> Grads {
+    std::vector<Tensor> same;
+    for (const Saved& input : kept) same.push_back(*input);
+    Rerun rerun(*first, random);
+    const uint64_t sequence = autograd::last_sequence();
     const Tensor result = [&] {
-      const ReplayRandom replay(random);
+      const EnableGrad recording;
       const UseScopes as_then(scopes);  // those of the closure are without Autocast
       const autograd::KeepCasts casts;
-      return function(again);
+      return function(same);
     }();
-    Grads gradients(again.size() + 1);
-    if (!result.requires_grad()) return gradients;
-    if (graph) {
-      std::vector<Tensor> differentiable;
-      for (std::size_t i = 0; i < again.size(); ++i)
-        if (wanted[i]) differentiable.push_back(again[i]);
-      const Grads found = grad({result}, differentiable, {dy}, {.create_graph = true, .allow_unused = true});
-      for (std::size_t i = 0, next = 0; i < again.size(); ++i)
-        if (wanted[i]) gradients[i] = found[next++];
-      return gradients;
-    }
-    backward({result}, {dy});
-    for (std::size_t i = 0; i < again.size(); ++i)
-      if (wanted[i]) gradients[i] = again[i].grad();
-    return gradients;
-  });
-  recorded_y.impl().slot->node->calls_backward = true;
-  return recorded_y;
+    rerun.end_of_run();
+    check<AutogradError>(
+        result.shape() == shape && result.dtype() == dtype,
+        "checkpoint: the function gave {} {} first, and {} when it ran again for backward; it "
+        "must compute the same both times",
+        shape, dtype, result);
+    if (result.requires_grad()) autograd::go_on_backward(result, dy, sequence);
+    return Grads(kept.size() + 1);  // they have got theirs
+  };
+  const Tensor result = record("checkpoint", y.detach(), recorded, again);
+  if (const auto& slot = result.impl().slot) slot->node->goes_on = true;  // else it is of integers
+  return result;
 }
 
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& input) {

@@ -1,13 +1,17 @@
 #include "pleat/autograd/grad_mode.h"
 
 namespace pleat {
-namespace {
-thread_local bool enabled = true;
+
+namespace detail {
+Recording& recording() {
+  thread_local Recording mode = Recording::on;
+  return mode;
 }
+}  // namespace detail
 
-bool grad_enabled() { return enabled; }
+bool grad_enabled() { return detail::recording() == detail::Recording::on; }
 
-GradMode::GradMode(bool enabled_now) : previous_(enabled) { enabled = enabled_now; }
-GradMode::~GradMode() { enabled = previous_; }
+GradMode::GradMode(detail::Recording mode) : previous_(detail::recording()) { detail::recording() = mode; }
+GradMode::~GradMode() { detail::recording() = previous_; }
 
 }  // namespace pleat

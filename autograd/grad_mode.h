@@ -2,19 +2,27 @@
 
 namespace pleat {
 
+namespace detail {
+/// later: off, in the first run of a function that checkpoint() will run again, on the tape.
+enum class Recording : unsigned char { off, on, later };
+/// Of this thread.
+Recording& recording();
+}  // namespace detail
+
 /// Whether functions called by this thread are recorded on the tape. True at the start.
 bool grad_enabled();
 
 /// Sets it for a scope: `NoGrad guard;` around evaluation or an optimiser's step.
 class GradMode {
  public:
-  explicit GradMode(bool enabled);
+  explicit GradMode(bool enabled) : GradMode(enabled ? detail::Recording::on : detail::Recording::off) {}
+  explicit GradMode(detail::Recording mode);
   ~GradMode();
   GradMode(const GradMode&) = delete;
   GradMode& operator=(const GradMode&) = delete;
 
  private:
-  bool previous_;
+  detail::Recording previous_;
 };
 
 class NoGrad : GradMode {

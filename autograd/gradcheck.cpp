@@ -1,11 +1,14 @@
 #include "pleat/autograd/gradcheck.h"
 
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/node.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
@@ -39,6 +42,17 @@ std::vector<Tensor> fresh_leaves(const std::vector<Tensor>& inputs) {
   return leaves;
 }
 
+/// The function's result, which must be on the tape, and a remark on what kept others off it.
+std::pair<Tensor, std::string> on_tape(const char* who, const TensorFunction& function,
+                                       const std::vector<Tensor>& inputs) {
+  const autograd::NoteUnrecorded unrecorded;
+  const Tensor y = function(inputs);
+  const std::string remark = unrecorded.remark();
+  check<AutogradError>(y.requires_grad(),
+                       "{}: the result does not depend on any floating input on the tape{}", who, remark);
+  return {y, remark};
+}
+
 /// The element of a tensor of any layout and device, as a view.
 Tensor element(const Tensor& x, int64_t linear) {
   int64_t at = x.offset();
@@ -50,7 +64,7 @@ Tensor element(const Tensor& x, int64_t linear) {
 }
 
 void check_input(const TensorFunction& function, const std::vector<Tensor>& inputs, std::size_t which,
-                 const Tensor& gradient, const GradcheckOptions& options) {
+                 const Tensor& gradient, const GradcheckOptions& options, const std::string& remark) {
   const std::vector<double> analytic =
       gradient.defined() ? gradient.to_vector<double>()
                          : std::vector<double>(static_cast<std::size_t>(inputs[which].numel()), 0.0);
@@ -67,8 +81,8 @@ void check_input(const TensorFunction& function, const std::vector<Tensor>& inpu
     const bool close =
         std::abs(tape - numerical) <= options.absolute + options.relative * std::abs(numerical);
     check<AutogradError>(close,
-                         "gradcheck: input {} {}, element {}: the tape gives {}, central differences {}",
-                         which, inputs[which], i, tape, numerical);
+                         "gradcheck: input {} {}, element {}: the tape gives {}, central differences {}{}",
+                         which, inputs[which], i, tape, numerical, gradient.defined() ? "" : remark);
   }
 }
 
@@ -87,12 +101,11 @@ bool gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs
   std::vector<Tensor> leaves = fresh_leaves(own);
   for (const Tensor& leaf : leaves)
     if (leaf.requires_grad()) differentiable.push_back(leaf);
-  const Tensor y = function(leaves);
-  check<AutogradError>(y.requires_grad(), "gradcheck: the result does not depend on any floating input");
+  const auto [y, remark] = on_tape("gradcheck", function, leaves);
   const Grads gradients = grad({y}, differentiable, {weights_for(y)}, {.allow_unused = true});
   std::size_t next = 0;
   for (std::size_t i = 0; i < own.size(); ++i)
-    if (leaves[i].requires_grad()) check_input(function, own, i, gradients[next++], options);
+    if (leaves[i].requires_grad()) check_input(function, own, i, gradients[next++], options, remark);
   return true;
 }
 
@@ -112,7 +125,7 @@ bool gradgradcheck(const TensorFunction& function, const std::vector<Tensor>& in
       if (!x.requires_grad()) x = x.detach().set_requires_grad();
       differentiable.push_back(x);
     }
-    const Tensor out = function(xs);
+    const Tensor out = on_tape("gradgradcheck", function, xs).first;
     const Grads gradients =
         grad({out}, differentiable, {given.back()}, {.create_graph = true, .allow_unused = true});
     Tensor total;
@@ -121,7 +134,8 @@ bool gradgradcheck(const TensorFunction& function, const std::vector<Tensor>& in
       const Tensor part = sum(g * weights_for(g));
       total = total.defined() ? total + part : part;
     }
-    check<AutogradError>(total.defined(), "gradgradcheck: the result does not depend on any floating input");
+    check<AutogradError>(total.defined(),
+                         "gradgradcheck: the gradient does not depend on any floating input on the tape");
     return total;
   };
   return gradcheck(gradient, extended, options);

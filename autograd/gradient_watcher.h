@@ -17,11 +17,11 @@ class GradientWatcher {
   virtual ~GradientWatcher() = default;
 
   /// A backward() begins that will reach these leaves, by their numbers. `others_may_come`: some of its
-  /// functions call backward() themselves (checkpoint()), which may reach others, and these again.
+  /// functions are computed again (checkpoint()), which may reach others.
   virtual void begin(const std::vector<std::size_t>& reached, bool others_may_come) = 0;
   /// All gradients of a leaf that were to come in this backward() have been accumulated.
   virtual void complete(std::size_t leaf) = 0;
-  /// A backward() inside of this one has reached a leaf.
+  /// A function that is computed again, or a backward() inside of this one, has reached another leaf.
   virtual void reached_inside(std::size_t leaf) = 0;
   /// It is over. Is not called when it ended by an exception.
   virtual void end() = 0;

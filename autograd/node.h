@@ -75,8 +75,8 @@ struct Node : std::enable_shared_from_this<Node> {
   /// Closures get gradients as they arrive: undefined ones for outputs without any, and of a single output
   /// also two, which they add up themselves.
   bool takes_what_arrives = false;
-  bool calls_backward = false;  ///< its closures call backward() themselves
-  bool keeps_nothing = false;   ///< no tensors in its closures: it may be walked again and again
+  bool goes_on = false;        ///< its closures call go_on_backward()
+  bool keeps_nothing = false;  ///< no tensors in its closures: it may be walked again and again
 
   Node() = default;
   Node(const Node&) = delete;
@@ -95,6 +95,33 @@ Slot& slot_of(const Tensor& tensor);
 /// The tape's record of a tensor now, null where there is none. A view whose base was changed in place since
 /// gets a node that reads the base as it is. Throws AutogradError where that cannot be: for a leaf.
 const std::shared_ptr<Slot>& present_slot(const Tensor& tensor);
+
+/// Whether this is the first run of a function that checkpoint() will run again, on the tape.
+bool records_later();
+
+/// Notes, while it exists, which function this thread called last under NoGrad with a tensor that requires a
+/// gradient.
+class NoteUnrecorded {
+ public:
+  NoteUnrecorded();
+  ~NoteUnrecorded();
+  NoteUnrecorded(const NoteUnrecorded&) = delete;
+  NoteUnrecorded& operator=(const NoteUnrecorded&) = delete;
+  /// For the end of an error message; empty where there was none.
+  std::string remark() const;
+
+ private:
+  std::string last_;
+  std::string* outer_;
+};
+
+/// Goes on with the backward() that is under way in this thread, and called the closure that calls this: on
+/// the graph of `output`, which the closure has recorded since `sequence`, with its gradient. What this graph
+/// was made of gets its gradients as if the graph had been recorded with the others.
+void go_on_backward(const Tensor& output, const Tensor& gradient, uint64_t sequence);
+
+/// The sequence number of the last node.
+uint64_t last_sequence();
 
 /// Whether it is a leaf of which it has not been set whether it requires a gradient.
 bool is_undecided(const Tensor& tensor);

@@ -1,6 +1,8 @@
 #include "pleat/autograd/tape.h"
 
+#include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "pleat/autograd/anomaly.h"
 #include "pleat/autograd/functions/strided_part.h"
@@ -90,7 +92,29 @@ void leave_lonely_base(const Tensor& x) {
   if (slot && slot->base && slot->base.use_count() == 1) slot->base = nullptr;
 }
 
+thread_local std::string* unrecorded = nullptr;
+
+void note_unrecorded(const std::string& name, const std::vector<Derivative>& derivatives) {
+  if (unrecorded == nullptr || records_later()) return;
+  for (const Derivative& derivative : derivatives)
+    if (std::ranges::any_of(derivative.inputs, wants_grad)) *unrecorded = name;
+}
+
 }  // namespace
+
+uint64_t last_sequence() { return sequence; }
+
+bool records_later() { return pleat::detail::recording() == pleat::detail::Recording::later; }
+
+NoteUnrecorded::NoteUnrecorded() : outer_(std::exchange(unrecorded, &last_)) {}
+NoteUnrecorded::~NoteUnrecorded() { unrecorded = outer_; }
+
+std::string NoteUnrecorded::remark() const {
+  if (last_.empty()) return "";
+  return fmt::format(
+      "; {} was called under NoGrad, where record() does nothing: end the scope of the NoGrad before it",
+      last_);
+}
 
 bool is_undecided(const Tensor& tensor) {
   const auto& slot = present_slot(tensor);
@@ -215,9 +239,8 @@ Tensor Saved::operator*() const {
   Node* node = current_node();
   check<AutogradError>(
       alias_.version() == version_,
-      "{}: backward needs a tensor {} that was changed in place since (version {}, saved at {}); "
-      "change a clone() instead",
-      node != nullptr ? node->name : "backward", alias_, alias_.version(), version_);
+      "{}: backward needs a tensor {} that was changed in place since; change a clone() instead",
+      node != nullptr ? node->name : "backward", alias_);
   if (node != nullptr)
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k].id == id_) {
@@ -236,7 +259,10 @@ std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
   if (anomaly_mode()) check_no_nan(name, "gave", outputs);
   if (detail::call_observer != nullptr) [[unlikely]]
     report_call(name, outputs, derivatives);
-  if (!grad_enabled()) return outputs;
+  if (!grad_enabled()) {
+    note_unrecorded(name, derivatives);
+    return outputs;
+  }
   bool any = false;
   for (const Derivative& derivative : derivatives)
     for (const Tensor& input : derivative.inputs) {
@@ -283,9 +309,15 @@ Tensor record(std::string name, const Tensor& output, std::vector<Derivative> de
 }
 
 bool changes_tape(const Tensor& x, std::initializer_list<Tensor> others) {
-  if (!grad_enabled()) return false;
+  if (!grad_enabled() && !records_later()) return false;
   const auto base = base_of(x);
-  return anything_to_record({x}) || anything_to_record(others) || (base && wants_grad(Tensor(base)));
+  const bool on_tape = wants_grad(x) || (base && wants_grad(Tensor(base)));
+  check<AutogradError>(
+      !on_tape || grad_enabled(),
+      "checkpoint: the function changes a tensor {} in place that is not its own and requires "
+      "a gradient, and it runs twice; let it change a clone()",
+      x);
+  return on_tape || anything_to_record(others);
 }
 
 namespace {

@@ -76,8 +76,8 @@ Derivative grad_of(const Tensor& input, F backward) {
 }
 
 /// Puts `outputs`, computed by the function `name` from the derivatives' inputs, on the tape, and returns
-/// them. Does nothing when recording is off or no input requires a gradient. In anomaly mode throws
-/// NumericError when an output holds a NaN.
+/// them. Does nothing under NoGrad or when no input requires a gradient: a function of your own that computes
+/// under NoGrad ends its scope before. In anomaly mode throws NumericError when an output holds a NaN.
 std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
                            std::vector<Derivative> derivatives);
 Tensor record(std::string name, const Tensor& output, std::vector<Derivative> derivatives);

@@ -13,6 +13,7 @@
 namespace pleat {
 
 using autograd::present_slot;
+using autograd::records_later;
 using autograd::slot_of;
 
 bool Tensor::requires_grad() const { return present_slot(*this) && present_slot(*this)->wants_grad(); }
@@ -55,6 +56,7 @@ void Tensor::set_grad(const Tensor& grad) const {
 }
 
 const Tensor& Tensor::retain_grad() const {
+  if (records_later()) return *this;
   check<AutogradError>(requires_grad(),
                        "retain_grad: the tensor {} does not require a gradient; call set_requires_grad() on "
                        "the leaves it is computed from, first",
@@ -67,6 +69,7 @@ const Tensor& Tensor::retain_grad() const {
 
 const Tensor& Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
   check<ValueError>(hook != nullptr, "register_hook: the hook is an empty function");
+  if (records_later()) return *this;
   check<AutogradError>(requires_grad(),
                        "register_hook: the tensor {} does not require a gradient; call set_requires_grad() "
                        "on it, or on the leaves it is computed from, first",
@@ -77,6 +80,10 @@ const Tensor& Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) c
 }
 
 void Tensor::backward(const Tensor& gradient) const { pleat::backward({*this}, {gradient}); }
+void Tensor::backward(const BackwardOptions& options) const { pleat::backward({*this}, {}, options); }
+void Tensor::backward(const Tensor& gradient, const BackwardOptions& options) const {
+  pleat::backward({*this}, {gradient}, options);
+}
 
 Tensor Tensor::detach() const {
   const TracedCall call("detach", *this);

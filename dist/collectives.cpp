@@ -210,7 +210,6 @@ Tensor all_reduce(const Tensor& x, const Communicator& world, ReduceOp op) {
 
 void all_reduce_(const Tensor& x, const Communicator& world, ReduceOp op) {
   ops::copy_into(x, all_reduce_now(x, world, op));
-  x.bump_version();
 }
 
 Tensor all_gather(const Tensor& x, const Communicator& world) {
@@ -236,7 +235,6 @@ Tensor broadcast(const Tensor& x, const Communicator& world, int root) {
 
 void broadcast_(const Tensor& x, const Communicator& world, int root) {
   ops::copy_into(x, broadcast_now(x, world, root));
-  x.bump_version();
 }
 
 void send(const Tensor& x, const Communicator& world, int to) {

@@ -42,10 +42,7 @@ class Packed {
   }
   const Tensor& all() const { return all_; }
   void unpack() const {
-    each([](const Tensor& part, const Tensor& t) {
-      ops::copy_into(t, part);
-      t.bump_version();
-    });
+    each([](const Tensor& part, const Tensor& t) { ops::copy_into(t, part); });
   }
 
  private:

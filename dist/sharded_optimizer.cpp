@@ -193,7 +193,6 @@ void ShardedOptimizer::gather(const Row& row) const {
     for (int rank = 0; rank < world_.size(); ++rank)
       if (rank != world_.rank()) copy(rank, first, all, rank * chunk, false);
   }
-  for (const std::size_t i : row.members) params_[i].bump_version();
 }
 
 optim::ParameterwiseOptimizer& ShardedOptimizer::inner() {

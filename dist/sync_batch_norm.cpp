@@ -57,13 +57,11 @@ void update_running(const Tensor& running_mean, const Tensor& running_var, const
     weight = 1 / (options.num_batches_tracked.item() + 1);
   const auto mix = [&](const Tensor& running, const Tensor& of_batch) {
     ops::copy_into(running, running * (1 - weight) + of_batch * weight);
-    running.bump_version();
   };
   mix(running_mean, batch.mean);
   mix(running_var, batch.var * (batch.count / (batch.count - 1)));
   if (!options.num_batches_tracked.defined()) return;
   ops::copy_into(options.num_batches_tracked, options.num_batches_tracked + 1);
-  options.num_batches_tracked.bump_version();
 }
 
 }  // namespace

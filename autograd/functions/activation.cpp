@@ -168,7 +168,7 @@ struct Softplus {
 /// The standard normal distribution and its density, for numbers and for tensors.
 using ops::vmath::normal_cdf;
 using ops::vmath::normal_pdf;
-Tensor normal_cdf(const Tensor& x) { return (1 + erf(x * (std::numbers::sqrt2 / 2))) * 0.5; }
+Tensor normal_cdf(const Tensor& x) { return erfc(x * (-std::numbers::sqrt2 / 2)) * 0.5; }
 Tensor normal_pdf(const Tensor& x) {
   return exp(square(x) * -0.5) * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
 }
@@ -199,9 +199,11 @@ struct GeluTanh {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    const T t = bend(x);
-    const T inner = (1 + Weak(3 * cubic) * x * x) * Weak(scale);
-    return dy * ((1 + t) + x * (1 - square(t)) * inner) * Weak(0.5);
+    // Beyond, t is 1 or -1 in any type, and the powers of x overflow.
+    const T b = where(x > 10, 10, where(x < -10, -10, x));
+    const T t = bend(b);
+    const T inner = (1 + Weak(3 * cubic) * b * b) * Weak(scale);
+    return dy * ((1 + t) + b * (1 - square(t)) * inner) * Weak(0.5);
   }
 };
 
@@ -331,7 +333,9 @@ Tensor glu(const Tensor& x, Integer dim) {
       "glu", y, {grad_of(x, [x = saved(x), dim, half](const Tensor& dy) {
         const Tensor a = half(*x, 0), gate = half(*x, 1);
         if (grad_enabled())
-          return cat({Glu{}.backward_first(dy, a, gate), Glu{}.backward_second(dy, a, gate)}, dim);
+          return cat({detail::run_backward("glu", detail::BackwardFirst<Glu>{}, dy, a, gate),
+                      detail::run_backward("glu", detail::BackwardSecond<Glu>{}, dy, a, gate)},
+                     dim);
         // Into the halves of one tensor, which need not be joined.
         const std::array from{dy, a, gate};
         const Tensor dx = empty_like(*x);

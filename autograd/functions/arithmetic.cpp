@@ -1,6 +1,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/functions/widened.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
@@ -35,7 +36,7 @@ Tensor divide(const Tensor& a, const Tensor& b) {
   const Tensor y = ops::divide(a, b);
   return record("divide", y,
                 {grad_of(a, [b = saved(b)](const Tensor& dy) { return dy / *b; }),
-                 grad_of(b, [b = saved(b), y = saved(y)](const Tensor& dy) { return -(dy * *y / *b); })});
+                 grad_of(b, [b = saved(b), y = saved(y)](const Tensor& dy) { return -(widened(dy) * *y / *b); })});
 }
 
 Tensor negate(const Tensor& x) {

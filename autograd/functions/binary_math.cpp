@@ -28,11 +28,21 @@ struct Atan2 {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_first(const T& d, const T& y, const T& x) const {
-    return d * x / (square(x) + square(y));
+    return d * gradients(y, x, x);
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_second(const T& d, const T& y, const T& x) const {
-    return -(d * y / (square(x) + square(y)));
+    return -(d * gradients(y, x, y));
+  }
+
+ private:
+  /// of / (x^2 + y^2), where `of` is x or y: by the larger one, whose square may overflow.
+  template <class T>
+  PLEAT_HOST_DEVICE static T gradients(const T& y, const T& x, const T& of) {
+    const auto by_x = abs(x) > abs(y);
+    const T larger = where(by_x, x, y);
+    const T ratio = where(by_x, y, x) / larger;
+    return of / larger / (larger * (1 + square(ratio)));
   }
 };
 
@@ -45,11 +55,19 @@ struct LogAddExp {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& a, const T& b) const {
-    return dy * where(a == b, Weak(0.5).as<T>(), sigmoid(a - b));
+    return dy * sigmoid(difference(a, b));
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& a, const T& b) const {
-    return dy * where(a == b, Weak(0.5).as<T>(), sigmoid(b - a));
+    return dy * sigmoid(difference(b, a));
+  }
+
+ private:
+  /// a - b, but 0 where both are the same infinity.
+  template <class T>
+  PLEAT_HOST_DEVICE static T difference(const T& a, const T& b) {
+    const T d = a - b;
+    return where(a == b, where(d == d, d, 0), d);
   }
 };
 
@@ -267,9 +285,9 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
   const Tensor y = empty_as(std::array{a, b, weight}, shape, ops::floating_result(dtype));
   lerp_into(y, a, b, weight);
   return record("lerp", y,
-                {grad_of(a, [w = saved(weight)](const Tensor& dy) { return dy * (1 - *w); }),
+                {grad_of(a, [w = saved(weight)](const Tensor& dy) { return dy * (1 - widened(*w)); }),
                  grad_of(b, [w = saved(weight)](const Tensor& dy) { return dy * *w; }),
-                 grad_of(weight, [a = saved(a), b = saved(b)](const Tensor& dy) { return dy * (*b - *a); })});
+                 grad_of(weight, [a = saved(a), b = saved(b)](const Tensor& dy) { return dy * (widened(*b) - *a); })});
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {

@@ -107,7 +107,7 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
                    // The quotient is a whole number, and constant piece by piece; -1 where b is infinite and
                    // of the other sign, which makes it the remainder.
                    const Tensor quotient =
-                       no_grad([&] { return where(isinf(*y), -1, round((*a - *y) / *b)); });
+                       no_grad([&] { return where(isinf(*y), -1, round((widened(*a) - *y) / *b)); });
                    return -(dy * quotient);
                  })});
 }
@@ -122,7 +122,7 @@ Tensor fmod(const Tensor& a, const Tensor& b) {
   return record("fmod", y,
                 {grad_of(a, [](const Tensor& dy) { return dy; }),
                  grad_of(b, [a = saved(a), b = saved(b), y = saved(y)](const Tensor& dy) {
-                   const Tensor quotient = no_grad([&] { return round((*a - *y) / *b); });
+                   const Tensor quotient = no_grad([&] { return round((widened(*a) - *y) / *b); });
                    return -(dy * quotient);
                  })});
 }

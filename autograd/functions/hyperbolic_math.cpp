@@ -49,7 +49,8 @@ struct Asinh {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * rsqrt(square(x) + 1);
+    const T w = folded(x);
+    return dy * where(abs(x) > 1, abs(w), 1) * rsqrt(square(w) + 1);
   }
 };
 
@@ -60,7 +61,7 @@ struct Acosh {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * rsqrt(square(x) - 1);
+    return dy * rsqrt(x - 1) * rsqrt(x + 1);
   }
 };
 
@@ -71,7 +72,7 @@ struct Atanh {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy / (1 - square(x));
+    return dy / ((1 - x) * (1 + x));
   }
 };
 

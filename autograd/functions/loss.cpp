@@ -9,6 +9,7 @@
 #include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/functions/softmax.h"
+#include "pleat/autograd/functions/widened.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/tensor/create.h"
@@ -46,12 +47,14 @@ Tensor class_cross_entropies(const Tensor& input, const Tensor& target, const Te
                         weight = saved(weight), weight_sum = saved(y.weight_sum), options](const Tensor& dy) {
         if (!grad_enabled())
           return ops::cross_entropy_backward(dy, *logits, *logsumexp, *target, *weight, options, *weight_sum);
-        const int64_t dim = class_dim(*logits);
-        const Tensor shares = ops::class_shares(*logits, *target, *weight, options);
+        const Tensor x = widened(*logits);
+        const int64_t dim = class_dim(x);
+        const Tensor shares = ops::class_shares(x, *target, *weight, options);
         // What does not count has no gradient, though dy be infinite: a mean over nothing.
         const Tensor counts = ops::any(shares, dim, true);
-        const Tensor each = options.mean ? dy / (*weight_sum).to(dy.dtype()) : unsqueeze(dy, dim);
-        return where(counts, each * (softmax(*logits, dim) * sum(shares, dim, true) - shares), 0);
+        const Tensor slopes = widened(dy);
+        const Tensor each = options.mean ? slopes / (*weight_sum).to(slopes.dtype()) : unsqueeze(slopes, dim);
+        return where(counts, each * (softmax(x, dim) * sum(shares, dim, true) - shares), 0);
       })});
 }
 
@@ -74,7 +77,7 @@ Tensor distance_losses(const char* op, const Tensor& input, const Tensor& any_ta
   return record(
       op, ops::distance_loss(op, x, target, loss), {x, target},
       [op, x = saved(x), target = saved(target), loss](const Tensor& dy, const Needs& needs) -> Grads {
-        const Tensor dx = grad_enabled() ? dy * slope(*x - *target, loss)
+        const Tensor dx = grad_enabled() ? widened(dy) * slope(widened(*x) - widened(*target), loss)
                                          : ops::distance_loss_backward(op, dy, *x, *target, loss);
         return {dx, needs[1] ? -dx : Tensor()};
       });
@@ -86,7 +89,7 @@ Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, con
   const Tensor pos_weight = autocast_to_float32(any_weight);
   const auto positive = [options =
                              TensorOptions{.dtype = x.dtype(), .device = x.device()}](const Saved& weight) {
-    return (*weight).defined() ? *weight - 1 : zeros({}, options);
+    return (*weight).defined() ? widened(*weight) - 1 : zeros({}, options);
   };
   return record("bce_with_logits", ops::binary_cross_entropy(x, target, pos_weight),
                 {grad_of(x,
@@ -94,13 +97,15 @@ Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, con
                           positive](const Tensor& dy) {
                            if (!grad_enabled())
                              return ops::binary_cross_entropy_backward(dy, *x, *target, *weight);
-                           return dy * ((1 - *target) - (positive(weight) * *target + 1) * sigmoid(-*x));
+                           const Tensor t = widened(*target);
+                           return widened(dy) * ((1 - t) - (positive(weight) * t + 1) * sigmoid(-widened(*x)));
                          }),
                  grad_of(target, [x = saved(x), weight = saved(pos_weight), positive](const Tensor& dy) {
                    if (!(*weight).defined()) return -(dy * *x);
+                   const Tensor wide = widened(*x);
                    // log(1 + exp(-x)) without overflow.
-                   const Tensor softplus = log1p(exp(-abs(*x))) + relu(-*x);
-                   return dy * (positive(weight) * softplus - *x);
+                   const Tensor softplus = log1p(exp(-abs(wide))) + relu(-wide);
+                   return widened(dy) * (positive(weight) * softplus - wide);
                  })});
 }
 

@@ -42,9 +42,10 @@ struct Expm1 {
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return expm1(x);
   }
+  /// y + 1 would have no digits left where y is near -1.
   template <class T>
-  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
-    return dy * (y + 1);
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * exp(x);
   }
 };
 
@@ -154,7 +155,7 @@ struct Square {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * (x * 2);
+    return dy * x * 2;
   }
 };
 

@@ -10,6 +10,7 @@
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/select.h"
+#include "pleat/autograd/functions/widened.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/ops/elementwise/kernels.h"
@@ -35,8 +36,8 @@
 ///   Tensor softsign(const Tensor& x) { return pointwise("softsign", x, Softsign{}); }
 ///
 /// With T = float or double these are loops and kernels, one pass over memory each. With T = Tensor
-/// `backward` is made of differentiable functions, which is how gradients of gradients are taken. So a
-/// formula
+/// `backward` is made of differentiable functions of float32 or float64, which is how gradients of gradients
+/// are taken. So a formula
 /// - calls functions that exist for both (ops/elementwise/vector_math.h has them for numbers);
 /// - chooses by `where(x > 0, a, b)`, never by a branch: such loops become vector instructions;
 /// - has `is_near(x)` where it calls a function like sin, which holds up to some size of x only;
@@ -90,6 +91,13 @@ struct Weak {
     return a < b.as<T>();
   }
 };
+
+/// x, or 1 / x where that is the smaller one: powers of it do not overflow.
+template <class T>
+PLEAT_HOST_DEVICE T folded(const T& x) {
+  const auto is_large = abs(x) > 1;
+  return where(is_large, 1 / where(is_large, x, 1), x);
+}
 
 /// The smaller of x and a bound: its gradient passes where x is the one, also at the bound.
 inline Tensor at_most(const Tensor& x, double bound) { return clamp(x, {.max = bound}); }
@@ -148,7 +156,7 @@ Tensor gradient_like(std::span<const Tensor> dy_and_kept);
 /// backward(dy, kept...) in one pass, or on the tape where a graph of gradients is recorded.
 template <class B, std::same_as<Tensor>... Kept>
 Tensor run_backward(const char* op, const B& backward, const Tensor& dy, const Kept&... kept) {
-  if (grad_enabled()) return backward(dy, kept...);
+  if (grad_enabled()) return backward(widened(dy), widened(kept)...);
   const RecordOp range(op, "_backward", dy, kept...);
   const std::array in{dy, kept...};
   const Tensor dx = gradient_like(in);

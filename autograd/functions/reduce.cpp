@@ -13,6 +13,7 @@
 #include "pleat/autograd/functions/scan.h"
 #include "pleat/autograd/functions/select.h"
 #include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/functions/widened.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
@@ -88,8 +89,9 @@ class FromMean {
 
   Tensor operator()(const Tensor& g) const {
     // A graph of gradients must know that the mean depends on x.
-    const Tensor centre = grad_enabled() ? mean(*x_, dims_, true) : spread_.keepdim(*mean_);
-    return spread_(g / degrees_) * (*x_ - centre);
+    const Tensor x = widened(*x_);
+    const Tensor centre = grad_enabled() ? mean(x, dims_, true) : spread_.keepdim(*mean_);
+    return spread_(widened(g) / degrees_) * (x - centre);
   }
 
  private:
@@ -204,12 +206,13 @@ Tensor prod(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor y = ops::prod(x, dims, keepdim);
   return call.gives(
       record("prod", y,
-             {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
+             {grad_of(x, [spread = Spread(x, dims, "prod"), of = saved(x), y = saved(y)](const Tensor& dy) {
+               const Tensor x = widened(*of);
                // The product of all others is a quotient where nothing has left the range.
-               const Tensor scaled = dy * *y;
-               if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / *x;
+               const Tensor scaled = widened(dy) * *y;
+               if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / x;
                // Else those before times those after: zeros do no harm.
-               const Tensor rows = spread.to_rows(*x);
+               const Tensor rows = spread.to_rows(x);
                const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
                const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
                return spread(dy) * spread.from_rows(before * after);
@@ -238,7 +241,9 @@ Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
   return call.gives(
       record("stddev", y,
              {grad_of(x, [from_mean = FromMean(x, dims, options, moments.mean),
-                          y = saved(y)](const Tensor& dy) { return from_mean(dy / without_zeros(*y)); })}));
+                          y = saved(y)](const Tensor& dy) {
+               return from_mean(widened(dy) / without_zeros(*y));
+             })}));
 }
 
 VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
@@ -270,19 +275,20 @@ Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
   return call.gives(
       record("norm", y,
              {grad_of(x,
-                      [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
-                       y = saved(y)](const Tensor& dy) -> Tensor {
-                        if (p == 0) return zeros_like(*x);
-                        if (p == 1) return sign(*x) * spread(dy);
-                        if (p == 2) return *x * spread(dy / without_zeros(*y));
-                        if (p == 3) return *x * abs(*x) * spread(dy / square(without_zeros(*y)));
+                      [spread = Spread(x, dims, "norm"), p = options.p, dims, of = saved(x),
+                       result = saved(y)](const Tensor& slopes) -> Tensor {
+                        const Tensor x = widened(*of), y = widened(*result), dy = widened(slopes);
+                        if (p == 0) return zeros_like(x);
+                        if (p == 1) return sign(x) * spread(dy);
+                        if (p == 2) return x * spread(dy / without_zeros(y));
+                        if (p == 3) return x * abs(x) * spread(dy / square(without_zeros(y)));
                         if (std::isinf(p)) {
-                          const Tensor largest = spread.keepdim((*y).detach());
-                          const Tensor equal = ops::equal_elements(abs(*x).detach(), largest);
-                          return sign(*x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
+                          const Tensor largest = spread.keepdim(y.detach());
+                          const Tensor equal = ops::equal_elements(abs(x).detach(), largest);
+                          return sign(x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
                         }
-                        const Tensor size = p > 1 ? without_zeros(*y) : *y;  // else 0^(1 - p) is 0
-                        return sign(*x) * pow(without_zeros(abs(*x)), p - 1) * spread(dy * pow(size, 1 - p));
+                        const Tensor size = p > 1 ? without_zeros(y) : y;  // else 0^(1 - p) is 0
+                        return sign(x) * pow(without_zeros(abs(x)), p - 1) * spread(dy * pow(size, 1 - p));
                       })}));
 }
 
@@ -296,7 +302,7 @@ Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {
       {grad_of(x, [spread = Spread(x, dims, "logsumexp"), x = saved(x), y = saved(y)](const Tensor& dy) {
         // Of -infinity alone y is -infinity, and the difference would be NaN.
         const Tensor finite = masked_fill(*y, *y == -std::numeric_limits<double>::infinity(), 0);
-        return spread(dy) * exp(*x - spread(finite));
+        return spread(dy) * exp(widened(*x) - spread(finite));
       })}));
 }
 

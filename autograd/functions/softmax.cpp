@@ -4,6 +4,7 @@
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/widened.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/tensor/trace.h"
@@ -25,7 +26,8 @@ Tensor softmax(const Tensor& input, Integer dim) {
   const Tensor y = ops::softmax(x, dim);
   return call.gives(record("softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
                              if (!grad_enabled()) return ops::softmax_backward(dy, *y, dim);
-                             return *y * (dy - sum(dy * *y, dim, true));
+                             const Tensor wide = widened(*y), slopes = widened(dy);
+                             return wide * (slopes - sum(slopes * wide, dim, true));
                            })}));
 }
 
@@ -40,7 +42,8 @@ Tensor log_softmax(const Tensor& input, Integer dim) {
   const Tensor y = ops::log_softmax(x, dim);
   return call.gives(record("log_softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
                              if (!grad_enabled()) return ops::log_softmax_backward(dy, *y, dim);
-                             return dy - exp(*y) * sum(dy, dim, true);
+                             const Tensor slopes = widened(dy);
+                             return slopes - exp(widened(*y)) * sum(slopes, dim, true);
                            })}));
 }
 

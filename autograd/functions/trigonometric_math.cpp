@@ -62,7 +62,7 @@ struct Asin {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * rsqrt(1 - square(x));
+    return dy * rsqrt((1 - x) * (1 + x));
   }
 };
 
@@ -73,7 +73,7 @@ struct Acos {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return -(dy * rsqrt(1 - square(x)));
+    return -(dy * rsqrt((1 - x) * (1 + x)));
   }
 };
 
@@ -84,7 +84,8 @@ struct Atan {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy / (square(x) + 1);
+    const T w = folded(x);
+    return dy * where(abs(x) > 1, square(w), 1) / (square(w) + 1);
   }
 };
 

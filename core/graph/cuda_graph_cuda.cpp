@@ -19,6 +19,7 @@
 #include "pleat/core/memory/device_allocator.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/journal.h"
 #include "pleat/core/tensor/pinned_memory.h"
 #include "pleat/core/tensor/transfer.h"
 
@@ -138,6 +139,7 @@ class CudaGraph::Impl final : public Capture {
   Draw next_draw(Generator& generator) override {
     Draws& draws = draws_[&generator];
     if (!draws.state.defined()) draws.state = own_memory({2}, int64);
+    Journal::note({&draws.count, 1});
     return {reinterpret_cast<const uint64_t*>(draws.state.raw()), draws.count++};
   }
 

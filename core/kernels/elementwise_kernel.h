@@ -135,6 +135,7 @@ void elementwise_kernel(const char* op, const Tensor& out,
   for (const Tensor& tensor : in) operands[next++] = {tensor, dtype_of<Out>(), Access::read};
   const ElementwiseLoop loop = make_elementwise_loop(op, operands);
   if (loop.numel() == 0) return;
+  out.begin_write();
   using Types = std::tuple<In...>;
   bool done = detail::mapped_dense<F, Out>(op, loop, f, std::type_identity<Out>{},
                                            static_cast<Types*>(nullptr), static_cast<Types*>(nullptr));
@@ -156,7 +157,6 @@ void elementwise_kernel(const char* op, const Tensor& out,
     }
     launch_indices(op, out.device(), loop.numel(), functor);
   }
-  out.bump_version();
 }
 
 }  // namespace pleat

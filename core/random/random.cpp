@@ -16,6 +16,7 @@
 #include "pleat/core/random/random_functors.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/fits.h"
+#include "pleat/core/tensor/journal.h"
 
 namespace pleat {
 namespace {
@@ -43,6 +44,7 @@ void fill_with(const char* op, const Tensor& tensor, double a, double b, Generat
   const DType type = compute_dtype(tensor.dtype());
   const Tensor plain = direct ? tensor : empty(tensor.shape(), {.dtype = type, .device = tensor.device()});
   const RandomDraw random = next_draw(op, generator, tensor.device());
+  if (direct) tensor.begin_write();
   const auto fill = [&]<class T>(Type<T>) {
     for_each_index(op, plain.device(), plain.numel(),
                    Element<T>{random, static_cast<T>(a), static_cast<T>(b), plain.data<T>()}, grain);
@@ -51,10 +53,7 @@ void fill_with(const char* op, const Tensor& tensor, double a, double b, Generat
     fill(Type<double>{});
   else
     fill(Type<float>{});
-  if (direct)
-    tensor.bump_version();
-  else
-    ops::copy_into(tensor, plain);
+  if (!direct) ops::copy_into(tensor, plain);
 }
 
 void check_floating(const char* op, const Tensor& tensor) {
@@ -62,6 +61,13 @@ void check_floating(const char* op, const Tensor& tensor) {
 }
 
 }  // namespace
+
+Generator::~Generator() { Journal::forget(state_); }
+
+std::array<uint64_t, 2>& Generator::change() {
+  Journal::note(state_);
+  return state_;
+}
 
 Generator& default_generator() {
   thread_local Generator generator(0);

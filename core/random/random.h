@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "pleat/core/tensor/create.h"
@@ -11,21 +12,23 @@ namespace pleat {
 /// generator Philox 4x32-10 (Salmon et al., SC'11): the same for any number of threads and any device.
 class Generator {
  public:
-  explicit Generator(uint64_t seed = 0) : seed_(seed) {}
-  void set_seed(uint64_t seed) {
-    seed_ = seed;
-    draws_ = 0;
-  }
-  uint64_t seed() const { return seed_; }
+  explicit Generator(uint64_t seed = 0) : state_{seed, 0} {}
+  ~Generator();
+  Generator(const Generator&) = default;
+  Generator& operator=(const Generator&) = default;
+  void set_seed(uint64_t seed) { change() = {seed, 0}; }
+  uint64_t seed() const { return state_[0]; }
   /// How many draws were taken: with the seed, the whole state.
-  uint64_t draws() const { return draws_; }
-  void set_draws(uint64_t draws) { draws_ = draws; }
+  uint64_t draws() const { return state_[1]; }
+  void set_draws(uint64_t draws) { change()[1] = draws; }
   /// The number of the next draw; takes it.
-  uint64_t next_draw() { return draws_++; }
+  uint64_t next_draw() { return change()[1]++; }
 
  private:
-  uint64_t seed_;
-  uint64_t draws_ = 0;
+  /// The state, of which a running checkpoint() is told.
+  std::array<uint64_t, 2>& change();
+
+  std::array<uint64_t, 2> state_;
 };
 
 /// The generator of this thread that functions use when none is given.

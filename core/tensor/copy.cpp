@@ -78,11 +78,11 @@ bool filled_by_bytes(const Tensor& x, const Number& value) {
 void convert_dense(const Tensor& to, const Tensor& from) {
   constexpr int64_t grain_elements = 32768;
   const ConvertRun convert_run = find_convert_run(to.dtype(), from.dtype());
+  to.begin_write();
   parallel_for(0, to.numel(), grain_elements, [&](int64_t first, int64_t last) {
     convert_run(to.raw() + first * size_of(to.dtype()), {1}, from.raw() + first * size_of(from.dtype()), {1},
                 last - first, 1);
   });
-  to.bump_version();
 }
 
 void copy_elements(const Tensor& to, const Tensor& from) {

@@ -135,7 +135,7 @@ void check_on_cpu(const char* op, std::span<const Operand> operands) {
 
 void note_writes(std::span<const Operand> operands) {
   for (const Operand& operand : operands)
-    if (operand.access != Access::read) operand.tensor.bump_version();
+    if (operand.access != Access::read) operand.tensor.begin_write();
 }
 
 }  // namespace
@@ -197,6 +197,7 @@ void elementwise_loops(const char* op, std::span<const ElementwiseCall> calls) {
     runners.emplace_back(loops.back(), kernel);
     ends.push_back(total += loops.back().numel());
   }
+  for (const ElementwiseRunner& runner : runners) note_writes(runner.operands);
   parallel_for(0, total, grain_elements, [&](int64_t first, int64_t last) {
     auto at = static_cast<std::size_t>(std::ranges::upper_bound(ends, first) - ends.begin());
     for (; first < last; ++at) {
@@ -206,7 +207,6 @@ void elementwise_loops(const char* op, std::span<const ElementwiseCall> calls) {
       first = end;
     }
   });
-  for (const ElementwiseRunner& runner : runners) note_writes(runner.operands);
 }
 
 void elementwise_loop(const char* op, std::span<const Operand> operands, const ElementwiseKernel& kernel) {
@@ -214,9 +214,9 @@ void elementwise_loop(const char* op, std::span<const Operand> operands, const E
   check_on_cpu(op, operands);
   if (loop.numel() == 0) return;
   const ElementwiseRunner runner(loop, kernel);
+  note_writes(operands);
   parallel_for(0, loop.numel(), grain_elements,
                [&](int64_t first, int64_t last) { runner.run(first, last); });
-  note_writes(operands);
 }
 
 void elementwise_loop(const char* op, const Tensor& out, std::span<const Tensor> in,

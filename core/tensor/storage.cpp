@@ -1,5 +1,6 @@
 #include "pleat/core/tensor/storage.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "pleat/core/memory/allocator.h"
@@ -12,6 +13,11 @@ namespace {
 std::recursive_mutex computing;
 
 }  // namespace
+
+uint64_t next_version() {
+  static std::atomic<uint64_t> version{0};
+  return version.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 std::shared_ptr<const Deferred> Storage::deferred() const {
   if (!is_deferred_.load(std::memory_order_acquire)) return nullptr;

@@ -23,6 +23,9 @@ class Deferred {
   virtual void compute(std::byte* elements) const = 0;
 };
 
+/// A number that no version of any storage has yet; they grow.
+uint64_t next_version();
+
 /// Bytes on a device, shared by all tensors that view them.
 class Storage {
  public:
@@ -42,9 +45,9 @@ class Storage {
 
   const int64_t size;  ///< bytes
   const Device device;
-  uint64_t version = 0;   ///< counts in-place changes, so that the tape notices them
-  uint64_t taped_at = 0;  ///< the version that the last change by a function on the tape left
-  uint64_t taped_by = 0;  ///< the id of the tensor that has the history of that change
+  uint64_t version = next_version();  ///< of the elements: another one after each change in place
+  uint64_t taped_at = 0;              ///< the version that the last change by a function on the tape left
+  uint64_t taped_by = 0;              ///< the id of the tensor that has the history of that change
 
  private:
   void compute();

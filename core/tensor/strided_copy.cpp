@@ -194,6 +194,7 @@ void copy_strided(const Tensor& to, const Tensor& from) {
   const ElementwiseLoop loop = make_elementwise_loop("copy", operands);
   if (loop.numel() == 0) return;
   const Pieces pieces(loop);
+  to.begin_write();
   const std::byte* const source = loop.operands[1].tensor.raw();
   switch (size_of(to.dtype())) {
     case 1:
@@ -208,7 +209,6 @@ void copy_strided(const Tensor& to, const Tensor& from) {
     default:
       copy_pieces<uint64_t>(pieces, to.raw(), source);
   }
-  to.bump_version();
 }
 
 }  // namespace pleat

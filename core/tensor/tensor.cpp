@@ -11,6 +11,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/fits.h"
+#include "pleat/core/tensor/journal.h"
 #include "pleat/core/tensor/undefined.h"
 
 namespace pleat {
@@ -154,6 +155,12 @@ Tensor Tensor::as_strided(Shape shape, Strides strides, int64_t offset) const {
   view.impl_->alias = Alias::view;
   view.impl_->viewed_at = version();
   return view;
+}
+
+void Tensor::begin_write() const {
+  const auto& storage = impl().storage;
+  Journal::note(storage);
+  storage->version = next_version();
 }
 
 void Tensor::set_data(const Tensor& other) const {

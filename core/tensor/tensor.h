@@ -19,6 +19,7 @@
 namespace pleat {
 
 class Tensor;
+struct BackwardOptions;
 
 namespace autograd {
 struct Slot;  // the tape's record of a tensor; core/ only holds a pointer to it
@@ -138,11 +139,16 @@ class Tensor {
   const Tensor& retain_grad() const;
   bool is_leaf() const;
   /// Accumulates gradients of this tensor into the leaves it was computed from. `gradient` may be omitted for
-  /// one element. See autograd/backward.h for the options and for `grad()` without accumulation.
+  /// one element. autograd/backward.h has the options, `loss.backward({.retain_graph = true})`, and `grad()`
+  /// without accumulation.
   void backward(const Tensor& gradient = {}) const;
-  /// Called with the tensor's gradient during backward; what it returns (if defined) replaces the gradient
-  /// and must have its shape, type and device. It belongs to the elements as they are now: after an in-place
-  /// function the tensor has another gradient. Throws AutogradError off the tape, ValueError for no function.
+  void backward(const BackwardOptions& options) const;
+  void backward(const Tensor& gradient, const BackwardOptions& options) const;
+  /// Called once in each backward that reaches the tensor, with its whole gradient, however often the tensor
+  /// was used; what it returns (if defined) replaces the gradient, also for what is accumulated or what
+  /// grad() gives, and must have its shape, type and device. Several are called in the order of their
+  /// registration. It belongs to the elements as they are now: after an in-place function the tensor has
+  /// another gradient. Throws AutogradError off the tape, ValueError for no function.
   const Tensor& register_hook(std::function<Tensor(const Tensor&)> hook) const;
 
   // --- For those who write operations
@@ -155,8 +161,8 @@ class Tensor {
   const TensorImpl& impl() const;
   TensorImpl& mutable_impl() const;
   const std::shared_ptr<TensorImpl>& shared_impl() const { return impl_; }
-  /// Tells the tape that the elements were changed in place.
-  void bump_version() const { ++mutable_impl().storage->version; }
+  /// To be called before the elements are changed in place, so that those who kept them notice.
+  void begin_write() const;
   uint64_t version() const { return impl().storage->version; }
   /// Leaves a note for those who are handed this tensor, until its elements are changed in place.
   template <class N>

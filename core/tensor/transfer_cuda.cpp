@@ -72,6 +72,7 @@ void check_capturable(const Capture& capture, const Tensor& to, const Tensor& fr
 
 void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
   if (to.numel() == 0) return;
+  to.begin_write();
   const bool host = to.device().is_cpu() || from.device().is_cpu();
   if (!host && to.device() != from.device()) {
     between_gpus(to, from);
@@ -88,14 +89,13 @@ void transfer(const Tensor& to, const Tensor& from, bool non_blocking) {
     else if (host)
       stream.synchronize();
   }
-  to.bump_version();
 }
 
 void set_bytes(const Tensor& to, unsigned char value) {
   if (to.numel() == 0) return;
+  to.begin_write();
   const DeviceGuard guard(to.device());
   check_cuda(cudaMemsetAsync(to.raw(), value, byte_count(to), native(current_stream(to.device()))), "fill");
-  to.bump_version();
 }
 
 void record_stream(const Tensor& tensor, const Stream& stream) {

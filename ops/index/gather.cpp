@@ -45,10 +45,12 @@ void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indi
   if constexpr (with_cuda)
     if (y.device().is_cuda()) {
       const Tensor dense = y.is_dense() ? y : copy(y);
+      dense.begin_write();
       scatter_cuda(dense, along, to_format(indices, MemoryFormat::contiguous), source);
-      y.is_dense() ? y.bump_version() : copy_into(y, dense);
+      if (!y.is_dense()) copy_into(y, dense);
       return;
     }
+  y.begin_write();
   const int64_t y_step = y.strides()[along];
   dispatch(y.dtype(), [&]<class T>(Type<T>) {
     for_each_in_lines<3>(
@@ -57,7 +59,6 @@ void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indi
           to[place[2] + at[place[0]] * y_step] = from[place[1]];
         });
   });
-  y.bump_version();
 }
 
 Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices, const Tensor& source) {
@@ -68,11 +69,9 @@ Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices
 
 void scatter_fold_into(const char* op, const Tensor& y, std::size_t along, const Tensor& places,
                        const Tensor& source, ScatterFold fold) {
+  y.begin_write();
   if constexpr (with_cuda)
-    if (y.device().is_cuda()) {
-      scatter_fold_cuda(op, y, along, places, source, fold);
-      return y.bump_version();
-    }
+    if (y.device().is_cuda()) return scatter_fold_cuda(op, y, along, places, source, fold);
   const Tensor values = to_format(source, MemoryFormat::contiguous);
   const int64_t y_step = y.strides()[along];
   dispatch_fold(fold, [&](auto functor) {
@@ -85,7 +84,6 @@ void scatter_fold_into(const char* op, const Tensor& y, std::size_t along, const
                            });
     });
   });
-  y.bump_version();
 }
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {

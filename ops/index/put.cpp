@@ -98,8 +98,8 @@ void index_copy_into(const Tensor& x, int64_t dim, const Tensor& index, const Te
   const Tensor indices = checked_places("index_copy", index, static_cast<int64_t>(along), x.shape());
   if (x.device().is_cpu() && x.is_contiguous() && along + 1 < shape.size() && values.numel() > 0 &&
       (values.is_contiguous() || is_one_number(values))) {
-    dispatch(x.dtype(), [&]<class T>(Type<T>) { put_rows<T>(x, along, indices, values); });
-    return x.bump_version();
+    x.begin_write();
+    return dispatch(x.dtype(), [&]<class T>(Type<T>) { put_rows<T>(x, along, indices, values); });
   }
   Strides strides(shape.size(), 0);
   strides[along] = 1;

@@ -155,11 +155,13 @@ void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Ten
     if (x.device().is_cuda()) {
       // The kernel reads half types as they are.
       const bool reads = compute_dtype(given.dtype()) == dtype;
+      x.begin_write();
       index_add_cuda(y, indices, around.rows_of(reads ? given : cast(given, dtype)), n, inner);
-      return x.bump_version();
+      return;
     }
   if (y.numel() == 0) return;
   const Tensor values = around.rows_of(cast(given, dtype));
+  x.begin_write();
   dispatch(dtype, [&]<class T>(Type<T>) {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
       const T* const from = values.data<T>();
@@ -185,7 +187,6 @@ void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Ten
                    });
     }
   });
-  x.bump_version();
 }
 
 Tensor embedding(const Tensor& index, const Tensor& weight) {

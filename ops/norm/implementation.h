@@ -17,8 +17,9 @@ struct RunningStatistics {
   double variance_factor = 1;      ///< what the variance of a batch counts times
 
   bool defined() const { return mean.defined(); }
-  /// To be called when they were updated: counts where the kernel could not, and notes the change.
-  void updated() const;
+  /// To be called around a kernel that updates them: notes the change, and counts where the kernel cannot.
+  void begin_update() const;
+  void end_update() const;
 };
 
 /// What an implementation computes from, and where it writes to. x, dy, y and dx lie as the problem's view

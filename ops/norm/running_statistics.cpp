@@ -76,20 +76,23 @@ struct VarianceFromReciprocal {
 
 }  // namespace
 
-void RunningStatistics::updated() const {
-  mean.bump_version();
-  var.bump_version();
-  if (!count.defined()) return;
-  if (!momentum) for_each_index(op, count.device(), 1, CountUp{count.data<int64_t>()});
-  count.bump_version();
+void RunningStatistics::begin_update() const {
+  mean.begin_write();
+  var.begin_write();
+  if (count.defined()) count.begin_write();
+}
+
+void RunningStatistics::end_update() const {
+  if (count.defined() && !momentum) for_each_index(op, count.device(), 1, CountUp{count.data<int64_t>()});
 }
 
 void update_running(const RunningStatistics& running, const Tensor& mean, const Tensor& variance) {
   const int64_t channels = running.mean.numel();
+  running.begin_update();
   for_each_index(op, running.mean.device(), channels,
                  UpdateRunning{RunningChannels(running), mean.data<double>(), variance.data<double>(),
                                mean.numel() / channels, channels});
-  running.updated();
+  running.end_update();
 }
 
 void read_running(const Tensor& running_mean, const Tensor& running_var, double eps, const Tensor& mean,

@@ -82,15 +82,15 @@ void launch_updates(const char* op, const std::vector<const Update<F>*>& updates
     loops.push_back(make_elementwise_loop(op, operands.back()));
     table.add(op, *update, loops.back());
   }
+  for (const Update<F>* update : updates)
+    for (std::size_t k = 0; k < F::operands; ++k)
+      if (k != 1 && update->tensors[k].numel() > 0) update->tensors[k].begin_write();
   const Device device = updates[0]->tensors[0].device();
   table.launch(op, device, [&](const Rows<F>& rows, int64_t threads) {
     if constexpr (GoesByStep<F>)
       if (table.counts()) launch_indices(op, device, rows.count, NumberSteps<F>{rows});
     launch_indices(op, device, threads, UpdateElements<T, F>{rows});
   });
-  for (const Update<F>* update : updates)
-    for (std::size_t k = 0; k < F::operands; ++k)
-      if (k != 1 && update->tensors[k].numel() > 0) update->tensors[k].bump_version();
 }
 
 /// Makes the updates, whose first tensors are floating, in one launch for each device and type computed in.

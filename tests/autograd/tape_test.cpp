@@ -82,7 +82,9 @@ TEST_CASE("misuse of the tape is explained") {
   const Tensor x = leaf(ones({2}));
   const Tensor y = sum(x * x);
   y.backward();
-  CHECK_THROWS_WITH(y.backward(), Contains("was released by an earlier backward"));
+  CHECK_THROWS_WITH(y.backward(), Contains("was released by an earlier backward") &&
+                                      Contains("loss.backward({.retain_graph = true})") &&
+                                      Contains("state = state.detach()"));
   CHECK_THROWS_WITH((x * x).backward(), Contains("more than one element"));
   CHECK_THROWS_WITH(ones({2}).backward(ones({2})), Contains("does not depend on anything"));
   CHECK_THROWS_WITH(x += 1, Contains("a leaf that requires a gradient cannot be changed in place"));
@@ -161,4 +163,26 @@ TEST_CASE("gradcheck accepts right and rejects wrong derivatives") {
     return record("wrong", t[0].detach() * 2, {grad_of(t[0], [](const Tensor& dy) { return dy * 3; })});
   };
   CHECK_THROWS_WITH(gradcheck(wrong, {a}), Contains("the tape gives"));
+}
+
+TEST_CASE("gradcheck says what NoGrad has kept off the tape") {
+  const Tensor a = randn({2, 3}, {.dtype = float64}), b = randn({2, 3}, {.dtype = float64});
+  const auto doubled = [](const Tensor& x) {
+    const NoGrad guard;
+    return record("doubled", x.detach() * 2, {x}, [](const Tensor& dy) -> Grads { return {dy * 2}; });
+  };
+  const std::string remark =
+      "; doubled was called under NoGrad, where record() does nothing: end the scope of the NoGrad before it";
+  const auto lost = [&](const std::vector<Tensor>& t) { return doubled(t[0]); };
+  const std::string independent = "check: the result does not depend on any floating input on the tape";
+  CHECK_THROWS_WITH(gradcheck(lost, {a}), Contains(independent + remark));
+  CHECK_THROWS_WITH(gradgradcheck(lost, {a}), Contains(independent + remark));
+  const auto half_lost = [&](const std::vector<Tensor>& t) { return doubled(t[0]) + t[1]; };
+  CHECK_THROWS_WITH(gradcheck(half_lost, {a, b}),
+                    Contains("the tape gives 0, central differences 2") && Contains(remark));
+  // Off the tape by other ways there is nothing more to say.
+  CHECK_THROWS_WITH(gradcheck([](const std::vector<Tensor>& t) { return t[0].detach(); }, {a}),
+                    !Contains("NoGrad") && Contains(independent));
+  CHECK_THROWS_WITH(sum(doubled(a.clone().set_requires_grad())).backward(),
+                    Contains("compute outside of NoGrad, where record() does nothing"));
 }

@@ -81,6 +81,6 @@ TEST_CASE("tensor: a note holds until the elements are changed in place", "[core
   REQUIRE(t.note<std::string>() != nullptr);
   CHECK(*t.note<std::string>() == "zeros");
   CHECK(t.note<int>() == nullptr);
-  t.bump_version();
+  t.begin_write();
   CHECK(t.note<std::string>() == nullptr);
 }

@@ -66,6 +66,8 @@ void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
   const S* const residual = t.residual.defined() ? t.residual.data<S>() : nullptr;
   double* const mean = t.mean.data<double>();
   double* const rstd = t.rstd.data<double>();
+  const bool updates = problem.training && t.running.defined();
+  if (updates) t.running.begin_update();
   by_format<S>(view, {x, y, residual}, [&](auto width, auto across) {
     const GroupLayout layout = layout_of_channels(view, width);
     if (problem.training)
@@ -76,7 +78,7 @@ void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
     map_groups<across>(op, problem.device, layout,
                        ApplyAffine<T, S, width>{x, of, problem.bounds, y, residual});
   });
-  if (problem.training && t.running.defined()) t.running.updated();
+  if (updates) t.running.end_update();
 }
 
 template <class T, class S>
