@@ -97,7 +97,8 @@ struct Softsign {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy / square(1 + abs(x));
+    const T s = 1 + abs(x);
+    return dy / s / s;
   }
 };
 
@@ -170,7 +171,7 @@ using ops::vmath::normal_cdf;
 using ops::vmath::normal_pdf;
 Tensor normal_cdf(const Tensor& x) { return erfc(x * (-std::numbers::sqrt2 / 2)) * 0.5; }
 Tensor normal_pdf(const Tensor& x) {
-  return exp(square(x) * -0.5) * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
+  return exp(square(within(x, Weak(40))) * -0.5) * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
 }
 
 struct Gelu {
@@ -200,7 +201,7 @@ struct GeluTanh {
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
     // Beyond, t is 1 or -1 in any type, and the powers of x overflow.
-    const T b = where(x > 10, 10, where(x < -10, -10, x));
+    const T b = within(x, Weak(10));
     const T t = bend(b);
     const T inner = (1 + Weak(3 * cubic) * b * b) * Weak(scale);
     return dy * ((1 + t) + b * (1 - square(t)) * inner) * Weak(0.5);

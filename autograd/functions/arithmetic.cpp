@@ -34,9 +34,10 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
 
 Tensor divide(const Tensor& a, const Tensor& b) {
   const Tensor y = ops::divide(a, b);
-  return record("divide", y,
-                {grad_of(a, [b = saved(b)](const Tensor& dy) { return dy / *b; }),
-                 grad_of(b, [b = saved(b), y = saved(y)](const Tensor& dy) { return -(widened(dy) * *y / *b); })});
+  return record(
+      "divide", y,
+      {grad_of(a, [b = saved(b)](const Tensor& dy) { return dy / *b; }),
+       grad_of(b, [b = saved(b), y = saved(y)](const Tensor& dy) { return -(widened(dy) * *y / *b); })});
 }
 
 Tensor negate(const Tensor& x) {

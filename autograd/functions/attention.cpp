@@ -80,8 +80,7 @@ Tensor scaled_dot_product_attention(const Tensor& queries, const Tensor& keys, c
                          log_sum_exp = saved(result.log_sum_exp), mask = saved(mask),
                          is_causal = options.is_causal, scale = options.scale](const Tensor& dy) -> Grads {
     const AttentionOptions given{.mask = *mask, .is_causal = is_causal, .scale = scale};
-    if (grad_enabled())
-      return recorded_backward(widened(dy), widened(*q), widened(*k), widened(*v), given);
+    if (grad_enabled()) return recorded_backward(widened(dy), widened(*q), widened(*k), widened(*v), given);
     const auto [dq, dk, dv] = ops::attention_backward(dy, *q, *k, *v, {*output, *log_sum_exp}, given);
     return {dq, dk, dv};
   };

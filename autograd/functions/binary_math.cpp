@@ -284,10 +284,11 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
   const DType dtype = promote(promote(a.dtype(), b.dtype()), weight.dtype());
   const Tensor y = empty_as(std::array{a, b, weight}, shape, ops::floating_result(dtype));
   lerp_into(y, a, b, weight);
-  return record("lerp", y,
-                {grad_of(a, [w = saved(weight)](const Tensor& dy) { return dy * (1 - widened(*w)); }),
-                 grad_of(b, [w = saved(weight)](const Tensor& dy) { return dy * *w; }),
-                 grad_of(weight, [a = saved(a), b = saved(b)](const Tensor& dy) { return dy * (widened(*b) - *a); })});
+  return record(
+      "lerp", y,
+      {grad_of(a, [w = saved(weight)](const Tensor& dy) { return dy * (1 - widened(*w)); }),
+       grad_of(b, [w = saved(weight)](const Tensor& dy) { return dy * *w; }),
+       grad_of(weight, [a = saved(a), b = saved(b)](const Tensor& dy) { return dy * (widened(*b) - *a); })});
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {

@@ -72,7 +72,7 @@ struct Atanh {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy / ((1 - x) * (1 + x));
+    return dy / one_minus_square(x);
   }
 };
 

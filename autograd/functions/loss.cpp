@@ -91,22 +91,22 @@ Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, con
                              TensorOptions{.dtype = x.dtype(), .device = x.device()}](const Saved& weight) {
     return (*weight).defined() ? widened(*weight) - 1 : zeros({}, options);
   };
-  return record("bce_with_logits", ops::binary_cross_entropy(x, target, pos_weight),
-                {grad_of(x,
-                         [x = saved(x), target = saved(target), weight = saved(pos_weight),
-                          positive](const Tensor& dy) {
-                           if (!grad_enabled())
-                             return ops::binary_cross_entropy_backward(dy, *x, *target, *weight);
-                           const Tensor t = widened(*target);
-                           return widened(dy) * ((1 - t) - (positive(weight) * t + 1) * sigmoid(-widened(*x)));
-                         }),
-                 grad_of(target, [x = saved(x), weight = saved(pos_weight), positive](const Tensor& dy) {
-                   if (!(*weight).defined()) return -(dy * *x);
-                   const Tensor wide = widened(*x);
-                   // log(1 + exp(-x)) without overflow.
-                   const Tensor softplus = log1p(exp(-abs(wide))) + relu(-wide);
-                   return widened(dy) * (positive(weight) * softplus - wide);
-                 })});
+  return record(
+      "bce_with_logits", ops::binary_cross_entropy(x, target, pos_weight),
+      {grad_of(
+           x,
+           [x = saved(x), target = saved(target), weight = saved(pos_weight), positive](const Tensor& dy) {
+             if (!grad_enabled()) return ops::binary_cross_entropy_backward(dy, *x, *target, *weight);
+             const Tensor t = widened(*target);
+             return widened(dy) * ((1 - t) - (positive(weight) * t + 1) * sigmoid(-widened(*x)));
+           }),
+       grad_of(target, [x = saved(x), weight = saved(pos_weight), positive](const Tensor& dy) {
+         if (!(*weight).defined()) return -(dy * *x);
+         const Tensor wide = widened(*x);
+         // log(1 + exp(-x)) without overflow.
+         const Tensor softplus = log1p(exp(-abs(wide))) + relu(-wide);
+         return widened(dy) * (positive(weight) * softplus - wide);
+       })});
 }
 
 }  // namespace pleat

@@ -78,7 +78,7 @@ struct Log2 {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy / (x * Weak(std::numbers::ln2));
+    return dy / x * Weak(1 / std::numbers::ln2);
   }
 };
 
@@ -89,7 +89,7 @@ struct Log10 {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy / (x * Weak(std::numbers::ln10));
+    return dy / x * Weak(1 / std::numbers::ln10);
   }
 };
 
@@ -111,7 +111,7 @@ struct Rsqrt {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
-    return dy * (y * square(y)) * Weak(-0.5);
+    return dy * (y * Weak(-0.5) * square(y));
   }
 };
 
@@ -126,6 +126,7 @@ struct Reciprocal {
   }
 };
 
+/// Beyond 40 its derivative, exp(-x^2), is 0 in any type, and x^2 would overflow.
 struct Erf {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
@@ -133,7 +134,7 @@ struct Erf {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * exp(-square(x)) * Weak(2 * std::numbers::inv_sqrtpi);
+    return dy * exp(-square(within(x, Weak(40)))) * Weak(2 * std::numbers::inv_sqrtpi);
   }
 };
 
@@ -144,7 +145,7 @@ struct Erfc {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * exp(-square(x)) * Weak(-2 * std::numbers::inv_sqrtpi);
+    return dy * exp(-square(within(x, Weak(40)))) * Weak(-2 * std::numbers::inv_sqrtpi);
   }
 };
 

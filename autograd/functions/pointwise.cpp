@@ -5,7 +5,25 @@
 
 #include "pleat/core/tensor/create.h"
 
-namespace pleat::detail {
+namespace pleat {
+namespace {
+
+struct OneMinusSquare {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return one_minus_square(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * x * -2;
+  }
+};
+
+}  // namespace
+
+Tensor one_minus_square(const Tensor& x) { return pointwise("one_minus_square", x, OneMinusSquare{}); }
+
+namespace detail {
 
 Tensor gradient_like(std::span<const Tensor> dy_and_kept) {
   DType dtype = ops::floating_result(dy_and_kept[0].dtype());
@@ -34,4 +52,5 @@ Tensor record_constant(const char* op, const Tensor& y, const Tensor& x) {
   return record(op, y, {grad_of(x, [](const Tensor& dy) { return zeros_like(dy); })});
 }
 
-}  // namespace pleat::detail
+}  // namespace detail
+}  // namespace pleat

@@ -29,7 +29,8 @@
 ///     }
 ///     template <class T>
 ///     PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-///       return dy / square(1 + abs(x));
+///       const T s = 1 + abs(x);
+///       return dy / s / s;  // the square would overflow
 ///     }
 ///   };
 ///
@@ -92,11 +93,25 @@ struct Weak {
   }
 };
 
+/// 1 - x^2, which keeps its digits where x is near 1, and of which the derivative does where x is near 0.
+template <std::floating_point T>
+PLEAT_HOST_DEVICE T one_minus_square(T x) {
+  return (1 - x) * (1 + x);
+}
+Tensor one_minus_square(const Tensor& x);
+
 /// x, or 1 / x where that is the smaller one: powers of it do not overflow.
 template <class T>
 PLEAT_HOST_DEVICE T folded(const T& x) {
   const auto is_large = abs(x) > 1;
   return where(is_large, 1 / where(is_large, x, 1), x);
+}
+
+/// The nearest to x that is at most so far from 0.
+template <class T>
+PLEAT_HOST_DEVICE T within(const T& x, Weak bound) {
+  const auto most = bound.as<T>();
+  return where(x > most, most, where(x < -most, -most, x));
 }
 
 /// The smaller of x and a bound: its gradient passes where x is the one, also at the bound.

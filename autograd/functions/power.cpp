@@ -43,15 +43,11 @@ struct Power {
   template <class T>
   PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& base, const T& exponent) const {
     const T safe = where(exponent == 0, where(base == 0, 1, where(base != base, 1, base)), base);
-    return dy * exponent * pow(safe, exponent - 1);
+    return dy * (exponent * pow(safe, exponent - 1));  // not inf * 0 in second derivatives
   }
-};
-
-/// What goes to the exponent, given also the result y.
-struct PowerOfExponent {
   template <class T>
-  PLEAT_HOST_DEVICE T operator()(const T& dy, const T& base, const T& exponent, const T& y) const {
-    return dy * y * log(where(base == 0, where(exponent >= 0, 1, base), base));
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& base, const T& exponent) const {
+    return dy * pow(base, exponent) * log(where(base == 0, where(exponent >= 0, 1, base), base));
   }
 };
 
@@ -82,7 +78,7 @@ struct PowerOfHalves {
     else if constexpr (halves == -2)
       return 1 / base;
     else
-      return 1 / (base * base);
+      return 1 / base * (1 / base);  // the square may vanish
   }
 };
 
@@ -129,15 +125,7 @@ struct PowerBackward {
 Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
   const Tensor base = autocast_to_float32(any_base);
   const Tensor exponent = autocast_to_float32(any_exponent);
-  const Tensor y = ops::binary("pow", base, exponent, Power{});
-  return record("pow", y,
-                {grad_of(base,
-                         [a = saved(base), e = saved(exponent)](const Tensor& dy) {
-                           return detail::run_backward("pow", detail::BackwardFirst<Power>{}, dy, *a, *e);
-                         }),
-                 grad_of(exponent, [a = saved(base), e = saved(exponent), y = saved(y)](const Tensor& dy) {
-                   return detail::run_backward("pow", PowerOfExponent{}, dy, *a, *e, *y);
-                 })});
+  return record_pointwise("pow", ops::binary("pow", base, exponent, Power{}), base, exponent, Power{});
 }
 
 Tensor pow(const Tensor& any_base, Number exponent) {

@@ -124,6 +124,21 @@ Attributes traced_var(const Dims& dims, const VarOptions& options) {
 
 Tensor without_zeros(const Tensor& x) { return masked_fill(x, x == 0, 1); }
 
+/// Of (sum of |x|^p)^(1/p) over dims.
+Tensor norm_gradient(const Tensor& dy, const Tensor& x, const Tensor& y, double p, const Spread& spread,
+                     const Dims& dims) {
+  if (p == 0) return zeros_like(x);
+  if (p == 1) return sign(x) * spread(dy);
+  if (p == 2) return x * spread(dy / without_zeros(y));
+  if (p == 3) return x * abs(x) * spread(dy / square(without_zeros(y)));
+  if (std::isinf(p)) {
+    const Tensor equal = ops::equal_elements(abs(x).detach(), spread.keepdim(y.detach()));
+    return sign(x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
+  }
+  const Tensor size = p > 1 ? without_zeros(y) : y;  // else 0^(1 - p) is 0
+  return sign(x) * pow(without_zeros(abs(x)), p - 1) * spread(dy * pow(size, 1 - p));
+}
+
 using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, Flag);
 using IndicesFunction = ValuesIndices (*)(const Tensor&, Integer, Flag);
 
@@ -206,13 +221,13 @@ Tensor prod(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor y = ops::prod(x, dims, keepdim);
   return call.gives(
       record("prod", y,
-             {grad_of(x, [spread = Spread(x, dims, "prod"), of = saved(x), y = saved(y)](const Tensor& dy) {
-               const Tensor x = widened(*of);
+             {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
+               const Tensor wide = widened(*x);
                // The product of all others is a quotient where nothing has left the range.
                const Tensor scaled = widened(dy) * *y;
-               if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / x;
+               if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / wide;
                // Else those before times those after: zeros do no harm.
-               const Tensor rows = spread.to_rows(x);
+               const Tensor rows = spread.to_rows(wide);
                const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
                const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
                return spread(dy) * spread.from_rows(before * after);
@@ -238,12 +253,11 @@ Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
       "stddev", [&] { return traced_var(dims, options); }, x);
   const VarMean moments = ops::var_mean(x, dims, options, "stddev");
   const Tensor y = no_grad([&] { return sqrt(moments.var); });
-  return call.gives(
-      record("stddev", y,
-             {grad_of(x, [from_mean = FromMean(x, dims, options, moments.mean),
-                          y = saved(y)](const Tensor& dy) {
-               return from_mean(widened(dy) / without_zeros(*y));
-             })}));
+  return call.gives(record(
+      "stddev", y,
+      {grad_of(x, [from_mean = FromMean(x, dims, options, moments.mean), y = saved(y)](const Tensor& dy) {
+        return from_mean(widened(dy) / without_zeros(*y));
+      })}));
 }
 
 VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
@@ -272,24 +286,13 @@ Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
       },
       x);
   const Tensor y = ops::norm(x, dims, options);
-  return call.gives(
-      record("norm", y,
-             {grad_of(x,
-                      [spread = Spread(x, dims, "norm"), p = options.p, dims, of = saved(x),
-                       result = saved(y)](const Tensor& slopes) -> Tensor {
-                        const Tensor x = widened(*of), y = widened(*result), dy = widened(slopes);
-                        if (p == 0) return zeros_like(x);
-                        if (p == 1) return sign(x) * spread(dy);
-                        if (p == 2) return x * spread(dy / without_zeros(y));
-                        if (p == 3) return x * abs(x) * spread(dy / square(without_zeros(y)));
-                        if (std::isinf(p)) {
-                          const Tensor largest = spread.keepdim(y.detach());
-                          const Tensor equal = ops::equal_elements(abs(x).detach(), largest);
-                          return sign(x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
-                        }
-                        const Tensor size = p > 1 ? without_zeros(y) : y;  // else 0^(1 - p) is 0
-                        return sign(x) * pow(without_zeros(abs(x)), p - 1) * spread(dy * pow(size, 1 - p));
-                      })}));
+  return call.gives(record("norm", y,
+                           {grad_of(x,
+                                    [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
+                                     y = saved(y)](const Tensor& dy) -> Tensor {
+                                      return norm_gradient(widened(dy), widened(*x), widened(*y), p, spread,
+                                                           dims);
+                                    })}));
 }
 
 Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {

@@ -62,7 +62,7 @@ struct Asin {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * rsqrt((1 - x) * (1 + x));
+    return dy * rsqrt(one_minus_square(x));
   }
 };
 
@@ -73,7 +73,7 @@ struct Acos {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return -(dy * rsqrt((1 - x) * (1 + x)));
+    return -(dy * rsqrt(one_minus_square(x)));
   }
 };
 

@@ -78,13 +78,13 @@ double tolerance(DType dtype) {
   return dtype == float64 ? 1e-13 : dtype == float32 ? 1e-5 : 8 * rounding(dtype);
 }
 
-/// Gradients of a type are those in float64 of the same numbers.
-void check_numbers(const OpCase& c, const Tensors& inputs) {
+/// Gradients of a type are those in float64 of the same numbers, recorded or not.
+void check_numbers(const OpCase& c, const Tensors& inputs, bool recorded) {
   for (const DType dtype : {float32, float16, bfloat16}) {
-    CAPTURE(name(dtype));
+    CAPTURE(name(dtype), recorded);
     const Tensors x = tracked(typed(inputs, dtype));
     const auto [ys, dys] = differentiable(c.run(x));
-    const Tensors gradients = grad(ys, floating_of(x), dys, {.allow_unused = true});
+    const Tensors gradients = grad(ys, floating_of(x), dys, {.create_graph = recorded, .allow_unused = true});
     Tensors wide, wide_dys;
     for (const Tensor& t : x) wide.push_back(is_floating(t.dtype()) ? ops::cast(t.detach(), float64) : t);
     wide = tracked(wide);
@@ -132,7 +132,7 @@ void check_gradients(const OpCase& c) {
   if (c.order > 0) {
     check_both_backwards(c);
     check_types(c);
-    check_numbers(c, smooth_inputs(c).front());
+    for (const bool recorded : {false, true}) check_numbers(c, smooth_inputs(c).front(), recorded);
   } else if (c.types.floating) {
     for (const Tensor& y : c.run(tracked(typed(c.inputs, float64)))) CHECK_FALSE(y.requires_grad());
   }
