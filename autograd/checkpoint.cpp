@@ -1,6 +1,8 @@
 #include "pleat/autograd/checkpoint.h"
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/grad_mode.h"
@@ -47,12 +49,17 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
   if (!grad_enabled()) return function(inputs);
   const Generator random = default_generator();
   const Scopes scopes = Scopes::current();
+  autograd::first_run_error().clear();
   const auto first = std::make_shared<Journal>();
   const Tensor y = [&] {
     const GradMode as_it_will_be(detail::Recording::later);
     return function(inputs);
   }();
   first->stop();
+  if (const std::string error = std::exchange(autograd::first_run_error(), {}); !error.empty()) {
+    first->undo();
+    throw AutogradError(error);
+  }
   std::vector<Saved> kept;
   for (const Tensor& input : inputs) kept.push_back(saved(input));
   // Parameters inside the function are not among the inputs, so the call is recorded whether or not those

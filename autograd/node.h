@@ -98,6 +98,8 @@ const std::shared_ptr<Slot>& present_slot(const Tensor& tensor);
 
 /// Whether this is the first run of a function that checkpoint() will run again, on the tape.
 bool records_later();
+/// What this thread's checkpoint() is to throw at the end of such a run.
+std::string& first_run_error();
 
 /// Notes, while it exists, which function this thread called last under NoGrad with a tensor that requires a
 /// gradient.

@@ -106,6 +106,11 @@ uint64_t last_sequence() { return sequence; }
 
 bool records_later() { return pleat::detail::recording() == pleat::detail::Recording::later; }
 
+std::string& first_run_error() {
+  thread_local std::string error;
+  return error;
+}
+
 NoteUnrecorded::NoteUnrecorded() : outer_(std::exchange(unrecorded, &last_)) {}
 NoteUnrecorded::~NoteUnrecorded() { unrecorded = outer_; }
 

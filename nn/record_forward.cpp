@@ -5,8 +5,11 @@
 #include <string>
 #include <typeinfo>
 #include <unordered_map>
+#include <vector>
 
+#include "pleat/autograd/node.h"
 #include "pleat/core/base/error.h"
+#include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/listing.h"
@@ -15,11 +18,53 @@
 
 namespace pleat::nn {
 
-/// The data of a call while an observer is set. The outermost call has the names of all modules
-/// inside.
+namespace {
+
+/// The buffers of a module, which a forward in a checkpoint's first run must not replace: the second run
+/// would begin with the new ones.
+class KeptBuffers {
+ public:
+  explicit KeptBuffers(Module& module) : type_(module.type_name()) {
+    Members members;
+    module.members(members);
+    for (const Members::Item& item : members.items())
+      if (item.buffer && item.tensor->defined()) kept_.push_back({item.name, item.tensor, *item.tensor});
+  }
+  ~KeptBuffers() {
+    for (const auto& [name, buffer, kept] : kept_) {
+      if (!buffer->defined() || buffer->shared_impl() == kept.shared_impl()) continue;
+      if (buffer->shape() != kept.shape() || buffer->dtype() != kept.dtype()) continue;  // a table that grows
+      *buffer = kept;
+      autograd::first_run_error() = fmt::format(
+          "checkpoint: the forward of {} makes its buffer \"{}\" another tensor, and it runs twice; change "
+          "the "
+          "elements of the one that it has, with copy_(buffer, value)",
+          type_, name);
+    }
+  }
+  KeptBuffers(const KeptBuffers&) = delete;
+  KeptBuffers& operator=(const KeptBuffers&) = delete;
+
+ private:
+  struct Kept {
+    std::string name;
+    Tensor* buffer;
+    Tensor tensor;
+  };
+  std::string type_;
+  std::vector<Kept> kept_;
+};
+
+}  // namespace
+
+/// The data of a call while an observer is set, or that belongs to a checkpoint. The outermost call has the
+/// names of all modules inside.
 class RecordForward::Call {
  public:
   Call(const Module& module, std::span<const Tensor* const> inputs) {
+    // members() changes nothing, so the module may be const.
+    if (autograd::records_later()) buffers_.emplace(const_cast<Module&>(module));
+    if (!is_recording()) return;
     if (names == nullptr) {
       names = &own_names_;
       learn_names(module);
@@ -54,6 +99,7 @@ class RecordForward::Call {
   static thread_local const std::unordered_map<const Module*, Name>* names;
   std::unordered_map<const Module*, Name> own_names_;  ///< of the outermost call
   std::optional<RecordModule> range_;
+  std::optional<KeptBuffers> buffers_;
 };
 
 thread_local const std::unordered_map<const Module*, RecordForward::Call::Name>* RecordForward::Call::names =
@@ -65,7 +111,7 @@ RecordForward::RecordForward(const Module& module, std::span<const Tensor* const
     : module_(module), caller_(running_) {
   detail::Listing::check_not_moved_from(module);
   detail::Listing::begin(*this);
-  if (is_recording()) [[unlikely]]
+  if (is_recording() || autograd::records_later()) [[unlikely]]
     call_ = std::make_unique<Call>(module, inputs);
   running_ = this;
 }

@@ -61,7 +61,8 @@ struct Acosh {
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    return dy * rsqrt(x - 1) * rsqrt(x + 1);
+    const T size = abs(x);
+    return dy * rsqrt(size - 1) * rsqrt(size + 1);
   }
 };
 

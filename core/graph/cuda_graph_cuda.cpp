@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -139,7 +140,7 @@ class CudaGraph::Impl final : public Capture {
   Draw next_draw(Generator& generator) override {
     Draws& draws = draws_[&generator];
     if (!draws.state.defined()) draws.state = own_memory({2}, int64);
-    Journal::note({&draws.count, 1});
+    Journal::note(std::span(&draws.count, 1));
     return {reinterpret_cast<const uint64_t*>(draws.state.raw()), draws.count++};
   }
 

@@ -21,6 +21,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/dropout.h"
+#include "pleat/nn/module.h"
 #include "pleat/nn/norm.h"
 #include "pleat/tests/catch.h"
 
@@ -328,4 +329,36 @@ TEST_CASE("a checkpoint runs again under the scopes of its call", "[autograd]") 
   }();
   sum(y).backward();
   CHECK(types == std::vector<DType>{bfloat16, bfloat16});
+}
+
+namespace {
+
+/// Remembers a mean in its buffer, by its elements or by another tensor.
+struct Averaging : nn::Module {
+  Tensor average = zeros({2});
+  bool in_place = false;
+  Tensor forward(const Tensor& x) override {
+    const Tensor now = (average * 0.5 + x * 0.5).detach();
+    if (in_place)
+      copy_(average, now);
+    else
+      average = now;
+    return x * average.clone();
+  }
+  void members(nn::Members& m) override { m.buffer("average", average); }
+};
+
+}  // namespace
+
+TEST_CASE("a checkpoint refuses a module that makes its buffer another tensor", "[autograd]") {
+  Averaging net;
+  const Tensor x = ones({2}).set_requires_grad();
+  const auto f = [&](const Tensor& t) { return net(t); };
+  CHECK_THROWS_WITH(checkpoint(f, x),
+                    Contains("the forward of Averaging makes its buffer \"average\" another"));
+  CHECK(net.average.to_vector() == std::vector<float>{0, 0});
+  net.in_place = true;
+  sum(checkpoint(f, x)).backward();
+  CHECK(net.average.to_vector() == std::vector<float>{0.5, 0.5});
+  CHECK(x.grad().to_vector() == std::vector<float>{0.5, 0.5});
 }

@@ -205,6 +205,7 @@ const std::map<std::string, std::string>& on_purpose() {
       {"clamp_min_nan/result", "PyTorch ignores a bound of NaN when it is the only one"},
       {"hardswish/x", "0 at -3, as PyTorch itself has since 2.7"},
       {"mish/x", "1 at infinity"},
+      {"gelu_tanh/x", "0 and 1 at infinities"},
       {"softsign/x", "0 at infinities"},
       {"hardshrink/x", "a NaN passes the gradient on, as it does in softshrink"},
       {"softshrink/result", "a NaN stays one"},
