@@ -97,11 +97,9 @@ double cancels(const OpCase& c, DType dtype, std::size_t order) {
   const auto is_one = [&](const std::vector<std::string>& names) {
     return std::ranges::find(names, c.name) != names.end();
   };
-  return is_one(from_result) ? 8 * rounding(dtype)
-                             : (is_one(terms) ? 256
-                                : order == 3  ? 4
-                                              : 0) *
-                                   rounding(float32);
+  if (is_one(from_result)) return 8 * rounding(dtype);
+  if (is_one(terms)) return 1024 * rounding(float32);
+  return order == 3 ? 4 * rounding(float32) : 0;
 }
 
 /// The largest of the derivatives of one order, which are sums of the same terms.
