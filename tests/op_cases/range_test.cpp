@@ -9,6 +9,8 @@
 #include <string>
 
 #include "pleat/autograd/backward.h"
+#include "pleat/autograd/functions/loss.h"
+#include "pleat/autograd/functions/loss_formulas.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/op_cases/all_cases.h"
@@ -92,8 +94,19 @@ double cancels(const OpCase& c, DType dtype, std::size_t order) {
   // From a result that is rounded, which comes near 1.
   static const std::vector<std::string> from_result{"sigmoid", "tanh"};
   // From terms near 1 that cancel, in float32.
-  static const std::vector<std::string> terms{"softplus", "log_sigmoid", "silu",       "mish",      "gelu",
-                                              "elu",      "hardswish",   "tanhshrink", "logaddexp", "logit"};
+  static const std::vector<std::string> terms{"softplus",
+                                              "log_sigmoid",
+                                              "silu",
+                                              "mish",
+                                              "gelu",
+                                              "elu",
+                                              "hardswish",
+                                              "tanhshrink",
+                                              "logaddexp",
+                                              "logit",
+                                              "bce_with_logits",
+                                              "soft_margin_loss",
+                                              "sigmoid_focal_loss"};
   const auto is_one = [&](const std::vector<std::string>& names) {
     return std::ranges::find(names, c.name) != names.end();
   };
@@ -154,5 +167,22 @@ void check_range(const OpCase& c) {
 }
 
 }  // namespace
+
+TEST_CASE("derivatives over the range of a type: losses of elements", "[op_cases][cpu]") {
+  using Loss = Tensor (*)(const Tensor& x, const Tensor& target);
+  const std::vector<std::pair<std::string, Loss>> losses{
+      {"bce_with_logits", [](const Tensor& x, const Tensor& t) { return binary_cross_entropies(x, t, {}); }},
+      {"soft_margin_loss", soft_margin_losses},
+      {"hinge_embedding_loss",
+       [](const Tensor& x, const Tensor& t) { return hinge_embedding_losses(x, t, 1); }},
+      {"sigmoid_focal_loss", [](const Tensor& x, const Tensor& t) { return focal_losses(x, t, 0.25, 2); }}};
+  for (const auto& [name, loss] : losses)
+    for (const double target : {-1.0, 0.0, 0.25, 1.0}) DYNAMIC_SECTION(name << ", target " << target) {
+        const Function call = [f = loss, target](const Tensors& x) {
+          return f(x[0], full_like(x[0], target));
+        };
+        check_range({.name = name, .inputs = {normal({2})}, .call = call, .elementwise = true});
+      }
+}
 
 PLEAT_TEST_FAMILIES("derivatives over the range of a type", "[op_cases][cpu]", check_range)
