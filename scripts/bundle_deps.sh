@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# Collects the libraries that Pleat is built with into a folder: scripts/bundle_deps.sh DIR
+# Collects the libraries that Pleat is built with into a folder:
+#   scripts/bundle_deps.sh DIR
 #
-# For machines without package manager and network, as the nodes of a cluster are: copy DIR there, and give its place
-# to CMake, `cmake -S . -B build -DCMAKE_PREFIX_PATH=DIR`, or to scripts/gpu_check.sh by --deps. A compiler and CMake
-# must be there. Headers come along as they are; zlib, libpng and libjpeg as static libraries of this machine's processor.
-# DIR must be new, empty, or made by this script, which then replaces what it had put there.
+# For machines without package manager and network, as the nodes of a cluster are:
+# copy DIR there, and give its place to CMake, `cmake -S . -B build
+# -DCMAKE_PREFIX_PATH=DIR`, or to scripts/gpu_check.sh by --deps. A compiler and
+# CMake must be there. Headers come along as they are; zlib, libpng and libjpeg as
+# static libraries of this machine's processor. DIR must be new, empty, or made by
+# this script, which then replaces what it had put there.
 set -euo pipefail
 # shellcheck source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
-case ${1:-} in
-  -h | --help) usage && exit 0 ;;
-  '' | -*) usage >&2 && exit 2 ;;
-esac
-[[ $# -eq 1 ]] || fail "bundle_deps.sh: takes one folder, got $# arguments"
+at_most 1 "$@"
+[[ -n ${1:-} ]] || wrong "DIR must be named"
 bundle=$1
 list=$bundle/files.txt
 [[ ! -e $bundle || -d $bundle ]] || fail "$bundle is not a folder"

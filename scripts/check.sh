@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # Checks a change of a few files in a minute or two: scripts/check.sh [COMMIT]
-# The change is all since the last commit, or since the branch left COMMIT ("main"), new files included. Checks its
-# format and the rules that sources keep (include rule and the like), builds pleat_tests, and runs the test files that
-# belong to the change. Those are the ones whose name begins with the name of a changed file or of one of its folders
-# (ops/conv/cpu/gather.cpp: conv_test, conv_tune_test, ...), else all of the mirrored folder (core/tensor/copy.cpp: tests/core/).
-# To functions belong the tests of tests/op_cases/, too: those of the families with one of these names (conv), else all.
-# To modules belong those that run over tests/nn/module_cases.cpp.
-# PLEAT_PRESET chooses a preset other than release. scripts/test.sh runs all tests.
+# The change is all since the last commit, or since the branch left COMMIT
+# ("main"), new files included. Checks its format and the rules that sources keep
+# (include rule and the like), builds pleat_tests, and runs the test files that
+# belong to the change. Those are the ones whose name begins with the name of a
+# changed file or of one of its folders (ops/conv/cpu/gather.cpp: conv_test,
+# conv_tune_test, ...), else all of the mirrored folder (core/tensor/copy.cpp:
+# tests/core/). To functions belong the tests of tests/op_cases/, too: those of
+# the families with one of these names (conv), else all. To modules belong those
+# that run over tests/nn/module_cases.cpp. PLEAT_PRESET chooses a preset other
+# than release. scripts/test.sh runs all tests.
 set -euo pipefail
 # shellcheck source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+at_most 1 "$@"
 cd "$root"
 preset=${PLEAT_PRESET:-release}
 

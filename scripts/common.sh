@@ -13,6 +13,23 @@ fail() {
   exit 1
 }
 
+# What makes no sense is said before anything is done.
+wrong() {
+  printf '%s: %s (see %s --help)\n' "$(basename "$0")" "$1" "$0" >&2
+  exit 2
+}
+# Of a script without options, the arguments: at_most COUNT ARGUMENT...
+at_most() {
+  local most=$1 argument
+  shift
+  for argument in "$@"; do [[ $argument != -* ]] || wrong "there is no option $argument"; done
+  (($# <= most)) || wrong "takes at most $most arguments, got $#"
+}
+# The comment at the head of the script that sources this is its help, whatever else it is given.
+for argument in "$@"; do
+  [[ $argument != -h && $argument != --help ]] || { sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit; }
+done
+
 # Runs a command whose output only matters when it fails: quietly NAME COMMAND...
 quietly() {
   local log=$logs/$1.log

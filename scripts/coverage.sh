@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Which lines of the library the tests run: scripts/coverage.sh [--files] [tests, as pleat_tests takes them]
-# Builds the preset coverage (g++), runs pleat_tests once, and prints a table by folder, or with --files by file.
-# A line counts when code was made for it; a template's line is covered when one of its instances ran.
+# Which lines of the library the tests run:
+#   scripts/coverage.sh [--files] [tests, as pleat_tests takes them]
+# Builds the preset coverage (g++), runs pleat_tests once, and prints a table by
+# folder, or with --files by file. A line counts when code was made for it; a
+# template's line is covered when one of its instances ran.
 set -euo pipefail
 # shellcheck source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

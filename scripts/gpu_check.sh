@@ -1,34 +1,49 @@
 #!/usr/bin/env bash
 # Checks Pleat on a machine with a GPU: scripts/gpu_check.sh [options]
 #
-#   --deps DIR      a folder made by scripts/bundle_deps.sh, where no package manager has installed the dependencies
+#   --deps DIR      a folder made by scripts/bundle_deps.sh, where no package
+#                   manager has installed the dependencies
 #   --build DIR     build folder (build/gpu_check)
-#   --results DIR   where results go, those of an earlier run being removed (the folder `results` in the build folder)
+#   --results DIR   where results go, those of an earlier run being removed (the
+#                   folder `results` in the build folder)
 #   --archive FILE  all results as one file (.tar.gz), renewed after each stage
-#   --data DIR      CIFAR-10's binary files to train on; without it the synthetic set
-#   --shapes FILE   convolutions to time instead of ResNet-18's, as bench/compare_torch.py reads them
-#   --commit TEXT   what the page says of the version, where this is no git checkout
-#   --only STAGES   some stages, separated by commas; without build, the programs are those that are there
+#   --data DIR      CIFAR-10's binary files to train on; without it the synthetic
+#                   set
+#   --shapes FILE   convolutions to time instead of ResNet-18's, as
+#                   bench/compare_torch.py reads them
+#   --commit TEXT   what the page says of the version, where this is no git
+#                   checkout
+#   --only STAGES   some stages, separated by commas; without build, the programs
+#                   are those that are there
 #   --seconds N     all stages together end within these (590)
 #   --quick         fewer timings, no compute-sanitizer
-#   --cpu           every stage on the CPU, to try the script itself; --dry-run is the same
-#   --double        the same on the double of CUDA (PLEAT_CUDA=DOUBLE), whose times are not taken
+#   --cpu           every stage on the CPU, to try the script itself; --dry-run is
+#                   the same
+#   --double        the same on the double of CUDA (PLEAT_CUDA=DOUBLE), whose
+#                   times are not taken
 #
 # Stages, in this order:
 #   versions   driver, compilers, libraries, commit
-#   build      without tests of the host alone; goes on after what does not compile, and runs nothing that it has linked
-#   smoke      copy, elementwise, reduction, cublas, unfold, cudnn: small programs, a process each, with blocking launches
+#   build      without tests of the host alone; goes on after what does not
+#              compile, and runs nothing that it has linked
+#   smoke      copy, elementwise, reduction, cublas, unfold, cudnn: small
+#              programs, a process each, with blocking launches
 #   tests      those tagged [cuda] or [device], a process each
 #   memcheck   compute-sanitizer on a part of the tests
 #   train      resnet20 for an epoch
-#   dist       the tests of several processes, one a GPU, by NCCL: where there is MPI, which connects them
-#   formats    convolutions, batch norm and training steps, contiguous and channels-last
+#   dist       the tests of several processes, one a GPU, by NCCL: where there is
+#              MPI, which connects them
+#   formats    convolutions, batch norm and training steps, contiguous and
+#              channels-last
 #   torch      the same problems in Pleat and in PyTorch, where python3 has it
-#   ask        the five questions of pleat-bench, whose answers are printed below the page (answers.txt)
+#   ask        the five questions of pleat-bench, whose answers are printed below
+#              the page (answers.txt)
 #   racecheck  compute-sanitizer again: racecheck and initcheck
-# Each has a time limit, and one that fails does not stop those that can do without it. What a stage found is on disk
-# before the next begins: a line in `summary`, its output in NAME.log, and page.txt, the page that is also printed last.
-# Exit status: 0 all is well, 1 something failed or was stopped, 2 wrong options, 3 there is no GPU.
+# Each has a time limit, and one that fails does not stop those that can do
+# without it. What a stage found is on disk before the next begins: a line in
+# `summary`, its output in NAME.log, and page.txt, the page that is also printed
+# last. Exit status: 0 all is well, 1 something failed or was stopped, 2 wrong
+# options, 3 there is no GPU.
 set -uo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=common.sh
@@ -38,8 +53,6 @@ all_stages=(versions build smoke tests memcheck train dist formats torch ask rac
 smoke_checks=(copy elementwise reduction cublas unfold cudnn)
 questions=(batchnorm-after-unfold unfold-speed conv2d-vs-conv3d patches faster-convolution)
 
-usage() { sed -n '2,/^set -/{/^# \{0,1\}/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}"; }
-wrong() { echo "gpu_check.sh: $1" >&2 && exit 2; }
 deps='' build=$root/build/gpu_check results='' archive='' data='' shapes='' commit='' only='' seconds=590
 quick=0 mode=gpu
 while [[ $# -gt 0 ]]; do
@@ -52,8 +65,7 @@ while [[ $# -gt 0 ]]; do
     --quick) quick=1 ;;
     --cpu | --dry-run) mode=cpu ;;
     --double) mode=double ;;
-    -h | --help) usage && exit 0 ;;
-    *) echo "gpu_check.sh: there is no option $1" >&2 && usage >&2 && exit 2 ;;
+    *) wrong "there is no option $1" ;;
   esac
   shift
 done

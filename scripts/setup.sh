@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Installs what building, running and testing Pleat needs and this machine lacks. Silent when nothing is missing.
+# Installs what building, running and testing Pleat needs and this machine lacks.
+# Silent when nothing is missing.
 #
-# Debian and Ubuntu: through apt-get, as root or by sudo. Where the distribution's CMake is older than 3.24 (Ubuntu
-# 22.04), a newer one goes into a virtual environment of Python under build/tools, which the scripts prefer.
-# Elsewhere: says what to install, and fails.
-# PLEAT_SKIP_SETUP=1 skips the check (for libraries in places that only CMake is told of).
+# Debian and Ubuntu: through apt-get, as root or by sudo. Where the distribution's
+# CMake is older than 3.24 (Ubuntu 22.04), a newer one goes into a virtual
+# environment of Python under build/tools, which the scripts prefer. Elsewhere:
+# says what to install, and fails.
+# PLEAT_SKIP_SETUP=1 skips the check (for libraries in places that only CMake is
+# told of).
 set -euo pipefail
 # shellcheck source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+at_most 0 "$@"
 [[ ${PLEAT_SKIP_SETUP:-} == 1 ]] && exit 0
 
 cmake_is_new_enough() {

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Builds and runs a project outside of Pleat's tree in every way that README.md offers, with a static and a shared library:
+# Builds and runs a project outside of Pleat's tree in every way that README.md
+# offers, with a static and a shared library:
 #   scripts/test_consumers.sh [build folder]     (default: build/consumers)
-# The library is compiled for each of six builds, without optimisation and without CUDA: a quarter of an hour on two
-# cores. The tests "consumer_*" of any build, with CUDA or without, do in seconds what needs no library of its own.
+# The library is compiled for each of six builds, without optimisation and without
+# CUDA: a quarter of an hour on two cores. The tests "consumer_*" of any build,
+# with CUDA or without, do in seconds what needs no library of its own.
 set -euo pipefail
 # shellcheck source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+at_most 1 "$@"
 work=${1:-$root/build/consumers}
 find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
 CMAKE_BUILD_PARALLEL_LEVEL=$(jobs)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests with every variant of the library that this processor has instructions for (cmake/cpu_variants.cmake):
+# Runs the tests with every variant of the library that this processor has
+# instructions for (cmake/cpu_variants.cmake):
 #   scripts/test_variants.sh [tests, as pleat_tests takes them]
 # The library is compiled three times: a quarter of an hour on two cores.
 set -euo pipefail
