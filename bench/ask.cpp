@@ -1,6 +1,7 @@
 // pleat-bench ask: questions that people asked, answered by measurements. bench/ask/ has a file for each, to
 // be read by whoever wants to know how it was measured.
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "pleat/bench/ask/questions.h"
 #include "pleat/bench/subcommand.h"
@@ -8,7 +9,6 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/train/terminal.h"
 
 namespace pleat::bench {
 namespace {
@@ -31,8 +31,8 @@ const Question questions[] = {
 };
 
 const Layout layout{
-    .heading = {"problem"},
-    .columns = {"pass", "way", "piece", "median", "quartiles", "beside", "first_call", "error", "bad_error"}};
+    .heading = {"problem", "pass"},
+    .columns = {"way", "piece", "median", "quartiles", "beside", "first_call", "error", "bad_error"}};
 
 class Ask : public Subcommand {
  public:
@@ -79,17 +79,24 @@ class Ask : public Subcommand {
     answer.times.set_ratios();
     std::string setup = fmt::format("On {}:", device),
                 conclusion = "Conclusion (in brackets: between which a ratio lies with 99 % confidence)";
-    for (const std::string& line : answer.setup) setup += '\n' + train::wrapped(line, 100);
+    for (const std::string& line : answer.setup) setup += '\n' + line;
     report.say(setup + (common.quick ? "\nSmall sizes (--quick), for a first look." : ""));
     const auto show = [&](std::string text) {
       text.pop_back();  // say() ends the line
       report.say(text);
     };
-    for (const std::string& problem : answer.times.values("problem"))
-      show(table(answer.times.only("problem", {problem}).records, layout, report.color()));
+    for (const std::string& problem : answer.times.values("problem")) {
+      const ask::Times times = answer.times.only("problem", {problem});
+      for (const std::string& pass : times.values("pass"))
+        show(table(times.only("pass", {pass}).records, layout, report.color()));
+    }
     for (const std::string& note : answer.notes) show(note);
-    for (const std::string& sentence : answer.conclusion) conclusion += '\n' + ask::list_item(sentence);
+    for (const std::string& sentence : answer.conclusion) conclusion += "\n- " + sentence;
     report.say(conclusion);
+    ask::Strings reasons = answer.times.reasons();
+    if (reasons.empty()) reasons.emplace_back("all ways take as long as each other");
+    report.say(fmt::format("Why (counted by the profiler in one run of the slowest and of the fastest)\n- {}",
+                           fmt::join(reasons, "\n- ")));
 
     std::vector<Record> records = answer.times.records;
     const auto describe = [&](Record& record, const std::string& what) {
@@ -100,6 +107,8 @@ class Ask : public Subcommand {
     describe(records.emplace_back(), "conclusion");
     for (std::size_t i = 0; i < answer.conclusion.size(); ++i)
       records.back().set_detail(fmt::format("sentence_{}", i + 1), answer.conclusion[i]);
+    for (std::size_t i = 0; i < reasons.size(); ++i)
+      records.back().set_detail(fmt::format("why_{}", i + 1), reasons[i]);
     report.keep(records);
     plot_ = answer.plot;  // of a GPU, where there is one: it comes last
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/terminal.h"
 #include "pleat/core/base/text_table.h"
 
 namespace pleat::bench {
@@ -52,7 +53,7 @@ std::vector<ComparedRecord> compare(const std::vector<Record>& before, const std
 }
 
 std::string comparison(const Results& before, const Results& now, const std::string& name, bool color) {
-  TextTable table({{.left = true}, {}, {}, {}, {.left = true}}, "  ");
+  TextTable table({{.left = true, .wraps = 24}, {}, {}, {}, {.left = true}}, "  ");
   table.add({"compared with " + name, "before", "now", "now/before"});
   std::map<Change, int> counts;
   std::vector<double> ratios;
@@ -86,6 +87,7 @@ std::string comparison(const Results& before, const Results& now, const std::str
         "\nThe machines differ, so the ratios say little about the program:\n  before: {}\n"
         "  now:    {}",
         before.machine, now.machine);
+  table.fit(static_cast<std::size_t>(page_width()));
   return table.text() + text;
 }
 

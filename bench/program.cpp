@@ -133,7 +133,7 @@ int run_program(const std::vector<std::string>& arguments, std::ostream& out, st
       return say(
           fmt::format("{} (see pleat-bench {}{}--help)", error.what(), named, named.empty() ? "" : " "),
           exit_wrong_use);
-    app.exit(error, out, err);  // writes the help
+    print_help(app, error, out);
     return out.flush().good() ? exit_fine : say("cannot write to standard output", exit_failed);
   } catch (const UsageError& error) {
     return say(error.what(), exit_wrong_use);

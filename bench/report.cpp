@@ -1,6 +1,7 @@
 #include "pleat/bench/report.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -8,8 +9,11 @@
 #include <ostream>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "pleat/core/base/bytes.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/terminal.h"
 #include "pleat/core/base/text_table.h"
 
 namespace pleat::bench {
@@ -60,6 +64,11 @@ struct Column {
   }
 };
 
+/// Where a page is narrow: which columns go, in this order.
+constexpr std::array dispensable{"runs",          "first_call",    "quartiles",       "gflops_valid",
+                                 "share_of_copy", "forward_bytes", "workspace_bytes", "gbytes",
+                                 "error",         "share_of_peak"};
+
 /// A label or a detail is a column under its own name; what else tables can have is listed here.
 Column column(const std::string& name) {
   static const std::vector<Column> all{
@@ -109,7 +118,8 @@ std::vector<bool> fastest(const std::vector<Record>& records, const std::vector<
   return marks;
 }
 
-std::string table(const std::vector<Record>& records, const Layout& layout, bool color) {
+std::string table(const std::vector<Record>& records, const Layout& layout, bool color,
+                  std::set<std::string>* left_out) {
   const std::vector<bool> marks = fastest(records, layout.competing);
   std::vector<TextTable::Column> columns;
   std::vector<std::vector<std::string>> lines(records.size() + 1);  // titles first
@@ -119,15 +129,19 @@ std::string table(const std::vector<Record>& records, const Layout& layout, bool
     for (const Record& record : records) cells.push_back(shown.cell(record));
     if (std::all_of(cells.begin(), cells.end(), [](const std::string& text) { return text.empty(); }))
       continue;
-    columns.push_back({.left = shown.is_text()});
+    const auto place = std::find(dispensable.rbegin(), dispensable.rend(), name);
+    columns.push_back({.left = shown.is_text(),
+                       .importance = static_cast<int>(dispensable.rend() - place),
+                       .wraps = shown.is_text() && name != "beside" ? 16U : 0U});
     lines[0].push_back(shown.title);
     for (std::size_t r = 0; r < records.size(); ++r) lines[r + 1].push_back(std::move(cells[r]));
   }
-  columns.push_back({.left = true});  // what is longer than any cell comes last
+  columns.push_back({.left = true, .wraps = 24});  // what is longer than any cell comes last
 
+  const int width = page_width();
   TextTable table(columns, "  ");
   if (!layout.heading.empty() && !records.empty()) {
-    const std::string heading = label_text(records[0], layout.heading, "  ");
+    const std::string heading = wrapped(label_text(records[0], layout.heading, "  "), width);
     table.add_text(color ? bold + heading + plain : heading);
   }
   table.add(lines[0], color ? dim : nullptr);
@@ -136,6 +150,8 @@ std::string table(const std::vector<Record>& records, const Layout& layout, bool
     lines[r + 1].push_back(failed ? "not run: " + records[r].failure : marks[r] ? "* fastest" : "");
     table.add(lines[r + 1], !color ? nullptr : failed ? dim : marks[r] ? green : nullptr);
   }
+  for (const std::string& title : table.fit(static_cast<std::size_t>(width)))
+    if (left_out != nullptr) left_out->insert(title);
   return table.text();
 }
 
@@ -168,13 +184,17 @@ void Report::show(const std::string& text) {
 void Report::add(const std::vector<Record>& block) {
   if (block.empty()) return;
   keep(block);
-  if (out_ != nullptr) show(table(block, layout_, color_) + '\n');
+  if (out_ == nullptr) return;
+  const std::size_t known = left_out_.size();
+  show(table(block, layout_, color_, &left_out_) + '\n');
+  if (left_out_.size() > known)
+    say(fmt::format("No room for: {}. They are in what --json and --csv write.", fmt::join(left_out_, ", ")));
 }
 
 void Report::keep(const std::vector<Record>& block) {
   records_.insert(records_.end(), block.begin(), block.end());
 }
 
-void Report::say(const std::string& text) { show(text + "\n\n"); }
+void Report::say(const std::string& text) { show(wrapped(text, page_width()) + "\n\n"); }
 
 }  // namespace pleat::bench

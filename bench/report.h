@@ -1,6 +1,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,8 +22,10 @@ struct Layout {
 /// entry for each record.
 std::vector<bool> fastest(const std::vector<Record>& records, const std::vector<std::string>& competing);
 
-/// The table of a block of records: heading, titles, a line each; records that failed say why.
-std::string table(const std::vector<Record>& records, const Layout& layout, bool color);
+/// The table of a block of records, as wide as the page: heading, titles, a line each; records that failed
+/// say why. Titles of columns that do not fit are added to `left_out`.
+std::string table(const std::vector<Record>& records, const Layout& layout, bool color,
+                  std::set<std::string>* left_out = nullptr);
 
 /// Of these labels, the texts that are there, joined.
 std::string label_text(const Record& record, const std::vector<std::string>& labels,
@@ -45,7 +48,7 @@ class Report {
   void add(const std::vector<Record>& block);
   /// A block of records that were shown in another way.
   void keep(const std::vector<Record>& block);
-  /// A paragraph beside the tables: a conclusion, a warning.
+  /// A paragraph beside the tables, as wide as the page: a conclusion, a warning.
   void say(const std::string& text);
 
   const std::vector<Record>& records() const { return records_; }
@@ -59,6 +62,7 @@ class Report {
   std::string opening_;
   Layout layout_;
   std::vector<Record> records_;
+  std::set<std::string> left_out_;  ///< titles of columns for which there was no room
 };
 
 }  // namespace pleat::bench

@@ -7,6 +7,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/terminal.h"
 #include "pleat/core/base/text_table.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/conv.h"
@@ -118,7 +119,7 @@ Summary summary(Module& net, const Sizes& input_shape) {
 }
 
 std::string to_string(const Summary& summary) {
-  TextTable table({{.left = true}, {.left = true}, {}, {}});
+  TextTable table({{.left = true, .wraps = 24}, {.left = true, .wraps = 24}, {}, {}});
   table.add_rule(true);
   table.add({"Layer", "Output", "Parameters", "Multiply-adds"});
   table.add_rule(true);
@@ -136,13 +137,17 @@ std::string to_string(const Summary& summary) {
                row.multiply_adds == 0 ? "" : grouped(row.multiply_adds)});
   }
   table.add_rule(true);
+  const int width = page_width();
+  table.fit(static_cast<std::size_t>(width));
   return table.text() +
-         fmt::format(
-             "Parameters: {} ({}), {} to train\nMultiply-adds: {}, activations: {}, for the input {}\n",
-             grouped(summary.parameters), bytes_text(summary.parameter_bytes),
-             grouped(summary.trainable_parameters), grouped(summary.multiply_adds),
-             bytes_text(summary.activation_bytes),
-             summary.rows.empty() ? Shape() : summary.rows.front().input);
+         wrapped(
+             fmt::format(
+                 "Parameters: {} ({}), {} to train\nMultiply-adds: {}, activations: {}, for the input {}\n",
+                 grouped(summary.parameters), bytes_text(summary.parameter_bytes),
+                 grouped(summary.trainable_parameters), grouped(summary.multiply_adds),
+                 bytes_text(summary.activation_bytes),
+                 summary.rows.empty() ? Shape() : summary.rows.front().input),
+             width);
 }
 
 std::ostream& operator<<(std::ostream& out, const Summary& summary) { return out << to_string(summary); }

@@ -38,7 +38,7 @@ Summary summary(Module& net, const Tensor& input);
 /// The same for zeros of this shape, of the type and on the device of the first parameter.
 Summary summary(Module& net, const Sizes& input_shape);
 
-/// A table:
+/// A table, as wide as the page (core/base/terminal.h):
 ///
 ///   Layer            Output            Parameters  Multiply-adds
 ///   Sequential       [1, 10]

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/terminal.h"
 
 namespace pleat::profile {
 
@@ -44,6 +45,9 @@ struct TableOptions {
   std::size_t row_limit = 100;
   std::size_t max_name_width = 55;
   std::size_t max_shapes_width = 80;
+  /// Columns of text that it may take: names are cut and columns left out that say least, down to name,
+  /// times, what rows are grouped by and what they are sorted by. 0: as many as it needs.
+  int width = page_width();
 };
 
 /// One row: all ranges of a key. Times are nanoseconds, memory is bytes.

@@ -5,7 +5,10 @@
 #include <numeric>
 #include <ostream>
 
+#include <fmt/format.h>
+
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/terminal.h"
 #include "pleat/core/base/text_table.h"
 #include "pleat/profile/key_averages.h"
 
@@ -13,6 +16,15 @@ namespace pleat::profile {
 namespace {
 
 constexpr std::size_t column_width = 12;
+/// Where there is no room for all columns: which go, in this order.
+constexpr std::array dispensable{"CUDA time avg", "CPU time avg", "CPU total %",    "CUDA Mem",
+                                 "CPU Mem",       "Format",       "Implementation", "CUDA total",
+                                 "CPU total",     "Kernel",       "Self CUDA Mem",  "Self CPU Mem",
+                                 "# of Calls",    "Self CUDA %",  "Self CPU %"};
+/// By SortBy: what stays.
+constexpr std::array sorted_by{
+    "",        "Name",          "Self CPU", "CPU total",  "Self CUDA", "CUDA total", "Self CPU Mem",
+    "CPU Mem", "Self CUDA Mem", "CUDA Mem", "# of Calls", ""};
 
 std::string text_of_time(int64_t ns) {
   const auto t = static_cast<double>(ns);
@@ -75,6 +87,11 @@ std::string cut(std::string text, std::size_t most) {
   return most > 3 ? text + "..." : text;
 }
 
+/// Of a column of words: less where the page is narrow.
+std::size_t within(std::size_t most, const TableOptions& options) {
+  return options.width > 0 ? std::min(most, static_cast<std::size_t>(options.width) / 3) : most;
+}
+
 std::vector<Column> columns_of(const KeyAverages& all, const TableOptions& options) {
   using Row = const KeyAverage&;
   const auto time = [](int64_t KeyAverage::*field) {
@@ -90,7 +107,7 @@ std::vector<Column> columns_of(const KeyAverages& all, const TableOptions& optio
     return [field](Row row) { return text_of_time(row.*field / std::max<int64_t>(1, row.calls)); };
   };
   std::vector<Column> columns{
-      {"Name", [](Row row) { return printable(row.name); }, options.max_name_width, true},
+      {"Name", [](Row row) { return printable(row.name); }, within(options.max_name_width, options), true},
       {"Self CPU %", share(&KeyAverage::self_cpu, all.cpu)},
       {"Self CPU", time(&KeyAverage::self_cpu)},
       {"CPU total %", share(&KeyAverage::cpu, all.cpu)},
@@ -114,13 +131,14 @@ std::vector<Column> columns_of(const KeyAverages& all, const TableOptions& optio
   columns.push_back({"Implementation", [](Row row) { return row.implementation; }, 30, true});
   columns.push_back({"Format", [](Row row) { return row.format; }, 30, true});
   if (all.with_cuda)
-    columns.push_back(
-        {"Kernel", [](Row row) { return printable(row.kernel); }, options.max_name_width, true});
+    columns.push_back({"Kernel", [](Row row) { return printable(row.kernel); },
+                       within(options.max_name_width, options), true});
   if (all.with_modules)
-    columns.push_back(
-        {"Module", [](Row row) { return printable(row.module); }, options.max_name_width, true});
+    columns.push_back({"Module", [](Row row) { return printable(row.module); },
+                       within(options.max_name_width, options), true});
   if (all.with_shapes)
-    columns.push_back({"Input Shapes", [](Row row) { return row.shapes; }, options.max_shapes_width, true});
+    columns.push_back({"Input Shapes", [](Row row) { return row.shapes; },
+                       within(options.max_shapes_width, options), true});
   if (all.with_flops) {
     const FlopsUnit unit = flops_unit(all.rows);
     columns.push_back({std::string("Total ") + unit.name,
@@ -188,7 +206,10 @@ std::string KeyAverages::table(TableOptions options) const {
   std::vector<TextTable::Column> layout;
   std::vector<std::string> titles;
   for (const Column& column : columns) {
-    layout.push_back({.least = column.words ? 0 : column_width});
+    const auto place = std::find(dispensable.rbegin(), dispensable.rend(), column.title);
+    const bool stays = column.title == sorted_by.at(static_cast<std::size_t>(options.sort_by));
+    layout.push_back({.least = column.words ? 0 : column_width,
+                      .importance = stays ? 0 : static_cast<int>(dispensable.rend() - place)});
     titles.push_back(column.title);
   }
   TextTable lines(layout);
@@ -202,7 +223,12 @@ std::string KeyAverages::table(TableOptions options) const {
     lines.add(std::move(cells));
   }
   lines.add_rule();
+  std::vector<std::string> left_out;
+  if (options.width > 0) left_out = lines.fit(static_cast<std::size_t>(options.width));
   std::string text = lines.text();
+  if (!left_out.empty())
+    text += wrapped(fmt::format("No room for: {} (.width = 0 shows all)\n", fmt::join(left_out, ", ")),
+                    options.width);
   if (chosen.size() < rows.size()) text += fmt::format("{} of {} rows\n", chosen.size(), rows.size());
   text += "Self CPU time total: " + text_of_time(cpu) + '\n';
   if (with_cuda) text += "Self CUDA time total: " + text_of_time(cuda) + '\n';

@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <sstream>
-
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace pleat::train {
 namespace {
 
-constexpr int usual_width = 80;
 constexpr int longest_bar = 24;
 constexpr int shortest_bar = 6;
 
@@ -24,17 +18,6 @@ std::string right(const std::string& text, int width) {
 
 }  // namespace
 
-int terminal_width(int descriptor) {
-  const char* kind = std::getenv("TERM");
-  if (isatty(descriptor) == 0 || (kind != nullptr && std::string(kind) == "dumb")) return 0;
-  winsize window{};
-  const bool known = ioctl(descriptor, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
-  const char* value = std::getenv("COLUMNS");
-  const int columns = value != nullptr ? std::atoi(value) : 0;
-  if (!known) return columns > 0 ? columns : usual_width;
-  return columns > 0 ? std::min<int>(columns, window.ws_col) : window.ws_col;
-}
-
 std::string number(double value, int digits) {
   char text[32];
   std::snprintf(text, sizeof text, std::abs(value) < 1e6 ? "%.*f" : "%.*e", digits, value);
@@ -45,20 +28,6 @@ std::string general(double value, int digits) {
   char text[32];
   std::snprintf(text, sizeof text, "%.*g", digits, value);
   return text;
-}
-
-std::string wrapped(const std::string& text, int width) {
-  if (width <= 0) return text;
-  std::istringstream words(text);
-  std::string result, line;
-  for (std::string word; words >> word;) {
-    if (!line.empty() && size(line) + 1 + size(word) >= width) {
-      result += line + '\n';
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return result + line;
 }
 
 std::vector<std::size_t> LineTable::fitting(int width) const {

@@ -3,21 +3,18 @@
 #include <string>
 #include <vector>
 
+#include "pleat/core/base/terminal.h"
+
 /// What is drawn on a terminal fits its width, which may change while a program runs.
 
 namespace pleat::train {
 
-/// Columns of the terminal behind a file descriptor, or the fewer that the variable COLUMNS allows; 0 when it
-/// is none, and where nothing can be drawn over (TERM is "dumb").
-int terminal_width(int descriptor);
+using pleat::terminal_width;
 
 /// A number with so many digits after the point; a large one with an exponent, so that it fits a column.
 std::string number(double value, int digits);
 /// A number with so many digits that count: "0.001", "1e-05".
 std::string general(double value, int digits);
-
-/// The words of a text in lines of at most `width` columns (0: as it is), as far as no word is longer.
-std::string wrapped(const std::string& text, int width);
 
 /// A table that is printed line by line. Where a terminal is too narrow for all columns, it leaves some out,
 /// the least important first.

@@ -8,23 +8,24 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/bench/ask/work.h"
 #include "pleat/bench/options.h"
 #include "pleat/bench/progress.h"
 #include "pleat/bench/report.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/terminal.h"
 #include "pleat/core/base/text_table.h"
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv.h"
-#include "pleat/train/terminal.h"
 
 namespace pleat::bench::ask {
 namespace {
 
 constexpr std::size_t most_rounds = 10;  // times those at first
-constexpr double longest = 20;           // seconds after which no rounds are added
+constexpr double longest = 40;           // times min_run_time, after which no rounds are added
 
 /// What a bar says of ways: their problem.
 std::string label_of(const std::vector<Way>& ways) {
@@ -35,18 +36,23 @@ std::string label_of(const std::vector<Way>& ways) {
 
 /// "direct takes least, 185 µs"; "direct; unfold take least, 185 µs": those that no other is known to beat.
 std::string which_take_least(const std::vector<Record>& records, const std::string& of) {
+  std::vector<const Record*> unbeaten;
+  for (const Record& record : records)
+    if (std::none_of(records.begin(), records.end(), [&](const Record& other) {
+          const Ratio beside = ratio(*record.time, *other.time);
+          return beside.verdict() == Verdict::differs && beside.median > 1;
+        }))
+      unbeaten.push_back(&record);
+  if (unbeaten.empty()) return "Which takes least changes from round to round";
   Strings names;
   double least = std::numeric_limits<double>::infinity();
-  for (const Record& record : records) {
-    const bool is_beaten = std::any_of(records.begin(), records.end(), [&](const Record& other) {
-      const Ratio beside = ratio(*record.time, *other.time);
-      return beside.verdict() == Verdict::differs && beside.median > 1;
-    });
-    if (is_beaten) continue;
-    names.push_back(record.label(of));
-    least = std::min(least, record.time->median);
+  for (const Record* one : unbeaten) {
+    for (const Record* other : unbeaten)
+      if (ratio(*one->time, *other->time).verdict() == Verdict::disturbed)
+        return "Which takes least is not known: measure again when nothing else runs";
+    names.push_back(one->label(of));
+    least = std::min(least, one->time->median);
   }
-  if (names.empty()) return "which takes least changes from round to round";
   const char* const verb = names.size() == 1 ? "takes" : "take";
   return fmt::format("{} {} least, {}", fmt::join(names, "; "), verb, benchmark::format_time(least, 3));
 }
@@ -55,7 +61,7 @@ std::string which_take_least(const std::vector<Record>& records, const std::stri
 /// of them, those that differ first; many with the same verdict share its words.
 std::string beside_first(const std::vector<Record>& records, const std::string& of) {
   Strings parts;
-  for (const Verdict verdict : {Verdict::differs, Verdict::level, Verdict::undecided}) {
+  for (const Verdict verdict : {Verdict::differs, Verdict::disturbed, Verdict::level, Verdict::undecided}) {
     Strings names, texts;
     for (std::size_t i = 1; i < records.size(); ++i) {
       const Ratio beside = ratio(*records[i].time, *records[0].time);
@@ -63,7 +69,7 @@ std::string beside_first(const std::vector<Record>& records, const std::string& 
       names.push_back(fmt::format("{} ({:.2f} to {:.2f})", records[i].label(of), beside.low, beside.high));
       texts.push_back(records[i].label(of) + ' ' + beside.text());
     }
-    if (verdict == Verdict::differs || texts.size() < 2)
+    if (verdict == Verdict::differs || verdict == Verdict::disturbed || texts.size() < 2)
       parts.insert(parts.end(), texts.begin(), texts.end());
     else
       parts.push_back(
@@ -75,7 +81,7 @@ std::string beside_first(const std::vector<Record>& records, const std::string& 
 
 }  // namespace
 
-bool wants_more(const std::vector<benchmark::Measurement>& measured, int64_t rounds_at_first) {
+bool wants_more(const std::vector<benchmark::Measurement>& measured, const benchmark::TimerOptions& options) {
   double spent = 0;
   bool undecided = false;
   std::map<std::string, Time> first;
@@ -83,10 +89,11 @@ bool wants_more(const std::vector<benchmark::Measurement>& measured, int64_t rou
     for (const double seconds : one.wall_times) spent += seconds * static_cast<double>(one.block_size);
     const Time time(one);
     const auto& [place, is_first] = first.emplace(one.label, time);
-    undecided |= !is_first && ratio(time, place->second).verdict() == Verdict::undecided;
+    const Verdict verdict = is_first ? Verdict::level : ratio(time, place->second).verdict();
+    undecided |= verdict == Verdict::undecided || verdict == Verdict::disturbed;
   }
-  return undecided && spent < longest &&
-         measured[0].times.size() < most_rounds * static_cast<std::size_t>(rounds_at_first);
+  return undecided && spent < longest * options.min_run_time &&
+         measured[0].times.size() < most_rounds * static_cast<std::size_t>(options.min_blocks);
 }
 
 std::vector<Way> of_problem(const std::string& problem, std::vector<Way> ways) {
@@ -109,11 +116,12 @@ std::span<Record> Times::measure(const AskOptions& options, const std::vector<Wa
     }
     benchmark::TimerOptions timer = options.timer;
     timer.on_progress = progress_bar(label_of(ways) + pass);
-    timer.wants_more = [&](const auto& measured) { return wants_more(measured, timer.min_blocks); };
+    timer.wants_more = [&](const auto& measured) { return wants_more(measured, options.timer); };
     const auto measured = benchmark::Timer(timer).measure_in_turns(subjects);
     for (std::size_t i = 0; i < ways.size(); ++i) {
       add(ways[i].problem, ways[i].name, pass, Time(measured[i]), ways[i].piece);
       records.back().set_label("device", name(options.device));
+      set_work(records.back(), work_of(subjects[i].run));
     }
   }
   return std::span(records).subspan(before);
@@ -133,7 +141,10 @@ void Times::add_sum(const std::string& name, const Strings& passes) {
   for (Record& sum : sums) sum.set_label("pass", name);
   for (std::size_t pass = 1; pass < passes.size(); ++pass) {
     const std::vector<Record> more = wholes.only("pass", {passes[pass]}).records;
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i].time = added(*sums[i].time, *more.at(i).time);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i].time = added(*sums[i].time, *more.at(i).time);
+      add_work(sums[i], more[i]);
+    }
   }
   records.insert(records.end(), sums.begin(), sums.end());
 }
@@ -164,15 +175,34 @@ Strings Times::compare(const std::string& group, const Strings& passes, const st
   return sentences;
 }
 
+Strings Times::reasons() const {
+  Strings sentences;
+  for (const std::string& problem : values("problem"))
+    for (const std::string& pass : values("pass")) {
+      const std::vector<Record> found =
+          only("problem", {problem}).only("pass", {pass}).only("piece", {""}).records;
+      const auto [fast, slow] = std::minmax_element(
+          found.begin(), found.end(),
+          [](const Record& a, const Record& b) { return a.time->median < b.time->median; });
+      if (const std::string reason = found.empty() ? "" : why(*slow, *fast); !reason.empty())
+        sentences.push_back(fmt::format("{}, {}: {}", problem, pass, reason));
+    }
+  return sentences;
+}
+
 std::string Times::largest_piece() const {
   double all = 0;
-  for (const Record& piece : records) all += piece.time->median;
+  bool disturbed = false;
+  for (const Record& piece : records) {
+    all += piece.time->median;
+    disturbed |= piece.time->has_wide_spread();
+  }
   const Record& largest =
       *std::max_element(records.begin(), records.end(),
                         [](const Record& a, const Record& b) { return a.time->median < b.time->median; });
-  return fmt::format("{}: {} takes {:.0f} % of the time of all pieces.",
+  return fmt::format("{}: {} takes {:.0f} % of the time of all pieces{}.",
                      label_text(largest, {"problem", "way", "pass"}), largest.label("piece"),
-                     100 * largest.time->median / all);
+                     100 * largest.time->median / all, disturbed ? ", of which some were disturbed" : "");
 }
 
 void Times::set_ratios() {
@@ -182,8 +212,8 @@ void Times::set_ratios() {
         first.emplace(label_text(record, {"problem", "pass", "piece"}, "\n"), *record.time);
     if (is_first) continue;
     const Ratio beside = ratio(*record.time, place->second);
-    record.set_detail("beside",
-                      fmt::format("{:.2f} ({:.2f} to {:.2f})", beside.median, beside.low, beside.high));
+    record.set_detail("beside", fmt::format("{:.2f} ({:.2f} to {:.2f}){}", beside.median, beside.low,
+                                            beside.high, beside.verdict() == Verdict::disturbed ? " ~" : ""));
   }
 }
 
@@ -191,7 +221,7 @@ std::string Times::side_by_side(const std::string& title, const std::string& row
                                 const std::string& column) const {
   Strings cells = values(column);
   std::vector<TextTable::Column> columns(cells.size() + 1);
-  columns[0].left = true;
+  columns[0] = {.left = true, .wraps = 12};
   TextTable table(columns, "  ");
   table.add_text(title);
   cells.insert(cells.begin(), "");
@@ -205,13 +235,8 @@ std::string Times::side_by_side(const std::string& title, const std::string& row
     }
     table.add(cells);
   }
+  table.fit(static_cast<std::size_t>(page_width()));
   return table.text();
-}
-
-std::string list_item(const std::string& sentence) {
-  std::string item = "- ";
-  for (const char c : train::wrapped(sentence, 98)) item += c == '\n' ? "\n  " : std::string(1, c);
-  return item;
 }
 
 Tensor gradient_for(const Tensor& y) {

@@ -63,6 +63,8 @@ struct Times {
   /// `of` beside the first of them, and which takes least: more than one where no other is known to take
   /// less.
   Strings compare(const std::string& group, const Strings& passes, const std::string& of) const;
+  /// Why, for each problem and pass: what the slowest way does more than the fastest.
+  Strings reasons() const;
   /// A sentence: which piece takes most of the time of all, which are those of a way and pass.
   std::string largest_piece() const;
   /// The detail "beside": the ratio to the first way of the same problem, pass and piece.
@@ -72,10 +74,10 @@ struct Times {
   std::string side_by_side(const std::string& title, const std::string& row, const std::string& column) const;
 };
 
-/// Whether more rounds are worth their time, after `rounds_at_first` or more of them: some measurement cannot
-/// be told apart yet from the first with its label, there are less than ten times as many rounds, and their
-/// wall times add up to less than 20 seconds.
-bool wants_more(const std::vector<benchmark::Measurement>& measured, int64_t rounds_at_first);
+/// Whether more rounds are worth their time: some measurement cannot be told apart yet from the first with
+/// its label, or was disturbed, there are less than ten times `min_blocks`, and their wall times add up to
+/// less than 40 times `min_run_time`.
+bool wants_more(const std::vector<benchmark::Measurement>& measured, const benchmark::TimerOptions& options);
 
 /// What the command gives for a question.
 struct Answer {
@@ -85,9 +87,6 @@ struct Answer {
   Strings conclusion = {};  ///< sentences that follow from the numbers
   std::string plot = {};    ///< a chart of them, as SVG
 };
-
-/// A sentence behind "- ", broken at spaces into lines of at most 100 columns.
-std::string list_item(const std::string& sentence);
 
 /// A random gradient of a result, in the format of the result, as the next layer would give it.
 Tensor gradient_for(const Tensor& y);

@@ -92,7 +92,7 @@ Strings profile_network(const AskOptions& options, const Layer& layer, const std
       profile_round();
       bar(static_cast<double>(round + 1) / static_cast<double>(options.timer.min_blocks));
     }
-  while (wants_more(measured, options.timer.min_blocks));
+  while (wants_more(measured, options.timer));
   for (std::size_t i = 0; i < convolutions.size(); ++i)
     times.add(problem + in_network, convolutions[i].name, kernel_time, time_of(measured[i].times));
   return profiles;

@@ -13,6 +13,8 @@ namespace {
 
 constexpr double level_within = 1.05;
 constexpr double confidence = 0.99;
+constexpr double widest = 1.5;  // high / low of an interval from which something follows
+constexpr double apart = 1.25;  // by which the fastest rounds may miss the interval
 
 /// The k of ratio(): at least 1.
 std::size_t rank_of_bound(std::size_t n) {
@@ -30,7 +32,9 @@ std::size_t rank_of_bound(std::size_t n) {
 
 Verdict Ratio::verdict() const {
   if (low >= 1 / level_within && high <= level_within) return Verdict::level;
-  return low > 1 || high < 1 ? Verdict::differs : Verdict::undecided;
+  if (low <= 1 && high >= 1) return Verdict::undecided;
+  const bool agree = fastest >= low / apart && fastest <= high * apart;
+  return agree && high <= widest * low ? Verdict::differs : Verdict::disturbed;
 }
 
 std::string Ratio::text() const {
@@ -40,6 +44,8 @@ std::string Ratio::text() const {
       return "is level" + interval;
     case Verdict::undecided:
       return "cannot be told apart in the noise" + interval;
+    case Verdict::disturbed:
+      return fmt::format("was disturbed ({:.2f} to {:.2f}; fastest rounds {:.2f})", low, high, fastest);
     case Verdict::differs:
       break;
   }
@@ -54,7 +60,11 @@ Ratio ratio(const Time& time, const Time& other) {
                     other.rounds.size());
   std::sort(ratios.begin(), ratios.end());
   const std::size_t k = rank_of_bound(ratios.size());
-  return {benchmark::quantile(ratios, 0.5), ratios[k - 1], ratios[ratios.size() - k]};
+  const auto least = [](const std::vector<double>& rounds) {
+    return *std::min_element(rounds.begin(), rounds.end());
+  };
+  return {benchmark::quantile(ratios, 0.5), ratios[k - 1], ratios[ratios.size() - k],
+          least(time.rounds) / least(other.rounds)};
 }
 
 Time time_of(const std::vector<double>& runs) {

@@ -11,9 +11,11 @@ namespace pleat::bench::ask {
 
 /// What a ratio of times says.
 enum class Verdict : unsigned char {
-  level,     ///< within 5 % of each other
-  differs,   ///< one takes longer
-  undecided  ///< it may be either: there were too few rounds for this noise
+  level,      ///< within 5 % of each other
+  differs,    ///< one takes longer
+  undecided,  ///< it may be either: there were too few rounds for this noise
+  disturbed  ///< one takes longer, but how much its rounds do not tell: they scatter by half and more, or the
+             ///< fastest of them, which other work disturbs least, tell another story
 };
 
 /// How many times as long one takes as another that was timed in turns with it, round by round: the median of
@@ -21,10 +23,11 @@ enum class Verdict : unsigned char {
 /// while slows both, and so does not widen the interval.
 struct Ratio {
   double median = 1, low = 1, high = 1;
+  double fastest = 1;  ///< of the fastest round of each
 
   Verdict verdict() const;
   /// As part of a sentence: "takes 2.30 times as long (2.10 to 2.50)", "is level (0.98 to 1.04)", "cannot be
-  /// told apart in the noise (0.87 to 1.95)".
+  /// told apart in the noise (0.87 to 1.95)", "was disturbed (1.53 to 10.42; fastest rounds 1.31)".
   std::string text() const;
 };
 

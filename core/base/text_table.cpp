@@ -1,9 +1,12 @@
 #include "pleat/core/base/text_table.h"
 
 #include <algorithm>
+#include <limits>
+#include <sstream>
 #include <utility>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/terminal.h"
 
 namespace pleat {
 
@@ -40,12 +43,78 @@ void TextTable::add_rule(bool solid) {
   lines_.push_back({solid ? Line::Kind::solid_rule : Line::Kind::rule, {}});
 }
 
-std::string TextTable::text() const {
+std::vector<std::size_t> TextTable::widths() const {
   std::vector<std::size_t> widths;
   for (const Column& column : columns_) widths.push_back(column.least);
   for (const Line& line : lines_)
     for (std::size_t c = 0; line.kind == Line::Kind::cells && c < line.cells.size(); ++c)
       widths[c] = std::max(widths[c], display_width(line.cells[c]));
+  return widths;
+}
+
+std::size_t TextTable::least_taken() const {
+  const std::vector<std::size_t> all = widths();
+  std::size_t taken = indent_.size() + gap_.size() * (all.empty() ? 0 : all.size() - 1);
+  for (std::size_t c = 0; c < all.size(); ++c)
+    taken += columns_[c].wraps > 0 ? std::min(all[c], columns_[c].wraps) : all[c];
+  return taken;
+}
+
+std::string TextTable::leave_out(std::size_t column) {
+  std::string title;
+  const auto place = static_cast<std::ptrdiff_t>(column);
+  columns_.erase(columns_.begin() + place);
+  for (Line& line : lines_)
+    if (line.kind == Line::Kind::cells && column < line.cells.size()) {
+      if (title.empty()) title = line.cells[column];
+      line.cells.erase(line.cells.begin() + place);
+    }
+  return title;
+}
+
+std::vector<std::string> TextTable::fit(std::size_t width) {
+  const auto rank = [](const Column& one) {
+    return one.importance > 0 ? one.importance : std::numeric_limits<int>::max();
+  };
+  std::vector<std::string> left_out;
+  while (least_taken() > width) {
+    const auto least = std::min_element(columns_.begin(), columns_.end(),
+                                        [&](const Column& a, const Column& b) { return rank(a) < rank(b); });
+    if (least == columns_.end() || least->importance <= 0) break;
+    left_out.push_back(leave_out(static_cast<std::size_t>(least - columns_.begin())));
+  }
+  std::size_t room = width - std::min(width, least_taken());
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (columns_[c].wraps == 0) continue;
+    const std::size_t least = std::min(widths()[c], columns_[c].wraps);
+    wrap(c, least + room);
+    room -= std::min(room, widths()[c] - std::min(widths()[c], least));
+  }
+  return left_out;
+}
+
+// A cell of several lines becomes as many lines of the table.
+void TextTable::wrap(std::size_t column, std::size_t width) {
+  std::vector<Line> lines;
+  for (Line& line : lines_) {
+    if (line.kind != Line::Kind::cells || column >= line.cells.size()) {
+      lines.push_back(std::move(line));
+      continue;
+    }
+    std::istringstream parts(wrapped(line.cells[column], static_cast<int>(width)));
+    std::getline(parts, line.cells[column]);
+    lines.push_back(line);
+    for (std::string part; std::getline(parts, part);) {
+      Line& next =
+          lines.emplace_back(Line{Line::Kind::cells, std::vector<std::string>(column + 1), line.color});
+      next.cells[column] = part;
+    }
+  }
+  lines_ = std::move(lines);
+}
+
+std::string TextTable::text() const {
+  const std::vector<std::size_t> widths = this->widths();
   std::string all;
   for (const Line& line : lines_) {
     const std::string one = text(line, widths);

@@ -22,6 +22,8 @@ class TextTable {
   struct Column {
     bool left = false;      ///< text is aligned left, numbers right
     std::size_t least = 0;  ///< width of the column, at least
+    int importance = 0;     ///< of those above 0 `fit` leaves out the column with the least first
+    std::size_t wraps = 0;  ///< above 0: `fit` may break its cells between words, into so many columns
   };
   /// `indent` stands before each line of cells, `gap` between two columns.
   explicit TextTable(std::vector<Column> columns, std::string indent = "", std::string gap = "  ");
@@ -33,6 +35,10 @@ class TextTable {
   /// A line of dashes under each column, or through all of them.
   void add_rule(bool solid = false);
 
+  /// Brings lines of cells to at most `width` columns, as far as that can be done: leaves out columns, then
+  /// wraps. Returns what stands in the first line of those left out. To be called once, after the last line.
+  std::vector<std::string> fit(std::size_t width);
+
   /// All lines, each with its end.
   std::string text() const;
 
@@ -42,6 +48,10 @@ class TextTable {
     std::vector<std::string> cells;
     const char* color = nullptr;
   };
+  std::vector<std::size_t> widths() const;
+  std::size_t least_taken() const;
+  std::string leave_out(std::size_t column);
+  void wrap(std::size_t column, std::size_t width);
   std::string text(const Line& line, const std::vector<std::size_t>& widths) const;
 
   std::vector<Column> columns_;

@@ -5,14 +5,15 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <sstream>
 #include <vector>
 
 #include "options.h"
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <pleat/core/base/terminal.h>
 #include <pleat/core/random/random.h>
 #include <pleat/train/finite.h>
-#include <pleat/train/terminal.h>
 #include <unistd.h>
 
 namespace {
@@ -30,6 +31,12 @@ int say(const CLI::App& app, const std::string& message, int status) {
 
 }  // namespace
 
+void print_help(const CLI::App& app, const CLI::Error& why, std::ostream& out) {
+  std::ostringstream help;
+  app.exit(why, help, help);
+  out << pleat::wrapped(help.str(), pleat::page_width());
+}
+
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& run) {
   app.footer(statuses);
   try {
@@ -39,7 +46,7 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() != 0)
         return say(app, std::string(error.what()) + " (see " + app.get_name() + " --help)", exit_wrong_use);
-      app.exit(error);  // writes the help
+      print_help(app, error, std::cout);
       flush_output();
       return exit_fine;
     }
@@ -99,7 +106,7 @@ void print(const char* format, ...) {
 }
 
 void print_text(const std::string& text) {
-  print("%s\n", pleat::train::wrapped(text, pleat::train::terminal_width(STDOUT_FILENO)).c_str());
+  print("%s\n", pleat::wrapped(text, pleat::terminal_width(STDOUT_FILENO) - 1).c_str());
 }
 
 void check_standard_streams() {

@@ -2,13 +2,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <string>
 
 #include <pleat/core/base/error.h>
 
 namespace CLI {
 class App;
-}
+class Error;
+}  // namespace CLI
 
 /// Common to all programs: exit statuses, and output whose loss is an error.
 
@@ -39,6 +41,9 @@ class UsageError : public pleat::ValueError {
 /// Reads the options, calls `run` and returns the exit status. An error is printed as a line on
 /// standard error that begins with the name of `app`; --help lists the statuses.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& run);
+
+/// Writes what was asked for by --help, in lines that fit the terminal, or 80 columns where there is none.
+void print_help(const CLI::App& app, const CLI::Error& why, std::ostream& out);
 
 /// The same for a program without options; `purpose` is the text of its --help.
 int run_program(const std::string& name, const std::string& purpose, int argc, char** argv,

@@ -1,8 +1,9 @@
-#include <algorithm>
 #include <memory>
 
 #include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/matmul.h"
 #include "pleat/bench/ask/answer.h"
+#include "pleat/bench/ask/work.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
@@ -10,25 +11,10 @@
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
+using namespace pleat::bench;
 using namespace pleat::bench::ask;
 using pleat::test::contains;
 using pleat::test::made_up;
-
-TEST_CASE("Sentences of an answer are broken at spaces", "[ask]") {
-  CHECK(list_item("so it is.") == "- so it is.");
-  std::string sentence;
-  for (int i = 0; i < 30; ++i) sentence += "word" + std::to_string(i) + ' ';
-  const std::string lines = list_item(sentence) + '\n';
-  CHECK(lines.substr(0, 7) == "- word0");
-  CHECK(lines.find("\n  word") != std::string::npos);
-  std::size_t longest = 0, start = 0;
-  for (std::size_t end = lines.find('\n'); end != std::string::npos; end = lines.find('\n', start)) {
-    longest = std::max(longest, end - start);
-    start = end + 1;
-  }
-  CHECK(longest <= 100);
-  CHECK(longest > 90);
-}
 
 TEST_CASE("Times are found by label, added up, and compared within problems or ways", "[ask]") {
   Times times;
@@ -104,6 +90,54 @@ TEST_CASE("Ways that nothing beats all take least", "[ask]") {
       contains(sentences, "c takes 1.20 times as long (1.20 to 1.20); b cannot be told apart in the noise"));
 }
 
+TEST_CASE("A conclusion from disturbed rounds is withheld", "[ask]") {
+  Times times;
+  times.add("p", "a", forward, time_of(std::vector(9, 1e-3)));
+  times.add("p", "b", forward, time_of({1.3e-3, 5e-3, 9e-3, 13e-3, 2e-3, 1.5e-3, 14e-3, 6e-3, 7e-3}));
+  CHECK(
+      times.compare("problem", {forward}, "way") ==
+      Strings{"p, forward, beside a: b was disturbed (1.30 to 14.00; fastest rounds 1.30). Which takes least "
+              "is not known: measure again when nothing else runs."});
+  times.set_ratios();
+  CHECK(times.records[1].label("beside") == "6.00 (1.30 to 14.00) ~");
+  for (Record& record : times.records) set_work(record, {.calls = 1, .flops = 0, .bytes = 1});
+  CHECK(contains(times.reasons(), "; that it takes longer is not sure."));
+  times.add("p", "b", forward, made_up(1, 0.5), "unfold");
+  CHECK(contains({times.only("piece", {"unfold"}).largest_piece()}, ", of which some were disturbed."));
+}
+
+TEST_CASE("Why a way takes longer is what it does more, as counted", "[ask]") {
+  Times times;
+  const auto add = [&](const char* problem, const char* way, double milliseconds, const Work& work) {
+    times.add(problem, way, forward, made_up(milliseconds));
+    set_work(times.records.back(), work);
+  };
+  add("p", "direct", 1, {.calls = 1, .flops = 2e6, .bytes = 1 << 20});
+  add("p", "by hand", 3, {.calls = 3, .flops = 2e6, .bytes = 10 << 20});
+  add("q", "direct", 1, {.calls = 1, .flops = 2e6, .bytes = 1 << 20});
+  add("q", "reference", 3, {.calls = 1, .flops = 2e6, .bytes = 1 << 20});
+  add("level", "a", 1, {.calls = 1, .flops = 0, .bytes = 1 << 20});
+  add("level", "b", 1, {.calls = 9, .flops = 0, .bytes = 1 << 20});
+  CHECK(times.reasons() ==
+        Strings{
+            "p, forward: by hand makes 3 calls, 2 MFLOP of products, moves 10.0 MiB; direct makes 1 call, 2 "
+            "MFLOP of products, moves 1.0 MiB: 10 times the memory traffic.",
+            "q, forward: reference makes 1 call, 2 MFLOP of products, moves 1.0 MiB; direct makes 1 call, 2 "
+            "MFLOP of products, moves 1.0 MiB: no more work, but done in another way or another order of "
+            "memory."});
+
+  times.add_sum("twice", {forward, forward});
+  CHECK(contains(times.reasons(),
+                 "p, twice: by hand makes 6 calls, 4 MFLOP of products, moves 20.0 MiB; direct"));
+
+  // What the profiler counts: two products of [8, 16] and [16, 4], and a sum.
+  const Tensor x = randn({8, 16}), w = randn({16, 4});
+  const Work work = work_of([&] { (void)(matmul(x, w) + matmul(x, w)); });
+  CHECK(work.calls == 3);
+  CHECK(work.flops == 2 * 2 * 8 * 16 * 4);
+  CHECK(work.bytes >= 4 * (2 * (8 * 16 + 16 * 4 + 8 * 4) + 3 * 8 * 4));
+}
+
 namespace {
 
 /// A clock that only computations move.
@@ -140,6 +174,7 @@ TEST_CASE("Ways that cannot be told apart yet run longer, and those that can do 
   CHECK(rounds_of({0.1}, {0.101}) == 9);
   CHECK(rounds_of({0.1}, {0.1, 0.11, 0.1, 0.11, 0.09}) > 9);         // level, for who looks longer
   CHECK(rounds_of({0.03}, {0.03, 0.015, 0.015, 0.03, 0.06}) == 90);  // never for sure
+  CHECK(rounds_of({0.02}, {0.026, 0.1, 0.18, 0.2, 0.04}) > 9);       // longer, but disturbed
   CHECK(rounds_of({6}, {6, 3, 3, 6, 12}) < 27);                      // no longer than 20 seconds more
 }
 

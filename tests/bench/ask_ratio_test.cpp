@@ -34,6 +34,26 @@ TEST_CASE("Two times are level, or one is longer, or too few rounds say neither"
   CHECK(ratio(made_up(1, 0.02), made_up(1, 0.02, true)).verdict() == Verdict::level);
 }
 
+TEST_CASE("Nothing follows from rounds that were disturbed", "[ask]") {
+  // 1.3 times as long, but for other work in two of three rounds.
+  const bench::Time busy = time_of({1.3, 5.2, 9, 13, 1.99, 1.5, 13.5, 6.5, 7.5}),
+                    quiet = time_of(std::vector(9, 1.0));
+  const Ratio one = ratio(busy, quiet);
+  CHECK(one.verdict() == Verdict::disturbed);
+  CHECK(one.text() == "was disturbed (1.30 to 13.50; fastest rounds 1.30)");
+  CHECK(ratio(quiet, busy).verdict() == Verdict::disturbed);
+  // All but the first few rounds alike, and still not what the way takes alone.
+  std::vector<double> rounds(90, 5.0);
+  rounds[7] = rounds[30] = 1.3;
+  CHECK(ratio(time_of(rounds), time_of(std::vector(90, 1.0))).text() ==
+        "was disturbed (5.00 to 5.00; fastest rounds 1.30)");
+  // A few disturbed rounds of many do no harm.
+  std::vector<double> few(90, 1.3);
+  for (std::size_t i = 0; i < 30; ++i) few[3 * i] = 9;
+  CHECK(ratio(time_of(few), time_of(std::vector(90, 1.0))).text() ==
+        "takes 1.30 times as long (1.30 to 1.30)");
+}
+
 TEST_CASE("The interval of a ratio leaves out as many extremes as 99 % allow", "[ask]") {
   const auto interval = [](std::size_t rounds) {
     std::vector<double> times;

@@ -31,31 +31,34 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 /// With parts of what is printed: tables, notes, sentences.
 const std::vector<std::pair<std::string, std::vector<std::string>>> questions{
     {"batchnorm-after-unfold",
-     {"3x3, padding 0, no bias", "batch 8, convolution\n", "batch 32, batch norm in training\n",
-      "by hand: windows times filters (channels_last)", "asked for contiguous (contiguous)",
+     {"3x3, padding 0, no bias", "batch 8, convolution  forward\n",
+      "batch 32, batch norm in training  backward\n", "by hand: windows times filters (channels_last)",
+      "asked for contiguous (contiguous)",
       "batch 8, batch norm in evaluation: forward alone, kernel time in the network\n",
       "Ten forward passes in evaluation, batch 32, by hand: filters times columns (contiguous)\n",
       "- batch 32, batch norm in evaluation, forward, beside direct",
       "- batch 32, batch norm inside the network in evaluation, kernel time, beside direct"}},
     {"unfold-speed",
-     {"batch 8\n", "conv2d, unfold", "the column matrix 1.", "batch 8, by hand: pieces, timed by hooks\n",
-      "forward, recorded", "- batch 2, training, beside conv2d, direct: ", " % of the time of all pieces.",
+     {"batch 8  training\n", "conv2d, unfold", "the column matrix 1.",
+      "batch 8, by hand: pieces, timed by hooks\n", "forward, recorded",
+      "- batch 2, training, beside conv2d, direct: ", " % of the time of all pieces",
       "- batch 8, training, beside unfold, product, fold by hand: unfold, product by hand, in parts "}},
     {"conv2d-vs-conv3d",
-     {"timed carelessly\n", "conv3d, not reduced", "host clock, not waiting for the device  conv3d",
-      "with 2 filters (3, 3)", "- timed carelessly, the backward pass of conv3d seems to take ",
+     {"timed carelessly  no warm-up, conv2d first\n", "conv3d, not reduced",
+      "timed carelessly  host clock, not waiting for the device\n", "with 2 filters (3, 3)",
+      "- timed carelessly, the backward pass of conv3d seems to take ",
       "- unfold, gradient of the weight alone, backward, beside conv2d: ",
       "- direct, as in the question, forward, sum, backward(), beside conv2d: ",
       "conv2d and conv3d give the same results, bit for bit."}},
     {"patches",
-     {"40 patches of 4x4\n", "40 patches of 8x8\n", "for a million results  one dense image",
-      "a batch, tuned", "(1, 3, 3) conv3d", "a plain loop", "groups = N",
+     {"40 patches of 4x4  forward\n", "40 patches of 8x8  backward\n", "one dense image", "a batch, tuned",
+      "(1, 3, 3) conv3d", "a plain loop", "groups = N",
       "- 160 patches of 4x4, for a million results, beside a batch, direct: ",
       "- unfold and product, for a million results, beside 40 patches of 4x4: "}},
     {"faster-convolution",
-     {"2-D float32\n", "3-D bfloat16\n", "first call", "error", "fast, one-hot filters",
+     {"2-D float32  forward\n", "3-D bfloat16  forward\n", "first call", "error", "fast, one-hot filters",
       "3-D float16, forward: the whole and its pieces\n", "unfold    einsum      fold      bias       sum\n",
-      "- 1-D float16, forward, beside convolution: fast, im2col ", " % of the time of all pieces.",
+      "- 1-D float16, forward, beside convolution: fast, im2col ", " % of the time of all pieces",
       "misled most by", "All ways agree with"}}};
 
 }  // namespace
@@ -88,6 +91,7 @@ TEST_CASE("pleat-bench ask gives a table, a picture and a conclusion to each que
   REQUIRE(outcome.status == 0);
   CHECK(has(outcome.out, name));
   CHECK(has(outcome.out, "\nConclusion"));
+  CHECK(has(outcome.out, "\nWhy (counted by the profiler in one run of the slowest and of the fastest)\n- "));
   // Sentences are broken wherever a line ends.
   const std::string text = std::regex_replace(outcome.out, std::regex("\n  (?! )"), " ");
   for (const std::string& part : parts) {

@@ -30,6 +30,37 @@ TEST_CASE("a table without lines or columns is empty, and the least width holds 
   CHECK(table.text() == "---\n");
 }
 
+TEST_CASE("a table leaves out and wraps what does not fit", "[core]") {
+  const auto table = [] {
+    TextTable made({{.left = true, .wraps = 24}, {.importance = 2}, {.importance = 1}, {}}, " ");
+    made.add_text("text is as it is");
+    made.add({"what", "runs", "first", "median"});
+    made.add_rule();
+    made.add({"a name that takes more columns than are there", "12", "1 s", "2 s"});
+    return made;
+  };
+  const auto text = [&](std::size_t width, const std::vector<std::string>& left_out) {
+    TextTable fitted = table();
+    CHECK(fitted.fit(width) == left_out);
+    return fitted.text();
+  };
+  CHECK(text(80, {}) == table().text());
+  CHECK(text(46, {}) ==
+        "text is as it is\n"
+        " what                    runs  first  median\n"
+        " ----------------------  ----  -----  ------\n"
+        " a name that takes more    12    1 s     2 s\n"
+        " columns than are there\n");
+  CHECK(text(45, {"first"}).find("runs") != std::string::npos);
+  // The least that it can do: what has no importance stays.
+  CHECK(text(10, {"first", "runs"}) ==
+        "text is as it is\n"
+        " what                    median\n"
+        " ----------------------  ------\n"
+        " a name that takes more     2 s\n"
+        " columns than are there\n");
+}
+
 TEST_CASE("characters of several bytes and colours do not widen a column", "[core]") {
   CHECK(display_width("µs → 畳") == 6);
   CHECK(display_width("\x1b[1;32mok\x1b[0m") == 2);

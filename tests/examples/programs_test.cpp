@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "pleat/core/base/text_table.h"
 #include "pleat/data/synthetic_shapes.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/examples/run_example.h"
@@ -145,6 +146,66 @@ TEST_CASE("options that make no sense end train_cifar with status 2 before it wr
   CHECK(has(outcome.err, message));
   CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
   CHECK_FALSE(fs::exists(training.output()));
+}
+
+namespace {
+
+/// Columns of the widest line.
+std::size_t width_of(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t width = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();  // of a terminal
+    width = std::max(width, pleat::display_width(line));
+  }
+  return width;
+}
+
+}  // namespace
+
+TEST_CASE("what --help prints fits 80 columns, or the terminal", "[examples][programs]") {
+  std::vector<std::vector<std::string>> commands{{"train_cifar"},      {"mnist"},
+                                                 {"voxels"},           {"make_shapes"},
+                                                 {"tune_conv"},        {"dcgan"},
+                                                 {"custom_op"},        {"csv_regression"},
+                                                 {"fine_tuning"},      {"wavenet"},
+                                                 {"lstm_adding"},      {"denoising_autoencoder"},
+                                                 {"char_transformer"}, {"unet_segmentation"},
+                                                 {"pleat-bench"}};
+  for (const char* subcommand :
+       {"conv", "list", "norm", "unfold", "elementwise", "matmul", "step", "ceilings", "ask", "selftest"})
+    commands.push_back({"pleat-bench", subcommand});
+  for (std::vector<std::string> arguments : commands) {
+    const std::string program = arguments[0];
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+    CAPTURE(program, arguments[0]);
+    const auto width = [&](const ExampleOptions& options) {
+      const ExampleOutcome help = run_example(program, arguments, options);
+      CHECK(help.status == 0);
+      CHECK(has(help.out, "Exit status: "));
+      return width_of(help.out);
+    };
+    CHECK(width({.environment = {"COLUMNS="}}) <= 80);
+    CHECK(width({.environment = {"COLUMNS=64"}}) <= 64);
+    CHECK(width({.columns = 66, .environment = {"COLUMNS=", "TERM=xterm"}}) < 66);
+  }
+  // Where there is room, it is used.
+  CHECK(width_of(run_example("train_cifar", {"--help"}, {.environment = {"COLUMNS=130"}}).out) > 110);
+}
+
+TEST_CASE("tables of pleat-bench fit 80 columns, and what is left out is named", "[programs]") {
+  const std::vector<std::string> arguments{
+      "conv", "--shape", "n1 c4 k4 hw8 r3 s1 p1", "--quick", "--seconds", "1e-6", "--color", "always"};
+  const ExampleOutcome narrow = run_example("pleat-bench", arguments, {.environment = {"COLUMNS="}});
+  CHECK(narrow.status == 0);
+  CHECK(width_of(narrow.out) <= 80);
+  CHECK(has(narrow.out, "median"));
+  CHECK(has(narrow.out, "No room for: "));
+  const ExampleOutcome wide = run_example("pleat-bench", arguments, {.environment = {"COLUMNS=300"}});
+  CHECK(has(wide.out, "first call"));
+  CHECK_FALSE(has(wide.out, "No room for: "));
+  CHECK(width_of(run_example("pleat-bench", {"list"}, {.environment = {"COLUMNS="}}).out) <= 80);
 }
 
 TEST_CASE("all programs have the same exit statuses", "[examples][programs]") {

@@ -187,7 +187,7 @@ TEST_CASE("the table has the columns that people know", "[profile]") {
   Profile profile = profile_of(std::move(events));
   profile.with_flops = profile.with_memory = true;
   profile.warnings = {"look out"};
-  CHECK(profile.key_averages().table({.sort_by = SortBy::cpu, .row_limit = 2}) ==
+  CHECK(profile.key_averages().table({.sort_by = SortBy::cpu, .row_limit = 2, .width = 0}) ==
         R"(warning: look out
 ------  ------------  ------------  ------------  ------------  ------------  ------------  ------------  ------------  --------------  ------------
   Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg       CPU Mem  Self CPU Mem    # of Calls  Implementation  Total MFLOPs
@@ -198,6 +198,26 @@ conv2d        74.98%       1.500ms        74.98%       1.500ms       1.500ms    
 2 of 3 rows
 Self CPU time total: 2.001ms
 )");
+}
+
+TEST_CASE("a table leaves out what does not fit, but not what it is sorted by", "[profile]") {
+  std::vector<Event> events{event(std::string(70, 'n'), 0, 100), event("relu", 100, 200)};
+  events[0].implementation = "direct, winograd";
+  Profile profile = profile_of(std::move(events));
+  profile.with_memory = profile.with_flops = true;
+  for (const int width : {80, 100, 120, 200})
+    for (const SortBy by : {SortBy::self_cpu, SortBy::cpu, SortBy::calls, SortBy::cpu_memory}) {
+      CAPTURE(width, static_cast<int>(by));
+      const std::string table = profile.key_averages().table({.sort_by = by, .width = width});
+      const std::string titles = lines_of(table)[1];
+      const char* const sorted = by == SortBy::cpu          ? "CPU total"
+                                 : by == SortBy::calls      ? "# of Calls"
+                                 : by == SortBy::cpu_memory ? "CPU Mem"
+                                                            : "Self CPU";
+      CHECK(titles.find(std::string("  ") + sorted) != std::string::npos);
+      for (const std::string& line : lines_of(table)) CHECK(line.size() <= static_cast<std::size_t>(width));
+      CHECK((table.find("No room for: ") != std::string::npos) == (width < 200));
+    }
 }
 
 TEST_CASE("a table can be sorted by each of its columns", "[profile]") {

@@ -42,13 +42,6 @@ TEST_CASE("a table leaves out what does not fit, the least important first", "[t
   }
 }
 
-TEST_CASE("text is broken between words", "[train]") {
-  CHECK(wrapped("one two three", 0) == "one two three");
-  CHECK(wrapped("one two three", 14) == "one two three");
-  CHECK(wrapped("one two three", 13) == "one two\nthree");
-  CHECK(wrapped("one incomprehensibilities three", 10) == "one\nincomprehensibilities\nthree");
-}
-
 TEST_CASE("numbers fit their columns", "[train]") {
   CHECK(number(0.12345, 3) == "0.123");
   CHECK(number(-2, 1) == "-2.0");
