@@ -27,7 +27,7 @@ fs::path made(const fs::path& folder) {
 
 }  // namespace
 
-RunFolder::Lock::Lock(const fs::path& folder) : file_(folder / ".lock") {
+RunFolder::Lock::Lock(const fs::path& folder) : file_(folder / ".lock"), process_(::getpid()) {
   while (true) {
     descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) throw FileError("cannot write '" + file_.string() + "': " + std::strerror(errno));
@@ -47,7 +47,7 @@ RunFolder::Lock::Lock(const fs::path& folder) : file_(folder / ".lock") {
 }
 
 RunFolder::Lock::~Lock() {
-  ::unlink(file_.c_str());
+  if (process_ == ::getpid()) ::unlink(file_.c_str());  // in a child of fork() it is its parent's
   ::close(descriptor_);
 }
 
@@ -56,7 +56,9 @@ RunFolder::RunFolder(const fs::path& folder, const std::vector<std::string>& res
   std::error_code error;
   for (const std::string& name : results) {
     if (name.ends_with('/')) {
-      if (fs::is_directory(folder_ / name, error)) earlier_.push_back(name);
+      if (!fs::is_directory(folder_ / name, error)) continue;
+      AtomicFile::remove_leftovers(folder_ / name);  // it is moved away, and nobody writes there any more
+      earlier_.push_back(name);
       continue;
     }
     AtomicFile::check_writable("results", folder_ / name);

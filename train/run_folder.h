@@ -36,6 +36,7 @@ class RunFolder {
 
    private:
     std::filesystem::path file_;
+    int process_;
     int descriptor_ = -1;
   };
 

@@ -10,9 +10,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pleat/core/base/bytes.h"
 #include "pleat/core/base/format.h"
 
 namespace pleat {
@@ -25,30 +27,31 @@ constexpr std::string_view mark = ".pleat-";
 constexpr std::string_view ending = ".tmp";
 constexpr std::size_t longest_name = 200;  ///< of a temporary file's part of the name, of 255 bytes in all
 
-/// A reader that went away is an error (EPIPE) and not the end of the process.
-class WithoutSigpipe {
+/// A reader that went away (EPIPE) and a limit on the size of files (EFBIG) are errors and not the end of the
+/// process. The signals that a write sends to its thread are kept from this thread alone.
+class WithoutSignals {
  public:
-  WithoutSigpipe() {
+  WithoutSignals() {
     sigset_t pending;
     sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
     sigemptyset(&set_);
-    sigaddset(&set_, SIGPIPE);
+    for (const int signal : {SIGPIPE, SIGXFSZ})
+      if (sigismember(&pending, signal) == 0) sigaddset(&set_, signal);
     pthread_sigmask(SIG_BLOCK, &set_, &before_);
   }
-  ~WithoutSigpipe() {
+  ~WithoutSignals() {
     const int error = errno;
     const timespec at_once{};
-    if (!was_pending_) sigtimedwait(&set_, nullptr, &at_once);
+    while (sigtimedwait(&set_, nullptr, &at_once) > 0) {
+    }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     errno = error;
   }
-  WithoutSigpipe(const WithoutSigpipe&) = delete;
-  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
 
  private:
   sigset_t set_, before_;
-  bool was_pending_;
 };
 
 /// N of /dev/fd/N and its like: names of what is open already. Opened again, a file that the shell redirected
@@ -88,8 +91,8 @@ bool is_named(int descriptor, const fs::path& path) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-/// What processes left behind that were killed while they wrote: temporary files without a lock.
-void remove_leftovers(const fs::path& folder, const std::string& file) {
+/// Temporary files without a lock: of any file by their mark, and of `file`.
+void remove_temporaries(const fs::path& folder, const std::string& file) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const fs::path& path = entry->path();
@@ -103,22 +106,32 @@ void remove_leftovers(const fs::path& folder, const std::string& file) {
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
 
+/// Where links lead, whether or not something is there yet.
+fs::path followed(const std::string& op, const fs::path& path) {
+  constexpr int most_links = 40;  // as many as Linux follows
+  fs::path place = path;
+  std::error_code error;
+  for (int links = 0; !open_descriptor(place) && fs::is_symlink(place, error); ++links) {
+    const fs::path target = fs::read_symlink(place, error);
+    if (!error && links == most_links) error = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    check<FileError>(!error, "{}: cannot follow the link '{}': {}", op, path.string(), error.message());
+    place = folder_of(place) / target;
+  }
+  return place;
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(std::string op, fs::path path) : op_(std::move(op)), path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string op, fs::path path)
+    : op_(std::move(op)), path_(std::move(path)), process_(::getpid()) {
   check<FileError>(!path_.empty(), "{}: a file's name must not be empty", op_);
+  path_ = followed(op_, path_);
   if (const auto open = open_descriptor(path_)) {
     descriptor_ = ::fcntl(*open, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (descriptor_ < 0) fail("write");
     struct stat status {};
     regular_ = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
     return;
-  }
-  std::error_code error;
-  if (fs::is_symlink(path_, error)) {
-    const auto target = fs::weakly_canonical(path_, error);
-    check<FileError>(!error, "{}: cannot follow the link '{}': {}", op_, path_.string(), error.message());
-    path_ = target;
   }
   struct stat old {};
   const bool exists = ::stat(path_.c_str(), &old) == 0;
@@ -140,7 +153,7 @@ AtomicFile::AtomicFile(std::string op, fs::path path) : op_(std::move(op)), path
 void AtomicFile::open_beside() {
   const fs::path folder = folder_of(path_);
   const std::string name = path_.filename().string();
-  remove_leftovers(folder, name);
+  remove_temporaries(folder, name);
   static std::atomic<unsigned> counter = 0;
   while (true) {
     temporary_ = folder / fmt::format("{}{}{}-{}{}", std::string_view(name).substr(0, longest_name), mark,
@@ -180,8 +193,11 @@ void AtomicFile::check_writable(const std::string& op, const fs::path& path) {
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  // In a child of fork() it is still its parent's.
+  if (!temporary_.empty() && process_ == ::getpid()) ::unlink(temporary_.c_str());
 }
+
+void AtomicFile::remove_leftovers(const fs::path& folder) { remove_temporaries(folder, ""); }
 
 void AtomicFile::wait_for_reader() const {
   pollfd waiting{descriptor_, POLLOUT, 0};
@@ -196,13 +212,12 @@ void AtomicFile::wait_for_reader() const {
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     std::size_t size = bytes.size();
-    std::optional<WithoutSigpipe> guard;
     if (!regular_) {
       // What poll finds room for is written without waiting.
       wait_for_reader();
       size = std::min<std::size_t>(size, PIPE_BUF);
-      guard.emplace();
     }
+    const WithoutSignals guard;
     const ssize_t some = ::write(descriptor_, bytes.data(), size);
     if (some < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (some < 0) fail("write");
@@ -226,7 +241,16 @@ void AtomicFile::commit() {
 
 void AtomicFile::fail(const char* what) const {
   const int reason = errno;
-  pleat::fail<FileError>("{}: cannot {} '{}': {}", op_, what, path_.string(), std::strerror(reason));
+  std::string remedy;
+  rlimit limit{};
+  if (reason == EFBIG && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    remedy = fmt::format("; this process may write {} a file: raise the limit (ulimit -f)",
+                         text_of_bytes(static_cast<int64_t>(limit.rlim_cur)));
+  std::error_code error;
+  if (reason == ENOENT && !fs::exists(folder_of(path_), error))
+    remedy = fmt::format("; make the folder '{}' first", folder_of(path_).string());
+  pleat::fail<FileError>("{}: cannot {} '{}': {}{}", op_, what, path_.string(), std::strerror(reason),
+                         remedy);
 }
 
 void write_file(const std::string& op, const fs::path& path, std::string_view text) {

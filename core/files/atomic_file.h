@@ -21,9 +21,9 @@ namespace pleat {
 /// one then.
 class AtomicFile {
  public:
-  /// `op` opens the error messages. A link is followed, and an existing file's permissions are kept.
-  /// Throws FileError when the directory takes no file, or when `path` is a folder or another thing that
-  /// cannot be written.
+  /// `op` opens the error messages. Links are followed, also to where nothing is yet, and an existing file's
+  /// permissions are kept. Throws FileError when the directory takes no file or does not exist, when links
+  /// lead in a circle, or when `path` is a folder or another thing that cannot be written.
   AtomicFile(std::string op, std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -33,7 +33,12 @@ class AtomicFile {
   /// pipe is not opened.
   static void check_writable(const std::string& op, const std::filesystem::path& path);
 
-  /// Appends; after `commit` to the file in its place. Throws FileError, for instance when the disk is full.
+  /// What killed processes left behind in a folder is removed.
+  static void remove_leftovers(const std::filesystem::path& folder);
+
+  /// Appends; after `commit` to the file in its place. Throws FileError, for instance when the disk is full,
+  /// the file would exceed what the process may write (ulimit -f), or the reader of a pipe went away; the
+  /// signals SIGXFSZ and SIGPIPE, which would end the process then, are kept from the thread meanwhile.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   /// Puts the file in its place. Throws FileError.
@@ -48,6 +53,7 @@ class AtomicFile {
   std::string op_;
   std::filesystem::path path_;
   std::filesystem::path temporary_;  ///< empty: in its place already, or written to directly
+  int process_;                      ///< that opened it
   int descriptor_ = -1;
   bool regular_ = true;
 };

@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -110,6 +111,9 @@ void print_text(const std::string& text) {
 }
 
 void check_standard_streams() {
+  // Output that goes nowhere is an error, with a message and without remains of files: its reader is gone, or
+  // the file that it goes to is as long as it may be (ulimit -f).
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
     // The lowest free number is this one's.

@@ -70,5 +70,6 @@ void print_text(const std::string& text);
 void flush_output();
 
 /// To be called first: the next file that is opened must not get the number of a stream that the
-/// caller closed. Throws FileError when standard output is closed.
+/// caller closed, and output that is lost must not end the program by a signal (SIGPIPE, SIGXFSZ).
+/// Throws FileError when standard output is closed.
 void check_standard_streams();

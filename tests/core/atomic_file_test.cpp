@@ -1,11 +1,14 @@
 #include "pleat/core/files/atomic_file.h"
 
 #include <atomic>
+#include <csignal>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,6 +75,98 @@ TEST_CASE("an atomic file keeps permissions and follows links", "[core]") {
   CHECK(std::filesystem::status(target).permissions() == std::filesystem::perms(0640));
 }
 
+TEST_CASE("an atomic file follows links to where nothing is yet", "[core]") {
+  namespace fs = std::filesystem;
+  const TemporaryDirectory directory;
+  fs::create_directories(directory / "a" / "b");
+  fs::create_directory(directory / "real");
+  fs::create_directory_symlink("real", directory / "folder");
+  const auto link = [&](const fs::path& target, const char* name) {
+    fs::create_symlink(target, directory / name);
+    return directory / name;
+  };
+  struct Case {
+    fs::path link, target;
+  };
+  const std::vector<Case> cases{
+      {link(directory / "a" / "absolute", "l1"), directory / "a" / "absolute"},
+      {link("a/b/../relative", "l2"), directory / "a" / "relative"},
+      {link("l4", "l3"), directory / "chain"},  // the next one is made below
+      {link("./chain", "l4"), directory / "chain"},
+      {link("folder/x", "l5"), directory / "real" / "x"},
+      {directory / "folder" / "up", directory / "up"},
+  };
+  fs::create_symlink("../up", directory / "real" / "up");
+  for (const auto& [from, to] : cases)
+    for (const char* text : {"first", "second"}) {
+      INFO(from);
+      AtomicFile::check_writable("test", from);
+      write_file("test", from, text);
+      CHECK(fs::is_symlink(from));
+      CHECK(fs::is_regular_file(fs::symlink_status(to)));
+      CHECK(text_of(to) == text);
+    }
+  // Of the working folder.
+  const fs::path before = fs::current_path();
+  fs::current_path(directory.path());
+  link("here", "l6");
+  write_file("test", "l6", "x");
+  fs::current_path(before);
+  CHECK(text_of(directory / "here") == "x");
+
+  const fs::path nowhere = link("none/x", "l7");
+  CHECK_THROWS_WITH(write_file("test", nowhere, "x"), "test: cannot write '" +
+                                                          (directory / "none/x").string() +
+                                                          "': No such file or directory; make the folder '" +
+                                                          (directory / "none").string() + "' first");
+  for (const auto& [name, target] : {std::pair("l8", "l9"), {"l9", "l8"}, {"self", "self"}})
+    link(target, name);
+  for (const char* circle : {"l8", "l9", "self"})
+    CHECK_THROWS_WITH(write_file("test", directory / circle, "x"),
+                      Catch::Matchers::Contains("cannot follow the link '" + (directory / circle).string() +
+                                                "': Too many levels of symbolic links"));
+  CHECK_THROWS_WITH(write_file("test", link(directory / "a", "l10"), "x"),
+                    Catch::Matchers::Contains("is a folder, not a regular file"));
+  const int log = ::open((directory / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(log >= 0);
+  write_file("test", link("/dev/fd/" + std::to_string(log), "l11"), "through a descriptor");
+  ::close(log);
+  CHECK(text_of(directory / "log") == "through a descriptor");
+}
+
+TEST_CASE("a limit on the size of files is an error, and what was there stays", "[core]") {
+  const TemporaryDirectory directory;
+  write_file("test", directory / "x", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{4096, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    std::string message;
+    try {
+      write_file("test", directory / "x", std::string(10'000, 'x'));
+    } catch (const FileError& error) {
+      message = error.what();
+    }
+    const bool said = message == "test: cannot write '" + (directory / "x").string() +
+                                     "': File too large; this process may write 4.0 KiB a file: raise the "
+                                     "limit (ulimit -f)";
+    // The signal does what it did before.
+    struct sigaction action {};
+    ::sigaction(SIGXFSZ, nullptr, &action);
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    const bool as_before = action.sa_handler == SIG_DFL && sigismember(&blocked, SIGXFSZ) == 0;
+    write_file("test", directory / "y", "small");
+    ::_exit(said && as_before ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(text_of(directory / "x") == "old");
+  CHECK(text_of(directory / "y") == "small");
+  CHECK(files_in(directory) == 2);
+}
+
 TEST_CASE("an atomic file that cannot be is an error with its path", "[core]") {
   const TemporaryDirectory directory;
   const auto message_of = [](const std::filesystem::path& path) {
@@ -85,7 +180,9 @@ TEST_CASE("an atomic file that cannot be is an error with its path", "[core]") {
     return std::string("no error");
   };
   const auto missing = directory / "none" / "x";
-  CHECK(message_of(missing) == "test: cannot write '" + missing.string() + "': No such file or directory");
+  CHECK(message_of(missing) == "test: cannot write '" + missing.string() +
+                                   "': No such file or directory; make the folder '" +
+                                   missing.parent_path().string() + "' first");
   CHECK(message_of(directory.path()) ==
         "test: '" + directory.path().string() + "' is a folder, not a regular file");
   CHECK(message_of("") == "test: a file's name must not be empty");

@@ -7,8 +7,10 @@
 #include <sstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "pleat/core/base/text_table.h"
 #include "pleat/data/synthetic_shapes.h"
@@ -262,6 +264,12 @@ TEST_CASE("output that goes nowhere ends train_cifar at once", "[examples][progr
   const ExampleOutcome full = training.run({"--epochs", "100000"}, {.stdout_to = "/dev/full"});
   CHECK(full.status == 1);
   CHECK(has(full.err, "cannot write to standard output: No space left on device"));
+  const fs::path pipe = training / "output";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const std::jthread reader([&] { ::close(::open(pipe.c_str(), O_RDONLY | O_CLOEXEC)); });  // nothing of it
+  const ExampleOutcome left = training.run({"--epochs", "100000"}, {.stdout_to = pipe.string()});
+  CHECK(left.status == 1);
+  CHECK(has(left.err, "cannot write to standard output: Broken pipe"));
   const ExampleOutcome closed = training.run({"--epochs", "100000"}, {.stdout_to = "-"});
   CHECK(closed.status == 1);
   CHECK(has(closed.err, "standard output is closed"));

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "pleat/core/base/error.h"
+#include "pleat/core/files/atomic_file.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 
@@ -53,6 +54,18 @@ TEST_CASE("a folder is one run's alone", "[train]") {
   // The lock of a run that was killed.
   write_bytes(directory / ".lock", "");
   CHECK_NOTHROW(RunFolder(directory.path(), results));
+}
+
+TEST_CASE("what a killed run was writing in its folders is not kept", "[train]") {
+  const TemporaryDirectory directory;
+  fs::create_directory(directory / "tensorboard");
+  write_bytes(directory / "tensorboard" / "events.1", "whole");
+  write_bytes(directory / "tensorboard" / "events.2.pleat-4711-0.tmp", "half");
+  pleat::AtomicFile written("test", directory / "tensorboard" / "events.3");  // by a process that lives
+  RunFolder run(directory.path(), {"tensorboard/"});
+  run.make_room();
+  CHECK(fs::exists(directory / "tensorboard.1" / "events.1"));
+  CHECK(std::distance(fs::directory_iterator(directory / "tensorboard.1"), {}) == 2);
 }
 
 TEST_CASE("a folder that cannot take results is an error at once", "[train]") {
