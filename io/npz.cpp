@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -79,6 +80,13 @@ Tensor NpzReader::read(const std::string& name, std::int64_t taken) const {
 
 std::map<std::string, Tensor> read_npz(const std::filesystem::path& path, ReadOptions options) {
   const NpzReader reader(path, options);
+  // Before the first is read: small files of zeros hold more than the archive.
+  const InputFile& file = reader.state_->file;
+  std::int64_t all = 0;
+  for (const auto& [name, entry] : reader.state_->entries)
+    all += std::min(entry.size, std::numeric_limits<std::int64_t>::max() - all);
+  if (all > file.memory().limit)
+    file.fail_at(0, above_memory_limit("what the archive holds", all, file.memory()));
   std::int64_t taken = 0;
   std::map<std::string, Tensor> arrays;
   for (const std::string& name : reader.names()) {

@@ -38,7 +38,8 @@ class NpzReader {
   std::shared_ptr<const State> state_;
 };
 
-/// All arrays of an archive; the limit in `options` is for all together. Throws as NpzReader does.
+/// All arrays of an archive; the limit in `options` is for all together, with their headers, and is looked at
+/// before the first is read. Throws as NpzReader does.
 std::map<std::string, Tensor> read_npz(const std::filesystem::path& path, ReadOptions options = {});
 
 }  // namespace pleat::io

@@ -212,6 +212,7 @@ std::vector<ZipEntry> read_zip_directory(const InputFile& file) {
   std::vector<ZipEntry> entries;
   std::set<std::string> names;
   std::span<const std::byte> rest = bytes;
+  std::int64_t room = directory.offset;  // for local headers: a file with many entries is a large one
   while (!rest.empty()) {
     constexpr std::size_t fixed = 46;
     const std::int64_t at = directory.offset + static_cast<std::int64_t>(bytes.size() - rest.size());
@@ -239,6 +240,10 @@ std::vector<ZipEntry> read_zip_directory(const InputFile& file) {
     entry.compressed_size = within_file(file, at + 20, compressed_size, "a compressed size");
     entry.size = static_cast<std::int64_t>(size);
     entry.header_offset = within_file(file, at + 42, offset, "the offset of an entry");
+    room -= local_header_size + static_cast<std::int64_t>(name_length);
+    if (room < 0)
+      file.fail_at(at, fmt::format("entry {} has no room before the directory: entries must not share bytes",
+                                   printable(entry.name)));
     if (!names.insert(entry.name).second)
       file.fail_at(at, fmt::format("there are two entries {}", printable(entry.name)));
     entries.push_back(std::move(entry));

@@ -11,6 +11,7 @@
 #include "pleat/nn/activation.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
+#include "pleat/nn/option_checks.h"
 
 namespace pleat::models {
 namespace {
@@ -49,6 +50,7 @@ CharTransformer::CharTransformer(CharTransformerOptions o)
       places{{.num_embeddings = o.length, .embedding_dim = o.width}} {
   check<ValueError>(o.heads >= 1 && o.width % o.heads == 0,
                     "CharTransformer: heads = {} must divide width = {}", o.heads, o.width);
+  check_layers("CharTransformer", o.layers, 12, checked_multiply(12 * o.width, o.width, "CharTransformer"));
   const auto norm = [&] { return nn::LayerNorm{{.normalized_shape = o.width}}; };
   for (int64_t i = 0; i < o.layers; ++i) {
     body.add(nn::Residual{{.body = nn::Sequential{norm(), Attention(o.width, o.heads)}}});

@@ -21,7 +21,7 @@ nn::Sequential lenet(LeNetOptions options) {
       nn::ReLU{},
       nn::MaxPool2d{{.kernel_size = 2}},
       nn::Flatten{},
-      nn::Linear{{.in_features = 16 * side * side, .out_features = 120}},
+      nn::Linear{{.in_features = count(Shape{16, side, side}), .out_features = 120}},
       nn::ReLU{},
       nn::Linear{{.in_features = 120, .out_features = 84}},
       nn::ReLU{},

@@ -21,7 +21,7 @@ nn::Sequential small_cnn(ClassifierOptions options) {
   }
   const int64_t side = options.image_size / 8;
   net.add(nn::Flatten{});
-  net.add(nn::Linear{{.in_features = in * side * side, .out_features = options.num_classes}});
+  net.add(nn::Linear{{.in_features = count(Shape{in, side, side}), .out_features = options.num_classes}});
   return net;
 }
 

@@ -82,6 +82,10 @@ RecurrentModule::RecurrentModule(const char* name, RecurrentCell cell, const Rec
   check_at_least(name, "num_layers", options.num_layers, 1);
   check_share(name, "dropout", options.dropout);
   const int64_t directions = options.bidirectional ? 2 : 1;
+  // Of one part at least, whatever its inputs.
+  const int64_t rows = checked_multiply(gates_of(cell), options.hidden_size, name);
+  check_layers(name, options.num_layers, directions * (options.bias ? 4 : 2),
+               checked_multiply(rows, options.hidden_size, name));
   for (int64_t layer = 0; layer < options.num_layers; ++layer)
     for (int64_t d = 0; d < directions; ++d) {
       const int64_t inputs = layer == 0 ? static_cast<int64_t>(options.input_size)

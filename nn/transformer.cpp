@@ -3,9 +3,7 @@
 #include "pleat/autograd/functions/activation.h"
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/dropout.h"
-#include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/memory/host_memory.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/record_forward.h"
@@ -71,7 +69,7 @@ template <class Layer>
 std::vector<Layer> layers_of(const char* name, const Options& options, int64_t count) {
   check_at_least(name, "num_layers", count, 1);
   std::vector<Layer> layers{Layer(options)};
-  check_host_memory(name, checked_multiply(count, layers[0].num_parameters() * size_of(float32), name));
+  check_layers(name, count, std::ssize(layers[0].parameters()), layers[0].num_parameters());
   while (std::ssize(layers) < count) layers.emplace_back(options);
   return layers;
 }

@@ -1,12 +1,24 @@
+#include <limits>
+#include <string>
+#include <vector>
+
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/data/synthetic_shapes.h"
 #include "pleat/data/transforms.h"
+#include "pleat/models/char_transformer.h"
+#include "pleat/models/dcgan.h"
+#include "pleat/models/lenet.h"
+#include "pleat/models/make_classifier.h"
+#include "pleat/models/unet.h"
+#include "pleat/models/voxel_net.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/loss_modules.h"
 #include "pleat/nn/optim/schedule.h"
+#include "pleat/nn/recurrent.h"
+#include "pleat/nn/transformer.h"
 #include "pleat/ops/image/image.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/limits/sweep.h"
@@ -25,6 +37,55 @@ TEST_CASE("modules take integers from all over int64", "[limits]") {
     return nn::Embedding{{.num_embeddings = 4, .embedding_dim = 2}}(tensor({i[0]}));
   });
   sweep("dirac_", {1}, [](const Integers& i) { return nn::init::dirac_(zeros({4, 2, 3}), i[0]); });
+}
+
+TEST_CASE("modules too large for any machine are refused before the memory is taken", "[limits]") {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  const std::vector<int64_t> huge = {int64_t{1} << 40, int64_t{1} << 61, int64_t{1} << 62, most - 1, most};
+  for (const test::ModuleCase& c : test::module_cases())
+    for (std::size_t a = 0; a < c.usual.size(); ++a)
+      for (const int64_t size : huge) {
+        Integers i = c.usual;
+        i[a] = size;
+        INFO(c.name << ", integer " << a << ": " << size);
+        try {
+          (void)c.make_with(i);
+        } catch (const Error&) {
+          // a stride or a padding may be as large
+        }
+      }
+  const auto layered = [](int64_t n) {
+    using namespace nn;
+    const TransformerEncoderLayerOptions layer{.d_model = 1, .nhead = 1, .dim_feedforward = 1};
+    CHECK_THROWS_AS(LSTM({.input_size = 1, .hidden_size = 1, .num_layers = n}), Error);
+    CHECK_THROWS_AS(GRU({.input_size = 1, .hidden_size = 1, .num_layers = n, .bidirectional = true}), Error);
+    CHECK_THROWS_AS(RNN({.input_size = 1, .hidden_size = 1, .num_layers = n, .bias = false}), Error);
+    CHECK_THROWS_AS(TransformerEncoder({.layer = layer, .num_layers = n}), Error);
+    CHECK_THROWS_AS(TransformerDecoder({.layer = layer, .num_layers = n}), Error);
+    CHECK_THROWS_AS(Transformer({.d_model = 1, .nhead = 1, .num_encoder_layers = n}), Error);
+    CHECK_THROWS_AS(Transformer({.d_model = 1, .nhead = 1, .num_decoder_layers = n}), Error);
+    CHECK_THROWS_AS(
+        models::CharTransformer({.characters = 1, .length = 1, .width = 1, .heads = 1, .layers = n}), Error);
+  };
+  for (const int64_t layers : {int64_t{1} << 34, int64_t{1} << 40, most}) layered(layers);
+  for (const int64_t size : huge) {
+    for (const std::string& name : models::classifier_names()) {
+      CHECK_THROWS_AS(models::make_classifier(name, {.num_classes = size}), Error);
+      CHECK_THROWS_AS(models::make_classifier(name, {.num_classes = 2, .in_channels = size}), Error);
+      try {
+        (void)models::make_classifier(name, {.num_classes = 2, .image_size = size / 32 * 32});
+      } catch (const Error&) {
+        // some take pictures of any size
+      }
+    }
+    CHECK_THROWS_AS(models::lenet({.num_classes = size, .in_channels = 1}), Error);
+    CHECK_THROWS_AS(models::lenet({.num_classes = 2, .in_channels = 1, .image_size = size}), Error);
+    CHECK_THROWS_AS(models::dcgan_generator(size), Error);
+    CHECK_THROWS_AS(models::dcgan_discriminator(size), Error);
+    CHECK_THROWS_AS(models::unet({.num_classes = size}), Error);
+    CHECK_THROWS_AS(models::unet({.num_classes = 2, .widths = {size, size}}), Error);
+    CHECK_THROWS_AS(models::voxel_net({.num_classes = size}), Error);
+  }
 }
 
 TEST_CASE("schedules take integers from all over int64", "[limits]") {
