@@ -12,6 +12,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/update/update.h"
@@ -82,8 +83,8 @@ struct Casts {
 };
 
 Casts& kept() {
-  thread_local Casts own;
-  return own;
+  thread_local ThreadObject<Casts> own;
+  return *own;
 }
 
 /// A tensor to be cast, which may be undefined, and what it is to become. Without a format it keeps its own.

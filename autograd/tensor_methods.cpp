@@ -36,16 +36,16 @@ Tensor Tensor::grad() const {
   const auto& slot = impl().slot;
   if (slot && slot->grad.defined()) return slot->grad;
   // Made once: optimisers read gradients at every step, and some may be missing.
-  static const Tensor not_required = undefined_because(
+  static const auto& not_required = *new Tensor(undefined_because(
       "grad: there is no gradient, because the tensor does not require one; call set_requires_grad() (of a "
-      "module: requires_grad_(true)) before the forward");
-  static const Tensor no_leaf = undefined_because(
+      "module: requires_grad_(true)) before the forward"));
+  static const auto& no_leaf = *new Tensor(undefined_because(
       "grad: there is no gradient, because a function computed the tensor, and only leaves keep theirs; call "
-      "retain_grad() on it before backward()");
-  static const Tensor none_yet = undefined_because(
+      "retain_grad() on it before backward()"));
+  static const auto& none_yet = *new Tensor(undefined_because(
       "grad: there is no gradient, because no backward() has reached the tensor since it was made or its "
       "gradient was forgotten (zero_grad()); call backward() first, on a loss that was computed from it and "
-      "not under NoGrad");
+      "not under NoGrad"));
   if (!slot || !slot->wants_grad()) return not_required;
   return !slot->node || slot->retains_grad ? none_yet : no_leaf;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -30,8 +31,8 @@ CifarDataset read_cifar10(const std::filesystem::path& folder, Flag train, ReadO
 
 /// Mean and standard deviation of the channels of CIFAR-10's training images, as shares of 255: for
 /// `normalize` (data/transforms.h).
-inline const std::vector<double> cifar10_mean = {0.4914, 0.4822, 0.4465};
-inline const std::vector<double> cifar10_std = {0.2470, 0.2435, 0.2616};
+inline constexpr std::array<double, 3> cifar10_mean = {0.4914, 0.4822, 0.4465};
+inline constexpr std::array<double, 3> cifar10_std = {0.2470, 0.2435, 0.2616};
 
 /// The same for CIFAR-100 (`train.bin`, `test.bin`): two label bytes, of which the fine one (0-99) is taken.
 CifarDataset read_cifar100(const std::filesystem::path& folder, Flag train, ReadOptions options = {});

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/device/cuda.h"
@@ -93,22 +94,23 @@ class DataLoader::Run {
         order_(sample_order(samples_, options, epoch_)),
         taken_(position_->batch),
         consumed_(position_->batch) {
-    const int64_t workers = dataset_->device().is_cpu() ? std::min<int64_t>(options.workers, batches) : 0;
-    made_.resize(static_cast<std::size_t>(std::min(options.prefetch * workers, batches)));
+    const int64_t count = dataset_->device().is_cpu() ? std::min<int64_t>(options.workers, batches) : 0;
+    if (count == 0) return;
+    workers_ = std::make_shared<Workers>();
+    workers_->made.resize(static_cast<std::size_t>(std::min(options.prefetch * count, batches)));
+    std::vector<std::jthread>& threads = workers_->threads;
     try {
-      for (int64_t i = 0; i < workers; ++i)
-        workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+      for (int64_t i = 0; i < count; ++i)
+        threads.emplace_back(
+            [this, workers = workers_.get()](const std::stop_token& stop) { work(*workers, stop); });
     } catch (const std::system_error& error) {
       // The workers that were started end with `workers_`.
-      fail<Error>("DataLoader: worker {} of {} cannot be started: {}; take fewer workers",
-                  workers_.size() + 1, workers, error.what());
+      fail<Error>("DataLoader: worker {} of {} cannot be started: {}; take fewer workers", threads.size() + 1,
+                  count, error.what());
     }
   }
 
-  ~Run() {
-    // All at once, not one by one as they are joined.
-    for (std::jthread& worker : workers_) worker.request_stop();
-  }
+  ~Run() { leave_workers_of_parent(); }
 
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -120,17 +122,18 @@ class DataLoader::Run {
       *position_ = {.epoch = epoch_ + 1, .batch = 0};
       return false;
     }
+    leave_workers_of_parent();
     // A worker's result is taken once; after an exception the batch is made here.
-    if (workers_.empty() || std::exchange(tried_, true))
+    if (!workers_ || std::exchange(tried_, true))
       batch = make(consumed_);
     else
       batch = take();
     for (Tensor* t : {&batch.inputs, &batch.targets})
       if (t->defined()) *t = on_device(*t);
     tried_ = false;
-    const std::lock_guard lock(mutex_);
+    const auto lock = workers_ ? std::unique_lock(workers_->mutex) : std::unique_lock<std::mutex>();
     position_->batch = ++consumed_;
-    room_.notify_all();
+    if (workers_) workers_->room.notify_all();
     return true;
   }
 
@@ -141,7 +144,25 @@ class DataLoader::Run {
     bool ready = false;
   };
 
-  Result& place_of(int64_t number) { return made_[static_cast<std::size_t>(number) % made_.size()]; }
+  struct Workers {
+    std::mutex mutex;  ///< of what follows, of `taken_` and of `consumed_`
+    std::condition_variable_any room;
+    std::condition_variable arrived;
+    std::vector<Result> made;  ///< batch n is in place n modulo their number: how far workers are ahead
+    std::vector<std::jthread> threads;  ///< last: they end before what they use
+
+    Result& place_of(int64_t number) { return made[static_cast<std::size_t>(number) % made.size()]; }
+
+    ~Workers() {
+      // All at once, not one by one as they are joined.
+      for (std::jthread& thread : threads) thread.request_stop();
+    }
+  };
+
+  /// A child of fork() has no workers, and makes the batches that follow itself.
+  void leave_workers_of_parent() {
+    if (workers_ && !process_.is_here()) keep_for_ever(std::exchange(workers_, nullptr));
+  }
 
   /// Copies from the CPU to a GPU in a stream of its own, so that the copy overlaps with the GPU's
   /// work on earlier batches.
@@ -163,9 +184,9 @@ class DataLoader::Run {
 
   /// The loop's next batch, from a worker.
   Batch take() {
-    std::unique_lock lock(mutex_);
-    Result& place = place_of(consumed_);
-    arrived_.wait(lock, [&] { return place.ready; });
+    std::unique_lock lock(workers_->mutex);
+    Result& place = workers_->place_of(consumed_);
+    workers_->arrived.wait(lock, [&] { return place.ready; });
     Result result = std::exchange(place, {});
     lock.unlock();
     if (result.error) std::rethrow_exception(result.error);
@@ -210,11 +231,11 @@ class DataLoader::Run {
     return batch;
   }
 
-  void work(const std::stop_token& stop) {
+  void work(Workers& workers, const std::stop_token& stop) {
     const SerialScope serial;  // the other cores belong to the network
-    const auto ahead = static_cast<int64_t>(made_.size());
-    std::unique_lock lock(mutex_);
-    while (room_.wait(lock, stop, [&] { return taken_ == batches_ || taken_ < consumed_ + ahead; })) {
+    const auto ahead = static_cast<int64_t>(workers.made.size());
+    std::unique_lock lock(workers.mutex);
+    while (workers.room.wait(lock, stop, [&] { return taken_ == batches_ || taken_ < consumed_ + ahead; })) {
       if (taken_ == batches_ || stop.stop_requested()) return;
       const int64_t number = taken_++;
       lock.unlock();
@@ -226,8 +247,8 @@ class DataLoader::Run {
         result.error = std::current_exception();
       }
       lock.lock();
-      place_of(number) = std::move(result);
-      arrived_.notify_one();
+      workers.place_of(number) = std::move(result);
+      workers.arrived.notify_one();
     }
   }
 
@@ -239,15 +260,11 @@ class DataLoader::Run {
   const int64_t batches_;
   const std::vector<int64_t> order_;
   std::optional<cuda::Stream> copies_;
-  std::mutex mutex_;
-  std::condition_variable_any room_;
-  std::condition_variable arrived_;
-  std::vector<Result>
-      made_;            ///< batch n is in place n modulo their number, which is how far workers are ahead
   int64_t taken_;       ///< batches that workers have begun
   int64_t consumed_;    ///< batches that the loop has got
   bool tried_ = false;  ///< the loop's next batch was taken already and threw
-  std::vector<std::jthread> workers_;  // last: they end before what they use
+  ProcessMark process_;
+  std::shared_ptr<Workers> workers_;  ///< null: there are none; last: they end before what they use
 };
 
 DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)

@@ -43,7 +43,8 @@ struct LoaderOptions {
 ///
 /// An exception of a data set or transform is thrown in the loop, at its batch; to advance the
 /// iterator again tries that batch again. Leaving the loop early stops the workers. Loader,
-/// iterators and batches may outlive each other and whatever the loader was made of.
+/// iterators and batches may outlive each other and whatever the loader was made of. In a child of
+/// fork() a loop goes on with the same batches, without the workers; the next has its own.
 class DataLoader {
  public:
   /// Keeps a copy of the data set (or the data set itself when it is moved in): that of a

@@ -356,7 +356,7 @@ std::filesystem::path batch_path(const std::filesystem::path& directory, std::in
 }  // namespace
 
 const std::array<std::string, kSyntheticClasses>& synthetic_shape_names() {
-  static const std::array<std::string, kSyntheticClasses> names = {
+  static const auto& names = *new std::array<std::string, kSyntheticClasses>{
       "circle", "ring", "crescent", "heart",   "triangle",
       "square", "star", "cross",    "stripes", "checkerboard"};
   return names;

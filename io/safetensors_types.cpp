@@ -48,14 +48,6 @@ std::array<float, 256> power_values() {
   return values;
 }
 
-// OCP 8-bit floating point and microscaling formats; the fnuz types as in ONNX and PyTorch.
-const auto e4m3 = float_values<4, 3, 7, Special::last>();
-const auto e5m2 = float_values<5, 2, 15, Special::ieee>();
-const auto e4m3fnuz = float_values<4, 3, 8, Special::minus_zero>();
-const auto e5m2fnuz = float_values<5, 2, 16, Special::minus_zero>();
-const auto e2m1 = float_values<2, 1, 1, Special::none>();
-const auto e8m0 = power_values();
-
 SafetensorsType plain(std::string_view name, char kind, int bytes, DType dtype) {
   return {name, 8 * bytes, As::stored, {kind, static_cast<std::size_t>(bytes), false, dtype}};
 }
@@ -64,18 +56,28 @@ SafetensorsType small_float(std::string_view name, int bits, const float* values
   return {name, bits, As::float_code, {'f', 0, false, float32}, values};
 }
 
-const std::array types = {
-    plain("BOOL", 'b', 1, boolean), plain("U8", 'u', 1, uint8), plain("I8", 'i', 1, int32),
-    plain("U16", 'u', 2, int32), plain("I16", 'i', 2, int32), plain("U32", 'u', 4, int64),
-    plain("I32", 'i', 4, int32), plain("U64", 'u', 8, int64), plain("I64", 'i', 8, int64),
-    plain("F16", 'f', 2, float16), plain("BF16", 'f', 2, bfloat16), plain("F32", 'f', 4, float32),
-    plain("F64", 'f', 8, float64), small_float("F8_E4M3", 8, e4m3.data()),
-    small_float("F8_E5M2", 8, e5m2.data()), small_float("F8_E8M0", 8, e8m0.data()),
-    small_float("F8_E4M3FNUZ", 8, e4m3fnuz.data()), small_float("F8_E5M2FNUZ", 8, e5m2fnuz.data()),
-    small_float("F4", 4, e2m1.data()), SafetensorsType{"C64", 64, As::complex, {'f', 4, false, float32}},
-    // The format does not define how six bits are packed into bytes.
-    SafetensorsType{"F6_E2M3", 6, As::bytes, {'u', 1, false, uint8}},
-    SafetensorsType{"F6_E3M2", 6, As::bytes, {'u', 1, false, uint8}}};
+const auto& types() {
+  // OCP 8-bit floating point and microscaling formats; the fnuz types as in ONNX and PyTorch.
+  static const auto e4m3 = float_values<4, 3, 7, Special::last>();
+  static const auto e5m2 = float_values<5, 2, 15, Special::ieee>();
+  static const auto e4m3fnuz = float_values<4, 3, 8, Special::minus_zero>();
+  static const auto e5m2fnuz = float_values<5, 2, 16, Special::minus_zero>();
+  static const auto e2m1 = float_values<2, 1, 1, Special::none>();
+  static const auto e8m0 = power_values();
+  static const std::array all = {
+      plain("BOOL", 'b', 1, boolean), plain("U8", 'u', 1, uint8), plain("I8", 'i', 1, int32),
+      plain("U16", 'u', 2, int32), plain("I16", 'i', 2, int32), plain("U32", 'u', 4, int64),
+      plain("I32", 'i', 4, int32), plain("U64", 'u', 8, int64), plain("I64", 'i', 8, int64),
+      plain("F16", 'f', 2, float16), plain("BF16", 'f', 2, bfloat16), plain("F32", 'f', 4, float32),
+      plain("F64", 'f', 8, float64), small_float("F8_E4M3", 8, e4m3.data()),
+      small_float("F8_E5M2", 8, e5m2.data()), small_float("F8_E8M0", 8, e8m0.data()),
+      small_float("F8_E4M3FNUZ", 8, e4m3fnuz.data()), small_float("F8_E5M2FNUZ", 8, e5m2fnuz.data()),
+      small_float("F4", 4, e2m1.data()), SafetensorsType{"C64", 64, As::complex, {'f', 4, false, float32}},
+      // The format does not define how six bits are packed into bytes.
+      SafetensorsType{"F6_E2M3", 6, As::bytes, {'u', 1, false, uint8}},
+      SafetensorsType{"F6_E3M2", 6, As::bytes, {'u', 1, false, uint8}}};
+  return all;
+}
 
 }  // namespace
 
@@ -93,8 +95,8 @@ std::string SafetensorsType::conversion() const {
 }
 
 const SafetensorsType* find_safetensors_type(std::string_view name) {
-  const auto found = std::find_if(types.begin(), types.end(), [&](const auto& t) { return t.name == name; });
-  return found == types.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(types(), name, &SafetensorsType::name);
+  return found == types().end() ? nullptr : &*found;
 }
 
 Shape SafetensorsEntry::result_shape() const {

@@ -16,7 +16,7 @@ struct Classifier {
 };
 
 const std::vector<Classifier>& classifiers() {
-  static const std::vector<Classifier> list = {
+  static const auto& list = *new std::vector<Classifier>{
       {"small", small_cnn}, {"resnet20", resnet20},         {"resnet18", resnet18},
       {"vgg11", vgg11},     {"mobilenet_v2", mobilenet_v2}, {"convnext_atto", convnext_atto}};
   return list;
@@ -25,9 +25,9 @@ const std::vector<Classifier>& classifiers() {
 }  // namespace
 
 const std::vector<std::string>& classifier_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const Classifier& one : classifiers()) all.push_back(one.name);
+  static const auto& names = *[] {
+    auto* all = new std::vector<std::string>;
+    for (const Classifier& one : classifiers()) all->push_back(one.name);
     return all;
   }();
   return names;

@@ -10,6 +10,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/unlisted.h"
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 
 namespace pleat::nn::detail {
@@ -43,8 +44,14 @@ struct Stranger {
   }
 };
 
-std::mutex mutex;
-std::vector<Stranger> strangers;
+struct Strangers {
+  ForkMutex<std::mutex> mutex;
+  std::vector<Stranger> list;
+};
+Strangers& strangers() {
+  static auto& all = *new Strangers;
+  return all;
+}
 std::atomic<bool> any_strangers{false};
 
 std::vector<Members::Item> listed_by(Module& module) {
@@ -108,8 +115,8 @@ std::string text_of_module(const Module& module) {
 }
 
 void forget_closed() {
-  std::erase_if(strangers, [](const Stranger& stranger) { return !stranger.open(); });
-  any_strangers = !strangers.empty();
+  std::erase_if(strangers().list, [](const Stranger& stranger) { return !stranger.open(); });
+  any_strangers = !strangers().list.empty();
 }
 
 }  // namespace
@@ -123,8 +130,8 @@ void Listing::take(Module& module) { set(module.listed_); }
 void Listing::take(const Tensor& tensor, bool buffer) {
   if (buffer) {
     if (!any_strangers) return;
-    const std::lock_guard lock(mutex);
-    for (Stranger& stranger : strangers)
+    const std::lock_guard lock(strangers().mutex);
+    for (Stranger& stranger : strangers().list)
       std::erase_if(stranger.parts, [&](const Part& part) { return part.id == tensor.impl().id; });
     return;
   }
@@ -208,12 +215,12 @@ void Listing::note(Module& module, const Module& caller) {
   stranger.caller_type = caller.type_name();
   stranger.type = module.type_name();
   stranger.text = text_of_module(module);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(strangers().mutex);
   forget_closed();
   const auto known = [&](const Stranger& other) {
     return other.caller == stranger.caller && other.parts.front().id == stranger.parts.front().id;
   };
-  if (std::ranges::none_of(strangers, known)) strangers.push_back(std::move(stranger));
+  if (std::ranges::none_of(strangers().list, known)) strangers().list.push_back(std::move(stranger));
   any_strangers = true;
 }
 
@@ -244,10 +251,10 @@ void Listing::check_complete(const Module& module) {
   if (!any_strangers) return;
   std::set<const Module*> inside;
   for (const auto& [path, one] : const_cast<Module&>(module).named_modules()) inside.insert(one);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(strangers().mutex);
   forget_closed();
   std::vector<Forgotten> lines;
-  for (const Stranger& stranger : strangers)
+  for (const Stranger& stranger : strangers().list)
     if (inside.contains(stranger.caller) && stranger.caller->type_name() == stranger.caller_type)
       line_of(stranger, lines);
   std::string problems;
@@ -266,12 +273,12 @@ void Listing::check_gradients(const std::string& optimizer, const std::vector<Te
     if (const auto& slot = tensor.impl().slot) slot->listed = true;
   std::vector<Forgotten> lines;
   std::map<std::string, int64_t> tensors;  // of no module that was called, with how often they look so
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(strangers().mutex);
   for (const autograd::UnlistedGradient& gradient : autograd::unlisted_gradients()) {
     const auto slot = gradient.slot.lock();
     const Stranger* owner = nullptr;
     const Part* found = nullptr;
-    for (const Stranger& stranger : strangers)
+    for (const Stranger& stranger : strangers().list)
       for (const Part& part : stranger.parts)
         if (slot && part.slot.lock() == slot) owner = &stranger, found = &part;
     if (owner != nullptr)

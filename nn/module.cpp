@@ -13,6 +13,7 @@
 #include "pleat/autograd/node.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/precision.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/listing.h"
@@ -24,12 +25,12 @@ using detail::Listing;
 
 namespace {
 
-thread_local std::vector<ForwardObserver*> observers;
+thread_local ThreadObject<std::vector<ForwardObserver*>> observers;
 
 /// Tells the observers that a call began and, however it ends, that it ended.
 class ObservedCall {
  public:
-  ObservedCall(Module& module, const Tensor& input) : module_(module), input_(input), seen_by_(observers) {
+  ObservedCall(Module& module, const Tensor& input) : module_(module), input_(input), seen_by_(*observers) {
     for (ForwardObserver* observer : seen_by_) observer->enter(module_, input_);
   }
   ~ObservedCall() {
@@ -179,7 +180,7 @@ std::string Module::type_name() const {
 Tensor Module::operator()(const Tensor& x) {
   const RecordForward range(*this, x);
   return range.run([&] {
-    if (observers.empty()) return forward(x);
+    if (observers->empty()) return forward(x);
     ObservedCall call(*this, x);
     call.output = forward(x);
     return call.output;
@@ -189,7 +190,7 @@ Tensor Module::operator()(const Tensor& x) {
 Tensor Module::forward_with(const Tensor& x, Epilogue&) { return forward(x); }
 
 Tensor Module::operator()(const Tensor& x, Epilogue& after) {
-  if (!observers.empty() || !FusionPolicy::current().enabled) return (*this)(x);
+  if (!observers->empty() || !FusionPolicy::current().enabled) return (*this)(x);
   const RecordForward range(*this, x);
   return range.run([&] { return forward_with(x, after); });
 }
@@ -277,8 +278,8 @@ LoadReport Module::load_state_dict(const StateDict& state, LoadOptions options) 
   return copy_state("load_state_dict: " + type_name(), state_dict(), state, options);
 }
 
-ForwardObserver::ForwardObserver() { observers.push_back(this); }
-ForwardObserver::~ForwardObserver() { std::erase(observers, this); }
+ForwardObserver::ForwardObserver() { observers->push_back(this); }
+ForwardObserver::~ForwardObserver() { std::erase(*observers, this); }
 
 Tensor parameter(const Tensor& tensor) {
   const Tensor leaf = tensor.is_leaf() ? tensor : tensor.detach();

@@ -3,16 +3,16 @@
 namespace pleat::onnx {
 
 const Conversions& conversions() {
-  static const Conversions all = [] {
-    Conversions list;
-    add_elementwise(list);
-    add_compare(list);
-    add_shape(list);
-    add_index(list);
-    add_reduce(list);
-    add_layers(list);
-    add_pools(list);
-    add_sequence(list);
+  static const auto& all = *[] {
+    auto* list = new Conversions;
+    add_elementwise(*list);
+    add_compare(*list);
+    add_shape(*list);
+    add_index(*list);
+    add_reduce(*list);
+    add_layers(*list);
+    add_pools(*list);
+    add_sequence(*list);
     return list;
   }();
   return all;

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <mutex>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/trace.h"
 
@@ -54,8 +56,8 @@ class Listener final : public RangeObserver {
     OpWatch* watch;
   };
   static std::vector<Open>& open() {
-    thread_local std::vector<Open> ranges;
-    return ranges;
+    thread_local ThreadObject<std::vector<Open>> ranges;
+    return *ranges;
   }
   void forward_end(uint64_t token) noexcept {
     RangeObserver* next = next_.load();
@@ -66,25 +68,31 @@ class Listener final : public RangeObserver {
 };
 
 Listener& listener() {
-  static Listener one;
+  static auto& one = *new Listener;
   return one;
 }
 
 /// How many watches exist in the process; the first sets the listener, the last takes it away.
-std::mutex users_mutex;
-int users = 0;
+struct Users {
+  ForkMutex<std::mutex> mutex;
+  int count = 0;
+};
+Users& users() {
+  static auto& all = *new Users;
+  return all;
+}
 
 }  // namespace
 
 uint64_t next_tensor_id() {
-  static const Tensor some = zeros({1}, Device{});
+  static const auto& some = *new Tensor(zeros({1}, Device{}));
   return some.as_strided({1}, {1}, 0).impl().id + 1;
 }
 
 OpWatch::OpWatch(std::function<bool(const Tensor&)> depends) : depends_(std::move(depends)) {
   next_tensor_id();
-  const std::lock_guard lock(users_mutex);
-  if (users++ == 0) {
+  const std::lock_guard lock(users().mutex);
+  if (users().count++ == 0) {
     listener().set_next(detail::range_observer.load());
     set_range_observer(&listener());
   }
@@ -93,8 +101,8 @@ OpWatch::OpWatch(std::function<bool(const Tensor&)> depends) : depends_(std::mov
 
 OpWatch::~OpWatch() {
   watch_of_thread = nullptr;
-  const std::lock_guard lock(users_mutex);
-  if (--users == 0) set_range_observer(listener().next());
+  const std::lock_guard lock(users().mutex);
+  if (--users().count == 0) set_range_observer(listener().next());
 }
 
 void OpWatch::begin(std::string_view name, std::span<const Tensor* const> inputs) {

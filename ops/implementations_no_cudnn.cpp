@@ -8,12 +8,12 @@ constexpr const char* reason = "this is Pleat built without cuDNN";
 }  // namespace
 
 const ConvImplementation& cudnn_conv() {
-  static const UnbuiltConv implementation("cudnn", reason);
+  static const auto& implementation = *new UnbuiltConv("cudnn", reason);
   return implementation;
 }
 
 const BatchNormImplementation& cudnn_batch_norm() {
-  static const UnbuiltBatchNorm implementation("cudnn", reason);
+  static const auto& implementation = *new UnbuiltBatchNorm("cudnn", reason);
   return implementation;
 }
 

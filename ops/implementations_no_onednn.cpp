@@ -8,12 +8,12 @@ constexpr const char* reason = "this is Pleat built without oneDNN";
 }  // namespace
 
 const ConvImplementation& onednn_conv() {
-  static const UnbuiltConv implementation("onednn", reason);
+  static const auto& implementation = *new UnbuiltConv("onednn", reason);
   return implementation;
 }
 
 const BatchNormImplementation& onednn_batch_norm() {
-  static const UnbuiltBatchNorm implementation("onednn", reason);
+  static const auto& implementation = *new UnbuiltBatchNorm("onednn", reason);
   return implementation;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 
 namespace pleat::plot::svg {
 namespace {
@@ -301,12 +302,13 @@ void Canvas::bar(const Rect& place, std::size_t series, const std::string& toolt
 
 void Canvas::marker(Point at, std::size_t series, const std::string& tooltip) {
   constexpr double r = 5;
-  static const std::vector<Point> shapes[] = {{},  // a circle
-                                              {{-0.9, -0.9}, {0.9, -0.9}, {0.9, 0.9}, {-0.9, 0.9}},
-                                              {{0, -1.2}, {1.1, 0.8}, {-1.1, 0.8}},
-                                              {{0, -1.3}, {1.3, 0}, {0, 1.3}, {-1.3, 0}},
-                                              {{0, 1.2}, {1.1, -0.8}, {-1.1, -0.8}}};
-  std::vector<Point> corners = shapes[(series + series / std::size(colours)) % std::size(shapes)];
+  static constexpr Point square[] = {{-0.9, -0.9}, {0.9, -0.9}, {0.9, 0.9}, {-0.9, 0.9}};
+  static constexpr Point up[] = {{0, -1.2}, {1.1, 0.8}, {-1.1, 0.8}};
+  static constexpr Point diamond[] = {{0, -1.3}, {1.3, 0}, {0, 1.3}, {-1.3, 0}};
+  static constexpr Point down[] = {{0, 1.2}, {1.1, -0.8}, {-1.1, -0.8}};
+  static constexpr std::span<const Point> shapes[] = {{}, square, up, diamond, down};  // none: a circle
+  const auto shape = shapes[(series + series / std::size(colours)) % std::size(shapes)];
+  std::vector<Point> corners(shape.begin(), shape.end());
   const std::string style = class_of("m", series);
   if (corners.empty()) {
     body_ +=

@@ -7,6 +7,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/tensor.h"
 
 namespace pleat::profile {
@@ -93,18 +94,15 @@ struct Recorder::Log {
   bool owner_gone = false;
 };
 
-/// Held by the thread. Ranges may end after it, in the destructors of other thread-local objects.
+/// Held by the thread.
 struct Recorder::LogOwner {
   std::shared_ptr<Log> log;
   ~LogOwner() {
-    gone = true;
     if (!log) return;
     const std::lock_guard lock(log->mutex);
     log->owner_gone = true;
   }
-  static thread_local bool gone;
 };
-thread_local bool Recorder::LogOwner::gone = false;
 
 Recorder& Recorder::instance() {
   static auto* recorder = new Recorder;
@@ -112,8 +110,8 @@ Recorder& Recorder::instance() {
 }
 
 Recorder::Log* Recorder::own_log() {
-  if (LogOwner::gone) return nullptr;
-  thread_local LogOwner owner;
+  constinit thread_local ThreadObject<LogOwner> own;
+  LogOwner& owner = *own;
   if (!owner.log) {
     auto log = std::make_shared<Log>();
     const std::lock_guard lock(logs_mutex_);
@@ -122,6 +120,17 @@ Recorder::Log* Recorder::own_log() {
     owner.log = std::move(log);
   }
   return owner.log.get();
+}
+
+/// With the mutex of the logs held: in a child of fork() the logs of other threads are as these were, in the
+/// middle of a write, and their mutexes are locked for ever.
+void Recorder::leave_other_threads(const Log* own) {
+  if (process_.is_here()) return;
+  const auto others =
+      std::ranges::partition(logs_, [&](const std::shared_ptr<Log>& log) { return log.get() == own; });
+  for (std::shared_ptr<Log>& log : others) keep_for_ever(std::move(log));
+  logs_.erase(others.begin(), others.end());
+  process_ = {};
 }
 
 /// With the log's mutex held: whether to write into it. A log of an earlier session is emptied.
@@ -145,9 +154,11 @@ bool Recorder::prepare(Log& log) {
 void Recorder::start(RecorderOptions options, std::unique_ptr<DeviceTracer> tracer) {
   check<Error>(!active_.load(), "Profiler: another one is recording; only one can");
   {
+    const Log* const own = own_log();
     const std::lock_guard lock(logs_mutex_);
+    leave_other_threads(own);
     std::erase_if(logs_, [](const std::shared_ptr<Log>& log) {
-      const std::lock_guard own(log->mutex);
+      const std::lock_guard log_lock(log->mutex);
       return log->owner_gone;
     });
   }
@@ -174,6 +185,7 @@ Recording Recorder::stop() {
   recording.start = start_time_;
   active_.store(false, std::memory_order_release);
   const std::lock_guard lock(logs_mutex_);
+  leave_other_threads(own);
   const uint64_t session = session_.load();
   for (const std::shared_ptr<Log>& log : logs_) {
     // Whoever holds this mutex was before us, and is done with tracer and options; later ones see that
@@ -203,7 +215,6 @@ Recording Recorder::stop() {
 uint64_t Recorder::begin(const RangeStart& start) noexcept {
   try {
     Log* const log = own_log();
-    if (log == nullptr) return 0;
     const std::lock_guard lock(log->mutex);
     if (!prepare(*log) || (start.kind == RangeKind::module && !options_.modules)) return 0;
     if (start.kind == RangeKind::op && !log->stack.empty()) {
@@ -245,7 +256,6 @@ void Recorder::end(uint64_t token) noexcept {
   const int64_t now = steady_now();
   if ((token & joined) != 0) return;
   Log* const log = own_log();
-  if (log == nullptr) return;
   const std::lock_guard lock(log->mutex);
   if (!prepare(*log)) return;
   for (std::size_t depth = log->stack.size(); depth-- > 0;)
@@ -270,7 +280,6 @@ void Recorder::close(Log& log, std::size_t depth, int64_t now) {
 void Recorder::add(uint64_t token, const RangeDetails& details) noexcept {
   try {
     Log* const log = own_log();
-    if (log == nullptr) return;
     const std::lock_guard lock(log->mutex);
     if (!prepare(*log)) return;
     for (auto open = log->stack.rbegin(); open != log->stack.rend(); ++open) {
@@ -287,7 +296,6 @@ void Recorder::add(uint64_t token, const RangeDetails& details) noexcept {
 
 void Recorder::recorded(std::string_view name, uint64_t sequence) noexcept {
   Log* const log = own_log();
-  if (log == nullptr) return;
   const std::lock_guard lock(log->mutex);
   if (!prepare(*log)) return;
   // The function was recorded and still runs, ...
@@ -310,7 +318,6 @@ void Recorder::recorded(std::string_view name, uint64_t sequence) noexcept {
 void Recorder::memory(const void*, int64_t bytes, Device device) noexcept {
   try {
     Log* const log = own_log();
-    if (log == nullptr) return;
     const std::lock_guard lock(log->mutex);
     if (!prepare(*log) || !options_.memory) return;
     const std::size_t around = log->stack.empty() ? none : log->stack.back().event;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/profile/device_tracer.h"
 #include "pleat/profile/event.h"
@@ -63,6 +64,7 @@ class Recorder final : public RangeObserver {
 
   Recorder() = default;
   Log* own_log();
+  void leave_other_threads(const Log* own);
   bool prepare(Log& log);
   void close(Log& log, std::size_t depth, int64_t now);
   uint64_t open(Log& log, const RangeStart& start);
@@ -73,7 +75,8 @@ class Recorder final : public RangeObserver {
   std::unique_ptr<DeviceTracer> tracer_;  ///< likewise
   int64_t start_time_ = 0;
 
-  std::mutex logs_mutex_;
+  ProcessMark process_;
+  ForkMutex<std::mutex> logs_mutex_;
   std::vector<std::shared_ptr<Log>> logs_;
   uint64_t threads_seen_ = 0;
 };

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <future>
 #include <set>
 #include <utility>
 
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/make_folder.h"
 #include "pleat/core/parallel/parallel.h"
@@ -93,8 +95,13 @@ Checkpoints::Checkpoints(fs::path folder, CheckpointsOptions options)
   add("random", default_generator());
 }
 
+struct Checkpoints::Writing {
+  ProcessMark process;
+  std::future<void> done;
+};
+
 Checkpoints::~Checkpoints() {
-  if (writing_.valid()) writing_.wait();
+  if (writing_ && !writing_->process.is_here()) keep_for_ever(std::move(writing_));
 }
 
 void Checkpoints::add_part(const std::string& name, Part part) {
@@ -125,11 +132,13 @@ void Checkpoints::save(SaveOptions options) {
                         .metric = options.metric,
                         .metadata = options_.metadata,
                         .parts = std::move(states)};
-  writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint)] {
+  auto writing = std::make_shared<Writing>();
+  writing->done = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint)] {
     const SerialScope serial;  // the other cores belong to the network
     write_checkpoint(checkpoint);
     remove_old();
   });
+  writing_ = std::move(writing);
 }
 
 void Checkpoints::remove_old() const {
@@ -153,7 +162,12 @@ void Checkpoints::remove_old() const {
 }
 
 void Checkpoints::wait() {
-  if (writing_.valid()) writing_.get();
+  const std::shared_ptr<Writing> writing = std::exchange(writing_, nullptr);
+  if (!writing) return;
+  if (writing->process.is_here())
+    writing->done.get();
+  else
+    keep_for_ever(writing);  // the parent waits for its file
 }
 
 bool Checkpoints::is_due() const {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -129,7 +129,8 @@ class Checkpoints {
   CheckpointsOptions options_;
   std::map<std::string, Part> parts_;
   std::chrono::steady_clock::time_point saved_ = std::chrono::steady_clock::now();
-  std::future<void> writing_;
+  struct Writing;
+  std::shared_ptr<Writing> writing_;  ///< null: nothing is being written
 };
 
 }  // namespace pleat::train

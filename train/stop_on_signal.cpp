@@ -17,7 +17,10 @@ constexpr std::array<int, 2> signals = {SIGINT, SIGTERM};
 // A handler of signals can reach nothing else.
 std::atomic<bool> exists = false;
 std::atomic<int> came = 0;
-std::string notice_text;
+std::string& notice_text() {
+  static auto& text = *new std::string;
+  return text;
+}
 std::array<struct sigaction, signals.size()> before;
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -26,7 +29,7 @@ extern "C" void pleat_stop_on_signal(int signal) {
   if (came.exchange(signal) != 0) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);  // delivered when this handler returns
-  } else if (::write(STDERR_FILENO, notice_text.data(), notice_text.size()) < 0) {
+  } else if (::write(STDERR_FILENO, notice_text().data(), notice_text().size()) < 0) {
     // Nobody can be told.
   }
   errno = error;
@@ -37,7 +40,7 @@ extern "C" void pleat_stop_on_signal(int signal) {
 StopOnSignal::StopOnSignal(std::string notice) {
   if (exists.exchange(true)) throw ValueError("StopOnSignal: there is one already");
   came = 0;
-  notice_text = std::move(notice);
+  notice_text() = std::move(notice);
   struct sigaction action {};
   action.sa_handler = pleat_stop_on_signal;
   action.sa_flags = SA_RESTART;

@@ -17,7 +17,7 @@ class Policy {
 
   /// Those of the innermost scope; the defaults outside of any.
   static const Options& current() {
-    static const Options defaults;
+    static const Options& defaults = *new Options;
     const Options* innermost = Scoped<Options>::innermost();
     return innermost != nullptr ? *innermost : defaults;
   }

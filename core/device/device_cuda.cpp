@@ -31,14 +31,14 @@ std::string reason_of(cudaError_t status) {
 
 /// Asked once: the driver does not learn of new devices while a process runs.
 const Found& found() {
-  static const Found result = [] {
-    Found devices;
-    const cudaError_t status = cudaGetDeviceCount(&devices.count);
+  static const auto& result = *[] {
+    auto* devices = new Found;
+    const cudaError_t status = cudaGetDeviceCount(&devices->count);
     if (status != cudaSuccess) {
-      devices = {0, reason_of(status)};
+      *devices = {0, reason_of(status)};
       cudaGetLastError();  // having no device is a result, not an error that a later call should report
-    } else if (devices.count == 0) {
-      devices.reason = "no CUDA-capable device is visible";
+    } else if (devices->count == 0) {
+      devices->reason = "no CUDA-capable device is visible";
     }
     return devices;
   }();
@@ -84,8 +84,8 @@ void check_device(const char* op, Device device) {
 
 const DeviceProperties& properties(Device device) {
   check_device("properties", device);
-  static std::vector<DeviceProperties> all(static_cast<std::size_t>(device_count()));
-  static std::vector<std::once_flag> once(all.size());
+  static auto& all = *new std::vector<DeviceProperties>(static_cast<std::size_t>(device_count()));
+  static auto& once = *new std::vector<std::once_flag>(all.size());
   const auto i = static_cast<std::size_t>(device.index);
   std::call_once(once[i], [&] { all[i] = read_properties(device.index); });
   return all[i];

@@ -3,7 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/device/check_cuda.h"
 #include "pleat/core/device/cuda.h"
@@ -40,7 +42,7 @@ class StreamPool {
   }
 
  private:
-  std::mutex mutex_;
+  ForkMutex<std::mutex> mutex_;
   std::map<std::pair<int, int>, std::vector<cudaStream_t>> idle_;
 };
 
@@ -50,12 +52,10 @@ StreamPool& pool() {
 }
 
 std::vector<Stream>& current_streams() {
-  thread_local std::vector<Stream> streams = [] {
-    std::vector<Stream> all;
-    for (int i = 0; i < device_count(); ++i) all.push_back(Stream::default_of({DeviceType::cuda, i}));
-    return all;
-  }();
-  return streams;
+  thread_local ThreadObject<std::vector<Stream>> streams;
+  for (int i = static_cast<int>(streams->size()); i < device_count(); ++i)
+    streams->push_back(Stream::default_of({DeviceType::cuda, i}));
+  return *streams;
 }
 
 Stream& current(Device device) { return current_streams()[static_cast<std::size_t>(device.index)]; }

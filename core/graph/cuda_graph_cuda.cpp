@@ -10,6 +10,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/device/check_cuda.h"
 #include "pleat/core/graph/cuda_graph.h"
@@ -56,8 +57,8 @@ class OpNames final : public RangeObserver {
 
  private:
   static std::vector<std::string>& names() {
-    thread_local std::vector<std::string> all;
-    return all;
+    thread_local ThreadObject<std::vector<std::string>> all;
+    return *all;
   }
 };
 

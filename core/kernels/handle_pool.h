@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/base/fork.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/memory/block_cache.h"
 
 namespace pleat {
@@ -37,7 +39,7 @@ class IdleHandles {
   }
 
  private:
-  std::mutex mutex_;
+  ForkMutex<std::mutex> mutex_;
   std::map<StreamId, std::vector<std::unique_ptr<Handle>>> handles_;
 };
 
@@ -52,8 +54,8 @@ Handle& thread_handle(StreamId stream, const Make& make) {
         if (handle) IdleHandles<Handle>::instance().put(key, std::move(handle));
     }
   };
-  thread_local Own own;
-  auto& handle = own.handles[stream];
+  thread_local ThreadObject<Own> own;
+  auto& handle = own->handles[stream];
   if (!handle) handle = IdleHandles<Handle>::instance().take(stream);
   if (!handle) handle = make(stream);
   return *handle;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/memory/allocator.h"
 
 /// Caching of memory that is dear to allocate and is used by streams: a GPU's own memory, and pinned memory
@@ -116,7 +117,7 @@ class BlockCache {
   int64_t segment_size(int64_t bytes) const;
 
   RawMemory& memory_;
-  mutable std::mutex mutex_;
+  mutable ForkMutex<std::mutex> mutex_;
   std::list<Block> blocks_;
   std::array<std::unique_ptr<Pool>, 2> pools_;  ///< small, large
   std::map<StreamId, std::deque<Pending>> pending_;

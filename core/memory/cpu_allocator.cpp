@@ -10,6 +10,7 @@
 
 #include "pleat/core/base/bytes.h"
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/memory/address_sanitizer.h"
@@ -231,7 +232,7 @@ class CpuAllocator final : public DeviceAllocator {
     return block;
   }
 
-  std::mutex mutex_;
+  ForkMutex<std::mutex> mutex_;
   std::map<int64_t, std::deque<Cached>> free_;  // by size, in the order of their return
   HostArena arena_{addresses_a_byte * host_memory()};
   uint64_t returns_ = 0;

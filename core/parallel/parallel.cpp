@@ -22,6 +22,7 @@
 #endif
 
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 
 namespace pleat {
@@ -97,9 +98,13 @@ class Job {
     try {
       function_(context_, first, end_ - first > piece_ ? first + piece_ : end_);
     } catch (...) {
-      const std::lock_guard lock(error_mutex_);
-      if (!error_) error_ = std::current_exception();
+      fail(std::current_exception());
     }
+  }
+
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::move(error);
   }
 
   /// The first exception of a piece, if any.
@@ -160,6 +165,8 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   int helpers() const { return static_cast<int>(threads_.size()); }
+  /// False in a child of fork(), which has no helpers.
+  bool is_here() const { return process_.is_here(); }
 
   /// False when another thread's job is running: the caller then works alone.
   bool try_run(Job& job) {
@@ -184,6 +191,14 @@ class Pool {
       std::this_thread::yield();  // one that is woken on this processor runs, and leaves it
     }
     work(job, 0);
+    if (!process_.is_here()) {
+      // A piece has forked, and this is the child. What a helper had begun stays undone.
+      if (active_ > 0)
+        job.fail(std::make_exception_ptr(Error(
+            "parallel_for: fork() was called in the loop, and this child lacks what other threads compute "
+            "of it; fork outside of it, or leave the child by exec or _exit")));
+      return true;
+    }
     {
       // No piece is left to take: who has not come by now need not come.
       const std::lock_guard lock(mutex_);
@@ -230,6 +245,7 @@ class Pool {
       if (job == nullptr) continue;
       leave_processor(caller_processor);
       work(*job, static_cast<std::size_t>(thread));
+      if (!process_.is_here()) return;  // a child that this helper forked has nobody to help
       if (--active_ == 0) {
         const std::lock_guard lock(mutex_);  // the caller is either before its check or asleep
         done_.notify_one();
@@ -237,6 +253,7 @@ class Pool {
     }
   }
 
+  ProcessMark process_;
   std::mutex owner_mutex_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
@@ -263,16 +280,48 @@ int initial_threads() {
   return threads;
 }
 
-std::mutex settings_mutex;
-std::shared_ptr<Pool> current_pool;
 std::atomic<int> thread_count{0};  // 0: initial_threads()
 
-std::shared_ptr<Pool> pool(int threads) {
-  const std::lock_guard lock(settings_mutex);
-  const int helpers = threads - 1;
-  if (!current_pool || current_pool->helpers() != helpers) current_pool = std::make_shared<Pool>(helpers);
-  return current_pool;
-}
+/// The pool of the process.
+class SharedPool {
+ public:
+  static SharedPool& instance() {
+    static auto& only = *new SharedPool;
+    // Helpers must not outlive the library, which can be a plugin; the static objects destroyed later work
+    // alone.
+    static const struct End {
+      ~End() { only.end(); }
+    } end;
+    return only;
+  }
+
+  /// With helpers for so many threads; null when the process ends.
+  std::shared_ptr<Pool> get(int threads) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return nullptr;
+    const int helpers = threads - 1;
+    if (!pool_ || pool_->helpers() != helpers || !pool_->is_here()) {
+      let_go();
+      pool_ = std::make_shared<Pool>(helpers);
+    }
+    return pool_;
+  }
+
+ private:
+  void end() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    let_go();
+  }
+  void let_go() {
+    if (pool_ && !pool_->is_here()) keep_for_ever(pool_);
+    pool_ = nullptr;
+  }
+
+  ForkMutex<std::mutex> mutex_;
+  std::shared_ptr<Pool> pool_;
+  bool ended_ = false;
+};
 
 }  // namespace
 
@@ -310,10 +359,10 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction funct
   // About four pieces a thread balance the load without much overhead.
   const int64_t piece = std::max(grain, ceil_div(length, 4 * threads));
   Job job(begin, end, piece, function, context);
-  const auto shared = pool(threads);
+  const auto pool = SharedPool::instance().get(threads);
   const FlushDenormalsScope flush;
   inside_parallel_region = true;
-  const bool ran = shared->try_run(job);
+  const bool ran = pool && pool->try_run(job);
   if (!ran)
     for (int64_t i = 0; i < job.pieces(); ++i) job.run_piece(i);
   inside_parallel_region = false;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/memory/allocator.h"
 
 namespace pleat {
@@ -10,7 +11,10 @@ namespace {
 
 /// Of all storages: what is deferred is computed by all threads of the pool, so one at a time will do. One
 /// may be made of another.
-std::recursive_mutex computing;
+auto& computing() {
+  static auto& mutex = *new ForkMutex<std::recursive_mutex>;
+  return mutex;
+}
 
 }  // namespace
 
@@ -21,12 +25,12 @@ uint64_t next_version() {
 
 std::shared_ptr<const Deferred> Storage::deferred() const {
   if (!is_deferred_.load(std::memory_order_acquire)) return nullptr;
-  const std::lock_guard lock(computing);
+  const std::lock_guard lock(computing());
   return deferred_;
 }
 
 void Storage::compute() {
-  const std::lock_guard lock(computing);
+  const std::lock_guard lock(computing());
   if (deferred_ == nullptr) return;
   std::shared_ptr<std::byte> bytes = allocate(size, device);
   deferred_->compute(bytes.get());

@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/device/check_cuda.h"
 #include "pleat/core/device/cuda.h"
@@ -18,8 +19,8 @@ std::size_t byte_count(const Tensor& t) { return static_cast<std::size_t>(t.nume
 
 /// Lets the two devices copy without the detour over the host, where they can.
 void allow_peer_access(int device, int peer) {
-  static std::mutex mutex;
-  static std::set<std::pair<int, int>> asked;
+  static auto& mutex = *new ForkMutex<std::mutex>;
+  static auto& asked = *new std::set<std::pair<int, int>>;
   const std::lock_guard lock(mutex);
   if (!asked.emplace(device, peer).second) return;
   int can = 0;

@@ -16,7 +16,11 @@ Pictures read_cifar10(const fs::path& folder, int64_t image_size) {
   const data::CifarDataset train = data::read_cifar10(folder, true);
   std::vector<std::string> names = train.class_names;
   for (int i = static_cast<int>(names.size()); i < 10; ++i) names.push_back(std::to_string(i));
-  return {train, data::read_cifar10(folder, false), names, {data::cifar10_mean, data::cifar10_std}};
+  return {train,
+          data::read_cifar10(folder, false),
+          names,
+          {{data::cifar10_mean.begin(), data::cifar10_mean.end()},
+           {data::cifar10_std.begin(), data::cifar10_std.end()}}};
 }
 
 data::ImageFolder image_folder(const fs::path& folder, int64_t image_size,

@@ -30,7 +30,7 @@ std::string_view name(ConvPass pass) {
 }
 
 const Implementations<ConvImplementation>& all_conv_implementations() {
-  static const Implementations<ConvImplementation> all([] {
+  static const auto& all = *new Implementations<ConvImplementation>([] {
     std::vector<const ConvImplementation*> list{&direct_conv(), &winograd_conv(), &unfold_conv(),
                                                 &onednn_conv()};
     // On CUDA `direct` computes depthwise convolutions only, which read and write much for each product and

@@ -13,7 +13,7 @@ const BatchNormImplementation& cudnn_batch_norm();
 const BatchNormImplementation& reference_batch_norm();
 
 const Implementations<BatchNormImplementation>& batch_norm_implementations() {
-  static const Implementations<BatchNormImplementation> all([] {
+  static const auto& all = *new Implementations<BatchNormImplementation>([] {
     std::vector<const BatchNormImplementation*> list{&native_batch_norm(), &onednn_batch_norm()};
     if constexpr (with_cuda) list.push_back(&native_batch_norm_cuda());
     list.insert(list.end(), {&cudnn_batch_norm(), &reference_batch_norm()});

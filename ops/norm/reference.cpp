@@ -222,7 +222,7 @@ class Reference final : public BatchNormImplementation {
 }  // namespace
 
 const BatchNormImplementation& reference_batch_norm() {
-  static const Reference reference;
+  static const auto& reference = *new Reference;
   return reference;
 }
 

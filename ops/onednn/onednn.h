@@ -16,10 +16,10 @@
 namespace pleat::ops::onednn {
 
 /// Makes oneDNN plan for, and compute on, as many threads as this library, while it exists. What OpenMP was
-/// told before in this thread holds afterwards.
+/// told before in this thread holds afterwards. Throws DeviceError once the program ends.
 class Threads {
  public:
-  Threads();
+  explicit Threads(const char* op);
   ~Threads();
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
@@ -31,7 +31,7 @@ class Threads {
 /// f(), on these threads; what oneDNN reports becomes a DeviceError that begins with `op`.
 template <class F>
 std::invoke_result_t<F> call(const char* op, const F& f) {
-  const Threads threads;
+  const Threads threads(op);
   try {
     return f();
   } catch (const dnnl::error& error) {

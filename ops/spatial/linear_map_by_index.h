@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/kernels/for_each_index.h"
@@ -112,7 +113,8 @@ std::shared_ptr<const MapTables<W>> tables_of(const LinearMap& map, Device devic
     void* stream;
     std::shared_ptr<const MapTables<W>> tables;
   };
-  thread_local std::list<Entry> entries;
+  thread_local ThreadObject<std::list<Entry>> kept;
+  std::list<Entry>& entries = *kept;
   void* const stream = device.is_cuda() ? cuda::current_stream(device).native() : nullptr;
   for (auto entry = entries.begin(); entry != entries.end(); ++entry)
     if (entry->device == device && entry->stream == stream && entry->map == map) {

@@ -49,11 +49,11 @@ struct Rows {
 };
 
 const SparseRows& identity_of_one() {
-  static const SparseRows rows = [] {
-    SparseRows one;
-    one.inputs = 1;
-    one.add_tap(0, 1);
-    one.end_row(1);
+  static const auto& rows = *[] {
+    auto* one = new SparseRows;
+    one->inputs = 1;
+    one->add_tap(0, 1);
+    one->end_row(1);
     return one;
   }();
   return rows;

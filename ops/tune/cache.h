@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pleat/core/base/device.h"
+#include "pleat/core/base/fork.h"
 #include "pleat/ops/tune/tuner.h"
 
 namespace pleat::ops {
@@ -101,7 +102,7 @@ class TuneCache {
     }
   }
 
-  mutable std::mutex mutex_;
+  mutable ForkMutex<std::mutex> mutex_;
   std::size_t limit_;
   std::list<TuneEntry> entries_;  // the last used first
   std::unordered_map<std::string, std::list<TuneEntry>::iterator> places_;

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/device/cuda.h"
@@ -89,21 +90,21 @@ std::string machine_text(Device device) {
     const cuda::DeviceProperties& gpu = cuda::properties(device);
     return fmt::format("{} sm_{}{}", gpu.name, gpu.major, gpu.minor);
   }
-  static const std::string model = cpu_model();
+  static const auto& model = *new std::string(cpu_model());
   return fmt::format("{}, {} threads", model, num_threads());
 }
 
 std::string versions_text(Device device) {
   constexpr const char* pleat = "pleat " PLEAT_VERSION;
   if (device.is_cpu()) return pleat;
-  static const cuda::Versions versions = cuda::versions();
+  static const auto& versions = *new cuda::Versions(cuda::versions());
   return fmt::format("{}, CUDA {}, driver {}, cuBLAS {}, cuDNN {}", pleat, versions.runtime, versions.driver,
                      versions.cublas, versions.cudnn);
 }
 
 /// Held while candidates are timed: two threads at a time would slow each other down.
-std::mutex& timing_mutex() {
-  static std::mutex mutex;
+auto& timing_mutex() {
+  static auto& mutex = *new ForkMutex<std::mutex>(AtFork::renew);
   return mutex;
 }
 

@@ -8,7 +8,7 @@
 namespace pleat::ops {
 
 TuneCache& known_timings() {
-  static TuneCache cache(4096);
+  static auto& cache = *new TuneCache(4096);
   return cache;
 }
 

@@ -181,7 +181,7 @@ class OnednnConv : public ConvImplementation {
 }  // namespace
 
 const ConvImplementation& onednn_conv() {
-  static const OnednnConv implementation;
+  static const auto& implementation = *new OnednnConv;
   return implementation;
 }
 

@@ -180,7 +180,7 @@ class DirectConv : public ConvImplementation {
 }  // namespace
 
 const ConvImplementation& direct_conv() {
-  static const DirectConv implementation;
+  static const auto& implementation = *new DirectConv;
   return implementation;
 }
 

@@ -145,7 +145,7 @@ GatherTasks multiply_few(const Gather& gather, const T* source, const GatherWeig
   const auto run = [=](int64_t task) {
     const auto memory = few.in_place ? nullptr : scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
-    thread_local GatherPixels pixels;
+    GatherPixels& pixels = listed_pixels();
     const int64_t group = task % gather.groups;
     const int64_t first = group * gather.result_channels;
     const int64_t first_source = group * gather.source_channels;

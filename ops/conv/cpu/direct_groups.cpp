@@ -152,7 +152,7 @@ GatherTasks multiply_groups(const Gather& gather, const T* source, const GatherW
                    : gather.source_channels == 4 ? sum_vectors<T, std::min(4, most)>
                                                  : sum_vectors<T, std::min(8, most)>;
   const auto run = [=](int64_t task) {
-    thread_local GatherPixels pixels;
+    GatherPixels& pixels = listed_pixels();
     const int64_t part = task % parts;
     const int64_t end = vectors * (part + 1) / parts * lanes<T>;
     pieces.list(task / parts, channels, pixels);

@@ -296,7 +296,7 @@ GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWe
     const auto memory = scratch<T>(plan.buffer_elements() + staged);
     T* buffer = elements_of<T>(memory);
     T* stage = staged > 0 ? buffer + plan.buffer_elements() : nullptr;
-    thread_local GatherPixels pixels;
+    GatherPixels& pixels = listed_pixels();
     const int64_t piece = task / parts;
     const int64_t part = task % parts;
     const int64_t begin = starts * part / parts;

@@ -138,7 +138,7 @@ void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
   parallel_chunks(all.tasks() * all.chunks, [&](int64_t task) {
     const auto memory = scratch<T>(plan.buffer_elements());
     T* buffer = elements_of<T>(memory);
-    thread_local GatherPixels pixels;
+    GatherPixels& pixels = listed_pixels();
     const int64_t chunk = task % all.chunks;
     const int64_t begin = task / all.chunks * all.together;
     const int64_t end = std::min(begin + all.together, plan.blocks());

@@ -289,7 +289,7 @@ GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherW
   const auto run = [=](int64_t task) {
     const auto memory = scratch<T>(blocks.in_place ? 0 : pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
-    thread_local GatherPixels pixels;
+    GatherPixels& pixels = listed_pixels();
     const int64_t piece = task / parts;
     const int64_t begin = all_panels * (task % parts) / parts;
     const int64_t end = all_panels * (task % parts + 1) / parts;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pleat/core/base/simd.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/ops/conv/nhwc.h"
 
 namespace pleat::ops {
@@ -349,6 +350,11 @@ void GatherPieces::fill(int64_t index, const T* source, int64_t first_channel, i
     }
   };
   visit(index, copy, [](int64_t, int64_t) {});
+}
+
+GatherPixels& listed_pixels() {
+  constinit thread_local ThreadObject<GatherPixels> pixels;
+  return *pixels;
 }
 
 template void GatherPieces::fill(int64_t, const float*, int64_t, int64_t, float*) const;

@@ -151,6 +151,9 @@ struct GatherPixels {
   std::vector<Group> groups;
 };
 
+/// This thread's, for the piece that it computes.
+GatherPixels& listed_pixels();
+
 /// Pieces of a gather: some images, or one image's band of lines at one depth, or a part of one line. What a
 /// piece reads of the source is copied into a buffer; what no tap reads is left out.
 class GatherPieces {

@@ -316,7 +316,7 @@ class UnfoldConv : public ConvImplementation {
 }  // namespace
 
 const ConvImplementation& unfold_conv() {
-  static const UnfoldConv implementation;
+  static const auto& implementation = *new UnfoldConv;
   return implementation;
 }
 

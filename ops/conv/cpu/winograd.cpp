@@ -206,7 +206,7 @@ class WinogradConv : public ConvImplementation {
 }  // namespace
 
 const ConvImplementation& winograd_conv() {
-  static const WinogradConv implementation;
+  static const auto& implementation = *new WinogradConv;
   return implementation;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/tensor/copy.h"
@@ -57,8 +58,8 @@ void execute(const CudnnKey& key, const Operands& operands) {
 /// reference at its first use, and refused when it differs.
 void check_first_use(const CudnnKey& key, const Operands& operands) {
   if (!has_depth(key.problem)) return;
-  static std::mutex mutex;
-  static std::list<CudnnKey> known;
+  static auto& mutex = *new ForkMutex<std::mutex>;
+  static auto& known = *new std::list<CudnnKey>;
   {
     const std::lock_guard lock(mutex);
     for (const CudnnKey& one : known)
@@ -145,7 +146,7 @@ class CudnnConv : public ConvImplementation {
 }  // namespace
 
 const ConvImplementation& cudnn_conv() {
-  static const CudnnConv implementation;
+  static const auto& implementation = *new CudnnConv;
   return implementation;
 }
 

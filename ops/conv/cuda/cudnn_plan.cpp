@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/kernels/cudnn_types.h"
 
@@ -309,7 +310,8 @@ CudnnPlan& cudnn_plan(const CudnnKey& key, cudnnHandle_t handle) {
     cudnnHandle_t handle;
     CudnnPlan plan;
   };
-  thread_local std::list<Entry> plans;  // the last used first
+  thread_local ThreadObject<std::list<Entry>> kept;
+  std::list<Entry>& plans = *kept;  // the last used first
   for (auto entry = plans.begin(); entry != plans.end(); ++entry)
     if (entry->handle == handle && entry->key == key) {
       plans.splice(plans.begin(), plans, entry);

@@ -361,7 +361,7 @@ class DirectConvCuda : public ConvImplementation {
 }  // namespace
 
 const ConvImplementation& direct_conv_cuda() {
-  static const DirectConvCuda implementation;
+  static const auto& implementation = *new DirectConvCuda;
   return implementation;
 }
 

@@ -45,7 +45,7 @@ class UnfoldConvCuda : public ConvImplementation {
 }  // namespace
 
 const ConvImplementation& unfold_conv_cuda() {
-  static const UnfoldConvCuda implementation;
+  static const auto& implementation = *new UnfoldConvCuda;
   return implementation;
 }
 

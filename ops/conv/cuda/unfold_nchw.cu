@@ -430,7 +430,7 @@ class NchwForm : public UnfoldForm {
 }  // namespace
 
 const UnfoldForm& unfold_nchw_form() {
-  static const NchwForm form;
+  static const auto& form = *new NchwForm;
   return form;
 }
 

@@ -382,7 +382,7 @@ class NhwcForm : public UnfoldForm {
 }  // namespace
 
 const UnfoldForm& unfold_nhwc_form() {
-  static const NhwcForm form;
+  static const auto& form = *new NhwcForm;
   return form;
 }
 

@@ -161,7 +161,7 @@ class OnednnBatchNorm final : public BatchNormImplementation {
 }  // namespace
 
 const BatchNormImplementation& onednn_batch_norm() {
-  static const OnednnBatchNorm implementation;
+  static const auto& implementation = *new OnednnBatchNorm;
   return implementation;
 }
 

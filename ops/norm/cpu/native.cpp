@@ -206,7 +206,7 @@ class Native final : public BatchNormImplementation {
 }  // namespace
 
 const BatchNormImplementation& native_batch_norm() {
-  static const Native native;
+  static const auto& native = *new Native;
   return native;
 }
 

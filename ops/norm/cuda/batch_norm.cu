@@ -152,7 +152,7 @@ Tensor open_gradient(const BatchNormProblem& problem, const BatchNormBackward& t
 }
 
 const BatchNormImplementation& native_batch_norm_cuda() {
-  static const NativeCuda native;
+  static const auto& native = *new NativeCuda;
   return native;
 }
 

@@ -164,7 +164,7 @@ class CudnnBatchNorm final : public BatchNormImplementation {
 }  // namespace
 
 const BatchNormImplementation& cudnn_batch_norm() {
-  static const CudnnBatchNorm implementation;
+  static const auto& implementation = *new CudnnBatchNorm;
   return implementation;
 }
 
