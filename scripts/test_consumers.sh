@@ -25,7 +25,7 @@ for shared in OFF ON; do
   quietly "consumers_$kind" cmake --build "$build"
   for way in find_package pkg_config add_subdirectory fetch_content; do
     say "$kind: $way"
-    cmake -DWAY=$way -DWHOLE=ON -DSHARED=$shared -DBUILD="$build" -DWORK="$work/$kind/$way" -DGENERATOR=Ninja \
+    cmake -DWAY=$way -DWHOLE=ON -DPLUGIN=ON -DSHARED=$shared -DBUILD="$build" -DWORK="$work/$kind/$way" -DGENERATOR=Ninja \
       -DCXX="$compiler" -P "$root/tests/consumer/run.cmake"
   done
 done

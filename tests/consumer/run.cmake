@@ -4,7 +4,8 @@
 #     find_package also the tutorial's first program, and configures all examples, as they were installed.
 #   cmake -DWAY=add_subdirectory|fetch_content [-DSHARED=ON|OFF] ... -P run.cmake
 #     Configures the consumer with Pleat's sources in it and compiles its own file.
-# With -DWHOLE=ON the examples, or the library and the consumer, are built and run, too, which takes minutes.
+# With -DPLUGIN=ON find_package also links a shared library that a program loads, with Pleat in it. With -DWHOLE=ON the
+# examples, or the library and the consumer, are built and run, too, which takes minutes.
 # All: -DWORK=<scratch folder> -DGENERATOR=... -DCXX=... -DCXX_FLAGS=...
 #   -DPREFIX_PATH=<where else Pleat's build looked for packages>
 cmake_minimum_required(VERSION 3.24)
@@ -21,9 +22,9 @@ function(configure source build)
     "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX_PATH}" ${ARGN})
 endfunction()
 
-# expect(<text> <program>): the program prints it.
+# expect(<text> <program> <argument>...): the program prints it.
 function(expect text program)
-  run(${program})
+  run(${program} ${ARGN})
   string(FIND "${output}" "${text}" position)
   if(position EQUAL -1)
     message(FATAL_ERROR "${program}: must print '${text}', printed\n${output}")
@@ -51,10 +52,13 @@ endfunction()
 
 function(use_find_package)
   install_and_move()
-  configure(${here} ${WORK}/build -DWAY=find_package)
+  configure(${here} ${WORK}/build -DWAY=find_package -DPLUGIN=${PLUGIN})
   run(${CMAKE_COMMAND} --build ${WORK}/build)
   expect("[2., 4., 6.]" ${WORK}/build/consumer)
   expect("[1., 2.]" ${WORK}/build/consumer_dist)
+  if(PLUGIN)
+    expect("[2., 4., 6.] 1.8e+07" ${WORK}/build/plugin_host ${WORK}/build/plugin.so)
+  endif()
   set(examples ${WORK}/prefix/share/pleat/examples)
   configure(${examples} ${WORK}/examples)
   if(WHOLE)
