@@ -16,6 +16,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/philox.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -45,29 +46,12 @@ int64_t samples_in(const Dataset& dataset) {
   return samples;
 }
 
-/// The finaliser of SplitMix64 (Steele et al., OOPSLA'14).
-uint64_t mixed(uint64_t x) {
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-  return x ^ x >> 31;
+/// Depends on (seed, epoch, batch) alone.
+Generator batch_generator(uint64_t seed, int64_t epoch, int64_t batch) {
+  constexpr uint64_t step = 0x9E3779B97F4A7C15u;
+  seed = mixed(mixed(seed + step) + static_cast<uint64_t>(epoch) * step);
+  return Generator(mixed(seed + static_cast<uint64_t>(batch) * step));
 }
-
-/// In its scope, this thread's default generator gives numbers that depend on (seed, epoch, batch)
-/// alone.
-class BatchRandom {
- public:
-  BatchRandom(uint64_t seed, int64_t epoch, int64_t batch) : before_(default_generator()) {
-    constexpr uint64_t step = 0x9E3779B97F4A7C15u;
-    seed = mixed(mixed(seed + step) + static_cast<uint64_t>(epoch) * step);
-    default_generator() = Generator(mixed(seed + static_cast<uint64_t>(batch) * step));
-  }
-  ~BatchRandom() { default_generator() = before_; }
-  BatchRandom(const BatchRandom&) = delete;
-  BatchRandom& operator=(const BatchRandom&) = delete;
-
- private:
-  Generator before_;
-};
 
 void check_samples(const char* what, const Tensor& tensor, std::size_t wanted) {
   check<ValueError>(tensor.defined(), "DataLoader: the data set was asked for {} samples and gave no {}",
@@ -218,7 +202,7 @@ class DataLoader::Run {
 
   Batch make(int64_t number) const {
     const RecordFunction range("DataLoader.make");
-    const BatchRandom random(options_.seed, epoch_, number);
+    const UseGenerator random(batch_generator(options_.seed, epoch_, number));
     std::vector<int64_t> indices = indices_of(number);
     Batch batch = dataset_->get(indices);
     check_samples("inputs", batch.inputs, indices.size());

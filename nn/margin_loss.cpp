@@ -43,7 +43,7 @@ Tensor margin_ranking_loss(const Tensor& any_a, const Tensor& any_b, const Tenso
 Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Tensor& target,
                              MarginLossOptions options) {
   constexpr const char* op = "cosine_embedding_loss";
-  constexpr double eps = 1e-12;  // PyTorch's: vectors of 0 have finite gradients
+  constexpr double least = 1e-6;  // as in PyTorch: vectors of 0 have finite gradients
   check_options(op, options);
   check_pair(op, any_a, any_b);
   check<ShapeError>((any_a.rank() == 1 || any_a.rank() == 2) && target.rank() == any_a.rank() - 1 &&
@@ -51,9 +51,13 @@ Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Ten
                     "{}: needs inputs [N, D] and targets [N], or [D] and [], got {} and {}", op, any_a,
                     target);
   const RecordOp range(op, any_a, any_b, target);
-  const Tensor a = floating_loss_input(any_a), b = floating_loss_input(any_b);
-  const auto squares = [](const Tensor& x) { return sum(square(x), -1) + eps; };
-  const Tensor cosine = sum(a * b, -1) / sqrt(squares(a) * squares(b));
+  // By lengths, as squares may have no room.
+  const auto direction = [](const Tensor& input) {
+    const Tensor given = floating_loss_input(input), x = given.to(compute_dtype(given.dtype()));
+    return x /
+           hypot(norm(x, -1, {.keepdim = true}), full({}, least, {.dtype = x.dtype(), .device = x.device()}));
+  };
+  const Tensor cosine = sum(direction(any_a) * direction(any_b), -1);
   return reduced(where(target == 1, 1 - cosine, 0) + where(target == -1, above_0(cosine - options.margin), 0),
                  options.reduction);
 }

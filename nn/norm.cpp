@@ -121,7 +121,7 @@ void LayerNorm::members(Members& m) {
 }
 
 std::string LayerNorm::options_text() const {
-  std::string text = pleat::to_string(Shape(options.normalized_shape.get()));
+  std::string text = pleat::to_string(options.normalized_shape.get());
   if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
   if (!options.elementwise_affine)
     text += ", elementwise_affine=false";
@@ -143,7 +143,7 @@ Tensor RMSNorm::forward(const Tensor& x) {
 }
 
 std::string RMSNorm::options_text() const {
-  std::string text = pleat::to_string(Shape(options.normalized_shape.get()));
+  std::string text = pleat::to_string(options.normalized_shape.get());
   if (options.eps) text += fmt::format(", eps={}", *options.eps);
   if (!options.elementwise_affine) text += ", elementwise_affine=false";
   return text;

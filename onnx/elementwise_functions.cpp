@@ -43,14 +43,11 @@ Names pow_by_number(Emit& e) {
 }
 
 Names clamp(Emit& e) {
-  const double min = e.number("min"), max = e.number("max");
-  const bool floating = is_floating(e.out_dtype());
-  const auto bound = [&](double value, bool is_none) {
-    return is_none ? std::string()
-                   : e.number(floating ? value : std::clamp(value, -0x1p62, 0x1p62), e.out_dtype());
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto bound = [&](const char* name, double none) {
+    return e.number(name) == none ? std::string() : e.number(name, e.out_dtype());
   };
-  return {e.node("Clip", {x_of(e), bound(min, min == -std::numeric_limits<double>::infinity()),
-                          bound(max, max == std::numeric_limits<double>::infinity())})};
+  return {e.node("Clip", {x_of(e), bound("min", -infinity), bound("max", infinity)})};
 }
 
 /// x Φ(x) with the error function, or its approximation by a hyperbolic tangent.
@@ -119,11 +116,11 @@ Names floor_divide(Emit& e) {
 Names where(Emit& e) { return {e.node("Where", {e.in(0, boolean), x_of(e, 1), x_of(e, 2)})}; }
 
 Names masked_fill(Emit& e) {
-  return {e.node("Where", {e.in(1, boolean), number(e, e.number("value")), x_of(e)})};
+  return {e.node("Where", {e.in(1, boolean), e.number("value", e.out_dtype()), x_of(e)})};
 }
 
 /// One number in the shape of the input.
-Names fill(Emit& e) { return {e.node("Expand", {number(e, e.number("value")), e.list(e.out_shape())})}; }
+Names fill(Emit& e) { return {e.node("Expand", {e.number("value", e.out_dtype()), e.list(e.out_shape())})}; }
 
 /// Into an input, whose own elements no longer matter.
 Names copy(Emit& e) { return {e.node("Expand", {e.in(1, e.out_dtype()), e.list(e.out_shape())})}; }

@@ -130,7 +130,10 @@ int64_t Emit::integer(const std::string& attribute) const { return integers(attr
 
 double Emit::number(const std::string& attribute) const {
   for (const Attribute& one : call_.attributes)
-    if (one.name == attribute) return std::get<double>(one.value);
+    if (one.name == attribute) {
+      const auto* real = std::get_if<double>(&one.value);
+      return real != nullptr ? *real : static_cast<double>(integer(attribute));
+    }
   refuse("it does not say its option " + attribute);
 }
 
@@ -140,8 +143,15 @@ std::string Emit::text(const std::string& attribute) const {
   refuse("it does not say its option " + attribute);
 }
 
-std::string Emit::number(double value, DType dtype) {
+std::string Emit::number(Scalar value, DType dtype) {
   return constant(full({}, value, {.dtype = dtype, .device = Device()}));
+}
+
+std::string Emit::number(const std::string& attribute, DType dtype) {
+  for (const Attribute& one : call_.attributes)
+    if (one.name == attribute && std::holds_alternative<int64_t>(one.value))
+      return number(integer(attribute), dtype);
+  return number(number(attribute), dtype);
 }
 
 std::string Emit::list(const std::vector<int64_t>& values) {

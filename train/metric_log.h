@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/base/argument.h"
 #include "pleat/io/csv.h"
 #include "pleat/nn/state_dict.h"
 
@@ -20,13 +21,14 @@ namespace pleat::train {
 ///   log.add({{"epoch", epoch}, {"loss", loss}, {"test_accuracy", accuracy}});
 class MetricLog {
  public:
-  using Row = std::vector<std::pair<std::string, double>>;
+  using Row = std::vector<std::pair<std::string, Real>>;
 
   /// The file is made by the first row.
   explicit MetricLog(std::filesystem::path csv) : path_(std::move(csv)) {}
 
   /// Throws ValueError when the row is empty or its names are not those of the first row in their
-  /// order, FileError when the file cannot be written.
+  /// order, and for an integer beyond 2^53 that float64 would round; FileError when the file cannot be
+  /// written.
   void add(const Row& row);
 
   std::size_t rows() const { return columns_.empty() ? 0 : columns_[0].second.size(); }

@@ -84,8 +84,16 @@ void TensorBoard::write_value(const std::string& tag, int64_t step, const std::s
   write_event(step, bytes_field(5, bytes_field(1, bytes_field(1, tag) + fields)));
 }
 
-void TensorBoard::scalar(const std::string& tag, double value, int64_t step) {
-  write_value(tag, step, float_field(2, static_cast<float>(value)));
+void TensorBoard::scalar(const std::string& tag, Real number, int64_t step) {
+  const double value = number;
+  const auto single = static_cast<float>(value);
+  if (single == value || (std::trunc(value) != value && single != 0))
+    return write_value(tag, step, float_field(2, single));
+  // An integer that float32 would change, or what is outside of its range: a tensor of one double.
+  constexpr int64_t type_double = 2;
+  write_value(tag, step,
+              bytes_field(8, integer_field(1, type_double) + bytes_field(2, "") + doubles_field(6, {value})) +
+                  bytes_field(9, bytes_field(1, bytes_field(1, "scalars"))));
 }
 
 void TensorBoard::image(const std::string& tag, const Tensor& image, int64_t step) {

@@ -26,7 +26,9 @@ class TensorBoard {
 
   // All throw FileError when the file cannot be written.
 
-  void scalar(const std::string& tag, double value, int64_t step);
+  /// A float32, as TensorBoard draws it; an integer that float32 would round, and a number outside of its
+  /// range, are written as float64. Throws ValueError for an integer that float64 would round.
+  void scalar(const std::string& tag, Real value, int64_t step);
   /// An image [C, H, W] of 1 or 3 channels: uint8, or floating numbers from 0 to 1. Throws what
   /// data::encode_png throws.
   void image(const std::string& tag, const Tensor& image, int64_t step);

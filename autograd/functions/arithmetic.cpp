@@ -122,7 +122,7 @@ const Tensor& fill_(const Tensor& x, Scalar value) {
   const TracedCall call(
       "fill",
       [&] {
-        return Attributes{{"value", value.to<double>()}};
+        return Attributes{{"value", value}};
       },
       x);
   if (changes_tape(x))

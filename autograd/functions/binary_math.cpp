@@ -208,9 +208,9 @@ DType clamp_dtype(const char* op, const Tensor& x, const ClampOptions& bounds) {
     return bound && !fits(*bound, dtype) && bound->to<double>() * side > 0;
   };
   if (beyond(bounds.min, 1))
-    fail<ValueError>("{}: min = {} is above all that {} holds", op, bounds.min->to<double>(), dtype);
+    fail<ValueError>("{}: min = {} is above all that {} holds", op, *bounds.min, dtype);
   if (beyond(bounds.max, -1))
-    fail<ValueError>("{}: max = {} is below all that {} holds", op, bounds.max->to<double>(), dtype);
+    fail<ValueError>("{}: max = {} is below all that {} holds", op, *bounds.max, dtype);
   return dtype;
 }
 
@@ -238,10 +238,7 @@ void clamp_into(const Tensor& out, const Tensor& x, ClampOptions bounds) {
 
 Attributes traced_bounds(const ClampOptions& bounds) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const auto or_none = [](const std::optional<Number>& bound, double none) {
-    return bound ? bound->to<double>() : none;
-  };
-  return {{"min", or_none(bounds.min, -infinity)}, {"max", or_none(bounds.max, infinity)}};
+  return {{"min", bounds.min.value_or(-infinity)}, {"max", bounds.max.value_or(infinity)}};
 }
 
 void lerp_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& weight) {

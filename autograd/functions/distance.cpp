@@ -20,6 +20,9 @@ void check_norm(const char* op, double p) {
   check<ValueError>(!std::isnan(p), "{}: p must be a number, got {}", op, p);
 }
 
+/// Half types in float32: they may have no room for a length of which the result is a share.
+Tensor with_room(const Tensor& x) { return is_half(x.dtype()) ? x.to(float32) : x; }
+
 Tensor at_least(const Tensor& lengths, double eps) { return clamp(lengths, {.min = eps}); }
 
 }  // namespace
@@ -30,8 +33,9 @@ Tensor normalize(const Tensor& input, const NormalizeOptions& options) {
                     "normalize: eps must be at least 0 and finite, got {}", options.eps);
   (void)normalize_dim(options.dim, input.rank(), "normalize");
   const RecordOp range("normalize", input);
-  const Tensor x = floating(input);
-  return x / at_least(norm(x, options.dim, {.p = options.p, .keepdim = true}), options.eps);
+  const Tensor given = floating(input), x = with_room(given);
+  const Tensor lengths = norm(x, options.dim, {.p = options.p, .keepdim = true});
+  return (x / at_least(lengths, options.eps)).to(given.dtype());
 }
 
 Tensor cosine_similarity(const Tensor& any_a, const Tensor& any_b, const CosineSimilarityOptions& options) {
@@ -43,14 +47,15 @@ Tensor cosine_similarity(const Tensor& any_a, const Tensor& any_b, const CosineS
                     "cosine_similarity: eps must be above 0 and finite, got {}", options.eps);
   if (rank == 0) return cosine_similarity(unsqueeze(any_a, 0), unsqueeze(any_b, 0), options);
   const RecordOp range("cosine_similarity", any_a, any_b);
-  const Tensor a = floating(any_a), b = floating(any_b);
+  const Tensor given_a = floating(any_a), given_b = floating(any_b);
+  const Tensor a = with_room(given_a), b = with_room(given_b);
   // Where one is repeated along the dimension, its length is that of all.
   const auto length = [&](const Tensor& x) {
     const bool whole =
         x.rank() + dim >= 0 && x.size(dim) == shape[shape.size() - static_cast<std::size_t>(-dim)];
     return at_least(norm(whole ? x : expand(x, shape), dim, {.keepdim = true}), options.eps);
   };
-  return sum((a / length(a)) * (b / length(b)), dim);
+  return sum((a / length(a)) * (b / length(b)), dim).to(promote(given_a.dtype(), given_b.dtype()));
 }
 
 Tensor pairwise_distance(const Tensor& any_a, const Tensor& any_b, const PairwiseDistanceOptions& options) {

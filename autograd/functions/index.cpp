@@ -95,7 +95,7 @@ Tensor written_gradient(const Tensor& dy, int64_t dim, const Tensor& index) {
 
 void check_holds(const char* op, const Tensor& x, Number value) {
   check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(), "{}: a tensor of {} cannot hold {}",
-                    op, x.dtype(), value.to<double>());
+                    op, x.dtype(), value);
 }
 
 Tensor record_put(const Tensor& x, const ops::IndexPlaces& places, const Tensor& values, Flag accumulate) {

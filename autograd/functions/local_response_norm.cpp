@@ -22,11 +22,13 @@ Tensor local_response_norm(const Tensor& x, const LocalResponseNormOptions& opti
     check<ValueError>(std::isfinite(value), "{}: {} must be finite, got {}", op, what, value);
   const RecordOp range(op, x);
   if (x.numel() == 0) return x * 1;
-  // The channels as the rows of an image.
-  const Tensor image = reshape(square(x), {x.size(0), 1, x.size(1), x.numel() / (x.size(0) * x.size(1))});
+  // The channels as the rows of an image. Half types have no room for squares.
+  const Tensor squares = square(x.to(compute_dtype(x.dtype())));
+  const Tensor image = reshape(squares, {x.size(0), 1, x.size(1), x.numel() / (x.size(0) * x.size(1))});
   const Tensor means = avg_pool2d(
       image, {.kernel_size = {size, 1}, .stride = 1, .padding = {{size / 2, (size - 1) / 2}, {0, 0}}});
-  return x * pow(reshape(means, x.shape()) * options.alpha + options.k, -options.beta);
+  const Tensor scale = pow(reshape(means, x.shape()) * options.alpha + options.k, -options.beta);
+  return (x * scale).to(x.dtype());
 }
 
 }  // namespace pleat

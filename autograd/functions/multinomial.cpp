@@ -51,7 +51,9 @@ Tensor multinomial(const Tensor& weights, Integer num_samples, MultinomialOption
   // The largest of log(w) and Gumbel noise (Yellott, "The relationship between Luce's choice axiom,
   // Thurstone's theory of comparative judgment, and the double exponential distribution", 1977): exponential
   // waiting times.
-  const Tensor noise = -log(-log1p(-rand(w.shape(), doubles, generator)));
+  // No time of 0, after which even what has no weight might come.
+  const Tensor uniform = maximum(rand(w.shape(), doubles, generator), 0x1p-54);
+  const Tensor noise = -log(-log1p(-uniform));
   return topk(log(w) + noise, samples).indices;
 }
 

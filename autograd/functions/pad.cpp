@@ -21,7 +21,7 @@ Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
       [&] {
         return Attributes{{"widths", widths.values()},
                           {"mode", static_cast<int64_t>(options.mode)},
-                          {"value", options.value.to<double>()}};
+                          {"value", options.value}};
       },
       x);
   return call.gives(record("pad", ops::pad(x, widths, options),

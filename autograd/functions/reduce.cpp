@@ -129,14 +129,17 @@ Tensor norm_gradient(const Tensor& dy, const Tensor& x, const Tensor& y, double 
                      const Dims& dims) {
   if (p == 0) return zeros_like(x);
   if (p == 1) return sign(x) * spread(dy);
-  if (p == 2) return x * spread(dy / without_zeros(y));
-  if (p == 3) return x * abs(x) * spread(dy / square(without_zeros(y)));
   if (std::isinf(p)) {
     const Tensor equal = ops::equal_elements(abs(x).detach(), spread.keepdim(y.detach()));
     return sign(x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
   }
-  const Tensor size = p > 1 ? without_zeros(y) : y;  // else 0^(1 - p) is 0
-  return sign(x) * pow(without_zeros(abs(x)), p - 1) * spread(dy * pow(size, 1 - p));
+  // Shares of the norm: powers of the elements may have no room.
+  const Tensor share = x / spread(without_zeros(y));
+  if (p == 2) return share * spread(dy);
+  if (p == 3) return share * abs(share) * spread(dy);
+  const Tensor size =  // for p < 1 infinity^(p - 1) is 0, for a norm of 0
+      p > 1 ? without_zeros(abs(share)) : without_zeros(abs(x)) / spread(y);
+  return sign(x) * pow(size, p - 1) * spread(dy);
 }
 
 using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, Flag);
@@ -251,11 +254,10 @@ Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
   const Tensor x = autocast_to_float32(input);
   const TracedCall call(
       "stddev", [&] { return traced_var(dims, options); }, x);
-  const VarMean moments = ops::var_mean(x, dims, options, "stddev");
-  const Tensor y = no_grad([&] { return sqrt(moments.var); });
+  const auto [y, mean] = ops::std_mean(x, dims, options);
   return call.gives(record(
       "stddev", y,
-      {grad_of(x, [from_mean = FromMean(x, dims, options, moments.mean), y = saved(y)](const Tensor& dy) {
+      {grad_of(x, [from_mean = FromMean(x, dims, options, mean), y = saved(y)](const Tensor& dy) {
         return from_mean(widened(dy) / without_zeros(*y));
       })}));
 }

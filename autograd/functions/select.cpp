@@ -36,7 +36,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
   const TracedCall call(
       "masked_fill",
       [&] {
-        return Attributes{{"value", value.to<double>()}};
+        return Attributes{{"value", value}};
       },
       x, mask);
   return call.gives(
@@ -48,7 +48,7 @@ const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value) {
   const TracedCall call(
       "masked_fill",
       [&] {
-        return Attributes{{"value", value.to<double>()}};
+        return Attributes{{"value", value}};
       },
       x, mask);
   if (changes_tape(x)) {

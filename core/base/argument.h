@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <iterator>
@@ -21,6 +22,8 @@ template <class T, class... U>
 concept OneOf = (std::same_as<T, U> || ...);
 /// Throws ValueError: the number does not fit int64.
 [[noreturn]] void fail_integer(uint64_t value);
+/// Throws ValueError: float64 has no such number.
+[[noreturn]] void fail_real(bool negative, uint64_t size);
 }  // namespace detail
 
 /// An integer type that holds numbers; bool and the types of characters do not.
@@ -60,11 +63,18 @@ class Integer {
   int64_t value_;
 };
 
-/// A real number: a probability, a slope.
+/// A real number: a probability, a slope. Throws ValueError for an integer that float64 would round: one of
+/// more than 53 bits, not counting zeros at the end.
 class Real {
  public:
   template <NumberType T>
-  constexpr Real(T value) : value_(static_cast<double>(value)) {}
+  constexpr Real(T value) : value_(static_cast<double>(value)) {
+    if constexpr (std::integral<T>) {
+      const uint64_t size = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+      if (std::bit_width(size) - (size == 0 ? 0 : std::countr_zero(size)) > 53)
+        detail::fail_real(value < 0, size);
+    }
+  }
   template <detail::ClassOfReal T>
   constexpr Real(const T& value) : value_(value) {}
   constexpr operator double() const { return value_; }
@@ -92,12 +102,12 @@ concept ListOf = requires(R& each) {
 };
 
 /// One number or several: `1`, `{0, 2}`, a vector, array or span. Each is taken as an Argument.
-template <class Argument, class Value>
-class ArgumentList : public std::vector<Value> {
+template <class Argument, class Value, class Vector = std::vector<Value>>
+class ArgumentList : public Vector {
  public:
   ArgumentList() = default;
   template <std::convertible_to<Argument>... T>
-  requires(sizeof...(T) > 0) ArgumentList(T... each) : std::vector<Value>({Value{Argument(each)}...}) {}
+  requires(sizeof...(T) > 0) ArgumentList(T... each) : Vector({Value{Argument(each)}...}) {}
   template <ListOf<Argument> R>
   ArgumentList(R&& each) {
     if constexpr (std::derived_from<R, std::vector<Value>>) {

@@ -1,6 +1,7 @@
 #include "pleat/core/base/device.h"
 
 #include <charconv>
+#include <ostream>
 
 #include "pleat/core/base/format.h"
 
@@ -22,6 +23,8 @@ Device::Device(const std::string& name) {
 std::string name(const Device& device) {
   return device.is_cpu() ? std::string("cpu") : fmt::format("cuda:{}", device.index);
 }
+
+std::ostream& operator<<(std::ostream& out, const Device& device) { return out << name(device); }
 
 Device default_device() {
   const Device* device = Scoped<Device>::innermost();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iosfwd>
 #include <string>
 
 #include "pleat/core/base/scope.h"
@@ -25,6 +26,7 @@ struct Device {
   constexpr bool is_cpu() const { return type == DeviceType::cpu; }
   constexpr bool is_cuda() const { return type == DeviceType::cuda; }
   bool operator==(const Device&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const Device& device);
 };
 
 /// "cpu", "cuda:0".

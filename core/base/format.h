@@ -20,7 +20,10 @@ namespace pleat {
 
 enum class DType : uint8_t;
 class Dims;
+class Number;
 class PerDim;
+class Scalar;
+class Shape;
 class Sizes;
 class Tensor;
 
@@ -29,6 +32,8 @@ inline std::string text_of(const Device& device) { return name(device); }
 std::string text_of(const std::vector<int64_t>& shape);
 inline std::string text_of(Integer value) { return std::to_string(int64_t{value}); }
 inline std::string text_of(Real value) { return fmt::format("{}", double{value}); }
+/// An integer with all its digits.
+std::string text_of(const Number& value);
 /// As `describe()` tells it. Give `check` the tensor itself: the text is then made only when it is needed.
 std::string text_of(const Tensor& tensor);
 
@@ -56,6 +61,8 @@ struct fmt::formatter<pleat::IntegerList> : pleat::TextFormatter {};
 template <>
 struct fmt::formatter<pleat::Dims> : pleat::TextFormatter {};
 template <>
+struct fmt::formatter<pleat::Shape> : pleat::TextFormatter {};
+template <>
 struct fmt::formatter<pleat::Sizes> : pleat::TextFormatter {};
 template <>
 struct fmt::formatter<pleat::PerDim> : pleat::TextFormatter {};
@@ -63,6 +70,10 @@ template <>
 struct fmt::formatter<pleat::Integer> : pleat::TextFormatter {};
 template <>
 struct fmt::formatter<pleat::Real> : pleat::TextFormatter {};
+template <>
+struct fmt::formatter<pleat::Number> : pleat::TextFormatter {};
+template <>
+struct fmt::formatter<pleat::Scalar> : pleat::TextFormatter {};
 template <>
 struct fmt::formatter<pleat::Tensor> : pleat::TextFormatter {};
 

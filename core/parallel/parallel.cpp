@@ -30,34 +30,20 @@ namespace {
 
 thread_local bool inside_parallel_region = false;
 
-/// Denormal operands cost 20 to 50 times a normal multiply; training drifts into them and loses nothing
-/// without.
-void flush_denormals() {
+/// How a thread computes with floating numbers: whether it takes denormals for zeros, rounds up ... A call
+/// gives the same whichever thread computes which part of it, so helpers compute as their caller does.
+unsigned floating_point_mode() {
 #if defined(__SSE2__)
-  _mm_setcsr(_mm_getcsr() | 0x8040u);
+  return _mm_getcsr() & ~0x3Fu;  // without the flags of what has happened
+#else
+  return 0;
 #endif
 }
-
-/// Restores the caller's floating-point mode: the library must not change it for good.
-class FlushDenormalsScope {
- public:
-  FlushDenormalsScope() {
+void set_floating_point_mode([[maybe_unused]] unsigned mode) {
 #if defined(__SSE2__)
-    saved_ = _mm_getcsr();
-    flush_denormals();
+  _mm_setcsr(mode);
 #endif
-  }
-  ~FlushDenormalsScope() {
-#if defined(__SSE2__)
-    _mm_setcsr(saved_);
-#endif
-  }
-  FlushDenormalsScope(const FlushDenormalsScope&) = delete;
-  FlushDenormalsScope& operator=(const FlushDenormalsScope&) = delete;
-
- private:
-  unsigned saved_ = 0;
-};
+}
 
 /// The processor that the thread runs on; -1 where nobody says.
 int current_processor() {
@@ -107,6 +93,8 @@ class Job {
     if (!error_) error_ = std::move(error);
   }
 
+  unsigned floating_point_mode_of_caller() const { return mode_; }
+
   /// The first exception of a piece, if any.
   std::exception_ptr error() const { return error_; }
 
@@ -114,6 +102,7 @@ class Job {
   int64_t begin_, end_, piece_;
   detail::RangeFunction function_;
   const void* context_;
+  unsigned mode_ = floating_point_mode();
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };
@@ -223,7 +212,6 @@ class Pool {
 
   void serve(const std::stop_token& stop, int thread) {
     inside_parallel_region = true;
-    flush_denormals();
     uint64_t seen = 0;
     while (true) {
       if (!spin_until([&] { return generation_ != seen; })) {
@@ -244,6 +232,7 @@ class Pool {
       }
       if (job == nullptr) continue;
       leave_processor(caller_processor);
+      set_floating_point_mode(job->floating_point_mode_of_caller());
       work(*job, static_cast<std::size_t>(thread));
       if (!process_.is_here()) return;  // a child that this helper forked has nobody to help
       if (--active_ == 0) {
@@ -351,16 +340,11 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction funct
   const int64_t length = checked_subtract(end, begin, "parallel_for");
   grain = std::max<int64_t>(grain, 1);
   const int threads = length <= grain || inside_parallel_region ? 1 : num_threads();
-  if (threads == 1) {
-    const FlushDenormalsScope flush;
-    function(context, begin, end);
-    return;
-  }
+  if (threads == 1) return function(context, begin, end);
   // About four pieces a thread balance the load without much overhead.
   const int64_t piece = std::max(grain, ceil_div(length, 4 * threads));
   Job job(begin, end, piece, function, context);
   const auto pool = SharedPool::instance().get(threads);
-  const FlushDenormalsScope flush;
   inside_parallel_region = true;
   const bool ran = pool && pool->try_run(job);
   if (!ran)

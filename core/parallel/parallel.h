@@ -35,8 +35,8 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction funct
 /// Calls `body(first, last)` on pieces that together cover [begin, end), at least `grain` long except the
 /// last, on the pool's threads and the caller. Runs in the caller alone when the range is short, when one
 /// thread is set, or inside another parallel_for. The first exception of a piece is thrown to the caller
-/// after all have ended. How the range is cut depends on the number of threads: a result that must not, takes
-/// `parallel_chunks`.
+/// after all have ended. All threads compute in the caller's floating-point mode. How the range is cut
+/// depends on the number of threads: a result that must not, takes `parallel_chunks`.
 template <class Body>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const Body& body) {
   detail::parallel_for(

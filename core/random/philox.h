@@ -25,6 +25,13 @@ constexpr std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uin
   return {c0, c1, c2, c3};
 }
 
+/// The finaliser of SplitMix64 (Steele et al., OOPSLA'14): seeds that have little in common.
+constexpr uint64_t mixed(uint64_t x) {
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+  return x ^ x >> 31;
+}
+
 /// A random word as a float on [0, 1) with 24 bits, and two words as a double with 53.
 constexpr float unit_float(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 constexpr double unit_double(uint32_t high, uint32_t low) {

@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <mutex>
 #include <numeric>
+#include <optional>
 
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/base/simd.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/kernels/for_each_index.h"
 #include "pleat/core/parallel/parallel.h"
@@ -23,7 +27,29 @@ namespace {
 
 constexpr int64_t grain = 8192;
 
+constexpr uint64_t golden = 0x9E3779B97F4A7C15u;  // 2^64 divided by the golden ratio: odd
+
 std::atomic<uint64_t> random_stream{0};
+
+/// Of the latest manual_seed, and how many threads have drawn by it.
+struct LatestSeed {
+  ForkMutex<std::mutex> mutex;
+  uint64_t seed = 0;
+  uint64_t threads = 0;
+};
+LatestSeed& latest_seed() {
+  static auto& latest = *new LatestSeed;
+  return latest;
+}
+
+thread_local ThreadObject<std::optional<Generator>> thread_generator;
+
+uint64_t seed_of_next_thread() {
+  LatestSeed& latest = latest_seed();
+  const std::lock_guard lock(latest.mutex);
+  const uint64_t thread = latest.threads++;
+  return thread == 0 ? latest.seed : mixed(latest.seed + thread * golden);
+}
 
 RandomDraw next_draw(const char* op, Generator& generator, Device device) {
   const uint64_t seed = detail::effective_seed(generator);
@@ -36,23 +62,19 @@ RandomDraw next_draw(const char* op, Generator& generator, Device device) {
   return {seed, generator.next_draw()};
 }
 
-/// Fills a row-major tensor of the same shape, which is `tensor` itself where possible, with
-/// Element<T>{draw, a, b, elements}.
-template <template <class> class Element>
-void fill_with(const char* op, const Tensor& tensor, double a, double b, Generator& generator) {
+/// Fills a row-major tensor of the same shape, which is `tensor` itself where possible, with the functor that
+/// `element` makes of (Type<T>, draw, elements) for elements of type T, drawn as Drawn<T>.
+template <class F>
+void fill_with(const char* op, const Tensor& tensor, Generator& generator, const F& element) {
   const bool direct = tensor.is_contiguous() && !is_half(tensor.dtype());
   const DType type = compute_dtype(tensor.dtype());
   const Tensor plain = direct ? tensor : empty(tensor.shape(), {.dtype = type, .device = tensor.device()});
   const RandomDraw random = next_draw(op, generator, tensor.device());
   if (direct) tensor.begin_write();
-  const auto fill = [&]<class T>(Type<T>) {
-    for_each_index(op, plain.device(), plain.numel(),
-                   Element<T>{random, static_cast<T>(a), static_cast<T>(b), plain.data<T>()}, grain);
-  };
-  if (type == float64)
-    fill(Type<double>{});
-  else
-    fill(Type<float>{});
+  dispatch(tensor.dtype(), [&]<class T>(Type<T> t) {
+    if constexpr (is_floating(dtype_of<T>()))
+      for_each_index(op, plain.device(), plain.numel(), element(t, random, plain.data<Drawn<T>>()), grain);
+  });
   if (!direct) ops::copy_into(tensor, plain);
 }
 
@@ -70,20 +92,32 @@ std::array<uint64_t, 2>& Generator::change() {
 }
 
 Generator& default_generator() {
-  thread_local Generator generator(0);
-  return generator;
+  std::optional<Generator>& own = *thread_generator;
+  if (!own) own.emplace(seed_of_next_thread());
+  return *own;
 }
 
 void set_random_stream(uint64_t stream) { random_stream = stream; }
 
 uint64_t detail::effective_seed(const Generator& generator) {
-  // An odd factor: no two streams have the same seed. (2^64 divided by the golden ratio.)
-  const uint64_t stream =
-      &generator == &default_generator() ? random_stream.load(std::memory_order_relaxed) : 0;
-  return generator.seed() ^ stream * 0x9E3779B97F4A7C15u;
+  const std::optional<Generator>& own = *thread_generator;
+  const bool is_default = own && &generator == &*own;
+  // An odd factor: no two streams have the same seed.
+  return generator.seed() ^ (is_default ? random_stream.load(std::memory_order_relaxed) : 0) * golden;
 }
 
-void manual_seed(uint64_t seed) { default_generator().set_seed(seed); }
+void manual_seed(uint64_t seed) {
+  thread_generator->emplace(seed);
+  LatestSeed& latest = latest_seed();
+  const std::lock_guard lock(latest.mutex);
+  latest.seed = seed;
+  latest.threads = 1;
+}
+
+UseGenerator::UseGenerator(const Generator& generator) : before_(*thread_generator) {
+  *thread_generator = generator;
+}
+UseGenerator::~UseGenerator() { *thread_generator = before_; }
 
 void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generator) {
   const RecordOp range("fill_uniform_", tensor);
@@ -92,7 +126,10 @@ void fill_uniform_(const Tensor& tensor, Real low, Real high, Generator& generat
                     "fill_uniform_: needs low <= high, finite and a finite distance apart, got {} and {}",
                     low, high);
   for (const double bound : {low, high}) check_fits("fill_uniform_", bound, tensor.dtype());
-  fill_with<UniformElement>("fill_uniform_", tensor, low, high - low, generator);
+  check_fits("fill_uniform_", high - low, compute_dtype(tensor.dtype()));
+  fill_with("fill_uniform_", tensor, generator, [&]<class T>(Type<T>, const RandomDraw& random, auto* out) {
+    return uniform_element<T>(random, low, high, out);
+  });
 }
 
 void fill_normal_(const Tensor& tensor, Real mean, Real std, Generator& generator) {
@@ -101,7 +138,10 @@ void fill_normal_(const Tensor& tensor, Real mean, Real std, Generator& generato
   check<ValueError>(std::isfinite(mean) && std::isfinite(std) && std >= 0,
                     "fill_normal_: needs a finite mean and std >= 0, got {} and {}", mean, std);
   for (const double value : {mean, std}) check_fits("fill_normal_", value, tensor.dtype());
-  fill_with<NormalElement>("fill_normal_", tensor, mean, std, generator);
+  fill_with("fill_normal_", tensor, generator, [&]<class T>(Type<T>, const RandomDraw& random, auto* out) {
+    using D = Drawn<T>;
+    return NormalElement<D>{random, static_cast<D>(mean), static_cast<D>(std), out};
+  });
 }
 
 Tensor rand(Sizes shape, TensorOptions options, Generator& generator) {
@@ -114,6 +154,20 @@ Tensor rand(Sizes shape, TensorOptions options, Generator& generator) {
 Tensor randn(Sizes shape, TensorOptions options, Generator& generator) {
   const RecordOp range("fill_normal_");
   Tensor result = empty(std::move(shape), options);
+  fill_normal_(result, 0, 1, generator);
+  return result;
+}
+
+Tensor rand_like(const Tensor& like, Generator& generator) {
+  check_floating("rand_like", like);
+  Tensor result = empty_like(like);
+  fill_uniform_(result, 0, 1, generator);
+  return result;
+}
+
+Tensor randn_like(const Tensor& like, Generator& generator) {
+  check_floating("randn_like", like);
+  Tensor result = empty_like(like);
   fill_normal_(result, 0, 1, generator);
   return result;
 }
@@ -167,7 +221,7 @@ Tensor bernoulli(Real p, Sizes shape, Device device, Generator& generator) {
   check<ValueError>(p >= 0 && p <= 1, "bernoulli: the probability must be in [0, 1], got {}", p);
   Tensor result = empty(std::move(shape), {.dtype = boolean, .device = device});
   const int64_t n = result.numel();
-  const auto limit = static_cast<uint32_t>(std::ceil(p * 0x1p24));
+  const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p32));
   for_each_index("bernoulli", device, ceil_div(n, 4),
                  BernoulliBlock{next_draw("bernoulli", generator, device), limit, n, result.data<bool>()},
                  grain);

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "pleat/core/base/device.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/core/random/box_muller.h"
 #include "pleat/core/random/philox.h"
+#include "pleat/core/tensor/convert.h"
+#include "pleat/core/tensor/half.h"
 
 /// Random elements by their numbers, the same on all devices: element i of a draw has a counter of its own.
 
@@ -41,16 +45,68 @@ PLEAT_HOST_DEVICE T unit(const std::array<uint32_t, 4>& words, std::size_t pair)
     return unit_float(words[pair]);
 }
 
-template <class T>
+/// The largest number of type `Stored` that is not above x, which lies in its range; for half types alone.
+template <class Stored>
+PLEAT_HOST_DEVICE float rounded_down(float x) {
+  constexpr bool is_bfloat = std::is_same_v<Stored, BFloat16>;
+  constexpr uint32_t rest = is_bfloat ? 0xffff : 0x1fff;  // bits of the mantissa that it lacks
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const uint32_t away_from_zero = bits >> 31 != 0 ? rest : 0;
+  const float down = std::bit_cast<float>((bits + away_from_zero) & ~rest);
+  if constexpr (is_bfloat) return down;
+  const float subnormal = std::floor(x * 0x1p24f) * 0x1p-24f;
+  return std::fabs(x) < 0x1p-14f ? subnormal : down;
+}
+
+/// Numbers of type `Stored`, as T, from `low` to below `low + range`: of the number that T has, the nearest
+/// one not above. So P(x < p) is p for each p that the type has, to the precision of T.
+template <class T, class Stored = T>
 struct UniformElement {
   RandomDraw random;
   T low, range;
+  T first, last;  ///< the ends of what `Stored` has there, which rounding would pass
   T* out;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    out[i] = std::fma(range, unit<T>(random.words(i), 0), low);
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const { out[i] = number(unit<T>(random.words(i), 0)); }
+
+  /// Of a number on [0, 1).
+  PLEAT_HOST_DEVICE T number(T on_unit) const {
+    T x = std::fma(range, on_unit, low);
+    if constexpr (!std::is_same_v<T, Stored>) x = rounded_down<Stored>(x);
+    const T raised = x < first ? first : x;
+    return raised > last ? last : raised;
   }
 };
+
+/// The type in which elements of T are drawn.
+template <class T>
+using Drawn = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// The number of type T beside x, above it or below.
+template <class T>
+T beside(T x, bool above) {
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    return std::nextafter(x, above ? infinity : -infinity);
+  } else {
+    const bool is_negative = x.bits >> 15 != 0, is_zero = (x.bits & 0x7fff) == 0;
+    x.bits =
+        static_cast<uint16_t>(is_zero ? (above ? 0x0001 : 0x8001) : x.bits + (above != is_negative ? 1 : -1));
+    return x;
+  }
+}
+
+/// Where T has no number from `low` to below `high`, all are the one nearest to `low`.
+template <class T>
+UniformElement<Drawn<T>, T> uniform_element(const RandomDraw& random, double low, double high,
+                                            Drawn<T>* out) {
+  using D = Drawn<T>;
+  T first = convert<T>(low), last = convert<T>(high);
+  while (convert<double>(first) < low) first = beside(first, true);
+  while (convert<double>(last) >= high) last = beside(last, false);
+  if (convert<double>(last) < convert<double>(first)) first = last = convert<T>(low);
+  return {random, static_cast<D>(low), static_cast<D>(high - low), convert<D>(first), convert<D>(last), out};
+}
 
 template <class T>
 struct NormalElement {
@@ -98,19 +154,21 @@ struct IntegerElement {
   }
 };
 
-/// Four elements a call: element i is word i % 4 of counter i / 4. Masks are large, and 24 bits are enough to
-/// compare with a probability of limit / 2^24.
+/// Four elements a call: element i is word i % 4 of counter i / 4. Masks are large, and 32 bits are enough to
+/// compare with a probability of limit / 2^32.
 struct BernoulliBlock {
   RandomDraw random;
-  uint32_t limit;
+  uint64_t limit;
   int64_t n;
   bool* out;
 
   PLEAT_HOST_DEVICE void operator()(int64_t block) const {
     const auto words = random.words(block);
     for (int64_t j = 0; j < 4 && 4 * block + j < n; ++j)
-      out[4 * block + j] = (words[static_cast<std::size_t>(j)] >> 8) < limit;
+      out[4 * block + j] = is_true(words[static_cast<std::size_t>(j)]);
   }
+
+  PLEAT_HOST_DEVICE bool is_true(uint32_t word) const { return word < limit; }
 };
 
 }  // namespace pleat

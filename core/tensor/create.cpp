@@ -110,7 +110,7 @@ Tensor full_like(const Tensor& like, Scalar value) {
   const TracedCall call(
       "fill",
       [&] {
-        return Attributes{{"value", value.to<double>()}};
+        return Attributes{{"value", value}};
       },
       like);
   check_fits("full_like", value, like.dtype());
@@ -133,7 +133,7 @@ Tensor arange(Number start, Number end, Number step, ArangeOptions asked) {
     check<ValueError>(right,
                       "arange: step must lead from start to end and is negative on the way down, got start "
                       "{}, end {}, step {}",
-                      from, end.to<double>(), stride);
+                      start, end, step);
   };
   const auto check_ends = [&](int64_t n, const Number& last) {
     if (n == 0) return;

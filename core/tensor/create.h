@@ -2,11 +2,13 @@
 
 #include <concepts>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/base/error.h"
@@ -142,64 +144,87 @@ namespace detail {
 Tensor from_numbers(std::span<const double> values, Shape shape, DType dtype);
 Tensor from_numbers(std::span<const int64_t> values, Shape shape, DType dtype);
 
+/// What can be read one after another, but for what consists of its like, as a path does.
 template <class T>
-void flatten(const T& value, std::size_t level, Shape&, std::vector<T>& values) {
-  (void)level;
-  values.push_back(value);
-}
+concept List = requires(const T& list) {
+  std::end(list);
+  requires !std::same_as<std::remove_cvref_t<decltype(*std::begin(list))>, T>;
+};
+/// What a list is made of, at its innermost level.
+template <class T>
+struct Innermost {
+  using type = T;
+};
+template <List T>
+struct Innermost<T> : Innermost<std::remove_cvref_t<decltype(*std::begin(std::declval<const T&>()))>> {};
+
 /// Appends the elements of nested lists to `values` and finds the shape; throws ShapeError on uneven lists.
-template <class T, class Item>
-void flatten(const std::initializer_list<Item>& list, std::size_t level, Shape& shape,
-             std::vector<T>& values) {
-  const auto length = static_cast<int64_t>(list.size());
-  if (shape.size() == level) shape.push_back(length);
-  if (shape[level] != length)
-    throw ShapeError("tensor: lists of one level must be equally long, got " + std::to_string(shape[level]) +
-                     " and " + std::to_string(length));
-  for (const Item& item : list) flatten(item, level + 1, shape, values);
-}
-template <class T, class List>
-Tensor from_lists(const List& list, std::optional<DType> dtype) {
-  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-  constexpr DType natural = std::is_floating_point_v<T> ? float32 : std::is_same_v<T, bool> ? boolean : int64;
-  Shape shape;
-  std::vector<Wide> values;
-  if constexpr (std::is_same_v<T, Wide>) {
-    flatten(list, 0, shape, values);
+template <class T, class V>
+void flatten(const T& value, std::size_t level, Shape& shape, std::vector<V>& values) {
+  if constexpr (List<T>) {
+    const auto length = static_cast<int64_t>(std::distance(std::begin(value), std::end(value)));
+    if (shape.size() == level) shape.push_back(length);
+    if (shape[level] != length)
+      throw ShapeError("tensor: lists of one level must be equally long, got " +
+                       std::to_string(shape[level]) + " and " + std::to_string(length));
+    for (const auto& item : value) flatten(item, level + 1, shape, values);
+  } else if constexpr (IntegerType<T>) {
+    values.push_back(Integer(value));
+  } else if constexpr (std::same_as<T, Half> || std::same_as<T, BFloat16>) {
+    values.push_back(static_cast<float>(value));
   } else {
-    std::vector<T> narrow;
-    flatten(list, 0, shape, narrow);
-    values.assign(narrow.begin(), narrow.end());
+    values.push_back(static_cast<V>(value));
   }
-  return from_numbers(std::span<const Wide>(values), std::move(shape), dtype.value_or(natural));
+}
+template <class Values>
+Tensor from_lists(const Values& list, std::optional<DType> dtype) {
+  using T = typename Innermost<Values>::type;
+  constexpr bool known = NumberType<T> || Element<T>;
+  static_assert(known,
+                "tensor: takes numbers and bools, and lists of them in any depth; several tensors are joined "
+                "by stack or cat, and one is copied by clone");
+  if constexpr (known) {
+    constexpr DType natural = !std::integral<T> ? float32 : std::same_as<T, bool> ? boolean : int64;
+    Shape shape;
+    std::vector<std::conditional_t<std::integral<T>, int64_t, double>> values;
+    flatten(list, 0, shape, values);
+    return from_numbers(values, std::move(shape), dtype.value_or(natural));
+  } else {
+    return {};
+  }
 }
 }  // namespace detail
 
-/// Tensors written out: `tensor({1.5, 2.5})`, `tensor({{1, 2}, {3, 4}})`, up to four levels. Floating numbers
-/// give float32, integers int64 and bools bool, unless a dtype is given; integers and floating numbers may be
-/// mixed in up to two levels. Throws ShapeError when lists of one level differ in length, ValueError when the
-/// type cannot hold a value.
+/// Tensors of numbers that are there: `tensor({1.5, 2.5})`, `tensor({{1, 2}, {3, 4}})`, up to four levels, or
+/// a std::vector, std::array, std::span ... of numbers, or one of such lists, in any depth. Floating numbers
+/// give float32, integers int64 and bools bool, unless a dtype is given (`from_vector` keeps their type);
+/// braces may mix integers and floating numbers in up to two levels. Throws ShapeError when lists of one
+/// level differ in length, ValueError when the type cannot hold a value.
 // Written out, because Clang 14 deduces no T through an alias of std::initializer_list.
 template <class T>
 Tensor tensor(std::initializer_list<T> values, std::optional<DType> dtype = {}) {
-  return detail::from_lists<T>(values, dtype);
+  return detail::from_lists(values, dtype);
 }
 template <class T>
 Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, std::optional<DType> dtype = {}) {
-  return detail::from_lists<T>(rows, dtype);
+  return detail::from_lists(rows, dtype);
 }
 template <class T>
 Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
               std::optional<DType> dtype = {}) {
-  return detail::from_lists<T>(planes, dtype);
+  return detail::from_lists(planes, dtype);
 }
 template <class T>
 Tensor tensor(
     std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> blocks,
     std::optional<DType> dtype = {}) {
-  return detail::from_lists<T>(blocks, dtype);
+  return detail::from_lists(blocks, dtype);
 }
 
+template <detail::List T>
+Tensor tensor(const T& values, std::optional<DType> dtype = {}) {
+  return detail::from_lists(values, dtype);
+}
 Tensor tensor(std::initializer_list<Number> values, std::optional<DType> dtype = {});
 Tensor tensor(std::initializer_list<std::initializer_list<Number>> rows, std::optional<DType> dtype = {});
 
@@ -211,5 +236,10 @@ template <class T>
 requires std::convertible_to<T, Scalar> Tensor tensor(T value) { return scalar(value); }
 template <class T>
 requires std::convertible_to<T, Scalar> Tensor tensor(T value, DType dtype) { return scalar(value, dtype); }
+/// Nothing else: says so, where g++ would list all of the above.
+template <class T, class... Rest>
+requires(!detail::List<T> && !std::convertible_to<T, Scalar>) Tensor tensor(const T& value, const Rest&...) {
+  return detail::from_lists(value, {});
+}
 
 }  // namespace pleat

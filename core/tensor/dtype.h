@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string_view>
 #include <type_traits>
 
@@ -54,6 +55,8 @@ constexpr std::string_view name(DType dtype) {
   }
   return "?";
 }
+
+std::ostream& operator<<(std::ostream& out, DType dtype);
 
 constexpr bool is_floating(DType dtype) { return dtype >= bfloat16; }
 constexpr bool is_half(DType dtype) { return dtype == bfloat16 || dtype == float16; }

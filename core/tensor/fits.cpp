@@ -56,16 +56,19 @@ std::string range_of(DType dtype) {
 
 }  // namespace
 
+std::string text_of(const Number& value) {
+  return value.kind() == float64 ? fmt::format("{}", value.to<double>())
+                                 : fmt::format("{}", value.to<int64_t>());
+}
+
 bool fits(const Number& number, DType dtype) {
   return dispatch(dtype, [&]<class T>(Type<T>) { return fits_type<T>(number); });
 }
 
 void check_fits(const char* op, const Number& number, DType dtype) {
   if (fits(number, dtype)) return;
-  const std::string text = number.kind() == float64 ? fmt::format("{}", number.to<double>())
-                                                    : fmt::format("{}", number.to<int64_t>());
-  fail<ValueError>("{}: {} does not fit {} ({}); use a type that holds it, for instance {}", op, text, dtype,
-                   range_of(dtype),
+  fail<ValueError>("{}: {} does not fit {} ({}); use a type that holds it, for instance {}", op, number,
+                   dtype, range_of(dtype),
                    number.kind() != float64 ? "int64: x.to(int64)"
                    : is_floating(dtype)     ? "float64: x.to(float64)"
                                             : "float32: x.to(float32)");

@@ -16,11 +16,12 @@ constexpr std::size_t line_width = 100;
 /// How the numbers of one tensor are written: all alike, so that columns line up.
 class NumberStyle {
  public:
-  NumberStyle(const std::vector<double>& shown, DType dtype) : floating_(is_floating(dtype)), dtype_(dtype) {
+  NumberStyle(const std::vector<Number>& shown, DType dtype) : floating_(is_floating(dtype)), dtype_(dtype) {
     double low = std::numeric_limits<double>::infinity();
     double high = 0;
     bool whole = true;
-    for (const double value : shown) {
+    for (const Number& number : shown) {
+      const auto value = number.to<double>();
       if (!std::isfinite(value)) continue;
       whole = whole && value == std::trunc(value);
       if (value != 0) low = std::min(low, std::abs(value));
@@ -29,16 +30,17 @@ class NumberStyle {
     whole_ = whole && high < 1e8;
     scientific_ = !whole_ &&
                   (high >= 1e8 || (high > 0 && high / low > 1000 && low < 1e-4) || (high > 0 && high < 1e-4));
-    for (const double value : shown) width_ = std::max(width_, write(value).size());
+    for (const Number& value : shown) width_ = std::max(width_, write(value).size());
   }
 
-  std::string padded(double value) const { return fmt::format("{:>{}}", write(value), width_); }
+  std::string padded(const Number& value) const { return fmt::format("{:>{}}", write(value), width_); }
   std::size_t width() const { return width_; }
 
  private:
-  std::string write(double value) const {
-    if (dtype_ == boolean) return value != 0 ? "true" : "false";
-    if (!floating_) return fmt::format("{}", static_cast<int64_t>(value));
+  std::string write(const Number& number) const {
+    if (dtype_ == boolean) return number.to<bool>() ? "true" : "false";
+    if (!floating_) return text_of(number);
+    const auto value = number.to<double>();
     if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
     if (whole_) return fmt::format("{:.0f}.", value);
     return scientific_ ? fmt::format("{:.4e}", value) : fmt::format("{:.4f}", value);
@@ -83,7 +85,11 @@ class Printer {
 
   void collect(std::size_t dim, int64_t at) {
     if (dim == tensor_.shape().size()) {
-      values_.push_back(tensor_.as_strided({}, {}, at).item<double>());
+      const Tensor one = tensor_.as_strided({}, {}, at);
+      if (is_floating(tensor_.dtype()))
+        values_.emplace_back(one.item<double>());
+      else
+        values_.emplace_back(one.item<int64_t>());
       return;
     }
     for (const int64_t i : shown(dim))
@@ -123,7 +129,7 @@ class Printer {
 
   Tensor tensor_;
   bool summary_;
-  std::vector<double> values_;
+  std::vector<Number> values_;
 };
 
 }  // namespace
@@ -140,6 +146,8 @@ std::string to_string(const Tensor& tensor) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
+
+std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name(dtype); }
 
 std::string text_of(DType dtype) { return std::string(name(dtype)); }
 std::string text_of(const Shape& shape) { return to_string(shape); }

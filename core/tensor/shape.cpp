@@ -1,6 +1,7 @@
 #include "pleat/core/tensor/shape.h"
 
 #include <algorithm>
+#include <ostream>
 
 #include <fmt/format.h>
 
@@ -89,5 +90,15 @@ void detail::fail_integer(uint64_t value) {
       "x.size(0)",
       value);
 }
+
+void detail::fail_real(bool negative, uint64_t size) {
+  fail<ValueError>(
+      "{}{} would be rounded: float64, in which a real number is given, has integers to 2^53 only; write the "
+      "nearest one that it has, {:.0f}",
+      negative ? "-" : "", size, (negative ? -1 : 1) * static_cast<double>(size));
+}
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
+std::ostream& operator<<(std::ostream& out, MemoryFormat format) { return out << name(format); }
 
 }  // namespace pleat

@@ -1,18 +1,26 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/base/argument.h"
 
 namespace pleat {
 
-/// Sizes of the dimensions; empty for a tensor of rank 0.
-using Shape = std::vector<int64_t>;
+/// Sizes of the dimensions; empty for a tensor of rank 0. A vector that `std::cout << x.shape()` writes as
+/// "[2, 3]", which C++ finds for types of ours alone.
+class Shape : public std::vector<int64_t> {
+ public:
+  using std::vector<int64_t>::vector;
+  Shape(std::vector<int64_t> sizes) : std::vector<int64_t>(std::move(sizes)) {}
+  friend std::ostream& operator<<(std::ostream& out, const Shape& shape);
+};
 /// Distances in elements between neighbours along each dimension. 0 where a dimension is expanded.
-using Strides = std::vector<int64_t>;
+using Strides = Shape;
 
 /// How the dimensions of a tensor [N, C, spatial...] lie in memory. It does not change their meaning:
 /// the shape is [N, C, ...] in both.
@@ -23,6 +31,7 @@ enum class MemoryFormat : unsigned char {
 
 /// "contiguous", "channels_last".
 std::string name(MemoryFormat format);
+std::ostream& operator<<(std::ostream& out, MemoryFormat format);
 
 /// "[2, 3, 4]".
 std::string to_string(const Shape& shape);
@@ -49,9 +58,9 @@ class Dims : public IntegerList {
 };
 
 /// The sizes of a shape as an argument: `{2, 3}`, `8`, a vector.
-class Sizes : public IntegerList {
+class Sizes : public ArgumentList<Integer, int64_t, Shape> {
  public:
-  using IntegerList::IntegerList;
+  using ArgumentList::ArgumentList;
 };
 
 /// One number for all spatial dimensions, or one number each: `.stride = 2`, `.stride = {2, 1}`.

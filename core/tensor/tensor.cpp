@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
@@ -209,7 +210,15 @@ T Tensor::item() const {
           static_cast<Wide>(static_cast<T>(wide)) == wide,
           "item: {} is not an integer; read it by item<double>(), or round the tensor (round, floor)", wide);
     }
-    return convert<T>(value);
+    const T converted = convert<T>(value);
+    if constexpr (is_floating(dtype_of<T>()) && !is_floating(dtype_of<From>())) {
+      const auto integer = convert<int64_t>(value);
+      const auto real = convert<double>(converted);
+      check<ValueError>(std::abs(real) <= 0x1p63 && real != 0x1p63 && static_cast<int64_t>(real) == integer,
+                        "item: {} would be rounded as {}; read it by item<int64_t>()", integer,
+                        dtype_of<T>());
+    }
+    return converted;
   });
 }
 

@@ -101,7 +101,7 @@ class Tensor {
   /// The same without a type.
   std::byte* raw() const { return impl().storage->bytes().get() + impl().offset * size_of(impl().dtype); }
   /// The only element, converted to T. Throws ShapeError when there is not exactly one, ValueError when an
-  /// integer T cannot hold it, as it does no fraction.
+  /// integer T cannot hold it, as it does no fraction, or when a floating T would round an integer.
   template <class T = double>
   T item() const;
   /// All elements in row-major order, converted to T.

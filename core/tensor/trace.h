@@ -37,6 +37,14 @@ struct Attribute {
       : name(std::move(attribute)), value(static_cast<int64_t>(bool{flag})) {}
   template <std::floating_point T>
   Attribute(std::string attribute, T number) : name(std::move(attribute)), value(double{number}) {}
+  template <std::derived_from<Number> T>
+  Attribute(std::string attribute, const T& given) : name(std::move(attribute)) {
+    const Number& number = given;
+    if (number.kind() == float64)
+      value = number.to<double>();
+    else
+      value = number.to<int64_t>();
+  }
   Attribute(std::string attribute, const char* text) : name(std::move(attribute)), value(std::string(text)) {}
   Attribute(std::string attribute, std::vector<int64_t> list)
       : name(std::move(attribute)), value(std::move(list)) {}

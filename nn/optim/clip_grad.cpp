@@ -15,13 +15,14 @@
 namespace pleat::optim {
 namespace {
 
+/// In double, as the factor for a large norm may be below float's range.
 struct ScaleBy {
   static constexpr std::size_t operands = 1;
   double factor;
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& x) const {
-    x *= T(factor);
+    x = T(static_cast<double>(x) * factor);
   }
 };
 
@@ -32,7 +33,7 @@ struct ScaleByOf {
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& x) const {
-    x *= T(*factor);
+    ScaleBy{*factor}(x);
   }
 };
 

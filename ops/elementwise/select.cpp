@@ -32,7 +32,7 @@ void where_into(const char* op, const Tensor& out, const Tensor& condition, cons
 /// The number as an element of `x`'s type.
 Tensor fill_value(const char* op, Number value, const Tensor& x) {
   check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(), "{}: a tensor of {} cannot hold {}",
-                    op, x.dtype(), value.to<double>());
+                    op, x.dtype(), value);
   return number_like(value, x, op);
 }
 

@@ -154,7 +154,7 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value) 
   const std::size_t along = index_dim("scatter", dim, x, index);
   check_index_shape("scatter", x, along, index);
   check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(),
-                    "scatter: a tensor of {} cannot hold {}", x.dtype(), value.to<double>());
+                    "scatter: a tensor of {} cannot hold {}", x.dtype(), value);
   return scatter_checked(
       x, along, checked_places("scatter", index, static_cast<int64_t>(along), x.shape()),
       number_like(value, x, "scatter").as_strided(index.shape(), Strides(index.shape().size(), 0), 0));

@@ -135,7 +135,11 @@ Tensor var(const Tensor& x, const Dims& dims, VarOptions options) {
 }
 
 Tensor stddev(const Tensor& x, const Dims& dims, VarOptions options) {
-  return moments("stddev", x, dims, options, true).var;
+  return std_mean(x, dims, options).var;
+}
+
+VarMean std_mean(const Tensor& x, const Dims& dims, VarOptions options) {
+  return moments("stddev", x, dims, options, true);
 }
 
 VarMean var_mean(const Tensor& x, const Dims& dims, VarOptions options, const char* op) {

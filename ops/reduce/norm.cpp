@@ -38,18 +38,36 @@ struct Third {
 struct Zeroth {
   PLEAT_HOST_DEVICE double operator()(double a) const { return a != 0 ? 1 : 0; }
 };
-struct General {
-  double p;
-  PLEAT_HOST_DEVICE double operator()(double a) const { return std::pow(a, p); }
-};
 /// What the sum of powers becomes.
 template <class T>
 struct Root {
   double p;
   PLEAT_HOST_DEVICE T operator()(double total) const {
     if (p == 0 || p == 1) return static_cast<T>(total);
-    return static_cast<T>(p == 2 ? std::sqrt(total) : std::pow(total, 1 / p));
+    return static_cast<T>(PowerNorm{p}.root({total, 1}));
   }
+};
+
+/// The same where powers may leave the range of double.
+template <class T>
+struct ScaledStep {
+  using In = T;
+  using State = PowerSum;
+  PowerNorm norm;
+  PLEAT_HOST_DEVICE PowerSum start() const { return {}; }
+  PLEAT_HOST_DEVICE PowerSum step(PowerSum total, T x) const {
+    norm.add(total, x);
+    return total;
+  }
+  PLEAT_HOST_DEVICE PowerSum join(PowerSum a, const PowerSum& b) const {
+    norm(a, b);
+    return a;
+  }
+};
+template <class T>
+struct ScaledRoot {
+  PowerNorm norm;
+  PLEAT_HOST_DEVICE T operator()(const PowerSum& total) const { return static_cast<T>(norm.root(total)); }
 };
 
 /// The largest or smallest |x|.
@@ -76,26 +94,30 @@ Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
       using Power = std::decay_t<decltype(power)>;
       return reduce_to("norm", Fold<PowerStep<T, Power>>{{power}}, plan, x, dtype, Root<T>{p});
     };
-    if (p == 2) return run(Second{});
     if (p == 1) return run(First{});
-    if (p == 3) return run(Third{});
     if (p == 0) return run(Zeroth{});
-    return run(General{p});
+    if constexpr (std::is_same_v<T, float>) {
+      if (p == 2) return run(Second{});
+      if (p == 3) return run(Third{});
+    }
+    return reduce_to("norm", Fold<ScaledStep<T>>{{p}}, plan, x, dtype, ScaledRoot<T>{p});
   });
 }
 
-double power_sum(const char* op, const Tensor& x, double p) {
+double vector_norm(const char* op, const Tensor& x, double p) {
   const Plan plan = make_plan(op, x, {}, false);
   return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {
-    const auto run = [&](const auto& operation) {
-      double sum = 0;
-      reduce(operation, plan, x, [&](int64_t, const auto& state) { sum = static_cast<double>(state); });
-      return sum;
+    double norm = 0;
+    const auto run = [&](const auto& operation, const auto& root) {
+      reduce(operation, plan, x, [&](int64_t, const auto& state) { norm = root(state); });
+      return norm;
     };
-    if (p == std::numeric_limits<double>::infinity()) return run(Fold<MagnitudeStep<T, true>>{});
-    if (p == 2) return run(Fold<PowerStep<T, Second>>{});
-    if (p == 1) return run(Fold<PowerStep<T, First>>{});
-    return run(Fold<PowerStep<T, General>>{{General{p}}});
+    if (p == std::numeric_limits<double>::infinity())
+      return run(Fold<MagnitudeStep<T, true>>{}, AsIs<double>{});
+    if (p == 1) return run(Fold<PowerStep<T, First>>{}, AsIs<double>{});
+    if constexpr (std::is_same_v<T, float>)
+      if (p == 2) return run(Fold<PowerStep<T, Second>>{}, Root<double>{p});
+    return run(Fold<ScaledStep<T>>{{p}}, ScaledRoot<double>{p});
   });
 }
 

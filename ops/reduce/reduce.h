@@ -66,7 +66,8 @@ Tensor prod(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 Tensor var(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
 /// The square root of `var` (a function named std would hide the standard library's namespace).
 Tensor stddev(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
-/// Both in one pass. `op` names the function in errors.
+/// Both in one pass; std_mean has the standard deviation as `var`. `op` names the function in errors.
+VarMean std_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
 VarMean var_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {},
                  const char* op = "var_mean");
 

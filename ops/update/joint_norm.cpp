@@ -14,8 +14,8 @@ Tensor joint_norm(const char* op, const std::vector<Tensor>& tensors, double p, 
   if constexpr (with_cuda)
     if (tensors[0].device().is_cuda()) return joint_norm_cuda(op, tensors, p, max_norm);
   const PowerNorm power{p};
-  double total = 0;
-  for (const Tensor& tensor : tensors) power(total, power_sum(op, tensor, p));
+  PowerSum total;
+  for (const Tensor& tensor : tensors) power.add(total, vector_norm(op, tensor, p));
   const double norm = power.root(total);
   return from_vector(std::vector<double>{norm, clip_factor(norm, max_norm)}, 2, Device());
 }

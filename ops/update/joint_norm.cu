@@ -4,6 +4,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/block.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/reduce/power_sum.h"
 #include "pleat/ops/update/joint_norm.h"
 #include "pleat/ops/update/table.h"
 
@@ -23,14 +24,14 @@ template <class T>
 struct Powers {
   Rows<Nothing> table;
   PowerNorm power;
-  double* results;  ///< of each block
+  PowerSum* results;  ///< of each block
 
   __device__ void operator()(int64_t b, const Block& block) const {
     const int64_t k = table.row_of(b);
     const Row<Nothing>& row = table.rows[k];
     const int64_t begin = (b - table.first[k]) * block_elements;
     const int64_t end = begin + block_elements < row.n ? begin + block_elements : row.n;
-    double total = 0;
+    PowerSum total;
     for (int64_t i = begin + block.thread() * row_width; i < end; i += block_threads * row_width) {
       T lanes[row_width] = {};
       if (row.by_vectors && i + row_width <= end) {
@@ -42,7 +43,7 @@ struct Powers {
       }
       PLEAT_UNROLL
       for (int64_t j = 0; j < row_width; ++j)
-        if (i + j < end) power(total, power.of(static_cast<double>(lanes[j])));
+        if (i + j < end) power.add(total, lanes[j]);
     }
     block.combine(total, Teams{log_block_threads, true}, power);
     if (block.thread() == 0) results[b] = total;
@@ -52,13 +53,13 @@ struct Powers {
 /// One block puts all results together.
 struct NormAndFactor {
   PowerNorm power;
-  const double* results;
+  const PowerSum* results;
   int64_t count;
   double max_norm;
   double* out;
 
   __device__ void operator()(int64_t, const Block& block) const {
-    double total = 0;
+    PowerSum total;
     for (int64_t i = block.thread(); i < count; i += block_threads) power(total, results[i]);
     block.combine(total, Teams{log_block_threads, true}, power);
     if (block.thread() != 0) return;
@@ -70,7 +71,7 @@ struct NormAndFactor {
 
 /// Writes a result for each block from `results` on, and returns how many there are.
 template <class T>
-void add_powers(const char* op, const std::vector<Tensor>& tensors, PowerNorm power, double* results) {
+void add_powers(const char* op, const std::vector<Tensor>& tensors, PowerNorm power, PowerSum* results) {
   // Loops refer to their operands and own copies of some, which must outlive the launch.
   std::vector<std::array<Operand, 1>> operands;
   operands.reserve(tensors.size());
@@ -101,13 +102,13 @@ Tensor joint_norm_cuda(const char* op, const std::vector<Tensor>& tensors, doubl
   const Device device = tensors[0].device();
   const int64_t other_blocks = blocks_of(others);
   const int64_t blocks = other_blocks + blocks_of(doubles);
-  const Tensor results = empty({blocks}, {.dtype = float64, .device = device});
+  const Tensor memory = empty({blocks, sizeof(PowerSum)}, {.dtype = uint8, .device = device});
+  auto* const results = reinterpret_cast<PowerSum*>(memory.raw());
   const Tensor out = empty({2}, {.dtype = float64, .device = device});
   const PowerNorm power{p};
-  if (!others.empty()) add_powers<float>(op, others, power, results.data<double>());
-  if (!doubles.empty()) add_powers<double>(op, doubles, power, results.data<double>() + other_blocks);
-  launch_blocks(op, device, 1,
-                NormAndFactor{power, results.data<double>(), blocks, max_norm, out.data<double>()});
+  if (!others.empty()) add_powers<float>(op, others, power, results);
+  if (!doubles.empty()) add_powers<double>(op, doubles, power, results + other_blocks);
+  launch_blocks(op, device, 1, NormAndFactor{power, results, blocks, max_norm, out.data<double>()});
   return out;
 }
 

@@ -1,8 +1,6 @@
 // Private header: not installed.
 #pragma once
 
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include "pleat/core/base/host_device.h"
@@ -17,28 +15,6 @@ namespace pleat::ops {
 /// on one device; any strides.
 Tensor joint_norm(const char* op, const std::vector<Tensor>& tensors, double p, double max_norm);
 Tensor joint_norm_cuda(const char* op, const std::vector<Tensor>& tensors, double p, double max_norm);
-
-/// How the p-norm is put together: the sum of |x|^p, or for infinity the largest |x|.
-struct PowerNorm {
-  double p;
-
-  PLEAT_HOST_DEVICE bool is_largest() const { return p == std::numeric_limits<double>::infinity(); }
-  PLEAT_HOST_DEVICE double of(double x) const {
-    if (p == 2) return x * x;
-    const double size = std::fabs(x);
-    return p == 1 || is_largest() ? size : std::pow(size, p);
-  }
-  PLEAT_HOST_DEVICE void operator()(double& into, double other) const {
-    if (!is_largest())
-      into += other;
-    else if (!(into >= other) && into == into)  // a NaN stays
-      into = other;
-  }
-  PLEAT_HOST_DEVICE double root(double sum) const {
-    if (is_largest() || p == 1) return sum;
-    return p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
-  }
-};
 
 PLEAT_HOST_DEVICE inline double clip_factor(double norm, double max_norm) {
   const double factor = max_norm / (norm + 1e-6);

@@ -109,3 +109,33 @@ TEST_CASE("new tensors take a dtype or a device where options go", "[argument]")
   CHECK(tensor({{1, 2.5}, {3, 4}}, float64).to_vector<double>() == std::vector<double>{1, 2.5, 3, 4});
   CHECK(tensor({1, int64_t{2}}).dtype() == int64);
 }
+
+TEST_CASE("a tensor of the numbers of any list", "[core]") {
+  const auto is = [](const Tensor& x, const Shape& shape, DType dtype, const std::vector<double>& values) {
+    return x.shape() == shape && x.dtype() == dtype && x.to_vector<double>() == values;
+  };
+  CHECK(is(tensor(std::vector<float>{1.5, 2}), {2}, float32, {1.5, 2}));
+  CHECK(is(tensor(std::vector<double>{1.5, 2}), {2}, float32, {1.5, 2}));
+  CHECK(is(tensor(std::vector<double>{0.1}, float64), {1}, float64, {0.1}));
+  CHECK(is(tensor(std::vector<int64_t>{1, 2}), {2}, int64, {1, 2}));
+  CHECK(is(tensor(std::vector<int>{1, 2}, float16), {2}, float16, {1, 2}));
+  CHECK(is(tensor(std::vector<uint8_t>{255}), {1}, int64, {255}));
+  CHECK(is(tensor(std::vector<bool>{true, false}), {2}, boolean, {1, 0}));
+  CHECK(is(tensor(std::vector<Half>{Half(0.5F)}), {1}, float32, {0.5}));
+  CHECK(is(tensor(std::array<int, 3>{1, 2, 3}), {3}, int64, {1, 2, 3}));
+  const float numbers[2][2] = {{1, 2}, {3, 4}};
+  CHECK(is(tensor(numbers), {2, 2}, float32, {1, 2, 3, 4}));
+  CHECK(is(tensor(std::span<const float>(numbers[1])), {2}, float32, {3, 4}));
+  const std::vector<std::vector<double>> rows{{1, 2, 3}, {4, 5, 6}};
+  CHECK(is(tensor(rows), {2, 3}, float32, {1, 2, 3, 4, 5, 6}));
+  CHECK(is(tensor({rows[0], rows[1]}), {2, 3}, float32, {1, 2, 3, 4, 5, 6}));
+  CHECK(is(tensor(std::vector<std::array<bool, 2>>{{true, false}}), {1, 2}, boolean, {1, 0}));
+  const auto braces = {1, 2};
+  CHECK(is(tensor(braces), {2}, int64, {1, 2}));
+  CHECK(is(tensor(std::vector<float>{}), {0}, float32, {}));
+  CHECK_THROWS_WITH(tensor(std::vector<std::vector<int>>{{1, 2}, {3}}),
+                    "tensor: lists of one level must be equally long, got 2 and 1");
+  CHECK_THROWS_WITH(tensor(std::vector<int>{300}, uint8),
+                    Catch::Matchers::Contains("300 does not fit uint8"));
+  CHECK_THROWS_AS(tensor(std::vector<uint64_t>{std::numeric_limits<uint64_t>::max()}), ValueError);
+}

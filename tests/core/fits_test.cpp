@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "pleat/autograd/functions/arithmetic.h"
@@ -182,4 +183,38 @@ TEST_CASE("arange reaches the ends of int64", "[core][limits]") {
   CHECK_THROWS_AS(arange(int64_t{1} << 45), OutOfMemoryError);
   CHECK_THROWS_AS(arange(0, most, -1), ValueError);
   CHECK_THROWS_AS(arange(0, 5, 0), ValueError);
+}
+
+TEST_CASE("integers go in, through and out with all their digits", "[core][limits]") {
+  constexpr int64_t odd = (int64_t{1} << 53) + 1;  // float64 has only its neighbours
+  for (const int64_t value : {most, most - 1, least + 1, odd, -odd}) {
+    const std::string text = std::to_string(value);
+    const Tensor x = full({1}, value, int64);
+    CHECK(to_string(x) == "[" + text + "]");
+    CHECK(to_string(scalar(value)) == text);
+    CHECK(to_string(tensor({{value, 7}})).find(text) != std::string::npos);
+    CHECK(full_like(x, value).item<int64_t>() == value);
+    CHECK(array_equal(x, tensor({value})));
+    CHECK(array_equal(x, tensor(std::vector<int64_t>{value})));
+    CHECK(sum(x == value).item<int64_t>() == 1);
+    CHECK(sum(x == value - 1).item<int64_t>() == 0);
+    CHECK(clamp(x, {.min = value}).item<int64_t>() == value);
+    CHECK(masked_fill(zeros_like(x), tensor({true}), value).item<int64_t>() == value);
+    CHECK(arange(value, value - 1, -1).item<int64_t>() == value);
+    CHECK_THROWS_WITH(x.item<double>(),
+                      "item: " + text + " would be rounded as float64; read it by item<int64_t>()");
+    CHECK_THROWS_AS(Real(value), ValueError);
+    CHECK_THROWS_WITH(arange(value, 0, value > 0 ? 1 : -1), Contains("start " + text));
+    CHECK_THROWS_WITH(full({1}, value, int32), Contains("full: " + text + " does not fit int32"));
+  }
+  CHECK(scalar(least).item<double>() == -0x1p63);
+  CHECK(scalar(int64_t{1} << 60).item<float>() == 0x1p60F);
+  CHECK_THROWS_AS(scalar(16777217).item<float>(), ValueError);
+  CHECK_THROWS_AS(scalar(2049).item<Half>(), ValueError);
+  CHECK_THROWS_AS(scalar(most).item<BFloat16>(), ValueError);
+  CHECK(double{Real(int64_t{1} << 62)} == 0x1p62);
+  CHECK(double{Real(least)} == -0x1p63);
+  CHECK_THROWS_WITH(Real(odd), Contains("9007199254740993 would be rounded") && Contains("9007199254740992"));
+  CHECK_THROWS_AS(linspace(0, most, 3), ValueError);
+  CHECK_THROWS_AS(tensor({std::numeric_limits<uint64_t>::max()}), ValueError);
 }

@@ -1,13 +1,18 @@
 #include "pleat/core/parallel/parallel.h"
 
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "pleat/core/base/error.h"
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -115,3 +120,50 @@ TEST_CASE("ranges up to the ends of int64 are cut without overflow", "[core][lim
   CHECK(last == most);
   CHECK_THROWS_AS(parallel_for(-2, most, 1, [](int64_t, int64_t) {}), ShapeError);
 }
+
+TEST_CASE("denormal numbers are numbers, in every function and on every thread", "[core]") {
+  constexpr int64_t n = 1 << 17;
+  for (const int threads : {1, 4}) {
+    const Threads scope(threads);
+    for (const DType dtype : {float16, bfloat16, float32, float64}) {
+      CAPTURE(threads, name(dtype));
+      const double tiny = dtype == float16 ? 0x1p-24 : dtype == float64 ? 1e-310 : 0x1p-133;
+      const Tensor x = full({n}, tiny, dtype);
+      CHECK(all(x == tiny).item<bool>());
+      CHECK(all(x > 0).item<bool>());
+      CHECK(count_nonzero(x).item<int64_t>() == n);
+      CHECK(all(x.to(boolean)).item<bool>());
+      CHECK(sum(x.to(float64)).item() == Approx(n * tiny));
+      CHECK(sum(x).item() == Approx(n * tiny));
+      CHECK(max(x).item() == tiny);
+      CHECK(norm(x).item() == Approx(std::sqrt(n) * tiny));
+      for (const Tensor& same :
+           {x * 1, x + 0, abs(x), relu(x), maximum(x, 0), x.clone(), sort(x, 0).values, -(-x),
+            where(x > 0, x, 7), clamp(x, {.min = 0}), x / 1, sqrt(x) * sqrt(x) / 1})
+        CHECK(same.to_vector<double>()[n - 1] == Approx(tiny).epsilon(dtype == bfloat16 ? 0.01 : 1e-3));
+      if (dtype == float32 || dtype == float64)
+        CHECK(log(x).to_vector<double>()[n - 1] == Approx(std::log(tiny)));
+    }
+    CHECK(full({n}, 1e-40, float64).to(float32).to_vector<double>()[n - 1] == double{1e-40F});
+    CHECK(exp(full({n}, -90.0)).to_vector()[n - 1] == Approx(std::exp(-90.0F)).epsilon(1e-4));
+    CHECK(matmul(full({64, 64}, 0x1p-70), full({64, 64}, 0x1p-70)).to_vector()[4095] == 0x1p-134F);
+  }
+}
+
+#if defined(__SSE2__)
+TEST_CASE("all threads compute in the caller's mode, and leave it as it was", "[core]") {
+  const unsigned before = _mm_getcsr();
+  const Tensor x = full({1 << 17}, 1e-40);
+  for (const int threads : {1, 4}) {
+    const Threads scope(threads);
+    for (const unsigned flush : {0x8040u, 0u}) {
+      _mm_setcsr((before & ~0x8040u) | flush);
+      const Tensor y = x * 1;
+      const unsigned after = _mm_getcsr();
+      _mm_setcsr(before);
+      CHECK((after & 0x8040u) == flush);
+      CHECK(count_nonzero(y).item<int64_t>() == (flush != 0 ? 0 : x.numel()));
+    }
+  }
+}
+#endif

@@ -2,13 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <numeric>
+#include <thread>
 
+#include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/box_muller.h"
 #include "pleat/core/random/philox.h"
+#include "pleat/core/random/random_functors.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
@@ -164,6 +170,130 @@ TEST_CASE("distributions have their moments and ranges", "[core]") {
   CHECK(std::accumulate(coins.begin(), coins.end(), 0.0) == Approx(3000).margin(200));
 }
 
+namespace {
+
+/// The functor for elements of type T; whether what it gives for a number on [0, 1) is one of T in [low,
+/// high).
+template <class T>
+auto uniform(double low, double high) {
+  return uniform_element<T>({1, 0}, low, high, nullptr);
+}
+template <class T, class Functor, class U>
+bool is_inside(const Functor& functor, U on_unit, double low, double high) {
+  const auto x = functor.number(on_unit);
+  return x >= low && x < high && convert<double>(convert<T>(x)) == x;
+}
+
+constexpr double intervals[][2] = {{1, 2},      {-1, 1},       {-0.3, 1.7},   {0.1, 0.7},
+                                   {-3, -1},    {1e-7, 3e-7},  {-5e-6, 1e-6}, {65000.5, 65504},
+                                   {0.1, 1000}, {-0.7, -1e-30}};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("uniform numbers are below the upper end for all random bits", "[core]", float, Half,
+                   BFloat16) {
+  constexpr uint32_t words = 1u << 24;
+  const auto on_unit = uniform<TestType>(0, 1);
+  int64_t outside = 0;
+  for (uint32_t word = 0; word < words; ++word)
+    if (!is_inside<TestType>(on_unit, unit_float(word << 8), 0, 1)) ++outside;
+  CHECK(outside == 0);
+  for (const auto& [low, high] : intervals) {
+    CAPTURE(low, high);
+    const auto functor = uniform<TestType>(low, high);
+    outside = 0;
+    for (uint32_t word = 0; word < words; word += word < 5000 || word >= words - 5000 ? 1 : 97)
+      if (!is_inside<TestType>(functor, unit_float(word << 8), low, high)) ++outside;
+    CHECK(outside == 0);
+  }
+}
+
+TEST_CASE("uniform numbers of float64 are below the upper end for the extreme random bits", "[core]") {
+  for (const auto& [low, high] : intervals) {
+    const auto functor = uniform<double>(low, high);
+    for (const uint64_t end : {uint64_t{0}, (uint64_t{1} << 53) - 1000})
+      for (uint64_t word = end; word < end + 1000; ++word)
+        CHECK(is_inside<double>(functor, static_cast<double>(word) * 0x1p-53, low, high));
+  }
+}
+
+TEST_CASE("of a half type, P(x < p) is p for each p that it has", "[core]") {
+  // Of all words, as many as the number says.
+  const auto below = [](const auto& functor, float p) {
+    int64_t count = 0;
+    for (uint32_t word = 0; word < 1u << 24; ++word)
+      count += functor.number(unit_float(word << 8)) < p ? 1 : 0;
+    return static_cast<double>(count) * 0x1p-24;
+  };
+  for (const float p : {0.5F, 1.0F / 64, 1 - 1.0F / 256}) {
+    CHECK(below(uniform<Half>(0, 1), p) == p);
+    CHECK(below(uniform<BFloat16>(0, 1), p) == p);
+  }
+}
+
+TEST_CASE("an interval without a number of the type gives the nearest, one that is empty its end", "[core]") {
+  const Tensor x = empty({100}, float16);
+  fill_uniform_(x, 1.00001, 1.00002);
+  CHECK(array_equal(x, ones_like(x)));
+  fill_uniform_(x, 3, 3);
+  CHECK(array_equal(x, full_like(x, 3)));
+}
+
+TEST_CASE("drawn numbers are inside in every type and format", "[core]") {
+  Generator generator(9);
+  for (const DType dtype : {bfloat16, float16, float32, float64}) {
+    const Tensor x = empty({2, 64, 32, 32}, {.dtype = dtype, .format = MemoryFormat::channels_last});
+    for (const auto& [low, high] : intervals) {
+      fill_uniform_(x, low, high, generator);
+      const auto values = x.to_vector<double>();
+      const auto [least, most] = std::minmax_element(values.begin(), values.end());
+      CHECK(*least >= low);
+      CHECK(*most < high);
+    }
+    fill_uniform_(x, 0, 1, generator);
+    CHECK(mean(x.to(float64)).item() == Approx(0.5).margin(dtype == bfloat16 ? 4e-3 : 3e-3));
+  }
+}
+
+TEST_CASE("normal numbers are finite for all random bits", "[core]") {
+  double largest = 0;
+  for (uint32_t word = 0; word < 1u << 24; ++word)
+    for (const float v : {0.0F, 0x1.fffffep-1F}) {
+      const double x = std::abs(box_muller::normal(1 - unit_float(word << 8), v));
+      if (!(x <= largest)) largest = x;  // a NaN, too
+    }
+  CHECK(largest == Approx(std::sqrt(48 * std::numbers::ln2)));
+  CHECK(box_muller::normal(1 - unit_double(~0u, ~0u), 0.0) == Approx(std::sqrt(106 * std::numbers::ln2)));
+}
+
+TEST_CASE("a probability of 0 or 1, and near, is what it says", "[core]") {
+  CHECK_FALSE(any(bernoulli(0, {100000})).item<bool>());
+  CHECK(all(bernoulli(1, {100000})).item<bool>());
+  const auto is_true = [](uint64_t limit, uint32_t word) {
+    return BernoulliBlock{{1, 0}, limit, 1, nullptr}.is_true(word);
+  };
+  CHECK(is_true(uint64_t{1} << 32, ~0u));
+  CHECK_FALSE(is_true((uint64_t{1} << 32) - 1, ~0u));
+  CHECK_FALSE(is_true(0, 0));
+  CHECK(is_true(1, 0));
+}
+
+TEST_CASE("rand_like and randn_like follow shape, type and layout", "[core]") {
+  const Tensor like = empty({2, 3, 4, 5}, {.dtype = float16, .format = MemoryFormat::channels_last});
+  for (const auto& draw : {rand_like, randn_like}) {
+    Generator one(4), other(4);
+    const Tensor x = draw(like, one);
+    CHECK(x.describe() == like.describe());
+    const TensorOptions as_like{.dtype = float16};
+    CHECK(array_equal(
+        x, draw == rand_like ? rand({2, 3, 4, 5}, as_like, other) : randn({2, 3, 4, 5}, as_like, other)));
+  }
+  const Tensor transposed = transpose(zeros({3, 4}), 0, 1);
+  CHECK(rand_like(transposed).strides() == transposed.strides());
+  CHECK_THROWS_WITH(rand_like(arange(3)), "rand_like: needs a floating type, got [3] int64 cpu");
+  CHECK_THROWS_AS(randn_like(tensor({true})), DTypeError);
+}
+
 TEST_CASE("bad random requests are refused", "[core]") {
   CHECK_THROWS_AS(rand({2}, {.dtype = int64}), DTypeError);
   CHECK_THROWS_AS(randint(3, 3, {2}), ValueError);
@@ -171,6 +301,57 @@ TEST_CASE("bad random requests are refused", "[core]") {
   CHECK_THROWS_AS(randperm(-1), ValueError);
   CHECK_THROWS_AS(fill_uniform_(zeros({2}), 2, 1), ValueError);
   CHECK_THROWS_AS(fill_normal_(zeros({2}), 0, -1), ValueError);
+  CHECK_THROWS_AS(fill_uniform_(zeros({2}), -3e38, 3e38), ValueError);  // apart by more than float32 has
+}
+
+namespace {
+
+std::vector<float> drawn_in_a_thread(const std::function<void()>& first = {}) {
+  std::vector<float> values;
+  std::thread([&] {
+    if (first) first();
+    values = rand({4}).to_vector();
+  }).join();
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("threads that nobody seeded differ, and repeat after manual_seed", "[core]") {
+  const auto run = [] {
+    manual_seed(7);
+    std::vector<std::vector<float>> all{rand({4}).to_vector()};
+    for (int i = 0; i < 3; ++i) all.push_back(drawn_in_a_thread());
+    return all;
+  };
+  const auto all = run();
+  CHECK(all == run());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) CHECK(all[i] != all[j]);
+  Generator seven(7);
+  CHECK(all[0] == rand({4}, {}, seven).to_vector());  // who seeds draws by the seed itself
+  manual_seed(8);
+  CHECK(drawn_in_a_thread() != all[1]);
+}
+
+TEST_CASE("a thread that seeds itself draws by its own seed, and one with a scope takes no number",
+          "[core]") {
+  manual_seed(7);
+  const auto first = drawn_in_a_thread();
+  CHECK(drawn_in_a_thread([] { manual_seed(12); }) == [] {
+    Generator twelve(12);
+    return rand({4}, {}, twelve).to_vector();
+  }());
+  manual_seed(7);
+  const auto scoped = drawn_in_a_thread([] { const UseGenerator random(Generator(1)); });
+  CHECK(scoped == first);
+  manual_seed(7);
+  std::thread([] {
+    const UseGenerator random(Generator(1));
+    rand({4});
+  }).join();
+  CHECK(drawn_in_a_thread() == first);
+  CHECK(default_generator().draws() == 0);
 }
 
 TEST_CASE("streams of processes differ, but for generators of one's own", "[core]") {

@@ -1,5 +1,7 @@
 #include "pleat/core/tensor/tensor.h"
 
+#include <sstream>
+
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
@@ -69,4 +71,23 @@ TEST_CASE("a tensor prints as people know it", "[cpu]") {
         "...,\n"
         " [0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.],\n [0., 0., 0., ..., 0., 0., 0.]] "
         "[40, 40]");
+}
+
+namespace of_a_user {  // who does not write `using namespace pleat`
+
+std::string printed(const pleat::Tensor& x) {
+  std::ostringstream out;
+  out << x.shape() << x.strides() << ' ' << x.dtype() << ' ' << x.device() << ' ' << x.memory_format();
+  return out.str();
+}
+
+}  // namespace of_a_user
+
+TEST_CASE("what a tensor is prints, too", "[cpu]") {
+  CHECK(of_a_user::printed(empty({2, 3, 4, 5}, {.dtype = float16, .format = MemoryFormat::channels_last})) ==
+        "[2, 3, 4, 5][60, 1, 15, 3] float16 cpu channels_last");
+  CHECK(of_a_user::printed(scalar(1)) == "[][] int64 cpu contiguous");
+  std::ostringstream out;
+  out << Sizes{7, 8};
+  CHECK(out.str() == "[7, 8]");
 }

@@ -1,5 +1,6 @@
 #include "pleat/io/csv.h"
 
+#include <limits>
 #include <string>
 
 #include <sys/stat.h>
@@ -25,6 +26,9 @@ TEST_CASE("a table is written line by line", "[io]") {
   table.row({"", 2.5f, "two\nlines"});
   // Without closing the file.
   CHECK(text() == "epoch,loss,\"a, \"\"note\"\"\"\n1,0.1,plain\n1099511627776,1e-30,\n,2.5,\"two\nlines\"\n");
+  const std::size_t before = text().size();
+  table.row({std::numeric_limits<std::int64_t>::max(), 0x1p62, 1e300});  // no digit is rounded
+  CHECK(text().substr(before) == "9223372036854775807,4611686018427387904,1e+300\n");
   CHECK_THROWS_AS(table.row({1, 2.0}), ValueError);
   CHECK_THROWS_AS(io::CsvWriter(path, {}), ValueError);
   CHECK_THROWS_AS(io::CsvWriter(directory / "none" / "x.csv", {"a"}), FileError);

@@ -40,6 +40,16 @@ TEST_CASE("a log keeps rows in memory, in its file and in checkpoints", "[train]
   CHECK(again["epoch"].size() == 3);
 }
 
+TEST_CASE("a log has integers with all their digits, or refuses them", "[train][cpu]") {
+  const TemporaryDirectory folder;
+  train::MetricLog log(folder / "metrics.csv");
+  constexpr int64_t large = (int64_t{1} << 53) + 1;
+  log.add({{"samples", large + 1}});
+  CHECK(text_of(folder / "metrics.csv") == "samples\n9007199254740994\n");
+  CHECK_THROWS_WITH(log.add({{"samples", large}}), Contains("9007199254740993 would be rounded"));
+  CHECK(log.rows() == 1);
+}
+
 TEST_CASE("a log refuses rows and states that are not its own", "[train][cpu]") {
   const TemporaryDirectory folder;
   train::MetricLog log(folder / "metrics.csv");

@@ -62,8 +62,15 @@ TEST_CASE("TensorBoard's events are records with checksums", "[train][cpu]") {
   board.image("picture", randint(0, 256, {3, 4, 5}).to(uint8), 3);
   board.histogram("weights", randn({100}), 3);
   board.histogram("none", full({3}, std::numeric_limits<double>::quiet_NaN(), float32), 3);
+  board.scalar("nothing", std::numeric_limits<double>::quiet_NaN(), 4);
+  board.scalar("samples", 16777217, 4);
   const auto records = records_of(board.file());
-  REQUIRE(records.size() == 5);
+  REQUIRE(records.size() == 7);
+  const std::string nan("\x15\0\0\xc0\x7f", 5);
+  CHECK(has(records[5], nan));
+  const double exact = 16777217;  // float32 has it not
+  CHECK(has(records[6], std::string(reinterpret_cast<const char*>(&exact), sizeof exact)));
+  CHECK(has(records[6], "scalars"));
   CHECK(has(records[0], "brain.Event:2"));
   CHECK(has(records[1], "loss"));
   CHECK(has(records[2], "\x89PNG"));
@@ -87,11 +94,13 @@ TEST_CASE("TensorBoard's own reader reads what was written", "[train][cpu]") {
   }
   train::TensorBoard later(folder / "run", {.first_step = 3});
   later.scalar("loss", 9, 3);
+  for (const double samples : {1e3, 16777217.0, 1e39}) later.scalar("samples", samples, 3);
   write_bytes(folder / "read.py", std::string_view(R"(
 import sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 run = EventAccumulator(sys.argv[1]); run.Reload()
 assert [(e.step, round(e.value, 4)) for e in run.Scalars("loss")] == [(1, 1.0), (2, 0.5), (3, 9.0)], run.Scalars("loss")
+assert [e.value for e in run.Scalars("samples")] == [1e3, 16777217, 1e39], run.Scalars("samples")
 image = run.Images("picture")[0]
 assert (image.step, image.width, image.height) == (2, 5, 4) and image.encoded_image_string[:4] == b"\x89PNG"
 histogram = run.Histograms("weights")[0].histogram_value

@@ -1,9 +1,14 @@
 #include "pleat/autograd/functions/reduce.h"
 
+#include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/functions/compare.h"
+#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/functions/distance.h"
 #include "pleat/autograd/functions/math.h"
 #include "pleat/autograd/functions/scan.h"
 #include "pleat/autograd/gradcheck.h"
@@ -119,4 +124,47 @@ TEST_CASE("options by name mean what they say") {
                     Contains("norm: dimensions are named twice, [1] and .dim = [2]"));
   CHECK_THROWS_AS(var(x, 1, {.dim = 2}), ValueError);
   CHECK(gradcheck([](const std::vector<Tensor>& t) { return norm(t[0], {.dim = 1, .p = 3}); }, {x}));
+}
+
+TEST_CASE("what has room is found where its square has none") {
+  // Of numbers that are all `size` times those of x, a length is so many times that of x, and a direction the
+  // same.
+  const std::vector<std::pair<DType, std::vector<double>>> sizes = {
+      {float16, {16384, 0x1p-14}},
+      {bfloat16, {0x1p125, 0x1p-120}},
+      {float32, {0x1p125, 0x1p70, 0x1p-80, 0x1p-126}},
+      {float64, {0x1p1020, 0x1p600, 0x1p-1000}}};
+  const Tensor x = tensor({{-0.5, 1.0, 0.25, 0.75}, {1.0, 1.0, -1.0, 0.5}}, float64);
+  const Tensor other = tensor({{1.0, 1.0, 0.5, -0.5}, {0.25, 1.0, 1.0, 1.0}}, float64);
+  for (const auto& [dtype, factors] : sizes)
+    for (const double size : factors) {
+      CAPTURE(name(dtype), size);
+      const double tolerance = dtype == bfloat16 ? 8e-3 : dtype == float16 ? 1e-3 : 1e-6;
+      const auto scaled = [&](const Tensor& t) { return (t * size).to(dtype); };
+      const auto check = [&](const char* what, const Tensor& got, const Tensor& wanted,
+                             double roundings = 1) {
+        CAPTURE(what, got, wanted);
+        CHECK(max(abs(got.to(float64) - wanted)).item() <= roundings * tolerance * max(abs(wanted)).item());
+      };
+      for (const double p : {1.0, 1.5, 2.0, 3.0, 20.0, -2.0, infinity, -infinity}) {
+        CAPTURE(p);
+        const Tensor xs = leaf(scaled(x)), plain = leaf(x.clone());
+        const Tensor y = norm(xs, 1, {.p = p}), wanted = norm(plain, 1, {.p = p});
+        check("norm", y.to(float64) / size, wanted);
+        sum(y.to(float64)).backward();
+        sum(wanted).backward();
+        check("its gradient", xs.grad(), plain.grad(), std::isinf(p) ? 1 : 1 + std::abs(p));
+      }
+      if (dtype != float64) check("stddev", stddev(scaled(x), 1).to(float64) / size, stddev(x, 1));
+      check("normalize", normalize(scaled(x)), normalize(x));
+      check("cosine_similarity", cosine_similarity(scaled(x), scaled(other)), cosine_similarity(x, other));
+      check("pairwise_distance", pairwise_distance(scaled(x), scaled(other), {.eps = 0}).to(float64) / size,
+            pairwise_distance(x, other, {.eps = 0}));
+      check("cdist", cdist(scaled(x), scaled(other)).to(float64) / size, cdist(x, other));
+      check("hypot", hypot(scaled(x), scaled(other)).to(float64) / size, hypot(x, other));
+    }
+  // The length has no room in float16, the direction has.
+  const Tensor large = full({1000}, 60000, float16);
+  CHECK(normalize(large, {.dim = 0}).to_vector()[0] == Approx(1 / std::sqrt(1000.0)).epsilon(1e-3));
+  CHECK(cosine_similarity(large, large, {.dim = 0}).item() == Approx(1).epsilon(1e-3));
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
@@ -57,6 +59,26 @@ TEST_CASE("a norm larger than its type can hold is found") {
   CHECK(optim::clip_grad_norm_({p}, {.max_norm = 1}).item() ==
         Approx(60000 * std::sqrt(1000.0)).epsilon(1e-3));
   CHECK(p.grad().to_vector()[0] == Approx(1 / std::sqrt(1000.0)).epsilon(0.02));
+}
+
+TEST_CASE("gradients of all sizes that a type has are scaled to the largest norm") {
+  for (const DType dtype : {float16, bfloat16, float32, float64})
+    for (const double size : dtype == float16   ? std::vector<double>{60000, 1e-4}
+                             : dtype == float64 ? std::vector<double>{5e307, 1e200, 1e-200}
+                                                : std::vector<double>{3e38, 1e38, 1e20, 1e-30})
+      for (const double p : {1.0, 2.0, 3.0, 40.0, infinity}) {
+        CAPTURE(name(dtype), size, p);
+        const Tensor grad = (tensor({-0.25, 0.5, 1.0, 0.75}, float64) * size).to(dtype);
+        const Tensor before = grad.to(float64) / size;
+        const Tensor param = with_grad(grad);
+        const double got = optim::clip_grad_norm_({param}, {.max_norm = 1, .norm_type = p}).item();
+        CHECK(got / size == Approx(norm(before, {}, {.p = p}).item()).epsilon(1e-12));
+        const Tensor wanted = got > 1 ? before / (got / size) : before;
+        CHECK(test::relative_error(param.grad().to(float64) / (got > 1 ? 1 : size), wanted) <
+              (dtype == bfloat16  ? 5e-3
+               : dtype == float16 ? 1e-3
+                                  : 1e-6));
+      }
 }
 
 TEST_CASE("gradients that are not finite stay, or are an error") {
