@@ -45,7 +45,7 @@ Names pow_by_number(Emit& e) {
 Names clamp(Emit& e) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto bound = [&](const char* name, double none) {
-    return e.number(name) == none ? std::string() : e.number(name, e.out_dtype());
+    return e.number(name) == none ? std::string() : e.number_of(name, e.out_dtype());
   };
   return {e.node("Clip", {x_of(e), bound("min", -infinity), bound("max", infinity)})};
 }
@@ -116,11 +116,13 @@ Names floor_divide(Emit& e) {
 Names where(Emit& e) { return {e.node("Where", {e.in(0, boolean), x_of(e, 1), x_of(e, 2)})}; }
 
 Names masked_fill(Emit& e) {
-  return {e.node("Where", {e.in(1, boolean), e.number("value", e.out_dtype()), x_of(e)})};
+  return {e.node("Where", {e.in(1, boolean), e.number_of("value", e.out_dtype()), x_of(e)})};
 }
 
 /// One number in the shape of the input.
-Names fill(Emit& e) { return {e.node("Expand", {e.number("value", e.out_dtype()), e.list(e.out_shape())})}; }
+Names fill(Emit& e) {
+  return {e.node("Expand", {e.number_of("value", e.out_dtype()), e.list(e.out_shape())})};
+}
 
 /// Into an input, whose own elements no longer matter.
 Names copy(Emit& e) { return {e.node("Expand", {e.in(1, e.out_dtype()), e.list(e.out_shape())})}; }

@@ -147,7 +147,7 @@ std::string Emit::number(Scalar value, DType dtype) {
   return constant(full({}, value, {.dtype = dtype, .device = Device()}));
 }
 
-std::string Emit::number(const std::string& attribute, DType dtype) {
+std::string Emit::number_of(const std::string& attribute, DType dtype) {
   for (const Attribute& one : call_.attributes)
     if (one.name == attribute && std::holds_alternative<int64_t>(one.value))
       return number(integer(attribute), dtype);

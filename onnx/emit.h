@@ -84,7 +84,7 @@ class Emit {
   }
   std::string constant(const Tensor& tensor) { return builder_.constant(tensor); }
   std::string number(Scalar value, DType dtype);  ///< of rank 0
-  std::string number(const std::string& attribute, DType dtype);
+  std::string number_of(const std::string& attribute, DType dtype);
   std::string list(const std::vector<int64_t>& values);
   std::string list(const SizeList& values) { return builder_.sizes(values); }
   std::string cast(const std::string& name, DType dtype) {

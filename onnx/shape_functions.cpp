@@ -206,7 +206,7 @@ Names pad(Emit& e) {
     pads[at(rank + dim)] = widths[i + 1];
   }
   const char* name = mode == PadMode::constant ? "constant" : mode == PadMode::reflect ? "reflect" : "edge";
-  const std::string value = mode == PadMode::constant ? e.number("value", e.out_dtype()) : "";
+  const std::string value = mode == PadMode::constant ? e.number_of("value", e.out_dtype()) : "";
   return {e.node("Pad", {e.in(0), e.list(pads), value}, {{"mode", name}})};
 }
 

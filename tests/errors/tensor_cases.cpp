@@ -39,6 +39,8 @@ MistakeSection tensor_mistakes() {
               MISTAKE(arange(10, 0)),
               MISTAKE(randperm(-1)),
               MISTAKE(eye(-2)),
+              MISTAKE(tensor({16777217}).item<float>()),
+              MISTAKE(linspace(0, 9007199254740993, 3)),
               MISTAKE(x.to("gpu")),
               MISTAKE(bernoulli(3, {2})),
               MISTAKE(x.to(MemoryFormat::channels_last)),

@@ -1,6 +1,8 @@
 #include "pleat/onnx/export.h"
 
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "pleat/onnx/functions.h"
@@ -118,6 +120,24 @@ TEST_CASE("types of an exported graph", "[onnx]") {
     CHECK(file.outputs[0].type == number);
   }
   CHECK(exported(arange(4), [](const Tensor& x) { return x / 2; }).ops() == Names{"Cast", "Div"});
+}
+
+TEST_CASE("an integer of an exported graph has all its digits", "[onnx]") {
+  constexpr int64_t odd = (int64_t{1} << 53) + 1;
+  const std::string raw(reinterpret_cast<const char*>(&odd), sizeof odd);
+  const std::function<Tensor(const Tensor&)> functions[] = {
+      [](const Tensor& x) { return masked_fill(x, x > 1, odd); },
+      [](const Tensor& x) { return full_like(x, odd) + x; },
+      [](const Tensor& x) { return clamp(x, {.max = odd}); },
+      [](const Tensor& x) {
+        return pad(x, {1, 1}, {.value = odd});
+      },
+      [](const Tensor& x) { return x + odd; }};
+  for (const auto& f : functions) {
+    const OnnxFile file = exported(arange(4), f, {.batch_dims = {}});
+    CHECK(std::any_of(file.initializers.begin(), file.initializers.end(),
+                      [&](const auto& constant) { return constant.second.raw == raw; }));
+  }
 }
 
 TEST_CASE("constants of an exported graph depend on no input", "[onnx]") {

@@ -209,3 +209,14 @@ void fractions(const Tensor& x) {
   max_pool2d(x, {.kernel_size = 2});
   max_pool2d(x, {.kernel_size = 2.5});  // refused
 }
+
+void tensors_of_lists(const Tensor& x, const std::vector<std::string>& words) {
+  tensor(std::vector<float>{1, 2});
+  tensor({1, 2});
+  tensor(words);    // refused
+  tensor(x);        // refused
+  tensor({x, x});   // refused
+  tensor("words");  // refused
+  tensor('a');      // refused
+  tensor(&x);       // refused
+}

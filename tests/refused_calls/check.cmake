@@ -27,8 +27,10 @@ else()
   set(all_errors -fmax-errors=0)
 endif()
 compile(${source} ${all_errors})
-string(REGEX MATCHALL "calls\\.cpp:[0-9]+:[0-9]+: (fatal )?error" places "${errors}")
-string(REGEX REPLACE "calls\\.cpp:([0-9]+):[0-9]+: (fatal )?error" "\\1" wrong_lines "${places}")
+# A static_assert of the library names the call as the place that needs what is wrong.
+set(place "calls\\.cpp:([0-9]+):[0-9]+: *((fatal )?error|required from here|note: in instantiation)")
+string(REGEX MATCHALL "${place}" places "${errors}")
+string(REGEX REPLACE "${place}" "\\1" wrong_lines "${places}")
 
 # Lines as a list: its separators and brackets, which join elements, are taken out of the text first.
 string(REGEX REPLACE "[][;]" " " text "${text}")

@@ -10,11 +10,13 @@
 #include "pleat/autograd/functions/copy.h"
 #include "pleat/autograd/functions/distance.h"
 #include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/functions/norm.h"
 #include "pleat/autograd/functions/scan.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/loss.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -167,4 +169,9 @@ TEST_CASE("what has room is found where its square has none") {
   const Tensor large = full({1000}, 60000, float16);
   CHECK(normalize(large, {.dim = 0}).to_vector()[0] == Approx(1 / std::sqrt(1000.0)).epsilon(1e-3));
   CHECK(cosine_similarity(large, large, {.dim = 0}).item() == Approx(1).epsilon(1e-3));
+  const Tensor unlike = tensor({{60000.0, 60000.0}}, float16), target = tensor({1.0});
+  CHECK(cosine_embedding_loss(unlike, tensor({{0.0, 60000.0}}, float16), target).item() ==
+        Approx(1 - std::sqrt(0.5)).epsilon(1e-3));
+  CHECK(local_response_norm(full({1, 1, 1}, 300, float16), {.size = 1, .alpha = 1, .beta = 0.5}).item() ==
+        Approx(1).epsilon(1e-3));
 }
