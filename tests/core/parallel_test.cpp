@@ -136,9 +136,9 @@ TEST_CASE("denormal numbers are numbers, in every function and on every thread",
       CHECK(sum(x.to(float64)).item() == Approx(n * tiny));
       CHECK(sum(x).item() == Approx(n * tiny));
       CHECK(max(x).item() == tiny);
-      CHECK(norm(x).item() == Approx(std::sqrt(n) * tiny));
+      CHECK(norm(x).item() == Approx(std::sqrt(n) * tiny).epsilon(1e-2));
       for (const Tensor& same :
-           {x * 1, x + 0, abs(x), relu(x), maximum(x, 0), x.clone(), sort(x, 0).values, -(-x),
+           {x * 1, x + 0, abs(x), relu(x), maximum(x, 0), x.clone(), sort(x).values, -(-x),
             where(x > 0, x, 7), clamp(x, {.min = 0}), x / 1, sqrt(x) * sqrt(x) / 1})
         CHECK(same.to_vector<double>()[n - 1] == Approx(tiny).epsilon(dtype == bfloat16 ? 0.01 : 1e-3));
       if (dtype == float32 || dtype == float64)

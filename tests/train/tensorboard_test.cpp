@@ -100,7 +100,12 @@ import sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 run = EventAccumulator(sys.argv[1]); run.Reload()
 assert [(e.step, round(e.value, 4)) for e in run.Scalars("loss")] == [(1, 1.0), (2, 0.5), (3, 9.0)], run.Scalars("loss")
-assert [e.value for e in run.Scalars("samples")] == [1e3, 16777217, 1e39], run.Scalars("samples")
+# What TensorBoard's own pages read.
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator as Pages
+from tensorboard.util.tensor_util import make_ndarray
+pages = Pages(sys.argv[1]); pages.Reload()
+samples = [make_ndarray(e.tensor_proto).item() for e in pages.Tensors("samples")]
+assert samples == [1e3, 16777217, 1e39], samples
 image = run.Images("picture")[0]
 assert (image.step, image.width, image.height) == (2, 5, 4) and image.encoded_image_string[:4] == b"\x89PNG"
 histogram = run.Histograms("weights")[0].histogram_value

@@ -132,7 +132,7 @@ TEST_CASE("what has room is found where its square has none") {
   // Of numbers that are all `size` times those of x, a length is so many times that of x, and a direction the
   // same.
   const std::vector<std::pair<DType, std::vector<double>>> sizes = {
-      {float16, {16384, 0x1p-14}},
+      {float16, {16384, 0x1p-10}},
       {bfloat16, {0x1p125, 0x1p-120}},
       {float32, {0x1p125, 0x1p70, 0x1p-80, 0x1p-126}},
       {float64, {0x1p1020, 0x1p600, 0x1p-1000}}};
@@ -158,8 +158,10 @@ TEST_CASE("what has room is found where its square has none") {
         check("its gradient", xs.grad(), plain.grad(), std::isinf(p) ? 1 : 1 + std::abs(p));
       }
       if (dtype != float64) check("stddev", stddev(scaled(x), 1).to(float64) / size, stddev(x, 1));
-      check("normalize", normalize(scaled(x)), normalize(x));
-      check("cosine_similarity", cosine_similarity(scaled(x), scaled(other)), cosine_similarity(x, other));
+      if (size > 1) {  // small ones have the eps of these functions as their length
+        check("normalize", normalize(scaled(x)), normalize(x));
+        check("cosine_similarity", cosine_similarity(scaled(x), scaled(other)), cosine_similarity(x, other));
+      }
       check("pairwise_distance", pairwise_distance(scaled(x), scaled(other), {.eps = 0}).to(float64) / size,
             pairwise_distance(x, other, {.eps = 0}));
       check("cdist", cdist(scaled(x), scaled(other)).to(float64) / size, cdist(x, other));
