@@ -16,7 +16,8 @@ namespace pleat {
 class Shape : public std::vector<int64_t> {
  public:
   using std::vector<int64_t>::vector;
-  Shape(std::vector<int64_t> sizes) : std::vector<int64_t>(std::move(sizes)) {}
+  Shape(const std::vector<int64_t>& sizes) : std::vector<int64_t>(sizes) {}
+  Shape(std::vector<int64_t>&& sizes) noexcept : std::vector<int64_t>(std::move(sizes)) {}
   friend std::ostream& operator<<(std::ostream& out, const Shape& shape);
 };
 /// Distances in elements between neighbours along each dimension. 0 where a dimension is expanded.
