@@ -10,6 +10,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random_functors.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
@@ -111,9 +112,17 @@ const Tensor& trunc_normal_(const Tensor& x, TruncNormalOptions o, Generator& ge
   const Tensor drawn = empty(x.shape(), {.dtype = float64, .device = Device()});
   fill_uniform_(drawn, normal_below(low), normal_below(high), generator);
   double* values = drawn.data<double>();
+  // Ends that x's type has, past which its rounding does not lead.
+  double least = 0, most = 0;
+  dispatch(x.dtype(), [&]<class T>(Type<T>) {
+    if constexpr (is_floating(dtype_of<T>())) {
+      const auto ends = ends_of<T>(o.low, o.high, true);
+      least = convert<double>(ends[0]), most = convert<double>(ends[1]);
+    }
+  });
   parallel_for(0, drawn.numel(), 4096, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i)
-      values[i] = std::clamp(o.mean + side * o.std * normal_quantile(values[i], low, high), o.low, o.high);
+      values[i] = std::clamp(o.mean + side * o.std * normal_quantile(values[i], low, high), least, most);
   });
   ops::copy_into(x, ops::to_device(drawn, x.device()));
   return x;

@@ -96,15 +96,23 @@ T beside(T x, bool above) {
   }
 }
 
-/// Where T has no number from `low` to below `high`, all are the one nearest to `low`.
+/// The ends of what T has from `low` to `high`, which belongs to it where it is `closed`; the number nearest
+/// to `low` twice where it has none.
+template <class T>
+std::array<T, 2> ends_of(double low, double high, bool closed) {
+  T first = convert<T>(low), last = convert<T>(high);
+  while (convert<double>(first) < low) first = beside(first, true);
+  while (convert<double>(last) > high || (!closed && convert<double>(last) == high))
+    last = beside(last, false);
+  if (convert<double>(last) < convert<double>(first)) first = last = convert<T>(low);
+  return {first, last};
+}
+
 template <class T>
 UniformElement<Drawn<T>, T> uniform_element(const RandomDraw& random, double low, double high,
                                             Drawn<T>* out) {
   using D = Drawn<T>;
-  T first = convert<T>(low), last = convert<T>(high);
-  while (convert<double>(first) < low) first = beside(first, true);
-  while (convert<double>(last) >= high) last = beside(last, false);
-  if (convert<double>(last) < convert<double>(first)) first = last = convert<T>(low);
+  const auto [first, last] = ends_of<T>(low, high, false);
   return {random, static_cast<D>(low), static_cast<D>(high - low), convert<D>(first), convert<D>(last), out};
 }
 

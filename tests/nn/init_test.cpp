@@ -181,3 +181,13 @@ TEST_CASE("initialisers refuse what they cannot fill") {
   CHECK(init::orthogonal_(empty({0, 3})).numel() == 0);
   CHECK(init::kaiming_normal_(empty({4, 0})).numel() == 0);
 }
+
+TEST_CASE("truncated normal numbers are inside in every type") {
+  for (const DType dtype : {float16, bfloat16, float32, float64})
+    for (const auto& [low, high] : {std::pair{37.5, 37.9}, {-0.7, 0.1}, {0.3, 100.0}, {-40.0, -38.2}}) {
+      CAPTURE(name(dtype), low, high);
+      const Tensor x = empty({2000}, dtype);
+      nn::init::trunc_normal_(x, {.mean = 0, .std = 1, .low = low, .high = high});
+      for (const double value : x.to_vector<double>()) REQUIRE((value >= low && value <= high));
+    }
+}

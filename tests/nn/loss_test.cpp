@@ -401,3 +401,9 @@ TEST_CASE("cuda: an unchecked wrong class index counts for nothing", "[cuda]") {
   loss.backward();
   for (std::size_t c = 4; c < 8; ++c) CHECK(logits.grad().to_vector()[c] == 0);
 }
+
+TEST_CASE("a mean of squares has room where the squares have none") {
+  const Tensor x = tensor({300.0, 10.0, 20.0, -30.0}, float16), zero = zeros_like(x);
+  CHECK(mse_loss(x, zero).dtype() == float16);
+  CHECK(mse_loss(x, zero).item() == Approx(22850).epsilon(1e-3));
+}
