@@ -100,14 +100,15 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const NllOptions& opt
   return reduced_by_weight(losses, input, target, options.weight, options.ignore_index, options.reduction);
 }
 
-Tensor mse_loss(const Tensor& any_input, const Tensor& any_target, LossOptions options) {
-  const Tensor input = floating_loss_input(any_input), target = floating_loss_input(any_target);
+Tensor mse_loss(const Tensor& input, const Tensor& target, LossOptions options) {
   const auto loss = [&](const Tensor& a, const Tensor& b) {
     return reduced(distance_losses("mse_loss", a, b, {DistanceLoss::Kind::squared}), options.reduction);
   };
-  const DType dtype = promote(input.dtype(), target.dtype());
-  if (options.reduction != Reduction::mean || !is_half(dtype)) return loss(input, target);
-  return loss(input.to(float32), target.to(float32)).to(dtype);  // a half type may have no room for squares
+  if (options.reduction != Reduction::mean || !is_half(promote(input.dtype(), target.dtype())))
+    return loss(input, target);
+  // A half type may have no room for the squares of which it has the mean.
+  const Tensor a = floating_loss_input(input), b = floating_loss_input(target);
+  return loss(a.to(float32), b.to(float32)).to(promote(a.dtype(), b.dtype()));
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, LossOptions options) {
