@@ -8,8 +8,8 @@
 using namespace pleat;
 
 nn::Sequential make_net() {
-  return {nn::Linear{{.in_features = 16, .out_features = 32}}, nn::ReLU{},
-          nn::Linear{{.in_features = 32, .out_features = 4}}};
+  return nn::Sequential{nn::Linear{{.in_features = 16, .out_features = 32}}, nn::ReLU{},
+                        nn::Linear{{.in_features = 32, .out_features = 4}}};
 }
 
 /// What four threads say of a quarter of the batch each.
@@ -52,7 +52,8 @@ int main() {
   std::cout << "one network in four threads: " << (alike ? "the same answers" : "other answers") << '\n';
 
   const std::vector<Tensor> first = made_in_threads(10), again = made_in_threads(10);
-  std::cout << "networks of two threads: " << (array_equal(first[0], first[1]) ? "the same" : "different") << '\n';
+  std::cout << "networks of two threads: " << (array_equal(first[0], first[1]) ? "the same" : "different")
+            << '\n';
   std::cout << "made again: "
             << (array_equal(first[0], again[0]) && array_equal(first[1], again[1]) ? "the same" : "different")
             << '\n';
