@@ -18,6 +18,7 @@ namespace pleat {
 
 enum class DType : uint8_t;
 class Generator;
+class Shape;
 class Tensor;
 struct TensorImpl;
 
@@ -36,7 +37,7 @@ class Capture {
   /// The graph reads or writes this memory whenever it runs.
   virtual void keep(std::shared_ptr<std::byte> memory) = 0;
   /// Memory that is written before the graph runs, so that nothing else in the graph may use it.
-  virtual Tensor own_memory(const std::vector<int64_t>& shape, DType dtype) = 0;
+  virtual Tensor own_memory(const Shape& shape, DType dtype) = 0;
   /// The stream whose memory is handed out.
   virtual void* memory_stream() const = 0;
   /// Has the generator's seed and the number of its draws on the device whenever the graph runs. A replay

@@ -150,6 +150,8 @@ concept List = requires(const T& list) {
   std::end(list);
   requires !std::same_as<std::remove_cvref_t<decltype(*std::begin(list))>, T>;
 };
+template <class T>
+concept NoNumbers = !List<T> && !std::convertible_to<T, Scalar>;
 /// What a list is made of, at its innermost level.
 template <class T>
 struct Innermost {
@@ -237,8 +239,8 @@ requires std::convertible_to<T, Scalar> Tensor tensor(T value) { return scalar(v
 template <class T>
 requires std::convertible_to<T, Scalar> Tensor tensor(T value, DType dtype) { return scalar(value, dtype); }
 /// Nothing else: says so, where g++ would list all of the above.
-template <class T, class... Rest>
-requires(!detail::List<T> && !std::convertible_to<T, Scalar>) Tensor tensor(const T& value, const Rest&...) {
+template <detail::NoNumbers T, class... Rest>
+Tensor tensor(const T& value, const Rest&...) {
   return detail::from_lists(value, {});
 }
 
