@@ -1,4 +1,5 @@
 // Host and device.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -48,6 +49,9 @@ struct Root {
   }
 };
 
+/// Whether the norm of float64 shows that squares and cubes were far from the ends of the range.
+bool has_room(double norm) { return norm > 1e-90 && norm < 1e90; }
+
 /// The same where powers may leave the range of double.
 template <class T>
 struct ScaledStep {
@@ -96,9 +100,12 @@ Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
     };
     if (p == 1) return run(First{});
     if (p == 0) return run(Zeroth{});
-    if constexpr (std::is_same_v<T, float>) {
-      if (p == 2) return run(Second{});
-      if (p == 3) return run(Third{});
+    if (p == 2 || p == 3) {
+      const bool is_narrow = std::is_same_v<T, float> || !is_floating(x.dtype());
+      if (is_narrow || x.device().is_cpu()) {
+        const Tensor y = p == 2 ? run(Second{}) : run(Third{});
+        if (is_narrow || std::ranges::all_of(y.to_vector<double>(), has_room)) return y;
+      }
     }
     return reduce_to("norm", Fold<ScaledStep<T>>{{p}}, plan, x, dtype, ScaledRoot<T>{p});
   });
@@ -115,8 +122,10 @@ double vector_norm(const char* op, const Tensor& x, double p) {
     if (p == std::numeric_limits<double>::infinity())
       return run(Fold<MagnitudeStep<T, true>>{}, AsIs<double>{});
     if (p == 1) return run(Fold<PowerStep<T, First>>{}, AsIs<double>{});
-    if constexpr (std::is_same_v<T, float>)
-      if (p == 2) return run(Fold<PowerStep<T, Second>>{}, Root<double>{p});
+    if (p == 2) {
+      run(Fold<PowerStep<T, Second>>{}, Root<double>{p});
+      if (std::is_same_v<T, float> || has_room(norm)) return norm;
+    }
     return run(Fold<ScaledStep<T>>{{p}}, ScaledRoot<double>{p});
   });
 }
