@@ -10,6 +10,7 @@
 #include "pleat/autograd/node.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/trace.h"
 
@@ -107,8 +108,8 @@ uint64_t last_sequence() { return sequence; }
 bool records_later() { return pleat::detail::recording() == pleat::detail::Recording::later; }
 
 std::string& first_run_error() {
-  thread_local std::string error;
-  return error;
+  thread_local ThreadObject<std::string> error;
+  return *error;
 }
 
 NoteUnrecorded::NoteUnrecorded() : outer_(std::exchange(unrecorded, &last_)) {}

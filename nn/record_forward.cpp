@@ -11,6 +11,7 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/listing.h"
 #include "pleat/nn/module.h"
@@ -142,7 +143,9 @@ std::string RecordForward::place() const {
 }
 
 void RecordForward::locate(Error& error) const {
-  static thread_local std::string located;  ///< the last message that got a place; callers meet it again
+  // The last message that got a place; callers meet it again.
+  static thread_local ThreadObject<std::string> of_thread;
+  std::string& located = *of_thread;
   // Not what(): a user's class may have its own.
   std::runtime_error& base = error;
   if (caller_ == nullptr || located == base.std::runtime_error::what()) return;
