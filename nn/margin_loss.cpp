@@ -52,14 +52,16 @@ Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Ten
                     target);
   const RecordOp range(op, any_a, any_b, target);
   // By lengths, as squares may have no room.
-  const auto direction = [](const Tensor& input) {
-    const Tensor given = floating_loss_input(input), x = given.to(compute_dtype(given.dtype()));
+  const auto direction = [](const Tensor& given) {
+    const Tensor x = given.to(compute_dtype(given.dtype()));
     return x /
            hypot(norm(x, -1, {.keepdim = true}), full({}, least, {.dtype = x.dtype(), .device = x.device()}));
   };
-  const Tensor cosine = sum(direction(any_a) * direction(any_b), -1);
-  return reduced(where(target == 1, 1 - cosine, 0) + where(target == -1, above_0(cosine - options.margin), 0),
-                 options.reduction);
+  const Tensor a = floating_loss_input(any_a), b = floating_loss_input(any_b);
+  const Tensor cosine = sum(direction(a) * direction(b), -1);
+  const Tensor losses =
+      where(target == 1, 1 - cosine, 0) + where(target == -1, above_0(cosine - options.margin), 0);
+  return reduced(losses, options.reduction).to(promote(a.dtype(), b.dtype()));
 }
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, HingeEmbeddingOptions options) {

@@ -137,8 +137,9 @@ Tensor norm_gradient(const Tensor& dy, const Tensor& x, const Tensor& y, double 
   const Tensor share = x / spread(without_zeros(y));
   if (p == 2) return share * spread(dy);
   if (p == 3) return share * abs(share) * spread(dy);
-  const Tensor size =  // for p < 1 infinity^(p - 1) is 0, for a norm of 0
-      p > 1 ? without_zeros(abs(share)) : without_zeros(abs(x)) / spread(y);
+  const Tensor
+      size =  // infinity^(p - 1) is 0 for p < 1 and a norm of 0, 0^(p - 1) for p > 1 and one of infinity
+      p > 1 ? masked_fill(abs(share), x == 0, 1) : without_zeros(abs(x)) / spread(y);
   return sign(x) * pow(size, p - 1) * spread(dy);
 }
 
@@ -255,11 +256,11 @@ Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
   const TracedCall call(
       "stddev", [&] { return traced_var(dims, options); }, x);
   const auto [y, mean] = ops::std_mean(x, dims, options);
-  return call.gives(record(
-      "stddev", y,
-      {grad_of(x, [from_mean = FromMean(x, dims, options, mean), y = saved(y)](const Tensor& dy) {
-        return from_mean(widened(dy) / without_zeros(*y));
-      })}));
+  return call.gives(
+      record("stddev", y,
+             {grad_of(x, [from_mean = FromMean(x, dims, options, mean), y = saved(y)](const Tensor& dy) {
+               return from_mean(widened(dy) / without_zeros(*y));
+             })}));
 }
 
 VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {

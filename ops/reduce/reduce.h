@@ -66,10 +66,11 @@ Tensor prod(const Tensor& x, const Dims& dims = {}, Flag keepdim = false);
 Tensor var(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
 /// The square root of `var` (a function named std would hide the standard library's namespace).
 Tensor stddev(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
-/// Both in one pass; std_mean has the standard deviation as `var`. `op` names the function in errors.
-VarMean std_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
+/// Both in one pass. `op` names the function in errors.
 VarMean var_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {},
                  const char* op = "var_mean");
+/// The same with the standard deviation as `var`.
+VarMean std_mean(const Tensor& x, const Dims& dims = {}, VarOptions options = {});
 
 /// (sum of |x|^p)^(1/p), over all reduced elements as one vector. Integers and bool give float32.
 Tensor norm(const Tensor& x, const Dims& dims = {}, NormOptions options = {});

@@ -58,7 +58,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> questions{
     {"faster-convolution",
      {"2-D float32  forward\n", "3-D bfloat16  forward\n", "first call", "error", "fast, one-hot filters",
       "3-D float16, forward: the whole and its pieces\n", "unfold    einsum      fold      bias       sum\n",
-      "- 1-D float16, forward, beside convolution: fast, im2col ", " % of the time of all pieces",
+      "- 1-D float16, forward, beside convolution: ", " % of the time of all pieces",
       "misled most by", "All ways agree with"}}};
 
 }  // namespace

@@ -256,7 +256,7 @@ TEST_CASE("files that are being written at a fork stay the parent's", "[core][tr
   auto file = std::make_unique<AtomicFile>("test", directory / "x");
   file->write("whole");
   auto folder = std::make_unique<train::RunFolder>(directory / "run", std::vector<std::string>{});
-  train::Checkpoints checkpoints(directory / "checkpoints");
+  train::Checkpoints checkpoints(directory / "checkpoints", {.maximize = false});
   Tensor weight = randn({2'000'000});
   const nn::StateDict state{{"weight", weight}};
   struct Part {

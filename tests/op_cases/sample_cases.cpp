@@ -287,7 +287,7 @@ std::vector<OpCase> make() {
                         [](T x) {
                           return affine_grid(x[0], {2, 1, -3, 4});
                         },
-                        "affine_grid: sizes must not be negative"}}});
+                        "affine_grid: channels and pixels must be at least 1"}}});
     }
   for (const bool centres : {false, true})
     for (const int64_t samples : {0, 1, 3})

@@ -62,8 +62,6 @@ struct MultiplyPlan {
   int64_t groups;  ///< of panels
   /// From point to point in V and M.
   int64_t source_point, sums_point;
-  /// Of a window, neighbours whose sum is compared with the largest: pixels of some 32 numbers.
-  int64_t columns_looked_at;
 
   MultiplyPlan(const Gather& g, const Kernels& kernels, int m)
       : grid(g, kernels, m),
@@ -80,7 +78,6 @@ struct MultiplyPlan {
     groups = std::min(panels.count(), ceil_div(tasks_wanted, blocks));
     source_point = point_stride<T>(block * grid.slices * row);
     sums_point = point_stride<T>(block * grid.lines * 2 * lanes<T>);
-    columns_looked_at = row < 64 ? kernels.taps - 1 : 1;
   }
 
   /// Of a product: channels and phases of all taps of the line.
@@ -179,7 +176,7 @@ class DirectTiles {
     if (pixels_ == nullptr) pixels_ = scratch<T>(slices() * rows * columns * plan_.channels);
     for_slices(column, line, [&](int64_t l, const auto& pixels, const auto& read) {
       transform_pixels<Identity<rows>, Identity<columns>>(pixels, plan_.channels, pixel(l, 0, 0),
-                                                          plan_.channels, read, ignored_);
+                                                          plan_.channels, read);
     });
     std::fill_n(to, ma * mb * width_, T(0));
     const auto run = width_ == lanes<T> ? multiply_rows<T, 1> : multiply_rows<T, 2>;
@@ -224,7 +221,7 @@ class DirectTiles {
       for (int i = 0; i < rows; ++i)
         for (int j = 0; j < columns; ++j) {
           Vector<T> sum{};
-          add_magnitudes(pixels[i][j], plan_.channels, read, sum);
+          add_magnitudes<1, 1>(pixels, i, j, plan_.channels, read, sum);
           sums[i][j] += static_cast<double>(sum_of_lanes(sum));
           add_largest(pixels[i][j], plan_.channels, read, largest);
         }
@@ -248,7 +245,6 @@ class DirectTiles {
   const T* zeros_;
   std::vector<int64_t> tiles_;
   int64_t width_ = 0;
-  Largest<T> ignored_;
   std::shared_ptr<std::byte> weights_, pixels_;
 };
 
@@ -264,20 +260,26 @@ T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T*
     const T* pixels[window<ma, r>][window<mb, r>];
     list_pixels<window<ma, r>, window<mb, r>, const T>(at, grid.source, grid.source_step, grid.kernels,
                                                        plan.channels, x.data(), zeros, pixels);
-    const auto rows = grid.read_by_all(at, grid.kernels.a),
-               columns = grid.read_by_all(at, grid.kernels.b, plan.columns_looked_at);
+    const auto rows = grid.read_by_all(at, grid.kernels.a, plan.row < 32 ? r - 1 : 1),
+               columns = grid.read_by_all(at, grid.kernels.b, plan.row < 64 ? r - 1 : 1);
+    T* const window = to + phase * plan.channels;
     with_source(x, 0, zeros, [&](const auto& read) {
-      transform_pixels<Source<ma, r>, Source<mb, r>>(pixels, plan.channels, to + phase * plan.channels,
-                                                     plan.source_point, read, squares);
-      for (std::size_t i = 0; i < 2; ++i)
-        for (std::size_t j = 0; j < 2; ++j)
-          for (int64_t v = 0; v < plan.columns_looked_at; ++v)
-            add_magnitudes(pixels[rows[i]][columns[j] + v], plan.channels, read, sums[2 * i + j]);
+      transform_pixels<Source<ma, r>, Source<mb, r>>(pixels, plan.channels, window, plan.source_point, read);
+      const auto add = [&](auto height, auto width) {
+        for (std::size_t i = 0; i < 4; ++i)
+          add_magnitudes<height, width>(pixels, rows[i / 2], columns[i % 2], plan.channels, read, sums[i]);
+      };
+      constexpr int more_rows = ma == 1 ? 1 : r - 1;
+      if (plan.row < 32)
+        add(std::integral_constant<int, more_rows>(), std::integral_constant<int, r - 1>());
+      else if (plan.row < 64)
+        add(std::integral_constant<int, 1>(), std::integral_constant<int, r - 1>());
+      else
+        add(std::integral_constant<int, 1>(), std::integral_constant<int, 1>());
     });
+    add_squares<Source<ma, r>, Source<mb, r>>(window, plan.channels, plan.source_point, squares);
   }
-  T least = std::numeric_limits<T>::infinity();
-  for (const auto& sum : sums) least = std::min(least, least_of_halves(sum));
-  return least;
+  return std::min(least_of_halves(sums[0], sums[1]), least_of_halves(sums[2], sums[3]));
 }
 
 /// M of a panel into results.
@@ -352,14 +354,15 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
           transform_window<T, ma, mb, r>(plan, x, zeros, column, slice, source + t * row, squares);
     });
     DirectTiles<T, ma, mb, r> direct(g, plan, x, w, zeros);
-    const double bound = squares.root();
+    const double root = squares.root();
     grid.for_tiles(begin, columns, grid.lines, [&](int64_t tile, int64_t column, int64_t line) {
       double sum = 0;
       for (int64_t l = 0; l < grid.line_taps; ++l)
         sum +=
             static_cast<double>(least[static_cast<std::size_t>((column - begin) * grid.slices + line + l)]);
-      // A bound is some three times as large as the largest of ordinary numbers.
-      if (!is_even<T>(bound / 3, sum)) direct.look_at(tile, column, line);
+      // The root is 5 to 20 times as large as the largest of ordinary pixels, and at least as large as one
+      // that is larger than all others.
+      if (!is_even<T>(root / 24, sum)) direct.look_at(tile, column, line);
     });
     const int64_t group = task % plan.groups;
     for (int64_t panel = plan.panels.count() * group / plan.groups;

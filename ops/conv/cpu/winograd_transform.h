@@ -377,18 +377,19 @@ template <class V>
   return a > b ? a : b;
 }
 
-/// All elements of a vector in one by f(a, b) of vectors: of its halves again and again.
-template <class V, class F>
-[[gnu::always_inline]] inline Element<V> fold(const V& vector, const F& f) {
-  if constexpr (sizeof(V) == sizeof(Element<V>)) {
-    return vector[0];
+/// The elements of a vector in `count` by f(a, b) of vectors: of its halves again and again.
+template <std::size_t count, class V, class F>
+[[gnu::always_inline]] inline auto fold(const V& vector, const F& f) {
+  constexpr std::size_t half_count = sizeof(V) / sizeof(Element<V>) / 2;
+  if constexpr (half_count < count) {
+    return vector;
   } else {
     return [&]<std::size_t... i>(std::index_sequence<i...>) {
-      return fold(f(__builtin_shufflevector(vector, vector, i...),
-                    __builtin_shufflevector(vector, vector, (i + sizeof...(i))...)),
-                  f);
+      return fold<count>(f(__builtin_shufflevector(vector, vector, i...),
+                           __builtin_shufflevector(vector, vector, (i + half_count)...)),
+                         f);
     }
-    (std::make_index_sequence<sizeof(V) / sizeof(Element<V>) / 2>());
+    (std::make_index_sequence<half_count>());
   }
 }
 
@@ -399,7 +400,7 @@ class Largest {
   void add(const simd::Vector<T>& values) { bits_ = larger(bits_, bits_of_magnitude<T>(values)); }
   double value() const {
     return static_cast<double>(
-        std::bit_cast<T>(fold(bits_, [](const auto& a, const auto& b) { return larger(a, b); })));
+        std::bit_cast<T>(fold<1>(bits_, [](const auto& a, const auto& b) { return larger(a, b); })[0]));
   }
   /// Of sums of squares: no value is larger. Squares below 1e-30 may have been lost.
   double root() const { return std::sqrt(std::max(value(), 1e-30)); }
@@ -409,52 +410,77 @@ class Largest {
 };
 
 /// The same of a tile's pixels, channel by channel: point i to `to` + i `point`. Channels are a vector at
-/// least, of which the last may overlap the one before. `read(pixel, c, value)` reads those from c on. Adds
-/// to `squares_of_tiles` the sum of their squares, lane by lane, which costs one operation a number.
+/// least, of which the last may overlap the one before. `read(pixel, c, value)` reads those from c on.
 template <class A, class B, class T, class Read>
 void transform_pixels(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point,
-                      const Read& read, Largest<T>& squares_of_tiles) {
+                      const Read& read) {
   using V = simd::Vector<T>;
-  V squares[B::in]{};  // so that no addition waits for the one before it
   for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
     const int64_t c = std::min(i, channels - simd::lanes<T>);
     transform<V, A, B>(
         [&](int a, int b) {
           V value;
           read(pixels[a][b], c, value);
-          squares[b] += value * value;
           return value;
         },
         [&](int a, int b, const V& value) { simd::store(to + (a * B::out + b) * point + c, value); });
   }
-  for (int b = 1; b < B::in; ++b) squares[0] += squares[b];
-  squares_of_tiles.add(squares[0]);
 }
 
-/// Adds |x| of a pixel's channels, without those behind the last whole vector, lane by lane.
-template <class T, class Read>
-[[gnu::always_inline]] inline void add_magnitudes(const T* pixel, int64_t channels, const Read& read,
+/// Whether point i of a transform A is among those that tell how large its values are: together they are 0,
+/// or small beside the values, only where these are.
+template <class A>
+constexpr bool tells_size(int i) {
+  return A::out <= 4 || i <= 1 || i == A::out - 1;
+}
+
+/// Adds the sum of the squares of what tells_size of a transformed tile, lane by lane: a few numbers that
+/// have just been written, where those read would cost more.
+template <class A, class B, class T>
+void add_squares(const T* tile, int64_t channels, int64_t point, Largest<T>& squares_of_tiles) {
+  simd::Vector<T> squares{};
+  for (int64_t i = 0; i < channels; i += simd::lanes<T>)
+    for (int a = 0; a < A::out; ++a)
+      for (int b = 0; b < B::out; ++b)
+        if (tells_size<A>(a) && tells_size<B>(b)) {
+          const auto value =
+              simd::load(tile + (a * B::out + b) * point + std::min(i, channels - simd::lanes<T>));
+          squares += value * value;
+        }
+  squares_of_tiles.add(squares);
+}
+
+/// Adds |x| of the channels of some pixels, from one on, without those behind the last whole vector, lane by
+/// lane.
+template <int height, int width, class T, int rows, int columns, class Read>
+[[gnu::always_inline]] inline void add_magnitudes(const T* const (&pixels)[rows][columns], int64_t row,
+                                                  int64_t column, int64_t channels, const Read& read,
                                                   simd::Vector<T>& total) {
-  for (int64_t c = 0; c + simd::lanes<T> <= channels; c += simd::lanes<T>) {
-    simd::Vector<T> value;
-    read(pixel, c, value);
-    total += reinterpret_cast<simd::Vector<T>>(bits_of_magnitude<T>(value));
-  }
+  simd::Vector<T> sum{};
+  for (int64_t c = 0; c + simd::lanes<T> <= channels; c += simd::lanes<T>)
+    for (int i = 0; i < height; ++i)
+      for (int j = 0; j < width; ++j) {
+        simd::Vector<T> value;
+        read(pixels[row + i][column + j], c, value);
+        sum += reinterpret_cast<simd::Vector<T>>(bits_of_magnitude<T>(value));
+      }
+  total += sum;
 }
 template <class V>
 [[gnu::always_inline]] inline Element<V> sum_of_lanes(const V& vector) {
-  return fold(vector, [](const auto& a, const auto& b) { return a + b; });
+  return fold<1>(vector, [](const auto& a, const auto& b) { return a + b; })[0];
 }
 
-/// Twice the sum of half of the lanes, the half with less: one channel that is larger than all others does
-/// not make it large.
+/// Twice the least sum of lanes of the halves of two vectors: at most the sum of one, which a single channel
+/// that is larger than all others does not make large.
 template <class V>
-[[gnu::always_inline]] inline Element<V> least_of_halves(const V& vector) {
-  return [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return 2 * std::min(sum_of_lanes(__builtin_shufflevector(vector, vector, i...)),
-                        sum_of_lanes(__builtin_shufflevector(vector, vector, (i + sizeof...(i))...)));
-  }
-  (std::make_index_sequence<sizeof(V) / sizeof(Element<V>) / 2>());
+[[gnu::always_inline]] inline Element<V> least_of_halves(const V& a, const V& b) {
+  const auto sum = [](const auto& x, const auto& y) { return x + y; };
+  V lower, upper;
+  simd::interleave<Element<V>>(a, b, lower, upper);
+  const auto lower_sums = fold<2>(lower, sum), upper_sums = fold<2>(upper, sum);
+  return 2 * std::min(std::min<Element<V>>(lower_sums[0], lower_sums[1]),
+                      std::min<Element<V>>(upper_sums[0], upper_sums[1]));
 }
 
 /// Adds a pixel's channels.

@@ -132,7 +132,7 @@ class WeightTask {
     std::nth_element(typical_.begin(), middle, typical_.end());
     const double most = std::min(most_of_products * *middle * static_cast<double>(typical_.size()),
                                  overflow_reserve * static_cast<double>(std::numeric_limits<T>::max()));
-    if (!(of_windows.root() * of_gradients.root() / 6 <= most) && leave_out(begin, count, most))
+    if (!(of_windows.root() * of_gradients.root() / 32 <= most) && leave_out(begin, count, most))
       add_directly(begin, count);
   }
 
@@ -140,11 +140,11 @@ class WeightTask {
   template <class A, class B, class Read>
   static double transform(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point,
                           const Read& read, Largest<T>& largest) {
-    transform_pixels<A, B>(pixels, channels, to, point, read, largest);
+    transform_pixels<A, B>(pixels, channels, to, point, read);
+    add_squares<A, B>(to, channels, point, largest);
     constexpr int i = (A::in - 1) / 2, j = (B::in - 1) / 2;
     Vector<T> sum{};
-    add_magnitudes(pixels[i][j], channels, read, sum);
-    add_magnitudes(pixels[i + (A::in > 1 ? 1 : 0)][j + 1], channels, read, sum);
+    add_magnitudes<1, 2>(pixels, i, j, channels, read, sum);
     return static_cast<double>(sum_of_lanes(sum)) / static_cast<double>(2 * channels);
   }
 
