@@ -151,7 +151,7 @@ TEST_CASE("denormal numbers are numbers, in every function and on every thread",
 }
 
 #if defined(__SSE2__)
-TEST_CASE("all threads compute in the caller's mode, and leave it as it was", "[core]") {
+TEST_CASE("all threads compute in the caller's mode, and leave it as it was", "[core][cpu]") {
   const unsigned before = _mm_getcsr();
   const Tensor x = full({1 << 17}, 1e-40);
   for (const int threads : {1, 4}) {

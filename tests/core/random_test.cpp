@@ -290,7 +290,7 @@ TEST_CASE("rand_like and randn_like follow shape, type and layout", "[core]") {
   }
   const Tensor transposed = transpose(zeros({3, 4}), 0, 1);
   CHECK(rand_like(transposed).strides() == transposed.strides());
-  CHECK_THROWS_WITH(rand_like(arange(3)), "rand_like: needs a floating type, got [3] int64 cpu");
+  CHECK_THROWS_WITH(rand_like(arange(3)), "rand_like: needs a floating type, got " + arange(3).describe());
   CHECK_THROWS_AS(randn_like(tensor({true})), DTypeError);
 }
 

@@ -49,10 +49,10 @@ TEST_CASE("networks of other kinds", "[models]") {
 
 TEST_CASE("a U-Net refuses pictures that cannot be halved often enough", "[models]") {
   nn::Sequential net = models::unet({.num_classes = 2, .widths = {4, 8, 16}});
-  CHECK_THROWS_WITH(
-      net(ones({1, 3, 10, 12})),
-      "in 0 (Level): unet: pictures must be [N, 3, H, W] with H and W multiples of 4, got [1, 3, 10, 12] "
-      "float32 cpu; pad or resize them");
+  const Tensor pictures = ones({1, 3, 10, 12});
+  CHECK_THROWS_WITH(net(pictures),
+                    "in 0 (Level): unet: pictures must be [N, 3, H, W] with H and W multiples of 4, got " +
+                        pictures.describe() + "; pad or resize them");
   CHECK(net(ones({1, 3, 12, 20})).shape() == Shape{1, 2, 12, 20});
 }
 
