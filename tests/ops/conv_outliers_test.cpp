@@ -13,7 +13,6 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
-#include "pleat/ops/conv/implementation.h"
 #include "pleat/tests/catch.h"
 
 // Whatever single pixels are, huge or not finite: every other result is as right as its own window allows.

@@ -140,8 +140,8 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
 }
 
 /// Whether the error of transforms, which is as large as the largest pixel of a tile, is like that of the
-/// sums that its results are, of which `least` has the least sum of |pixels|. Measured: then it is within 8
-/// 2^-24 the root of the products times the sum of the |products|; `direct` has up to a quarter of this.
+/// sums that its results are, of which `least` has the least sum of |pixels|. Then it is within 8 2^-24 the
+/// root of the products times the sum of the |products| (tests/ops/conv_outliers_test.cpp).
 template <class T>
 bool is_even(double largest, double least) {
   return largest < overflow_reserve * static_cast<double>(std::numeric_limits<T>::max()) &&
@@ -360,8 +360,8 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
       for (int64_t l = 0; l < grid.line_taps; ++l)
         sum +=
             static_cast<double>(least[static_cast<std::size_t>((column - begin) * grid.slices + line + l)]);
-      // The root is 5 to 20 times as large as the largest of ordinary pixels, and at least as large as one
-      // that is larger than all others.
+      // The root is at least as large as a pixel that is larger than all others, and several times as large
+      // as the largest of ordinary ones.
       if (!is_even<T>(root / 24, sum)) direct.look_at(tile, column, line);
     });
     const int64_t group = task % plan.groups;

@@ -466,6 +466,7 @@ template <int height, int width, class T, int rows, int columns, class Read>
       }
   total += sum;
 }
+
 template <class V>
 [[gnu::always_inline]] inline Element<V> sum_of_lanes(const V& vector) {
   return fold<1>(vector, [](const auto& a, const auto& b) { return a + b; })[0];

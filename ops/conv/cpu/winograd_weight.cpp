@@ -151,20 +151,16 @@ class WeightTask {
   /// The pixels of a tile's window in x, and those of its results in dy; `zeros_` outside.
   using Window = const T * [window<ma, r>][window<mb, r>];
   using Results = const T* [ma][mb];
-  TilePixels list_window(int64_t column, int64_t slice, Window& pixels) const {
+  void list_window(int64_t column, int64_t slice, Window& pixels) const {
     const TileGrid& grid = plan_.grid;
-    const TilePixels at = grid.source_of(column, slice, phase_);
-    list_pixels<window<ma, r>, window<mb, r>, const T>(at, grid.source, grid.source_step, grid.kernels,
-                                                       p_.in_channels, x_.data() + first_channel_, zeros_,
-                                                       pixels);
-    return at;
+    list_pixels<window<ma, r>, window<mb, r>, const T>(grid.source_of(column, slice, phase_), grid.source,
+                                                       grid.source_step, grid.kernels, p_.in_channels,
+                                                       x_.data() + first_channel_, zeros_, pixels);
   }
-  TilePixels list_results(int64_t column, int64_t slice, Results& pixels) const {
+  void list_results(int64_t column, int64_t slice, Results& pixels) const {
     const TileGrid& grid = plan_.grid;
-    const TilePixels at = grid.result_of(column, slice);
-    list_pixels<ma, mb, const T>(at, grid.result, grid.result_step, grid.kernels, p_.out_channels,
-                                 dy_ + first_filter_, zeros_, pixels);
-    return at;
+    list_pixels<ma, mb, const T>(grid.result_of(column, slice), grid.result, grid.result_step, grid.kernels,
+                                 p_.out_channels, dy_ + first_filter_, zeros_, pixels);
   }
 
   template <class A, class B>
