@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,7 +13,7 @@ namespace pleat {
 /// larger requests together: a network's layers ask for other sizes backward than forward, and a cache by
 /// size would keep memory for all of them. A request takes the lowest place where it fits, so that the range
 /// grows little beyond what is in use at a time. On Linux; elsewhere there is no room. Not for several
-/// threads at a time, but for `discard`.
+/// threads at a time, but for `owns` and `discard`.
 class HostArena {
  public:
   /// For `capacity` bytes; takes neither memory nor addresses before they are wanted.
@@ -21,7 +22,9 @@ class HostArena {
   HostArena(const HostArena&) = delete;
   HostArena& operator=(const HostArena&) = delete;
 
-  bool owns(const std::byte* block) const { return block >= begin_ && block < begin_ + capacity_; }
+  /// Whether a block is of the addresses that the arena has taken. Those it may yet take can be others': a
+  /// process that uses many addresses, such as one with a GPU, gets further ones from there.
+  bool owns(const std::byte* block) const { return block >= begin_ && block < begin_ + usable_; }
 
   struct Taken {
     std::byte* block;  ///< null: there is no room
@@ -50,9 +53,9 @@ class HostArena {
  private:
   std::byte* begin_ = nullptr;
   int64_t capacity_ = 0;
-  int64_t usable_ = 0;            ///< bytes from the beginning that the system has given
-  int64_t end_ = 0;               ///< of what was ever handed out
-  std::map<int64_t, Free> free_;  ///< by place, none beside another
+  std::atomic<int64_t> usable_{0};  ///< bytes from the beginning that the system has given
+  int64_t end_ = 0;                 ///< of what was ever handed out
+  std::map<int64_t, Free> free_;    ///< by place, none beside another
 };
 
 }  // namespace pleat
