@@ -19,8 +19,8 @@ comes in the format that the framework's own forward gave its result. Pleat choo
 program, unless --implementation names one; on a GPU both sides tune (ConvPolicy's benchmark, cudnn.benchmark).
 
 PyTorch runs in one or several ways (--against), each a column of ratios: as it is installed (default), with a malloc
-that keeps its pages (keep), and so with torch.compile besides (compile; of steps and ops). A further way is Pleat
-itself on one thread (one_thread).
+that keeps its pages (keep), and so with torch.compile besides (compile; of steps and ops). Further ways are Pleat
+itself on one thread (one_thread) and another build of it, of --other: what a change gains or costs.
 
 Each side is a process. Two calls of each are not counted. Then in each round one side is timed after the other, in
 changing order; problems under 20 ms run several times in a row, and those under 50 after a call that is not counted.
@@ -43,7 +43,7 @@ import subprocess
 import sys
 import time
 
-from compare_report import ONE_THREAD, SECTIONS, heading, print_result, report
+from compare_report import ONE_THREAD, OTHER, SECTIONS, heading, print_result, report
 from conv_layers import convolution, gflop, output, read_layers
 
 FORMATS = ("contiguous", "channels_last")
@@ -130,6 +130,8 @@ def make_sides(args):
     def other(way):
         if way == ONE_THREAD:
             return Side(way, [args.program, *how(1)])
+        if way == OTHER:
+            return Side(way, [args.other, *how(args.threads)])
         options, environment = WAYS[way]
         server = os.path.join(HERE, "torch_server.py")
         return Side(way, [sys.executable, server, *how(args.threads), *options], environment)
@@ -310,8 +312,9 @@ def options():
     add("--only", type=several(SECTIONS), default=SECTIONS, help="sections, separated by commas")
     add("--match", metavar="REGEX", type=re.compile, default=re.compile(""),
         help="only problems whose section/group/name/pass has this in it")
-    add("--against", type=several([*WAYS, ONE_THREAD]), default=["default"],
-        help=f"ways to run PyTorch, separated by commas: {', '.join(WAYS)}; or {ONE_THREAD}, Pleat itself (default)")
+    add("--against", type=several([*WAYS, ONE_THREAD, OTHER]), default=["default"],
+        help=f"ways to run PyTorch, separated by commas: {', '.join(WAYS)}; or {ONE_THREAD}, {OTHER}: Pleat itself "
+        "(default)")
     add("--shapes", metavar="FILE", dest="layers", action="append",
         help="a CSV file of convolutions (bench/layers.csv); may be given again")
     add("--models", type=several(MODELS), default=list(MODELS),
@@ -332,6 +335,7 @@ def options():
     add("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
     add("--program", default=os.path.join(os.path.dirname(HERE), "build", "release", "bench", "timing_server"),
         help="Pleat's side, built from bench/timing_server.cpp (build/release/bench/timing_server)")
+    add("--other", metavar="PROGRAM", help=f"that of another build, for --against {OTHER}")
     args = parser.parse_args()
     args.rounds = args.rounds if args.rounds is not None else 3 if args.quick else 7
     args.batch = QUICK_BATCH if args.quick else 128
@@ -342,8 +346,11 @@ def options():
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
         # Threads that wait for others spin, and would be counted.
         parser.error("--clock processor: needs --device cpu and --threads 1")
-    if not os.path.isfile(args.program) or not os.access(args.program, os.X_OK):
-        parser.error(f"--program: there is no program {args.program}: build it (target timing_server)")
+    if (OTHER in args.against) != (args.other is not None):
+        parser.error(f"--other: goes with --against {OTHER}")
+    for name, program in ("program", args.program), ("other", args.other):
+        if program is not None and not (os.path.isfile(program) and os.access(program, os.X_OK)):
+            parser.error(f"--{name}: there is no program {program}: build it (target timing_server)")
     args.layers = args.layers or [os.path.join(HERE, "layers.csv")]
     for path in args.layers:
         try:

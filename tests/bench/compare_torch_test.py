@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench")
@@ -109,6 +110,30 @@ class Report(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             compare_report.report(rows)
         self.assertNotIn("Below", out.getvalue())
+
+    def test_another_build_has_no_goal(self):
+        row = result(torch=0.5)
+        row["other"] = row.pop("keep")
+        row["ratio"] = {"other": 0.5}
+        self.assertEqual(list(compare_report.goals([row])), [])
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            compare_report.report([row])
+        self.assertIn("Below 0.7", out.getvalue())
+
+
+class Options(unittest.TestCase):
+    def sides(self, *arguments):
+        with unittest.mock.patch.object(sys, "argv", ["compare_torch.py", "--program", sys.executable, *arguments]):
+            return compare_torch.make_sides(compare_torch.options())
+
+    def test_another_build(self):
+        own, other = self.sides("--against", "other", "--other", sys.executable, "--threads", "2")
+        self.assertEqual((own.name, other.name), ("pleat", "other"))
+        self.assertEqual(own.command, other.command)
+        for wrong in ["--against", "other"], ["--other", sys.executable], ["--against", "other", "--other", "none"]:
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+                self.sides(*wrong)
+            self.assertIn("--other: ", said.getvalue())
 
 
 if __name__ == "__main__":
