@@ -20,7 +20,8 @@
 ///
 /// A transform mixes the pixels of a tile: what is rounded off the largest is an error of all its results,
 /// also of those that do not read these pixels. So the tiles are measured on the way, and one in which a
-/// result's own pixels are small beside the others is computed without transforms (DirectTiles).
+/// result's own pixels are small beside the others is computed without transforms (DirectTiles). A pixel is
+/// measured times the scale of its channel: one that the weights hardly read hides no other.
 
 namespace pleat::ops::winograd {
 namespace {
@@ -93,9 +94,10 @@ struct MultiplyPlan {
 };
 
 /// The weights of panel `panel`, transformed by A and B, as [point][tap of the line][phase][channel][lane].
+/// Where `sums` is not null it gets sums of |weights| as [channel][lane].
 template <class A, class B, class T>
 void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const GatherWeights<T>& w, int64_t panel,
-                       T* to) {
+                       T* to, T* sums = nullptr) {
   using V = Vector<T>;
   constexpr int ra = A::in, rb = B::in;
   constexpr int64_t some = 32;  // channels at a time
@@ -127,26 +129,58 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
             std::copy_n(from + k * w.source, width, of_tap + k * width);
           }
       }
-      for (int64_t i = 0; i < part; ++i)
+      for (int64_t i = 0; i < part; ++i) {
+        const auto tap = [&](int u, int v, int64_t lane) {
+          return simd::load(turned + ((u * rb + v) * some + i) * width + lane);
+        };
         for (int64_t lane = 0; lane < width; lane += lanes<T>)
-          transform<V, A, B>(
-              [&](int u, int v) { return simd::load(turned + ((u * rb + v) * some + i) * width + lane); },
-              [&](int u, int v, const V& value) {
-                const int64_t point = u * B::out + v;
-                simd::store(to + (point * plan.depth() + l * channels + c + i) * width + lane, value);
-              });
+          transform<V, A, B>([&](int u, int v) { return tap(u, v, lane); },
+                             [&](int u, int v, const V& value) {
+                               const int64_t point = u * B::out + v;
+                               simd::store(
+                                   to + (point * plan.depth() + l * channels + c + i) * width + lane, value);
+                             });
+        if (sums == nullptr) continue;
+        T* const of_channel = sums + (c + i) * lanes<T>;
+        V sum = l == 0 ? V{} : simd::load(of_channel);
+        for (int u = 0; u < ra; ++u)
+          for (int v = 0; v < rb; ++v)
+            for (int64_t lane = 0; lane < width; lane += lanes<T>)
+              sum += reinterpret_cast<V>(bits_of_magnitude<T>(tap(u, v, lane)));
+        simd::store(of_channel, sum);
+      }
     }
   }
 }
 
+/// How much a source channel counts: the mean of its |weights|, over that of the channel where it is largest.
+/// `sums` is [panel][channel][lane].
+template <class T>
+void scale_channels(const MultiplyPlan<T>& plan, const T* sums, T* scales) {
+  T largest = 0;
+  for (int64_t c = 0; c < plan.channels; ++c) {
+    Vector<T> sum{};
+    for (int64_t panel = 0; panel < plan.panels.count(); ++panel)
+      sum += simd::load(sums + (panel * plan.channels + c) * lanes<T>);
+    scales[c] = sum_of_lanes(sum);
+    if (!(scales[c] <= largest)) largest = scales[c];
+  }
+  const bool is_usable = largest > 0 && std::isfinite(largest);
+  for (int64_t c = 0; c < plan.channels; ++c) scales[c] = is_usable ? scales[c] / largest : 1;
+}
+
+template <class T>
+constexpr double largest_in_transforms =
+    overflow_reserve * static_cast<double>(std::numeric_limits<T>::max());
+
 /// Whether the error of transforms, which is as large as the largest pixel of a tile, is like that of the
-/// sums that its results are, of which `least` has the least sum of |pixels|. Then it is within 8 2^-24 the
+/// sums that its results are, of which `least` has the least sum of |pixels|, both scaled. Then it is within 8 2^-24 the
 /// root of the products times the sum of the |products| (tests/ops/conv_outliers_test.cpp).
 template <class T>
 bool is_even(double largest, double least) {
-  return largest < overflow_reserve * static_cast<double>(std::numeric_limits<T>::max()) &&
-         3 * largest <= least;
+  return largest < largest_in_transforms<T> && 3 * largest <= least;
 }
+
 /// Tiles of a task that are computed as sums of products of pixels and taps.
 template <class T, int ma, int mb, int r>
 class DirectTiles {
@@ -154,15 +188,18 @@ class DirectTiles {
   static constexpr int rows = window<ma, r>, columns = window<mb, r>;
 
   DirectTiles(const Gather& g, const MultiplyPlan<T>& plan, const ConvSource<T>& x, const GatherWeights<T>& w,
-              const T* zeros)
-      : gather_(g), plan_(plan), x_(x), w_(w), zeros_(zeros) {}
+              const T* zeros, const T* scales)
+      : gather_(g), plan_(plan), x_(x), w_(w), zeros_(zeros), scales_(scales) {}
 
   /// Takes a tile if its pixels need it; tiles come in the order of the task.
   void look_at(int64_t tile, int64_t column, int64_t line) {
-    const auto [largest, least] = size(column, line);
-    if (!is_even<T>(largest, least)) tiles_.push_back(tile);
+    const Size size = size_of(column, line);
+    if (!is_even<T>(size.largest, size.least) || !(size.unscaled < largest_in_transforms<T>))
+      tiles_.push_back(tile);
   }
-  bool has(int64_t tile) const { return std::binary_search(tiles_.begin(), tiles_.end(), tile); }
+  bool has(int64_t tile) const {
+    return !tiles_.empty() && std::binary_search(tiles_.begin(), tiles_.end(), tile);
+  }
 
   void prepare(int64_t panel) {
     if (tiles_.empty()) return;
@@ -171,6 +208,18 @@ class DirectTiles {
     transform_weights<Identity<taps<ma, r>>, Identity<taps<mb, r>>>(gather_, plan_, w_, panel,
                                                                     elements_of<T>(weights_));
   }
+  /// The results of the tile, plus a bias where there is one, to those pixels.
+  [[gnu::noinline]] void write(int64_t column, int64_t line, const T* bias, T* const (&pixels)[ma][mb]) {
+    alignas(64) T sums[ma * mb * 2 * lanes<T>];
+    multiply(column, line, sums);
+    for (int i = 0; i < ma * mb; ++i)
+      for (int64_t lane = 0; lane < width_; lane += lanes<T>)
+        simd::store(pixels[i / mb][i % mb] + lane,
+                    simd::load(sums + i * width_ + lane) +
+                        (bias != nullptr ? simd::load(bias + lane) : Vector<T>{}));
+  }
+
+ private:
   /// to[result of the tile][lane of the panel]
   void multiply(int64_t column, int64_t line, T* to) {
     if (pixels_ == nullptr) pixels_ = scratch<T>(slices() * rows * columns * plan_.channels);
@@ -191,7 +240,6 @@ class DirectTiles {
                 mb);
   }
 
- private:
   /// Of the source that a tile reads: taps of the line and phases.
   int64_t slices() const { return plan_.grid.line_taps * plan_.grid.phases; }
   T* pixel(int64_t slice, int64_t row, int64_t column) const {
@@ -213,17 +261,27 @@ class DirectTiles {
     });
   }
 
-  /// The largest |x| of a tile, and the least sum of |x| over what a result reads.
-  std::pair<double, double> size(int64_t column, int64_t line) const {
+  struct Size {
+    double largest;   ///< |x| of a tile, scaled
+    double least;     ///< sum of |x| over what a result reads, scaled
+    double unscaled;  ///< the largest |x|
+  };
+  Size size_of(int64_t column, int64_t line) const {
     double sums[rows][columns]{};
-    Largest<T> largest;
+    Largest<T> largest, unscaled;
     for_slices(column, line, [&](int64_t, const auto& pixels, const auto& read) {
       for (int i = 0; i < rows; ++i)
         for (int j = 0; j < columns; ++j) {
           Vector<T> sum{};
-          add_magnitudes<1, 1>(pixels, i, j, plan_.channels, read, sum);
+          for (int64_t c = 0; c < plan_.channels; c += lanes<T>) {
+            const int64_t first = std::min(c, plan_.channels - lanes<T>);
+            const Vector<T> values = magnitudes<1, 1>(pixels, i, j, first, read);
+            const Vector<T> scaled = values * simd::load(scales_ + first);
+            unscaled.add(values);
+            largest.add(scaled);
+            if (first == c) sum += scaled;
+          }
           sums[i][j] += static_cast<double>(sum_of_lanes(sum));
-          add_largest(pixels[i][j], plan_.channels, read, largest);
         }
     });
     const Spatial results = plan_.grid.result_of(column, line).results;
@@ -235,7 +293,7 @@ class DirectTiles {
           for (int v = 0; v < taps<mb, r>; ++v) sum += sums[i + u][j + v];
         least = std::min(least, sum);
       }
-    return {largest.value(), least};
+    return {largest.value(), least, unscaled.value()};
   }
 
   const Gather& gather_;
@@ -243,16 +301,17 @@ class DirectTiles {
   const ConvSource<T>& x_;
   const GatherWeights<T>& w_;
   const T* zeros_;
+  const T* scales_;
   std::vector<int64_t> tiles_;
   int64_t width_ = 0;
   std::shared_ptr<std::byte> weights_, pixels_;
 };
 
-/// Transforms a tile's window in the source into V. Returns a sum of |x| of some pixels that each result
-/// reads, the least.
+/// Transforms a tile's window in the source into V. Returns a sum of |x|, scaled, of some pixels that each
+/// result reads, the least.
 template <class T, int ma, int mb, int r>
-T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T* zeros, int64_t column,
-                   int64_t slice, T* to, Largest<T>& squares) {
+T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T* zeros, const T* scales,
+                   int64_t column, int64_t slice, T* to, Largest<T>& squares) {
   const TileGrid& grid = plan.grid;
   simd::Vector<T> sums[4]{};
   for (int64_t phase = 0; phase < grid.phases; ++phase) {
@@ -266,8 +325,11 @@ T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T*
     with_source(x, 0, zeros, [&](const auto& read) {
       transform_pixels<Source<ma, r>, Source<mb, r>>(pixels, plan.channels, window, plan.source_point, read);
       const auto add = [&](auto height, auto width) {
-        for (std::size_t i = 0; i < 4; ++i)
-          add_magnitudes<height, width>(pixels, rows[i / 2], columns[i % 2], plan.channels, read, sums[i]);
+        for (int64_t c = 0; c + lanes<T> <= plan.channels; c += lanes<T>) {
+          const Vector<T> scale = simd::load(scales + c);
+          for (std::size_t i = 0; i < 4; ++i)
+            sums[i] += magnitudes<height, width>(pixels, rows[i / 2], columns[i % 2], c, read) * scale;
+        }
       };
       constexpr int more_rows = ma == 1 ? 1 : r - 1;
       if (plan.row < 32)
@@ -277,7 +339,8 @@ T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T*
       else
         add(std::integral_constant<int, 1>(), std::integral_constant<int, 1>());
     });
-    add_squares<Source<ma, r>, Source<mb, r>>(window, plan.channels, plan.source_point, squares);
+    const auto square = [&](int64_t c) { return simd::load(scales + c) * simd::load(scales + c); };
+    add_squares<Source<ma, r>, Source<mb, r>>(window, plan.channels, plan.source_point, square, squares);
   }
   return std::min(least_of_halves(sums[0], sums[1]), least_of_halves(sums[2], sums[3]));
 }
@@ -292,26 +355,19 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
   const int64_t first = plan.panels.first(panel);
   alignas(64) T beyond[2 * lanes<T>];  // where results outside go
-  alignas(64) T of_direct[ma * mb * 2 * lanes<T>];
   grid.for_tiles(begin, columns, grid.lines, [&](int64_t tile, int64_t column, int64_t line) {
     T* pixels[ma][mb];
     list_pixels<ma, mb, T>(grid.result_of(column, line), grid.result, grid.result_step, grid.kernels,
                            plan.panels.channels, y + first, beyond, pixels);
-    const bool is_direct = direct.has(tile);
-    if (is_direct) direct.multiply(column, line, of_direct);
-    for (int64_t lane = 0; lane < width; lane += lanes<T>) {
-      const V start = bias != nullptr ? simd::load(bias + first + lane) : V{};
-      const auto write = [&](int a, int b, const V& value) {
-        simd::store(pixels[a][b] + lane, value + start);
-      };
-      if (is_direct)
-        transform<V, Identity<ma>, Identity<mb>>(
-            [&](int a, int b) { return simd::load(of_direct + (a * mb + b) * width + lane); }, write);
-      else
+    if (direct.has(tile))
+      direct.write(column, line, bias != nullptr ? bias + first : nullptr, pixels);
+    else
+      for (int64_t lane = 0; lane < width; lane += lanes<T>) {
+        const V start = bias != nullptr ? simd::load(bias + first + lane) : V{};
         transform<V, Result<ma, r>, Result<mb, r>>(
             [&](int a, int b) { return simd::load(sums + (a * window<mb, r> + b) * plan.sums_point + lane); },
-            write);
-    }
+            [&](int a, int b, const V& value) { simd::store(pixels[a][b] + lane, value + start); });
+      }
     sums += width;
     if (sums_of_y == nullptr) return;
     const T* inside[ma * mb];
@@ -332,14 +388,18 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
   const TileGrid& grid = plan.grid;
   const int64_t row = plan.row, depth = plan.depth();
   const auto weights = scratch<T>(plan.weights_before(plan.panels.count()));
+  const auto sums_of_weights = scratch<T>(plan.panels.count() * plan.channels * lanes<T>);
   parallel_chunks(plan.panels.count(), [&](int64_t panel) {
-    transform_weights<Filter<ma, r>, Filter<mb, r>>(g, plan, w, panel,
-                                                    elements_of<T>(weights) + plan.weights_before(panel));
+    transform_weights<Filter<ma, r>, Filter<mb, r>>(
+        g, plan, w, panel, elements_of<T>(weights) + plan.weights_before(panel),
+        elements_of<T>(sums_of_weights) + panel * plan.channels * lanes<T>);
   });
   if (sums_of_y != nullptr) sums_of_y->prepare(plan.blocks, plan.lanes_before(plan.panels.count()));
-  // What windows read in the padding.
-  const auto padding = scratch<T>(plan.channels);
-  T* zeros = elements_of<T>(padding);
+  // The scales of channels, and what windows read in the padding.
+  const auto of_channels = scratch<T>(2 * plan.channels);
+  T* const scales = elements_of<T>(of_channels);
+  scale_channels(plan, elements_of<T>(sums_of_weights), scales);
+  T* const zeros = scales + plan.channels;
   std::fill_n(zeros, plan.channels, T(0));
   parallel_chunks(plan.blocks * plan.groups, [&](int64_t task) {
     const auto memory = scratch<T>(grid.points * (plan.source_point + plan.sums_point));
@@ -349,21 +409,25 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
     const int64_t columns = std::min(plan.block, grid.columns() - begin);
     std::vector<T> least(static_cast<std::size_t>(columns * grid.slices));
     Largest<T> squares;
+    T least_of_all = std::numeric_limits<T>::infinity();
     grid.for_tiles(begin, columns, grid.slices, [&](int64_t t, int64_t column, int64_t slice) {
-      least[static_cast<std::size_t>(t)] =
-          transform_window<T, ma, mb, r>(plan, x, zeros, column, slice, source + t * row, squares);
+      const T sum =
+          transform_window<T, ma, mb, r>(plan, x, zeros, scales, column, slice, source + t * row, squares);
+      least[static_cast<std::size_t>(t)] = sum;
+      least_of_all = std::min(least_of_all, sum);
     });
-    DirectTiles<T, ma, mb, r> direct(g, plan, x, w, zeros);
-    const double root = squares.root();
-    grid.for_tiles(begin, columns, grid.lines, [&](int64_t tile, int64_t column, int64_t line) {
-      double sum = 0;
-      for (int64_t l = 0; l < grid.line_taps; ++l)
-        sum +=
-            static_cast<double>(least[static_cast<std::size_t>((column - begin) * grid.slices + line + l)]);
-      // The root is at least as large as a pixel that is larger than all others, and several times as large
-      // as the largest of ordinary ones.
-      if (!is_even<T>(root / 24, sum)) direct.look_at(tile, column, line);
-    });
+    DirectTiles<T, ma, mb, r> direct(g, plan, x, w, zeros, scales);
+    // The root is at least as large as a pixel that is larger than all others, and several times as large as
+    // the largest of ordinary ones.
+    const double largest = squares.root() / 24;
+    if (!is_even<T>(largest, static_cast<double>(grid.line_taps) * static_cast<double>(least_of_all)))
+      grid.for_tiles(begin, columns, grid.lines, [&](int64_t tile, int64_t column, int64_t line) {
+        double sum = 0;
+        for (int64_t l = 0; l < grid.line_taps; ++l)
+          sum +=
+              static_cast<double>(least[static_cast<std::size_t>((column - begin) * grid.slices + line + l)]);
+        if (!is_even<T>(largest, sum)) direct.look_at(tile, column, line);
+      });
     const int64_t group = task % plan.groups;
     for (int64_t panel = plan.panels.count() * group / plan.groups;
          panel < plan.panels.count() * (group + 1) / plan.groups; ++panel) {
@@ -393,7 +457,7 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
 template <class T>
 int64_t multiply_workspace(const Gather& g, const Kernels& kernels, int m) {
   const MultiplyPlan<T> plan(g, kernels, m);
-  return (plan.weights_before(plan.panels.count()) + plan.channels +
+  return (plan.weights_before(plan.panels.count()) + (plan.panels.count() * lanes<T> + 2) * plan.channels +
           num_threads() * plan.grid.points * (plan.source_point + plan.sums_point)) *
          static_cast<int64_t>(sizeof(T));
 }

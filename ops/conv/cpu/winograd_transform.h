@@ -434,37 +434,38 @@ constexpr bool tells_size(int i) {
   return A::out <= 4 || i <= 1 || i == A::out - 1;
 }
 
-/// Adds the sum of the squares of what tells_size of a transformed tile, lane by lane: a few numbers that
-/// have just been written, where those read would cost more.
-template <class A, class B, class T>
-void add_squares(const T* tile, int64_t channels, int64_t point, Largest<T>& squares_of_tiles) {
+/// Adds the sum of the squares of what tells_size of a transformed tile, lane by lane, times `scale(c)` of the
+/// channels from c on: a few numbers that have just been written, where those read would cost more.
+template <class A, class B, class T, class Scale>
+void add_squares(const T* tile, int64_t channels, int64_t point, const Scale& scale,
+                 Largest<T>& squares_of_tiles) {
   simd::Vector<T> squares{};
-  for (int64_t i = 0; i < channels; i += simd::lanes<T>)
+  for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
+    const int64_t c = std::min(i, channels - simd::lanes<T>);
+    simd::Vector<T> of_channels{};
     for (int a = 0; a < A::out; ++a)
       for (int b = 0; b < B::out; ++b)
         if (tells_size<A>(a) && tells_size<B>(b)) {
-          const auto value =
-              simd::load(tile + (a * B::out + b) * point + std::min(i, channels - simd::lanes<T>));
-          squares += value * value;
+          const auto value = simd::load(tile + (a * B::out + b) * point + c);
+          of_channels += value * value;
         }
+    squares += of_channels * scale(c);
+  }
   squares_of_tiles.add(squares);
 }
 
-/// Adds |x| of the channels of some pixels, from one on, without those behind the last whole vector, lane by
-/// lane.
+/// The sum of |x| of some pixels, from one on, of the channels from c on.
 template <int height, int width, class T, int rows, int columns, class Read>
-[[gnu::always_inline]] inline void add_magnitudes(const T* const (&pixels)[rows][columns], int64_t row,
-                                                  int64_t column, int64_t channels, const Read& read,
-                                                  simd::Vector<T>& total) {
+[[gnu::always_inline]] inline simd::Vector<T> magnitudes(const T* const (&pixels)[rows][columns], int64_t row,
+                                                         int64_t column, int64_t c, const Read& read) {
   simd::Vector<T> sum{};
-  for (int64_t c = 0; c + simd::lanes<T> <= channels; c += simd::lanes<T>)
-    for (int i = 0; i < height; ++i)
-      for (int j = 0; j < width; ++j) {
-        simd::Vector<T> value;
-        read(pixels[row + i][column + j], c, value);
-        sum += reinterpret_cast<simd::Vector<T>>(bits_of_magnitude<T>(value));
-      }
-  total += sum;
+  for (int i = 0; i < height; ++i)
+    for (int j = 0; j < width; ++j) {
+      simd::Vector<T> value;
+      read(pixels[row + i][column + j], c, value);
+      sum += reinterpret_cast<simd::Vector<T>>(bits_of_magnitude<T>(value));
+    }
+  return sum;
 }
 
 template <class V>
