@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
@@ -273,14 +274,10 @@ class DirectTiles {
       for (int i = 0; i < rows; ++i)
         for (int j = 0; j < columns; ++j) {
           Vector<T> sum{};
-          for (int64_t c = 0; c < plan_.channels; c += lanes<T>) {
-            const int64_t first = std::min(c, plan_.channels - lanes<T>);
-            const Vector<T> values = magnitudes<1, 1>(pixels, i, j, first, read);
-            const Vector<T> scaled = values * simd::load(scales_ + first);
-            unscaled.add(values);
-            largest.add(scaled);
-            if (first == c) sum += scaled;
-          }
+          for (int64_t c = 0; c + lanes<T> <= plan_.channels; c += lanes<T>)
+            sum += magnitudes<1, 1>(pixels, i, j, c, read) * simd::load(scales_ + c);
+          add_largest<T>(pixels[i][j], std::span(scales_, static_cast<std::size_t>(plan_.channels)), read,
+                      largest, unscaled);
           sums[i][j] += static_cast<double>(sum_of_lanes(sum));
         }
     });
@@ -342,7 +339,7 @@ T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T*
     const auto square = [&](int64_t c) { return simd::load(scales + c) * simd::load(scales + c); };
     add_squares<Source<ma, r>, Source<mb, r>>(window, plan.channels, plan.source_point, square, squares);
   }
-  return std::min(least_of_halves(sums[0], sums[1]), least_of_halves(sums[2], sums[3]));
+  return least_of_halves(sums);
 }
 
 /// M of a panel into results.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -473,25 +474,34 @@ template <class V>
   return fold<1>(vector, [](const auto& a, const auto& b) { return a + b; })[0];
 }
 
-/// Twice the least sum of lanes of the halves of two vectors: at most the sum of one, which a single channel
-/// that is larger than all others does not make large.
+/// Twice the least sum of half of the lanes of a vector, of four: at most the sum of one, which a single
+/// channel that is larger than all others does not make large.
 template <class V>
-[[gnu::always_inline]] inline Element<V> least_of_halves(const V& a, const V& b) {
-  const auto sum = [](const auto& x, const auto& y) { return x + y; };
-  V lower, upper;
-  simd::interleave<Element<V>>(a, b, lower, upper);
-  const auto lower_sums = fold<2>(lower, sum), upper_sums = fold<2>(upper, sum);
-  return 2 * std::min(std::min<Element<V>>(lower_sums[0], lower_sums[1]),
-                      std::min<Element<V>>(upper_sums[0], upper_sums[1]));
+[[gnu::always_inline]] inline Element<V> least_of_halves(const V (&vectors)[4]) {
+  using T = Element<V>;
+  const auto sum = [](const auto& a, const auto& b) { return a + b; };
+  const auto smaller = [](const auto& a, const auto& b) { return a < b ? a : b; };
+  // a[0], b[0], a[1], b[1] ... of half of the lanes, and of the other half.
+  V ab, ab_upper, cd, cd_upper;
+  simd::interleave<T>(vectors[0], vectors[1], ab, ab_upper);
+  simd::interleave<T>(vectors[2], vectors[3], cd, cd_upper);
+  if constexpr (simd::lanes<T> < 4)
+    return 2 * fold<1>(smaller(smaller(ab, ab_upper), smaller(cd, cd_upper)), smaller)[0];
+  else  // sums of a, b, a, b
+    return 2 * fold<1>(smaller(fold<4>(ab + ab_upper, sum), fold<4>(cd + cd_upper, sum)), smaller)[0];
 }
 
-/// Adds a pixel's channels.
+/// Adds a pixel's channels, scaled and as they are.
 template <class T, class Read>
-void add_largest(const T* pixel, int64_t channels, const Read& read, Largest<T>& largest) {
+void add_largest(const T* pixel, std::span<const T> scales, const Read& read, Largest<T>& scaled,
+                 Largest<T>& unscaled) {
+  const auto channels = static_cast<int64_t>(scales.size());
   for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
+    const int64_t c = std::min(i, channels - simd::lanes<T>);
     simd::Vector<T> value;
-    read(pixel, std::min(i, channels - simd::lanes<T>), value);
-    largest.add(value);
+    read(pixel, c, value);
+    scaled.add(value * simd::load(scales.data() + c));
+    unscaled.add(value);
   }
 }
 
