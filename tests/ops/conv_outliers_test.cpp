@@ -158,7 +158,8 @@ TEST_CASE("outliers spoil no result that does not read them, also beside loud ch
                          infinity, not_a_number};
     const double size = sizes[draw(0, dtype == float16 ? 2 : 8, generator)];
     const bool of_x = draw(0, 2, generator) > 0, of_dy = !of_x || draw(0, 2, generator) == 0;
-    if (p.options.groups == 1 && draw(0, 2, generator) == 0) {
+    const bool has_loud_channels = p.options.groups == 1 && draw(0, 2, generator) == 0;
+    if (has_loud_channels) {
       const double loudest = dtype == float16 ? 100 : 1e8;
       const bool of_input = draw(0, 1, generator) == 0;
       scale_channels(of_input ? x : dy, w, of_input ? 1 : 0, loudest, generator);
@@ -174,7 +175,8 @@ TEST_CASE("outliers spoil no result that does not read them, also beside loud ch
       CHECK(errors.forward < most);
       CHECK(errors.backward_input < most);
       // Below that, sums of sparse numbers may have no product at all: not by default.
-      if (name.empty() || dy.numel() / dy.size(1) >= 128) CHECK(errors.backward_weight < most);
+      if (name.empty() || dy.numel() / dy.size(1) >= 128)
+        CHECK(errors.backward_weight < (has_loud_channels ? 64 * most : most));
     }
   }
 }

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
@@ -34,6 +33,8 @@ using simd::Vector;
 constexpr int64_t source_elements_wanted = 96 << 10;
 constexpr int64_t least_tiles = 32;
 constexpr int64_t most_tiles = 128;
+/// Panels whose weights tell how much a channel counts, at most: reading all would show where images are small.
+constexpr int64_t most_sampled = 4;
 
 /// Result channels in panels of two vectors and at most one of one. The last one overlaps the one before it
 /// where channels are no multiple of a vector: what both have is computed twice.
@@ -64,6 +65,7 @@ struct MultiplyPlan {
   int64_t groups;  ///< of panels
   /// From point to point in V and M.
   int64_t source_point, sums_point;
+  int64_t sample_step;  ///< from panel to panel of those sampled
 
   MultiplyPlan(const Gather& g, const Kernels& kernels, int m)
       : grid(g, kernels, m),
@@ -80,8 +82,10 @@ struct MultiplyPlan {
     groups = std::min(panels.count(), ceil_div(tasks_wanted, blocks));
     source_point = point_stride<T>(block * grid.slices * row);
     sums_point = point_stride<T>(block * grid.lines * 2 * lanes<T>);
+    sample_step = ceil_div(panels.count(), most_sampled);
   }
 
+  int64_t sampled() const { return ceil_div(panels.count(), sample_step); }
   /// Of a product: channels and phases of all taps of the line.
   int64_t depth() const { return grid.line_taps * row; }
   int64_t lanes_before(int64_t panel) const {
@@ -154,14 +158,14 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
   }
 }
 
-/// How much a source channel counts: the mean of its |weights|, over that of the channel where it is largest.
-/// `sums` is [panel][channel][lane].
+/// How much a source channel counts: the mean of its |weights| in a sample, over that of the channel where it
+/// is largest. `sums` is [sampled panel][channel][lane].
 template <class T>
 void scale_channels(const MultiplyPlan<T>& plan, const T* sums, T* scales) {
   T largest = 0;
   for (int64_t c = 0; c < plan.channels; ++c) {
     Vector<T> sum{};
-    for (int64_t panel = 0; panel < plan.panels.count(); ++panel)
+    for (int64_t panel = 0; panel < plan.sampled(); ++panel)
       sum += simd::load(sums + (panel * plan.channels + c) * lanes<T>);
     scales[c] = sum_of_lanes(sum);
     if (!(scales[c] <= largest)) largest = scales[c];
@@ -274,10 +278,14 @@ class DirectTiles {
       for (int i = 0; i < rows; ++i)
         for (int j = 0; j < columns; ++j) {
           Vector<T> sum{};
-          for (int64_t c = 0; c + lanes<T> <= plan_.channels; c += lanes<T>)
-            sum += magnitudes<1, 1>(pixels, i, j, c, read) * simd::load(scales_ + c);
-          add_largest<T>(pixels[i][j], std::span(scales_, static_cast<std::size_t>(plan_.channels)), read,
-                      largest, unscaled);
+          for (int64_t c = 0; c < plan_.channels; c += lanes<T>) {
+            const int64_t first = std::min(c, plan_.channels - lanes<T>);
+            const Vector<T> values = magnitudes<1, 1>(pixels, i, j, first, read);
+            const Vector<T> scaled = values * simd::load(scales_ + first);
+            unscaled.add(values);
+            largest.add(scaled);
+            if (first == c) sum += scaled;
+          }
           sums[i][j] += static_cast<double>(sum_of_lanes(sum));
         }
     });
@@ -385,11 +393,14 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
   const TileGrid& grid = plan.grid;
   const int64_t row = plan.row, depth = plan.depth();
   const auto weights = scratch<T>(plan.weights_before(plan.panels.count()));
-  const auto sums_of_weights = scratch<T>(plan.panels.count() * plan.channels * lanes<T>);
+  const auto sums_of_weights = scratch<T>(plan.sampled() * plan.channels * lanes<T>);
   parallel_chunks(plan.panels.count(), [&](int64_t panel) {
+    T* const sums_of_panel =
+        panel % plan.sample_step == 0
+            ? elements_of<T>(sums_of_weights) + panel / plan.sample_step * plan.channels * lanes<T>
+            : nullptr;
     transform_weights<Filter<ma, r>, Filter<mb, r>>(
-        g, plan, w, panel, elements_of<T>(weights) + plan.weights_before(panel),
-        elements_of<T>(sums_of_weights) + panel * plan.channels * lanes<T>);
+        g, plan, w, panel, elements_of<T>(weights) + plan.weights_before(panel), sums_of_panel);
   });
   if (sums_of_y != nullptr) sums_of_y->prepare(plan.blocks, plan.lanes_before(plan.panels.count()));
   // The scales of channels, and what windows read in the padding.
@@ -454,7 +465,7 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
 template <class T>
 int64_t multiply_workspace(const Gather& g, const Kernels& kernels, int m) {
   const MultiplyPlan<T> plan(g, kernels, m);
-  return (plan.weights_before(plan.panels.count()) + (plan.panels.count() * lanes<T> + 2) * plan.channels +
+  return (plan.weights_before(plan.panels.count()) + (plan.sampled() * lanes<T> + 2) * plan.channels +
           num_threads() * plan.grid.points * (plan.source_point + plan.sums_point)) *
          static_cast<int64_t>(sizeof(T));
 }

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -489,20 +488,6 @@ template <class V>
     return 2 * fold<1>(smaller(smaller(ab, ab_upper), smaller(cd, cd_upper)), smaller)[0];
   else  // sums of a, b, a, b
     return 2 * fold<1>(smaller(fold<4>(ab + ab_upper, sum), fold<4>(cd + cd_upper, sum)), smaller)[0];
-}
-
-/// Adds a pixel's channels, scaled and as they are.
-template <class T, class Read>
-void add_largest(const T* pixel, std::span<const T> scales, const Read& read, Largest<T>& scaled,
-                 Largest<T>& unscaled) {
-  const auto channels = static_cast<int64_t>(scales.size());
-  for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
-    const int64_t c = std::min(i, channels - simd::lanes<T>);
-    simd::Vector<T> value;
-    read(pixel, c, value);
-    scaled.add(value * simd::load(scales.data() + c));
-    unscaled.add(value);
-  }
 }
 
 }  // namespace pleat::ops::winograd

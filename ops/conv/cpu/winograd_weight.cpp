@@ -74,40 +74,6 @@ struct WeightPlan {
   int64_t task_elements() const { return grid.points * (source_point + gradient_point + sums_point); }
 };
 
-/// 1 / the size of the numbers of each channel, in a sample of the pixels [pixels][row]: the largest of a
-/// group of them, the least of some groups, so that a few outliers do not count.
-template <class T, class Read>
-std::vector<T> find_scales(const T* data, int64_t pixels, int64_t row, int64_t channels, const Read& read) {
-  constexpr int64_t groups = 4, each = 16;
-  std::vector<T> scales(static_cast<std::size_t>(channels));
-  double most = 0;
-  std::vector<double> sizes(scales.size(), std::numeric_limits<double>::infinity());
-  for (int64_t i = 0; i < channels; i += lanes<T>) {
-    const int64_t c = std::min(i, channels - lanes<T>);
-    for (int64_t group = 0; group < groups; ++group) {
-      Bits<T> largest{};
-      for (int64_t j = group * each; j < (group + 1) * each; ++j) {
-        Vector<T> values;
-        read(data + j * pixels / (groups * each) * row, c, values);
-        largest = larger(largest, bits_of_magnitude<T>(values));
-      }
-      const auto of_lanes = reinterpret_cast<Vector<T>>(largest);
-      for (int64_t lane = 0; lane < lanes<T>; ++lane) {
-        double& size = sizes[static_cast<std::size_t>(c + lane)];
-        if (of_lanes[lane] > 0 && static_cast<double>(of_lanes[lane]) < size)
-          size = static_cast<double>(of_lanes[lane]);
-      }
-    }
-  }
-  for (const double size : sizes)
-    if (std::isfinite(size)) most = std::max(most, size);
-  // Of a channel that is 0, or not finite, in the sample nothing is known. Squares of scales are finite.
-  std::ranges::transform(sizes, scales.begin(), [&](double size) {
-    return static_cast<T>(std::clamp(1 / (std::isfinite(size) ? size : most), 1e-15, 1e15));
-  });
-  return scales;
-}
-
 template <class T, int ma, int mb, int r>
 class WeightTask {
  public:
@@ -126,13 +92,6 @@ class WeightTask {
     first_filter_ = plan.filters.first(filter_block);
     width_ = round_up(channels_, lanes<T>);
     rows_ = round_up(filters_, lanes<T>);
-    const auto pixels = [&](const Spatial& sizes) { return p.batch * sizes[0] * sizes[1] * sizes[2]; };
-    scales_ = with_source(x, first_channel_, zeros, [&](const auto& read) {
-      return find_scales(x.data() + first_channel_, pixels(p.input), p.in_channels, channels_, read);
-    });
-    gradient_scales_ = with_memory<T>([&](const auto& read) {
-      return find_scales(dy + first_filter_, pixels(p.output), p.out_channels, filters_, read);
-    });
   }
 
   /// Adds the share's tiles up, and writes their part of dw to `shares` [share][K, taps, C].
@@ -171,26 +130,21 @@ class WeightTask {
     // Half of the tiles have products of this size, whatever the others have.
     const auto middle = typical_.begin() + static_cast<std::ptrdiff_t>(typical_.size() / 2);
     std::nth_element(typical_.begin(), middle, typical_.end());
-    const double most = most_of_products * *middle * static_cast<double>(typical_.size());
-    const double largest = of_windows.root() * of_gradients.root() / 32;
-    const double least_scales = static_cast<double>(*std::ranges::min_element(scales_)) *
-                                static_cast<double>(*std::ranges::min_element(gradient_scales_));
-    if (!(largest <= std::min(most, least_scales * largest_product)) && leave_out(begin, count, most))
+    const double most = std::min(most_of_products * *middle * static_cast<double>(typical_.size()),
+                                 overflow_reserve * static_cast<double>(std::numeric_limits<T>::max()));
+    if (!(of_windows.root() * of_gradients.root() / 32 <= most) && leave_out(begin, count, most))
       add_directly(begin, count);
   }
 
-  /// Transforms pixels. Returns the mean of |x|, scaled, of the middle ones.
+  /// Transforms pixels. Returns the mean of |x| of the middle ones.
   template <class A, class B, class Read>
-  static double transform(const T* const (&pixels)[A::in][B::in], const std::vector<T>& scales, T* to,
-                          int64_t point, const Read& read, Largest<T>& largest) {
-    const auto channels = static_cast<int64_t>(scales.size());
-    const auto scale = [&](int64_t c) { return simd::load(scales.data() + c); };
+  static double transform(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point,
+                          const Read& read, Largest<T>& largest) {
     transform_pixels<A, B>(pixels, channels, to, point, read);
-    add_squares<A, B>(to, channels, point, [&](int64_t c) { return scale(c) * scale(c); }, largest);
+    add_squares<A, B>(to, channels, point, [](int64_t) { return Vector<T>{} + 1; }, largest);
     constexpr int i = (A::in - 1) / 2, j = (B::in - 1) / 2;
     Vector<T> sum{};
-    for (int64_t c = 0; c + lanes<T> <= channels; c += lanes<T>)
-      sum += magnitudes<1, 2>(pixels, i, j, c, read) * scale(c);
+    for (int64_t c = 0; c + lanes<T> <= channels; c += lanes<T>) sum += magnitudes<1, 2>(pixels, i, j, c, read);
     return static_cast<double>(sum_of_lanes(sum)) / static_cast<double>(2 * channels);
   }
 
@@ -214,7 +168,7 @@ class WeightTask {
     Window pixels;
     list_window(column, slice, pixels);
     return with_source(x_, first_channel_, zeros_, [&](const auto& read) {
-      return transform<A, B>(pixels, scales_, to, point, read, largest);
+      return transform<A, B>(pixels, channels_, to, point, read, largest);
     });
   }
   template <class A, class B>
@@ -222,25 +176,28 @@ class WeightTask {
     Results pixels;
     list_results(column, slice, pixels);
     return with_memory<T>(
-        [&](const auto& read) { return transform<A, B>(pixels, gradient_scales_, to, point, read, largest); });
+        [&](const auto& read) { return transform<A, B>(pixels, filters_, to, point, read, largest); });
   }
 
-  /// The largest |x| of some pixels, scaled and as it is; NaN if one is.
+  /// The largest |x| of some pixels; NaN if one is.
   template <int rows, int columns, class Read>
-  static std::pair<double, double> largest_of(const T* const (&pixels)[rows][columns],
-                                              const std::vector<T>& scales, const Read& read) {
-    Largest<T> scaled, unscaled;
-    for (int i = 0; i < rows; ++i)
-      for (int j = 0; j < columns; ++j)
-        add_largest<T>(pixels[i][j], scales, read, scaled, unscaled);
-    return {scaled.value(), unscaled.value()};
+  static double largest_of(const T* const (&pixels)[rows][columns], int64_t channels, const Read& read) {
+    Largest<T> largest;
+    for (const auto& row : pixels)
+      for (const T* pixel : row)
+        for (int64_t i = 0; i < channels; i += lanes<T>) {
+          Vector<T> value;
+          read(pixel, std::min(i, channels - lanes<T>), value);
+          largest.add(value);
+        }
+    return largest.value();
   }
 
   /// Clears those tiles of V and E that have larger products than `most`. Returns whether there are any.
   bool leave_out(int64_t begin, int64_t count, double most) {
     const TileGrid& grid = plan_.grid;
     const int64_t tiles = count * grid.slices;
-    std::vector<std::pair<double, double>> windows(static_cast<std::size_t>(tiles + grid.line_taps - 1)),
+    std::vector<double> windows(static_cast<std::size_t>(tiles + grid.line_taps - 1)),
         gradients(windows.size());
     grid.for_tiles(begin, count, grid.slices, [&](int64_t t, int64_t column, int64_t slice) {
       Window window;
@@ -248,17 +205,16 @@ class WeightTask {
       list_window(column, slice, window);
       list_results(column, slice, results);
       windows[static_cast<std::size_t>(t)] = with_source(
-          x_, first_channel_, zeros_, [&](const auto& read) { return largest_of(window, scales_, read); });
+          x_, first_channel_, zeros_, [&](const auto& read) { return largest_of(window, channels_, read); });
       gradients[static_cast<std::size_t>(t)] =
-          with_memory<T>([&](const auto& read) { return largest_of(results, gradient_scales_, read); });
+          with_memory<T>([&](const auto& read) { return largest_of(results, filters_, read); });
     });
     windows_left_out_.assign(windows.size(), false);
     gradients_left_out_.assign(windows.size(), false);
     bool any = false;
     for (std::size_t t = 0; t < static_cast<std::size_t>(tiles); ++t)
       for (std::size_t l = 0; l < static_cast<std::size_t>(grid.line_taps); ++l)
-        if (!(windows[t + l].first * gradients[t].first <= most &&
-              windows[t + l].second * gradients[t].second <= largest_product))
+        if (!(windows[t + l] * gradients[t] <= most))
           windows_left_out_[t + l] = gradients_left_out_[t] = any = true;
     for (int64_t t = 0; any && t < tiles; ++t)
       for (int64_t i = 0; i < grid.points; ++i) {
@@ -364,9 +320,6 @@ class WeightTask {
         }
   }
 
-  static constexpr double largest_product =
-      overflow_reserve * static_cast<double>(std::numeric_limits<T>::max());
-
   const WeightPlan<T>& plan_;
   const ConvProblem& p_;
   const T* dy_;
@@ -376,7 +329,6 @@ class WeightTask {
   int64_t phase_;
   int64_t channels_, filters_, first_channel_, first_filter_;
   int64_t width_, rows_;  ///< channels and filters in whole vectors
-  std::vector<T> scales_, gradient_scales_;  ///< of channels and filters
   T* source_ = nullptr;
   T* gradient_ = nullptr;
   T* sums_ = nullptr;
