@@ -306,6 +306,10 @@ int64_t DataLoader::size() const {
 }
 
 void DataLoader::check_has_all(const char* op) const {
+  check<ValueError>(first_ == 0,
+                    "{}: the loader goes on behind batch {} of an epoch that it was loaded with, and a test "
+                    "must not leave out samples; make one for the test",
+                    op, first_);
   const int64_t rest = samples_in(dataset()) % joint_batch();
   check<ValueError>(
       !options_.drop_last || rest == 0,

@@ -59,7 +59,8 @@ class DataLoader {
 
   /// Batches of an epoch.
   int64_t size() const;
-  /// Throws ValueError, which begins with `op`, when drop_last leaves out samples of an epoch.
+  /// Throws ValueError, which begins with `op`, when the next loop leaves out samples: by drop_last, or as it
+  /// begins in the middle of an epoch (load_state_dict).
   void check_has_all(const char* op) const;
   /// The epoch of the next loop; starts at 0 and counts up by itself.
   int64_t epoch() const { return epoch_; }

@@ -51,6 +51,19 @@ struct Description {
   std::vector<uint32_t> checksums;
 };
 
+/// JSON has no infinite numbers; NaN is none.
+json json_of(const std::optional<double>& metric) {
+  if (!metric || std::isnan(*metric)) return nullptr;
+  return std::isfinite(*metric) ? json(*metric) : json(*metric > 0 ? "inf" : "-inf");
+}
+std::optional<double> metric_of(const json& metric) {
+  if (metric.is_number()) return metric.get<double>();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (metric == "inf") return infinity;
+  if (metric == "-inf") return -infinity;
+  return std::nullopt;
+}
+
 Description described_by(const std::string& where, std::map<std::string, std::string> metadata) {
   const auto found = metadata.find(entry);
   check<FileError>(found != metadata.end(),
@@ -68,7 +81,7 @@ Description described_by(const std::string& where, std::map<std::string, std::st
     Description result{.checkpoint = {}, .checksums = described.at("crc32").get<std::vector<uint32_t>>()};
     Checkpoint& checkpoint = result.checkpoint;
     checkpoint.step = described.at("step").get<int64_t>();
-    if (described.at("metric").is_number()) checkpoint.metric = described.at("metric").get<double>();
+    checkpoint.metric = metric_of(described.at("metric"));
     checkpoint.metadata = described.at("metadata").get<std::map<std::string, std::string>>();
     for (const auto& part : described.at("parts")) checkpoint.parts[part.get<std::string>()];
     return result;
@@ -123,12 +136,11 @@ void write_checkpoint(const Checkpoint& checkpoint) {
   json parts = json::array(), sums = json::array();
   for (const auto& [part, state] : checkpoint.parts) parts.push_back(part);
   for (const auto& [name, tensor] : tensors) sums.push_back(checksum(name, tensor));
-  const bool has_metric = checkpoint.metric && std::isfinite(*checkpoint.metric);
   try {
     const std::string text = json{
         {"version", version},
         {"step", checkpoint.step},
-        {"metric", has_metric ? json(*checkpoint.metric) : json()},
+        {"metric", json_of(checkpoint.metric)},
         {"metadata", checkpoint.metadata},
         {"parts", parts},
         {"crc32", sums}}.dump();

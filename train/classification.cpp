@@ -8,6 +8,7 @@
 #include "pleat/autograd/functions/compare.h"
 #include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/loss.h"
 #include "pleat/nn/mode_scope.h"
@@ -64,6 +65,9 @@ ClassificationScore evaluate(nn::Module& net, data::DataLoader& loader, std::opt
   ClassificationScore score;
   const auto test = [&] {
     for (const data::Batch& batch : loader) {
+      check<ShapeError>(batch.indices.size() == static_cast<std::size_t>(batch.size()),
+                        "evaluate: the loader's transforms must keep the {} samples of a batch, and made {}",
+                        batch.indices.size(), batch.size());
       const Tensor logits = net(batch.inputs);
       score.add(cross_entropy(logits, batch.targets), logits, batch.targets);
     }

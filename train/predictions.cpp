@@ -72,6 +72,13 @@ Predictions predict_classes(nn::Module& net, data::DataLoader& loader) {
         "predict_classes: the loader must give targets [{}] int64, got {}; mixup and cutmix belong "
         "to the training",
         batch.size(), batch.targets.describe());
+    check<ShapeError>(
+        batch.indices.size() == static_cast<std::size_t>(batch.size()),
+        "predict_classes: the loader's transforms must keep the {} samples of a batch, and made {}",
+        batch.indices.size(), batch.size());
+    check<ShapeError>(test.samples.empty() || logits.size(1) == test.classes,
+                      "predict_classes: the network must give as many classes as before, {}, got {}",
+                      test.classes, logits);
     test.classes = logits.size(1);
     const auto targets = batch.targets.to_vector<int64_t>();
     for (std::size_t i = 0; i < targets.size(); ++i)

@@ -56,8 +56,8 @@ TEST_CASE("host arena: addresses that others took first stay theirs", "[core][cp
   if (!has_room()) return pleat_test::skip("the system has no addresses for an arena");
   HostArena arena(64 * mib);
   std::byte* const own = arena.take(4 * mib).block;
-  auto* const foreign = static_cast<std::byte*>(mmap(own + 8 * mib, mib, PROT_READ | PROT_WRITE,
-                                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+  auto* const foreign = static_cast<std::byte*>(
+      mmap(own + 8 * mib, mib, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
   REQUIRE(foreign == own + 8 * mib);
   CHECK(arena.owns(own + 4 * mib - 1));
   CHECK_FALSE(arena.owns(foreign));

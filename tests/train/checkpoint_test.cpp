@@ -209,6 +209,19 @@ TEST_CASE("the newest checkpoints and the best are kept", "[train][checkpoint][c
     CHECK(names_in(folder.path()) ==
           std::vector<std::string>{"checkpoint-000002.safetensors", "checkpoint-000004.safetensors"});
   }
+  SECTION("an infinite one, in either direction") {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const bool maximize = GENERATE(true, false);
+    train::Checkpoints checkpoints(folder.path(), {.keep = 1, .maximize = maximize});
+    checkpoints.add("counter", counter);
+    for (const double metric : {0.1, maximize ? infinity : -infinity, 0.3, 0.2})
+      checkpoints.save({.step = ++counter.value, .metric = metric});
+    checkpoints.wait();
+    CHECK(names_in(folder.path()) ==
+          std::vector<std::string>{"checkpoint-000002.safetensors", "checkpoint-000004.safetensors"});
+    CHECK(train::read_checkpoint(folder.path() / "checkpoint-000002.safetensors").metric ==
+          (maximize ? infinity : -infinity));
+  }
   SECTION("the least") {
     train::Checkpoints checkpoints(folder.path(), {.keep = 1, .maximize = false});
     save_all(checkpoints);

@@ -107,6 +107,22 @@ TEST_CASE("a test of less than all samples, or without classes, is refused", "[t
   CHECK_THROWS_WITH(train::evaluate(net, dropping), Contains("evaluate: the loader leaves out 2 samples"));
   data::DataLoader whole = loader(set, {.batch_size = 5, .drop_last = true});
   CHECK(train::evaluate(net, whole).samples() == 10);
+  for (const auto& batch : whole) {
+    data::DataLoader resumed = loader(set, {.batch_size = 5, .drop_last = true});
+    resumed.load_state_dict(whole.state_dict());
+    if (batch.indices[0] == 0)
+      CHECK_THROWS_WITH(train::evaluate(net, resumed),
+                        Contains("evaluate: the loader goes on behind batch 1"));
+  }
+  const data::Transform twice = [](data::Batch& batch, const data::SampleRandom&) {
+    batch.inputs = cat({batch.inputs, batch.inputs});
+    batch.targets = cat({batch.targets, batch.targets});
+  };
+  data::DataLoader doubled = loader(set, {.batch_size = 5, .transforms = {twice}});
+  CHECK_THROWS_WITH(train::predict_classes(net, doubled),
+                    Contains("must keep the 5 samples of a batch, and made 10"));
+  CHECK_THROWS_WITH(train::evaluate(net, doubled),
+                    Contains("must keep the 5 samples of a batch, and made 10"));
   data::DataLoader none = loader(data::TensorDataset(zeros({10, 3})), {});
   CHECK_THROWS_WITH(train::predict_classes(net, none),
                     Contains("the loader must give targets [1] int64, got"));

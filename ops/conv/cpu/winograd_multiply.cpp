@@ -33,7 +33,8 @@ using simd::Vector;
 constexpr int64_t source_elements_wanted = 96 << 10;
 constexpr int64_t least_tiles = 32;
 constexpr int64_t most_tiles = 128;
-/// Panels whose weights tell how much a channel counts, at most: reading all would show where images are small.
+/// Panels whose weights tell how much a channel counts, at most: reading all would show where images are
+/// small.
 constexpr int64_t most_sampled = 4;
 
 /// Result channels in panels of two vectors and at most one of one. The last one overlaps the one before it
@@ -142,8 +143,8 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
           transform<V, A, B>([&](int u, int v) { return tap(u, v, lane); },
                              [&](int u, int v, const V& value) {
                                const int64_t point = u * B::out + v;
-                               simd::store(
-                                   to + (point * plan.depth() + l * channels + c + i) * width + lane, value);
+                               simd::store(to + (point * plan.depth() + l * channels + c + i) * width + lane,
+                                           value);
                              });
         if (sums == nullptr) continue;
         T* const of_channel = sums + (c + i) * lanes<T>;
@@ -175,12 +176,11 @@ void scale_channels(const MultiplyPlan<T>& plan, const T* sums, T* scales) {
 }
 
 template <class T>
-constexpr double largest_in_transforms =
-    overflow_reserve * static_cast<double>(std::numeric_limits<T>::max());
+constexpr double largest_in_transforms = overflow_reserve* static_cast<double>(std::numeric_limits<T>::max());
 
 /// Whether the error of transforms, which is as large as the largest pixel of a tile, is like that of the
-/// sums that its results are, of which `least` has the least sum of |pixels|, both scaled. Then it is within 8 2^-24 the
-/// root of the products times the sum of the |products| (tests/ops/conv_outliers_test.cpp).
+/// sums that its results are, of which `least` has the least sum of |pixels|, both scaled. Then it is within
+/// 8 2^-24 the root of the products times the sum of the |products| (tests/ops/conv_outliers_test.cpp).
 template <class T>
 bool is_even(double largest, double least) {
   return largest < largest_in_transforms<T> && 3 * largest <= least;
@@ -219,9 +219,9 @@ class DirectTiles {
     multiply(column, line, sums);
     for (int i = 0; i < ma * mb; ++i)
       for (int64_t lane = 0; lane < width_; lane += lanes<T>)
-        simd::store(pixels[i / mb][i % mb] + lane,
-                    simd::load(sums + i * width_ + lane) +
-                        (bias != nullptr ? simd::load(bias + lane) : Vector<T>{}));
+        simd::store(
+            pixels[i / mb][i % mb] + lane,
+            simd::load(sums + i * width_ + lane) + (bias != nullptr ? simd::load(bias + lane) : Vector<T>{}));
   }
 
  private:

@@ -434,8 +434,8 @@ constexpr bool tells_size(int i) {
   return A::out <= 4 || i <= 1 || i == A::out - 1;
 }
 
-/// Adds the sum of the squares of what tells_size of a transformed tile, lane by lane, times `scale(c)` of the
-/// channels from c on: a few numbers that have just been written, where those read would cost more.
+/// Adds the sum of the squares of what tells_size of a transformed tile, lane by lane, times `scale(c)` of
+/// the channels from c on: a few numbers that have just been written, where those read would cost more.
 template <class A, class B, class T, class Scale>
 void add_squares(const T* tile, int64_t channels, int64_t point, const Scale& scale,
                  Largest<T>& squares_of_tiles) {

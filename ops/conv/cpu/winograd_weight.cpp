@@ -141,10 +141,12 @@ class WeightTask {
   static double transform(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point,
                           const Read& read, Largest<T>& largest) {
     transform_pixels<A, B>(pixels, channels, to, point, read);
-    add_squares<A, B>(to, channels, point, [](int64_t) { return Vector<T>{} + 1; }, largest);
+    add_squares<A, B>(
+        to, channels, point, [](int64_t) { return Vector<T>{} + 1; }, largest);
     constexpr int i = (A::in - 1) / 2, j = (B::in - 1) / 2;
     Vector<T> sum{};
-    for (int64_t c = 0; c + lanes<T> <= channels; c += lanes<T>) sum += magnitudes<1, 2>(pixels, i, j, c, read);
+    for (int64_t c = 0; c + lanes<T> <= channels; c += lanes<T>)
+      sum += magnitudes<1, 2>(pixels, i, j, c, read);
     return static_cast<double>(sum_of_lanes(sum)) / static_cast<double>(2 * channels);
   }
 
