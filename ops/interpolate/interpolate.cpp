@@ -23,17 +23,22 @@ struct Dimension {
 };
 
 /// The first convergent n / d of a positive factor's continued fraction that rounds to it: what was written,
-/// 11 / 10 for 1.1, though the double 1.1 is more than that. Of a factor below 2^-31 an approximation.
+/// 11 / 10 for 1.1 and 1.1F, though these are more than that. Of a factor below 2^-31 an approximation.
 std::pair<int64_t, int64_t> fraction(double factor) {
   int64_t n = 1, d = 0, n_before = 0, d_before = 1;
   double a = factor, b = 1;
+  const auto number = static_cast<float>(factor);
+  const auto rounds = [&](double quotient) {
+    return static_cast<double>(number) == factor ? static_cast<float>(quotient) == number
+                                                 : quotient == factor;
+  };
   do {
     const double rest = std::fmod(a, b);
     const auto term = static_cast<int64_t>((a - rest) / b);
     n_before = std::exchange(n, term * n + n_before);
     d_before = std::exchange(d, term * d + d_before);
     a = std::exchange(b, rest);
-  } while (static_cast<double>(n) / static_cast<double>(d) != factor && d < int64_t{1} << 31);
+  } while (!rounds(static_cast<double>(n) / static_cast<double>(d)) && d < int64_t{1} << 31);
   return {n, d};
 }
 

@@ -84,6 +84,8 @@ TEST_CASE("interpolate: nearest by a factor takes the element of the fraction th
         }
   // A factor that is no short fraction, and one that is hardly any.
   CHECK(elements_of(100, {.scale_factor = std::sqrt(2.0)})[99] == 70);
+  for (const auto& [written, exact] : {std::pair(0.1F, 0.1), {1.1F, 1.1}, {1.0F / 3, 1.0 / 3}})
+    CHECK(elements_of(300, {.scale_factor = double{written}}) == elements_of(300, {.scale_factor = exact}));
   CHECK(elements_of(100, {.scale_factor = 0.01000000000000001}) == std::vector<int64_t>{0});
   CHECK(elements_of(3, {.scale_factor = 1e5 / 3}).size() == 100'000);
 }
