@@ -1,4 +1,3 @@
-// Host and device.
 #include "pleat/autograd/autocast.h"
 
 #include <cstddef>
@@ -8,27 +7,17 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/copy.h"
+#include "pleat/autograd/functions.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
-#include "pleat/ops/update/update.h"
 
 namespace pleat {
 namespace {
-
-/// to = from: casts of many tensors.
-struct CopyTo {
-  static constexpr std::size_t operands = 2;
-
-  template <class T>
-  PLEAT_HOST_DEVICE void operator()(T& to, T from) const {
-    to = from;
-  }
-};
 
 bool is_cast(const Tensor& x) { return x.defined() && is_floating(x.dtype()) && x.dtype() != float64; }
 bool is_parameter(const Tensor& x) { return x.is_leaf() && x.requires_grad(); }
@@ -100,16 +89,16 @@ std::optional<MemoryFormat> format_of_images(const Tensor& x, std::optional<Memo
 
 /// One launch for all on a GPU.
 std::vector<Tensor> cast_together(const std::vector<Cast>& casts) {
-  std::vector<Tensor> to(casts.size());
-  std::vector<ops::Update<CopyTo>> updates;
+  std::vector<Tensor> to(casts.size()), defined_to, defined_from;
   for (std::size_t i = 0; i < casts.size(); ++i) {
     const auto& [from, dtype, format] = casts[i];
     if (!from.defined()) continue;
     to[i] = format ? empty(from.shape(), {.dtype = dtype, .device = from.device(), .format = *format})
                    : empty_as({&from, 1}, from.shape(), dtype);
-    updates.push_back({{}, {to[i], from}});
+    defined_to.push_back(to[i]);
+    defined_from.push_back(from);
   }
-  ops::update("cast", updates);
+  autograd::copy_all(defined_to, defined_from);
   return to;
 }
 

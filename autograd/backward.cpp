@@ -8,8 +8,7 @@
 
 #include "pleat/autograd/anomaly.h"
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/functions/copy.h"
-#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/leaf_gradients.h"
 #include "pleat/autograd/node.h"

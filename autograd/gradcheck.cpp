@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
+#include "pleat/autograd/functions.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/core/base/format.h"
@@ -25,10 +24,12 @@ Tensor weights_for(const Tensor& output) {
   return weights;
 }
 
+Tensor dot(const Tensor& a, const Tensor& b) { return sum_to(multiply(a, b), {}); }
+
 double weighted(const TensorFunction& function, const std::vector<Tensor>& inputs) {
   const NoGrad guard;
   const Tensor y = function(inputs);
-  return sum(y * weights_for(y)).item<double>();
+  return dot(y, weights_for(y)).item<double>();
 }
 
 std::vector<Tensor> fresh_leaves(const std::vector<Tensor>& inputs) {
@@ -131,8 +132,8 @@ bool gradgradcheck(const TensorFunction& function, const std::vector<Tensor>& in
     Tensor total;
     for (const Tensor& g : gradients) {
       if (!g.defined()) continue;
-      const Tensor part = sum(g * weights_for(g));
-      total = total.defined() ? total + part : part;
+      const Tensor part = dot(g, weights_for(g));
+      total = total.defined() ? add(total, part) : part;
     }
     check<AutogradError>(total.defined(),
                          "gradgradcheck: the gradient does not depend on any floating input on the tape");

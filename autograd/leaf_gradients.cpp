@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "pleat/autograd/functions/arithmetic.h"
+#include "pleat/autograd/functions.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat::autograd {
 
@@ -23,7 +22,7 @@ void Accumulator::add(const Tensor& gradient, bool may_be_two) {
 
 void Accumulator::add_now(const Tensor& gradient) {
   if (own && !grad_enabled()) {
-    ops::add_into(sum, sum, gradient);
+    add_(sum, gradient);
   } else {
     sum = pleat::add(sum, gradient);
     own = true;
@@ -50,7 +49,7 @@ void accumulate(Slot& slot, Tensor gradient) {
   if (grad_enabled()) {
     slot.grad = slot.grad.defined() ? add(slot.grad, gradient) : std::move(gradient);
   } else if (slot.grad.defined()) {
-    ops::add_into(slot.grad, slot.grad, gradient);
+    add_(slot.grad, gradient);
   } else {
     // Two leaves must not share one gradient: it is changed in place later.
     const bool sole_owner = gradient.is_sole_owner() && gradient.is_dense();

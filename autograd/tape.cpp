@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "pleat/autograd/anomaly.h"
-#include "pleat/autograd/functions/strided_part.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
+#include "pleat/autograd/strided_part.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/base/thread_object.h"

@@ -12,8 +12,8 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 
 namespace pleat::bench {
 namespace {

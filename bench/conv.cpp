@@ -1,6 +1,4 @@
 // pleat-bench conv: every implementation of convolutions, timed interleaved.
-#include "pleat/ops/conv/conv.h"
-
 #include <memory>
 #include <set>
 
@@ -12,6 +10,7 @@
 #include "pleat/bench/machine.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/tune/candidates.h"
 
 namespace pleat::bench {

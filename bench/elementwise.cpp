@@ -6,7 +6,7 @@
 
 #include "pleat/bench/case.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/relu.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/op_cases/op_case.h"

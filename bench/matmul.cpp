@@ -1,10 +1,9 @@
 // pleat-bench matmul: matrix products.
-#include "pleat/ops/matmul/matmul.h"
-
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/case.h"
 #include "pleat/core/base/format.h"
+#include "pleat/ops/matmul/matmul_kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::bench {

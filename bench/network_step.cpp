@@ -2,8 +2,6 @@
 
 #include <memory>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/bench/case.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
@@ -17,6 +15,8 @@
 #include "pleat/nn/loss.h"
 #include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/sgd.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::bench {
 namespace {

@@ -1,11 +1,10 @@
 // pleat-bench unfold: im2col and its adjoint, col2im.
-#include "pleat/ops/unfold/unfold.h"
-
 #include <CLI/CLI.hpp>
 
 #include "pleat/bench/case.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
+#include "pleat/ops/unfold/unfold_kernels.h"
 
 namespace pleat::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 
 namespace pleat::data {
 namespace {

@@ -12,7 +12,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/image/image.h"
-#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::data {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
@@ -16,6 +15,7 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/dist/raw_collectives.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat::dist {
 namespace {

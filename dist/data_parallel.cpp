@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/gradient_watcher.h"
 #include "pleat/autograd/tape.h"
@@ -20,6 +19,7 @@
 #include "pleat/dist/collectives.h"
 #include "pleat/dist/model_check.h"
 #include "pleat/dist/raw_collectives.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat::dist {
 namespace {

@@ -3,19 +3,19 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/norm.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/dist/collectives.h"
 #include "pleat/nn/norm.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/norm/norm.h"
 #include "pleat/ops/norm/problem.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::dist {
 namespace {

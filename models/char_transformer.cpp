@@ -2,16 +2,16 @@
 
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/attention.h"
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/ops/attention/attention.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::models {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/conv.h"
@@ -11,6 +9,8 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::models {
 namespace {

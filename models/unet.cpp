@@ -1,11 +1,11 @@
 #include "pleat/models/unet.h"
 
-#include "pleat/autograd/functions/join.h"
 #include "pleat/core/base/format.h"
 #include "pleat/models/conv_norm.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/pool.h"
+#include "pleat/ops/shape/join.h"
 
 namespace pleat::models {
 namespace {

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "pleat/autograd/functions/activation.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/softmax.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/softmax/softmax.h"
 
-/// Activation functions as modules; formulas: autograd/functions/activation.h.
+/// Activation functions as modules; formulas: ops/elementwise/activation.h.
 
 namespace pleat::nn {
 

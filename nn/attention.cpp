@@ -2,20 +2,20 @@
 
 #include <limits>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/matmul.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/select.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/record_forward.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::nn {
 namespace {

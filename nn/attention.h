@@ -2,10 +2,10 @@
 
 #include <array>
 
-#include "pleat/autograd/functions/attention.h"
 #include "pleat/core/base/required.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/attention/attention.h"
 
 /// Attention with parameters. Names and layouts are PyTorch's, so that state dictionaries fit.
 

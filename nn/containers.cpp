@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/linear_activation.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/record_forward.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/matmul/linear_activation.h"
 
 namespace pleat::nn {
 namespace {

@@ -5,14 +5,14 @@
 
 #include <fmt/format.h>
 
-#include "pleat/autograd/functions/conv.h"
-#include "pleat/autograd/functions/pad.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/options_text.h"
+#include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
+#include "pleat/ops/shape/pad.h"
 
 namespace pleat::nn {
 namespace {

@@ -18,14 +18,14 @@ struct ConvModuleOptions {
   int64_t groups = 1;
   bool bias = true;
   /// The values of the padding: "zeros", "reflect", "replicate" or "circular"; see PadMode in
-  /// ops/shape/pad.h.
+  /// ops/shape/pad_kernels.h.
   std::string padding_mode = "zeros";
   std::string implementation = {};          ///< of all passes; empty: see pleat::ConvOptions
   std::optional<Precision> precision = {};  ///< of all passes; see pleat::ConvOptions
 };
 
 /// Convolution of [N, C, spatial...] with `dims` spatial dimensions; formula and errors:
-/// autograd/functions/conv.h. weight [out, in / groups, kernel...] and bias [out] start uniform on
+/// ops/conv/conv.h. weight [out, in / groups, kernel...] and bias [out] start uniform on
 /// [-b, b], b = 1 / sqrt(in / groups * taps). The weight has the memory format channels-last, which
 /// the fast implementations read. Throws ValueError for invalid options. With a padding mode other
 /// than zeros the input is padded first, and forward throws what pad does when it is too small.

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "pleat/autograd/functions/distance.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/matmul/distance.h"
 
-/// Similarities and distances as modules of two inputs; formulas: autograd/functions/distance.h.
+/// Similarities and distances as modules of two inputs; formulas: ops/matmul/distance.h.
 
 namespace pleat::nn {
 

@@ -1,8 +1,8 @@
 #include "pleat/nn/dropout.h"
 
-#include "pleat/autograd/functions/dropout.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/ops/elementwise/dropout.h"
 
 namespace pleat::nn {
 Dropout::Dropout(DropoutOptions options_) : options(options_) { check_share("Dropout", "p", options.p); }

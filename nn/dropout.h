@@ -9,7 +9,7 @@ struct DropoutOptions {
 };
 
 /// In training, sets elements to 0 and scales the others by 1 / (1 - p); in evaluation, does nothing. Draws
-/// from default_generator(); see autograd/functions/dropout.h. Throws ValueError unless 0 <= p <= 1.
+/// from default_generator(); see ops/elementwise/dropout.h. Throws ValueError unless 0 <= p <= 1.
 class Dropout : public Module {
  public:
   explicit Dropout(DropoutOptions options = {});

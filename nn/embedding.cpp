@@ -1,10 +1,10 @@
 #include "pleat/nn/embedding.h"
 
-#include "pleat/autograd/functions/index.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
+#include "pleat/ops/index/index.h"
 
 namespace pleat::nn {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::nn {
 

@@ -2,19 +2,19 @@
 #include <cmath>
 #include <numbers>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/loss_formulas.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/select.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/nn/loss_modules.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/reduced_loss.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/loss/loss_formulas.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
 
 /// Losses that come from probabilities.
 

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <typeinfo>
 
-#include "pleat/autograd/functions/linear_activation.h"
-#include "pleat/autograd/functions/matmul.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/init.h"
+#include "pleat/ops/matmul/linear_activation.h"
+#include "pleat/ops/matmul/matmul.h"
 
 namespace pleat::nn {
 

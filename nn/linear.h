@@ -4,7 +4,7 @@
 
 #include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
-#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/matmul/matmul_kernels.h"
 
 namespace pleat::nn {
 

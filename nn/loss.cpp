@@ -4,17 +4,17 @@
 #include <cmath>
 
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/loss.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/select.h"
-#include "pleat/autograd/functions/shape.h"
-#include "pleat/autograd/functions/softmax.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/loss_modules.h"
 #include "pleat/nn/reduced_loss.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/loss/loss.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
+#include "pleat/ops/softmax/softmax.h"
 
 namespace pleat {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "pleat/autograd/functions/norm.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/ops/norm/norm.h"
 #include "pleat/ops/spatial/channels_hint.h"
 
 namespace pleat::nn {

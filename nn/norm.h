@@ -3,9 +3,9 @@
 #include <functional>
 #include <optional>
 
-#include "pleat/autograd/functions/norm.h"
 #include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/norm/norm.h"
 #include "pleat/ops/spatial/bounds.h"
 
 namespace pleat::nn {
@@ -59,7 +59,7 @@ struct LayerNormModuleOptions {
   bool bias = true;                ///< with a weight
 };
 
-/// Normalises the last dimensions of x; see autograd/functions/norm.h. weight starts as 1, bias as
+/// Normalises the last dimensions of x; see ops/norm/norm.h. weight starts as 1, bias as
 /// 0, both of the normalised shape. Throws ValueError for invalid options.
 class LayerNorm : public Module {
  public:

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "pleat/autograd/functions/pool.h"
 #include "pleat/nn/module.h"
 #include "pleat/nn/record_forward.h"
+#include "pleat/ops/pool/pool.h"
 
-/// Pooling modules; options, formulas and errors: ops/pool/pool.h.
+/// Pooling modules; options, formulas and errors: ops/pool/pool_kernels.h.
 
 namespace pleat::nn {
 

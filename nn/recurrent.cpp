@@ -2,10 +2,6 @@
 
 #include <cmath>
 
-#include "pleat/autograd/functions/dropout.h"
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/matmul.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
@@ -13,6 +9,10 @@
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/record_forward.h"
+#include "pleat/ops/elementwise/dropout.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::nn {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "pleat/autograd/functions/recurrent.h"
 #include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/recurrent/recurrent.h"
 
 /// Recurrent networks; formulas: ops/recurrent/options.h. Names and layouts of parameters are PyTorch's, so
 /// that state dictionaries fit.

@@ -2,11 +2,11 @@
 
 #include <string>
 
-#include "pleat/autograd/functions/rearrange.h"
 #include "pleat/core/base/required.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/shape/rearrange.h"
 
-/// Channels and pixels in another order; formulas and errors: autograd/functions/rearrange.h.
+/// Channels and pixels in another order; formulas and errors: ops/shape/rearrange.h.
 
 namespace pleat::nn {
 

@@ -6,7 +6,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/compare_kernels.h"
 
 namespace pleat::nn {
 

@@ -1,12 +1,12 @@
 #include "pleat/nn/transformer.h"
 
-#include "pleat/autograd/functions/activation.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/dropout.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/record_forward.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/dropout.h"
 
 namespace pleat::nn {
 namespace {

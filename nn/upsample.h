@@ -1,12 +1,12 @@
 #pragma once
 
-#include "pleat/autograd/functions/interpolate.h"
 #include "pleat/nn/module.h"
+#include "pleat/ops/interpolate/interpolate.h"
 
 namespace pleat::nn {
 
 /// Resamples [N, C, spatial...]: `nn::Upsample{{.scale_factor = 2}}`; options, formulas and errors:
-/// ops/interpolate/interpolate.h.
+/// ops/interpolate/interpolate_kernels.h.
 class Upsample : public Module {
  public:
   explicit Upsample(InterpolateOptions options_) : options(std::move(options_)) {}

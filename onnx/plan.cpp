@@ -9,9 +9,9 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/index/index.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/index/index_kernels.h"
 
 namespace pleat::onnx {
 namespace {

@@ -7,7 +7,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/onnx/emit.h"
 #include "pleat/onnx/functions.h"
-#include "pleat/ops/interpolate/interpolate.h"
+#include "pleat/ops/interpolate/interpolate_kernels.h"
 #include "pleat/ops/shape/view.h"
 
 /// Pools and interpolation.

@@ -27,7 +27,7 @@ Tensor causal_mask(int64_t queries, int64_t keys, DType dtype) {
   return result;
 }
 
-/// softmax(scale q k^T + mask) v, as in autograd/functions/attention.cpp; a query that takes no key gives 0.
+/// softmax(scale q k^T + mask) v, as in ops/attention/attention.cpp; a query that takes no key gives 0.
 Names attention(Emit& e) {
   if (e.number("dropout") != 0) e.refuse("it drops shares, as in training");
   const DType dtype = e.out_dtype();

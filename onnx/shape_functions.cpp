@@ -4,7 +4,7 @@
 
 #include "pleat/onnx/emit.h"
 #include "pleat/onnx/functions.h"
-#include "pleat/ops/shape/pad.h"
+#include "pleat/ops/shape/pad_kernels.h"
 
 /// Functions that arrange elements anew.
 

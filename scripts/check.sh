@@ -42,7 +42,7 @@ tests_of() {
 
 # Prints the families of op cases that belong to a source file.
 families_of() {
-  [[ $1 =~ ^(ops|autograd/functions|tests/op_cases)/ ]] || return 0
+  [[ $1 =~ ^(ops|tests/op_cases)/ ]] || return 0
   tr '/._' '\n' <<<"$1" | grep -Fx "$families" || echo '*'
 }
 

@@ -52,6 +52,17 @@ std::vector<fs::path> public_headers(const std::string& folder) {
   return headers;
 }
 
+std::vector<fs::path> function_headers() {
+  std::vector<fs::path> headers = public_headers("ops");
+  std::erase_if(headers, [](const fs::path& header) {
+    return text_of(header).find("namespace ops") != std::string::npos ||
+           text_of(header).find("namespace pleat::ops") != std::string::npos;
+  });
+  headers.insert(headers.begin(),
+                 {source_root() / "autograd/copy.h", source_root() / "autograd/functions.h"});
+  return headers;
+}
+
 std::vector<Declaration> declarations(const fs::path& header) {
   static const std::regex forward("forward\\(const Tensor& x\\) override \\{ return ([a-z_0-9]+)\\(.*");
   std::vector<Declaration> all;

@@ -14,6 +14,8 @@ std::filesystem::path source_root();
 std::string text_of(const std::filesystem::path& file);
 /// The headers of a folder that are installed, with those in folders below it, by name.
 std::vector<std::filesystem::path> public_headers(const std::string& folder);
+/// Those that declare the differentiable functions.
+std::vector<std::filesystem::path> function_headers();
 
 struct Declaration {
   enum class Kind { function, type, alias };

@@ -14,8 +14,8 @@ cmake_minimum_required(VERSION 3.24)
 
 # Folder -> what it may include besides itself (docs/architecture.md). "all" is every folder of this table.
 set(allowed_core "")
-set(allowed_ops core)
-set(allowed_autograd core ops)
+set(allowed_autograd core)
+set(allowed_ops core autograd)
 set(allowed_nn core ops autograd)
 set(allowed_io core)
 set(allowed_data core ops io)
@@ -25,7 +25,7 @@ set(allowed_models core ops autograd nn)
 set(allowed_onnx core ops autograd nn)
 set(allowed_train core ops autograd nn io data plot models onnx)
 set(allowed_dist core ops autograd nn)
-set(library core ops autograd nn io data profile plot models onnx train dist)
+set(library core autograd ops nn io data profile plot models onnx train dist)
 set(allowed_bench ${library} examples tests/op_cases)
 set(allowed_examples ${library})
 set(allowed_tests ${library} bench examples tests/op_cases)
@@ -56,7 +56,7 @@ endforeach()
 
 # Folders that know of no tape, and the methods of Tensor that speak to it: what they need is in core/tensor/copy.h. A number's
 # `to<T>` is no such method, nor are functions of these names.
-set(below_the_tape core ops io data profile plot)
+set(below_the_tape core io data profile plot)
 set(tape_method "[.>](detach|clone|contiguous|to|grad|set_grad|requires_grad|set_requires_grad|is_leaf|retain_grad|register_hook) ?\\(|[.>]backward\\( *\\)")
 
 set(private_mark "^// Private header: not installed\\.$")

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/copy.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"

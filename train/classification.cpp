@@ -4,14 +4,14 @@
 #include <cmath>
 #include <optional>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/loss.h"
 #include "pleat/nn/mode_scope.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/train/finite.h"
 #include "pleat/train/progress.h"
 

@@ -5,7 +5,6 @@
 #include <ctime>
 #include <set>
 
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/instruction_set.h"
@@ -14,6 +13,7 @@
 #include "pleat/core/files/atomic_file.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/plot/chart.h"
 #include "pleat/train/html_page.h"
 

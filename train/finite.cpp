@@ -5,8 +5,8 @@
 
 #include "pleat/autograd/anomaly.h"
 #include "pleat/core/random/random.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 
 using namespace pleat;
 using nn::NamedTensors;

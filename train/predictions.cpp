@@ -5,13 +5,13 @@
 #include <iterator>
 #include <limits>
 
-#include "pleat/autograd/functions/index.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/shape.h"
-#include "pleat/autograd/functions/softmax.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/mode_scope.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
+#include "pleat/ops/softmax/softmax.h"
 
 namespace pleat::train {
 

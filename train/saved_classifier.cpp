@@ -4,9 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/shape.h"
-#include "pleat/autograd/functions/softmax.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/json_input.h"
@@ -15,6 +12,9 @@
 #include "pleat/models/make_classifier.h"
 #include "pleat/nn/mode_scope.h"
 #include "pleat/onnx/export.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/shape/shape.h"
+#include "pleat/ops/softmax/softmax.h"
 
 namespace pleat::train {
 namespace {

@@ -2,11 +2,11 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/copy.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/optim/clip_grad.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 
 namespace pleat::train {
 namespace {

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <utility>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/rearrange.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/softmax.h"
 #include "pleat/core/base/format.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/rearrange.h"
+#include "pleat/ops/softmax/softmax.h"
 
 namespace pleat::train {
 

@@ -4,14 +4,14 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/copy.h"
-#include "pleat/autograd/functions/math.h"
+#include "pleat/autograd/copy.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/mode_scope.h"
 #include "pleat/nn/norm.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
 
 namespace pleat::train {
 namespace {

@@ -19,7 +19,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/conv/call.h"
-#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
 
 namespace pleat::bench::ask {
 namespace {

@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/capture.h"
 #include "pleat/core/device/cuda.h"
@@ -18,6 +17,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/gradients.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/update/loss_scale.h"
 #include "pleat/ops/update/update.h"
 

@@ -7,9 +7,9 @@
 #include "pleat/core/device/capture.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/matmul/matmul_kernels.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {

@@ -14,8 +14,8 @@
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/nn/listing.h"
 #include "pleat/nn/optim/gradients.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 
 namespace pleat::optim {
 namespace {

@@ -1,7 +1,7 @@
 // Private header: not installed.
 #pragma once
 
-#include "pleat/ops/attention/attention.h"
+#include "pleat/ops/attention/attention_kernels.h"
 
 namespace pleat::ops {
 

@@ -2,7 +2,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
-#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/implementation.h"
 
 namespace pleat::ops {

@@ -1,226 +1,283 @@
 #include "pleat/ops/conv/conv.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/copy.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/precision.h"
-#include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/copy.h"
-#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/conv/call.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/problem.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/one_type.h"
+#include "pleat/ops/shape/pad.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/ops/spatial/channel_affine.h"
+#include "pleat/ops/spatial/channels_hint.h"
 
-namespace pleat::ops {
+/// The three passes of a convolution are each other's derivatives: every one of them is bilinear, so each
+/// gradient is again one of the three.
+
+namespace pleat {
 namespace {
 
-const char* op_name(int spatial_dims) {
-  return spatial_dims == 1 ? "conv1d" : spatial_dims == 2 ? "conv2d" : "conv3d";
+/// As the raw functions call themselves. Of a checked weight.
+std::string op_name(const Tensor& w) { return "conv" + std::to_string(w.rank() - 2) + "d"; }
+
+Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape, const ConvOptions& options,
+                      const std::shared_ptr<const ops::NormalizedBy>& normalized_by = {});
+Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
+                       const ConvOptions& options);
+
+Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+  const Tensor y = ops::conv_forward(x, w, bias, options);
+  std::vector<Derivative> derivatives = {
+      grad_of(x, [w = saved(w), shape = x.shape(), options, by = x.note<ops::NormalizedBy>()](
+                     const Tensor& dy) { return backward_input(dy, *w, shape, options, by); }),
+      grad_of(w, [x = saved(x), shape = w.shape(), options](const Tensor& dy) {
+        return backward_weight(dy, *x, shape, options);
+      })};
+  if (bias.defined())
+    derivatives.push_back(grad_of(bias, [](const Tensor& dy) {
+      return record("conv_backward_bias", ops::conv_backward_bias(dy),
+                    {grad_of(dy, [shape = dy.shape()](const Tensor& db) {
+                      Shape kept(shape.size(), 1);
+                      kept[1] = shape[1];
+                      return expand(reshape(db, kept), shape);
+                    })});
+    }));
+  return record(op_name(w), y, std::move(derivatives));
 }
 
-int spatial_dims_of(const Shape& weight) {
-  const auto dims = static_cast<int>(weight.size()) - 2;
-  check<ShapeError>(dims >= 1 && dims <= 3,
-                    "conv: the weight needs 3 to 5 dimensions [K, C / groups, kernel...], got {}", weight);
-  return dims;
+Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape, const ConvOptions& options,
+                      const std::shared_ptr<const ops::NormalizedBy>& normalized_by) {
+  const Tensor dx = ops::conv_backward_input(dy, w, input_shape, options, normalized_by);
+  return record(
+      op_name(w) + "_backward_input", dx,
+      {grad_of(dy, [w = saved(w), options](const Tensor& d) { return forward(d, *w, {}, options); }),
+       grad_of(w, [dy = saved(dy), shape = w.shape(), options](const Tensor& d) {
+         return backward_weight(*dy, d, shape, options);
+       })});
 }
 
-/// [N, C, spatial...] with three spatial dimensions, the missing ones of size 1 in front.
-Tensor five_dims(const Tensor& t) {
-  Shape shape = t.shape();
-  Strides strides = t.strides();
-  while (shape.size() < 5) {
-    shape.insert(shape.begin() + 2, 1);
-    strides.insert(strides.begin() + 2, strides[0]);
+Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
+                       const ConvOptions& options) {
+  const Tensor dw = ops::conv_backward_weight(dy, x, weight_shape, options);
+  return record(
+      op_name(dw) + "_backward_weight", dw,
+      {grad_of(dy, [x = saved(x), options](const Tensor& d) { return forward(*x, d, {}, options); }),
+       grad_of(x, [dy = saved(dy), shape = x.shape(), options](const Tensor& d) {
+         return backward_input(*dy, d, shape, options);
+       })});
+}
+
+Tensor with_batch(const Tensor& x) {
+  Shape shape = x.shape();
+  shape.insert(shape.begin(), 1);
+  return reshape(x, std::move(shape));
+}
+
+Tensor without_batch(const Tensor& y) { return reshape(y, Shape(y.shape().begin() + 1, y.shape().end())); }
+
+void check_weight_rank(const char* op, int64_t spatial_dims, const Tensor& weight) {
+  check<ShapeError>(weight.rank() == spatial_dims + 2, "{}: the weight needs {} dimensions, got {}", op,
+                    spatial_dims + 2, weight.describe());
+}
+
+/// Of one sample [C, spatial...], whose shape a message about a batch would not show as it was given.
+void check_sample(const char* op, const Tensor& x, int64_t channels) {
+  if (x.size(0) == channels) return;
+  std::string hint = ops::channels_last_hint(x.shape(), channels, 0);
+  if (hint.empty() && channels == 1)
+    hint = "; a batch of pictures without a dimension for their one channel needs it: unsqueeze(x, 1)";
+  fail<ShapeError>("{}: one sample [C, spatial...] needs {} channels, got {}{}", op, channels, x, hint);
+}
+
+/// Input, weight and bias in the types of an Autocast scope; what is cast comes to lie as convolutions read
+/// it.
+std::array<Tensor, 3> typed(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                            std::optional<MemoryFormat> asked) {
+  std::array<Tensor, 3> operands{input, weight, bias};
+  if (const std::optional<DType> half = autocast_dtype()) {
+    const MemoryFormat own = conv_format(input.device(), *half, Precision::highest);
+    autograd::cast_to_half(operands, conv_result_format(asked).value_or(own));
   }
-  return t.as_strided(std::move(shape), std::move(strides), t.offset());
+  return operands;
 }
 
-Shape shape5(int64_t a, int64_t b, const Spatial& sizes) { return {a, b, sizes[0], sizes[1], sizes[2]}; }
-
-/// Elements that lie dense in a format, seen with other sizes.
-Tensor with_sizes(const Tensor& t, const Shape& shape, MemoryFormat format) {
-  return t.as_strided(shape, dense_strides(shape, format), t.offset());
+/// Of a convolution or a transposed one, for whoever listens.
+template <class Options>
+Attributes traced_options(const char* op, int64_t spatial_dims, const Tensor& weight,
+                          const Options& options) {
+  const std::vector<int64_t> stride = options.stride.expand(spatial_dims, op, "stride");
+  const std::vector<int64_t> dilation = options.dilation.expand(spatial_dims, op, "dilation");
+  const auto sides = ops::resolve_padding(
+      op, options.padding, {weight.shape().begin() + 2, weight.shape().end()}, stride, dilation);
+  std::vector<int64_t> low, high;
+  for (const auto& [before, after] : sides) low.push_back(before), high.push_back(after);
+  return {{"stride", stride},
+          {"padding_low", low},
+          {"padding_high", high},
+          {"dilation", dilation},
+          {"groups", options.groups}};
 }
 
-/// The format of the result as the implementation writes it.
-MemoryFormat written_format(const ConvProblem& problem, ConvLayout layout) {
-  if (layout == ConvLayout::strided) return problem.result_format.value_or(problem.format);
-  return layout == ConvLayout::nhwc ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+/// Both operands as all passes read them on CUDA, each of which would else convert them anew. `call` checks
+/// them first.
+template <class Call>
+std::array<Tensor, 2> laid_out(const Tensor& a, const Tensor& b, const Call& call) {
+  if (!a.device().is_cuda()) return {a, b};
+  const MemoryFormat format = call().problem.wanted_format();
+  return {to_format(a, format), to_format(b, format)};
 }
 
-/// Whether elements of the same index lie in the same place.
-bool lie_alike(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() && a.strides() == b.strides();
-}
-
-/// A tensor of the caller's as the implementation takes it, `reduced` being its sizes there.
-Tensor operand(const Tensor& t, const Shape& reduced, DType dtype, ConvLayout layout, MemoryFormat format) {
-  const Tensor typed = cast(t, dtype);
-  if (layout == ConvLayout::strided) return five_dims(typed);
-  return with_sizes(to_format(typed, format), reduced, format);
-}
-
-}  // namespace
-
-ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation& implementation) {
-  ConvProblem solved = problem;
-  if (!implementation.takes(problem.dtype)) solved.dtype = compute_dtype(problem.dtype);
-  const ConvLayout layout = implementation.layout(problem);
-  return layout == ConvLayout::strided ? solved : simplify(solved, written_format(problem, layout));
-}
-
-bool ConvCall::is_empty() const {
-  // An empty batch still has a gradient of the weight, of zeros.
-  return problem.batch == 0;
-}
-
-Tensor ConvCall::run(const ConvImplementation& implementation) const {
-  const PrecisionScope precision(problem.precision);  // for the matrix products inside
-  const ConvProblem solved = solved_problem(problem, implementation);
-  const ConvLayout layout = implementation.layout(problem);
-  const MemoryFormat format = written_format(problem, layout);
-  const auto as_operand = [&](const Tensor& t, const Shape& reduced) {
-    return operand(t, reduced, solved.dtype, layout, format);
-  };
-  const auto as_input = [&](const Tensor& t) {
-    return as_operand(t, shape5(solved.batch, solved.in_channels, solved.input));
-  };
-  const auto as_weight = [&](const Tensor& t) {
-    return as_operand(t, shape5(solved.out_channels, solved.group_in(), solved.kernel));
-  };
-  const auto as_output = [&](const Tensor& t) {
-    return as_operand(t, shape5(solved.batch, solved.out_channels, solved.output));
-  };
-  const auto make = [&](const Shape& shape) {
-    return empty(shape, {.dtype = solved.dtype, .device = problem.device, .format = format});
-  };
-  // Whether the result stays as the implementation writes it.
-  const bool is_final = solved.dtype == problem.dtype && problem.result_format.value_or(format) == format;
-  Tensor result;
-  switch (pass) {
-    case ConvPass::forward: {
-      result = make(problem.output_shape());
-      if (is_empty()) break;
-      const Tensor own_x = as_input(x), own_w = as_weight(w), y = as_output(result);
-      const Tensor own_bias =
-          bias.defined() ? to_format(cast(bias, solved.dtype), MemoryFormat::contiguous) : Tensor();
-      const auto sums = std::make_shared<Moments>();
-      if (moments && is_final &&
-          implementation.forward_with_moments(solved, own_x, own_w, own_bias, y, *sums))
-        result.set_note<Moments>(sums);
-      else
-        implementation.forward(solved, own_x, own_w, own_bias, y);
-      break;
-    }
-    case ConvPass::backward_input: {
-      result = make(problem.input_shape());
-      if (is_empty()) break;
-      const Tensor own_dy = as_output(dy), own_w = as_weight(w), dx = as_input(result);
-      const auto sums = std::make_shared<GradientSums>();
-      sums->of = normalized_by;
-      // A simplified problem may have columns of pixels for channels.
-      if (normalized_by != nullptr && is_final && solved.in_channels == problem.in_channels &&
-          lie_alike(normalized_by->x(), result) &&
-          implementation.backward_input_with_sums(solved, own_dy, own_w, dx, *sums))
-        result.set_note<GradientSums>(sums);
-      else
-        implementation.backward_input(solved, own_dy, own_w, dx);
-      break;
-    }
-    case ConvPass::backward_weight:
-      result = make(problem.weight_shape());
-      if (is_empty())
-        fill(result, 0);
-      else
-        implementation.backward_weight(solved, as_output(dy), as_input(x), as_weight(result));
-      break;
+Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
+                    const Tensor& shifts, const ConvOptions& options) {
+  check_weight_rank(op, spatial_dims, filters);
+  if (input.rank() == spatial_dims + 1) {
+    if (options.groups >= 1) check_sample(op, input, checked_multiply(filters.size(1), options.groups, op));
+    return without_batch(batched_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
   }
-  return to_format(cast(result, problem.dtype), problem.result_format.value_or(format));
+  const auto operands = typed(input, filters, shifts, options.format);
+  const Tensor& bias = operands[2];
+  const TracedCall call(
+      "conv", [&] { return traced_options(op, spatial_dims, filters, options); }, input, filters, shifts);
+  const auto [x, weight] = laid_out(
+      operands[0], operands[1], [&] { return ops::forward_call(operands[0], operands[1], bias, options); });
+  return call.gives(forward(x, weight, bias, options));
 }
 
-ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
-  const int dims = spatial_dims_of(w.shape());
-  const ConvOperand bias_operand =
-      bias.defined() ? ConvOperand("bias", bias) : ConvOperand("bias", Shape(), x);
-  const ConvProblem problem = make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", w}, options,
-                                                nullptr, bias.defined() ? &bias_operand : nullptr);
-  return {op_name(dims), ConvPass::forward, problem, options.implementation, x, w, {}, bias, options.moments};
+/// What a transposed convolution comes down to: the gradient of a convolution with respect to an input of
+/// this shape, widened by zeros at the high sides.
+struct TransposedPlan {
+  Shape shape;
+  std::vector<std::pair<int64_t, int64_t>> padding;
+  std::vector<int64_t> widths;  ///< as `pad` takes them: the last dimension first
+  bool widens = false;
+};
+
+/// Output padding moves the high edge outwards, which takes padding away; where none is left, no window
+/// reaches.
+TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tensor& x, const Tensor& weight,
+                               const ConvTransposeOptions& options) {
+  const auto stride = options.stride.expand(spatial_dims, op, "stride");
+  const auto dilation = options.dilation.expand(spatial_dims, op, "dilation");
+  const auto extra = options.output_padding.expand(spatial_dims, op, "output_padding");
+  const auto tensors = [&] {
+    return fmt::format("\n  input  {}\n  weight {}", x.describe(), weight.describe());
+  };
+  check<ShapeError>(x.rank() == spatial_dims + 2, "{}: input needs {} dimensions [N, C, spatial...]{}", op,
+                    spatial_dims + 2, tensors());
+  if (x.size(1) != weight.size(0))
+    fail<ShapeError>(
+        "{}: input has {} channels, but weight {} needs {}; the weight of a transposed "
+        "convolution is [C, K / groups, kernel...]{}{}",
+        op, x.size(1), weight.shape(), weight.size(0), ops::channels_last_hint(x.shape(), weight.size(0)),
+        tensors());
+  check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
+  const std::vector<int64_t> kernel(weight.shape().begin() + 2, weight.shape().end());
+  for (std::size_t d = 0; d < kernel.size(); ++d) {
+    check<ValueError>(stride[d] >= 1 && dilation[d] >= 1,
+                      "{}: stride and dilation must be at least 1, got {} and {}", op, stride[d],
+                      dilation[d]);
+    check<ValueError>(extra[d] >= 0 && (extra[d] < stride[d] || extra[d] < dilation[d]),
+                      "{}: output_padding {} must be below stride {} or dilation {}", op, extra[d], stride[d],
+                      dilation[d]);
+  }
+  TransposedPlan plan;
+  plan.padding = ops::resolve_padding(op, options.padding, kernel, stride, dilation);
+  plan.shape = {x.size(0), checked_multiply(weight.size(1), options.groups, op)};
+  for (std::size_t d = 0; d < kernel.size(); ++d) {
+    auto& [low, high] = plan.padding[d];
+    const int64_t spread = checked_multiply(x.shape()[d + 2] - 1, stride[d], op);
+    const int64_t reach = checked_multiply(dilation[d], kernel[d] - 1, op);
+    const int64_t zeros = std::max<int64_t>(extra[d] - high, 0);
+    high = std::max<int64_t>(high - extra[d], 0);
+    const int64_t full = checked_add(checked_add(spread, reach, op), 1, op);
+    const int64_t size = checked_subtract(checked_subtract(full, low, op), high, op);
+    check<ShapeError>(size + zeros >= 1, "{}: the output would have size {} in spatial dimension {}{}", op,
+                      size + zeros, d, tensors());
+    // Where padding takes all that windows reach, one element is made, and cut off again.
+    const bool is_cut = size < 1;
+    if (is_cut) low -= 1 - size;
+    const int64_t added = is_cut ? size + zeros : zeros;
+    plan.shape.push_back(is_cut ? 1 : size);
+    plan.widths.insert(plan.widths.begin(), {is_cut ? -1 : 0, added});
+    plan.widens = plan.widens || added > 0;
+  }
+  return plan;
 }
 
-ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& input_shape,
-                             const ConvOptions& options) {
-  const int dims = spatial_dims_of(w.shape());
-  const ConvOperand output("dy", dy);
-  const ConvProblem problem =
-      make_conv_problem(op_name(dims), dims, {"input", input_shape, dy}, {"weight", w}, options, &output);
-  return {op_name(dims),
-          ConvPass::backward_input,
-          problem,
-          first_named(options.backward_input_implementation, options.implementation),
-          {},
-          w,
-          dy,
-          {}};
-}
-
-ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
-                              const ConvOptions& options) {
-  const int dims = spatial_dims_of(weight_shape);
-  const ConvOperand output("dy", dy);
-  const ConvProblem problem =
-      make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", weight_shape, x}, options, &output);
-  return {op_name(dims),
-          ConvPass::backward_weight,
-          problem,
-          first_named(options.backward_weight_implementation, options.implementation),
-          x,
-          {},
-          dy,
-          {}};
-}
-
-namespace {
-
-/// Runs the implementation that is chosen for the call, and records which it is.
-Tensor run_chosen(const RecordOp& range, const ConvCall& call) {
-  const std::shared_ptr<const ConvImplementation> implementation = choose(call);
-  range.details([&] {
-    return RangeDetails{.implementation = implementation->name(),
-                        .flops = static_cast<double>(call.problem.flops())};
+Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
+                       const Tensor& shifts, const ConvTransposeOptions& options) {
+  check_weight_rank(op, spatial_dims, filters);
+  if (input.rank() == spatial_dims + 1) {
+    check_sample(op, input, filters.size(0));
+    return without_batch(transposed_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
+  }
+  const TracedCall call(
+      "conv_transpose",
+      [&] {
+        Attributes attributes = traced_options(op, spatial_dims, filters, options);
+        attributes.emplace_back("output_padding",
+                                options.output_padding.expand(spatial_dims, op, "output_padding"));
+        return attributes;
+      },
+      input, filters, shifts);
+  const auto [x, weight, bias] = typed(input, filters, shifts, options.format);
+  ops::check_one_type(op, "input", x, "weight", weight);
+  const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);
+  const int64_t channels = plan.shape[1];
+  check<ShapeError>(!bias.defined() || bias.shape() == Shape{channels}, "{}: bias needs shape [{}], got {}",
+                    op, channels, bias.defined() ? bias.describe() : "");
+  const ConvOptions whose{.stride = options.stride,
+                          .padding = Padding(plan.padding),
+                          .dilation = options.dilation,
+                          .groups = options.groups,
+                          .implementation = options.implementation,
+                          .format = options.format,
+                          .precision = options.precision};
+  const auto [dy, w] = laid_out(x, weight, [&, &image = x, &kernel = weight] {
+    return ops::backward_input_call(image, kernel, plan.shape, whose);
   });
-  return call.run(*implementation);
+  Tensor y = backward_input(dy, w, plan.shape, whose);
+  if (plan.widens) y = pad(y, plan.widths);
+  if (bias.defined()) {
+    Shape kept(y.shape().size(), 1);
+    kept[1] = channels;
+    y = y + reshape(bias, kept);
+  }
+  return call.gives(y);
 }
 
 }  // namespace
 
-Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
-  const RecordOp range(op_name(spatial_dims_of(w.shape())), x, w, bias);
-  const ConvCall call = forward_call(x, w, bias, options);
-  return run_chosen(range, call);
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+  return batched_conv("conv1d", 1, x, weight, bias, options);
+}
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+  return batched_conv("conv2d", 2, x, weight, bias, options);
+}
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+  return batched_conv("conv3d", 3, x, weight, bias, options);
 }
 
-Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
-                           const ConvOptions& options,
-                           const std::shared_ptr<const NormalizedBy>& normalized_by) {
-  const RecordOp range(op_name(spatial_dims_of(w.shape())), "_backward_input", dy, w);
-  ConvCall call = backward_input_call(dy, w, input_shape, options);
-  call.normalized_by = normalized_by;
-  return run_chosen(range, call);
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTransposeOptions& options) {
+  return transposed_conv("conv_transpose1d", 1, x, weight, bias, options);
+}
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTransposeOptions& options) {
+  return transposed_conv("conv_transpose2d", 2, x, weight, bias, options);
+}
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTransposeOptions& options) {
+  return transposed_conv("conv_transpose3d", 3, x, weight, bias, options);
 }
 
-Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
-                            const ConvOptions& options) {
-  const RecordOp range(op_name(spatial_dims_of(weight_shape)), "_backward_weight", dy, x);
-  const ConvCall call = backward_weight_call(dy, x, weight_shape, options);
-  return run_chosen(range, call);
-}
-
-Tensor conv_backward_bias(const Tensor& dy) {
-  const RecordOp range("conv_backward_bias", dy);
-  check<ShapeError>(dy.rank() >= 2, "conv_backward_bias: needs [N, K, ...], got {}", dy.describe());
-  Dims dims{0};
-  for (int64_t d = 2; d < dy.rank(); ++d) dims.push_back(d);
-  return sum(dy, dims);
-}
-
-}  // namespace pleat::ops
+}  // namespace pleat

@@ -1,40 +1,58 @@
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
+#include <concepts>
 
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
 
-/// Raw convolutions of 1, 2 and 3 spatial dimensions, by the rank of the weight. All three passes check all
-/// sizes (ops/conv/problem.h has the formulas), choose an implementation and run it. The result
-/// has the format that the options or the policy ask for, else the one that the implementation writes best
-/// (channels-last; `reference` keeps its input's). Sums of float16 and bfloat16 are float32. They throw
-/// ShapeError, DTypeError, DeviceError, ValueError.
+namespace pleat {
 
-namespace pleat::ops {
+/// Convolution (cross-correlation, as everywhere in deep learning) of x [N, C, spatial...] or unbatched
+/// [C, spatial...] with weight [K, C / groups, kernel...] and bias [K] (undefined: none).
+///   y[n, k, p] = bias[k] + sum over c, r of x[n, c, p * stride - padding + r * dilation] * weight[k, c, r]
+/// The implementation and the format of the result can be chosen in the options or by a ConvPolicy.
+/// Throws ShapeError, DTypeError, DeviceError, ValueError, all before anything is computed.
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              const ConvOptions& options = {});
+/// `conv2d(x, w, {.padding = 1})`: without a bias. Templates, so that `{}` is an empty bias.
+template <std::same_as<ConvOptions> O = ConvOptions>
+Tensor conv1d(const Tensor& x, const Tensor& weight, const O& options) {
+  return conv1d(x, weight, {}, options);
+}
+template <std::same_as<ConvOptions> O = ConvOptions>
+Tensor conv2d(const Tensor& x, const Tensor& weight, const O& options) {
+  return conv2d(x, weight, {}, options);
+}
+template <std::same_as<ConvOptions> O = ConvOptions>
+Tensor conv3d(const Tensor& x, const Tensor& weight, const O& options) {
+  return conv3d(x, weight, {}, options);
+}
 
-class NormalizedBy;
+/// Transposed convolution: the gradient of a convolution with respect to its input, as a function of its own.
+/// x [N, C, ...] with weight [C, K / groups, kernel...] gives [N, K, ...] of size
+///   (input - 1) * stride - padding_low - padding_high + dilation * (kernel - 1) + output_padding + 1.
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTransposeOptions& options = {});
+/// `conv_transpose2d(x, w, {.stride = 2})`: without a bias.
+template <std::same_as<ConvTransposeOptions> O = ConvTransposeOptions>
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const O& options) {
+  return conv_transpose1d(x, weight, {}, options);
+}
+template <std::same_as<ConvTransposeOptions> O = ConvTransposeOptions>
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const O& options) {
+  return conv_transpose2d(x, weight, {}, options);
+}
+template <std::same_as<ConvTransposeOptions> O = ConvTransposeOptions>
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const O& options) {
+  return conv_transpose3d(x, weight, {}, options);
+}
 
-/// y [N, K, ...] = x [N, C, ...] * w [K, C/groups, ...] + bias [K] (undefined: none). With `options.moments`
-/// y may have a note of its Moments (ops/spatial/channel_affine.h).
-Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
-
-/// The gradient [N, C, ...] of x, whose shape has to be given: several fit one dy when stride > 1. Where it
-/// is known how x was normalised, the gradient may have a note of the GradientSums.
-Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
-                           const ConvOptions& options,
-                           const std::shared_ptr<const NormalizedBy>& normalized_by = {});
-
-/// The gradient [K, C/groups, ...] of w.
-Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
-                            const ConvOptions& options);
-
-/// The gradient [K] of the bias: dy summed over all but the channels.
-Tensor conv_backward_bias(const Tensor& dy);
-
-/// Names that `implementation` takes on a device, the preferred first.
-std::vector<std::string> conv_implementations(Device device = {});
-
-}  // namespace pleat::ops
+}  // namespace pleat

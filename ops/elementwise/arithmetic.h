@@ -1,29 +1,63 @@
 #pragma once
 
+#include "pleat/autograd/functions.h"
 #include "pleat/core/tensor/number.h"
 #include "pleat/core/tensor/tensor.h"
 
-/// Raw arithmetic, element by element, broadcasting; operands of different types are promoted
-/// (core/tensor/dtype.h). All throw ShapeError when shapes do not broadcast and DeviceError when devices
-/// differ.
+/// Differentiable arithmetic. Shapes broadcast, types are promoted (core/tensor/dtype.h); a plain number is
+/// weak.
 
-namespace pleat::ops {
+namespace pleat {
 
-Tensor add(const Tensor& a, const Tensor& b);
-Tensor subtract(const Tensor& a, const Tensor& b);
-Tensor multiply(const Tensor& a, const Tensor& b);
-/// True division: integers give float32.
+Tensor add(const Tensor& a, Number b);
+Tensor add(Number a, const Tensor& b);
+Tensor subtract(const Tensor& a, const Tensor& b);  ///< a - b
+Tensor subtract(const Tensor& a, Number b);
+Tensor subtract(Number a, const Tensor& b);
+Tensor multiply(const Tensor& a, Number b);
+Tensor multiply(Number a, const Tensor& b);
+/// a / b, true division: integers give float32.
 Tensor divide(const Tensor& a, const Tensor& b);
-Tensor negate(const Tensor& x);
+Tensor divide(const Tensor& a, Number b);
+Tensor divide(Number a, const Tensor& b);
+Tensor negate(const Tensor& x);  ///< -x
 
-/// Into a tensor that is there, which may be `a` or `b` itself; the result is converted to `out`'s type.
-void add_into(const Tensor& out, const Tensor& a, const Tensor& b);
-void subtract_into(const Tensor& out, const Tensor& a, const Tensor& b);
-void multiply_into(const Tensor& out, const Tensor& a, const Tensor& b);
-void divide_into(const Tensor& out, const Tensor& a, const Tensor& b);
+/// x + value a b.
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Number value = 1);
+/// x + value a / b.
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value = 1);
 
-/// A tensor of rank 0 that takes part in arithmetic with `like` as a weak number does. Throws ValueError
-/// naming `op` when that type cannot hold it.
-Tensor number_like(Number number, const Tensor& like, const char* op = "number");
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+inline Tensor operator+(const Tensor& a, Number b) { return add(a, b); }
+inline Tensor operator+(Number a, const Tensor& b) { return add(a, b); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return subtract(a, b); }
+inline Tensor operator-(const Tensor& a, Number b) { return subtract(a, b); }
+inline Tensor operator-(Number a, const Tensor& b) { return subtract(a, b); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return multiply(a, b); }
+inline Tensor operator*(const Tensor& a, Number b) { return multiply(a, b); }
+inline Tensor operator*(Number a, const Tensor& b) { return multiply(a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return divide(a, b); }
+inline Tensor operator/(const Tensor& a, Number b) { return divide(a, b); }
+inline Tensor operator/(Number a, const Tensor& b) { return divide(a, b); }
+inline Tensor operator-(const Tensor& x) { return negate(x); }
 
-}  // namespace pleat::ops
+/// In place, keeping `x`'s shape and type (a floating operand cannot be added to integers: DTypeError).
+/// They return `x`.
+const Tensor& add_(const Tensor& x, Number other);
+const Tensor& subtract_(const Tensor& x, const Tensor& other);
+const Tensor& subtract_(const Tensor& x, Number other);
+const Tensor& multiply_(const Tensor& x, const Tensor& other);
+const Tensor& multiply_(const Tensor& x, Number other);
+const Tensor& divide_(const Tensor& x, const Tensor& other);
+const Tensor& divide_(const Tensor& x, Number other);
+
+inline const Tensor& operator+=(const Tensor& x, const Tensor& other) { return add_(x, other); }
+inline const Tensor& operator-=(const Tensor& x, const Tensor& other) { return subtract_(x, other); }
+inline const Tensor& operator*=(const Tensor& x, const Tensor& other) { return multiply_(x, other); }
+inline const Tensor& operator/=(const Tensor& x, const Tensor& other) { return divide_(x, other); }
+inline const Tensor& operator+=(const Tensor& x, Number other) { return add_(x, other); }
+inline const Tensor& operator-=(const Tensor& x, Number other) { return subtract_(x, other); }
+inline const Tensor& operator*=(const Tensor& x, Number other) { return multiply_(x, other); }
+inline const Tensor& operator/=(const Tensor& x, Number other) { return divide_(x, other); }
+
+}  // namespace pleat

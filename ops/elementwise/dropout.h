@@ -3,18 +3,17 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/tensor.h"
 
-/// Raw parts of dropout: which elements stay, and what becomes of them.
+namespace pleat {
 
-namespace pleat::ops {
+/// Sets each element to 0 with probability p and scales the others by 1 / (1 - p), which leaves the mean as
+/// it was. Returns `x` itself when not training. The mask depends on the generator's state and x's shape, not
+/// on its layout. Srivastava et al., "Dropout" (2014). Throws ValueError unless 0 <= p <= 1, DTypeError
+/// unless x is floating.
+Tensor dropout(const Tensor& x, Real p, Flag training = true, Generator& generator = default_generator());
 
-/// A bool tensor that is true (the element stays) with probability 1 - p: the same for every memory format,
-/// device and number of threads. Throws ValueError unless 0 <= p <= 1; `op` names the function in the
-/// message.
-Tensor dropout_mask(const char* op, Shape shape, double p, MemoryFormat format, Device device,
-                    Generator& generator);
+/// The same for whole channels of x [N, C, ...], each of which stays or goes as one; what Dropout1d, 2d and
+/// 3d do. Throws ShapeError below two dimensions. Tompson et al., "Efficient object localization ..." (2015).
+Tensor channel_dropout(const Tensor& x, Real p, Flag training = true,
+                       Generator& generator = default_generator());
 
-/// scale * x where the mask (bool, broadcast to x) is true, else 0, in x's type.
-/// Throws DTypeError unless x is floating, ShapeError when the mask does not broadcast to x.
-Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale);
-
-}  // namespace pleat::ops
+}  // namespace pleat

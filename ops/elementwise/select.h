@@ -3,22 +3,25 @@
 #include "pleat/core/tensor/number.h"
 #include "pleat/core/tensor/tensor.h"
 
-/// Raw choices between elements, broadcasting.
+/// Differentiable choices between elements; what they throw and which types they give stands in
+/// ops/elementwise/select_kernels.h.
 
-namespace pleat::ops {
+namespace pleat {
 
-/// `a` where the condition holds, else `b`, in their promoted type; a plain number is weak beside a tensor,
-/// two numbers give bool, int64 or float32 by their category. Throws DTypeError unless the condition is bool,
-/// ShapeError when the three do not broadcast.
+/// `a` where the condition (bool) holds, else `b`. All three broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& condition, const Tensor& a, Scalar b);
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b);
 Tensor where(const Tensor& condition, Scalar a, Scalar b);
 
-/// `value` where the mask is true, else `x`, in x's type.
-/// Throws DTypeError unless the mask is bool and x's type can hold the number's category.
+/// `value` where the mask (bool) is true, else `x`, in x's type. Both broadcast.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
-/// The same into `x` itself, to whose shape the mask must broadcast.
-void masked_fill_into(const Tensor& x, const Tensor& mask, Scalar value);
+/// In place: the mask must broadcast to x. Returns `x`.
+const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value);
 
-}  // namespace pleat::ops
+/// The elements on and below a diagonal (tril), on and above it (triu) of each matrix [..., N, M]; the others
+/// are 0. `diagonal` 0 is the main one, 1 the next above. Throw ShapeError unless x has two dimensions.
+Tensor tril(const Tensor& x, Integer diagonal = 0);
+Tensor triu(const Tensor& x, Integer diagonal = 0);
+
+}  // namespace pleat

@@ -13,11 +13,11 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/types.h"
-#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/one_type.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/join.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/shape/join_kernels.h"
 
 namespace pleat::ops {
 namespace {

@@ -1,96 +1,64 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <optional>
 #include <vector>
 
-#include "pleat/core/tensor/number.h"
-#include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/index/bins.h"
+#include "pleat/ops/index/index_kernels.h"
+#include "pleat/ops/index/sort.h"
 
-/// Elements found by their indices. Indices are of any integer type; each is checked before anything is
-/// written: IndexError names the first one outside its range. Floating or bool indices throw DTypeError.
-/// Dimensions may be negative, counting from the end, and so may indices, but for those of `embedding`,
-/// `one_hot` and `take_rows`. On CUDA the check makes the host wait for the work before it. A tensor of rank
-/// 0 counts as one of a single element along a dimension 0, and so does an index.
+/// Differentiable choice by indices; see ops/index/ for what each does. Indices have no gradients.
 
-namespace pleat::ops {
+namespace pleat {
 
-/// y[i][j][k] = x[index[i][j][k]][j][k] for dim = 0, and so on for the others: one index for each element of
-/// the result. `index` has x's rank and, except along `dim`, sizes of at most x's. Throws ShapeError.
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
+Tensor gather(const Tensor& x, Integer dim, const Tensor& index);
+Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+/// A copy of x with source[i][j][k] at [index[i][j][k]][j][k]. One that is overwritten gets no gradient.
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
+Tensor index_select(const Tensor& x, Integer dim, const Tensor& index);
+Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+/// The elements where `mask` (bool, broadcast with x) is true, in row-major order: rank 1. Throws DTypeError.
+Tensor masked_select(const Tensor& x, const Tensor& mask);
 
-/// The adjoint: a copy of x with source[i][j][k] added at [index[i][j][k]][j][k]. `source` has index's shape.
-/// What goes to one place is added in the order of `dim`, in float32 for half types. The result has x's type.
-/// Throws ShapeError, DTypeError for bool.
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-/// The same in x itself.
-void scatter_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-
-/// A copy of x with source[i][j][k] written to [index[i][j][k]][j][k] for dim = 0, and so on for the others.
-/// `source` has index's shape and x's type. Of several that go to one place, the last in the order of `dim`
-/// stands, for any number of threads. Throws ShapeError, DTypeError.
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-/// The same with one value for all. Throws ShapeError, DTypeError when x's type cannot hold its category.
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value);
-
-/// The elements with these indices along `dim`: that dimension becomes index's length. `index` has rank 1.
-/// Keeps the order of dimensions in memory; along the outermost dimension, rows are copied whole. Throws
-/// ShapeError.
-Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);
-
-/// x's elements with these indices along dimension 0, row-major. The indices are the host's, so that they are
-/// checked without waiting for a GPU. Throws ShapeError for rank 0.
-Tensor take_rows(const Tensor& x, std::span<const int64_t> indices);
-
-/// The adjoint: a copy of x with the elements of `source` added at these indices along `dim`, in their order,
-/// in float32 for half types. The result has x's type. Throws ShapeError, DTypeError for bool.
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-/// The same in x itself.
-void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-
-/// A copy of x with the elements of `source` written at these indices along `dim`; of several at one index
-/// the last stands. `source` is as index_select would give it, or broadcasts to that, and has x's type.
-/// Throws ShapeError, DTypeError.
-Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-/// The same into x itself.
-void index_copy_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source);
-
-/// Where `x[i, j, ...]` of NumPy and PyTorch is: `indices` name places along the first dimensions together,
-/// broadcasting to one shape. They are integers, negative ones counting from the end, or bool: a mask of
-/// as many dimensions as it has, alone, which stands for the indices of what is true in it.
-struct IndexPlaces {
-  Tensor rows;   ///< int64 [number]: the places in row-major order of the dimensions that are named
-  int64_t size;  ///< of these dimensions together
-  Shape shape;   ///< of x[indices]: that of the indices, then the dimensions that are not named
-};
-/// Throws ShapeError, DTypeError, IndexError beginning with `op`.
-IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<Tensor>& indices);
-
-/// A copy of x with `values` written, or with `accumulate` added, at x[indices]. They have x's type and
-/// broadcast to the shape of x[indices]; what goes to one place is written (the last stands) or added in the
-/// order of the indices. Throws as index_places does, and DTypeError.
+/// A copy of x with the slices of `source`, which broadcasts, at the indices along `dim`. The gradient of one
+/// that a later one overwrites is 0.
+Tensor index_copy(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+Tensor index_fill(const Tensor& x, Integer dim, const Tensor& index,
+                  Scalar value);  ///< a copy of x with `value` at these indices
+/// x[i, j] = values, or += with `accumulate`: `index_put(x, {i, j}, values)`, `index_put(x, {mask}, 0)`.
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
                  Flag accumulate = false);
-Tensor index_put(const Tensor& x, const IndexPlaces& places, const Tensor& values, Flag accumulate = false);
-/// The same into x itself.
-void index_put_into(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
-                    Flag accumulate = false);
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, Scalar value, Flag accumulate = false);
 
-/// Rows of weight [rows, width] for indices of any shape: [...] -> [..., width]. Throws ShapeError.
-Tensor embedding(const Tensor& index, const Tensor& weight);
+/// In place. They return `x`. A slice is written with copy_(slice(x, 0, 1, 3), values).
+const Tensor& scatter_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+const Tensor& scatter_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+const Tensor& index_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+const Tensor& index_copy_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source);
+const Tensor& index_fill_(const Tensor& x, Integer dim, const Tensor& index, Scalar value);
+const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                         Flag accumulate = false);
+const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, Scalar value,
+                         Flag accumulate = false);
 
-/// [...] -> [..., classes]: 1 at the index, else 0. -1 classes mean the largest index plus 1. Throws
-/// ShapeError when there are then no indices, ValueError for less than -1.
-struct OneHotOptions {
-  /// Whether indices on a GPU are checked, for which the host waits; an index outside otherwise gives a row
-  /// of zeros.
-  bool check_index = true;
+struct EmbeddingOptions {
+  /// The row that gets no gradient; may be negative, counting from the end.
+  std::optional<int64_t> padding_idx;
 };
-Tensor one_hot(const Tensor& index, Integer classes = -1, DType dtype = int64, OneHotOptions options = {});
 
-/// The indices of all elements that are not 0, in row-major order: int64 [number, rank].
-Tensor nonzero(const Tensor& x);
-/// The same as places in row-major order: int64 [number].
-Tensor flat_nonzero(const Tensor& x);
+/// Rows of weight [rows, width] for indices of any shape: [...] -> [..., width]. The gradient of a row is the
+/// sum over its uses, in their order. Throws ShapeError, IndexError.
+Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions options = {});
 
-}  // namespace pleat::ops
+/// The elements along `dim` in order (sort), or the k largest or smallest of them (topk), and their places.
+ValuesIndices sort(const Tensor& x, SortOptions options = {});
+ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options = {});
+
+using ops::argsort;
+using ops::bincount;
+using ops::nonzero;
+using ops::one_hot;
+using ops::searchsorted;
+
+}  // namespace pleat

@@ -7,9 +7,9 @@
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/elementwise/select_kernels.h"
 #include "pleat/ops/index/index_cuda.h"
 
 namespace pleat::ops {

@@ -8,8 +8,8 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/index/index.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/shape/view.h"
 

@@ -13,11 +13,11 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
-#include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_cuda.h"
+#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/join.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/shape/join_kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {

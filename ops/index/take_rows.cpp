@@ -6,8 +6,8 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/pinned_memory.h"
-#include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_cuda.h"
+#include "pleat/ops/index/index_kernels.h"
 
 namespace pleat::ops {
 

@@ -1,7 +1,7 @@
 // Private header: not installed.
 #pragma once
 
-#include "pleat/ops/interpolate/interpolate.h"
+#include "pleat/ops/interpolate/interpolate_kernels.h"
 #include "pleat/ops/spatial/linear_map.h"
 
 namespace pleat::ops {

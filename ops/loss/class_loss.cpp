@@ -10,13 +10,13 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/loss/class_loss_cuda.h"
 #include "pleat/ops/loss/class_problem.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {

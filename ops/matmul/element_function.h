@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/matmul/matmul_kernels.h"
 
 /// Products whose elements go through a function as soon as they are complete.
 

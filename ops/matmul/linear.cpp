@@ -8,7 +8,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/matmul/element_function.h"
-#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/matmul/matmul_kernels.h"
 #include "pleat/ops/matmul/matrices.h"
 #include "pleat/ops/one_type.h"
 

@@ -1,199 +1,162 @@
 #include "pleat/ops/matmul/matmul.h"
 
-#include <algorithm>
-#include <optional>
-#include <span>
-#include <vector>
-
-#include "pleat/core/tensor/create.h"
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/matmul/linear_activation.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
-#include "pleat/ops/matmul/matrices.h"
-#include "pleat/ops/one_type.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/rearrange.h"
+#include "pleat/ops/shape/shape.h"
 
-namespace pleat::ops {
+namespace pleat {
 namespace {
 
-/// [..., m, k] as one matrix [... * m, k], where strides allow it.
-std::optional<Tensor> fold_rows(const Tensor& x) {
-  const std::size_t last = x.shape().size() - 1;
-  const auto step = even_step(x, 0, last);
-  if (!step) return std::nullopt;
-  const int64_t rows = count(std::span(x.shape()).first(last)), columns = x.shape()[last];
-  return x.as_strided({rows, columns}, {rows == 1 ? columns : *step, x.strides()[last]}, x.offset());
+/// [..., n] -> [rows, n].
+Tensor as_rows(const Tensor& x) {
+  return reshape(x, {count(std::span(x.shape()).first(x.shape().size() - 1)), x.size(-1)});
 }
 
-Shape batch_shape(const Tensor& x) { return Shape(x.shape().begin(), x.shape().end() - 2); }
-
-Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
-  batch.push_back(rows);
-  batch.push_back(columns);
-  return batch;
+/// The gradient of y = a b as a matrix, with the dimensions that vectors left out.
+Tensor as_matrices(const Tensor& dy, bool left_is_vector, bool right_is_vector) {
+  const Tensor with_columns = right_is_vector ? unsqueeze(dy, -1) : dy;
+  return left_is_vector ? unsqueeze(with_columns, -2) : with_columns;
 }
 
-/// Whether columns [..., m, 1] are multiplied with rows [..., 1, n]: elements of one each, without a sum.
-template <class T>
-bool are_outer_products(const Tensor& a) {
-  return a.size(-1) == 1 && a.device().is_cpu() && (dtype_of<T>() == float32 || dtype_of<T>() == float64);
+/// ops/matmul/matmul_sum_to.h: the gradient of a factor that a batch shares is one product, not a batch of
+/// products and their sum. A dimension of the batch is one of a, b or the result, and at least of two of
+/// them; so each one's gradient is the same of the two others.
+Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, const MatmulOptions& options) {
+  return record(
+      "matmul_sum_to", ops::matmul_sum_to(a, b, shape, options),
+      {grad_of(a, [b = saved(b), shape = a.shape(), options](
+                      const Tensor& dy) { return matmul_sum_to(dy, transpose(*b, -2, -1), shape, options); }),
+       grad_of(b, [a = saved(a), shape = b.shape(), options](const Tensor& dy) {
+         return matmul_sum_to(transpose(*a, -2, -1), dy, shape, options);
+       })});
 }
 
-/// The product of tensors of rank 2 and more whose sizes fit.
-template <class T>
-Tensor multiply_matrices(const Tensor& a_any, const Tensor& b_any) {
-  const Tensor a = readable(cast(a_any, dtype_of<T>()));
-  const Tensor b = readable(cast(b_any, dtype_of<T>()));
-  const int64_t m = a.size(-2);
-  const int64_t n = b.size(-1);
-  const Shape batch = broadcast(batch_shape(a), batch_shape(b), "matmul");
-  const Tensor out = empty(with_matrix(batch, m, n), {.dtype = dtype_of<T>(), .device = a.device()});
-  if (are_outer_products<T>(a)) {
-    multiply_into(out, a, b);
-    return out;
-  }
-  if (count(batch_shape(b)) == 1 && batch_shape(a) == batch) {
-    const auto rows = fold_rows(a);
-    if (rows && find_layout(*rows)) {
-      const Tensor matrix =
-          b.as_strided({b.size(-2), n}, {b.strides()[b.shape().size() - 2], b.strides().back()}, b.offset());
-      multiply_batches<T>("matmul", view(out, {rows->size(0), n}), *rows, matrix, 1, false);
-      return out;
-    }
-  }
-  multiply_batches<T>("matmul", out, expand(a, with_matrix(batch, m, a.size(-1))),
-                      expand(b, with_matrix(batch, b.size(-2), n)), 1, false);
-  return out;
+Tensor matmul_grad_left(const Tensor& dy, const Tensor& b, const Shape& shape, const MatmulOptions& options) {
+  const bool left_is_vector = shape.size() == 1;
+  const bool right_is_vector = b.rank() == 1;
+  if (left_is_vector && right_is_vector) return dy * b;
+  const Tensor right = right_is_vector ? unsqueeze(b, -1) : b;
+  const Tensor da = matmul_sum_to(as_matrices(dy, left_is_vector, right_is_vector), transpose(right, -2, -1),
+                                  left_is_vector ? Shape{1, shape[0]} : shape, options);
+  return left_is_vector ? squeeze(da, -2) : da;
 }
 
-/// With leading dimensions of size 1.
-Tensor with_rank(const Tensor& x, std::size_t rank) {
-  Shape shape(rank - x.shape().size(), 1);
-  shape.insert(shape.end(), x.shape().begin(), x.shape().end());
-  return expand(x, shape);
-}
-
-/// [batch..., terms..., rows, columns]: the matrices of `x` in the dimensions named, which it has or which
-/// stretch to the sizes of `product`.
-Tensor with_batch(const Tensor& x, const std::vector<std::size_t>& batch,
-                  const std::vector<std::size_t>& terms, const Shape& product) {
-  Shape shape;
-  Strides strides;
-  for (const auto* dims : {&batch, &terms})
-    for (const std::size_t d : *dims) {
-      shape.push_back(product[d]);
-      strides.push_back(x.shape()[d] == product[d] ? x.strides()[d] : 0);
-    }
-  for (std::size_t d = product.size() - 2; d < product.size(); ++d) {
-    shape.push_back(x.shape()[d]);
-    strides.push_back(x.strides()[d]);
-  }
-  return x.as_strided(std::move(shape), std::move(strides), x.offset());
-}
-
-/// matmul(a, b), of the shape `product`, summed into `out`, of as many dimensions. Where `out` has a size of
-/// 1 and the product another, its dimension is summed.
-template <class T>
-void add_up_products(const Tensor& out, const Tensor& a_any, const Tensor& b_any, const Shape& product) {
-  const Tensor a = readable(with_rank(cast(a_any, dtype_of<T>()), product.size()));
-  const Tensor b = readable(with_rank(cast(b_any, dtype_of<T>()), product.size()));
-  std::vector<std::size_t> batch;
-  std::vector<std::size_t> terms;
-  for (std::size_t d = 0; d < product.size() - 2; ++d)
-    (out.shape()[d] == product[d] ? batch : terms).push_back(d);
-  if (terms.empty() && are_outer_products<T>(a)) return multiply_into(out, a, b);
-  multiply_batches<T, Sum<T>>("matmul_sum_to", with_batch(out, batch, {}, product),
-                              with_batch(a, batch, terms, product), with_batch(b, batch, terms, product), 1,
-                              false);
+Tensor matmul_grad_right(const Tensor& dy, const Tensor& a, const Shape& shape,
+                         const MatmulOptions& options) {
+  const bool left_is_vector = a.rank() == 1;
+  const bool right_is_vector = shape.size() == 1;
+  if (left_is_vector && right_is_vector) return dy * a;
+  const Tensor left = left_is_vector ? unsqueeze(a, -2) : a;
+  const Tensor db = matmul_sum_to(transpose(left, -2, -1), as_matrices(dy, left_is_vector, right_is_vector),
+                                  right_is_vector ? Shape{shape[0], 1} : shape, options);
+  return right_is_vector ? squeeze(db, -1) : db;
 }
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options) {
-  const RecordOp range("matmul", a, b);
-  const PrecisionScope scope(options.precision);
-  check<ShapeError>(
-      a.rank() >= 1 && b.rank() >= 1,
-      "matmul: needs vectors, matrices or batches of matrices, got {} and {}; numbers multiply with *",
-      a.shape(), b.shape());
-  const Tensor left = a.rank() == 1 ? unsqueeze(a, 0) : a;
-  const Tensor right = b.rank() == 1 ? unsqueeze(b, 1) : b;
-  check<ShapeError>(left.size(-1) == right.size(-2),
-                    "matmul: the last size of the left and the {} of the right must be equal, got {} and {}: "
-                    "{} and {}; transpose(x, -2, -1) turns a matrix around",
-                    b.rank() == 1 ? "size" : "last but one", a.shape(), b.shape(), left.size(-1),
-                    right.size(-2));
-  broadcast(batch_shape(left), batch_shape(right), "matmul");
-  check_one_device("matmul", a, b);
-  check_one_type("matmul", "the left", a, "the right", b);
-  const DType dtype = a.dtype();
-  const Tensor out = dispatch_product("matmul", dtype, a.device(), [&]<class T>(Type<T>) {
-    return cast(multiply_matrices<T>(left, right), dtype);
-  });
-  range.details([&] { return product_details(dtype, out, left.size(-1)); });
-  Shape shape = batch_shape(out);
-  if (a.rank() > 1) shape.push_back(out.size(-2));
-  if (b.rank() > 1) shape.push_back(out.size(-1));
-  return view(out, std::move(shape));
+Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions options) {
+  const auto [a, b] = autocast_to_half(left, right);
+  return record("matmul", ops::matmul(a, b, options),
+                {grad_of(a, [other = saved(b), shape = a.shape(), options](
+                                const Tensor& dy) { return matmul_grad_left(dy, *other, shape, options); }),
+                 grad_of(b, [other = saved(a), shape = b.shape(), options](const Tensor& dy) {
+                   return matmul_grad_right(dy, *other, shape, options);
+                 })});
 }
 
-Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape, MatmulOptions options) {
-  check<ShapeError>(a.rank() >= 2 && b.rank() >= 2 && a.size(-1) == b.size(-2),
-                    "matmul_sum_to: needs [..., m, k] and [..., k, n], got {} and {}", a.shape(), b.shape());
-  const Shape product =
-      with_matrix(broadcast(batch_shape(a), batch_shape(b), "matmul_sum_to"), a.size(-2), b.size(-1));
-  check<ShapeError>(shape.size() <= product.size() && broadcast(shape, product, "matmul_sum_to") == product,
-                    "matmul_sum_to: {} cannot come from {} by broadcasting", product, shape);
-  Shape kept = product;  // with the sizes of `shape`, and as many dimensions as the product
-  std::fill(kept.begin(), kept.end() - 2, 1);
-  std::copy(shape.begin(), shape.end(), kept.end() - static_cast<std::ptrdiff_t>(shape.size()));
-  if (kept == product) return view(matmul(a, b, options), shape);
-  const RecordOp range("matmul_sum_to", a, b);
-  const PrecisionScope scope(options.precision);
-  check_one_device("matmul_sum_to", a, b);
-  check_one_type("matmul_sum_to", "the left", a, "the right", b);
-  const DType dtype = a.dtype();
-  if (count(product) == 0) return zeros(shape, {.dtype = dtype, .device = a.device()});
-  return dispatch_product("matmul_sum_to", dtype, a.device(), [&]<class T>(Type<T>) {
-    const Tensor sums = empty(kept, {.dtype = dtype_of<Sum<T>>(), .device = a.device()});
-    add_up_products<T>(sums, a, b, product);
-    range.details([&] { return product_details(dtype, sums, a.size(-1) * (count(product) / count(kept))); });
-    return cast(view(sums, shape), dtype);
-  });
+Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, AddmmOptions options) {
+  const auto [input, a, b] = autocast_to_half(summand, left, right);
+  const MatmulOptions product{.precision = options.precision};
+  const TracedCall call(
+      "addmm",
+      [&] {
+        return Attributes{{"beta", options.beta.to<double>()}, {"alpha", options.alpha.to<double>()}};
+      },
+      input, a, b);
+  return call.gives(record(
+      "addmm", ops::addmm(input, a, b, options),
+      {grad_of(input, [beta = options.beta](const Tensor& dy) { return dy * beta; }),
+       grad_of(a, [other = saved(b), alpha = options.alpha, product](
+                      const Tensor& dy) { return matmul(dy, transpose(*other, 0, 1), product) * alpha; }),
+       grad_of(b, [other = saved(a), alpha = options.alpha, product](const Tensor& dy) {
+         return matmul(transpose(*other, 0, 1), dy, product) * alpha;
+       })}));
 }
 
-Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions options) {
-  const RecordOp range("addmm", input, a, b);
-  const PrecisionScope scope(options.precision);
-  check<ShapeError>(a.rank() == 2 && b.rank() == 2, "addmm: needs two matrices, got {} and {}", a.shape(),
-                    b.shape());
-  check<ShapeError>(a.size(1) == b.size(0), "addmm: [m, k] and [k, n] must have one k, got {} and {}",
-                    a.shape(), b.shape());
-  const Shape shape = {a.size(0), b.size(1)};
-  check<ShapeError>(broadcast(input.shape(), shape, "addmm") == shape,
-                    "addmm: the input {} does not broadcast to the product's {}", input.shape(), shape);
-  check_one_device("addmm", a, b);
-  check_one_device("addmm", a, input);
-  check_one_type("addmm", "the left", a, "the right", b);
-  check_one_type("addmm", "input", input, "the left", a);
-  const DType dtype = a.dtype();
-  check<DTypeError>(is_floating(dtype) || (options.beta.kind() != float64 && options.alpha.kind() != float64),
-                    "addmm: beta and alpha must be integers for tensors of {}", dtype);
-  return dispatch_product("addmm", dtype, a.device(), [&]<class T>(Type<T>) {
-    constexpr DType summed = dtype_of<Sum<T>>();
-    const Tensor out = empty(shape, {.dtype = summed, .device = a.device()});
-    const auto beta = options.beta.to<Sum<T>>();
-    const auto alpha = options.alpha.to<Sum<T>>();
-    const Tensor left = readable(cast(a, dtype_of<T>()));
-    const Tensor right = readable(cast(b, dtype_of<T>()));
-    if (beta == Sum<T>(1)) {
-      multiply_from<T, Sum<T>>("addmm", out, input, left, right, alpha);
-    } else {
-      if (beta != Sum<T>(0))
-        multiply_into(out, input, full({}, options.beta, {.dtype = summed, .device = input.device()}));
-      multiply_batches<T, Sum<T>>("addmm", out, left, right, alpha, beta != Sum<T>(0));
-    }
-    range.details([&] { return product_details(dtype, out, a.size(1)); });
-    return cast(out, dtype);
-  });
+Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, MatmulOptions options) {
+  const auto [x, weight, bias] = autocast_to_half(input, weights, shifts);
+  std::vector<Derivative> derivatives = {
+      grad_of(x, [other = saved(weight), options](const Tensor& dy) { return matmul(dy, *other, options); }),
+      grad_of(weight, [other = saved(x), options](const Tensor& dy) {
+        return matmul(transpose(as_rows(dy), 0, 1), as_rows(*other), options);
+      })};
+  if (bias.defined()) derivatives.push_back(grad_of(bias, [](const Tensor& dy) { return dy; }));
+  return record("linear", ops::linear(x, weight, bias, options), std::move(derivatives));
 }
 
-}  // namespace pleat::ops
+Tensor dot(const Tensor& a, const Tensor& b) {
+  check<ShapeError>(a.rank() == 1 && a.shape() == b.shape(),
+                    "dot: needs two vectors of one size, got {} and {}", a, b);
+  return matmul(a, b);
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+  check<ShapeError>(a.rank() == 1 && b.rank() == 1, "outer: needs two vectors, got {} and {}", a, b);
+  const RecordOp range("outer", a, b);
+  return unsqueeze(a, 1) * b;
+}
+
+Tensor cross(const Tensor& a, const Tensor& b, Integer dim) {
+  const Shape shape = broadcast(a.shape(), b.shape(), "cross");
+  const int64_t along = normalize_dim(dim, static_cast<int64_t>(shape.size()), "cross");
+  const int64_t from_end = along - static_cast<int64_t>(shape.size());
+  for (const Tensor& x : {a, b})
+    check<ShapeError>(from_end < 0 && x.rank() + from_end >= 0 && x.size(from_end) == 3,
+                      "cross: both need 3 elements along dimension {}, got {} and {}", int64_t{dim}, a, b);
+  const RecordOp range("cross", a, b);
+  // Element i of `next(x)` is x[i + 1].
+  const auto next = [from_end](const Tensor& x) { return roll(x, -1, from_end); };
+  const Tensor p = next(a), q = next(b);
+  return p * next(q) - next(p) * q;
+}
+
+bool fuses_activation(const Tensor& x, const Tensor& weight) {
+  const auto fits = [](const Tensor& t) {
+    return t.device().is_cpu() && (t.dtype() == float32 || t.dtype() == float64);
+  };
+  return fits(x) && fits(weight) && !autocast_dtype();
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const MatmulOptions& options,
+              const LinearActivationPtr& activation) {
+  const bool keeps_result = activation->keeps_result();
+  const ops::LinearOutputs out =
+      ops::linear_with(x, weight, bias, options, activation->function(), !keeps_result);
+  std::vector<Tensor> inputs = {x, weight};
+  if (bias.defined()) inputs.push_back(bias);
+  return record("linear_with_activation", out.y, inputs,
+                [x = saved(x), weight = saved(weight), bias = saved(bias),
+                 kept = saved(keeps_result ? out.y : out.sums), options, activation,
+                 inputs = inputs.size()](const Tensor& dy, const Needs& needs) -> Grads {
+                  // What the sums depend on is not on the tape.
+                  const bool again = grad_enabled() && !activation->keeps_result();
+                  const Tensor ds =
+                      activation->backward(dy, again ? linear(*x, *weight, *bias, options) : *kept);
+                  Grads gradients(inputs);
+                  if (needs[0]) gradients[0] = matmul(ds, *weight, options);
+                  if (needs[1]) gradients[1] = matmul(transpose(as_rows(ds), 0, 1), as_rows(*x), options);
+                  if (inputs > 2) gradients[2] = ds;
+                  return gradients;
+                });
+}
+
+}  // namespace pleat

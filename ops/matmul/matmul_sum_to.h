@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pleat/core/tensor/tensor.h"
-#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/matmul/matmul_kernels.h"
 
 namespace pleat::ops {
 

@@ -7,7 +7,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/vector_power.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 
 namespace pleat::ops {
 namespace {

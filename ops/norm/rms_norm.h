@@ -11,7 +11,7 @@ struct RmsNormResult {
 
 /// y = x / sqrt(mean of x^2 + eps) * weight, the mean over each row of x [rows, n] (Zhang and Sennrich, "Root
 /// mean square layer normalization", 2019). weight [n] may be undefined (1); y has x's type. The squares are
-/// summed as those of norm. Checks types only: autograd/functions/norm.h has the rest.
+/// summed as those of norm. Checks types only: ops/norm/norm.h has the rest.
 RmsNormResult rms_norm_forward(const Tensor& x, const Tensor& weight, double eps);
 
 struct RmsNormGrads {

@@ -1,214 +1,207 @@
-// Host and device.
 #include "pleat/ops/pool/pool.h"
 
-#include <algorithm>
-#include <limits>
+#include <cmath>
 
+#include "pleat/autograd/copy.h"
+#include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/kernels/for_each_index.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/core/tensor/create.h"
-#include "pleat/ops/index/index_cuda.h"
-#include "pleat/ops/pool/max_pool_cpu.h"
-#include "pleat/ops/pool/max_pool_functors.h"
+#include "pleat/core/tensor/trace.h"
+#include "pleat/ops/conv/problem.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/interpolate/linear_map.h"
 #include "pleat/ops/pool/problem.h"
+#include "pleat/ops/shape/shape.h"
 
-namespace pleat::ops {
+namespace pleat {
 namespace {
 
-/// Fills a result that is dense in `format`, from x of any strides.
-void max_pool_by_index(const char* op, const WindowRules& windows, const Tensor& x,
-                       const MaxPoolResult& result, MemoryFormat format) {
-  dispatch_types(x.dtype(), result.indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-    const MaxPoolForward<T, Index> functor{
-        windows,           PixelOrder(result.values, format), image_steps(x),
-        NumberArray<T>(x), NumberArray<T>(result.values),     result.indices.data<Index>()};
-    for_each_index(op, x.device(), result.values.numel(), functor);
-  });
+Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const ops::WindowRules& windows);
+
+/// Scattering by indices and gathering by them are each other's adjoint.
+Tensor scatter(const char* op, const Tensor& dy, const Tensor& indices, const ops::WindowRules& windows,
+               const Shape& shape, MemoryFormat format) {
+  return record(std::string(op) + "_backward",
+                ops::max_pool_backward(dy, indices, windows, shape, format, op),
+                {grad_of(dy, [op, indices = saved(indices), windows](const Tensor& d) {
+                  return gather(op, d, *indices, windows);
+                })});
 }
 
-/// Fills dx, dense in `format`, from dy and indices of any strides.
-void max_pool_backward_by_index(const char* op, const WindowRules& windows, const Tensor& dy,
-                                const Tensor& indices, const Tensor& dx, MemoryFormat format) {
-  dispatch_types(dy.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-    const MaxPoolBackward<T, Index> functor{windows,
-                                            PixelOrder(dx, format),
-                                            image_steps(dy),
-                                            image_steps(indices),
-                                            NumberArray<T>(dy),
-                                            indices.data<Index>(),
-                                            NumberArray<T>(dx)};
-    for_each_index(op, dx.device(), dx.numel(), functor);
-  });
+Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const ops::WindowRules& windows) {
+  return record(
+      std::string(op) + "_gather", ops::max_pool_gather(x, indices, op),
+      {grad_of(x, [op, indices = saved(indices), windows, shape = x.shape(), format = x.memory_format()](
+                      const Tensor& d) { return scatter(op, d, *indices, windows, shape, format); })});
 }
 
-/// The same without knowing the windows: a thread works through a whole plane. All tensors are dense in
-/// `format`, float32 or float64, and the indices inside the planes.
-void scatter_by_plane(const char* op, const Tensor& dy, const Tensor& indices, const Tensor& dx,
-                      MemoryFormat format) {
-  const bool last = format == MemoryFormat::channels_last;
-  dispatch_types(dy.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-    const MaxPoolScatterPlane<T, Index> functor{
-        {plane_steps(dx, last), plane_steps(dy, last), dy.data<T>(), indices.data<Index>(), dx.data<T>()}};
-    for_each_index(op, dx.device(), dx.size(0) * dx.size(1), functor);
-  });
+Tensor record_max(const char* op, const Tensor& x, const ops::MaxPoolResult& result,
+                  const ops::WindowRules& windows) {
+  return record(op, result.values,
+                {grad_of(x, [op, indices = saved(result.indices), windows, shape = x.shape(),
+                             format = x.memory_format()](const Tensor& dy) {
+                  return scatter(op, dy, *indices, windows, shape, format);
+                })});
 }
 
-/// Its adjoint: y gets what the indices name in x.
-void gather_by_index(const char* op, const Tensor& x, const Tensor& indices, const Tensor& y,
-                     MemoryFormat format) {
-  dispatch_types(x.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-    const MaxPoolGather<T, Index> functor{plane_steps(x, format == MemoryFormat::channels_last),
-                                          PixelOrder(y, format), x.data<T>(), indices.data<Index>(),
-                                          y.data<T>()};
-    for_each_index(op, y.device(), y.numel(), functor);
-  });
+/// The windows of a pool, for whoever listens.
+template <class Options>
+Attributes traced_windows(const char* op, const Tensor& x, const Options& options, const PerDim& dilations) {
+  const int64_t dims = x.rank() - 2;
+  const std::vector<int64_t> kernel = options.kernel_size.get().expand(dims, op, "kernel_size");
+  const std::vector<int64_t> stride =
+      options.stride.values().empty() ? kernel : options.stride.expand(dims, op, "stride");
+  const std::vector<int64_t> dilation = dilations.expand(dims, op, "dilation");
+  std::vector<int64_t> low, high;
+  for (const auto& [before, after] : ops::resolve_padding(op, options.padding, kernel, stride, dilation))
+    low.push_back(before), high.push_back(after);
+  return {{"kernel", kernel},
+          {"stride", stride},
+          {"padding_low", low},
+          {"padding_high", high},
+          {"dilation", dilation}};
 }
 
-MaxPoolResult pool(const char* op, const Tensor& x, const WindowRules& rules, bool reference,
-                   bool with_indices) {
-  Shape shape{x.size(0), x.size(1)};
-  for (auto d = static_cast<std::size_t>(5 - x.rank()); d < 3; ++d) shape.push_back(rules[d].outputs);
-  const MemoryFormat format = x.memory_format();
-  const int64_t plane = rules[0].inputs * rules[1].inputs * rules[2].inputs;
-  const DType index = plane <= std::numeric_limits<int32_t>::max() ? int32 : int64;
-  const bool by_index = reference || x.device().is_cuda();
-  const DType dtype = by_index ? x.dtype() : compute_dtype(x.dtype());
-  MaxPoolResult result{empty(shape, {.dtype = dtype, .device = x.device(), .format = format}), {}};
-  if (by_index || with_indices)
-    result.indices = empty(shape, {.dtype = index, .device = x.device(), .format = format});
-  if (by_index) {
-    max_pool_by_index(op, rules, x, result, format);
-    return result;
-  }
-  if (result.values.numel() == 0) return {cast(result.values, x.dtype()), result.indices};
-  const Tensor dense = to_format(cast(x, dtype), format);
-  const bool last = format == MemoryFormat::channels_last;
-  dispatch_types(dtype, index, [&]<class T, class Index>(Type<T>, Type<Index>) {
-    max_pool_on_cpu(rules, x.size(0), plane_steps(dense, last), plane_steps(result.values, last),
-                    dense.data<T>(), result.values.data<T>(),
-                    with_indices ? result.indices.data<Index>() : nullptr);
-  });
-  return {cast(result.values, x.dtype()), result.indices};
+Tensor max_pool(const char* op, const Tensor& x, const MaxPoolOptions& options) {
+  const bool backwards = autograd::anything_to_record({x});
+  const TracedCall call(
+      "max_pool", [&] { return traced_windows(op, x, options, options.dilation); }, x);
+  return call.gives(
+      record_max(op, x, ops::max_pool(x, options, op, backwards), ops::max_pool_windows(op, x, options)));
+}
+Tensor adaptive_max_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
+  const bool backwards = autograd::anything_to_record({x});
+  const TracedCall call("adaptive_max_pool", x);
+  return call.gives(record_max(op, x, ops::adaptive_max_pool(x, options, op, backwards),
+                               ops::adaptive_windows(op, x, options)));
+}
+Tensor avg_pool(const char* op, const Tensor& x, const AvgPoolOptions& options) {
+  const ops::LinearMap map = ops::avg_pool_map(op, x, options);
+  const TracedCall call(
+      "avg_pool",
+      [&] {
+        Attributes attributes = traced_windows(op, x, options, options.dilation);
+        attributes.emplace_back("count_include_pad", Flag(options.count_include_pad));
+        attributes.emplace_back("divisor", options.divisor_override.value_or(0));
+        return attributes;
+      },
+      x);
+  return call.gives(linear_map(op, map, x, {.implementation = options.implementation}));
+}
+Tensor adaptive_avg_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
+  const ops::LinearMap map = ops::adaptive_avg_pool_map(op, x, options);
+  const TracedCall call(
+      "adaptive_avg_pool", [] { return Attributes{}; }, traced_operands(x, map));
+  return call.gives(linear_map(op, map, x, {.implementation = options.implementation}));
 }
 
-void check_indices(const char* op, const Tensor& values, const char* what, const Tensor& indices,
-                   const Shape& input_shape) {
-  check<ShapeError>(indices.rank() >= 3 && indices.rank() <= 5 &&
-                        input_shape.size() == indices.shape().size() &&
-                        std::equal(input_shape.begin(), input_shape.begin() + 2, indices.shape().begin()),
-                    "{}: indices {} do not belong to an input {}", op, indices, input_shape);
-  check<DTypeError>(indices.dtype() == int32 || indices.dtype() == int64,
-                    "{}: indices must be int32 or int64, got {}", op, indices);
-  check<DTypeError>(is_floating(values.dtype()), "{}: {} must be floating, got {}", op, what, values);
-  check<DeviceError>(values.device() == indices.device(), "{}: must be on one device, got {} and {}", op,
-                     values, indices);
+Tensor lp_pool(const char* op, const Tensor& input, const LpPoolOptions& options) {
+  const RecordOp range(op, input);
+  const double p = options.norm_type;
+  check<ValueError>(p > 0 && std::isfinite(p), "{}: norm_type must be above 0 and finite, got {}{}", op, p,
+                    p > 0 ? "; that is max_pool of abs(x)" : "");
+  check<DTypeError>(is_floating(input.dtype()),
+                    "{}: needs floating numbers, got {}; convert it with to(float32)", op, input);
+  const AvgPoolOptions sum{.kernel_size = options.kernel_size,
+                           .stride = options.stride,
+                           .padding = options.padding,
+                           .dilation = options.dilation,
+                           .ceil_mode = options.ceil_mode,
+                           .divisor_override = 1,
+                           .implementation = options.implementation};
+  ops::avg_pool_map(op, input, sum);  // throws by this function's name
+  const Tensor x = input.to(compute_dtype(input.dtype()));
+  const Tensor sums = pleat::avg_pool(p == 1 ? x : p == 2 ? square(x) : pow(x, p), sum);
+  if (p == 1) return sums.to(input.dtype());
+  const Tensor is_zero = sums == 0;
+  const Tensor root = pow(masked_fill(sums, is_zero, 1), 1 / p);
+  return masked_fill(root, is_zero, 0).to(input.dtype());
 }
 
-void check_range(const char* op, const Tensor& given, int64_t pixels) {
-  if constexpr (with_cuda)
-    if (given.device().is_cuda() && all_within(op, given, -1, pixels)) return;
-  const Tensor indices = to_device(given, Device());
-  const auto find = [&]<class Index>(Type<Index>) {
-    const Index* index = indices.data<Index>();
-    Index low = 0;
-    Index high = -1;
-    const int64_t n = indices.numel();
-    for (int64_t i = 0; i < n; ++i) {
-      low = std::min(low, index[i]);
-      high = std::max(high, index[i]);
-    }
-    check<IndexError>(low >= -1 && static_cast<int64_t>(high) < pixels,
-                      "{}: indices {} to {} reach outside planes of {}", op, low, high, pixels);
-  };
-  if (indices.dtype() == int32)
-    find(Type<int32_t>{});
-  else
-    find(Type<int64_t>{});
-}
-
-void check_gradient(const char* op, const Tensor& dy, const Tensor& indices, const Shape& input_shape) {
-  check_indices(op, dy, "the gradient", indices, input_shape);
-  check<ShapeError>(dy.shape() == indices.shape(), "{}: the gradient must be {} like the result, got {}", op,
-                    indices.shape(), dy);
-}
-
-/// Each dy where its index points to. Indices that anyone gave are checked.
-Tensor scattered(const char* op, const Tensor& dy, const Tensor& indices, bool check,
-                 const Shape& input_shape, MemoryFormat format) {
-  const bool last = format == MemoryFormat::channels_last;
-  const Tensor places = to_format(indices, format);
-  const Tensor gradient = to_format(cast(dy, compute_dtype(dy.dtype())), format);
-  const Tensor dx = empty(input_shape, {.dtype = gradient.dtype(), .device = dy.device(), .format = format});
-  if (dx.numel() == 0) return cast(dx, dy.dtype());
-  const PlaneSteps in = plane_steps(dx, last);
-  if (check) check_range(op, places, in.pixels);
-  if (dy.device().is_cuda())
-    scatter_by_plane(op, gradient, places, dx, format);
-  else
-    dispatch_types(gradient.dtype(), indices.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-      max_pool_backward_on_cpu(dx.size(0),
-                               MaxPoolScatter<T, Index>{in, plane_steps(gradient, last), gradient.data<T>(),
-                                                        places.data<Index>(), dx.data<T>()});
-    });
-  return cast(dx, dy.dtype());
+/// `pool` for input of `dims` spatial dimensions, with or without a batch.
+template <class Options>
+Tensor with_rank(const char* op, int64_t dims, Tensor (*pool)(const char*, const Tensor&, const Options&),
+                 const Tensor& x, const Options& options) {
+  if (x.rank() == dims + 2) return pool(op, x, options);
+  check<ShapeError>(x.rank() == dims + 1,
+                    "{}: input must be [N, C, and {} spatial dimensions] or without N, got {}", op, dims, x);
+  Shape batched = x.shape();
+  batched.insert(batched.begin(), 1);
+  const Tensor y = pool(op, reshape(x, batched), options);
+  return reshape(y, Shape(y.shape().begin() + 1, y.shape().end()));
 }
 
 }  // namespace
 
-MaxPoolResult max_pool(const Tensor& x, const MaxPoolOptions& options, const char* op, bool with_indices) {
-  const RecordOp range(op, x);
-  const bool reference = wants_reference(op, options.implementation);
-  return pool(op, x, max_pool_windows(op, x, options), reference, with_indices);
+Tensor max_pool(const Tensor& x, const MaxPoolOptions& options) { return max_pool("max_pool", x, options); }
+Tensor max_pool1d(const Tensor& x, const MaxPoolOptions& options) {
+  return with_rank("max_pool1d", 1, max_pool, x, options);
+}
+Tensor max_pool2d(const Tensor& x, const MaxPoolOptions& options) {
+  return with_rank("max_pool2d", 2, max_pool, x, options);
+}
+Tensor max_pool3d(const Tensor& x, const MaxPoolOptions& options) {
+  return with_rank("max_pool3d", 3, max_pool, x, options);
 }
 
-MaxPoolResult adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options, const char* op,
-                                bool with_indices) {
-  const RecordOp range(op, x);
-  const bool reference = wants_reference(op, options.implementation);
-  return pool(op, x, adaptive_windows(op, x, options), reference, with_indices);
+MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options) {
+  const TracedCall call(
+      "max_pool_with_indices", [&] { return traced_windows("max_pool", x, options, options.dilation); }, x);
+  const ops::MaxPoolResult result = ops::max_pool(x, options);
+  const Tensor values = record_max("max_pool", x, result, ops::max_pool_windows("max_pool", x, options));
+  const auto traced = call.gives(std::vector{values, ops::cast(result.indices, int64)});
+  return {traced[0], traced[1]};
 }
 
-Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const Sizes& input_shape,
-                         MemoryFormat format, const char* op) {
-  const RecordOp range(op, "_backward", dy, indices);
-  check_gradient(op, dy, indices, input_shape);
-  return scattered(op, dy, indices, true, input_shape, format);
+Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options) { return avg_pool("avg_pool", x, options); }
+Tensor avg_pool1d(const Tensor& x, const AvgPoolOptions& options) {
+  return with_rank("avg_pool1d", 1, avg_pool, x, options);
+}
+Tensor avg_pool2d(const Tensor& x, const AvgPoolOptions& options) {
+  return with_rank("avg_pool2d", 2, avg_pool, x, options);
+}
+Tensor avg_pool3d(const Tensor& x, const AvgPoolOptions& options) {
+  return with_rank("avg_pool3d", 3, avg_pool, x, options);
 }
 
-Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const WindowRules& windows,
-                         const Shape& input_shape, MemoryFormat format, const char* op) {
-  const RecordOp range(op, "_backward", dy, indices);
-  check_gradient(op, dy, indices, input_shape);
-  if (dy.device().is_cpu()) return scattered(op, dy, indices, false, input_shape, format);
-  const Tensor dx = empty(input_shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
-  max_pool_backward_by_index(op, windows, dy, indices, dx, format);
-  return dx;
+Tensor lp_pool(const Tensor& x, const LpPoolOptions& options) { return lp_pool("lp_pool", x, options); }
+Tensor lp_pool1d(const Tensor& x, const LpPoolOptions& options) {
+  return with_rank("lp_pool1d", 1, lp_pool, x, options);
+}
+Tensor lp_pool2d(const Tensor& x, const LpPoolOptions& options) {
+  return with_rank("lp_pool2d", 2, lp_pool, x, options);
+}
+Tensor lp_pool3d(const Tensor& x, const LpPoolOptions& options) {
+  return with_rank("lp_pool3d", 3, lp_pool, x, options);
 }
 
-Tensor max_pool_gather(const Tensor& x, const Tensor& indices, const char* op) {
-  const RecordOp range(op, "_gather", x, indices);
-  check_indices(op, x, "the input", indices, x.shape());
-  const MemoryFormat format = x.memory_format();
-  const bool last = format == MemoryFormat::channels_last;
-  const Tensor places = to_format(indices, format);
-  const Tensor from = to_format(cast(x, compute_dtype(x.dtype())), format);
-  const Tensor y = empty(indices.shape(), {.dtype = from.dtype(), .device = x.device(), .format = format});
-  if (y.numel() == 0) return cast(y, x.dtype());
-  check_range(op, places, plane_steps(from, last).pixels);
-  gather_by_index(op, from, places, y, format);
-  return cast(y, x.dtype());
+Tensor adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options) {
+  return adaptive_max_pool("adaptive_max_pool", x, options);
+}
+Tensor adaptive_max_pool1d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_max_pool1d", 1, adaptive_max_pool, x, options);
+}
+Tensor adaptive_max_pool2d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_max_pool2d", 2, adaptive_max_pool, x, options);
+}
+Tensor adaptive_max_pool3d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_max_pool3d", 3, adaptive_max_pool, x, options);
 }
 
-Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options, const char* op) {
-  return apply_linear_map(op, avg_pool_map(op, x, options), x, {.implementation = options.implementation});
+Tensor adaptive_avg_pool(const Tensor& x, const AdaptivePoolOptions& options) {
+  return adaptive_avg_pool("adaptive_avg_pool", x, options);
+}
+Tensor adaptive_avg_pool1d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_avg_pool1d", 1, adaptive_avg_pool, x, options);
+}
+Tensor adaptive_avg_pool2d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_avg_pool2d", 2, adaptive_avg_pool, x, options);
+}
+Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptivePoolOptions& options) {
+  return with_rank("adaptive_avg_pool3d", 3, adaptive_avg_pool, x, options);
 }
 
-Tensor adaptive_avg_pool(const Tensor& x, const AdaptivePoolOptions& options, const char* op) {
-  return apply_linear_map(op, adaptive_avg_pool_map(op, x, options), x,
-                          {.implementation = options.implementation});
-}
-
-}  // namespace pleat::ops
+}  // namespace pleat

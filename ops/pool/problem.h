@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "pleat/core/base/host_device.h"
-#include "pleat/ops/pool/pool.h"
+#include "pleat/ops/pool/pool_kernels.h"
 #include "pleat/ops/spatial/linear_map.h"
 
 /// What pools have in common: their checks, and the windows they come down to.

@@ -1,195 +1,125 @@
 #include "pleat/ops/recurrent/recurrent.h"
 
-#include <optional>
+#include <array>
 
-#include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
-#include "pleat/core/kernels/host_array.h"
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/backward.h"
+#include "pleat/autograd/copy.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/tape.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/types.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/elementwise/select_kernels.h"
 #include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/matmul/matrices.h"
-#include "pleat/ops/one_type.h"
 #include "pleat/ops/recurrent/cells.h"
-#include "pleat/ops/recurrent/steps.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/recurrent/recurrent_kernels.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/ops/shape/view.h"
 
-namespace pleat::ops {
+namespace pleat {
 namespace {
 
-const char* name_of(RecurrentCell cell) {
-  return cell == RecurrentCell::lstm ? "lstm" : cell == RecurrentCell::gru ? "gru" : "rnn";
+/// projected, w_hh, b_hh, h, c; the last three may be undefined.
+using Operands = std::array<Tensor, 5>;
+
+/// [L, N, 1]: which steps are within their sequences. On `device`.
+Tensor steps_within(const ops::RecurrentProblem& p, Device device) {
+  const NoGrad off;
+  const Tensor steps = reshape(arange(p.steps, {.device = device}), {p.steps, 1, 1});
+  return steps < reshape(from_vector(p.lengths, {p.batch}, device), {1, p.batch, 1});
 }
 
-int64_t gates_of(RecurrentCell cell) {
-  return with_cell(cell, []<class Cell>(Cell) { return Cell::gates; });
+/// The same function, step by step in differentiable ones, for gradients of gradients.
+RecurrentResult composed(const ops::RecurrentProblem& p, const Operands& x) {
+  const auto as_computed = [&](const Tensor& t) { return t.defined() ? cast(t, p.compute) : t; };
+  const TensorOptions options{.dtype = p.compute, .device = x[0].device()};
+  const std::vector<Tensor> inputs = split(as_computed(x[0]), 1, 0);
+  const Tensor weight = as_computed(x[1]), bias = as_computed(x[2]);
+  const auto state_of = [&](const Tensor& t) {
+    return t.defined() ? as_computed(t) : zeros({p.batch, p.width}, options);
+  };
+  Tensor h = state_of(x[3]);
+  Tensor c = p.cell == RecurrentCell::lstm ? state_of(x[4]) : Tensor();
+  const Tensor within = p.lengths.empty() ? Tensor() : steps_within(p, x[0].device());
+  std::vector<Tensor> outputs(static_cast<std::size_t>(p.steps));
+  ops::with_cell(p.cell, [&]<class Cell>(Cell) {
+    for (int64_t i = 0; i < p.steps; ++i) {
+      const int64_t t = p.step(i);
+      const std::vector<Tensor> in = chunk(squeeze(inputs[static_cast<std::size_t>(t)], {0}), Cell::gates, 1);
+      const std::vector<Tensor> product = chunk(linear(h, weight, bias), Cell::gates, 1);
+      ops::CellStep<Tensor> after = Cell::step(in.data(), product.data(), h, c);
+      Tensor output = after.h;
+      if (within.defined()) {
+        const Tensor is_within = ops::select(within, 0, t);
+        output = where(is_within, after.h, 0);
+        after.h = where(is_within, after.h, h);
+        if (c.defined()) after.c = where(is_within, after.c, c);
+      }
+      outputs[static_cast<std::size_t>(t)] = output;
+      h = after.h;
+      if (c.defined()) c = after.c;
+    }
+  });
+  return {stack(outputs, 0), h, c};
 }
 
-void check_operand(const RecurrentProblem& p, const char* name, const Tensor& x, const Shape& shape,
-                   const Tensor& projected) {
-  if (!x.defined()) return;
-  check<ShapeError>(x.shape() == shape, "{}: {} must be {}, got {}", p.op(), name, shape, x);
-  check_one_type(p.op(), "the projected input", projected, name, x);
-  check<DeviceError>(x.device() == projected.device(), "{}: {} must be on {} like the input, got {}", p.op(),
-                     name, projected.device(), x);
-}
-
-std::vector<int64_t> checked_lengths(const RecurrentProblem& p, const Tensor& lengths) {
-  if (!lengths.defined()) return {};
-  check<DTypeError>(!is_floating(lengths.dtype()) && lengths.dtype() != boolean,
-                    "{}: lengths must be integers, got {}", p.op(), lengths);
-  check<ShapeError>(lengths.shape() == Shape{p.batch}, "{}: lengths must be [{}], one a sequence, got {}",
-                    p.op(), p.batch, lengths);
-  std::vector<int64_t> result = lengths.to_vector<int64_t>();
-  for (const int64_t length : result)
-    check<IndexError>(length >= 0 && length <= p.steps, "{}: lengths must be 0 to {}, got {}", p.op(),
-                      p.steps, length);
-  return result;
-}
-
-/// Row-major in the type computed in.
-Tensor dense(const RecurrentProblem& p, const Tensor& x) {
-  return to_format(cast(x, p.compute), MemoryFormat::contiguous);
-}
-
-/// The elements of [steps, ...] from step t on.
-template <class T>
-T* at(const Tensor& x, int64_t t) {
-  return x.defined() && x.numel() > 0 ? x.data<T>() + t * (x.numel() / x.size(0)) : nullptr;
-}
-
-/// The lengths on the device, as steps read them.
-class Times {
- public:
-  Times(const RecurrentProblem& p, Device device) {
-    if (!p.lengths.empty()) lengths_.emplace(p.lengths, device);
+Grads recorded_backward(const ops::RecurrentProblem& p, Operands x, const Grads& dys, const Needs& needs) {
+  Grads wanted;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!x[i].defined() || !needs[i]) continue;
+    // Operands may depend on one another. The gradients are to reach each by itself.
+    x[i] = clone(x[i]);
+    wanted.push_back(x[i]);
   }
-  StepLengths at(int64_t step) const { return {lengths_ ? lengths_->data() : nullptr, step}; }
-
- private:
-  std::optional<HostArray<int64_t>> lengths_;
-};
-
-/// [L + 1, N, H] with the state at its place, or 0.
-Tensor states_from(const RecurrentProblem& p, const Tensor& state, const TensorOptions& options) {
-  const Tensor states = empty({p.steps + 1, p.batch, p.width}, options);
-  const Tensor first = select(states, 0, p.first_state());
-  state.defined() ? copy_into(first, state) : fill(first, 0);
-  return states;
+  const RecurrentResult y = composed(p, x);
+  std::vector<Tensor> results{y.output, y.h};
+  if (y.c.defined()) results.push_back(y.c);
+  Grads weights;
+  for (std::size_t i = 0; i < results.size(); ++i) weights.push_back(cast(dys[i], p.compute));
+  const Grads found = grad(results, wanted, weights, {.create_graph = true, .allow_unused = true});
+  Grads gradients(x.size());
+  for (std::size_t i = 0, next = 0; i < x.size(); ++i)
+    if (x[i].defined() && needs[i]) gradients[i] = found[next++];
+  return gradients;
 }
 
 }  // namespace
 
-const char* RecurrentProblem::op() const { return name_of(cell); }
-
-RecurrentProblem recurrent_problem(const Tensor& projected, const Tensor& w_hh, const Tensor& b_hh,
-                                   const Tensor& h, const Tensor& c, const RecurrentOptions& options) {
-  const char* const op = name_of(options.cell);
-  const int64_t gates = gates_of(options.cell);
-  check<ShapeError>(
-      projected.rank() == 3 && projected.size(0) >= 1 && projected.size(2) >= gates &&
-          projected.size(2) % gates == 0,
-      "{}: the projected input must be [steps, batch, {} hidden_size] of at least one step, got {}", op,
-      gates, projected);
-  check<DTypeError>(is_floating(projected.dtype()),
-                    "{}: the projected input must be floating, got {}; convert it with to(float32)", op,
-                    projected);
-  RecurrentProblem p{.cell = options.cell,
-                     .reverse = options.reverse,
-                     .steps = projected.size(0),
-                     .batch = projected.size(1),
-                     .width = projected.size(2) / gates,
-                     .lengths = {},
-                     .compute = compute_dtype(projected.dtype())};
-  check<ShapeError>(w_hh.defined(), "{}: needs the weight of the state, w_hh", op);
-  check_operand(p, "w_hh", w_hh, {gates * p.width, p.width}, projected);
-  check_operand(p, "b_hh", b_hh, {gates * p.width}, projected);
-  check_operand(p, "the state h", h, {p.batch, p.width}, projected);
-  check<ValueError>(!c.defined() || options.cell == RecurrentCell::lstm, "{}: only lstm has a state c", op);
-  check_operand(p, "the state c", c, {p.batch, p.width}, projected);
-  p.lengths = checked_lengths(p, options.lengths);
-  return p;
+RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Tensor& b_hh, const Tensor& h,
+                          const Tensor& c, const RecurrentOptions& options) {
+  const Operands x = autocast_to_half(projected, w_hh, b_hh, h, c);
+  const ops::RecurrentProblem p = ops::recurrent_problem(x[0], x[1], x[2], x[3], x[4], options);
+  const bool keep = autograd::anything_to_record({x[0], x[1], x[2], x[3], x[4]});
+  const ops::RecurrentStates states = ops::recurrent_forward(p, x[0], x[1], x[2], x[3], x[4], keep);
+  const DType dtype = x[0].dtype();
+  const auto last = [&](const Tensor& all) {
+    return ops::cast(ops::copy(ops::select(all, 0, p.last_state())), dtype);
+  };
+  Tensor output = ops::narrow(states.h, 0, p.reverse ? 0 : 1, p.steps);
+  if (!p.lengths.empty()) output = ops::where(steps_within(p, projected.device()), output, 0);
+  std::vector<Tensor> results{ops::cast(output, dtype), last(states.h)};
+  if (states.c.defined()) results.push_back(last(states.c));
+  std::array<Saved, 5> kept;
+  for (std::size_t i = 0; i < x.size(); ++i) kept[i] = saved(x[i]);
+  Derivative derivative{{x.begin(), x.end()},
+                        // The output may be a part of the states.
+                        [p, kept, h_states = saved(states.h), c_states = states.c, gates = states.kept](
+                            const Grads& dys, const Needs& needs) -> Grads {
+                          const Operands operands{*kept[0], *kept[1], *kept[2], *kept[3], *kept[4]};
+                          if (grad_enabled()) return recorded_backward(p, operands, dys, needs);
+                          const ops::RecurrentGradients d =
+                              ops::recurrent_backward(p, dys[0], dys[1], dys.size() > 2 ? dys[2] : Tensor(),
+                                                      operands[1], {*h_states, c_states, gates});
+                          return {d.projected, d.w_hh, d.b_hh, d.h, d.c};
+                        }};
+  results = record(p.op(), std::move(results), {std::move(derivative)});
+  return {results[0], results[1], results.size() > 2 ? results[2] : Tensor()};
 }
 
-RecurrentStates recurrent_forward(const RecurrentProblem& p, const Tensor& projected, const Tensor& w_hh,
-                                  const Tensor& b_hh, const Tensor& h, const Tensor& c, bool keep) {
-  const RecordOp range(p.op(), projected, w_hh, h);
-  const Device device = projected.device();
-  const TensorOptions options{.dtype = p.compute, .device = device};
-  const Tensor x = dense(p, projected);
-  const Tensor weight = transpose(dense(p, w_hh), 0, 1);
-  const Tensor bias = b_hh.defined() ? dense(p, b_hh) : zeros({w_hh.size(0)}, options);
-  const bool has_cell = p.cell == RecurrentCell::lstm;
-  RecurrentStates states{.h = states_from(p, h, options), .c = {}, .kept = {}};
-  if (has_cell) states.c = states_from(p, c, options);
-  const int64_t kept = with_cell(p.cell, []<class Cell>(Cell) { return Cell::kept; });
-  if (keep) states.kept = empty({p.steps, p.batch, kept * p.width}, options);
-  const Tensor product = empty({p.batch, w_hh.size(0)}, options);
-  const Times times(p, device);
-  dispatch_floating(p.op(), p.compute, [&]<class T>(Type<T>) {
-    for (int64_t i = 0; i < p.steps; ++i) {
-      const int64_t t = p.step(i);
-      multiply_batches<T>(p.op(), product, select(states.h, 0, p.before(t)), weight, 1, false);
-      forward_step<T>(p.op(), device, p.cell,
-                      {.rows = p.batch,
-                       .width = p.width,
-                       .time = times.at(t),
-                       .projected = at<T>(x, t),
-                       .product = product.data<T>(),
-                       .bias = bias.data<T>(),
-                       .h_before = at<T>(states.h, p.before(t)),
-                       .c_before = at<T>(states.c, p.before(t)),
-                       .h_after = at<T>(states.h, p.after(t)),
-                       .c_after = at<T>(states.c, p.after(t)),
-                       .kept = at<T>(states.kept, t)});
-    }
-  });
-  return states;
-}
-
-RecurrentGradients recurrent_backward(const RecurrentProblem& p, const Tensor& dy, const Tensor& dh,
-                                      const Tensor& dc, const Tensor& w_hh, const RecurrentStates& states) {
-  const Device device = w_hh.device();
-  const TensorOptions options{.dtype = p.compute, .device = device};
-  const int64_t columns = w_hh.size(0);
-  const Tensor d_output = dense(p, dy);
-  const Tensor weight = dense(p, w_hh);
-  RecurrentGradients d{.projected = empty({p.steps, p.batch, columns}, options),
-                       .w_hh = {},
-                       .b_hh = {},
-                       .h = copy(dense(p, dh)),
-                       .c = states.c.defined() ? copy(dense(p, dc)) : Tensor()};
-  // Only gru's differ.
-  const Tensor d_product = p.cell == RecurrentCell::gru ? empty_like(d.projected) : d.projected;
-  const Times times(p, device);
-  dispatch_floating(p.op(), p.compute, [&]<class T>(Type<T>) {
-    for (int64_t i = p.steps; i-- > 0;) {
-      const int64_t t = p.step(i);
-      backward_step<T>(p.op(), device, p.cell,
-                       {.rows = p.batch,
-                        .width = p.width,
-                        .time = times.at(t),
-                        .kept = at<T>(states.kept, t),
-                        .h_before = at<T>(states.h, p.before(t)),
-                        .h_after = at<T>(states.h, p.after(t)),
-                        .c_before = at<T>(states.c, p.before(t)),
-                        .c_after = at<T>(states.c, p.after(t)),
-                        .dy = at<T>(d_output, t),
-                        .dh = d.h.data<T>(),
-                        .dc = d.c.defined() ? d.c.data<T>() : nullptr,
-                        .d_projected = at<T>(d.projected, t),
-                        .d_product = at<T>(d_product, t)});
-      multiply_batches<T>(p.op(), d.h, select(d_product, 0, t), weight, 1, true);
-    }
-  });
-  const int64_t rows = p.steps * p.batch;
-  const Tensor before = reshape(narrow(states.h, 0, p.reverse ? 1 : 0, p.steps), {rows, p.width});
-  const Tensor flat = reshape(d_product, {rows, columns});
-  d.w_hh = matmul(transpose(flat, 0, 1), before);
-  d.b_hh = sum(flat, {0});
-  return d;
-}
-
-}  // namespace pleat::ops
+}  // namespace pleat

@@ -7,7 +7,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {

@@ -2,7 +2,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 
 namespace pleat::ops {
 

@@ -6,7 +6,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/power_sum.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 
 namespace pleat::ops {
 

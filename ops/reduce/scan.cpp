@@ -1,104 +1,84 @@
-// Host and device.
 #include "pleat/ops/reduce/scan.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
+#include <cstdint>
+#include <limits>
 
-#include "pleat/core/base/host_device.h"
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_functors.h"
-#include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/reduce/lines.h"
-#include "pleat/ops/reduce/scan_cpu.h"
-#include "pleat/ops/reduce/scan_kernel.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/core/tensor/trace.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/scan_kernels.h"
+#include "pleat/ops/shape/shape.h"
 
-namespace pleat::ops {
+namespace pleat {
 
-using namespace reduction;
-
-namespace {
-
-template <class Step>
-Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, Step step) {
-  const RecordOp range(op, x);
-  const DType dtype = is_floating(x.dtype()) ? x.dtype() : int64;
-  if constexpr (with_cuda)
-    if (x.device().is_cuda()) {
-      const Tensor in = dense(x);
-      const Tensor out = empty_as(std::array{in}, in.shape(), dtype);
-      const auto run = [&]<class T>(Type<T>) {
-        using Scan = scans::Running<T, Step>;
-        scans::scan_lines<Scan>(op, x.device(), Lines(op, in, dim), reverse,
-                                scans::ElementSource<T, typename Scan::State>{in.raw(), in.dtype()},
-                                scans::ResultSink<T>{out.raw(), out.dtype()});
-      };
-      is_floating(x.dtype()) ? run(Type<double>{}) : run(Type<int64_t>{});
-      return out;
-    }
-  return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
-    const Tensor in = dense(cast(x, dtype_of<T>()));
-    const Tensor out = empty_like(in);
-    scan_on_cpu(Lines(op, in, dim), reverse, step, in.data<T>(), out.data<T>());
-    return cast(out, dtype);
-  });
+Tensor cumsum(const Tensor& input, Integer dim, Flag reverse) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "cumsum",
+      [&] {
+        return Attributes{{"dim", dim}, {"reverse", reverse}};
+      },
+      x);
+  return call.gives(
+      record("cumsum", ops::cumsum(x, dim, reverse),
+             {grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); })}));
 }
 
-}  // namespace
-
-Tensor cumsum(const Tensor& x, Integer dim, Flag reverse) {
-  return running("cumsum", x, dim, reverse, Plus{});
+Tensor cumprod(const Tensor& input, Integer dim, Flag reverse) {
+  const Tensor x = autocast_to_float32(input);
+  const Tensor y = ops::cumprod(x, dim, reverse);
+  // dx[i] = (product before i) * (dy[i] + x[i+1] (dy[i+1] + x[i+2] (...))): the bracket is a linear
+  // recurrence.
+  return record("cumprod", y, {grad_of(x, [dim, reverse, x = saved(x), y = saved(y)](const Tensor& dy) {
+                  const int64_t step = reverse ? -1 : 1;
+                  const Tensor before = shifted(*y, dim, step, 1);
+                  // linear_scan backwards takes its factor one place on; run forwards it takes that of the
+                  // place.
+                  const Tensor factors = reverse ? shifted(*x, dim, 1, 0) : *x;
+                  return before * linear_scan(factors, dy, dim, !reverse);
+                })});
 }
 
-Tensor cumprod(const Tensor& x, Integer dim, Flag reverse) {
-  return running("cumprod", x, dim, reverse, Times{});
+Tensor diff(const Tensor& x, Integer n, Integer dim) {
+  const RecordOp range("diff", x);
+  check<ShapeError>(x.rank() >= 1, "diff: needs a dimension, got {}", x);
+  check<DTypeError>(x.dtype() != boolean, "diff: needs numbers, got {}; convert it with to(int64)", x);
+  check<ValueError>(n >= 0, "diff: n must be at least 0, got {}", n);
+  const int64_t along = normalize_dim(dim, x.rank(), "diff");
+  Tensor y = x;
+  const int64_t times = std::min<int64_t>(n, x.size(along));
+  if (x.numel() == 0) return narrow(x, along, 0, x.size(along) - times);
+  for (int64_t i = 0; i < times; ++i) {
+    const int64_t length = y.size(along) - 1;
+    y = narrow(y, along, 1, length) - narrow(y, along, 0, length);
+  }
+  return y;
 }
 
 Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) {
-  const RecordOp range("linear_scan", a, b);
-  check<ShapeError>(a.shape() == b.shape(), "linear_scan: a and b must have one shape, got {} and {}", a, b);
-  check<DTypeError>(a.dtype() == b.dtype() && is_floating(a.dtype()),
-                    "linear_scan: a and b must have one floating type, got {} and {}", a, b);
-  check<DeviceError>(a.device() == b.device(), "linear_scan: a and b must be on one device, got {} and {}", a,
-                     b);
-  if constexpr (with_cuda)
-    if (a.device().is_cuda()) {
-      const Tensor out = empty(a.shape(), {.dtype = a.dtype(), .device = a.device()});
-      const Tensor factors = to_format(a, MemoryFormat::contiguous);
-      const Tensor terms = to_format(b, MemoryFormat::contiguous);
-      const Lines lines("linear_scan", out, dim);
-      scans::scan_lines<scans::Recurrence>(
-          "linear_scan", out.device(), lines, reverse,
-          scans::PairSource{factors.raw(), terms.raw(), a.dtype(), reverse ? lines.inner : 0, a.numel()},
-          scans::ResultSink<double>{out.raw(), out.dtype()});
-      return out;
-    }
-  return dispatch_read_floating(a.dtype(), [&]<class T>(Type<T>) {
-    const Tensor factors = to_format(cast(a, dtype_of<T>()), MemoryFormat::contiguous);
-    const Tensor terms = to_format(cast(b, dtype_of<T>()), MemoryFormat::contiguous);
-    const Tensor out = empty(a.shape(), {.dtype = dtype_of<T>(), .device = Device()});
-    recur_on_cpu(Lines("linear_scan", out, dim), reverse, factors.data<T>(), terms.data<T>(), out.data<T>());
-    return cast(out, a.dtype());
-  });
+  const Tensor y = ops::linear_scan(a, b, dim, reverse);
+  // The gradient of b runs the other way with the same factors. Forwards y[i] has a[i] y[i-1]; backwards
+  // y[i-1] has a[i] y[i].
+  return record("linear_scan", y,
+                {grad_of(a,
+                         [dim, reverse, a = saved(a), y = saved(y)](const Tensor& dy) {
+                           const Tensor db = linear_scan(*a, dy, dim, !reverse);
+                           return reverse ? shifted(db, dim, 1, 0) * *y : db * shifted(*y, dim, 1, 0);
+                         }),
+                 grad_of(b, [dim, reverse, a = saved(a)](const Tensor& dy) {
+                   return linear_scan(*a, dy, dim, !reverse);
+                 })});
 }
 
 Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill) {
-  const RecordOp range("shifted", x);
-  const Tensor out = full_like(x, double{fill});
-  if (x.rank() == 0) {
-    normalize_dim(dim, 0, "shifted");
-    if (by == 0) copy_into(out, x);
-    return out;
-  }
-  const int64_t size = x.size(dim);
-  const int64_t distance = std::clamp<int64_t>(by, -size, size);
-  const int64_t moved = size - std::abs(distance);
-  if (moved > 0)
-    copy_into(narrow(out, dim, std::max<int64_t>(distance, 0), moved),
-              narrow(x, dim, std::max<int64_t>(-distance, 0), moved));
-  return out;
+  // The least integer has no negative one; the next shifts everything out of sight, too.
+  const int64_t back = -std::max<int64_t>(by, -std::numeric_limits<int64_t>::max());
+  return record("shifted", ops::shifted(x, dim, by, fill),
+                {grad_of(x, [dim, back](const Tensor& dy) { return shifted(dy, dim, back, 0); })});
 }
 
-}  // namespace pleat::ops
+}  // namespace pleat

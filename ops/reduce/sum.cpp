@@ -1,7 +1,7 @@
 // Host and device.
 #include "pleat/core/base/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 
 namespace pleat::ops {
 

@@ -1,127 +1,116 @@
 #include "pleat/ops/shape/join.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "pleat/core/base/checked_math.h"
+#include "pleat/autograd/copy.h"
+#include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
-#include "pleat/core/memory/host_memory.h"
-#include "pleat/core/tensor/copy.h"
-#include "pleat/core/tensor/create.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/core/tensor/trace.h"
+#include "pleat/ops/shape/join_kernels.h"
+#include "pleat/ops/shape/shape.h"
 
-namespace pleat::ops {
+namespace pleat {
 namespace {
 
-/// channels_last when all tensors are, and one of them is nothing else.
-MemoryFormat common_format(const std::vector<Tensor>& tensors) {
-  bool all = true;
-  bool clearly = false;
-  for (const Tensor& t : tensors) {
-    all = all && t.is_contiguous(MemoryFormat::channels_last);
-    clearly = clearly || !t.is_contiguous();
-  }
-  return all && clearly ? MemoryFormat::channels_last : MemoryFormat::contiguous;
-}
-
-int64_t size_along(const char* op, const Tensor& x, int64_t dim) {
-  check<ShapeError>(x.rank() > 0, "{}: a tensor of rank 0 cannot be split", op);
-  return x.shape()[static_cast<std::size_t>(normalize_dim(dim, x.rank(), op))];
-}
-
-/// Pieces of `size` that make `total`; one empty piece for 0.
-std::vector<int64_t> equal_pieces(const char* op, int64_t total, int64_t size) {
-  const int64_t pieces = std::max<int64_t>(1, ceil_div(total, size));
-  constexpr int64_t bytes_each = 512;  // of a view
-  check_host_memory(op, checked_multiply(pieces, bytes_each, op));
-  std::vector<int64_t> sizes(static_cast<std::size_t>(pieces), size);
-  sizes.back() = total - static_cast<int64_t>(sizes.size() - 1) * size;
-  return sizes;
+/// PyTorch's rule: a tensor [0] goes with others of any rank.
+std::vector<Tensor> of_one_rank(std::vector<Tensor> tensors, int64_t dim) {
+  const Shape none{0};
+  const auto like =
+      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.shape() != none; });
+  if (like == tensors.end() || like->rank() < 2) return tensors;
+  Shape shape = like->shape();
+  shape[static_cast<std::size_t>(normalize_dim(dim, like->rank(), "cat"))] = 0;
+  for (Tensor& t : tensors)
+    if (t.shape() == none) t = reshape(t, shape);
+  return tensors;
 }
 
 }  // namespace
 
-Tensor cat(const std::vector<Tensor>& tensors, Integer dim) {
-  const RecordOp range("cat", tensors);
-  check<ValueError>(!tensors.empty(), "cat: needs at least one tensor");
-  const Tensor& first = tensors[0];
-  check<ShapeError>(first.rank() > 0, "cat: tensors of rank 0 have no dimension to join along; use stack");
-  const auto along = static_cast<std::size_t>(normalize_dim(dim, first.rank(), "cat"));
-  Shape shape = first.shape();
-  shape[along] = 0;
-  DType dtype = first.dtype();
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    Shape rest = tensors[i].shape();
-    check<ShapeError>(rest.size() == shape.size(),
-                      "cat: all tensors must have one rank, got {} and, as number {}, {}", first.shape(), i,
-                      tensors[i].shape());
-    const int64_t length = std::exchange(rest[along], shape[along]);
-    check<ShapeError>(rest == shape,
-                      "cat: sizes except that of dimension {} must be equal, got {} and, as number {}, {}; "
-                      "choose the dimension in which they differ, or pad them",
-                      along, first.shape(), i, tensors[i].shape());
-    shape[along] = checked_add(shape[along], length, "cat");
-    dtype = promote(dtype, tensors[i].dtype());
-    check<DeviceError>(tensors[i].device() == first.device(),
-                       "cat: all tensors must be on one device, got {} and {}", first.device(),
-                       tensors[i].device());
-  }
-  const Tensor out =
-      empty(shape, {.dtype = dtype, .device = first.device(), .format = common_format(tensors)});
+Tensor cat(const std::vector<Tensor>& any_tensors, Integer dim) {
+  const std::vector<Tensor> tensors = of_one_rank(any_tensors, dim);
+  const TracedCall call(
+      "cat",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      tensors);
+  const Tensor y = ops::cat(tensors, dim);
+  std::vector<Derivative> derivatives;
   int64_t start = 0;
   for (const Tensor& t : tensors) {
-    const int64_t length = t.shape()[along];
-    copy_into(narrow(out, static_cast<int64_t>(along), start, length), t);
+    const int64_t length = t.size(dim);
+    derivatives.push_back(
+        grad_of(t, [dim, start, length](const Tensor& dy) { return narrow(dy, dim, start, length); }));
     start += length;
   }
-  return out;
+  return call.gives(record("cat", y, std::move(derivatives)));
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
-  const RecordOp range("stack", tensors);
-  check<ValueError>(!tensors.empty(), "stack: needs at least one tensor");
-  const int64_t along = normalize_dim(dim, tensors[0].rank() + 1, "stack");
-  std::vector<Tensor> slices;
-  for (const Tensor& t : tensors) {
-    check<ShapeError>(
-        t.shape() == tensors[0].shape(),
-        "stack: all tensors must have one shape, got {} and {}; cat joins along a dimension that is there",
-        tensors[0].shape(), t.shape());
-    slices.push_back(unsqueeze(t, along));
-  }
-  return cat(slices, along);
-}
-
-std::vector<int64_t> split_sizes(const Tensor& x, int64_t size, int64_t dim) {
-  const int64_t total = size_along("split", x, dim);
-  check<ValueError>(size >= 1, "split: the size of a piece must be at least 1, got {}", size);
-  return equal_pieces("split", total, size);
-}
-
-std::vector<int64_t> chunk_sizes(const Tensor& x, int64_t chunks, int64_t dim) {
-  const int64_t total = size_along("chunk", x, dim);
-  check<ValueError>(chunks >= 1, "chunk: needs at least 1 chunk, got {}", chunks);
-  return equal_pieces("chunk", total, std::max<int64_t>(1, ceil_div(total, chunks)));
+  const TracedCall call(
+      "stack",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      tensors);
+  const Tensor y = ops::stack(tensors, dim);
+  std::vector<Derivative> derivatives;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    derivatives.push_back(
+        grad_of(tensors[i], [dim, i](const Tensor& dy) { return select(dy, dim, static_cast<int64_t>(i)); }));
+  return call.gives(record("stack", y, std::move(derivatives)));
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim) {
-  const RecordOp range("split_with_sizes", x);
-  const int64_t total = size_along("split_with_sizes", x, dim);
-  int64_t sum = 0;
-  for (const int64_t size : sizes) {
-    check<ShapeError>(size >= 0, "split_with_sizes: sizes must not be negative, got {}", sizes);
-    sum = checked_add(sum, size, "split_with_sizes");
-  }
-  check<ShapeError>(sum == total, "split_with_sizes: the sizes {} add up to {}, dimension {} of {} has {}",
-                    sizes, sum, dim, x.shape(), total);
-  std::vector<Tensor> pieces;
-  int64_t start = 0;
-  for (const int64_t size : sizes) {
-    pieces.push_back(narrow(x, dim, start, size));
-    start += size;
-  }
-  return pieces;
+  const TracedCall call(
+      "split",
+      [&] {
+        return Attributes{{"sizes", sizes.values()}, {"dim", dim}};
+      },
+      x);
+  // One node for all pieces, so that their gradients are put together once.
+  const auto join = [dim, format = x.memory_format()](const Grads& dys, const Needs&) -> Grads {
+    return {to_format(cat(dys, dim), format)};
+  };
+  const std::vector<Tensor> pieces =
+      record("split_with_sizes", ops::split_with_sizes(x, sizes, dim), {Derivative{{x}, join}});
+  for (const Tensor& piece : pieces) autograd::follow(piece, x);
+  return call.gives(pieces);
 }
 
-}  // namespace pleat::ops
+std::vector<Tensor> split(const Tensor& x, Integer size, Integer dim) {
+  return split_with_sizes(x, ops::split_sizes(x, size, dim), dim);
+}
+
+std::vector<Tensor> unbind(const Tensor& x, Integer dim) {
+  check<ShapeError>(x.rank() >= 1, "unbind: needs a dimension, got {}", x);
+  const int64_t along = normalize_dim(dim, x.rank(), "unbind");
+  if (x.size(along) == 0) return {};
+  std::vector<Tensor> parts = split(x, 1, along);
+  for (Tensor& part : parts) part = squeeze(part, along);
+  return parts;
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, MeshgridOptions options) {
+  Shape shape;
+  for (const Tensor& axis : axes) {
+    check<ShapeError>(axis.rank() <= 1, "meshgrid: axes must be vectors or single numbers, got {}", axis);
+    shape.push_back(axis.numel());
+  }
+  const bool exchange = options.indexing == MeshgridIndexing::xy && axes.size() >= 2;
+  std::vector<Tensor> grid;
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    Shape along(axes.size(), 1);
+    along[k] = shape[k];
+    const Tensor coordinates = expand(reshape(axes[k], along), shape);
+    grid.push_back(exchange ? transpose(coordinates, 0, 1) : coordinates);
+  }
+  return grid;
+}
+
+std::vector<Tensor> chunk(const Tensor& x, Integer chunks, Integer dim) {
+  return split_with_sizes(x, ops::chunk_sizes(x, chunks, dim), dim);
+}
+
+}  // namespace pleat

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "pleat/core/base/host_device.h"
-#include "pleat/ops/shape/pad.h"
+#include "pleat/ops/shape/pad_kernels.h"
 
 namespace pleat::ops {
 

@@ -1,273 +1,56 @@
 #include "pleat/ops/softmax/softmax.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <utility>
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/tensor/trace.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/widened.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/softmax/softmax_kernels.h"
 
-#include "pleat/core/base/checked_math.h"
-#include "pleat/core/base/host_device.h"
-#include "pleat/core/base/record_function.h"
-#include "pleat/core/parallel/parallel.h"
-#include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/transpose.h"
-#include "pleat/ops/elementwise/map_arrays.h"
-#include "pleat/ops/elementwise/types.h"
-#include "pleat/ops/elementwise/vector_math.h"
-#include "pleat/ops/reduce/fold.h"
-#include "pleat/ops/reduce/lines.h"
-#include "pleat/ops/reduce/logsumexp_functors.h"
-#include "pleat/ops/shape/view.h"
-#include "pleat/ops/softmax/softmax_cuda.h"
+namespace pleat {
 
-namespace pleat::ops {
-namespace {
+// The backward is one raw pass; only when gradients are recorded themselves is it spelt out in differentiable
+// functions.
 
-using reduction::exponent_shift;
-using reduction::ExtremeStep;
-using reduction::Fold;
-using reduction::SumStep;
-
-constexpr int64_t block_columns = 128;
-/// Lines of neighbours up to these sizes are turned to lie side by side: vectors fit any number of them.
-/// Backward has less to compute for the cost of turning.
-constexpr int64_t short_line = 64;
-constexpr int64_t short_line_backward = 31;
-/// Elements worth waking another thread for: an exponential costs much more than a sum.
-constexpr int64_t grain_elements = 8192;
-
-template <class T>
-using Block = std::array<T, block_columns>;
-
-/// Calls `columns(y, in..., size, stride, n)` for n lines side by side, whose elements are `stride` apart, or
-/// `row(y, in..., size)` for a line of at least `shortest_row` neighbours. y may be the first input.
-template <class T, class Row, class Columns, class... In>
-void for_lines(const Lines& lines, int64_t shortest_row, const Row& row, const Columns& columns, T* y,
-               const In*... in) {
-  if (lines.outer == 0) return;
-  const int64_t size = lines.size;
-  if (lines.inner == 1 && size >= shortest_row)
-    return parallel_for(0, lines.outer, std::max<int64_t>(1, grain_elements / size),
-                        [&](int64_t line, int64_t end) {
-                          for (; line < end; ++line) row(y + line * size, in + line * size..., size);
-                        });
-  if (lines.inner == 1)
-    return parallel_for(0, lines.outer, std::max<int64_t>(block_columns, grain_elements / size),
-                        [&](int64_t line, int64_t end) {
-                          alignas(64) T turned[sizeof...(In)][short_line * block_columns];
-                          for (; line < end; line += block_columns) {
-                            const int64_t n = std::min(block_columns, end - line);
-                            std::size_t input = 0;
-                            (transpose_matrix(turned[input++], n, in + line * size, size, n, size), ...);
-                            [&]<std::size_t... i>(std::index_sequence<i...>) {
-                              columns(turned[0], static_cast<const T*>(turned[i])..., size, n, n);
-                            }
-                            (std::index_sequence_for<In...>());
-                            transpose_matrix(y + line * size, size, turned[0], n, size, n);
-                          }
-                        });
-  const int64_t width = std::min(lines.inner, block_columns);
-  const int64_t blocks = ceil_div(lines.inner, width);
-  const int64_t grain = std::max<int64_t>(1, grain_elements / (size * width));
-  parallel_for(0, lines.outer * blocks, grain, [&](int64_t item, int64_t end) {
-    for (; item < end; ++item) {
-      const int64_t column = item % blocks * width;
-      const int64_t at = item / blocks * size * lines.inner + column;
-      columns(y + at, in + at..., size, lines.inner, std::min(width, lines.inner - column));
-    }
-  });
-}
-
-template <class T>
-void softmax_row(T* y, const T* x, int64_t size, bool logarithm) {
-  const T largest = exponent_shift(Fold<ExtremeStep<T, true>>{}.row(x, size, 0));
-  map(y, x, size, [largest](T value) { return vmath::exp(value - largest); });
-  const double sum = Fold<SumStep<T>>{}.row(y, size, 0);
-  if (logarithm) {
-    const T rest = static_cast<T>(std::log(sum));
-    map(y, x, size, [=](T value) { return (value - largest) - rest; });
-  } else {
-    const T scale = static_cast<T>(1 / sum);
-    map(y, y, size, [scale](T value) { return value * scale; });
-  }
-}
-
-template <class T>
-void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, bool logarithm) {
-  alignas(64) Block<T> largest;
-  alignas(64) Block<T> last;
-  alignas(64) Block<double> sums{};
-  std::copy_n(x, n, largest.data());
-  for (int64_t k = 1; k < size; ++k)
-    map(largest.data(), largest.data(), x + k * stride, n, ExtremeStep<T, true>::better);
-  map(largest.data(), largest.data(), n, exponent_shift<T>);
-  for (int64_t k = 0; k < size; ++k) {
-    const T* const from = x + k * stride;
-    if (logarithm) {
-      map(sums.data(), sums.data(), from, largest.data(), n,
-          [](double sum, T value, T most) { return sum + static_cast<double>(vmath::exp(value - most)); });
-      continue;
-    }
-    T* const to = y + k * stride;
-    map(to, from, largest.data(), n, [](T value, T most) { return vmath::exp(value - most); });
-    map(sums.data(), sums.data(), to, n,
-        [](double sum, T value) { return sum + static_cast<double>(value); });
-  }
-  map(last.data(), sums.data(), n,
-      [=](double sum) { return static_cast<T>(logarithm ? std::log(sum) : 1 / sum); });
-  for (int64_t k = 0; k < size; ++k) {
-    T* const to = y + k * stride;
-    if (logarithm)
-      map(to, x + k * stride, largest.data(), last.data(), n,
-          [](T value, T most, T rest) { return (value - most) - rest; });
-    else
-      map(to, to, last.data(), n, [](T value, T scale) { return value * scale; });
-  }
-}
-
-/// Lines beside fewer others than this are copied to lie one after the other: vectors lie across lines.
-constexpr int64_t few_beside = 16;
-bool has_few_beside(const Lines& lines) { return lines.inner > 1 && lines.inner < few_beside; }
-
-/// x with `dim` as the last and densest of its dimensions.
-Tensor dim_last(const Tensor& x, int64_t dim) {
-  return to_format(transpose(x, dim, -1), MemoryFormat::contiguous);
-}
-/// The contrary, with the strides of `like`.
-Tensor dim_back(const Tensor& y, int64_t dim, const Tensor& like) {
-  const Tensor back = empty_like(like);
-  copy_into(back, transpose(y, dim, -1));
-  return back;
-}
-
-/// Of a dense x.
-template <class T>
-Tensor softmax_of(const char* op, const Tensor& x, int64_t dim, bool logarithm) {
-  const Lines lines(op, x, dim);
-  if (has_few_beside(lines)) return dim_back(softmax_of<T>(op, dim_last(x, dim), -1, logarithm), dim, x);
-  const Tensor y = empty_like(x);
-  for_lines(
-      lines, short_line + 1,
-      [=](T* to, const T* from, int64_t size) { softmax_row(to, from, size, logarithm); },
-      [=](T* to, const T* from, int64_t size, int64_t stride, int64_t n) {
-        softmax_columns(to, from, size, stride, n, logarithm);
+Tensor softmax(const Tensor& input, Integer dim) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "softmax",
+      [&] {
+        return Attributes{{"dim", dim}};
       },
-      y.data<T>(), static_cast<const T*>(x.data<T>()));
-  return y;
+      x);
+  const Tensor y = ops::softmax(x, dim);
+  return call.gives(record("softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
+                             if (!grad_enabled()) return ops::softmax_backward(dy, *y, dim);
+                             const Tensor wide = widened(*y), slopes = widened(dy);
+                             return wide * (slopes - sum(slopes * wide, dim, true));
+                           })}));
 }
 
-Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm) {
-  const RecordOp range(op, given);
-  const DType dtype = floating_result(given.dtype());
-  if constexpr (with_cuda)
-    if (given.device().is_cuda()) {
-      const Tensor x = dense(cast(given, dtype));
-      const Tensor y = empty_like(x);
-      softmax_cuda(op, y, x, Lines(op, x, dim), logarithm);
-      return y;
-    }
-  return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    return cast(softmax_of<T>(op, dense(cast(given, dtype_of<T>())), dim, logarithm), dtype);
-  });
-}
-
-/// dx = y (dy - sum of dy y), or dx = dy - exp(y) sum of dy.
-template <class T>
-void backward_row(T* dx, const T* dy, const T* y, int64_t size, bool logarithm) {
-  if (logarithm) {
-    const T sum = static_cast<T>(Fold<SumStep<T>>{}.row(dy, size, 0));
-    map(dx, dy, y, size, [sum](T g, T out) { return g - vmath::exp(out) * sum; });
-    return;
-  }
-  map(dx, dy, y, size, [](T g, T out) { return g * out; });
-  const T sum = static_cast<T>(Fold<SumStep<T>>{}.row(dx, size, 0));
-  map(dx, dy, y, size, [sum](T g, T out) { return out * (g - sum); });
-}
-
-template <class T>
-void backward_columns(T* dx, const T* dy, const T* y, int64_t size, int64_t stride, int64_t n,
-                      bool logarithm) {
-  alignas(64) Block<double> sums{};
-  alignas(64) Block<T> rounded;
-  const auto add = [](double sum, T g) { return sum + static_cast<double>(g); };
-  const auto add_product = [](double sum, T g, T out) {
-    return sum + static_cast<double>(g) * static_cast<double>(out);
-  };
-  for (int64_t at = 0; at < size * stride; at += stride) {
-    if (logarithm)
-      map(sums.data(), sums.data(), dy + at, n, add);
-    else
-      map(sums.data(), sums.data(), dy + at, y + at, n, add_product);
-  }
-  map(rounded.data(), sums.data(), n, [](double sum) { return static_cast<T>(sum); });
-  const auto from_logarithm = [](T g, T out, T sum) { return g - vmath::exp(out) * sum; };
-  const auto from_share = [](T g, T out, T sum) { return out * (g - sum); };
-  for (int64_t at = 0; at < size * stride; at += stride) {
-    if (logarithm)
-      map(dx + at, dy + at, y + at, rounded.data(), n, from_logarithm);
-    else
-      map(dx + at, dy + at, y + at, rounded.data(), n, from_share);
-  }
-}
-
-/// x in the type and with the strides of `like`.
-Tensor laid_out_as(const Tensor& like, const Tensor& x) {
-  if (x.dtype() == like.dtype() && x.strides() == like.strides()) return x;
-  const Tensor y = empty_like(like);
-  copy_into(y, x);
-  return y;
-}
-
-/// Of a dense y, and dy of any strides.
-template <class T>
-Tensor gradient_of(const char* op, const Tensor& given_dy, const Tensor& y, int64_t dim, bool logarithm) {
-  const Lines lines(op, y, dim);
-  if (has_few_beside(lines))
-    return dim_back(gradient_of<T>(op, dim_last(given_dy, dim), dim_last(y, dim), -1, logarithm), dim, y);
-  const Tensor dy = laid_out_as(y, given_dy);
-  const Tensor dx = empty_like(y);
-  for_lines(
-      lines, short_line_backward + 1,
-      [=](T* to, const T* gradient, const T* result, int64_t size) {
-        backward_row(to, gradient, result, size, logarithm);
+Tensor log_softmax(const Tensor& input, Integer dim) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "log_softmax",
+      [&] {
+        return Attributes{{"dim", dim}};
       },
-      [=](T* to, const T* gradient, const T* result, int64_t size, int64_t stride, int64_t n) {
-        backward_columns(to, gradient, result, size, stride, n, logarithm);
-      },
-      dx.data<T>(), static_cast<const T*>(dy.data<T>()), static_cast<const T*>(y.data<T>()));
-  return dx;
+      x);
+  const Tensor y = ops::log_softmax(x, dim);
+  return call.gives(record("log_softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
+                             if (!grad_enabled()) return ops::log_softmax_backward(dy, *y, dim);
+                             const Tensor slopes = widened(dy);
+                             return slopes - exp(widened(*y)) * sum(slopes, dim, true);
+                           })}));
 }
 
-Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, int64_t dim, bool logarithm) {
-  const RecordOp range(op, given_dy, given_y);
-  check<ShapeError>(given_dy.shape() == given_y.shape(), "{}: the gradient has shape {}, the result {}", op,
-                    given_dy.shape(), given_y.shape());
-  check<DeviceError>(given_dy.device() == given_y.device(),
-                     "{}: gradient and result must be on one device, got {} and {}", op, given_dy, given_y);
-  const DType dtype = promote(given_dy.dtype(), given_y.dtype());
-  check_types<Floating>(op, dtype);
-  if constexpr (with_cuda)
-    if (given_y.device().is_cuda()) {
-      const Tensor y = dense(cast(given_y, dtype));
-      const Tensor dx = empty_like(y);
-      softmax_backward_cuda(op, dx, laid_out_as(y, given_dy), y, Lines(op, y, dim), logarithm);
-      return dx;
-    }
-  return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    return cast(gradient_of<T>(op, given_dy, dense(cast(given_y, dtype_of<T>())), dim, logarithm), dtype);
-  });
+Tensor softmin(const Tensor& x, Integer dim) {
+  (void)normalize_dim(dim, x.rank(), "softmin");
+  // Integers would wrap around.
+  return softmax(-(is_floating(x.dtype()) ? x : x.to(float32)), dim);
 }
 
-}  // namespace
-
-Tensor softmax(const Tensor& x, Integer dim) { return forward("softmax", x, dim, false); }
-Tensor log_softmax(const Tensor& x, Integer dim) { return forward("log_softmax", x, dim, true); }
-
-Tensor softmax_backward(const Tensor& dy, const Tensor& y, Integer dim) {
-  return backward("softmax_backward", dy, y, dim, false);
-}
-Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, Integer dim) {
-  return backward("log_softmax_backward", dy, y, dim, true);
-}
-
-}  // namespace pleat::ops
+}  // namespace pleat

@@ -1,144 +1,19 @@
 #include "pleat/ops/unfold/unfold.h"
 
-#include <algorithm>
+#include "pleat/autograd/tape.h"
 
-#include "pleat/core/base/checked_math.h"
-#include "pleat/core/base/format.h"
-#include "pleat/core/base/host_device.h"
-#include "pleat/core/base/record_function.h"
-#include "pleat/core/parallel/parallel.h"
-#include "pleat/core/tensor/copy.h"
-#include "pleat/core/tensor/create.h"
-#include "pleat/ops/conv/problem.h"
-#include "pleat/ops/unfold/unfold_cuda.h"
-
-namespace pleat::ops {
-namespace {
-
-/// A window problem is a convolution's with one channel: sizes are worked out and checked in one place.
-ConvProblem window_problem(const char* op, const Shape& image, const UnfoldOptions& options,
-                           const Tensor& like) {
-  const auto dims = static_cast<int>(image.size()) - 2;
-  check<ShapeError>(dims >= 1 && dims <= 3,
-                    "{}: needs images [N, C, spatial...] of 1 to 3 spatial dimensions, got {}", op, image);
-  check<DTypeError>(is_floating(like.dtype()), "{}: needs a floating tensor, got {}", op, like.dtype());
-  Shape one_channel = image;
-  one_channel[1] = 1;
-  Shape kernel{1, 1};
-  for (const int64_t size : options.kernel_size.get().expand(dims, op, "kernel_size")) {
-    check<ValueError>(size >= 1, "{}: kernel_size must be at least 1, got {}", op, size);
-    kernel.push_back(size);
-  }
-  return make_conv_problem(
-      op, dims, {"image", one_channel, like}, {"window", kernel, like},
-      {.stride = options.stride, .padding = options.padding, .dilation = options.dilation});
-}
-
-/// For one tap: calls `row(image element, column element, count, step)` for each run of windows along the
-/// last dimension that see the tap inside the image; elements are relative to the plane and to the tap's
-/// column.
-template <class Row>
-void for_each_row(const ConvProblem& p, int64_t tap, const Row& row) {
-  const int64_t t = tap / (p.kernel[2] * p.kernel[1]);
-  const int64_t r = tap / p.kernel[2] % p.kernel[1];
-  const int64_t shift = tap % p.kernel[2] * p.dilation[2] - p.padding_low[2];
-  const int64_t stride = p.stride[2];
-  // Windows o with 0 <= o * stride + shift < input.
-  const int64_t first = std::clamp<int64_t>(shift >= 0 ? 0 : ceil_div(-shift, stride), 0, p.output[2]);
-  const int64_t last =
-      std::clamp<int64_t>(p.input[2] <= shift ? 0 : ceil_div(p.input[2] - shift, stride), first, p.output[2]);
-  if (first == last) return;
-  for (int64_t a = 0; a < p.output[0]; ++a) {
-    const int64_t d = a * p.stride[0] - p.padding_low[0] + t * p.dilation[0];
-    if (d < 0 || d >= p.input[0]) continue;
-    for (int64_t b = 0; b < p.output[1]; ++b) {
-      const int64_t h = b * p.stride[1] - p.padding_low[1] + r * p.dilation[1];
-      if (h < 0 || h >= p.input[1]) continue;
-      row((d * p.input[1] + h) * p.input[2] + first * stride + shift,
-          (a * p.output[1] + b) * p.output[2] + first, last - first, stride);
-    }
-  }
-}
-
-template <class F>
-void by_type(DType dtype, F f) {
-  if (dtype == float64)
-    f(Type<double>{});
-  else
-    f(Type<float>{});
-}
-
-Tensor plain(const Tensor& x) {
-  return to_format(cast(x, compute_dtype(x.dtype())), MemoryFormat::contiguous);
-}
-
-}  // namespace
+namespace pleat {
 
 Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
-  const RecordOp range("unfold", x);
-  const ConvProblem p = window_problem("unfold", x.shape(), options, x);
-  const int64_t planes = checked_multiply(x.size(0), x.size(1), "unfold");
-  const int64_t windows = p.output_pixels();
-  const Shape shape{x.size(0), checked_multiply(x.size(1), p.taps(), "unfold"), windows};
-  if constexpr (with_cuda)
-    if (x.device().is_cuda()) {
-      const Tensor columns = empty(shape, {.dtype = x.dtype(), .device = x.device()});
-      unfold_cuda(p, x, columns);
-      return columns;
-    }
-  const Tensor source = plain(x);
-  const Tensor columns = empty(shape, {.dtype = source.dtype(), .device = Device()});
-  by_type(source.dtype(), [&]<class T>(Type<T>) {
-    parallel_for(0, planes * p.taps(), std::max<int64_t>(1, 16384 / windows),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     const T* plane = source.data<T>() + i / p.taps() * p.input_pixels();
-                     T* column = columns.data<T>() + i * windows;
-                     std::fill_n(column, windows, T(0));
-                     for_each_row(p, i % p.taps(), [&](int64_t from, int64_t to, int64_t n, int64_t step) {
-                       for (int64_t k = 0; k < n; ++k) column[to + k] = plane[from + k * step];
-                     });
-                   }
-                 });
-  });
-  return cast(columns, x.dtype());
+  const Tensor y = ops::unfold(x, options);  // checks the rank, which the closure relies on
+  return record("unfold", y,
+                {grad_of(x, [size = Shape(x.shape().begin() + 2, x.shape().end()),
+                             options](const Tensor& dy) { return fold(dy, size, options); })});
 }
 
 Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions& options) {
-  const RecordOp range("fold", columns);
-  check<ShapeError>(columns.rank() == 3, "fold: needs columns [N, C * taps, L], got {}", columns.describe());
-  Shape image{columns.size(0), 1};
-  image.insert(image.end(), output_size.begin(), output_size.end());
-  const ConvProblem p = window_problem("fold", image, options, columns);
-  check<ShapeError>(columns.size(1) % p.taps() == 0 && columns.size(2) == p.output_pixels(),
-                    "fold: output_size {} has {} windows of {} taps, so columns need [N, C * {}, {}], got {}",
-                    to_string(output_size), p.output_pixels(), p.taps(), p.taps(), p.output_pixels(),
-                    columns.describe());
-  image[1] = columns.size(1) / p.taps();
-  if constexpr (with_cuda)
-    if (columns.device().is_cuda()) {
-      const Tensor result = empty(image, {.dtype = columns.dtype(), .device = columns.device()});
-      fold_cuda(p, columns, result);
-      return result;
-    }
-  const Tensor source = plain(columns);
-  const Tensor result = empty(image, {.dtype = source.dtype(), .device = Device()});
-  const int64_t windows = p.output_pixels();
-  by_type(source.dtype(), [&]<class T>(Type<T>) {
-    parallel_for(0, image[0] * image[1], 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        T* plane = result.data<T>() + i * p.input_pixels();
-        std::fill_n(plane, p.input_pixels(), T(0));
-        for (int64_t tap = 0; tap < p.taps(); ++tap) {
-          const T* column = source.data<T>() + (i * p.taps() + tap) * windows;
-          for_each_row(p, tap, [&](int64_t to, int64_t from, int64_t n, int64_t step) {
-            for (int64_t k = 0; k < n; ++k) plane[to + k * step] += column[from + k];
-          });
-        }
-      }
-    });
-  });
-  return cast(result, columns.dtype());
+  return record("fold", ops::fold(columns, output_size, options),
+                {grad_of(columns, [options](const Tensor& dy) { return unfold(dy, options); })});
 }
 
-}  // namespace pleat::ops
+}  // namespace pleat

@@ -4,15 +4,15 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/checkpoint.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/index.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/matmul.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/autograd/gradient_watcher.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 

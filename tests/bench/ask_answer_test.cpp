@@ -1,12 +1,12 @@
 #include <memory>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/matmul.h"
 #include "pleat/bench/ask/answer.h"
 #include "pleat/bench/ask/work.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/matmul/matmul.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
 

@@ -1,6 +1,6 @@
-#include "pleat/autograd/functions/conv.h"
 #include "pleat/bench/ask/questions.h"
 #include "pleat/core/random/random.h"
+#include "pleat/ops/conv/conv.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 

@@ -1,8 +1,8 @@
-#include "pleat/autograd/functions/conv.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/bench/ask/questions.h"
 #include "pleat/core/random/random.h"
 #include "pleat/ops/conv/call.h"
+#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 

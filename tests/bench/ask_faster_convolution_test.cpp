@@ -1,9 +1,9 @@
 #include <limits>
 
-#include "pleat/autograd/functions/conv.h"
-#include "pleat/autograd/functions/unfold.h"
 #include "pleat/bench/ask/questions.h"
 #include "pleat/core/random/random.h"
+#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/unfold/unfold.h"
 #include "pleat/tests/bench/ask_made_up.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"

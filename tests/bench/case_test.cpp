@@ -5,7 +5,7 @@
 
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -101,9 +101,8 @@ TEST_CASE("cases: errors are told against the reference in float64", "[bench]") 
 TEST_CASE("cases: what is right may come from elsewhere, and more may be added to what was measured",
           "[bench]") {
   Case one = doubling({1000});
-  one.reference = function_of([x = one.operands[0]](const Tensors&) {
-    return Tensors{ops::multiply(x, ops::number_like(2.02, x))};
-  });
+  one.reference = function_of(
+      [x = one.operands[0]](const Tensors&) { return Tensors{ops::multiply(x, ops::number_like(2.02, x))}; });
   int tuned = 0;
   one.tune = [&tuned] { ++tuned; };
   one.finish = [](Record& record) { record.set_value("more", record.value("flops").value() + 1); };

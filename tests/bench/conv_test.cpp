@@ -1,5 +1,3 @@
-#include "pleat/ops/conv/conv.h"
-
 #include <filesystem>
 #include <sstream>
 
@@ -11,6 +9,7 @@
 #include "pleat/bench/options.h"
 #include "pleat/bench/program.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 #include "pleat/tests/temporary_directory.h"

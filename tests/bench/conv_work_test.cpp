@@ -5,7 +5,7 @@
 #include "pleat/bench/case.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

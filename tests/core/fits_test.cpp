@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/index.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/pad.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/select.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/pad.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

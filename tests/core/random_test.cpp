@@ -7,15 +7,15 @@
 #include <numeric>
 #include <thread>
 
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/box_muller.h"
 #include "pleat/core/random/philox.h"
 #include "pleat/core/random/random_functors.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 

@@ -188,7 +188,7 @@ MUTATIONS = [
     Mutation("starts_of_lines_on_host", "host-device pointer", "ops/index/ordered_lines.cu",
              "{.dtype = int64, .device = keys.device()});\n  const auto* const start",
              "{.dtype = int64});\n  const auto* const start", "devices: scan"),
-    Mutation("too_few_bits_sorted", "size or leading dimension", "ops/index/index.cu",
+    Mutation("too_few_bits_sorted", "size or leading dimension", "ops/index/index_kernels.cu",
              "return static_cast<int>(std::bit_width(static_cast<uint64_t>(limit < 1 ? 1 : limit)));",
              "return static_cast<int>(std::bit_width(static_cast<uint64_t>(limit < 1 ? 1 : limit))) - 1;",
              "devices: index"),
@@ -214,7 +214,7 @@ MUTATIONS = [
              "    block.share(sum, all);\n", "", "device: images are changed alike"),
     Mutation("outside_class_read_by_host", "host-device pointer", "ops/loss/class_loss.cu",
              "first.item<int64_t>(), view.targets", "*first.data<int64_t>(), view.targets", "devices: loss"),
-    Mutation("indices_of_pool_in_wrong_order", "size or leading dimension", "ops/pool/pool.cpp",
+    Mutation("indices_of_pool_in_wrong_order", "size or leading dimension", "ops/pool/pool_kernels.cpp",
              "PixelOrder(dx, format),\n                                            image_steps(dy),\n"
              "                                            image_steps(indices),",
              "PixelOrder(dx, format),\n                                            image_steps(indices),\n"

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"

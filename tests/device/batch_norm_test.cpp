@@ -3,9 +3,9 @@
 #include <set>
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/norm.h"
 #include "pleat/core/base/error.h"
 #include "pleat/ops/norm/implementation.h"
+#include "pleat/ops/norm/norm.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 #include "pleat/tests/gpu.h"

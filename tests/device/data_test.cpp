@@ -1,7 +1,7 @@
 // Batches changed on another device, and training in mixed precision there.
 
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/functions/copy.h"
+#include "pleat/autograd/copy.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/loader.h"
@@ -17,7 +17,7 @@
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/pool.h"
 #include "pleat/ops/image/image.h"
-#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/index_kernels.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 #include "pleat/tests/gpu.h"

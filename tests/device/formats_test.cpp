@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/functions/conv.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/models/make_classifier.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/loss.h"
 #include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/profile/profiler.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"

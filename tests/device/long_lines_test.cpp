@@ -2,11 +2,11 @@
 
 #include <functional>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/norm.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/scan.h"
-#include "pleat/autograd/functions/softmax.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/norm/norm.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/scan.h"
+#include "pleat/ops/softmax/softmax.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 

@@ -1,7 +1,5 @@
 // Modules, optimisers, state dictionaries, random numbers and creation on the other device.
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/io/safetensors.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
@@ -18,7 +16,9 @@
 #include "pleat/nn/pool.h"
 #include "pleat/nn/upsample.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/dropout.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/dropout_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 #include "pleat/tests/gpu.h"

@@ -1,6 +1,6 @@
 // Raw operations that no differentiable function is made of, on the other device.
 
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 

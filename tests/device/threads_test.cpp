@@ -8,8 +8,8 @@
 
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/conv/conv.h"
-#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/conv/conv_kernels.h"
+#include "pleat/ops/matmul/matmul_kernels.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 

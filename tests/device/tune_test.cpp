@@ -3,9 +3,9 @@
 #include "pleat/ops/conv/tune/tune.h"
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/conv.h"
-#include "pleat/autograd/functions/norm.h"
+#include "pleat/ops/conv/conv.h"
 #include "pleat/ops/norm/implementation.h"
+#include "pleat/ops/norm/norm.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 #include "pleat/tests/gpu.h"

@@ -5,17 +5,17 @@
 #include <vector>
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/index.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/loss.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/index/index.h"
+#include "pleat/ops/index/index_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/cuda_double/double.h"
 

@@ -14,9 +14,6 @@
 #include <unistd.h>
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/device.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
@@ -27,6 +24,9 @@
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/optim/sgd.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/reduce/reduce.h"
 
 using namespace pleat;
 

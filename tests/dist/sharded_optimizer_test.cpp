@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -32,6 +30,8 @@
 #include "pleat/nn/optim/radam.h"
 #include "pleat/nn/optim/rmsprop.h"
 #include "pleat/nn/optim/sgd.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/dist/world.h"
 #include "pleat/tests/temporary_directory.h"

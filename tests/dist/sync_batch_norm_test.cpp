@@ -3,11 +3,6 @@
 #include <vector>
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/norm.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/dist/collectives.h"
@@ -15,6 +10,11 @@
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/norm.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/norm/norm.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/dist/world.h"
 #include "pleat/tests/relative_error.h"

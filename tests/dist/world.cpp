@@ -1,6 +1,6 @@
 #include "pleat/tests/dist/world.h"
 
-#include "pleat/autograd/functions/shape.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::test {
 

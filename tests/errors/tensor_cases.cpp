@@ -1,16 +1,16 @@
 #include <limits>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/copy.h"
-#include "pleat/autograd/functions/index.h"
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/matmul.h"
-#include "pleat/autograd/functions/pad.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/select.h"
-#include "pleat/autograd/functions/shape.h"
-#include "pleat/core/tensor/create.h"
+#include "pleat/autograd/copy.h"
 #include "pleat/core/random/random.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/pad.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/errors/mistakes.h"
 
 using namespace pleat;

@@ -3,9 +3,6 @@
 
 #include <sys/stat.h>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/datasets.h"
@@ -22,6 +19,9 @@
 #include "pleat/nn/optim/clip_grad.h"
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/errors/mistakes.h"
 #include "pleat/train/step.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "pleat/autograd/functions/matmul.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/matmul/matmul.h"
 #include "pleat/tests/fuzz/fuzz.h"
 
 using namespace pleat;

@@ -1,10 +1,10 @@
 // Names that users type: devices, padding modes, implementations, nonlinearities. The first byte says which.
 #include <string>
 
-#include "pleat/autograd/functions/conv.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/init.h"
+#include "pleat/ops/conv/conv.h"
 #include "pleat/ops/norm/batch_norm.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/tests/fuzz/fuzz.h"

@@ -22,7 +22,7 @@ foreach(file IN LISTS tests)
 endforeach()
 
 file(GLOB_RECURSE headers ${ROOT}/ops/*.h)
-file(GLOB more ${ROOT}/autograd/functions/*.h ${ROOT}/nn/*.h ${ROOT}/data/transforms.h ${ROOT}/data/synthetic_shapes.h
+file(GLOB more ${ROOT}/autograd/functions.h ${ROOT}/autograd/copy.h ${ROOT}/nn/*.h ${ROOT}/data/transforms.h ${ROOT}/data/synthetic_shapes.h
   ${ROOT}/core/tensor/create.h ${ROOT}/core/random/random.h ${ROOT}/core/parallel/parallel.h ${ROOT}/core/memory/allocator.h)
 list(APPEND headers ${more})
 # ... and those without any.

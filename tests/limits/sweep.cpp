@@ -9,14 +9,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/memory/address_sanitizer.h"
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/memory/host_memory.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 #if defined(__SANITIZE_THREAD__)

@@ -1,9 +1,9 @@
 #include "pleat/nn/activation.h"
 
-#include "pleat/autograd/functions/activation.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -7,11 +7,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -2,12 +2,12 @@
 
 #include "pleat/nn/conv.h"
 
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
 #include "pleat/tests/relative_error.h"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

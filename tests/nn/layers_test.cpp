@@ -5,11 +5,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "pleat/autograd/functions/activation.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/conv.h"
-#include "pleat/autograd/functions/matmul.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
@@ -23,6 +18,11 @@
 #include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
 #include "pleat/nn/upsample.h"
+#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 

@@ -4,9 +4,6 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/checkpoint.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
@@ -21,6 +18,9 @@
 #include "pleat/nn/norm.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/record_forward.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

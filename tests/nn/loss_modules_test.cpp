@@ -2,7 +2,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/compare_kernels.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -2,9 +2,6 @@
 
 #include <cmath>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/softmax.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
@@ -12,8 +9,11 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/loss/class_loss.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
+#include "pleat/ops/softmax/softmax.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
 #include "pleat/tests/gpu.h"

@@ -1,7 +1,7 @@
 #include "pleat/tests/nn/module_fixture.h"
 
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/shape.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 

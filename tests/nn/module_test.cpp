@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/train/transfer.h"
 

@@ -1,13 +1,13 @@
 // What holds for every module: gradients, states, names.
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/state_dict.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/nn/module_cases.h"
 

@@ -1,14 +1,14 @@
 #include <functional>
 #include <utility>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/activation.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
@@ -23,6 +22,7 @@
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/pool.h"
 #include "pleat/nn/upsample.h"
+#include "pleat/ops/elementwise/activation.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/nn/optim/optimizer_cases.h"
 

@@ -6,9 +6,6 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/checkpoint.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/matmul.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/models/lenet.h"
@@ -23,6 +20,9 @@
 #include "pleat/nn/pool.h"
 #include "pleat/nn/recurrent.h"
 #include "pleat/nn/transformer.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/profile/profiler.h"
 #include "pleat/tests/catch.h"
 

@@ -3,11 +3,6 @@
 #include <array>
 
 #include "pleat/autograd/autocast.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/index.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/shape.h"
-#include "pleat/autograd/functions/softmax.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
@@ -26,6 +21,11 @@
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
 #include "pleat/nn/pool.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
+#include "pleat/ops/softmax/softmax.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

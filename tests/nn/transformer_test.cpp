@@ -1,10 +1,10 @@
 #include "pleat/nn/transformer.h"
 
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/nn/module_fixture.h"
 

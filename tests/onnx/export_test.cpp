@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "pleat/onnx/functions.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/reduce/scan.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/reduce/scan_kernels.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/autograd/functions/activation.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/activation.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

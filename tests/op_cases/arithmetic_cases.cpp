@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/copy.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/select.h"
+#include "pleat/autograd/copy.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

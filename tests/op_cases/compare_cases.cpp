@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/math.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

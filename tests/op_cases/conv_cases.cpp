@@ -1,7 +1,7 @@
-// Convolutions and their windows. Implementations are compared in tests/ops/conv_test.cpp.
+// Convolutions and their windows. Implementations are compared in tests/ops/conv_kernels_test.cpp.
 
-#include "pleat/autograd/functions/conv.h"
-#include "pleat/autograd/functions/unfold.h"
+#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/unfold/unfold.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "pleat/autograd/functions/copy.h"
-#include "pleat/autograd/functions/dropout.h"
+#include "pleat/autograd/copy.h"
+#include "pleat/ops/elementwise/dropout.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
@@ -47,7 +47,7 @@ OpCase dropping(const char* name, const Function& call) {
   return {.name = name,
           .inputs = {uniform(image, 0.5, 1)},
           .call = call,
-          .values_in = "autograd/functions/dropout_test.cpp",
+          .values_in = "ops/dropout_test.cpp",
           .smooth = {{normal({2, 2, 1, 2})}}};
 }
 

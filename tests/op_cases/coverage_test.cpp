@@ -110,7 +110,7 @@ std::string page() {
 TEST_CASE("every public function has a row in the table of op cases", "[op_cases][cpu]") {
   const std::set<std::string> rows = names_in_table();
   std::set<std::string> declared, missing;
-  std::vector<fs::path> headers = public_headers("autograd/functions");
+  std::vector<fs::path> headers = pleat_test::function_headers();
   headers.push_back(root / "nn/loss.h");
   for (const fs::path& header : headers)
     for (const std::string& name : declared_in(header)) {
@@ -124,7 +124,7 @@ TEST_CASE("every public function has a row in the table of op cases", "[op_cases
 
   // A raw function: a differentiable one or an optimiser calls it, or a test of devices.
   std::set<std::string> called;
-  for (const char* folder : {"autograd", "nn", "tests/device", "tests/op_cases"})
+  for (const char* folder : {"autograd", "ops", "nn", "tests/device", "tests/op_cases"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder))
       if (entry.is_regular_file()) add_raw_calls(text_of(entry.path()), called);
   static const std::regex describes("(problem|implementations?|channel_layout)\\.h$");

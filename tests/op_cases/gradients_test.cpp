@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/gradcheck.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/op_cases/all_cases.h"
 #include "pleat/tests/relative_error.h"
 

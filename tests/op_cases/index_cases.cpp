@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pleat/autograd/functions/index.h"
+#include "pleat/ops/index/index.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "pleat/autograd/functions/join.h"
-#include "pleat/autograd/functions/pad.h"
-#include "pleat/autograd/functions/rearrange.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/pad.h"
+#include "pleat/ops/shape/rearrange.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

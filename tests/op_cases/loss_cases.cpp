@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/autograd/functions/loss.h"
 #include "pleat/nn/loss.h"
+#include "pleat/ops/loss/loss.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/autograd/functions/math.h"
+#include "pleat/ops/elementwise/math.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

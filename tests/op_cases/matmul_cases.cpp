@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 
-#include "pleat/autograd/functions/attention.h"
-#include "pleat/autograd/functions/matmul.h"
-#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/attention/attention.h"
+#include "pleat/ops/elementwise/compare_kernels.h"
 #include "pleat/ops/elementwise/logic.h"
+#include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/op_cases/op_case.h"
 

@@ -128,7 +128,7 @@ std::string stem(const std::string& name) {
 class Lines {
  public:
   Lines() {
-    for (const char* folder : {"autograd/functions", "nn", "ops", "data", "models", "train", "io", "onnx"})
+    for (const char* folder : {"autograd", "nn", "ops", "data", "models", "train", "io", "onnx"})
       for (const fs::path& header : public_headers(folder)) {
         const Declaration* speaker = nullptr;
         const std::vector<Declaration> all = declarations(header);
@@ -244,7 +244,7 @@ Page page() {
                                         "RecurrentModule", "RecurrentCellModule"};
 
   page.text += "\n## Functions\n";
-  for (const fs::path& header : public_headers("autograd/functions"))
+  for (const fs::path& header : pleat_test::function_headers())
     page.add(header, keep(header, is_function));
   page.text += "\n## Modules\n";
   for (const fs::path& header : of_nn)

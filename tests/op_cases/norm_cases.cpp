@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/autograd/functions/distance.h"
-#include "pleat/autograd/functions/norm.h"
+#include "pleat/ops/matmul/distance.h"
+#include "pleat/ops/norm/norm.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
@@ -60,7 +60,7 @@ OpCase batch_norm_case(bool training, bool relu, const Shape& shape) {
                                {.training = training, .bounds = relu ? Bounds{.min = 0} : Bounds()});
                 return Tensors{y, mean, variance};
               },
-          .values_in = "autograd/functions/norm_test.cpp",
+          .values_in = "ops/norm_test.cpp",
           .variant =
               std::string(training ? "training " : "evaluation ") + (relu ? "relu " : "") + to_string(shape),
           .smooth = {with_parameters(shape.size() == 3 ? Shape{3, 3, 2} : Shape{2, 3, 1, 2}, {3})},

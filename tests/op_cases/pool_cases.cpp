@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "pleat/autograd/functions/interpolate.h"
-#include "pleat/autograd/functions/pool.h"
+#include "pleat/ops/interpolate/interpolate.h"
+#include "pleat/ops/pool/pool.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

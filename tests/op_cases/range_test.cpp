@@ -9,9 +9,9 @@
 #include <string>
 
 #include "pleat/autograd/backward.h"
-#include "pleat/autograd/functions/loss.h"
-#include "pleat/autograd/functions/loss_formulas.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/ops/loss/loss.h"
+#include "pleat/ops/loss/loss_formulas.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/op_cases/all_cases.h"
 

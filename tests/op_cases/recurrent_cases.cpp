@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/autograd/functions/recurrent.h"
+#include "pleat/ops/recurrent/recurrent.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/op_cases/op_case.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/autograd/functions/deform_conv.h"
-#include "pleat/autograd/functions/grid_sample.h"
-#include "pleat/autograd/functions/roi_align.h"
+#include "pleat/ops/sample/deform_conv.h"
+#include "pleat/ops/sample/grid_sample.h"
+#include "pleat/ops/sample/roi_align.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

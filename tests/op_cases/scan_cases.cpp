@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "pleat/autograd/functions/index.h"
-#include "pleat/autograd/functions/scan.h"
-#include "pleat/autograd/functions/softmax.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/reduce/scan.h"
+#include "pleat/ops/softmax/softmax.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

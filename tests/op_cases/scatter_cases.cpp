@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "pleat/autograd/functions/scatter.h"
+#include "pleat/ops/index/scatter.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pleat/autograd/functions/index.h"
-#include "pleat/autograd/functions/multinomial.h"
-#include "pleat/autograd/functions/quantile.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/multinomial.h"
+#include "pleat/ops/index/quantile.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

@@ -1,7 +1,7 @@
 // Views.
 
-#include "pleat/autograd/functions/copy.h"
-#include "pleat/autograd/functions/shape.h"
+#include "pleat/autograd/copy.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

@@ -1,6 +1,6 @@
 // The way back from max pools.
 
-#include "pleat/autograd/functions/pool.h"
+#include "pleat/ops/pool/pool.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {

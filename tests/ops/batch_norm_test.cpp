@@ -12,7 +12,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/ops/tune/tuner.h"
@@ -385,7 +385,8 @@ TEST_CASE("batch norm is done as the call says, else as the scope's policy says"
     std::thread([&] { CHECK(BatchNormPolicy::current().implementation.empty()); }).join();
   }
   CHECK(run(plain) == native);
-  if (ops::batch_norm_implementations().names(x.device()) == std::vector<std::string>{"native", "reference"}) {
+  if (ops::batch_norm_implementations().names(x.device()) ==
+      std::vector<std::string>{"native", "reference"}) {
     // There is one beside the reference: nothing is timed.
     const std::size_t known = ops::Tuner::size();
     const BatchNormPolicy guard{{.benchmark = true}};

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "pleat/autograd/functions/activation.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/reduce.h"
-#include "pleat/autograd/functions/shape.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 // Whatever single pixels are, huge or not finite: every other result is as right as its own window allows.

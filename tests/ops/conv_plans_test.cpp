@@ -6,7 +6,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
-#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/tune/tune.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"

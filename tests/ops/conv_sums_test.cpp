@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/spatial/channel_affine.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"

@@ -5,12 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pleat/autograd/functions/conv.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/tune/candidates.h"
 #include "pleat/ops/conv/tune/tune.h"
 #include "pleat/tests/catch.h"

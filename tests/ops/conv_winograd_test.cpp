@@ -4,7 +4,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/elementwise/relu.h"
 #include "pleat/tests/catch.h"

@@ -10,7 +10,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/matmul/gemm.h"
-#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/matmul/matmul_kernels.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"

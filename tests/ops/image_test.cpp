@@ -8,7 +8,7 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"

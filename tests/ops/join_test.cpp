@@ -1,9 +1,9 @@
 #include "pleat/ops/shape/join.h"
 
-#include "pleat/autograd/functions/join.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/shape/join_kernels.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <limits>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/conv.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 

@@ -1,11 +1,10 @@
-#include "pleat/ops/reduce/scan.h"
-
 #include <algorithm>
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/reduce/scan_kernels.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/device/cuda.h"
@@ -19,6 +17,8 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/profile/assemble.h"
 #include "pleat/profile/device_tracer.h"
 #include "pleat/profile/recorder.h"

@@ -14,7 +14,7 @@
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/cuda/cudnn_plan.h"
 #include "pleat/ops/conv/reference_check.h"
-#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {

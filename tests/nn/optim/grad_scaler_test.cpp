@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/adam.h"
@@ -17,6 +15,8 @@
 #include "pleat/nn/optim/multi_optimizer.h"
 #include "pleat/nn/optim/muon.h"
 #include "pleat/nn/optim/sgd.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/nn/optim/optimizer_cases.h"

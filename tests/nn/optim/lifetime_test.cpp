@@ -3,7 +3,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "pleat/autograd/functions/reduce.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/containers.h"
@@ -14,6 +13,7 @@
 #include "pleat/nn/optim/multi_optimizer.h"
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/optim/sgd.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

@@ -1,12 +1,12 @@
-#include "pleat/autograd/functions/compare.h"
+#include "pleat/ops/elementwise/compare.h"
 
 #include <limits>
 
-#include "pleat/autograd/functions/arithmetic.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 

@@ -1,16 +1,16 @@
-#include "pleat/autograd/functions/math.h"
+#include "pleat/ops/elementwise/math.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "pleat/autograd/functions/activation.h"
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 

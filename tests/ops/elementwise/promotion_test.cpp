@@ -1,11 +1,11 @@
 #include <array>
 
-#include "pleat/autograd/functions/arithmetic.h"
-#include "pleat/autograd/functions/compare.h"
-#include "pleat/autograd/functions/math.h"
-#include "pleat/autograd/functions/select.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
 #include "pleat/tests/catch.h"
 
 /// The tables of docs/types.md, entry by entry.

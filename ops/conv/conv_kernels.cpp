@@ -1,0 +1,226 @@
+#include "pleat/ops/conv/conv_kernels.h"
+
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/precision.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/conv/call.h"
+#include "pleat/ops/conv/problem.h"
+#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/spatial/channel_affine.h"
+
+namespace pleat::ops {
+namespace {
+
+const char* op_name(int spatial_dims) {
+  return spatial_dims == 1 ? "conv1d" : spatial_dims == 2 ? "conv2d" : "conv3d";
+}
+
+int spatial_dims_of(const Shape& weight) {
+  const auto dims = static_cast<int>(weight.size()) - 2;
+  check<ShapeError>(dims >= 1 && dims <= 3,
+                    "conv: the weight needs 3 to 5 dimensions [K, C / groups, kernel...], got {}", weight);
+  return dims;
+}
+
+/// [N, C, spatial...] with three spatial dimensions, the missing ones of size 1 in front.
+Tensor five_dims(const Tensor& t) {
+  Shape shape = t.shape();
+  Strides strides = t.strides();
+  while (shape.size() < 5) {
+    shape.insert(shape.begin() + 2, 1);
+    strides.insert(strides.begin() + 2, strides[0]);
+  }
+  return t.as_strided(std::move(shape), std::move(strides), t.offset());
+}
+
+Shape shape5(int64_t a, int64_t b, const Spatial& sizes) { return {a, b, sizes[0], sizes[1], sizes[2]}; }
+
+/// Elements that lie dense in a format, seen with other sizes.
+Tensor with_sizes(const Tensor& t, const Shape& shape, MemoryFormat format) {
+  return t.as_strided(shape, dense_strides(shape, format), t.offset());
+}
+
+/// The format of the result as the implementation writes it.
+MemoryFormat written_format(const ConvProblem& problem, ConvLayout layout) {
+  if (layout == ConvLayout::strided) return problem.result_format.value_or(problem.format);
+  return layout == ConvLayout::nhwc ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+}
+
+/// Whether elements of the same index lie in the same place.
+bool lie_alike(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && a.strides() == b.strides();
+}
+
+/// A tensor of the caller's as the implementation takes it, `reduced` being its sizes there.
+Tensor operand(const Tensor& t, const Shape& reduced, DType dtype, ConvLayout layout, MemoryFormat format) {
+  const Tensor typed = cast(t, dtype);
+  if (layout == ConvLayout::strided) return five_dims(typed);
+  return with_sizes(to_format(typed, format), reduced, format);
+}
+
+}  // namespace
+
+ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation& implementation) {
+  ConvProblem solved = problem;
+  if (!implementation.takes(problem.dtype)) solved.dtype = compute_dtype(problem.dtype);
+  const ConvLayout layout = implementation.layout(problem);
+  return layout == ConvLayout::strided ? solved : simplify(solved, written_format(problem, layout));
+}
+
+bool ConvCall::is_empty() const {
+  // An empty batch still has a gradient of the weight, of zeros.
+  return problem.batch == 0;
+}
+
+Tensor ConvCall::run(const ConvImplementation& implementation) const {
+  const PrecisionScope precision(problem.precision);  // for the matrix products inside
+  const ConvProblem solved = solved_problem(problem, implementation);
+  const ConvLayout layout = implementation.layout(problem);
+  const MemoryFormat format = written_format(problem, layout);
+  const auto as_operand = [&](const Tensor& t, const Shape& reduced) {
+    return operand(t, reduced, solved.dtype, layout, format);
+  };
+  const auto as_input = [&](const Tensor& t) {
+    return as_operand(t, shape5(solved.batch, solved.in_channels, solved.input));
+  };
+  const auto as_weight = [&](const Tensor& t) {
+    return as_operand(t, shape5(solved.out_channels, solved.group_in(), solved.kernel));
+  };
+  const auto as_output = [&](const Tensor& t) {
+    return as_operand(t, shape5(solved.batch, solved.out_channels, solved.output));
+  };
+  const auto make = [&](const Shape& shape) {
+    return empty(shape, {.dtype = solved.dtype, .device = problem.device, .format = format});
+  };
+  // Whether the result stays as the implementation writes it.
+  const bool is_final = solved.dtype == problem.dtype && problem.result_format.value_or(format) == format;
+  Tensor result;
+  switch (pass) {
+    case ConvPass::forward: {
+      result = make(problem.output_shape());
+      if (is_empty()) break;
+      const Tensor own_x = as_input(x), own_w = as_weight(w), y = as_output(result);
+      const Tensor own_bias =
+          bias.defined() ? to_format(cast(bias, solved.dtype), MemoryFormat::contiguous) : Tensor();
+      const auto sums = std::make_shared<Moments>();
+      if (moments && is_final &&
+          implementation.forward_with_moments(solved, own_x, own_w, own_bias, y, *sums))
+        result.set_note<Moments>(sums);
+      else
+        implementation.forward(solved, own_x, own_w, own_bias, y);
+      break;
+    }
+    case ConvPass::backward_input: {
+      result = make(problem.input_shape());
+      if (is_empty()) break;
+      const Tensor own_dy = as_output(dy), own_w = as_weight(w), dx = as_input(result);
+      const auto sums = std::make_shared<GradientSums>();
+      sums->of = normalized_by;
+      // A simplified problem may have columns of pixels for channels.
+      if (normalized_by != nullptr && is_final && solved.in_channels == problem.in_channels &&
+          lie_alike(normalized_by->x(), result) &&
+          implementation.backward_input_with_sums(solved, own_dy, own_w, dx, *sums))
+        result.set_note<GradientSums>(sums);
+      else
+        implementation.backward_input(solved, own_dy, own_w, dx);
+      break;
+    }
+    case ConvPass::backward_weight:
+      result = make(problem.weight_shape());
+      if (is_empty())
+        fill(result, 0);
+      else
+        implementation.backward_weight(solved, as_output(dy), as_input(x), as_weight(result));
+      break;
+  }
+  return to_format(cast(result, problem.dtype), problem.result_format.value_or(format));
+}
+
+ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+  const int dims = spatial_dims_of(w.shape());
+  const ConvOperand bias_operand =
+      bias.defined() ? ConvOperand("bias", bias) : ConvOperand("bias", Shape(), x);
+  const ConvProblem problem = make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", w}, options,
+                                                nullptr, bias.defined() ? &bias_operand : nullptr);
+  return {op_name(dims), ConvPass::forward, problem, options.implementation, x, w, {}, bias, options.moments};
+}
+
+ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& input_shape,
+                             const ConvOptions& options) {
+  const int dims = spatial_dims_of(w.shape());
+  const ConvOperand output("dy", dy);
+  const ConvProblem problem =
+      make_conv_problem(op_name(dims), dims, {"input", input_shape, dy}, {"weight", w}, options, &output);
+  return {op_name(dims),
+          ConvPass::backward_input,
+          problem,
+          first_named(options.backward_input_implementation, options.implementation),
+          {},
+          w,
+          dy,
+          {}};
+}
+
+ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
+                              const ConvOptions& options) {
+  const int dims = spatial_dims_of(weight_shape);
+  const ConvOperand output("dy", dy);
+  const ConvProblem problem =
+      make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", weight_shape, x}, options, &output);
+  return {op_name(dims),
+          ConvPass::backward_weight,
+          problem,
+          first_named(options.backward_weight_implementation, options.implementation),
+          x,
+          {},
+          dy,
+          {}};
+}
+
+namespace {
+
+/// Runs the implementation that is chosen for the call, and records which it is.
+Tensor run_chosen(const RecordOp& range, const ConvCall& call) {
+  const std::shared_ptr<const ConvImplementation> implementation = choose(call);
+  range.details([&] {
+    return RangeDetails{.implementation = implementation->name(),
+                        .flops = static_cast<double>(call.problem.flops())};
+  });
+  return call.run(*implementation);
+}
+
+}  // namespace
+
+Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+  const RecordOp range(op_name(spatial_dims_of(w.shape())), x, w, bias);
+  const ConvCall call = forward_call(x, w, bias, options);
+  return run_chosen(range, call);
+}
+
+Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
+                           const ConvOptions& options,
+                           const std::shared_ptr<const NormalizedBy>& normalized_by) {
+  const RecordOp range(op_name(spatial_dims_of(w.shape())), "_backward_input", dy, w);
+  ConvCall call = backward_input_call(dy, w, input_shape, options);
+  call.normalized_by = normalized_by;
+  return run_chosen(range, call);
+}
+
+Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
+                            const ConvOptions& options) {
+  const RecordOp range(op_name(spatial_dims_of(weight_shape)), "_backward_weight", dy, x);
+  const ConvCall call = backward_weight_call(dy, x, weight_shape, options);
+  return run_chosen(range, call);
+}
+
+Tensor conv_backward_bias(const Tensor& dy) {
+  const RecordOp range("conv_backward_bias", dy);
+  check<ShapeError>(dy.rank() >= 2, "conv_backward_bias: needs [N, K, ...], got {}", dy.describe());
+  Dims dims{0};
+  for (int64_t d = 2; d < dy.rank(); ++d) dims.push_back(d);
+  return sum(dy, dims);
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,339 @@
+#include "pleat/ops/index/index.h"
+
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
+
+#include "pleat/autograd/tape.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/index/indices.h"
+#include "pleat/ops/shape/join_kernels.h"
+#include "pleat/ops/shape/shape.h"
+#include "pleat/ops/shape/view.h"
+
+namespace pleat {
+namespace {
+
+// What a backward takes up has been checked by its forward.
+using ops::IndicesAreChecked;
+using Sign = IndicesAreChecked::Sign;
+
+/// Zeros for the gradient of a tensor of this shape.
+Tensor zeros_for(const Tensor& dy, const Shape& shape, MemoryFormat format = MemoryFormat::contiguous) {
+  return zeros(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
+}
+
+/// scatter_add to `dx`, zeros that nobody else has.
+Tensor scatter_add_to(const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& dy) {
+  ops::scatter_add_into(dx, dim, index, dy);
+  return record("scatter_add", dx, {grad_of(dy, [dim, index = saved(index)](const Tensor& d) {
+                  const IndicesAreChecked checked;
+                  return gather(d, dim, *index);
+                })});
+}
+
+/// index_add to such zeros.
+Tensor index_add_to(const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& dy) {
+  ops::index_add_into(dx, dim, index, dy);
+  return record("index_add", dx,
+                {grad_of(dy, [dim, index = saved(index), shape = dy.shape()](const Tensor& d) {
+                  const IndicesAreChecked checked;
+                  return d.rank() == 0 ? expand(d, shape) : index_select(d, dim, *index);
+                })});
+}
+
+/// Values that were found along `dim`: their gradient goes back there.
+Tensor record_gathered(const char* name, const Tensor& values, const Tensor& x, int64_t dim,
+                       const Tensor& indices) {
+  return record(name, values,
+                {grad_of(x, [shape = x.shape(), dim, indices = saved(indices)](const Tensor& dy) {
+                  const IndicesAreChecked checked;
+                  return scatter_add_to(zeros_for(dy, shape), dim, *indices, dy);
+                })});
+}
+
+/// Where index's elements are the last along `dim` to name their place in a tensor of `shape`: those whose
+/// values scatter leaves standing.
+Tensor last_writers(const Shape& shape, int64_t dim, const Tensor& index) {
+  if (index.rank() == 0) return ones({}, {.dtype = boolean, .device = index.device()});
+  Shape line(index.shape().size(), 1);
+  const auto along = static_cast<std::size_t>(dim < 0 ? dim + index.rank() : dim);
+  line[along] = index.shape()[along];
+  const TensorOptions numbers{.dtype = line[along] >> 31 == 0 ? int32 : int64, .device = index.device()};
+  const Tensor count = arange(line[along], {.dtype = numbers.dtype, .device = numbers.device});
+  const Tensor places = ops::expand(ops::reshape(count, line), index.shape());
+  const Tensor winners = ops::scatter(zeros(shape, numbers), dim, index, places);
+  return ops::equal(ops::gather(winners, dim, index), places);
+}
+
+/// The same for a line of indices into `places`.
+Tensor last_writers(int64_t places, const Tensor& index) {
+  const int64_t n = index.numel();
+  if (n == 0 || n > places / 16) return last_writers(Shape{places}, 0, index);
+  // Few of many: sorted, the last of each place is the one before another place.
+  const auto [values, order] = ops::sort(ops::checked_places("index_copy", index, 0, {places}));
+  const Tensor changes = ops::not_equal(ops::narrow(values, 0, 1, n - 1), ops::narrow(values, 0, 0, n - 1));
+  const Tensor is_last = ops::cat({changes, ones({1}, {.dtype = boolean, .device = index.device()})}, 0);
+  return ops::scatter(is_last, 0, order, is_last);
+}
+
+/// The gradient of rows that were written at these indices [n] along `dim` of what `dy` is the gradient of.
+Tensor written_gradient(const Tensor& dy, int64_t dim, const Tensor& index) {
+  if (dy.rank() == 0) return written_gradient(reshape(dy, {1}), 0, index);
+  const int64_t along = normalize_dim(dim, dy.rank(), "index_copy");
+  Shape shape(static_cast<std::size_t>(dy.rank() - along), 1);
+  shape[0] = index.numel();
+  const Tensor flat = ops::reshape(index, {index.numel()});
+  return where(ops::reshape(last_writers(dy.size(along), flat), shape), index_select(dy, along, flat), 0);
+}
+
+void check_holds(const char* op, const Tensor& x, Number value) {
+  check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(), "{}: a tensor of {} cannot hold {}",
+                    op, x.dtype(), value);
+}
+
+Tensor record_put(const Tensor& x, const ops::IndexPlaces& places, const Tensor& values, Flag accumulate) {
+  return record(
+      "index_put", ops::index_put(x, places, values, accumulate),
+      {grad_of(x,
+               [places, accumulate](const Tensor& dy) {
+                 return accumulate ? dy : record_put(dy, places, ops::number_like(0, dy), false);
+               }),
+       grad_of(values, [places, accumulate](const Tensor& dy) {
+         const IndicesAreChecked checked(Sign::not_negative);
+         const Tensor rows = reshape(dy, {places.size, dy.numel() / std::max<int64_t>(places.size, 1)});
+         return reshape(
+             accumulate ? index_select(rows, 0, places.rows) : written_gradient(rows, 0, places.rows),
+             places.shape);
+       })});
+}
+
+const Tensor& in_place(const char* op, const Tensor& x, std::initializer_list<Tensor> others,
+                       const std::function<Tensor(const Tensor&)>& function,
+                       const std::function<void()>& into) {
+  const TracedCall call(op, x);
+  if (changes_tape(x, others))
+    replace_in_place(op, x, function);
+  else
+    into();
+  call.gives(x);
+  return x;
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& x, Integer dim, const Tensor& index) {
+  const TracedCall call(
+      "gather",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      x, index);
+  return call.gives(record_gathered("gather", ops::gather(x, dim, index), x, dim, index));
+}
+
+Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  const TracedCall call(
+      "scatter_add",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      x, index, source);
+  return call.gives(record("scatter_add", ops::scatter_add(x, dim, index, source),
+                           {grad_of(x, [](const Tensor& dy) { return dy; }),
+                            grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+                              const IndicesAreChecked checked;
+                              return gather(dy, dim, *index);
+                            })}));
+}
+
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  const TracedCall call(
+      "scatter",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      x, index, source);
+  return call.gives(record("scatter", ops::scatter(x, dim, index, source),
+                           {grad_of(x,
+                                    [dim, index = saved(index)](const Tensor& dy) {
+                                      const IndicesAreChecked checked;
+                                      return scatter(dy, dim, *index, 0);
+                                    }),
+                            grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+                              const IndicesAreChecked checked;
+                              return where(last_writers(dy.shape(), dim, *index), gather(dy, dim, *index), 0);
+                            })}));
+}
+
+Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
+  return record("scatter", ops::scatter(x, dim, index, value),
+                {grad_of(x, [dim, index = saved(index)](const Tensor& dy) {
+                  const IndicesAreChecked checked;
+                  return scatter(dy, dim, *index, 0);
+                })});
+}
+
+Tensor index_select(const Tensor& x, Integer dim, const Tensor& index) {
+  const TracedCall call(
+      "index_select",
+      [&] {
+        return Attributes{{"dim", dim}};
+      },
+      x, index);
+  return call.gives(record("index_select", ops::index_select(x, dim, index),
+                           {grad_of(x, [shape = x.shape(), format = x.memory_format(), dim,
+                                        index = saved(index)](const Tensor& dy) {
+                             const IndicesAreChecked checked;
+                             return index_add_to(zeros_for(dy, shape, format), dim, *index, dy);
+                           })}));
+}
+
+Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return record("index_add", ops::index_add(x, dim, index, source),
+                {grad_of(x, [](const Tensor& dy) { return dy; }),
+                 grad_of(source, [dim, index = saved(index), shape = source.shape()](const Tensor& dy) {
+                   const IndicesAreChecked checked;
+                   return dy.rank() == 0 ? expand(dy, shape) : index_select(dy, dim, *index);
+                 })});
+}
+
+Tensor index_copy(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return record("index_copy", ops::index_copy(x, dim, index, source),
+                {grad_of(x,
+                         [dim, index = saved(index)](const Tensor& dy) {
+                           const IndicesAreChecked checked;
+                           return index_fill(dy, dim, *index, 0);
+                         }),
+                 grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+                   const IndicesAreChecked checked;
+                   return written_gradient(dy, dim, *index);
+                 })});
+}
+
+Tensor index_fill(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
+  check_holds("index_fill", x, value);
+  return index_copy(x, dim, index, ops::number_like(value, x));
+}
+
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values, Flag accumulate) {
+  return record_put(x, ops::index_places("index_put", x.shape(), indices), values, accumulate);
+}
+
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, Scalar value, Flag accumulate) {
+  check_holds("index_put", x, value);
+  return index_put(x, indices, ops::number_like(value, x), accumulate);
+}
+
+Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  check<DTypeError>(mask.dtype() == boolean,
+                    "masked_select: the mask must be bool, got {}; compare it first (mask != 0)",
+                    mask.dtype());
+  const Shape shape = broadcast(x.shape(), mask.shape(), "masked_select");
+  const IndicesAreChecked checked(Sign::not_negative);
+  return index_select(reshape(expand(x, shape), {count(shape)}), 0,
+                      ops::flat_nonzero(ops::expand(mask, shape)));
+}
+
+Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions options) {
+  std::optional<int64_t> padding = options.padding_idx;
+  if (padding) {
+    check<ShapeError>(weight.rank() == 2, "embedding: the weight must be [rows, width], got {}",
+                      weight.shape());
+    const int64_t rows = weight.size(0);
+    check<IndexError>(*padding >= -rows && *padding < rows, "embedding: padding_idx {} is outside [{}, {})",
+                      *padding, -rows, rows);
+    if (*padding < 0) *padding += rows;
+  }
+  const TracedCall call("embedding", index, weight);
+  return call.gives(
+      record("embedding", ops::embedding(index, weight),
+             {grad_of(weight, [shape = weight.shape(), padding, index = saved(index)](const Tensor& dy) {
+               const Tensor places = ops::to_format(ops::cast(*index, int64), MemoryFormat::contiguous);
+               const Tensor flat = ops::view(places, {places.numel()});
+               const Tensor rows = reshape(dy, {flat.numel(), shape[1]});
+               const Tensor dweight = zeros_for(dy, shape);
+               const IndicesAreChecked checked(Sign::not_negative);
+               if (!padding) return index_add_to(dweight, 0, flat, rows);
+               const Tensor used = ops::reshape(ops::not_equal(flat, *padding), {flat.numel(), 1});
+               return index_add_to(dweight, 0, flat, where(used, rows, 0));
+             })}));
+}
+
+const Tensor& scatter_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return in_place(
+      "scatter_", x, {source}, [&](const Tensor& before) { return scatter(before, dim, index, source); },
+      [&] { ops::copy_into(x, ops::scatter(x, dim, index, source)); });
+}
+
+const Tensor& scatter_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return in_place(
+      "scatter_add_", x, {source},
+      [&](const Tensor& before) { return scatter_add(before, dim, index, source); },
+      [&] { ops::scatter_add_into(x, dim, index, source); });
+}
+
+const Tensor& index_add_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return in_place(
+      "index_add_", x, {source}, [&](const Tensor& before) { return index_add(before, dim, index, source); },
+      [&] { ops::index_add_into(x, dim, index, source); });
+}
+
+const Tensor& index_copy_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
+  return in_place(
+      "index_copy_", x, {source},
+      [&](const Tensor& before) { return index_copy(before, dim, index, source); },
+      [&] { ops::index_copy_into(x, dim, index, source); });
+}
+
+const Tensor& index_fill_(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
+  check_holds("index_fill_", x, value);
+  return index_copy_(x, dim, index, ops::number_like(value, x));
+}
+
+const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                         Flag accumulate) {
+  return in_place(
+      "index_put_", x, {values},
+      [&](const Tensor& before) { return index_put(before, indices, values, accumulate); },
+      [&] { ops::index_put_into(x, indices, values, accumulate); });
+}
+
+const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, Scalar value, Flag accumulate) {
+  check_holds("index_put_", x, value);
+  return index_put_(x, indices, ops::number_like(value, x), accumulate);
+}
+
+ValuesIndices sort(const Tensor& x, SortOptions options) {
+  const TracedCall call(
+      "sort",
+      [&] {
+        return Attributes{{"dim", options.dim}, {"descending", Flag(options.descending)}};
+      },
+      x);
+  const auto [values, indices] = ops::sort(x, options);
+  const Tensor sorted = record_gathered("sort", values, x, options.dim, indices);
+  call.gives(std::vector<Tensor>{sorted, indices});
+  return {sorted, indices};
+}
+
+ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options) {
+  const TracedCall call(
+      "topk",
+      [&] {
+        return Attributes{{"k", k}, {"dim", options.dim}, {"largest", Flag(options.largest)}};
+      },
+      x);
+  const auto [values, indices] = ops::topk(x, k, options);
+  const Tensor found = record_gathered("topk", values, x, options.dim, indices);
+  call.gives(std::vector<Tensor>{found, indices});
+  return {found, indices};
+}
+
+}  // namespace pleat

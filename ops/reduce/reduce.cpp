@@ -1,0 +1,335 @@
+#include "pleat/ops/reduce/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/autograd/tape.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/elementwise/widened.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/indices.h"
+#include "pleat/ops/reduce/scan.h"
+#include "pleat/ops/reduce/shares.h"
+#include "pleat/ops/shape/shape.h"
+
+namespace pleat {
+namespace {
+
+/// Turns what belongs to the results of a reduction into what belongs to its inputs, without copying.
+class Spread {
+ public:
+  Spread(const Tensor& x, const Dims& dims, const char* op)
+      : shape_(x.shape()), kept_(x.shape()), reduced_(x.shape().size(), dims.empty()) {
+    for (const int64_t dim : dims)
+      if (!shape_.empty()) reduced_[static_cast<std::size_t>(normalize_dim(dim, x.rank(), op))] = true;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      if (!reduced_[d]) continue;
+      kept_[d] = 1;
+      count_ *= shape_[d];
+    }
+  }
+
+  /// The result with its reduced dimensions as 1.
+  Tensor keepdim(const Tensor& y) const { return reshape(y, kept_); }
+  Tensor operator()(const Tensor& y) const { return expand(keepdim(y), shape_); }
+  /// Elements of x that make one result.
+  int64_t count() const { return count_; }
+
+  /// x as a matrix with a row for each result, and back.
+  Tensor to_rows(const Tensor& x) const {
+    return reshape(permute(x, order()), {pleat::count(kept_), count_});
+  }
+  Tensor from_rows(const Tensor& rows) const {
+    const std::vector<int64_t> forward = order();
+    std::vector<int64_t> inverse(forward.size());
+    Shape permuted;
+    for (std::size_t i = 0; i < forward.size(); ++i) {
+      permuted.push_back(shape_[static_cast<std::size_t>(forward[i])]);
+      inverse[static_cast<std::size_t>(forward[i])] = static_cast<int64_t>(i);
+    }
+    return permute(reshape(rows, permuted), inverse);
+  }
+
+ private:
+  /// The kept dimensions, then the reduced ones.
+  std::vector<int64_t> order() const {
+    std::vector<int64_t> result;
+    for (const bool reduced : {false, true})
+      for (std::size_t d = 0; d < shape_.size(); ++d)
+        if (reduced_[d] == reduced) result.push_back(static_cast<int64_t>(d));
+    return result;
+  }
+
+  Shape shape_;
+  Shape kept_;
+  std::vector<bool> reduced_;
+  int64_t count_ = 1;
+};
+
+/// g -> g (x - mean) / (count - correction): half of the variance's derivative.
+class FromMean {
+ public:
+  FromMean(const Tensor& x, const Dims& dims, const VarOptions& options, const Tensor& mean)
+      : spread_(x, dims, "var"),
+        dims_(dims),
+        degrees_(static_cast<double>(spread_.count()) - options.correction),
+        x_(saved(x)),
+        mean_(saved(mean)) {}
+
+  Tensor operator()(const Tensor& g) const {
+    // A graph of gradients must know that the mean depends on x.
+    const Tensor x = widened(*x_);
+    const Tensor centre = grad_enabled() ? mean(x, dims_, true) : spread_.keepdim(*mean_);
+    return spread_(widened(g) / degrees_) * (x - centre);
+  }
+
+ private:
+  Spread spread_;
+  Dims dims_;
+  double degrees_;
+  Saved x_;
+  Saved mean_;
+};
+
+/// Whether all of y are ordinary numbers: neither 0 nor NaN, and inside the range of the type with all its
+/// digits. Asked on the CPU alone, as a GPU would be waited for.
+bool are_normal(const Tensor& y) {
+  if (y.device().is_cuda() || is_half(y.dtype())) return false;
+  const auto check = [&]<class T>(Type<T>) {
+    const std::vector<T> numbers = y.detach().to_vector<T>();
+    return std::all_of(numbers.begin(), numbers.end(), [](T number) { return std::isnormal(number); });
+  };
+  return y.dtype() == float64 ? check(Type<double>{}) : check(Type<float>{});
+}
+
+Attributes traced_dims(const Dims& dims, Flag keepdim) {
+  return {{"dims", dims.values()}, {"keepdim", keepdim}};
+}
+Attributes traced_var(const Dims& dims, const VarOptions& options) {
+  Attributes attributes = traced_dims(dims.empty() ? options.dim : dims, Flag(options.keepdim));
+  attributes.emplace_back("correction", options.correction);
+  return attributes;
+}
+
+Tensor without_zeros(const Tensor& x) { return masked_fill(x, x == 0, 1); }
+
+/// Of (sum of |x|^p)^(1/p) over dims.
+Tensor norm_gradient(const Tensor& dy, const Tensor& x, const Tensor& y, double p, const Spread& spread,
+                     const Dims& dims) {
+  if (p == 0) return zeros_like(x);
+  if (p == 1) return sign(x) * spread(dy);
+  if (std::isinf(p)) {
+    const Tensor equal = ops::equal_elements(abs(x).detach(), spread.keepdim(y.detach()));
+    return sign(x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
+  }
+  // Shares of the norm: powers of the elements may have no room.
+  const Tensor share = x / spread(without_zeros(y));
+  if (p == 2) return share * spread(dy);
+  if (p == 3) return share * abs(share) * spread(dy);
+  const Tensor
+      size =  // infinity^(p - 1) is 0 for p < 1 and a norm of 0, 0^(p - 1) for p > 1 and one of infinity
+      p > 1 ? masked_fill(abs(share), x == 0, 1) : without_zeros(abs(x)) / spread(y);
+  return sign(x) * pow(size, p - 1) * spread(dy);
+}
+
+using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, Flag);
+using IndicesFunction = ValuesIndices (*)(const Tensor&, Integer, Flag);
+
+Tensor extreme(const char* op, ExtremeFunction function, const Tensor& x, const Dims& dims, bool keepdim) {
+  const TracedCall call(
+      op, [&] { return traced_dims(dims, Flag(keepdim)); }, x);
+  const Tensor y = function(x, dims, keepdim);
+  return call.gives(record(
+      op, y, {grad_of(x, [spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
+        const Tensor equal = ops::equal_elements(*x, spread.keepdim((*y).detach()));
+        return spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
+      })}));
+}
+
+/// Zeros but for the values at the indices along `dim`; gathering from there is the adjoint.
+Tensor placed(const Tensor& values, const Tensor& indices, int64_t dim, int64_t size, MemoryFormat format) {
+  return record("place_at_indices", ops::place_at_indices(values, indices, dim, size, format),
+                {grad_of(values, [indices = saved(indices), dim](const Tensor& dy) {
+                  const ops::IndicesAreChecked checked;
+                  return gather(dy, dim, *indices);
+                })});
+}
+
+ValuesIndices with_indices(const char* op, IndicesFunction function, const Tensor& x, int64_t dim,
+                           bool keepdim) {
+  const TracedCall call(
+      op,
+      [&] {
+        return Attributes{{"dim", dim}, {"keepdim", Flag(keepdim)}};
+      },
+      x);
+  const ValuesIndices y = function(x, dim, keepdim);
+  const int64_t size = x.rank() == 0 ? 1 : x.size(dim);
+  const Tensor values =
+      record(op, y.values,
+             {grad_of(x, [spread = Spread(x, dim, op), indices = saved(y.indices), dim, size,
+                          format = x.memory_format()](const Tensor& dy) {
+               return placed(spread.keepdim(dy), spread.keepdim(*indices), dim, size, format);
+             })});
+  call.gives(std::vector<Tensor>{values, y.indices});
+  return {values, y.indices};
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& input, const Dims& dims, Flag keepdim) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "sum", [&] { return traced_dims(dims, keepdim); }, x);
+  return call.gives(
+      record("sum", ops::sum(x, dims, keepdim),
+             {grad_of(x, [spread = Spread(x, dims, "sum")](const Tensor& dy) { return spread(dy); })}));
+}
+
+Tensor sum_to(const Tensor& x, const Sizes& shape) {
+  if (x.shape() == shape) return x;
+  check<ShapeError>(x.shape().size() >= shape.size() && broadcast(shape, x.shape(), "sum_to") == x.shape(),
+                    "sum_to: {} cannot come from {} by broadcasting", x.shape(), shape);
+  const std::size_t added = x.shape().size() - shape.size();
+  Dims dims;
+  for (std::size_t d = 0; d < x.shape().size(); ++d)
+    if (d < added || (shape[d - added] == 1 && x.shape()[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+  return reshape(sum(x, dims, true), shape);
+}
+
+Tensor mean(const Tensor& input, const Dims& dims, Flag keepdim) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "mean", [&] { return traced_dims(dims, keepdim); }, x);
+  return call.gives(record("mean", ops::mean(x, dims, keepdim),
+                           {grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
+                             return spread(dy / static_cast<double>(spread.count()));
+                           })}));
+}
+
+Tensor prod(const Tensor& input, const Dims& dims, Flag keepdim) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "prod", [&] { return traced_dims(dims, keepdim); }, x);
+  const Tensor y = ops::prod(x, dims, keepdim);
+  return call.gives(
+      record("prod", y,
+             {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
+               const Tensor wide = widened(*x);
+               // The product of all others is a quotient where nothing has left the range.
+               const Tensor scaled = widened(dy) * *y;
+               if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / wide;
+               // Else those before times those after: zeros do no harm.
+               const Tensor rows = spread.to_rows(wide);
+               const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
+               const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
+               return spread(dy) * spread.from_rows(before * after);
+             })}));
+}
+
+Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
+  const RecordOp range("var", input);
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "var", [&] { return traced_var(dims, options); }, x);
+  const VarMean y = ops::var_mean(x, dims, options, "var");
+  return call.gives(
+      record("var", y.var, {grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
+               return from_mean(dy * 2);
+             })}));
+}
+
+Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
+  const RecordOp range("stddev", input);
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "stddev", [&] { return traced_var(dims, options); }, x);
+  const auto [y, mean] = ops::std_mean(x, dims, options);
+  return call.gives(
+      record("stddev", y,
+             {grad_of(x, [from_mean = FromMean(x, dims, options, mean), y = saved(y)](const Tensor& dy) {
+               return from_mean(widened(dy) / without_zeros(*y));
+             })}));
+}
+
+VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "var_mean", [&] { return traced_var(dims, options); }, x);
+  const VarMean y = ops::var_mean(x, dims, options);
+  const auto backward = [spread = Spread(x, dims, "var_mean"),
+                         from_mean = FromMean(x, dims, options, y.mean)](const Grads& dys,
+                                                                         const Needs&) -> Grads {
+    return {from_mean(dys[0] * 2) + spread(dys[1] / static_cast<double>(spread.count()))};
+  };
+  const std::vector<Tensor> recorded =
+      call.gives(record("var_mean", std::vector<Tensor>{y.var, y.mean}, {{{x}, backward}}));
+  return {recorded[0], recorded[1]};
+}
+
+Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "norm",
+      [&] {
+        Attributes attributes = traced_dims(dims.empty() ? options.dim : dims, Flag(options.keepdim));
+        attributes.emplace_back("p", options.p);
+        return attributes;
+      },
+      x);
+  const Tensor y = ops::norm(x, dims, options);
+  return call.gives(record("norm", y,
+                           {grad_of(x,
+                                    [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
+                                     y = saved(y)](const Tensor& dy) -> Tensor {
+                                      return norm_gradient(widened(dy), widened(*x), widened(*y), p, spread,
+                                                           dims);
+                                    })}));
+}
+
+Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {
+  const Tensor x = autocast_to_float32(input);
+  const TracedCall call(
+      "logsumexp", [&] { return traced_dims(dims, keepdim); }, x);
+  const Tensor y = ops::logsumexp(x, dims, keepdim);
+  return call.gives(record(
+      "logsumexp", y,
+      {grad_of(x, [spread = Spread(x, dims, "logsumexp"), x = saved(x), y = saved(y)](const Tensor& dy) {
+        // Of -infinity alone y is -infinity, and the difference would be NaN.
+        const Tensor finite = masked_fill(*y, *y == -std::numeric_limits<double>::infinity(), 0);
+        return spread(dy) * exp(widened(*x) - spread(finite));
+      })}));
+}
+
+Tensor count_nonzero(const Tensor& x, const Dims& dims, Flag keepdim) {
+  const RecordOp range("count_nonzero", x);
+  for (const int64_t dim : dims) (void)normalize_dim(dim, x.rank(), "count_nonzero");
+  return sum(x.dtype() == boolean ? x : x != 0, dims, keepdim);
+}
+
+Tensor max(const Tensor& x, const Dims& dims, Flag keepdim) {
+  return extreme("max", ops::max, x, dims, keepdim);
+}
+Tensor min(const Tensor& x, const Dims& dims, Flag keepdim) {
+  return extreme("min", ops::min, x, dims, keepdim);
+}
+
+ValuesIndices max_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
+  return with_indices("max_with_indices", ops::max_with_indices, x, dim, keepdim);
+}
+ValuesIndices min_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
+  return with_indices("min_with_indices", ops::min_with_indices, x, dim, keepdim);
+}
+
+}  // namespace pleat
