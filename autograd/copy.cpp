@@ -1,11 +1,11 @@
 #include "pleat/autograd/copy.h"
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/functions.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 
 namespace pleat {
 
@@ -35,7 +35,7 @@ Tensor clone(const Tensor& x) {
 
 const Tensor& copy_(const Tensor& x, const Tensor& from) {
   const RecordOp range("copy_", x, from);
-  const TracedCall call("copy", x, from);
+  const Call call("copy_", {x, from});
   if (changes_tape(x, {from})) {
     replace_in_place("copy_", x, [&](const Tensor& before) {
       const Tensor after = empty_like(before);

@@ -1,10 +1,10 @@
 #include "pleat/autograd/backward.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/functions.h"
 #include "pleat/autograd/node.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/tensor.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/core/tensor/undefined.h"
 
 /// The methods of Tensor that use the tape; core/tensor/tensor.h declares them.
@@ -85,7 +85,7 @@ void Tensor::backward(const Tensor& gradient, const BackwardOptions& options) co
 }
 
 Tensor Tensor::detach() const {
-  const TracedCall call("detach", *this);
+  const Call call("detach", {*this});
   const TensorImpl& t = impl();
   Tensor same = make_tensor(t.storage, t.shape, t.strides, t.offset, t.dtype);
   same.mutable_impl().alias = Alias::detached;

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/record_forward.h"
@@ -60,12 +60,9 @@ RecurrentModuleOptions common(const RNNOptions& o) {
 /// One direction of one layer over x [L, N, inputs].
 RecurrentResult run_layer(const RecurrentModule::Part& part, const Tensor& x, const Tensor& h,
                           const Tensor& c, const RecurrentOptions& options) {
-  const TracedCall call(
-      "recurrent_layer",
-      [&] {
-        return Attributes{{"cell", static_cast<int64_t>(options.cell)}, {"reverse", Flag(options.reverse)}};
-      },
-      x, part.weight_ih, part.weight_hh, part.bias_ih, part.bias_hh, h, c, options.lengths);
+  const Call call("recurrent_layer",
+                  {x, part.weight_ih, part.weight_hh, part.bias_ih, part.bias_hh, h, c, options.lengths},
+                  {{"cell", static_cast<int64_t>(options.cell)}, {"reverse", Flag(options.reverse)}});
   const RecurrentResult y =
       recurrent(linear(x, part.weight_ih, part.bias_ih), part.weight_hh, part.bias_hh, h, c, options);
   call.gives(std::vector<Tensor>{y.output, y.h, y.c});

@@ -139,7 +139,7 @@ double Emit::number(const std::string& attribute) const {
 
 std::string Emit::text(const std::string& attribute) const {
   for (const Attribute& one : call_.attributes)
-    if (one.name == attribute) return std::get<std::string>(one.value);
+    if (one.name == attribute) return std::string(std::get<std::string_view>(one.value));
   refuse("it does not say its option " + attribute);
 }
 

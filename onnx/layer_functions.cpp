@@ -123,6 +123,7 @@ Names group_norm(Emit& e) {
 }
 
 Names instance_norm(Emit& e) {
+  if (e.has(3)) return batch_norm(e);  // by running statistics
   const int64_t channels = e.fixed_size(0, 1);
   return {e.node("InstanceNormalization",
                  {e.in(0), e.has(1) ? e.in(1, e.out_dtype()) : or_filled(e, 1, channels, 1, e.out_dtype()),
@@ -169,7 +170,7 @@ void add_layers(Conversions& all) {
       {"conv_transpose", {3, 3, conv_transpose}},
       {"batch_norm", {6, 6, batch_norm}},
       {"group_norm", {3, 3, group_norm}},
-      {"instance_norm", {3, 3, instance_norm}},
+      {"instance_norm", {3, 6, instance_norm}},
       {"layer_norm", {3, 3, layer_norm}},
       {"rms_norm", {2, 2, rms_norm}},
       {"softmax", {1, 1, [](Emit& e) { return softmax(e, "Softmax"); }}},

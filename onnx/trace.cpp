@@ -21,6 +21,13 @@ bool is_identity(std::string_view function) {
   return std::find(names.begin(), names.end(), function) != names.end();
 }
 
+/// "conv" of "conv2d".
+std::string_view without_dimensions(std::string_view function) {
+  const std::size_t n = function.size();
+  const bool has = n > 2 && function[n - 1] == 'd' && function[n - 2] >= '1' && function[n - 2] <= '3';
+  return has ? function.substr(0, n - 2) : function;
+}
+
 /// Raw functions that report themselves. Where one is part of a function, the rest of that is as unseen as
 /// before.
 bool is_raw(std::string_view function) {
@@ -89,7 +96,7 @@ class Tracer final : public CallObserver, public nn::ForwardObserver {
     // A new tensor of one number within a raw function is what that one writes to.
     const bool is_new = inputs.empty() || inputs[0].tensor.shared_impl() != outputs[0].shared_impl();
     if (name == "fill" && is_new && watch_.depth() > 1) return;
-    const std::string function(name);
+    const std::string function(without_dimensions(name));
     Call call{.function = function,
               .module = open_.empty() ? "" : open_.back(),
               .inputs = {},

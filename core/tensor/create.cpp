@@ -106,13 +106,7 @@ Tensor empty_like(const Tensor& like) {
 }
 
 Tensor full_like(const Tensor& like, Scalar value) {
-  const RecordOp range("fill", like);
-  const TracedCall call(
-      "fill",
-      [&] {
-        return Attributes{{"value", value}};
-      },
-      like);
+  const TracedCall call("fill", {like}, {{"value", value}});
   check_fits("full_like", value, like.dtype());
   Tensor result = empty_like(like);
   ops::fill(result, value);

@@ -2,25 +2,33 @@
 
 namespace pleat {
 
-struct TracedCall::Parts {
+struct TracedCall::Traced {
   CallObserver* observer;
-  const char* name;
   std::vector<TracedInput> inputs;
   Attributes attributes;
 };
 
-void TracedCall::begin(const char* name, std::vector<TracedInput> inputs, Attributes attributes) {
-  parts_ = new Parts{detail::call_observer, name, std::move(inputs), std::move(attributes)};
+std::vector<const Tensor*> TracedCall::pointers(Inputs inputs) {
+  std::vector<const Tensor*> list;
+  for (const Tensor& input : inputs) list.push_back(&input);
+  return list;
+}
+
+void TracedCall::begin(std::span<const Tensor* const> inputs, Attributes attributes) {
+  Range::begin({.kind = RangeKind::op, .name = name_, .inputs = inputs});
+  if (detail::call_observer == nullptr) return;
+  traced_ = new Traced{detail::call_observer, {}, std::move(attributes)};
+  for (const Tensor* input : inputs) traced_->inputs.emplace_back(*input);
   detail::call_observer = nullptr;
 }
 
 void TracedCall::report(std::span<const Tensor> outputs) const {
-  parts_->observer->called(parts_->name, parts_->inputs, outputs, parts_->attributes);
+  traced_->observer->called(name_, traced_->inputs, outputs, traced_->attributes);
 }
 
 void TracedCall::end() {
-  detail::call_observer = parts_->observer;
-  delete parts_;
+  detail::call_observer = traced_->observer;
+  delete traced_;
 }
 
 }  // namespace pleat

@@ -1,55 +1,46 @@
-// Private header: not installed.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "pleat/core/base/argument.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/tensor.h"
 
-/// How the calls of functions are written down as they happen (onnx/trace.h). The tape reports what it
-/// records by name, inputs and outputs alone, also while no gradient is recorded. A function with numbers
-/// that matter, with inputs that have no gradient, or without derivatives says so itself:
-///
-///   Tensor softmax(const Tensor& x, Integer dim) {
-///     const TracedCall call("softmax", [&] { return Attributes{{"dim", dim}}; }, x);
-///     ...
-///     return call.gives(y);
-///   }
-///
-/// What is called before `gives` belongs to the call and is not reported. While nobody listens this costs a
-/// look at a pointer; attributes are made only when somebody does.
+/// What is told of a function's call to those who watch: a profiler (core/base/record_function.h), which sees
+/// when it begins and ends, and the ONNX export, which writes it down. Functions on the tape use
+/// autograd/call.h, which is built on this.
 
 namespace pleat {
 
 /// A number, list or text beside the tensors of a call.
 struct Attribute {
-  using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+  using Value = std::variant<int64_t, double, std::string_view, std::vector<int64_t>>;
 
-  Attribute(std::string attribute, Integer number) : name(std::move(attribute)), value(int64_t{number}) {}
-  Attribute(std::string attribute, Flag flag)
-      : name(std::move(attribute)), value(static_cast<int64_t>(bool{flag})) {}
+  Attribute(const char* attribute, Integer number) : name(attribute), value(int64_t{number}) {}
+  Attribute(const char* attribute, Flag flag) : name(attribute), value(static_cast<int64_t>(bool{flag})) {}
   template <std::floating_point T>
-  Attribute(std::string attribute, T number) : name(std::move(attribute)), value(double{number}) {}
+  Attribute(const char* attribute, T number) : name(attribute), value(double{number}) {}
   template <std::derived_from<Number> T>
-  Attribute(std::string attribute, const T& given) : name(std::move(attribute)) {
+  Attribute(const char* attribute, const T& given) : name(attribute) {
     const Number& number = given;
     if (number.kind() == float64)
       value = number.to<double>();
     else
       value = number.to<int64_t>();
   }
-  Attribute(std::string attribute, const char* text) : name(std::move(attribute)), value(std::string(text)) {}
-  Attribute(std::string attribute, std::vector<int64_t> list)
-      : name(std::move(attribute)), value(std::move(list)) {}
+  /// A text that lasts, such as a literal.
+  Attribute(const char* attribute, const char* text) : name(attribute), value(std::string_view(text)) {}
+  Attribute(const char* attribute, std::vector<int64_t> list) : name(attribute), value(std::move(list)) {}
 
-  std::string name;
+  std::string_view name;
   Value value;
 };
 using Attributes = std::vector<Attribute>;
@@ -62,7 +53,7 @@ struct TracedInput {
   uint64_t version;
 };
 
-/// Is told of calls in the thread that set it.
+/// Is told of the calls in the thread that set it. What is called inside of a call belongs to it.
 class CallObserver {
  public:
   /// A function has computed `outputs` of `inputs`, or changed one of them in place, which then is an output.
@@ -77,52 +68,58 @@ namespace detail {
 inline thread_local CallObserver* call_observer = nullptr;
 }
 
-/// A call that is reported as one, whatever it is made of.
-class TracedCall {
+/// A call that is watched as one, whatever it is made of. While nobody watches it costs a look at two
+/// pointers.
+class TracedCall : detail::Range {
  public:
-  template <std::same_as<Tensor>... T>
-  explicit TracedCall(const char* name, const T&... inputs) {
-    if (detail::call_observer != nullptr) [[unlikely]]
-      begin(name, {TracedInput(inputs)...}, {});
-  }
-  template <std::invocable<> F, std::same_as<Tensor>... T>
-  TracedCall(const char* name, const F& attributes, const T&... inputs) {
-    if (detail::call_observer != nullptr) [[unlikely]]
-      begin(name, {TracedInput(inputs)...}, attributes());
-  }
-  template <std::invocable<> F>
-  TracedCall(const char* name, const F& attributes, const std::vector<Tensor>& inputs) {
-    if (detail::call_observer != nullptr) [[unlikely]]
-      begin(name, {inputs.begin(), inputs.end()}, attributes());
+  using Inputs = std::initializer_list<std::reference_wrapper<const Tensor>>;
+
+  TracedCall(const char* name, Inputs inputs, std::initializer_list<Attribute> attributes = {})
+      : TracedCall(name) {
+    if (is_watched()) [[unlikely]]
+      begin(pointers(inputs), {attributes.begin(), attributes.end()});
   }
   ~TracedCall() {
-    if (parts_ != nullptr) [[unlikely]]
+    if (traced_ != nullptr) [[unlikely]]
       end();
   }
-  TracedCall(const TracedCall&) = delete;
-  TracedCall& operator=(const TracedCall&) = delete;
 
-  /// Reports the result, and returns it.
-  Tensor gives(Tensor output) const {
-    if (parts_ != nullptr) [[unlikely]]
-      report({&output, 1});
+  using detail::Range::active;
+  /// Adds what `find()` returns to what a profiler shows, and calls it only for one.
+  template <std::invocable<> F>
+  void details(const F& find) const {
+    if (active()) [[unlikely]]
+      add(find());
+  }
+
+  /// Tells of the result, and returns it.
+  const Tensor& gives(const Tensor& output) const {
+    tell({&output, 1});
     return output;
   }
   std::vector<Tensor> gives(std::vector<Tensor> outputs) const {
-    if (parts_ != nullptr) [[unlikely]]
-      report(outputs);
+    tell(outputs);
     return outputs;
   }
-  /// Whether somebody listens, for results of other kinds.
-  bool active() const { return parts_ != nullptr; }
+
+ protected:
+  explicit TracedCall(const char* name) : name_(name) {}
+  static bool is_watched() { return is_recording() || detail::call_observer != nullptr; }
+  static std::vector<const Tensor*> pointers(Inputs inputs);
+  void begin(std::span<const Tensor* const> inputs, Attributes attributes);
+  const char* name() const { return name_; }
 
  private:
-  void begin(const char* name, std::vector<TracedInput> inputs, Attributes attributes);
+  struct Traced;
+  void tell(std::span<const Tensor> outputs) const {
+    if (traced_ != nullptr) [[unlikely]]
+      report(outputs);
+  }
   void report(std::span<const Tensor> outputs) const;
   void end();
 
-  struct Parts;
-  Parts* parts_ = nullptr;  ///< made when somebody listens
+  const char* name_;
+  Traced* traced_ = nullptr;  ///< made for a CallObserver
 };
 
 }  // namespace pleat

@@ -3,12 +3,12 @@
 #include <limits>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/attention/problem.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
@@ -59,14 +59,11 @@ Grads recorded_backward(const Tensor& dy, const Tensor& query, const Tensor& key
 
 Tensor scaled_dot_product_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                                     const AttentionOptions& options) {
-  const TracedCall call(
-      op,
-      [&] {
-        return Attributes{{"is_causal", Flag(options.is_causal)},
-                          {"scale", ops::attention_problem(queries, keys, values, options).scale},
-                          {"dropout", options.dropout}};
-      },
-      queries, keys, values, options.mask);
+  const Call call(op, {queries, keys, values, options.mask}, [&] {
+    return Attributes{{"is_causal", Flag(options.is_causal)},
+                      {"scale", ops::attention_problem(queries, keys, values, options).scale},
+                      {"dropout", options.dropout}};
+  });
   const auto [query, key, value] = autocast_to_half(queries, keys, values);
   const Tensor& mask = options.mask;
   if (query.device().is_cuda() || options.dropout != 0 ||

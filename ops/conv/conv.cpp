@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/problem.h"
@@ -145,8 +145,8 @@ Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& input, c
   }
   const auto operands = typed(input, filters, shifts, options.format);
   const Tensor& bias = operands[2];
-  const TracedCall call(
-      "conv", [&] { return traced_options(op, spatial_dims, filters, options); }, input, filters, shifts);
+  const Call call(op, {input, filters, shifts},
+                  [&] { return traced_options(op, spatial_dims, filters, options); });
   const auto [x, weight] = laid_out(
       operands[0], operands[1], [&] { return ops::forward_call(operands[0], operands[1], bias, options); });
   return call.gives(forward(x, weight, bias, options));
@@ -220,15 +220,12 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
     check_sample(op, input, filters.size(0));
     return without_batch(transposed_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
   }
-  const TracedCall call(
-      "conv_transpose",
-      [&] {
-        Attributes attributes = traced_options(op, spatial_dims, filters, options);
-        attributes.emplace_back("output_padding",
-                                options.output_padding.expand(spatial_dims, op, "output_padding"));
-        return attributes;
-      },
-      input, filters, shifts);
+  const Call call(op, {input, filters, shifts}, [&] {
+    Attributes attributes = traced_options(op, spatial_dims, filters, options);
+    attributes.emplace_back("output_padding",
+                            options.output_padding.expand(spatial_dims, op, "output_padding"));
+    return attributes;
+  });
   const auto [x, weight, bias] = typed(input, filters, shifts, options.format);
   ops::check_one_type(op, "input", x, "weight", weight);
   const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);

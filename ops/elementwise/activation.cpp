@@ -6,10 +6,10 @@
 #include <numbers>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/pointwise.h"
 #include "pleat/ops/elementwise/pointwise_linear.h"
 #include "pleat/ops/elementwise/relu.h"
@@ -256,7 +256,7 @@ Tensor relu(const Tensor& x) {
 }
 
 const Tensor& relu_(const Tensor& x) {
-  const TracedCall call("relu", x);
+  const Call call("relu", {x});
   if (changes_tape(x))
     replace_in_place("relu_", x, relu);
   else
@@ -267,12 +267,7 @@ const Tensor& relu_(const Tensor& x) {
 
 Tensor leaky_relu(const Tensor& x, Real negative_slope) {
   check_finite("leaky_relu", "negative_slope", negative_slope);
-  const TracedCall call(
-      "leaky_relu",
-      [&] {
-        return Attributes{{"negative_slope", double{negative_slope}}};
-      },
-      x);
+  const Call call("leaky_relu", {x}, {{"negative_slope", double{negative_slope}}});
   return call.gives(pointwise("leaky_relu", x, LeakyRelu{Weak(negative_slope)}));
 }
 
@@ -290,12 +285,7 @@ Tensor prelu(const Tensor& input, const Tensor& weights) {
 
 Tensor elu(const Tensor& x, Real alpha) {
   check_finite("elu", "alpha", alpha);
-  const TracedCall call(
-      "elu",
-      [&] {
-        return Attributes{{"alpha", double{alpha}}};
-      },
-      x);
+  const Call call("elu", {x}, {{"alpha", double{alpha}}});
   return call.gives(pointwise("elu", x, Elu{Weak(alpha)}));
 }
 
@@ -304,12 +294,7 @@ Tensor selu(const Tensor& x) { return pointwise("selu", x, Selu{}); }
 Tensor celu(const Tensor& x, Real alpha) {
   check<ValueError>(std::isfinite(alpha) && alpha != 0, "celu: alpha must be finite and not 0, got {}",
                     alpha);
-  const TracedCall call(
-      "celu",
-      [&] {
-        return Attributes{{"alpha", double{alpha}}};
-      },
-      x);
+  const Call call("celu", {x}, {{"alpha", double{alpha}}});
   return call.gives(pointwise("celu", x, Celu{Weak(alpha)}));
 }
 
@@ -323,15 +308,10 @@ Tensor glu(const Tensor& x, Integer dim) {
   const auto half = [dim, size](const Tensor& whole, int64_t which) {
     return narrow(whole, dim, which * (size / 2), size / 2);
   };
-  const TracedCall call(
-      "glu",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      x);
+  const Call call("glu", {x}, {{"dim", dim}});
   const Tensor y = no_grad([&] { return ops::binary_floating("glu", half(x, 0), half(x, 1), Glu{}); });
-  return call.gives(record(
-      "glu", y, {grad_of(x, [x = saved(x), dim, half](const Tensor& dy) {
+  return call.result(
+      y, grad_of(x, [x = saved(x), dim, half](const Tensor& dy) {
         const Tensor a = half(*x, 0), gate = half(*x, 1);
         if (grad_enabled())
           return cat({detail::run_backward("glu", detail::BackwardFirst<Glu>{}, dy, a, gate),
@@ -343,7 +323,7 @@ Tensor glu(const Tensor& x, Integer dim) {
         ops::map_into<ops::Floating>("glu", dx.dtype(), half(dx, 0), from, detail::BackwardFirst<Glu>{});
         ops::map_into<ops::Floating>("glu", dx.dtype(), half(dx, 1), from, detail::BackwardSecond<Glu>{});
         return dx;
-      })}));
+      }));
 }
 
 Tensor sigmoid(const Tensor& x) { return pointwise("sigmoid", x, Sigmoid{}); }
@@ -354,24 +334,15 @@ Tensor softplus(const Tensor& x, SoftplusOptions options) {
                     "softplus: beta must be above 0 and finite, got {}", options.beta);
   check<ValueError>(!std::isnan(options.threshold), "softplus: threshold must be a number, got {}",
                     options.threshold);
-  const TracedCall call(
-      "softplus",
-      [&] {
-        return Attributes{{"beta", double{options.beta}}, {"threshold", double{options.threshold}}};
-      },
-      x);
+  const Call call("softplus", {x},
+                  {{"beta", double{options.beta}}, {"threshold", double{options.threshold}}});
   return call.gives(
       pointwise("softplus", autocast_to_float32(x), Softplus{Weak(options.beta), Weak(options.threshold)}));
 }
 
 Tensor gelu(const Tensor& x, GeluApproximation approximation) {
   const bool by_tanh = approximation == GeluApproximation::tanh;
-  const TracedCall call(
-      "gelu",
-      [&] {
-        return Attributes{{"tanh", Flag(by_tanh)}};
-      },
-      x);
+  const Call call("gelu", {x}, {{"tanh", Flag(by_tanh)}});
   return call.gives(by_tanh ? pointwise("gelu", x, GeluTanh{}) : pointwise("gelu", x, Gelu{}));
 }
 

@@ -1,12 +1,12 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/widened.h"
 
@@ -91,7 +91,7 @@ const Tensor& in_place(const char* op, const char* traced, const Tensor& x, cons
                     "{}: the result is floating, which a tensor of {} cannot hold; convert it with "
                     "to(float32), or use the function that returns a new tensor",
                     op, x.dtype());
-  const TracedCall call(traced, x, other);
+  const Call call(traced, {x, other});
   if (changes_tape(x, {other}))
     replace_in_place(op, x, [&](const Tensor& before) {
       const bool itself = other.shared_impl() == x.shared_impl();  // x *= x
@@ -119,12 +119,7 @@ const Tensor& divide_(const Tensor& x, const Tensor& other) {
 }
 
 const Tensor& fill_(const Tensor& x, Scalar value) {
-  const TracedCall call(
-      "fill",
-      [&] {
-        return Attributes{{"value", value}};
-      },
-      x);
+  const Call call("fill", {x}, {{"value", value}});
   if (changes_tape(x))
     replace_in_place("fill_", x, [&](const Tensor& before) { return full_like(before, value); });
   else

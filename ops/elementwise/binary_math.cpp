@@ -6,9 +6,9 @@
 #include <optional>
 #include <type_traits>
 
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/fits.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/math.h"
@@ -265,14 +265,11 @@ Tensor maximum(const Tensor& a, Number b) { return maximum(a, number_like(b, a))
 Tensor minimum(const Tensor& a, Number b) { return minimum(a, number_like(b, a)); }
 
 Tensor clamp(const Tensor& x, ClampOptions bounds) {
-  const RecordOp range("clamp", x);
-  const TracedCall call(
-      "clamp", [&] { return traced_bounds(bounds); }, x);
+  const Call call("clamp", {x}, [&] { return traced_bounds(bounds); });
   const Tensor y = ops::unary_result(x, clamp_dtype("clamp", x, bounds));
   clamp_into(y, x, bounds);
-  return call.gives(record("clamp", y, {grad_of(x, [x = saved(x), bounds](const Tensor& dy) {
-                             return clamp_backward(dy, *x, bounds);
-                           })}));
+  return call.result(
+      y, grad_of(x, [x = saved(x), bounds](const Tensor& dy) { return clamp_backward(dy, *x, bounds); }));
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
@@ -298,8 +295,7 @@ const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
                       "clamp_: a floating bound gives a floating result, which a tensor of {} cannot hold; "
                       "convert it with to(float32)",
                       x.dtype());
-  const TracedCall call(
-      "clamp", [&] { return traced_bounds(bounds); }, x);
+  const Call call("clamp", {x}, [&] { return traced_bounds(bounds); });
   if (changes_tape(x))
     replace_in_place("clamp_", x, [&](const Tensor& before) { return clamp(before, bounds); });
   else
@@ -310,7 +306,7 @@ const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
 
 const Tensor& lerp_(const Tensor& x, const Tensor& b, const Tensor& weight) {
   check<DTypeError>(is_floating(x.dtype()), "lerp_: needs a floating type, got {}", x.dtype());
-  const TracedCall call("lerp", x, b, weight);
+  const Call call("lerp", {x, b, weight});
   if (changes_tape(x, {b, weight}))
     replace_in_place("lerp_", x, [&](const Tensor& before) { return lerp(before, b, weight).to(x.dtype()); });
   else

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/fits.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
@@ -93,7 +93,7 @@ void check_place(const char* op, const Tensor& place, const Tensor& other) {
 template <class F>
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const RecordOp range(op, a, b);
-  const TracedCall call(f.name, a, b);
+  const Call call(f.name, {a, b});
   check_place(op, a, b);
   check_place(op, b, a);
   const Tensor out = binary_result(op, a, b, boolean);
@@ -117,8 +117,7 @@ Tensor comparable(const char* op, Scalar number, const Tensor& like) {
 
 template <class F>
 Tensor test_floating(const char* op, const Tensor& x, bool otherwise, const F& f) {
-  const RecordOp range(op, x);
-  const TracedCall call(op, x);
+  const Call call(op, {x});
   const Tensor out = unary_result(x, boolean);
   if (!is_floating(x.dtype()))
     fill(out, otherwise);
@@ -173,7 +172,7 @@ bool array_equal(const Tensor& a, const Tensor& b) {
 }
 
 Tensor isclose(const Tensor& a, const Tensor& b, AllcloseOptions options) {
-  const TracedCall call("isclose", a, b);
+  const Call call("isclose", {a, b});
   return call.gives(close("isclose", a, b, options));
 }
 bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options) {

@@ -1,8 +1,8 @@
 // Host and device.
 #include "pleat/ops/elementwise/logic.h"
 
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat::ops {
@@ -23,8 +23,7 @@ struct Not {
 
 template <class F>
 Tensor logical(const char* op, const Tensor& a, const Tensor& b, const F& f) {
-  const RecordOp range(op, a, b);
-  const TracedCall call(op, a, b);
+  const Call call(op, {a, b});
   const Tensor out = binary_result(op, a, b, boolean);
   map_into<Truths>(op, boolean, out, std::array{a, b}, f);
   return call.gives(out);
@@ -36,8 +35,7 @@ Tensor logical_and(const Tensor& a, const Tensor& b) { return logical("logical_a
 Tensor logical_or(const Tensor& a, const Tensor& b) { return logical("logical_or", a, b, Or{}); }
 Tensor logical_xor(const Tensor& a, const Tensor& b) { return logical("logical_xor", a, b, Xor{}); }
 Tensor logical_not(const Tensor& x) {
-  const RecordOp range("logical_not", x);
-  const TracedCall call("logical_not", x);
+  const Call call("logical_not", {x});
   const Tensor out = unary_result(x, boolean);
   map_into<Truths>("logical_not", boolean, out, std::array{x}, Not{});
   return call.gives(out);

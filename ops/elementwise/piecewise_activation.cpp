@@ -1,9 +1,9 @@
 // Host and device.
 #include <cmath>
 
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/pointwise.h"
 #include "pleat/ops/elementwise/pointwise_linear.h"
@@ -110,13 +110,7 @@ Tensor hardsigmoid(const Tensor& x) { return pointwise("hardsigmoid", x, Hardsig
 
 Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
-  const RecordOp range("hardtanh", x);
-  const TracedCall call(
-      "clamp",
-      [&] {
-        return Attributes{{"min", double{min}}, {"max", double{max}}};
-      },
-      x);
+  const Call call("hardtanh", {x}, {{"min", double{min}}, {"max", double{max}}});
   const Tensor y = no_grad([&] { return clamp(x, double{min}, double{max}); });
   return call.gives(record_pointwise("hardtanh", y, x, Hardtanh{Weak(min), Weak(max)}));
 }
@@ -125,34 +119,19 @@ Tensor relu6(const Tensor& x) { return hardtanh(x, 0, 6); }
 
 Tensor softshrink(const Tensor& x, Real lambd) {
   check<ValueError>(lambd >= 0, "softshrink: lambd must be at least 0, got {}", lambd);
-  const TracedCall call(
-      "softshrink",
-      [&] {
-        return Attributes{{"lambd", double{lambd}}};
-      },
-      x);
+  const Call call("softshrink", {x}, {{"lambd", double{lambd}}});
   return call.gives(pointwise("softshrink", x, Softshrink{Weak(lambd)}));
 }
 
 Tensor hardshrink(const Tensor& x, Real lambd) {
   check<ValueError>(lambd >= 0, "hardshrink: lambd must be at least 0, got {}", lambd);
-  const TracedCall call(
-      "hardshrink",
-      [&] {
-        return Attributes{{"lambd", double{lambd}}};
-      },
-      x);
+  const Call call("hardshrink", {x}, {{"lambd", double{lambd}}});
   return call.gives(pointwise("hardshrink", x, Hardshrink{Weak(lambd)}));
 }
 
 Tensor threshold(const Tensor& x, Real bound, Real value) {
   check<ValueError>(!std::isnan(bound), "threshold: the threshold must be a number, got {}", bound);
-  const TracedCall call(
-      "threshold",
-      [&] {
-        return Attributes{{"threshold", double{bound}}, {"value", double{value}}};
-      },
-      x);
+  const Call call("threshold", {x}, {{"threshold", double{bound}}, {"value", double{value}}});
   return call.gives(pointwise("threshold", x, Threshold{Weak(bound), Weak(value)}));
 }
 

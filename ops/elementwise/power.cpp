@@ -2,9 +2,9 @@
 #include <type_traits>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
@@ -131,19 +131,14 @@ Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
 Tensor pow(const Tensor& any_base, Number exponent) {
   const Tensor base = autocast_to_float32(any_base);
   const auto e = exponent.to<double>();
-  const TracedCall call(
-      "pow",
-      [&] {
-        return Attributes{{"exponent", e}};
-      },
-      base);
-  return call.gives(record(
-      "pow", raised(base, exponent), {grad_of(base, [x = saved(base), e](const Tensor& dy) {
+  const Call call("pow", {base}, {{"exponent", e}});
+  return call.result(
+      raised(base, exponent), grad_of(base, [x = saved(base), e](const Tensor& dy) {
         if (e == 0) return zeros_like(dy);
         return with_power(e - 1, [&](const auto& power) {
           return detail::run_backward("pow", PowerBackward<std::decay_t<decltype(power)>>{power, e}, dy, *x);
         });
-      })}));
+      }));
 }
 
 Tensor pow(Number base, const Tensor& any_exponent) {

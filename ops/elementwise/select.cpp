@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/compare_kernels.h"
 #include "pleat/ops/elementwise/select_kernels.h"
@@ -17,11 +17,10 @@ namespace pleat {
 using ops::number_like;
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  const TracedCall call("where", condition, a, b);
-  return call.gives(
-      record("where", ops::where(condition, a, b),
-             {grad_of(a, [c = saved(condition)](const Tensor& dy) { return where(*c, dy, 0); }),
-              grad_of(b, [c = saved(condition)](const Tensor& dy) { return where(*c, 0, dy); })}));
+  const Call call("where", {condition, a, b});
+  return call.result(ops::where(condition, a, b),
+                     grad_of(a, [c = saved(condition)](const Tensor& dy) { return where(*c, dy, 0); }),
+                     grad_of(b, [c = saved(condition)](const Tensor& dy) { return where(*c, 0, dy); }));
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
@@ -33,24 +32,14 @@ Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
 Tensor where(const Tensor& condition, Scalar a, Scalar b) { return ops::where(condition, a, b); }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
-  const TracedCall call(
-      "masked_fill",
-      [&] {
-        return Attributes{{"value", value}};
-      },
-      x, mask);
-  return call.gives(
-      record("masked_fill", ops::masked_fill(x, mask, value),
-             {grad_of(x, [mask = saved(mask)](const Tensor& dy) { return masked_fill(dy, *mask, 0); })}));
+  const Call call("masked_fill", {x, mask}, {{"value", value}});
+  return call.result(ops::masked_fill(x, mask, value), grad_of(x, [mask = saved(mask)](const Tensor& dy) {
+                       return masked_fill(dy, *mask, 0);
+                     }));
 }
 
 const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value) {
-  const TracedCall call(
-      "masked_fill",
-      [&] {
-        return Attributes{{"value", value}};
-      },
-      x, mask);
+  const Call call("masked_fill", {x, mask}, {{"value", value}});
   if (changes_tape(x)) {
     check<ShapeError>(broadcast(x.shape(), mask.shape(), "masked_fill_") == x.shape(),
                       "masked_fill_: {} does not broadcast to {}", mask.shape(), x.shape());
@@ -80,21 +69,11 @@ Tensor before_diagonal(const char* op, const Tensor& x, int64_t diagonal) {
 
 Tensor tril(const Tensor& x, Integer diagonal) {
   const int64_t last = std::numeric_limits<int64_t>::max();
-  const TracedCall call(
-      "tril",
-      [&] {
-        return Attributes{{"diagonal", diagonal}};
-      },
-      x);
+  const Call call("tril", {x}, {{"diagonal", diagonal}});
   return call.gives(where(before_diagonal("tril", x, diagonal == last ? last : diagonal + 1), x, false));
 }
 Tensor triu(const Tensor& x, Integer diagonal) {
-  const TracedCall call(
-      "triu",
-      [&] {
-        return Attributes{{"diagonal", diagonal}};
-      },
-      x);
+  const Call call("triu", {x}, {{"diagonal", diagonal}});
   return call.gives(where(before_diagonal("triu", x, diagonal), false, x));
 }
 

@@ -4,11 +4,11 @@
 #include <functional>
 #include <initializer_list>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/compare_kernels.h"
 #include "pleat/ops/elementwise/select.h"
@@ -117,7 +117,7 @@ Tensor record_put(const Tensor& x, const ops::IndexPlaces& places, const Tensor&
 const Tensor& in_place(const char* op, const Tensor& x, std::initializer_list<Tensor> others,
                        const std::function<Tensor(const Tensor&)>& function,
                        const std::function<void()>& into) {
-  const TracedCall call(op, x);
+  const Call call(op, {x});
   if (changes_tape(x, others))
     replace_in_place(op, x, function);
   else
@@ -129,47 +129,31 @@ const Tensor& in_place(const char* op, const Tensor& x, std::initializer_list<Te
 }  // namespace
 
 Tensor gather(const Tensor& x, Integer dim, const Tensor& index) {
-  const TracedCall call(
-      "gather",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      x, index);
+  const Call call("gather", {x, index}, {{"dim", dim}});
   return call.gives(record_gathered("gather", ops::gather(x, dim, index), x, dim, index));
 }
 
 Tensor scatter_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
-  const TracedCall call(
-      "scatter_add",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      x, index, source);
-  return call.gives(record("scatter_add", ops::scatter_add(x, dim, index, source),
-                           {grad_of(x, [](const Tensor& dy) { return dy; }),
-                            grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
-                              const IndicesAreChecked checked;
-                              return gather(dy, dim, *index);
-                            })}));
+  const Call call("scatter_add", {x, index, source}, {{"dim", dim}});
+  return call.result(ops::scatter_add(x, dim, index, source), grad_of(x, [](const Tensor& dy) { return dy; }),
+                     grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+                       const IndicesAreChecked checked;
+                       return gather(dy, dim, *index);
+                     }));
 }
 
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
-  const TracedCall call(
-      "scatter",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      x, index, source);
-  return call.gives(record("scatter", ops::scatter(x, dim, index, source),
-                           {grad_of(x,
-                                    [dim, index = saved(index)](const Tensor& dy) {
-                                      const IndicesAreChecked checked;
-                                      return scatter(dy, dim, *index, 0);
-                                    }),
-                            grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
-                              const IndicesAreChecked checked;
-                              return where(last_writers(dy.shape(), dim, *index), gather(dy, dim, *index), 0);
-                            })}));
+  const Call call("scatter", {x, index, source}, {{"dim", dim}});
+  return call.result(ops::scatter(x, dim, index, source),
+                     grad_of(x,
+                             [dim, index = saved(index)](const Tensor& dy) {
+                               const IndicesAreChecked checked;
+                               return scatter(dy, dim, *index, 0);
+                             }),
+                     grad_of(source, [dim, index = saved(index)](const Tensor& dy) {
+                       const IndicesAreChecked checked;
+                       return where(last_writers(dy.shape(), dim, *index), gather(dy, dim, *index), 0);
+                     }));
 }
 
 Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value) {
@@ -181,18 +165,13 @@ Tensor scatter(const Tensor& x, Integer dim, const Tensor& index, Scalar value) 
 }
 
 Tensor index_select(const Tensor& x, Integer dim, const Tensor& index) {
-  const TracedCall call(
-      "index_select",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      x, index);
-  return call.gives(record("index_select", ops::index_select(x, dim, index),
-                           {grad_of(x, [shape = x.shape(), format = x.memory_format(), dim,
-                                        index = saved(index)](const Tensor& dy) {
-                             const IndicesAreChecked checked;
-                             return index_add_to(zeros_for(dy, shape, format), dim, *index, dy);
-                           })}));
+  const Call call("index_select", {x, index}, {{"dim", dim}});
+  return call.result(ops::index_select(x, dim, index),
+                     grad_of(x, [shape = x.shape(), format = x.memory_format(), dim,
+                                 index = saved(index)](const Tensor& dy) {
+                       const IndicesAreChecked checked;
+                       return index_add_to(zeros_for(dy, shape, format), dim, *index, dy);
+                     }));
 }
 
 Tensor index_add(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
@@ -251,19 +230,19 @@ Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions opt
                       *padding, -rows, rows);
     if (*padding < 0) *padding += rows;
   }
-  const TracedCall call("embedding", index, weight);
-  return call.gives(
-      record("embedding", ops::embedding(index, weight),
-             {grad_of(weight, [shape = weight.shape(), padding, index = saved(index)](const Tensor& dy) {
-               const Tensor places = ops::to_format(ops::cast(*index, int64), MemoryFormat::contiguous);
-               const Tensor flat = ops::view(places, {places.numel()});
-               const Tensor rows = reshape(dy, {flat.numel(), shape[1]});
-               const Tensor dweight = zeros_for(dy, shape);
-               const IndicesAreChecked checked(Sign::not_negative);
-               if (!padding) return index_add_to(dweight, 0, flat, rows);
-               const Tensor used = ops::reshape(ops::not_equal(flat, *padding), {flat.numel(), 1});
-               return index_add_to(dweight, 0, flat, where(used, rows, 0));
-             })}));
+  const Call call("embedding", {index, weight});
+  return call.result(
+      ops::embedding(index, weight),
+      grad_of(weight, [shape = weight.shape(), padding, index = saved(index)](const Tensor& dy) {
+        const Tensor places = ops::to_format(ops::cast(*index, int64), MemoryFormat::contiguous);
+        const Tensor flat = ops::view(places, {places.numel()});
+        const Tensor rows = reshape(dy, {flat.numel(), shape[1]});
+        const Tensor dweight = zeros_for(dy, shape);
+        const IndicesAreChecked checked(Sign::not_negative);
+        if (!padding) return index_add_to(dweight, 0, flat, rows);
+        const Tensor used = ops::reshape(ops::not_equal(flat, *padding), {flat.numel(), 1});
+        return index_add_to(dweight, 0, flat, where(used, rows, 0));
+      }));
 }
 
 const Tensor& scatter_(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source) {
@@ -311,12 +290,7 @@ const Tensor& index_put_(const Tensor& x, const std::vector<Tensor>& indices, Sc
 }
 
 ValuesIndices sort(const Tensor& x, SortOptions options) {
-  const TracedCall call(
-      "sort",
-      [&] {
-        return Attributes{{"dim", options.dim}, {"descending", Flag(options.descending)}};
-      },
-      x);
+  const Call call("sort", {x}, {{"dim", options.dim}, {"descending", Flag(options.descending)}});
   const auto [values, indices] = ops::sort(x, options);
   const Tensor sorted = record_gathered("sort", values, x, options.dim, indices);
   call.gives(std::vector<Tensor>{sorted, indices});
@@ -324,12 +298,7 @@ ValuesIndices sort(const Tensor& x, SortOptions options) {
 }
 
 ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options) {
-  const TracedCall call(
-      "topk",
-      [&] {
-        return Attributes{{"k", k}, {"dim", options.dim}, {"largest", Flag(options.largest)}};
-      },
-      x);
+  const Call call("topk", {x}, {{"k", k}, {"dim", options.dim}, {"largest", Flag(options.largest)}});
   const auto [values, indices] = ops::topk(x, k, options);
   const Tensor found = record_gathered("topk", values, x, options.dim, indices);
   call.gives(std::vector<Tensor>{found, indices});

@@ -1,12 +1,12 @@
 #include "pleat/ops/index/scatter.h"
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/compare_kernels.h"
@@ -199,15 +199,9 @@ const char* name_of(ScatterReduction reduction) {
 Tensor scatter_reduce(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source,
                       const ScatterReduceOptions& options) {
   constexpr const char* op = "scatter_reduce";
-  const RecordOp range(op, x, index, source);
-  const TracedCall call(
-      op,
-      [&] {
-        return Attributes{{"dim", dim},
-                          {"reduction", name_of(options.reduce)},
-                          {"include_self", Flag(options.include_self)}};
-      },
-      x, index, source);
+  const Call call(
+      op, {x, index, source},
+      {{"dim", dim}, {"reduction", name_of(options.reduce)}, {"include_self", Flag(options.include_self)}});
   ops::check_source(op, x, index, source);
   check<DTypeError>(x.dtype() != boolean, "{}: needs numbers, got bool", op);
   check_updates(op, x, "source", source);
@@ -241,14 +235,8 @@ const Tensor& scatter_reduce_(const Tensor& x, Integer dim, const Tensor& index,
 
 Tensor gather_nd(const Tensor& x, const Tensor& indices, GatherNdOptions options) {
   constexpr const char* op = "gather_nd";
-  const RecordOp range(op, x, indices);
   const int64_t batch_dims = options.batch_dims;
-  const TracedCall call(
-      op,
-      [&] {
-        return Attributes{{"batch_dims", batch_dims}};
-      },
-      x, indices);
+  const Call call(op, {x, indices}, {{"batch_dims", batch_dims}});
   check<ValueError>(batch_dims >= 0 && batch_dims < x.rank(),
                     "{}: batch_dims must be at least 0 and below {} for the tensor {}, got {}", op, x.rank(),
                     x.shape(), batch_dims);
@@ -271,13 +259,8 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, GatherNdOptions options
 
 Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates, ScatterNdOptions options) {
   constexpr const char* op = "scatter_nd";
-  const RecordOp range(op, x, indices, updates);
-  const TracedCall call(
-      op,
-      [&] {
-        return Attributes{{"reduction", options.reduction ? name_of(*options.reduction) : "none"}};
-      },
-      x, indices, updates);
+  const Call call(op, {x, indices, updates},
+                  {{"reduction", options.reduction ? name_of(*options.reduction) : "none"}});
   check_vectors(op, x, indices, 0);
   check_updates(op, x, "updates", updates);
   check<DeviceError>(updates.device() == x.device(), "{}: the updates must be on {} like the tensor, got {}",

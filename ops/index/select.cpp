@@ -2,6 +2,7 @@
 #include <numeric>
 #include <optional>
 
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
@@ -11,7 +12,6 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/index/index_cuda.h"
 #include "pleat/ops/index/index_kernels.h"
@@ -206,13 +206,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
 }
 
 Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions options) {
-  const RecordOp range("one_hot", index);
-  const TracedCall call(
-      "one_hot",
-      [&] {
-        return Attributes{{"classes", classes}};
-      },
-      index);
+  const Call call("one_hot", {index}, {{"classes", classes}});
   check<ValueError>(classes >= -1,
                     "one_hot: the number of classes must be at least 0, or -1 for the largest "
                     "index plus 1, got {}",

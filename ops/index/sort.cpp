@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
@@ -19,7 +20,6 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/index/index_cuda.h"
 #include "pleat/ops/index/lines.h"
 #include "pleat/ops/shape/view.h"
@@ -290,12 +290,7 @@ ValuesIndices sort(const Tensor& x, SortOptions options) {
 }
 
 Tensor argsort(const Tensor& x, SortOptions options) {
-  const TracedCall call(
-      "argsort",
-      [&] {
-        return Attributes{{"dim", options.dim}, {"descending", Flag(options.descending)}};
-      },
-      x);
+  const Call call("argsort", {x}, {{"dim", options.dim}, {"descending", Flag(options.descending)}});
   (void)normalize_dim(options.dim, x.rank(), "argsort");
   return call.gives(sort(x, options).indices);
 }

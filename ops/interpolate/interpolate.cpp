@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "pleat/core/tensor/trace.h"
+#include "pleat/autograd/call.h"
 #include "pleat/ops/interpolate/linear_map.h"
 #include "pleat/ops/interpolate/map.h"
 
@@ -24,15 +24,11 @@ bool goes_by_sizes(const Tensor& x, const InterpolateOptions& options) {
 
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
   const ops::LinearMap map = ops::interpolation_map(x, options);
-  const TracedCall call(
-      "interpolate",
-      [&] {
-        return Attributes{{"mode", static_cast<int64_t>(options.mode)},
-                          {"align_corners", Flag(options.align_corners)},
-                          {"antialias", Flag(options.antialias)},
-                          {"by_sizes", Flag(goes_by_sizes(x, options))}};
-      },
-      traced_operands(x, map));
+  const Call call("interpolate", traced_operands(x, map),
+                  {{"mode", static_cast<int64_t>(options.mode)},
+                   {"align_corners", Flag(options.align_corners)},
+                   {"antialias", Flag(options.antialias)},
+                   {"by_sizes", Flag(goes_by_sizes(x, options))}});
   return call.gives(linear_map("interpolate", map, x, {.implementation = options.implementation}));
 }
 

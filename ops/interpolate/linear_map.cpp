@@ -48,7 +48,7 @@ Tensor scaled_sum(const std::string& name, double factor, const Tensor& x) {
 }  // namespace
 
 std::vector<Tensor> traced_operands(const Tensor& x, const ops::LinearMap& map) {
-  if (detail::call_observer == nullptr) return {};
+  if (detail::call_observer == nullptr) return {x};
   std::vector<Tensor> operands{x};
   for (const ops::SparseRows& rows : map.dims) {
     std::vector<double> matrix(static_cast<std::size_t>(rows.outputs() * rows.inputs));

@@ -1,11 +1,11 @@
 #include "pleat/ops/matmul/matmul.h"
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/linear_activation.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
@@ -76,20 +76,16 @@ Tensor matmul(const Tensor& left, const Tensor& right, MatmulOptions options) {
 Tensor addmm(const Tensor& summand, const Tensor& left, const Tensor& right, AddmmOptions options) {
   const auto [input, a, b] = autocast_to_half(summand, left, right);
   const MatmulOptions product{.precision = options.precision};
-  const TracedCall call(
-      "addmm",
-      [&] {
-        return Attributes{{"beta", options.beta.to<double>()}, {"alpha", options.alpha.to<double>()}};
-      },
-      input, a, b);
-  return call.gives(record(
-      "addmm", ops::addmm(input, a, b, options),
-      {grad_of(input, [beta = options.beta](const Tensor& dy) { return dy * beta; }),
-       grad_of(a, [other = saved(b), alpha = options.alpha, product](
-                      const Tensor& dy) { return matmul(dy, transpose(*other, 0, 1), product) * alpha; }),
-       grad_of(b, [other = saved(a), alpha = options.alpha, product](const Tensor& dy) {
-         return matmul(transpose(*other, 0, 1), dy, product) * alpha;
-       })}));
+  const Call call("addmm", {input, a, b},
+                  {{"beta", options.beta.to<double>()}, {"alpha", options.alpha.to<double>()}});
+  return call.result(
+      ops::addmm(input, a, b, options),
+      grad_of(input, [beta = options.beta](const Tensor& dy) { return dy * beta; }),
+      grad_of(a, [other = saved(b), alpha = options.alpha, product](
+                     const Tensor& dy) { return matmul(dy, transpose(*other, 0, 1), product) * alpha; }),
+      grad_of(b, [other = saved(a), alpha = options.alpha, product](const Tensor& dy) {
+        return matmul(transpose(*other, 0, 1), dy, product) * alpha;
+      }));
 }
 
 Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, MatmulOptions options) {

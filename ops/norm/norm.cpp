@@ -6,11 +6,11 @@
 #include <string>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
@@ -111,15 +111,11 @@ Grads group_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weig
 Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const Tensor& running_mean, const Tensor& running_var,
                          const BatchNormOptions& options) {
-  const TracedCall call(
-      "batch_norm",
-      [&] {
-        return Attributes{{"training", Flag(options.training)},
-                          {"eps", options.eps},
-                          {"min", options.bounds.min},
-                          {"max", options.bounds.max}};
-      },
-      x, weight, bias, running_mean, running_var, options.residual);
+  const Call call(op, {x, weight, bias, running_mean, running_var, options.residual},
+                  {{"training", Flag(options.training)},
+                   {"eps", options.eps},
+                   {"min", options.bounds.min},
+                   {"max", options.bounds.max}});
   const ops::BatchNormResult result =
       ops::batch_norm_forward(x, weight, bias, running_mean, running_var, options, op);
   BatchNormOptions own = options;  // without tensors, which would be kept
@@ -189,12 +185,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 
 Tensor group_norm(const Tensor& input, const Tensor& factors, const Tensor& shifts,
                   const GroupNormOptions& options) {
-  const TracedCall call(
-      "group_norm",
-      [&] {
-        return Attributes{{"num_groups", options.num_groups}, {"eps", options.eps}};
-      },
-      input, factors, shifts);
+  const Call call("group_norm", {input, factors, shifts},
+                  {{"num_groups", options.num_groups}, {"eps", options.eps}});
   const Tensor x = autocast_to_float32(input);
   const Tensor weight = autocast_to_float32(factors);
   const Tensor bias = autocast_to_float32(shifts);
@@ -209,12 +201,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   if (!options.use_input_stats)
     return record_batch_norm("instance_norm", x, weight, bias, running_mean, running_var,
                              {.momentum = options.momentum, .eps = options.eps});
-  const TracedCall call(
-      "instance_norm",
-      [&] {
-        return Attributes{{"eps", options.eps}};
-      },
-      x, weight, bias);
+  const Call call("instance_norm", {x, weight, bias}, {{"eps", options.eps}});
   const ops::GroupNormResult result =
       ops::instance_norm_forward(x, weight, bias, running_mean, running_var, options);
   return call.gives(record_group_norm("instance_norm", result, x, weight, bias,
@@ -223,12 +210,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
 
 Tensor layer_norm(const Tensor& input, const Tensor& factors, const Tensor& shifts,
                   const LayerNormOptions& options) {
-  const TracedCall call(
-      "layer_norm",
-      [&] {
-        return Attributes{{"dims", std::ssize(options.normalized_shape.get())}, {"eps", options.eps}};
-      },
-      input, factors, shifts);
+  const Call call("layer_norm", {input, factors, shifts},
+                  {{"dims", std::ssize(options.normalized_shape.get())}, {"eps", options.eps}});
   const Tensor x = autocast_to_float32(input);
   const Tensor weight = autocast_to_float32(factors);
   const Tensor bias = autocast_to_float32(shifts);
@@ -254,12 +237,8 @@ Tensor rms_norm(const Tensor& input, const Tensor& factors, const RmsNormOptions
                                           : x.dtype() == float16 ? 0x1p-10
                                                                  : 0x1p-7);
   check<ValueError>(eps > 0 && std::isfinite(eps), "rms_norm: eps must be above 0, got {}", eps);
-  const TracedCall call(
-      "rms_norm",
-      [&] {
-        return Attributes{{"dims", std::ssize(options.normalized_shape.get())}, {"eps", eps}};
-      },
-      x, weight);
+  const Call call("rms_norm", {x, weight},
+                  {{"dims", std::ssize(options.normalized_shape.get())}, {"eps", eps}});
   const int64_t values = count(options.normalized_shape.get());
   const Tensor rows = reshape(x, {x.numel() / values, values});
   const Tensor own_weight = weight.defined() ? reshape(weight, {values}) : weight;

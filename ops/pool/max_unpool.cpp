@@ -1,9 +1,9 @@
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/pool/pool.h"
@@ -47,7 +47,7 @@ Shape image_shape(const char* op, const Tensor& x, const MaxUnpoolOptions& optio
 
 Tensor unpool(const char* op, const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options) {
   const RecordOp range(op, x, indices);
-  const TracedCall call("max_unpool", x, indices);
+  const Call call(op, {x, indices});
   check<ShapeError>(x.rank() >= 3 && x.rank() <= 5,
                     "{}: input must be [N, C, spatial...] with 1 to 3 spatial dimensions, got {}", op, x);
   check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",

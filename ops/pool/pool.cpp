@@ -2,12 +2,12 @@
 
 #include <cmath>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
@@ -67,34 +67,29 @@ Attributes traced_windows(const char* op, const Tensor& x, const Options& option
 
 Tensor max_pool(const char* op, const Tensor& x, const MaxPoolOptions& options) {
   const bool backwards = autograd::anything_to_record({x});
-  const TracedCall call(
-      "max_pool", [&] { return traced_windows(op, x, options, options.dilation); }, x);
+  const Call call(op, {x}, [&] { return traced_windows(op, x, options, options.dilation); });
   return call.gives(
       record_max(op, x, ops::max_pool(x, options, op, backwards), ops::max_pool_windows(op, x, options)));
 }
 Tensor adaptive_max_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
   const bool backwards = autograd::anything_to_record({x});
-  const TracedCall call("adaptive_max_pool", x);
+  const Call call(op, {x});
   return call.gives(record_max(op, x, ops::adaptive_max_pool(x, options, op, backwards),
                                ops::adaptive_windows(op, x, options)));
 }
 Tensor avg_pool(const char* op, const Tensor& x, const AvgPoolOptions& options) {
   const ops::LinearMap map = ops::avg_pool_map(op, x, options);
-  const TracedCall call(
-      "avg_pool",
-      [&] {
-        Attributes attributes = traced_windows(op, x, options, options.dilation);
-        attributes.emplace_back("count_include_pad", Flag(options.count_include_pad));
-        attributes.emplace_back("divisor", options.divisor_override.value_or(0));
-        return attributes;
-      },
-      x);
+  const Call call(op, {x}, [&] {
+    Attributes attributes = traced_windows(op, x, options, options.dilation);
+    attributes.emplace_back("count_include_pad", Flag(options.count_include_pad));
+    attributes.emplace_back("divisor", options.divisor_override.value_or(0));
+    return attributes;
+  });
   return call.gives(linear_map(op, map, x, {.implementation = options.implementation}));
 }
 Tensor adaptive_avg_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
   const ops::LinearMap map = ops::adaptive_avg_pool_map(op, x, options);
-  const TracedCall call(
-      "adaptive_avg_pool", [] { return Attributes{}; }, traced_operands(x, map));
+  const Call call(op, traced_operands(x, map));
   return call.gives(linear_map(op, map, x, {.implementation = options.implementation}));
 }
 
@@ -148,8 +143,8 @@ Tensor max_pool3d(const Tensor& x, const MaxPoolOptions& options) {
 }
 
 MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options) {
-  const TracedCall call(
-      "max_pool_with_indices", [&] { return traced_windows("max_pool", x, options, options.dilation); }, x);
+  const Call call("max_pool_with_indices", {x},
+                  [&] { return traced_windows("max_pool", x, options, options.dilation); });
   const ops::MaxPoolResult result = ops::max_pool(x, options);
   const Tensor values = record_max("max_pool", x, result, ops::max_pool_windows("max_pool", x, options));
   const auto traced = call.gives(std::vector{values, ops::cast(result.indices, int64)});

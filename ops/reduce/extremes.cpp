@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/shape/view.h"
@@ -120,12 +120,7 @@ ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool ke
 
 template <bool larger>
 Tensor arg(const char* op, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  const TracedCall call(
-      op,
-      [&] {
-        return Attributes{{"all", Flag(!dim)}, {"dim", dim.value_or(0)}, {"keepdim", Flag(keepdim)}};
-      },
-      x);
+  const Call call(op, {x}, {{"all", Flag(!dim)}, {"dim", dim.value_or(0)}, {"keepdim", Flag(keepdim)}});
   if (dim) return call.gives(with_indices<larger>(op, x, *dim, keepdim).indices);
   const Tensor flat = with_indices<larger>(op, reshape(x, {x.numel()}), 0, false).indices;
   const Tensor place = keepdim ? reshape(flat, Shape(x.shape().size(), 1)) : flat;

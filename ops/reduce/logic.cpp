@@ -1,6 +1,6 @@
 // Host and device.
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
 
@@ -28,13 +28,7 @@ namespace {
 
 template <bool is_any>
 Tensor logic(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
-  const RecordOp range(op, x);
-  const TracedCall call(
-      op,
-      [&] {
-        return Attributes{{"dims", dims.values()}, {"keepdim", Flag(keepdim)}};
-      },
-      x);
+  const Call call(op, {x}, [&] { return Attributes{{"dims", dims.values()}, {"keepdim", Flag(keepdim)}}; });
   const Plan plan = make_plan(op, x, dims, keepdim);
   const auto run = [&]<class T>(Type<T>) {
     return reduce_to(op, Fold<LogicStep<T, is_any>>{}, plan, x, boolean, AsIs<bool>{});

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
@@ -147,14 +147,13 @@ using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, Flag);
 using IndicesFunction = ValuesIndices (*)(const Tensor&, Integer, Flag);
 
 Tensor extreme(const char* op, ExtremeFunction function, const Tensor& x, const Dims& dims, bool keepdim) {
-  const TracedCall call(
-      op, [&] { return traced_dims(dims, Flag(keepdim)); }, x);
+  const Call call(op, {x}, [&] { return traced_dims(dims, Flag(keepdim)); });
   const Tensor y = function(x, dims, keepdim);
-  return call.gives(record(
-      op, y, {grad_of(x, [spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
+  return call.result(
+      y, grad_of(x, [spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
         const Tensor equal = ops::equal_elements(*x, spread.keepdim((*y).detach()));
         return spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
-      })}));
+      }));
 }
 
 /// Zeros but for the values at the indices along `dim`; gathering from there is the adjoint.
@@ -168,12 +167,7 @@ Tensor placed(const Tensor& values, const Tensor& indices, int64_t dim, int64_t 
 
 ValuesIndices with_indices(const char* op, IndicesFunction function, const Tensor& x, int64_t dim,
                            bool keepdim) {
-  const TracedCall call(
-      op,
-      [&] {
-        return Attributes{{"dim", dim}, {"keepdim", Flag(keepdim)}};
-      },
-      x);
+  const Call call(op, {x}, {{"dim", dim}, {"keepdim", Flag(keepdim)}});
   const ValuesIndices y = function(x, dim, keepdim);
   const int64_t size = x.rank() == 0 ? 1 : x.size(dim);
   const Tensor values =
@@ -189,12 +183,11 @@ ValuesIndices with_indices(const char* op, IndicesFunction function, const Tenso
 }  // namespace
 
 Tensor sum(const Tensor& input, const Dims& dims, Flag keepdim) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "sum", [&] { return traced_dims(dims, keepdim); }, x);
-  return call.gives(
-      record("sum", ops::sum(x, dims, keepdim),
-             {grad_of(x, [spread = Spread(x, dims, "sum")](const Tensor& dy) { return spread(dy); })}));
+  const Call call(
+      "sum", {input}, [&] { return traced_dims(dims, keepdim); }, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
+  return call.result(ops::sum(x, dims, keepdim),
+                     grad_of(x, [spread = Spread(x, dims, "sum")](const Tensor& dy) { return spread(dy); }));
 }
 
 Tensor sum_to(const Tensor& x, const Sizes& shape) {
@@ -209,107 +202,99 @@ Tensor sum_to(const Tensor& x, const Sizes& shape) {
 }
 
 Tensor mean(const Tensor& input, const Dims& dims, Flag keepdim) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "mean", [&] { return traced_dims(dims, keepdim); }, x);
-  return call.gives(record("mean", ops::mean(x, dims, keepdim),
-                           {grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
-                             return spread(dy / static_cast<double>(spread.count()));
-                           })}));
+  const Call call(
+      "mean", {input}, [&] { return traced_dims(dims, keepdim); }, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
+  return call.result(ops::mean(x, dims, keepdim),
+                     grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
+                       return spread(dy / static_cast<double>(spread.count()));
+                     }));
 }
 
 Tensor prod(const Tensor& input, const Dims& dims, Flag keepdim) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "prod", [&] { return traced_dims(dims, keepdim); }, x);
+  const Call call(
+      "prod", {input}, [&] { return traced_dims(dims, keepdim); }, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
   const Tensor y = ops::prod(x, dims, keepdim);
-  return call.gives(
-      record("prod", y,
-             {grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
-               const Tensor wide = widened(*x);
-               // The product of all others is a quotient where nothing has left the range.
-               const Tensor scaled = widened(dy) * *y;
-               if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / wide;
-               // Else those before times those after: zeros do no harm.
-               const Tensor rows = spread.to_rows(wide);
-               const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
-               const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
-               return spread(dy) * spread.from_rows(before * after);
-             })}));
+  return call.result(
+      y, grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
+        const Tensor wide = widened(*x);
+        // The product of all others is a quotient where nothing has left the range.
+        const Tensor scaled = widened(dy) * *y;
+        if (are_normal(*y) && are_normal(scaled)) return spread(scaled) / wide;
+        // Else those before times those after: zeros do no harm.
+        const Tensor rows = spread.to_rows(wide);
+        const Tensor before = shifted(cumprod(rows, 1), 1, 1, 1);
+        const Tensor after = shifted(cumprod(rows, 1, true), 1, -1, 1);
+        return spread(dy) * spread.from_rows(before * after);
+      }));
 }
 
 Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
-  const RecordOp range("var", input);
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "var", [&] { return traced_var(dims, options); }, x);
+  const Call call(
+      "var", {input}, [&] { return traced_var(dims, options); }, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
   const VarMean y = ops::var_mean(x, dims, options, "var");
-  return call.gives(
-      record("var", y.var, {grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
-               return from_mean(dy * 2);
-             })}));
+  return call.result(y.var, grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
+                       return from_mean(dy * 2);
+                     }));
 }
 
 Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
-  const RecordOp range("stddev", input);
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "stddev", [&] { return traced_var(dims, options); }, x);
+  const Call call(
+      "stddev", {input}, [&] { return traced_var(dims, options); }, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
   const auto [y, mean] = ops::std_mean(x, dims, options);
-  return call.gives(
-      record("stddev", y,
-             {grad_of(x, [from_mean = FromMean(x, dims, options, mean), y = saved(y)](const Tensor& dy) {
-               return from_mean(widened(dy) / without_zeros(*y));
-             })}));
+  return call.result(
+      y, grad_of(x, [from_mean = FromMean(x, dims, options, mean), y = saved(y)](const Tensor& dy) {
+        return from_mean(widened(dy) / without_zeros(*y));
+      }));
 }
 
 VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "var_mean", [&] { return traced_var(dims, options); }, x);
+  const Call call(
+      "var_mean", {input}, [&] { return traced_var(dims, options); }, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
   const VarMean y = ops::var_mean(x, dims, options);
   const auto backward = [spread = Spread(x, dims, "var_mean"),
                          from_mean = FromMean(x, dims, options, y.mean)](const Grads& dys,
                                                                          const Needs&) -> Grads {
     return {from_mean(dys[0] * 2) + spread(dys[1] / static_cast<double>(spread.count()))};
   };
-  const std::vector<Tensor> recorded =
-      call.gives(record("var_mean", std::vector<Tensor>{y.var, y.mean}, {{{x}, backward}}));
+  const std::vector<Tensor> recorded = call.results(std::vector<Tensor>{y.var, y.mean}, {{{x}, backward}});
   return {recorded[0], recorded[1]};
 }
 
 Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "norm",
+  const Call call(
+      "norm", {input},
       [&] {
         Attributes attributes = traced_dims(dims.empty() ? options.dim : dims, Flag(options.keepdim));
         attributes.emplace_back("p", options.p);
         return attributes;
       },
-      x);
+      Autocasts::to_float32);
+  const Tensor& x = call.input(0);
   const Tensor y = ops::norm(x, dims, options);
-  return call.gives(record("norm", y,
-                           {grad_of(x,
-                                    [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
-                                     y = saved(y)](const Tensor& dy) -> Tensor {
-                                      return norm_gradient(widened(dy), widened(*x), widened(*y), p, spread,
-                                                           dims);
-                                    })}));
+  return call.result(y, grad_of(x,
+                                [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
+                                 y = saved(y)](const Tensor& dy) -> Tensor {
+                                  return norm_gradient(widened(dy), widened(*x), widened(*y), p, spread,
+                                                       dims);
+                                }));
 }
 
 Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "logsumexp", [&] { return traced_dims(dims, keepdim); }, x);
+  const Call call(
+      "logsumexp", {input}, [&] { return traced_dims(dims, keepdim); }, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
   const Tensor y = ops::logsumexp(x, dims, keepdim);
-  return call.gives(record(
-      "logsumexp", y,
-      {grad_of(x, [spread = Spread(x, dims, "logsumexp"), x = saved(x), y = saved(y)](const Tensor& dy) {
+  return call.result(
+      y, grad_of(x, [spread = Spread(x, dims, "logsumexp"), x = saved(x), y = saved(y)](const Tensor& dy) {
         // Of -infinity alone y is -infinity, and the difference would be NaN.
         const Tensor finite = masked_fill(*y, *y == -std::numeric_limits<double>::infinity(), 0);
         return spread(dy) * exp(widened(*x) - spread(finite));
-      })}));
+      }));
 }
 
 Tensor count_nonzero(const Tensor& x, const Dims& dims, Flag keepdim) {

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/scan_kernels.h"
 #include "pleat/ops/shape/shape.h"
@@ -16,16 +16,10 @@
 namespace pleat {
 
 Tensor cumsum(const Tensor& input, Integer dim, Flag reverse) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "cumsum",
-      [&] {
-        return Attributes{{"dim", dim}, {"reverse", reverse}};
-      },
-      x);
-  return call.gives(
-      record("cumsum", ops::cumsum(x, dim, reverse),
-             {grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); })}));
+  const Call call("cumsum", {input}, {{"dim", dim}, {"reverse", reverse}}, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
+  return call.result(ops::cumsum(x, dim, reverse),
+                     grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); }));
 }
 
 Tensor cumprod(const Tensor& input, Integer dim, Flag reverse) {

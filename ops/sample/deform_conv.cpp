@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/types.h"
@@ -95,14 +95,13 @@ Tensor regular_places(const Sizes2d& s, std::size_t d, TensorOptions like) {
 
 Tensor deform_conv2d(const Tensor& any_x, const Tensor& any_offset, const Tensor& any_weight,
                      const Tensor& any_bias, const DeformConvOptions& any_options) {
-  const RecordOp range(op, any_x, any_offset, any_weight);
   const auto typed = [](const Tensor& t) { return t.defined() ? autocast_to_float32(t) : t; };
   const Tensor x = typed(any_x), offset = typed(any_offset), weight = typed(any_weight),
                bias = typed(any_bias);
   DeformConvOptions options = any_options;
   options.mask = typed(options.mask);
   const Sizes2d s = checked_sizes(x, offset, weight, bias, options);
-  const TracedCall call(op, x, offset, weight, bias, options.mask);
+  const Call call(op, {x, offset, weight, bias, options.mask});
   const DType compute = compute_dtype(x.dtype());
   const int64_t batch = x.size(0), channels = x.size(1), maps = batch * s.offset_groups;
   const TensorOptions like{.dtype = compute, .device = x.device()};

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/one_type.h"
@@ -50,7 +50,6 @@ Tensor centres(int64_t n, bool align_corners, const TensorOptions& options) {
 }  // namespace
 
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options) {
-  const RecordOp range(op, x, grid);
   check_operands(x, grid, options);
   const DType compute = compute_dtype(x.dtype());
   const ops::PlaceRule rule{.sizes = Shape(x.shape().begin() + 2, x.shape().end()),
@@ -60,7 +59,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   const Shape points(grid.shape().begin() + 1, grid.shape().end() - 1);
   int64_t places = 1;
   for (const int64_t size : points) places = checked_multiply(places, size, op);
-  const TracedCall call(op, x, grid);
+  const Call call(op, {x, grid});
   const Tensor at = reshape(cast(grid, compute), {x.size(0), places, std::ssize(rule.sizes)});
   return call.gives(cast(sample_points(op, cast(x, compute), at, rule, points), x.dtype()));
 }

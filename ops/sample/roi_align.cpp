@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
@@ -12,7 +13,6 @@
 #include "pleat/core/memory/host_memory.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/sample/sample_points.h"
@@ -140,7 +140,6 @@ void check_boxes(const std::vector<double>& boxes, const Tensor& x, double scale
 }  // namespace
 
 Tensor roi_align(const Tensor& x, const Tensor& any_boxes, const RoiAlignOptions& options) {
-  const RecordOp range(op, x, any_boxes);
   check_operands(x, any_boxes, options);
   const std::vector<int64_t> bins = options.output_size.get().expand(2, op, "output_size");
   for (const int64_t size : bins)
@@ -149,7 +148,7 @@ Tensor roi_align(const Tensor& x, const Tensor& any_boxes, const RoiAlignOptions
   check_boxes(boxes, x, options.spatial_scale);
   const int64_t count = any_boxes.size(0);
   const TensorOptions like{.dtype = compute_dtype(x.dtype()), .device = x.device()};
-  const TracedCall call(op, x, any_boxes);
+  const Call call(op, {x, any_boxes});
   ops::PixelTaps taps;
   {
     const NoGrad constants;

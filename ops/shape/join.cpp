@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/shape/join_kernels.h"
 #include "pleat/ops/shape/shape.h"
 
@@ -29,12 +29,7 @@ std::vector<Tensor> of_one_rank(std::vector<Tensor> tensors, int64_t dim) {
 
 Tensor cat(const std::vector<Tensor>& any_tensors, Integer dim) {
   const std::vector<Tensor> tensors = of_one_rank(any_tensors, dim);
-  const TracedCall call(
-      "cat",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      tensors);
+  const Call call("cat", tensors, {{"dim", dim}});
   const Tensor y = ops::cat(tensors, dim);
   std::vector<Derivative> derivatives;
   int64_t start = 0;
@@ -44,31 +39,21 @@ Tensor cat(const std::vector<Tensor>& any_tensors, Integer dim) {
         grad_of(t, [dim, start, length](const Tensor& dy) { return narrow(dy, dim, start, length); }));
     start += length;
   }
-  return call.gives(record("cat", y, std::move(derivatives)));
+  return call.result(y, std::move(derivatives));
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, Integer dim) {
-  const TracedCall call(
-      "stack",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      tensors);
+  const Call call("stack", tensors, {{"dim", dim}});
   const Tensor y = ops::stack(tensors, dim);
   std::vector<Derivative> derivatives;
   for (std::size_t i = 0; i < tensors.size(); ++i)
     derivatives.push_back(
         grad_of(tensors[i], [dim, i](const Tensor& dy) { return select(dy, dim, static_cast<int64_t>(i)); }));
-  return call.gives(record("stack", y, std::move(derivatives)));
+  return call.result(y, std::move(derivatives));
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim) {
-  const TracedCall call(
-      "split",
-      [&] {
-        return Attributes{{"sizes", sizes.values()}, {"dim", dim}};
-      },
-      x);
+  const Call call("split", {x}, [&] { return Attributes{{"sizes", sizes.values()}, {"dim", dim}}; });
   // One node for all pieces, so that their gradients are put together once.
   const auto join = [dim, format = x.memory_format()](const Grads& dys, const Needs&) -> Grads {
     return {to_format(cat(dys, dim), format)};

@@ -1,7 +1,7 @@
 #include "pleat/ops/shape/pad.h"
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/tensor/trace.h"
 
 namespace pleat {
 namespace {
@@ -16,18 +16,14 @@ Tensor pad_adjoint(const Tensor& dy, const Shape& shape, const std::vector<int64
 }  // namespace
 
 Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options) {
-  const TracedCall call(
-      "pad",
-      [&] {
-        return Attributes{{"widths", widths.values()},
-                          {"mode", static_cast<int64_t>(options.mode)},
-                          {"value", options.value}};
-      },
-      x);
-  return call.gives(record("pad", ops::pad(x, widths, options),
-                           {grad_of(x, [shape = x.shape(), widths, mode = options.mode](const Tensor& dy) {
-                             return pad_adjoint(dy, shape, widths, mode);
-                           })}));
+  const Call call("pad", {x}, [&] {
+    return Attributes{
+        {"widths", widths.values()}, {"mode", static_cast<int64_t>(options.mode)}, {"value", options.value}};
+  });
+  return call.result(ops::pad(x, widths, options),
+                     grad_of(x, [shape = x.shape(), widths, mode = options.mode](const Tensor& dy) {
+                       return pad_adjoint(dy, shape, widths, mode);
+                     }));
 }
 
 }  // namespace pleat

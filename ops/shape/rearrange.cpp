@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/checked_math.h"
@@ -10,7 +11,6 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/shape/view.h"
@@ -146,15 +146,8 @@ Tensor channels_shuffled(const Tensor& x, int64_t groups) {
 }  // namespace
 
 Tensor flip(const Tensor& x, const Dims& dims) {
-  const RecordOp range("flip", x);
-  const TracedCall call(
-      "flip",
-      [&] {
-        return Attributes{{"dims", dims.values()}};
-      },
-      x);
-  return call.gives(
-      record("flip", flipped(x, dims), {grad_of(x, [dims](const Tensor& dy) { return flip(dy, dims); })}));
+  const Call call("flip", {x}, [&] { return Attributes{{"dims", dims.values()}}; });
+  return call.result(flipped(x, dims), grad_of(x, [dims](const Tensor& dy) { return flip(dy, dims); }));
 }
 
 Tensor rot90(const Tensor& x, Integer k, const Dims& dims) {
@@ -176,13 +169,9 @@ Tensor rot90(const Tensor& x, Integer k, const Dims& dims) {
 }
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
-  const RecordOp range("roll", x);
-  const TracedCall call(
-      "roll",
-      [&] {
-        return Attributes{{"shifts", shifts.values()}, {"dims", dims.values()}};
-      },
-      x);
+  const Call call("roll", {x}, [&] {
+    return Attributes{{"shifts", shifts.values()}, {"dims", dims.values()}};
+  });
   const Tensor y = rolled(x, shifts, dims);
   Dims back;  // the negative shifts as positive ones: the least int64 has no negative
   for (std::size_t i = 0; i < shifts.size(); ++i) {
@@ -190,18 +179,11 @@ Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
     const int64_t rest = shifts[i] % size;
     back.push_back(rest > 0 ? size - rest : -rest);
   }
-  return call.gives(
-      record("roll", y, {grad_of(x, [back, dims](const Tensor& dy) { return roll(dy, back, dims); })}));
+  return call.result(y, grad_of(x, [back, dims](const Tensor& dy) { return roll(dy, back, dims); }));
 }
 
 Tensor repeat(const Tensor& x, const Sizes& repeats) {
-  const RecordOp range("repeat", x);
-  const TracedCall call(
-      "repeat",
-      [&] {
-        return Attributes{{"repeats", repeats.values()}};
-      },
-      x);
+  const Call call("repeat", {x}, [&] { return Attributes{{"repeats", repeats.values()}}; });
   check<ShapeError>(repeats.size() >= x.shape().size(), "repeat: needs at least {} numbers for {}, got {}",
                     x.rank(), x.shape(), repeats);
   const std::size_t added = repeats.size() - x.shape().size();
@@ -219,9 +201,9 @@ Tensor repeat(const Tensor& x, const Sizes& repeats) {
   }
   const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device()});
   ops::copy_into(ops::view(y, blocks), ops::reshape(x, std::move(once)));
-  return call.gives(record("repeat", y, {grad_of(x, [blocks, repeated, shape = x.shape()](const Tensor& dy) {
-                             return reshape(sum(reshape(dy, blocks), repeated), shape);
-                           })}));
+  return call.result(y, grad_of(x, [blocks, repeated, shape = x.shape()](const Tensor& dy) {
+                       return reshape(sum(reshape(dy, blocks), repeated), shape);
+                     }));
 }
 
 Tensor tile(const Tensor& x, Sizes repeats) {
@@ -231,13 +213,7 @@ Tensor tile(const Tensor& x, Sizes repeats) {
 }
 
 Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim) {
-  const RecordOp range("repeat_interleave", x);
-  const TracedCall call(
-      "repeat_interleave",
-      [&] {
-        return Attributes{{"times", times}, {"dim", dim}};
-      },
-      x);
+  const Call call("repeat_interleave", {x}, {{"times", times}, {"dim", dim}});
   check<ShapeError>(x.rank() > 0, "repeat_interleave: a tensor of rank 0 has no dimension {}", dim);
   check<ValueError>(times >= 0, "repeat_interleave: the number of times must not be negative, got {}", times);
   const int64_t along = normalize_dim(dim, x.rank(), "repeat_interleave");
@@ -248,50 +224,30 @@ Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim) {
   blocks.insert(blocks.begin() + along + 1, times);
   const Tensor y = empty(std::move(shape), {.dtype = x.dtype(), .device = x.device()});
   ops::copy_into(ops::view(y, blocks), ops::unsqueeze(x, along + 1));
-  return call.gives(record("repeat_interleave", y, {grad_of(x, [blocks, along](const Tensor& dy) {
-                             return sum(reshape(dy, blocks), along + 1);
-                           })}));
+  return call.result(
+      y, grad_of(x, [blocks, along](const Tensor& dy) { return sum(reshape(dy, blocks), along + 1); }));
 }
 
 Tensor pixel_shuffle(const Tensor& x, Integer upscale_factor) {
-  const RecordOp range("pixel_shuffle", x);
-  const TracedCall call(
-      "pixel_shuffle",
-      [&] {
-        return Attributes{{"factor", upscale_factor}};
-      },
-      x);
-  return call.gives(record(
-      "pixel_shuffle", pixels_shuffled(x, upscale_factor),
-      {grad_of(x, [upscale_factor](const Tensor& dy) { return pixel_unshuffle(dy, upscale_factor); })}));
+  const Call call("pixel_shuffle", {x}, {{"factor", upscale_factor}});
+  return call.result(pixels_shuffled(x, upscale_factor), grad_of(x, [upscale_factor](const Tensor& dy) {
+                       return pixel_unshuffle(dy, upscale_factor);
+                     }));
 }
 
 Tensor pixel_unshuffle(const Tensor& x, Integer downscale_factor) {
-  const RecordOp range("pixel_unshuffle", x);
-  const TracedCall call(
-      "pixel_unshuffle",
-      [&] {
-        return Attributes{{"factor", downscale_factor}};
-      },
-      x);
-  return call.gives(record(
-      "pixel_unshuffle", pixels_unshuffled(x, downscale_factor),
-      {grad_of(x, [downscale_factor](const Tensor& dy) { return pixel_shuffle(dy, downscale_factor); })}));
+  const Call call("pixel_unshuffle", {x}, {{"factor", downscale_factor}});
+  return call.result(pixels_unshuffled(x, downscale_factor), grad_of(x, [downscale_factor](const Tensor& dy) {
+                       return pixel_shuffle(dy, downscale_factor);
+                     }));
 }
 
 Tensor channel_shuffle(const Tensor& x, Integer groups) {
-  const RecordOp range("channel_shuffle", x);
-  const TracedCall call(
-      "channel_shuffle",
-      [&] {
-        return Attributes{{"groups", groups}};
-      },
-      x);
+  const Call call("channel_shuffle", {x}, {{"groups", groups}});
   const Tensor y = channels_shuffled(x, groups);
   const int64_t back = x.size(1) / groups;
-  return call.gives(record("channel_shuffle", y, {grad_of(x, [back](const Tensor& dy) {
-                             return channel_shuffle(dy, std::max<int64_t>(back, 1));
-                           })}));
+  return call.result(
+      y, grad_of(x, [back](const Tensor& dy) { return channel_shuffle(dy, std::max<int64_t>(back, 1)); }));
 }
 
 }  // namespace pleat

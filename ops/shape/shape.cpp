@@ -2,12 +2,12 @@
 
 #include <functional>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
@@ -95,23 +95,13 @@ Tensor permute(const Tensor& x, const Dims& order) {
   const Tensor y = ops::permute(x, order);
   for (std::size_t i = 0; i < inverse.size(); ++i)
     inverse[static_cast<std::size_t>(normalize_dim(order[i], x.rank(), "permute"))] = static_cast<int64_t>(i);
-  const TracedCall call(
-      "permute",
-      [&] {
-        return Attributes{{"order", order.values()}};
-      },
-      x);
+  const Call call("permute", {x}, [&] { return Attributes{{"order", order.values()}}; });
   return call.gives(
       record_view("permute", y, x, [inverse](const Tensor& dy) { return permute(dy, inverse); }));
 }
 
 Tensor transpose(const Tensor& x, Integer dim0, Integer dim1) {
-  const TracedCall call(
-      "transpose",
-      [&] {
-        return Attributes{{"dim0", dim0}, {"dim1", dim1}};
-      },
-      x);
+  const Call call("transpose", {x}, {{"dim0", dim0}, {"dim1", dim1}});
   return call.gives(record_view("transpose", ops::transpose(x, dim0, dim1), x,
                                 [dim0, dim1](const Tensor& dy) { return transpose(dy, dim0, dim1); }));
 }
@@ -141,12 +131,7 @@ Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination) {
 }
 
 Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer step) {
-  const TracedCall call(
-      "slice",
-      [&] {
-        return Attributes{{"dim", dim}, {"start", start}, {"end", end}, {"step", step}};
-      },
-      x);
+  const Call call("slice", {x}, {{"dim", dim}, {"start", start}, {"end", end}, {"step", step}});
   return call.gives(
       record_part("slice", ops::slice(x, dim, start, end, step), x,
                   copy_to([=](const Tensor& t) { return ops::slice(t, dim, start, end, step); }),
@@ -154,24 +139,14 @@ Tensor slice(const Tensor& x, Integer dim, Integer start, Integer end, Integer s
 }
 
 Tensor narrow(const Tensor& x, Integer dim, Integer start, Integer length) {
-  const TracedCall call(
-      "narrow",
-      [&] {
-        return Attributes{{"dim", dim}, {"start", start}, {"length", length}};
-      },
-      x);
+  const Call call("narrow", {x}, {{"dim", dim}, {"start", start}, {"length", length}});
   return call.gives(record_part("narrow", ops::narrow(x, dim, start, length), x,
                                 copy_to([=](const Tensor& t) { return ops::narrow(t, dim, start, length); }),
                                 [=](const Tensor& t) { return narrow(t, dim, start, length); }));
 }
 
 Tensor select(const Tensor& x, Integer dim, Integer index) {
-  const TracedCall call(
-      "select",
-      [&] {
-        return Attributes{{"dim", dim}, {"index", index}};
-      },
-      x);
+  const Call call("select", {x}, {{"dim", dim}, {"index", index}});
   return call.gives(record_part("select", ops::select(x, dim, index), x,
                                 copy_to([=](const Tensor& t) { return ops::select(t, dim, index); }),
                                 [=](const Tensor& t) { return select(t, dim, index); }));

@@ -1,9 +1,9 @@
 #include "pleat/ops/softmax/softmax.h"
 
 #include "pleat/autograd/autocast.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
-#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/widened.h"
@@ -16,35 +16,25 @@ namespace pleat {
 // functions.
 
 Tensor softmax(const Tensor& input, Integer dim) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "softmax",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      x);
+  const Call call("softmax", {input}, {{"dim", dim}}, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
   const Tensor y = ops::softmax(x, dim);
-  return call.gives(record("softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
-                             if (!grad_enabled()) return ops::softmax_backward(dy, *y, dim);
-                             const Tensor wide = widened(*y), slopes = widened(dy);
-                             return wide * (slopes - sum(slopes * wide, dim, true));
-                           })}));
+  return call.result(y, grad_of(x, [y = saved(y), dim](const Tensor& dy) {
+                       if (!grad_enabled()) return ops::softmax_backward(dy, *y, dim);
+                       const Tensor wide = widened(*y), slopes = widened(dy);
+                       return wide * (slopes - sum(slopes * wide, dim, true));
+                     }));
 }
 
 Tensor log_softmax(const Tensor& input, Integer dim) {
-  const Tensor x = autocast_to_float32(input);
-  const TracedCall call(
-      "log_softmax",
-      [&] {
-        return Attributes{{"dim", dim}};
-      },
-      x);
+  const Call call("log_softmax", {input}, {{"dim", dim}}, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
   const Tensor y = ops::log_softmax(x, dim);
-  return call.gives(record("log_softmax", y, {grad_of(x, [y = saved(y), dim](const Tensor& dy) {
-                             if (!grad_enabled()) return ops::log_softmax_backward(dy, *y, dim);
-                             const Tensor slopes = widened(dy);
-                             return slopes - exp(widened(*y)) * sum(slopes, dim, true);
-                           })}));
+  return call.result(y, grad_of(x, [y = saved(y), dim](const Tensor& dy) {
+                       if (!grad_enabled()) return ops::log_softmax_backward(dy, *y, dim);
+                       const Tensor slopes = widened(dy);
+                       return slopes - exp(widened(*y)) * sum(slopes, dim, true);
+                     }));
 }
 
 Tensor softmin(const Tensor& x, Integer dim) {
