@@ -168,7 +168,6 @@
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/ops/softmax/softmax.h"
-#include "pleat/ops/softmax/softmax_kernels.h"
 #include "pleat/ops/spatial/bounds.h"
 #include "pleat/ops/spatial/channel_layout.h"
 #include "pleat/ops/tune/tuner.h"

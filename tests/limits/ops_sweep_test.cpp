@@ -31,7 +31,6 @@
 #include "pleat/ops/sample/grid_sample.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/softmax.h"
-#include "pleat/ops/softmax/softmax_kernels.h"
 #include "pleat/ops/unfold/unfold.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/limits/sweep.h"
@@ -142,9 +141,6 @@ TEST_CASE("reductions, scans and softmax take integers from all over int64", "[l
     along("cross", [](const Tensor& x, int64_t d) { return cross(x, x, d); });
     along("tril", [](const Tensor& x, int64_t d) { return tril(x, d); });
     along("triu", [](const Tensor& x, int64_t d) { return triu(x, d); });
-    along("softmax_backward", [](const Tensor& x, int64_t d) { return ops::softmax_backward(x, x, d); });
-    along("log_softmax_backward",
-          [](const Tensor& x, int64_t d) { return ops::log_softmax_backward(x, x, d); });
     along("cumsum", [](const Tensor& x, int64_t d) { return cumsum(x, d); });
     along("cumprod", [](const Tensor& x, int64_t d) { return cumprod(x, d); });
     along("linear_scan", [](const Tensor& x, int64_t d) { return linear_scan(x, x, d); });

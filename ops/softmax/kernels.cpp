@@ -1,4 +1,4 @@
-#include "pleat/ops/softmax/softmax_kernels.h"
+#include "pleat/ops/softmax/kernels.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,6 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/host_device.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/transpose.h"
@@ -18,7 +17,7 @@
 #include "pleat/ops/reduce/lines.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
 #include "pleat/ops/shape/view.h"
-#include "pleat/ops/softmax/softmax_cuda.h"
+#include "pleat/ops/softmax/kernels_cuda.h"
 
 namespace pleat::ops {
 namespace {
@@ -156,21 +155,6 @@ Tensor softmax_of(const char* op, const Tensor& x, int64_t dim, bool logarithm) 
   return y;
 }
 
-Tensor forward(const char* op, const Tensor& given, int64_t dim, bool logarithm) {
-  const RecordOp range(op, given);
-  const DType dtype = floating_result(given.dtype());
-  if constexpr (with_cuda)
-    if (given.device().is_cuda()) {
-      const Tensor x = dense(cast(given, dtype));
-      const Tensor y = empty_like(x);
-      softmax_cuda(op, y, x, Lines(op, x, dim), logarithm);
-      return y;
-    }
-  return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
-    return cast(softmax_of<T>(op, dense(cast(given, dtype_of<T>())), dim, logarithm), dtype);
-  });
-}
-
 /// dx = y (dy - sum of dy y), or dx = dy - exp(y) sum of dy.
 template <class T>
 void backward_row(T* dx, const T* dy, const T* y, int64_t size, bool logarithm) {
@@ -238,8 +222,24 @@ Tensor gradient_of(const char* op, const Tensor& given_dy, const Tensor& y, int6
   return dx;
 }
 
-Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, int64_t dim, bool logarithm) {
-  const RecordOp range(op, given_dy, given_y);
+}  // namespace
+
+Tensor softmax_forward(const char* op, const Tensor& given, int64_t dim, bool logarithm) {
+  const DType dtype = floating_result(given.dtype());
+  if constexpr (with_cuda)
+    if (given.device().is_cuda()) {
+      const Tensor x = dense(cast(given, dtype));
+      const Tensor y = empty_like(x);
+      softmax_cuda(op, y, x, Lines(op, x, dim), logarithm);
+      return y;
+    }
+  return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
+    return cast(softmax_of<T>(op, dense(cast(given, dtype_of<T>())), dim, logarithm), dtype);
+  });
+}
+
+Tensor softmax_backward(const char* op, const Tensor& given_dy, const Tensor& given_y, int64_t dim,
+                        bool logarithm) {
   check<ShapeError>(given_dy.shape() == given_y.shape(), "{}: the gradient has shape {}, the result {}", op,
                     given_dy.shape(), given_y.shape());
   check<DeviceError>(given_dy.device() == given_y.device(),
@@ -256,18 +256,6 @@ Tensor backward(const char* op, const Tensor& given_dy, const Tensor& given_y, i
   return dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
     return cast(gradient_of<T>(op, given_dy, dense(cast(given_y, dtype_of<T>())), dim, logarithm), dtype);
   });
-}
-
-}  // namespace
-
-Tensor softmax(const Tensor& x, Integer dim) { return forward("softmax", x, dim, false); }
-Tensor log_softmax(const Tensor& x, Integer dim) { return forward("log_softmax", x, dim, true); }
-
-Tensor softmax_backward(const Tensor& dy, const Tensor& y, Integer dim) {
-  return backward("softmax_backward", dy, y, dim, false);
-}
-Tensor log_softmax_backward(const Tensor& dy, const Tensor& y, Integer dim) {
-  return backward("log_softmax_backward", dy, y, dim, true);
 }
 
 }  // namespace pleat::ops

@@ -5,7 +5,7 @@
 #include "pleat/core/tensor/convert.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/reduce/team_lines.h"
-#include "pleat/ops/softmax/softmax_cuda.h"
+#include "pleat/ops/softmax/kernels_cuda.h"
 
 /// A team of threads takes one line and reads it as often as there are steps; what it reads again lies in the
 /// cache. Half types are computed in float32, sums are taken in float64.
