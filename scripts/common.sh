@@ -121,12 +121,15 @@ thin_status() {
   done
 }
 
+# Whether nvcc compiles: not without a GPU, where nothing could run what takes it minutes.
+default_cuda() { if nvidia-smi -L >/dev/null 2>&1; then echo AUTO; else echo OFF; fi; }
+
 # Configures a preset and builds the given targets: build_preset PRESET TARGET...
 build_preset() {
   local preset=$1 werror=OFF options=()
   shift
   local command=(cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@")
-  [[ $preset != release ]] || options+=("-DPLEAT_CUDA=${PLEAT_CUDA:-AUTO}")
+  [[ $preset != release ]] || options+=("-DPLEAT_CUDA=${PLEAT_CUDA:-$(default_cuda)}")
   [[ ${CI:-} == true ]] && werror=ON
   find_compiler || fail "no C++20 compiler found; run $root/scripts/setup.sh"
   say "configure $preset"

@@ -9,8 +9,6 @@ here=$(dirname "${BASH_SOURCE[0]}")
 source "$here/common.sh"
 
 "$here/setup.sh"
-# Without a GPU nothing could run what nvcc takes minutes to compile.
-nvidia-smi -L >/dev/null 2>&1 || export PLEAT_CUDA=${PLEAT_CUDA:-OFF}
 build_preset release train_cifar
 say "train"
 exec "$root/build/release/examples/train_cifar" "$@"

@@ -3,7 +3,8 @@
 #   scripts/test.sh [options of ctest, which ctest --help lists]
 # Those that compute on a GPU run a second time, on a double of CUDA
 # (docs/cuda.md), which needs none. PLEAT_WERROR=ON or CI=true makes warnings
-# errors. The last line reads "N passed, N failed, N skipped".
+# errors. Without a GPU nvcc compiles nothing unless PLEAT_CUDA=AUTO asks for
+# it. The last line reads "N passed, N failed, N skipped".
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=common.sh
