@@ -98,7 +98,7 @@ std::vector<Tensor> cast_together(const std::vector<Cast>& casts) {
     defined_to.push_back(to[i]);
     defined_from.push_back(from);
   }
-  autograd::copy_all(defined_to, defined_from);
+  detail::copy_all(defined_to, defined_from);
   return to;
 }
 

@@ -25,9 +25,9 @@ Tensor sum_to(const Tensor& x, const Sizes& shape);
 /// x without the dimension `dim`, at `index`: a view. Throws IndexError outside of the range.
 Tensor select(const Tensor& x, Integer dim, Integer index);
 
-namespace autograd {
+namespace detail {
 /// Copies each tensor of `from` into its fellow in `to`, converting: one launch for all on a GPU.
 void copy_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from);  // ops/update/copy_all.cpp
-}  // namespace autograd
+}  // namespace detail
 
 }  // namespace pleat

@@ -55,7 +55,8 @@ std::vector<fs::path> public_headers(const std::string& folder) {
 std::vector<fs::path> function_headers() {
   std::vector<fs::path> headers = public_headers("ops");
   std::erase_if(headers, [](const fs::path& header) {
-    return text_of(header).find("namespace ops") != std::string::npos ||
+    return header.filename() == "options.h" || header.filename() == "bounds.h" ||
+           text_of(header).find("namespace ops") != std::string::npos ||
            text_of(header).find("namespace pleat::ops") != std::string::npos;
   });
   headers.insert(headers.begin(),

@@ -91,11 +91,11 @@ Tensor expand(const Tensor& x, const Sizes& shape) {
 }
 
 Tensor permute(const Tensor& x, const Dims& order) {
+  const Call call("permute", {x}, [&] { return Attributes{{"order", order.values()}}; });
   std::vector<int64_t> inverse(order.size());
   const Tensor y = ops::permute(x, order);
   for (std::size_t i = 0; i < inverse.size(); ++i)
     inverse[static_cast<std::size_t>(normalize_dim(order[i], x.rank(), "permute"))] = static_cast<int64_t>(i);
-  const Call call("permute", {x}, [&] { return Attributes{{"order", order.values()}}; });
   return call.gives(
       record_view("permute", y, x, [inverse](const Tensor& dy) { return permute(dy, inverse); }));
 }

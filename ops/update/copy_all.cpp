@@ -2,7 +2,7 @@
 #include "pleat/autograd/functions.h"
 #include "pleat/ops/update/update.h"
 
-namespace pleat::autograd {
+namespace pleat::detail {
 namespace {
 
 /// to = from.
@@ -23,4 +23,4 @@ void copy_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) {
   ops::update("cast", updates);
 }
 
-}  // namespace pleat::autograd
+}  // namespace pleat::detail

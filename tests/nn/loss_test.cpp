@@ -114,7 +114,7 @@ Tensor loss_of(const std::string& op, const Inputs& in, const test::Json& option
 }
 
 /// ||a - b|| / ||b||, or ||a|| where b is 0.
-double distance(const Tensor& a, const Tensor& b) {
+double largest_difference(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   const double size = ops::norm(b).item<double>();
   const double apart = ops::norm(ops::subtract(a, b)).item<double>();
@@ -167,10 +167,10 @@ TEST_CASE("losses and their gradients agree with PyTorch") {
           y.backward(ops::cast(dy, dtype));
           const double tolerance = dtype == float64 ? 1e-12 : 1e-5;
           CHECK(y.dtype() == dtype);
-          CHECK(distance(y.detach(), y_right) < tolerance);
+          CHECK(largest_difference(y.detach(), y_right) < tolerance);
           for (const auto& [name, right] : grads) {
             INFO("gradient of " << name);
-            CHECK(distance(inputs.at(name).grad(), right) < tolerance);
+            CHECK(largest_difference(inputs.at(name).grad(), right) < tolerance);
           }
         }
     }
@@ -294,7 +294,7 @@ TEST_CASE("the fused cross_entropy and its backward are those of its formula, on
     const Tensor smooth = -sum(log_softmax(x, 1) * shares) / static_cast<double>(target.numel() - 1);
     (smooth * 0.1).backward();
     CHECK(y.item() == Approx(own.item() + 0.1 * smooth.item()).epsilon(1e-12));
-    CHECK(distance(fused, x.grad()) < 1e-12);
+    CHECK(largest_difference(fused, x.grad()) < 1e-12);
   }
 }
 

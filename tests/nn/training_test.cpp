@@ -99,8 +99,8 @@ nn::Sequential small_network() {
                         nn::Linear{{.in_features = 16, .out_features = 4}}};
 }
 
-void train(nn::Module& net, const Bars& bars, int epochs, optim::Optimizer& optimizer,
-           optim::Schedule* schedule = nullptr) {
+void train_epochs(nn::Module& net, const Bars& bars, int epochs, optim::Optimizer& optimizer,
+                  optim::Schedule* schedule = nullptr) {
   for (int epoch = 0; epoch < epochs; ++epoch)
     for (std::size_t b = 0; b < bars.images.size(); ++b) {
       optimizer.zero_grad();
@@ -121,12 +121,12 @@ TEST_CASE("a small convolutional network learns what a linear model cannot", "[n
   nn::Sequential net = small_network();
   optim::SGD sgd{net.parameters(), {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = true}};
   optim::Schedule schedule{sgd, optim::OneCycleLR{.max_lr = 0.1, .total_steps = 6 * 30}};
-  train(net, training, 6, sgd, &schedule);
+  train_epochs(net, training, 6, sgd, &schedule);
   CHECK(accuracy(net, test) > 0.97);
 
   nn::Sequential linear{nn::Flatten{}, nn::Linear{{.in_features = side * side, .out_features = 4}}};
   optim::Adam adam{linear.parameters(), {.lr = 1e-2}};
-  train(linear, training, 6, adam);
+  train_epochs(linear, training, 6, adam);
   CHECK(accuracy(linear, test) < 0.5);
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("the same seed gives the same bits, for any number of threads and afte
     manual_seed(7);
     nn::Sequential net = small_network();
     optim::Adam adam{net.parameters(), {.lr = 1e-2}};
-    train(net, bars, 1, adam);
+    train_epochs(net, bars, 1, adam);
     if (n == 3) {
       // Saved and taken up again by another network and optimiser.
       const nn::StateDict weights = nn::clone(net.state_dict());
@@ -205,10 +205,10 @@ TEST_CASE("the same seed gives the same bits, for any number of threads and afte
       optim::Adam resumed{other.parameters(), {.lr = 5}};
       other.load_state_dict(weights);
       resumed.load_state_dict(state);
-      train(other, bars, 1, resumed);
+      train_epochs(other, bars, 1, resumed);
       results.push_back(other.state_dict());
     } else {
-      train(net, bars, 1, adam);
+      train_epochs(net, bars, 1, adam);
       results.push_back(net.state_dict());
     }
   }

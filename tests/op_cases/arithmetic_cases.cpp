@@ -271,7 +271,6 @@ OpCase triangle(const char* name, Tensor (*function)(const Tensor&, Integer), in
           .types = all_types,
           .smooth = {{normal({2, 3})}},
           .large = {normal({300, 257})},
-          .recorded = "where",
           .refused = {{{normal({3})},
                        [=](const Tensors& x) { return function(x[0], 0); },
                        std::string(name) + ": needs matrices [..., N, M], got [3]"}}};

@@ -134,7 +134,6 @@ OpCase conv_transpose(const char* name, Tensors inputs, const Window& w, const S
                       const Function& call, std::vector<Tensors> smooth) {
   OpCase c = conv(name, "", std::move(inputs), w, call, std::move(smooth));
   c.reference = [=](const Arrays& x) { return transposed(x, w, sizes); };
-  c.recorded = "conv" + std::to_string(sizes.size()) + "d_backward_input";
   return c;
 }
 

@@ -329,8 +329,7 @@ std::vector<OpCase> make() {
                                        pooled(x[0], windows(false), place_of_largest)};
                        },
                    .results = {same_type, index_type},
-                   .smooth = {{normal({1, 1, 3, 4})}},
-                   .recorded = "max_pool"});
+                   .smooth = {{normal({1, 1, 3, 4})}}});
   add_dilated(cases);
   const std::vector<Shape> shapes{{2, 3, 9}, {2, 2, 5, 6}, {1, 2, 3, 4, 3}};
   for (const Shape& shape : shapes) {

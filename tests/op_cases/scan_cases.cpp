@@ -224,8 +224,7 @@ std::vector<OpCase> make() {
          .variant = variant,
          .x = ops::cast(integers({3, 4, 40}, 0, 9), float64),  // with equal ones
          .results = {index_type},
-         .order = 0,
-         .recorded = "sort"});
+         .order = 0});
     add({.name = "topk",
          .call = [=](const Tensor& x,
                      int64_t dim) { return topk(x, 2, {.dim = dim, .largest = descending}); },

@@ -32,7 +32,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-const Bounds none, relu{.min = 0}, hardtanh{.min = -0.5, .max = 0.75};
+const Bounds none, relu_bounds{.min = 0}, hardtanh_bounds{.min = -0.5, .max = 0.75};
 
 struct Reference {
   Numbers y, mean, variance, dx, dweight, dbias, dresidual = {};
@@ -99,17 +99,17 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
         for (const DType dtype : {float64, float32, float16, bfloat16})
           for (const auto& [training, bounds, adds] : {std::tuple{true, none, false},
                                                        {false, none, false},
-                                                       {true, relu, false},
-                                                       {false, relu, false},
-                                                       {true, hardtanh, false},
+                                                       {true, relu_bounds, false},
+                                                       {false, relu_bounds, false},
+                                                       {true, hardtanh_bounds, false},
                                                        {true, none, true},
-                                                       {true, relu, true},
-                                                       {true, hardtanh, true},
-                                                       {false, hardtanh, true}}) {
+                                                       {true, relu_bounds, true},
+                                                       {true, hardtanh_bounds, true},
+                                                       {false, hardtanh_bounds, true}}) {
             if (bounds.any() && !adds && (layout == "gaps" || count(shape) > 4000)) continue;
             if (adds && count(shape) > 10000) continue;
             // Of half types a result may be rounded to a bound, where no gradient passes.
-            if (adds && bounds == hardtanh && is_half(dtype)) continue;
+            if (adds && bounds == hardtanh_bounds && is_half(dtype)) continue;
             CAPTURE(implementation->name(), shape, layout, name(dtype), training, to_string(bounds), adds);
             const Tensor x = laid_out(numbers(shape, dtype, 1), layout);
             const Tensor dy = laid_out(numbers(shape, dtype, 2), layout);
@@ -136,7 +136,7 @@ TEST_CASE("batch_norm: every implementation agrees with the definition", "[batch
                           training ? nullptr : &mean_before, training ? nullptr : &var_before, options.eps,
                           bounds, adds ? &added : nullptr);
             const ops::BatchNormResult got = ops::batch_norm_forward(x, weight, bias, mean, var, options);
-            // cuDNN writes y before the relu: half types are rounded twice. oneDNN's sums are float32.
+            // cuDNN writes y before the ReLU: half types are rounded twice. oneDNN's sums are float32.
             const bool twice = implementation->name() == "cudnn" && is_half(dtype);
             const double coarser = twice ? 2 : implementation->name() == "onednn" ? 10 : 1;
             const double tolerated = tolerance(dtype) * coarser;
@@ -406,8 +406,11 @@ TEST_CASE("cuda: every implementation of batch norm agrees with the reference on
          {Shape{64, 32}, Shape{8, 16, 100}, Shape{16, 64, 14, 14}, Shape{5, 7, 9, 11}, Shape{2, 8, 4, 6, 6}})
       for (const std::string layout : {"contiguous", "channels_last"})
         for (const DType dtype : {float64, float32, float16, bfloat16})
-          for (const auto& [training, bounds] :
-               {std::pair{true, none}, {false, none}, {true, relu}, {false, relu}, {true, hardtanh}}) {
+          for (const auto& [training, bounds] : {std::pair{true, none},
+                                                 {false, none},
+                                                 {true, relu_bounds},
+                                                 {false, relu_bounds},
+                                                 {true, hardtanh_bounds}}) {
             CAPTURE(implementation->name(), shape, layout, name(dtype), training, to_string(bounds));
             const DType parameters = dtype == float64 ? float64 : float32;
             const Tensor x = laid_out(numbers(shape, dtype, 1), layout);

@@ -59,14 +59,14 @@ Problem draw_problem(Generator& generator) {
 void spoil(const Tensor& x, double size, Generator& generator) {
   const bool single = draw(0, 1, generator) == 0;
   for (int64_t i = single ? draw(1, 4, generator) : 1; i > 0; --i) {
-    Tensor part = select(x, 0, draw(0, x.size(0) - 1, generator));
+    Tensor part = pleat::select(x, 0, draw(0, x.size(0) - 1, generator));
     const bool all_channels = !single && draw(0, 1, generator) == 0,
                line = !single && draw(0, 1, generator) == 0;
-    if (!all_channels) part = select(part, 0, draw(0, x.size(1) - 1, generator));
+    if (!all_channels) part = pleat::select(part, 0, draw(0, x.size(1) - 1, generator));
     for (int64_t d = part.rank() - 1; d >= (all_channels ? 1 : 0) + (line ? 1 : 0); --d) {
       const int64_t end = part.size(d) - 1;
       part =
-          select(part, d, draw(0, 2, generator) == 0 ? draw(0, 1, generator) * end : draw(0, end, generator));
+          pleat::select(part, d, draw(0, 2, generator) == 0 ? draw(0, 1, generator) * end : draw(0, end, generator));
     }
     fill_(part, i % 2 == 0 ? -size : size);
   }
@@ -77,7 +77,7 @@ void spoil(const Tensor& x, double size, Generator& generator) {
 void scale_channels(const Tensor& x, const Tensor& w, int64_t dim, double most, Generator& generator) {
   for (int64_t c = 0; c < x.size(1); ++c) {
     const double by = std::pow(10.0, static_cast<double>(draw(0, 2, generator)) / 2 * std::log10(most));
-    const Tensor of_x = select(x, 1, c), of_w = select(w, dim, c);
+    const Tensor of_x = pleat::select(x, 1, c), of_w = pleat::select(w, dim, c);
     copy_into(of_x, of_x * by);
     copy_into(of_w, of_w * (draw(0, 9, generator) == 0 ? 0 : 1 / by));
   }

@@ -74,12 +74,12 @@ TEST_CASE("every plan of cuDNN agrees with the reference, in both formats and wi
         INFO(c.name << ' ' << name(dtype)
                     << (format == MemoryFormat::contiguous ? " contiguous" : " channels_last"));
         const auto random = [&](const Shape& shape) {
-          return cast(randn(shape, {.dtype = float64}, generator), dtype);
+          return ops::cast(randn(shape, {.dtype = float64}, generator), dtype);
         };
         const Tensor x = random(c.x), w = random(c.w), bias = random({c.w[0]});
         ConvOptions exact = c.options;
         exact.implementation = "reference";
-        const auto wide = [](const Tensor& t) { return cast(t, float64); };
+        const auto wide = [](const Tensor& t) { return ops::cast(t, float64); };
         const Tensor y = conv_forward(wide(x), wide(w), wide(bias), exact);
         const Tensor dy = random(y.shape());
         const Tensor dx = conv_backward_input(wide(dy), wide(w), c.x, exact);
