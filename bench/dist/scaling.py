@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """How far training by several processes goes, on paper: a model fitted to what dist_bench has measured, its error on
-that, and what it says of more ranks on faster networks. Prints the tables of docs/scaling.md.
+that, and what it says of more ranks on faster networks. Prints the tables that docs/clusters.md sums up.
 
     for n in 1 2 4; do mpirun -n $n dist_bench collectives steps; done > results.jsonl
     bench/dist/scaling.py results.jsonl

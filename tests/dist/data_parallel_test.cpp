@@ -211,7 +211,7 @@ TEST_CASE("DataParallel: all ranks begin with the weights and buffers of rank 0"
 }
 
 TEST_CASE("DataParallel: gradients of every module are those of one process with all samples", "[dist]") {
-  // PLEAT_WRITE_EQUALITIES=FILE appends how far they are equal: docs/scaling.md.
+  // PLEAT_WRITE_EQUALITIES=FILE appends how far they are equal: docs/clusters.md.
   std::ofstream file;
   const char* const name = std::getenv("PLEAT_WRITE_EQUALITIES");
   if (name != nullptr && world().is_main()) file.open(name, std::ios::app);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of equalities in docs/scaling.md, from what the tests append by PLEAT_WRITE_EQUALITIES:
+"""The table of equalities behind docs/clusters.md, from what the tests append by PLEAT_WRITE_EQUALITIES:
 
     for n in 1 2 3 4 8; do PLEAT_WRITE_EQUALITIES=$PWD/equalities.csv mpirun -n $n build/release/tests/dist/pleat_dist_tests \\
         "DataParallel: gradients of every*"; done

@@ -41,15 +41,20 @@ std::string page() {
   const pleat_test::TemporaryDirectory folder;
   const WorkIn there(folder.path());
   std::string text =
-      "# Errors\n\nCommon mistakes, and the messages of Pleat's exceptions. "
-      "`tests/errors/errors_test.cpp` runs every\nexample and compares the message with this page. All "
-      "exceptions derive from `pleat::Error`. An\noperation that throws has changed none of its arguments.\n";
+      "# Errors\n\nCommon mistakes, each a line, and below it the message of Pleat's exception. A test "
+      "(`tests/errors/`)\nruns every line and compares the message with this page. All exceptions derive "
+      "from "
+      "`pleat::Error`. An\noperation that throws has changed none of its arguments.\n";
   for (const MistakeSection& section :
        {tensor_mistakes(), function_mistakes(), convolution_mistakes(), tape_mistakes(), module_mistakes(),
         loss_mistakes(), optimizer_mistakes(), data_mistakes(), export_mistakes(), file_mistakes()}) {
-    text += "\n## " + section.title + "\n\n" + section.given + "\n";
-    for (const Mistake& mistake : section.mistakes)
-      text += "\n```cpp\n" + mistake.code + "\n```\n```\n" + message_of(mistake) + "\n```\n";
+    text += "\n## " + section.title + "\n\n" + section.given + "\n\n```cpp\n";
+    for (const Mistake& mistake : section.mistakes) {
+      text += mistake.code + '\n';
+      std::istringstream message(message_of(mistake));
+      for (std::string line; std::getline(message, line);) text += "    // " + line + '\n';
+    }
+    text += "```\n";
   }
   return text;
 }

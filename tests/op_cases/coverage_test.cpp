@@ -55,22 +55,37 @@ struct Coverage {
   int order = 0;
   std::set<std::string> in_place;
   bool shown = false;
+
+  std::string row_end() const {
+    std::string text;
+    const auto add = [&](bool holds, const char* kind) {
+      if (holds) text += (text.empty() ? "" : ", ") + std::string(kind);
+    };
+    add(types.floating, "floating");
+    add(types.integers, "integers");
+    add(types.boolean, "bool");
+    return text + (order == 0 ? " | |" : order == 1 ? " | first |" : " | any |");
+  }
 };
 
 constexpr const char* head =
     R"(# Coverage of the functions
 
-What the tests of `tests/op_cases/` run, by function: on which types, on which devices, and to which
-derivative. A test writes this page from the table there and fails when it is old:
+What the tests of `tests/op_cases/` run, by function: on which types, on the CPU and on CUDA, and to
+which derivative. A test writes this page from the table there and fails when it is old:
 
 ```sh
 PLEAT_WRITE_OP_COVERAGE=docs/op_coverage.md build/release/tests/pleat_tests "docs/op_coverage*"
 ```
 
-- floating: `float64`, `float32`, `float16`, `bfloat16`; integers: `uint8`, `int32`, `int64`. Types
-  without "yes" are refused with `DTypeError`; functions of indices and masks take these types only.
+- floating: `float64`, `float32`, `float16`, `bfloat16`; integers: `uint8`, `int32`, `int64`. Other
+  types are refused with `DTypeError`; functions of indices and masks take these types only.
 - derivatives: "any" were differentiated twice, against differences, and can be further.
 - CUDA: compared with the CPU, on a GPU or on the double of CUDA ([cuda.md](cuda.md)).
+- Behind a function, in brackets, the functions that do the same in place.
+
+| family | functions | types | derivatives |
+|---|---|---|---|
 )";
 
 std::string page() {
@@ -86,21 +101,18 @@ std::string page() {
       if (c.in_place.call) f.in_place.insert(c.in_place.name);
     }
   for (const OpFamily& family : op_families()) {
-    text += std::string("\n## ") + family.name +
-            "\n\n| function | floating | integers | bool | CPU | CUDA | derivatives | in place |\n"
-            "|---|---|---|---|---|---|---|---|\n";
+    std::vector<std::pair<std::string, std::string>> rows;  // names, and what they have in common
     for (const OpCase& c : family.cases()) {
       Coverage& f = functions[c.name];
       if (std::exchange(f.shown, true)) continue;
-      const auto yes = [](bool b) { return b ? " yes |" : " |"; };
-      text += "| `" + c.name + "` |" + yes(f.types.floating) + yes(f.types.integers) + yes(f.types.boolean) +
-              " yes | yes |" +
-              (f.order == 0   ? " |"
-               : f.order == 1 ? " first |"
-                              : " any |");
-      for (const std::string& name : f.in_place) text += " `" + name + "`";
-      text += " |\n";
+      const std::string end = f.row_end();
+      auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.second == end; });
+      if (row == rows.end()) row = rows.insert(rows.end(), {"", end});
+      row->first += (row->first.empty() ? "`" : ", `") + c.name + '`';
+      for (const std::string& name : f.in_place) row->first += " (`" + name + "`)";
     }
+    for (const auto& [names, end] : rows)
+      text += std::string("| ") + family.name + " | " + names + " | " + end + '\n';
   }
   return text;
 }

@@ -1,20 +1,13 @@
-// docs/modules.md is what the comments of the headers and the tables of op cases and modules say.
+// docs/modules.md lists what the headers declare, and each name has a comment that says what it does.
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <regex>
 #include <set>
 
-#include "pleat/autograd/grad_mode.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/headers.h"
-#include "pleat/tests/nn/module_cases.h"
-#include "pleat/tests/op_cases/op_case.h"
 
-using namespace pleat;
-using namespace pleat::test;
 using namespace pleat_test;
 namespace fs = std::filesystem;
 
@@ -25,12 +18,11 @@ using Kind = Declaration::Kind;
 constexpr const char* head =
     R"(# Modules and functions
 
-A line for each: what it computes, and an example of shapes, inputs → results. The header has the
-rest: options, errors, sources of formulas. Below them: [data sets](#data-sets-namespace-data),
+Where each name stands: the header's comments say what it computes, with shapes, options, errors and
+sources of formulas. Below functions and modules: [data sets](#data-sets-namespace-data),
 [networks](#networks-namespace-models), [training runs](#training-runs-namespace-train),
 [files](#files-namespace-io) and [export](#export-namespace-onnx). A test writes this page from the
-comments of the headers and the tables of `tests/op_cases/` and `tests/nn/module_cases.cpp`, and
-fails when it is old:
+headers and fails when it is old, or when a name has no comment that says what it does:
 
 ```sh
 PLEAT_WRITE_MODULES=docs/modules.md build/release/tests/pleat_tests "docs/modules*"
@@ -39,95 +31,16 @@ PLEAT_WRITE_MODULES=docs/modules.md build/release/tests/pleat_tests "docs/module
 Types, devices and derivatives of each function: [op_coverage.md](op_coverage.md).
 )";
 
-/// Whether a sentence ends at the full stop in front of this place.
-bool sentence_ends(const std::string& text, std::size_t stop) {
-  if (stop + 1 == text.size()) return true;
-  if (text[stop + 1] != ' ') return false;
-  const bool after_abbreviation = stop >= 5 && text.compare(stop - 5, 5, "et al") == 0;
-  return !after_abbreviation && stop + 2 < text.size() &&
-         (std::isupper(static_cast<unsigned char>(text[stop + 2])) != 0 || text[stop + 2] == '`');
-}
-
-/// The first sentence of a comment, with the formula that follows at once.
-std::string first_sentence(const std::string& comment) {
-  std::istringstream lines(comment);
-  std::string sentence, formula;
-  bool ended = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("  ", 0) == 0) {
-      formula += (formula.empty() ? "" : " ") + line.substr(line.find_first_not_of(' '));
-      continue;
-    }
-    if (!formula.empty() || (line.empty() && ended)) break;
-    if (ended || line.empty()) continue;
-    sentence += (sentence.empty() ? "" : " ") + line;
-    for (std::size_t i = 0; i < sentence.size() && !ended; ++i)
-      if (sentence[i] == '.' && sentence_ends(sentence, i)) {
-        ended = true;
-        sentence.resize(i + 1);
-      }
-  }
-  const bool is_code = formula.find(';') + 1 == formula.size() || formula.find("{{") != std::string::npos;
-  if (formula.find('=') != std::string::npos && !is_code)
-    sentence += " `" + formula + '`';
-  else if (sentence.ends_with(':'))
-    sentence.back() = '.';
-  return sentence;
-}
-
-std::string for_table(const std::string& text) {
-  std::string result;
-  for (const char c : text)
-    if (c == '|')
-      result += "\\|";
-    else if (c == '<')
-      result += "&lt;";
-    else
-      result += c;
-  return result;
-}
-
-std::string shape_text(const Tensor& x) { return to_string(x.shape()); }
-
-template <class List>
-std::string shapes_text(const List& tensors) {
-  std::string text;
-  for (const Tensor& x : tensors)
-    if (x.defined()) text += (text.empty() ? "" : ", ") + shape_text(x);
-  return text;
-}
-
-/// By function or module: "[3, 4] → [3]".
-std::map<std::string, std::string> examples() {
-  const NoGrad off_the_tape;
-  std::map<std::string, std::string> all;
-  for (const OpFamily& family : op_families())
-    for (const OpCase& c : family.cases()) {
-      if (all.count(c.name) > 0) continue;
-      const Tensors inputs = typed(c.inputs, float64);
-      all[c.name] = shapes_text(inputs) + " → " + shapes_text(c.run(inputs));
-    }
-  for (const ModuleCase& c : module_cases()) {
-    const std::string name = c.name.substr(0, c.name.find(','));
-    if (all.count(name) > 0) continue;
-    const auto module = c.make();
-    module->to(float64);
-    const Tensor x = c.make_input();
-    all[name] = shape_text(x) + " → " + shape_text((*module)(x));
-  }
-  return all;
-}
-
 /// "max_pool" of "max_pool2d", "scatter" of "scatter_", else the name.
 std::string stem(const std::string& name) {
   static const std::regex suffix("([123]d)?_?$");
   return std::regex_replace(name, suffix, "", std::regex_constants::format_first_only);
 }
 
-/// What the comments say, by name.
-class Lines {
+/// The names of which a comment says what they compute.
+class Told {
  public:
-  Lines() {
+  Told() {
     for (const char* folder : {"autograd", "nn", "ops", "data", "models", "train", "io", "onnx"})
       for (const fs::path& header : public_headers(folder)) {
         const Declaration* speaker = nullptr;
@@ -140,26 +53,24 @@ class Lines {
               speaker != nullptr && (speaker->kind == Kind::type || stem(d.name) == stem(speaker->name) ||
                                      d.comment.find(" (smallest)") != std::string::npos ||
                                      d.comment.find('(' + d.name + ')') != std::string::npos);
-          if (shares && speaks(d)) comments_.emplace(d.name, d.comment);
+          if (shares && speaks(d)) names_.insert(d.name);
         }
       }
   }
 
-  /// The line of a declaration; "" when there is none.
-  std::string of(const Declaration& d) const {
+  /// Whether a comment tells of a declaration, or of what it stands for.
+  bool of(const Declaration& d) const {
     static const std::regex function(".*, ([a-z_0-9]+)>");  // Pool<MaxPoolOptions, max_pool2d>
     std::smatch match;
-    if (d.own_comment && speaks(d)) return first_sentence(d.comment);
+    if (d.own_comment && speaks(d)) return true;
     std::vector<std::string> names{d.name};
     if (d.kind == Kind::alias) names.push_back(d.base.substr(0, d.base.find('<')));
     names.insert(names.end(), {stem(d.name), d.forwards_to});
     if (std::regex_match(d.base, match, function)) names.push_back(stem(match[1]));
     if (d.base != "Module") names.push_back(d.base.substr(0, d.base.find('<')));
-    for (const std::string& name : names) {
-      const auto entry = comments_.find(name);
-      if (entry != comments_.end()) return first_sentence(entry->second);
-    }
-    return "";
+    for (const std::string& name : names)
+      if (names_.count(name) > 0) return true;
+    return false;
   }
 
  private:
@@ -168,48 +79,32 @@ class Lines {
     const bool taken_over = d.kind == Kind::function && !d.base.empty();  // ops/ says it
     return !d.comment.empty() && !taken_over && d.comment.rfind("In place", 0) != 0;
   }
-  std::map<std::string, std::string> comments_;
+  std::set<std::string> names_;
 };
 
-/// A section for a header: rows of functions, or of modules.
+/// A row for each header, of the names of a chapter that it declares.
 struct Page {
   std::string text = head;
-  std::vector<std::string> without;  ///< names without a line
+  std::vector<std::string> without;  ///< names without a comment
   std::size_t names = 0;
 
-  void add(const fs::path& header, const std::vector<Declaration>& list, bool with_examples = true) {
-    struct Row {
-      std::vector<std::string> names;
-      std::string line, example;
-    };
-    std::vector<Row> rows;
+  void chapter(const std::string& title) { text += "\n## " + title + "\n\n| header | |\n|---|---|\n"; }
+
+  void add(const fs::path& header, const std::vector<Declaration>& list) {
+    std::string row;
     std::set<std::string> seen;
     const std::string path = fs::relative(header, source_root()).string();
     for (const Declaration& d : list) {
       if (!seen.insert(d.name).second) continue;
       ++names;
-      const std::string line = lines_.of(d);
-      if (line.empty()) without.push_back(path + ": " + d.name);
-      const auto example = examples_.find(d.name);
-      const std::string shapes = example == examples_.end() || !with_examples ? "" : example->second;
-      auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.line == line; });
-      if (row == rows.end()) row = rows.insert(rows.end(), Row{{}, line, ""});
-      row->names.push_back('`' + d.name + '`');
-      if (row->example.empty()) row->example = shapes;
+      if (!told_.of(d)) without.push_back(path + ": " + d.name);
+      row += (row.empty() ? "`" : ", `") + d.name + '`';
     }
-    if (rows.empty()) return;
-    text += "\n### [" + path + "](../" + path + ")\n\n";
-    text += with_examples ? "| | computes | example |\n|---|---|---|\n" : "| | |\n|---|---|\n";
-    for (const Row& row : rows) {
-      std::string all;
-      for (const std::string& name : row.names) all += (all.empty() ? "" : ", ") + name;
-      text += "| " + all + " | " + for_table(row.line) + (with_examples ? " | " + row.example : "") + " |\n";
-    }
+    if (!row.empty()) text += "| [" + path + "](../" + path + ") | " + row + " |\n";
   }
 
  private:
-  Lines lines_;
-  std::map<std::string, std::string> examples_ = examples();
+  Told told_;
 };
 
 /// Names of all classes that derive from Module, by whatever way, and of their aliases.
@@ -243,18 +138,18 @@ Page page() {
                                         "InstanceNorm",    "ChannelDropout",
                                         "RecurrentModule", "RecurrentCellModule"};
 
-  page.text += "\n## Functions\n";
+  page.chapter("Functions");
   for (const fs::path& header : pleat_test::function_headers())
     page.add(header, keep(header, is_function));
-  page.text += "\n## Modules\n";
+  page.chapter("Modules");
   for (const fs::path& header : of_nn)
     page.add(header, keep(header, [&](const Declaration& d) {
                return d.kind != Kind::function && modules.count(d.name) > 0 && templates.count(d.name) == 0;
              }));
-  page.text += "\n## Losses, initialisation and tools of modules\n";
+  page.chapter("Losses, initialisation and tools of modules");
   for (const fs::path& header : of_nn)
     if (header.parent_path().filename() == "nn") page.add(header, keep(header, is_function));
-  page.text += "\n## Optimisers and learning rates\n";
+  page.chapter("Optimisers and learning rates");
   for (const fs::path& header : public_headers("nn/optim"))
     page.add(header, keep(header, [](const Declaration& d) {
                return d.kind == Kind::function ||
@@ -274,16 +169,15 @@ Page page() {
                                                          {"io", "Files, namespace `io`"},
                                                          {"onnx", "Export, namespace `onnx`"}};
   for (const auto& [folder, title] : folders) {
-    page.text += std::string("\n## ") + title + '\n';
-    for (const fs::path& header : public_headers(folder)) page.add(header, keep(header, is_told), false);
+    page.chapter(title);
+    for (const fs::path& header : public_headers(folder)) page.add(header, keep(header, is_told));
   }
   return page;
 }
 
 }  // namespace
 
-TEST_CASE("docs/modules.md is what the headers say, with a line for each function and module",
-          "[op_cases][cpu]") {
+TEST_CASE("docs/modules.md is what the headers declare, each name with a comment", "[op_cases][cpu]") {
   const Page now = page();
   if (const char* path = std::getenv("PLEAT_WRITE_MODULES")) std::ofstream(path) << now.text;
   std::string list;
