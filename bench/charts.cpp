@@ -6,7 +6,7 @@
 #include "pleat/bench/options.h"
 #include "pleat/bench/report.h"
 #include "pleat/core/base/format.h"
-#include "pleat/plot/roofline.h"
+#include "pleat/plot/chart.h"
 
 namespace pleat::bench {
 namespace {

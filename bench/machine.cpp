@@ -16,7 +16,7 @@
 #include "pleat/core/base/simd.h"
 #include "pleat/ops/tune/cache.h"
 #include "pleat/pleat.h"
-#include "pleat/profile/cache_size.h"
+#include "pleat/profile/timer.h"
 
 namespace pleat::bench {
 namespace {

@@ -1,11 +1,15 @@
+// Elements of SVG, texts whose width is known, and axes with round ticks: what the charts of chart.cpp are
+// made of. A number becomes text here alone, so that all pictures write it alike.
 #include "pleat/plot/svg.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <initializer_list>
 #include <iterator>
 #include <span>
+
+#include <fmt/format.h>
+
+#include "pleat/core/base/text_table.h"
 
 namespace pleat::plot::svg {
 namespace {
@@ -21,14 +25,6 @@ constexpr Colour colours[] = {{"#0072b2", "#3aa0e0"}, {"#e08a00", "#f0a92e"}, {"
                               {"#b4568f", "#dc8fbb"}, {"#3d9bd1", "#8accf2"}, {"#c74e00", "#f07a33"},
                               {"#8a8200", "#e8dc4a"}, {"#5c5f66", "#b4bac4"}};
 
-constexpr std::string_view replacement = "\xEF\xBF\xBD";  ///< is shown for bytes that are no character
-
-std::string decimals(double value, int digits) {
-  char text[400];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 std::string without_trailing_zeros(std::string text) {
   if (text.find('.') == std::string::npos) return text;
   text.erase(text.find_last_not_of('0') + 1);
@@ -36,8 +32,9 @@ std::string without_trailing_zeros(std::string text) {
   return text;
 }
 
-std::string coordinate(double value) {
-  const std::string text = without_trailing_zeros(decimals(value, 2));
+/// A coordinate as it is written: two decimals at most.
+std::string px(double value) {
+  const std::string text = without_trailing_zeros(fmt::format("{:.2f}", value));
   return text == "-0" ? "0" : text;
 }
 
@@ -59,14 +56,20 @@ std::size_t character_length(std::string_view text, std::size_t at) {
   return code < shortest[length] || surrogate || none || code > 0x10FFFF ? 0 : length;
 }
 
-/// The characters of a text one after the other; bytes that are none as `replacement`.
-template <class Work>
-void for_each_character(std::string_view text, const Work& work) {
+struct Character {
+  std::string_view text;
+  std::size_t at;  ///< its first byte
+};
+
+/// The characters of a text; U+FFFD for each byte that is part of none.
+std::vector<Character> characters(std::string_view text) {
+  std::vector<Character> all;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = character_length(text, at);
-    if (!work(length == 0 ? replacement : text.substr(at, length), at)) return;
+    all.push_back({length == 0 ? "\xEF\xBF\xBD" : text.substr(at, length), at});
     at += std::max<std::size_t>(length, 1);
   }
+  return all;
 }
 
 /// As a share of the font size.
@@ -80,28 +83,10 @@ double character_width(std::string_view character) {
   return character[0] >= 'A' && character[0] <= 'Z' ? 0.72 : 0.64;
 }
 
-using Attributes = std::initializer_list<std::pair<const char*, double>>;
-
-/// The beginning of an element: what ends it is the caller's.
-std::string element(const char* name, const std::string& style, Attributes attributes) {
-  std::string text = std::string("<") + name + " class=\"" + style + '"';
-  for (const auto& [key, value] : attributes)
-    text += std::string(" ") + key + "=\"" + coordinate(value) + '"';
-  return text;
-}
-
-std::string class_of(const char* kind, std::size_t series) {
-  return std::string(kind) + " s" + std::to_string(series % std::size(colours));
-}
-
-std::string with_tooltip(const char* name, const std::string& tooltip) {
-  return "><title>" + escaped(tooltip) + "</title></" + name + ">\n";
-}
-
-std::string points_text(const std::vector<Point>& points) {
-  std::string text = " points=\"";
-  for (const Point& point : points) text += coordinate(point.x) + ',' + coordinate(point.y) + ' ';
-  text.back() = '"';
+std::string points_text(std::span<const Point> points) {
+  std::string text;
+  for (const Point& point : points)
+    text += fmt::format("{}{},{}", text.empty() ? "" : " ", px(point.x), px(point.y));
   return text;
 }
 
@@ -134,15 +119,6 @@ std::string superscript(int number) {
   return result;
 }
 
-std::string with_commas(std::string text) {
-  const std::size_t first = text[0] == '-' ? 1 : 0;
-  for (std::size_t at = std::min(text.find('.'), text.size()); at > first + 3;) {
-    at -= 3;
-    text.insert(at, ",");
-  }
-  return text;
-}
-
 /// A step of 1, 2 or 5 times a power of ten that gives about `wanted` ticks.
 double round_step(double range, int wanted) {
   const double rough = std::max(range / wanted, smallest);
@@ -160,29 +136,28 @@ std::string tick_text(double tick, bool percent) {
 
 std::string escaped(std::string_view text) {
   std::string result;
-  for_each_character(text, [&](std::string_view character, std::size_t) {
-    const char c = character[0];
-    if (c == '&')
-      result += "&amp;";
-    else if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else if (c == '"')
-      result += "&quot;";
-    else
-      result += character;
-    return true;
-  });
+  for (const auto& [character, at] : characters(text)) switch (character[0]) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += character;
+    }
   return result;
 }
 
 double text_width(std::string_view text, double size) {
   double width = 0;
-  for_each_character(text, [&](std::string_view character, std::size_t) {
-    width += character_width(character);
-    return true;
-  });
+  for (const auto& [character, at] : characters(text)) width += character_width(character);
   return width * size;
 }
 
@@ -191,10 +166,10 @@ std::string shortened(std::string_view text, double size, double width) {
   const std::string ellipsis = "…";
   double used = text_width(ellipsis, size);
   std::size_t end = 0;
-  for_each_character(text, [&](std::string_view character, std::size_t at) {
+  for (const auto& [character, at] : characters(text)) {
     end = at;
-    return (used += character_width(character) * size) <= width;
-  });
+    if ((used += character_width(character) * size) > width) break;
+  }
   while (end > 0 && text[end - 1] == ' ') --end;
   return std::string(text.substr(0, end)) + ellipsis;
 }
@@ -203,14 +178,20 @@ std::string number_text(double value) {
   if (std::isnan(value)) return "–";
   if (std::isinf(value)) return value > 0 ? "∞" : "-∞";
   if (value == 0) return "0";
-  int power = static_cast<int>(std::floor(std::log10(std::abs(value))));
-  if (power >= -4 && power < 6)
-    return with_commas(without_trailing_zeros(decimals(value, std::max(0, 2 - power))));
-  std::string digits =
-      without_trailing_zeros(decimals(value / std::pow(10, power / 2) / std::pow(10, power - power / 2), 2));
-  if (digits == "10" || digits == "-10") digits.pop_back(), ++power;
-  return (digits == "1" ? "" : digits == "-1" ? "-" : digits + "×") + "10" + superscript(power);
+  const int power = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  if (power >= 2 && power < 6) return (value < 0 ? "-" : "") + grouped(std::llrint(std::abs(value)));
+  if (power >= -4 && power < 2) return without_trailing_zeros(fmt::format("{:.{}f}", value, 2 - power));
+  const std::string text = fmt::format("{:.2e}", value);
+  const std::size_t e = text.find('e');
+  const std::string digits = without_trailing_zeros(text.substr(0, e));
+  return (digits == "1"    ? ""
+          : digits == "-1" ? "-"
+                           : digits + "×") +
+         "10" + superscript(std::stoi(text.substr(e + 1)));
 }
+
+Scale::Scale(bool log, std::vector<double> ticks)
+    : log_(log), low_(ticks.front()), high_(ticks.back()), ticks_(std::move(ticks)) {}
 
 Scale Scale::linear(double low, double high) {
   low = std::clamp(low, -largest, largest);
@@ -220,13 +201,11 @@ Scale Scale::linear(double low, double high) {
     const double margin = std::max(std::abs(low) / 2, low == 0 ? 0.5 : smallest);
     low -= margin, high += margin;
   }
-  Scale result;
   const double step = round_step(high - low, 6);
-  const double first = std::floor(low / step + 1e-9), last = std::ceil(high / step - 1e-9);
-  for (double tick = first; tick <= last + 0.5; ++tick) result.ticks_.push_back(tick * step);
-  result.low_ = result.ticks_.front();
-  result.high_ = result.ticks_.back();
-  return result;
+  std::vector<double> ticks;
+  for (double tick = std::floor(low / step + 1e-9); tick <= std::ceil(high / step - 1e-9) + 0.5; ++tick)
+    ticks.push_back(tick * step);
+  return Scale(false, std::move(ticks));
 }
 
 Scale Scale::logarithmic(double low, double high) {
@@ -237,8 +216,6 @@ Scale Scale::logarithmic(double low, double high) {
     const double middle = std::sqrt(low) * std::sqrt(high);
     low = middle / 1.5, high = middle * 1.5;
   }
-  Scale result;
-  result.log_ = true;
   const double decades = std::log10(high) - std::log10(low);
   const int first = static_cast<int>(std::floor(std::log10(low) + 1e-9));
   const int last = static_cast<int>(std::ceil(std::log10(high) - 1e-9));
@@ -254,10 +231,7 @@ Scale Scale::logarithmic(double low, double high) {
     for (const double factor : factors) candidates.push_back(factor * std::pow(10, power));
   const auto above = std::upper_bound(candidates.begin(), candidates.end(), low * (1 + 1e-9));
   const auto end = std::lower_bound(candidates.begin(), candidates.end(), high * (1 - 1e-9));
-  result.ticks_.assign(above - 1, end + 1);
-  result.low_ = result.ticks_.front();
-  result.high_ = result.ticks_.back();
-  return result;
+  return Scale(true, {above - 1, end + 1});
 }
 
 void Scale::crop(double low, double high) {
@@ -280,24 +254,23 @@ double Scale::operator()(double value) const {
 }
 
 void Canvas::line(Point from, Point to, const char* style) {
-  body_ += element("line", style, {{"x1", from.x}, {"y1", from.y}, {"x2", to.x}, {"y2", to.y}}) + "/>\n";
+  body_ += fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", style, px(from.x),
+                       px(from.y), px(to.x), px(to.y));
 }
 
 void Canvas::polyline(const std::vector<Point>& points, std::size_t series) {
   if (points.size() < 2) return;
-  const char* dashes = series < std::size(colours) ? "" : " stroke-dasharray=\"7 5\"";
-  body_ += element("polyline", class_of("l", series), {}) + dashes + points_text(points) + "/>\n";
+  body_ += fmt::format("<polyline class=\"l s{}\"{} points=\"{}\"/>\n", series % std::size(colours),
+                       series < std::size(colours) ? "" : " stroke-dasharray=\"7 5\"", points_text(points));
 }
 
 void Canvas::bar(const Rect& place, std::size_t series, const std::string& tooltip) {
-  const char* pale = series < std::size(colours) ? "" : " fill-opacity=\".55\"";
-  body_ += element("rect", class_of("b", series),
-                   {{"x", place.left},
-                    {"y", place.top},
-                    {"width", place.right - place.left},
-                    {"height", place.bottom - place.top},
-                    {"rx", 1.5}}) +
-           pale + with_tooltip("rect", tooltip);
+  body_ += fmt::format(
+      "<rect class=\"b s{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" "
+      "rx=\"1.5\"{}><title>{}</title></rect>\n",
+      series % std::size(colours), px(place.left), px(place.top), px(place.right - place.left),
+      px(place.bottom - place.top), series < std::size(colours) ? "" : " fill-opacity=\".55\"",
+      escaped(tooltip));
 }
 
 void Canvas::marker(Point at, std::size_t series, const std::string& tooltip) {
@@ -309,23 +282,22 @@ void Canvas::marker(Point at, std::size_t series, const std::string& tooltip) {
   static constexpr std::span<const Point> shapes[] = {{}, square, up, diamond, down};  // none: a circle
   const auto shape = shapes[(series + series / std::size(colours)) % std::size(shapes)];
   std::vector<Point> corners(shape.begin(), shape.end());
-  const std::string style = class_of("m", series);
-  if (corners.empty()) {
-    body_ +=
-        element("circle", style, {{"cx", at.x}, {"cy", at.y}, {"r", r}}) + with_tooltip("circle", tooltip);
-    return;
-  }
   for (Point& corner : corners) corner = {at.x + corner.x * r, at.y + corner.y * r};
-  body_ += element("polygon", style, {}) + points_text(corners) + with_tooltip("polygon", tooltip);
+  const char* const name = corners.empty() ? "circle" : "polygon";
+  const std::string place = corners.empty()
+                                ? fmt::format("cx=\"{}\" cy=\"{}\" r=\"{}\"", px(at.x), px(at.y), px(r))
+                                : "points=\"" + points_text(corners) + '"';
+  body_ += fmt::format("<{0} class=\"m s{1}\" {2}><title>{3}</title></{0}>\n", name,
+                       series % std::size(colours), place, escaped(tooltip));
 }
 
 void Canvas::text(Point at, std::string_view text, const TextStyle& style) {
-  std::string turn;
-  if (style.angle != 0)
-    turn = " transform=\"rotate(" + coordinate(style.angle) + ' ' + coordinate(at.x) + ' ' +
-           coordinate(at.y) + ")\"";
-  body_ += element("text", style.style, {{"x", at.x}, {"y", at.y}, {"font-size", style.size}}) +
-           " text-anchor=\"" + style.anchor + '"' + turn + '>' + escaped(text) + "</text>\n";
+  const std::string turn =
+      style.angle == 0 ? ""
+                       : fmt::format(" transform=\"rotate({} {} {})\"", px(style.angle), px(at.x), px(at.y));
+  body_ +=
+      fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{}\"{}>{}</text>\n",
+                  style.style, px(at.x), px(at.y), px(style.size), style.anchor, turn, escaped(text));
 }
 
 double Canvas::heading(const std::string& title, const std::string& subtitle, double width) {
@@ -361,17 +333,24 @@ double Canvas::legend(const std::vector<std::string>& names, double left, double
   return y + row / 2 + 4;
 }
 
-double Canvas::axes(const Rect& area, const Scale& x, const std::vector<double>& x_ticks,
-                    const std::string& x_name, const Scale& y, const std::string& y_name, bool percent) {
+void Canvas::tick_labels(const Scale& x, const std::vector<double>& ticks, double baseline, double right,
+                         const std::function<void(double at)>& with_each) {
   double taken = -1e9;
-  for (const double tick : x_ticks) {
+  for (const double tick : ticks) {
     const std::string label = number_text(tick);
     const double at = x(tick), half = text_width(label, small_size) / 2;
-    if (at - half < taken || at + half > area.right + 28) continue;
-    line({at, area.top}, {at, area.bottom}, "grid");
-    text({at, area.bottom + 17}, label, {.anchor = "middle", .size = small_size, .style = "quiet"});
+    if (at - half < taken || at + half > right) continue;
+    if (with_each) with_each(at);
+    text({at, baseline}, label, {.anchor = "middle", .size = small_size, .style = "quiet"});
     taken = at + half + 7;
   }
+}
+
+double Canvas::axes(const Rect& area, const Scale& x, const std::vector<double>& x_ticks,
+                    const std::string& x_name, const Scale& y, const std::string& y_name, bool percent) {
+  tick_labels(x, x_ticks, area.bottom + 17, area.right + 28, [&](double at) {
+    line({at, area.top}, {at, area.bottom}, "grid");
+  });
   double free = area.bottom + 1e9;
   for (const double tick : y.ticks()) {
     const double at = y(tick);
@@ -391,10 +370,10 @@ double Canvas::axes(const Rect& area, const Scale& x, const std::vector<double>&
 }
 
 std::string Canvas::document(double width, double height, const std::string& title) const {
-  const std::string w = coordinate(width), h = coordinate(height);
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" + h + "\" viewBox=\"0 0 " +
-         w + ' ' + h + "\" role=\"img\">\n<title>" + escaped(title) + "</title>\n<style>" + style_sheet() +
-         "</style>\n" + body_ + "</svg>\n";
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+      "role=\"img\">\n<title>{2}</title>\n<style>{3}</style>\n{4}</svg>\n",
+      px(width), px(height), escaped(title), style_sheet(), body_);
 }
 
 double y_axis_width(const Scale& y, bool percent) {

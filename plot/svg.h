@@ -1,15 +1,25 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// What pictures are made of (chart.h): elements of SVG in one style, the width of text, axes. Lengths are
 /// pixels, the origin is the upper left corner.
 
-namespace pleat::plot::svg {
+namespace pleat::plot {
+
+/// Stands for a value that there is not.
+inline constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+
+struct Point {
+  double x = missing, y = missing;
+};
+
+namespace svg {
 
 /// Font sizes.
 inline constexpr double title_size = 17, text_size = 13, small_size = 11.5;
@@ -27,10 +37,6 @@ std::string shortened(std::string_view text, double size, double width);
 /// Three significant digits, with a comma for thousands; powers of ten outside of 0.0001 to a million:
 /// "0.0123", "12.3", "1,230", "1.23×10⁷".
 std::string number_text(double value);
-
-struct Point {
-  double x, y;
-};
 
 struct Rect {
   double left, top, right, bottom;
@@ -62,8 +68,10 @@ class Scale {
   const std::vector<double>& ticks() const { return ticks_; }
 
  private:
-  bool log_ = false;
-  double low_ = 0, high_ = 1;
+  Scale(bool log, std::vector<double> ticks);
+
+  bool log_;
+  double low_, high_;
   double start_ = 0, end_ = 1;
   std::vector<double> ticks_;
 };
@@ -90,6 +98,10 @@ class Canvas {
   double heading(const std::string& title, const std::string& subtitle, double width);
   /// Names of the series in rows inside of left, right from `top` on; returns where they end.
   double legend(const std::vector<std::string>& names, double left, double top, double right, bool markers);
+  /// The labels of an axis from left to right, as far as they have room and end before `right`; `with_each`
+  /// gets the pixel of each.
+  void tick_labels(const Scale& x, const std::vector<double>& ticks, double baseline, double right,
+                   const std::function<void(double at)>& with_each = nullptr);
   /// Grid, ticks and names of both axes around an area; where two labels would meet, the second is left out.
   /// The scales must have been placed on the area. `percent`: values of y are shares. Returns where it ends.
   double axes(const Rect& area, const Scale& x, const std::vector<double>& x_ticks, const std::string& x_name,
@@ -105,4 +117,5 @@ class Canvas {
 /// Room that the labels and the name of a y axis need on its left.
 double y_axis_width(const Scale& y, bool percent = false);
 
-}  // namespace pleat::plot::svg
+}  // namespace svg
+}  // namespace pleat::plot

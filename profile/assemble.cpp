@@ -1,9 +1,10 @@
-#include "pleat/profile/assemble.h"
-
+// What the threads recorded becomes one profile, link by link.
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
 #include <utility>
+
+#include "pleat/profile/recorder.h"
 
 namespace pleat::profile {
 namespace {
@@ -27,17 +28,13 @@ void append_events(Profile& profile, Recording& recording) {
       profile.memory.push_back(change);
     }
   }
-  std::stable_sort(profile.memory.begin(), profile.memory.end(),
-                   [](const MemoryChange& a, const MemoryChange& b) { return a.time < b.time; });
+  std::ranges::stable_sort(profile.memory, {}, &MemoryChange::time);
 }
 
 void link_children(Profile& profile) {
   for (std::size_t i = 0; i < profile.events.size(); ++i)
     if (const std::size_t parent = profile.events[i].parent; parent != none)
       profile.events[parent].children.push_back(i);
-}
-
-void add_memory(Profile& profile) {
   for (const MemoryChange& change : profile.memory) {
     if (change.event == none) continue;
     Event& event = profile.events[change.event];
@@ -92,8 +89,7 @@ void append_activities(Profile& profile, Recording& recording) {
     activity.end = std::max(activity.end - recording.start, activity.start);
     profile.activities.push_back(std::move(activity));
   }
-  std::stable_sort(profile.activities.begin(), profile.activities.end(),
-                   [](const DeviceActivity& a, const DeviceActivity& b) { return a.start < b.start; });
+  std::ranges::stable_sort(profile.activities, {}, &DeviceActivity::start);
   for (std::size_t i = 0; i < profile.activities.size(); ++i)
     if (const std::size_t event = profile.activities[i].event; event != none)
       profile.events[event].activities.push_back(i);
@@ -107,7 +103,6 @@ Profile assemble(Recording recording) {
   profile.threads = static_cast<int>(recording.threads.size());
   append_events(profile, recording);
   link_children(profile);
-  add_memory(profile);
   link_backward(profile);
   name_modules(profile);
   append_activities(profile, recording);

@@ -1,11 +1,11 @@
-#include "pleat/profile/chrome_trace.h"
-
+// A profile as a Chrome trace. It is written event by event, so that the text of a long one never stands in
+// memory as a whole.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <ostream>
 #include <set>
-#include <streambuf>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +13,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/files/atomic_file.h"
+#include "pleat/profile/profile.h"
 
 namespace pleat::profile {
 namespace {
@@ -30,30 +31,13 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 double microseconds(int64_t ns) { return static_cast<double>(ns) / 1000; }
 
 const char* category(RangeKind kind) {
-  switch (kind) {
-    case RangeKind::user:
-    case RangeKind::step:
-      return "user_annotation";
-    case RangeKind::module:
-      return "module";
-    case RangeKind::op:
-    case RangeKind::backward:
-      break;
-  }
-  return "cpu_op";
+  if (kind == RangeKind::user || kind == RangeKind::step) return "user_annotation";
+  return kind == RangeKind::module ? "module" : "cpu_op";
 }
 
 const char* category(DeviceActivity::Kind kind) {
-  switch (kind) {
-    case DeviceActivity::Kind::memcpy:
-      return "gpu_memcpy";
-    case DeviceActivity::Kind::memset:
-      return "gpu_memset";
-    case DeviceActivity::Kind::kernel:
-    case DeviceActivity::Kind::measured:
-      break;
-  }
-  return "kernel";
+  if (kind == DeviceActivity::Kind::memcpy) return "gpu_memcpy";
+  return kind == DeviceActivity::Kind::memset ? "gpu_memset" : "kernel";
 }
 
 /// A row for each activity. Those of a stream that overlap (kernels launched early, rounded times) get rows
@@ -85,8 +69,9 @@ struct Lanes {
 
 class Writer {
  public:
-  Writer(std::ostream& out, const Profile& profile)
-      : out_(out), profile_(profile), lanes_(profile.activities) {}
+  /// `write` gets the text piece by piece.
+  Writer(std::function<void(std::string_view)> write, const Profile& profile)
+      : write_(std::move(write)), profile_(profile), lanes_(profile.activities) {}
 
   void write() {
     const Json head = {{"schemaVersion", 1},
@@ -98,12 +83,12 @@ class Writer {
                        {"deviceProperties", devices()}};
     std::string text = dump(head);
     text.pop_back();  // the closing brace
-    out_ << text << ",\"traceEvents\":[";
+    text_ = text + ",\"traceEvents\":[";
     write_names();
-    for (std::size_t i = 0; i < profile_.events.size(); ++i) write_event(i);
+    for (const Event& event : profile_.events) write_event(event);
     for (std::size_t i = 0; i < profile_.activities.size(); ++i) write_activity(i);
     write_memory();
-    out_ << "\n]}\n";
+    write_(text_ + "\n]}\n");
   }
 
  private:
@@ -112,8 +97,10 @@ class Writer {
   }
 
   void put(const Json& event) {
-    out_ << (first_ ? "\n" : ",\n") << dump(event);
-    first_ = false;
+    text_ += (std::exchange(first_, false) ? "\n" : ",\n") + dump(event);
+    if (text_.size() < 1 << 16) return;
+    write_(text_);
+    text_.clear();
   }
 
   Json devices() const {
@@ -131,28 +118,30 @@ class Writer {
     return list;
   }
 
-  void put_name(const char* what, int pid, std::size_t tid, Json args) {
-    put({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", std::move(args)}});
+  /// A process or a thread in the viewer.
+  void put_name(const std::string& what, int pid, std::size_t tid, const std::string& name, int64_t place) {
+    put({{"ph", "M"}, {"name", what + "_name"}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}});
+    put({{"ph", "M"},
+         {"name", what + "_sort_index"},
+         {"pid", pid},
+         {"tid", tid},
+         {"args", {{"sort_index", place}}}});
   }
 
   void write_names() {
-    put_name("process_name", host_pid, 0, {{"name", "CPU"}});
-    put_name("process_sort_index", host_pid, 0, {{"sort_index", 0}});
+    put_name("process", host_pid, 0, "CPU", 0);
     for (int thread = 0; thread < profile_.threads; ++thread) {
       const auto tid = static_cast<std::size_t>(thread);
-      put_name("thread_name", host_pid, tid, {{"name", "thread " + std::to_string(thread)}});
-      put_name("thread_sort_index", host_pid, tid, {{"sort_index", thread}});
+      put_name("thread", host_pid, tid, "thread " + std::to_string(thread), thread);
     }
     std::set<int> named;
     for (std::size_t row = 0; row < lanes_.rows.size(); ++row) {
       const auto& [device, stream, lane] = lanes_.rows[row];
-      if (named.insert(pid_of(device)).second) {
-        put_name("process_name", pid_of(device), 0, {{"name", "GPU " + std::to_string(device.index)}});
-        put_name("process_sort_index", pid_of(device), 0, {{"sort_index", pid_of(device)}});
-      }
+      if (named.insert(pid_of(device)).second)
+        put_name("process", pid_of(device), 0, "GPU " + std::to_string(device.index), pid_of(device));
       const std::string more = lane == 0 ? "" : " (" + std::to_string(lane + 1) + ')';
-      put_name("thread_name", pid_of(device), row, {{"name", "stream " + std::to_string(stream) + more}});
-      put_name("thread_sort_index", pid_of(device), row, {{"sort_index", row}});
+      put_name("thread", pid_of(device), row, "stream " + std::to_string(stream) + more,
+               static_cast<int64_t>(row));
     }
   }
 
@@ -180,26 +169,34 @@ class Writer {
     return args;
   }
 
-  void write_event(std::size_t index) {
-    const Event& event = profile_.events[index];
+  void put_slice(const char* category, const std::string& name, int pid, std::size_t tid, int64_t start,
+                 int64_t end, Json args) {
     put({{"ph", "X"},
-         {"cat", category(event.kind)},
-         {"name", event.name},
-         {"pid", host_pid},
-         {"tid", event.thread},
-         {"ts", microseconds(event.start)},
-         {"dur", microseconds(event.duration())},
-         {"args", event_args(event)}});
-    if (event.forward == none) return;
+         {"cat", category},
+         {"name", name},
+         {"pid", pid},
+         {"tid", tid},
+         {"ts", microseconds(start)},
+         {"dur", microseconds(end - start)},
+         {"args", std::move(args)}});
+  }
+
+  void write_event(const Event& event) {
+    const auto tid = static_cast<std::size_t>(event.thread);
+    put_slice(category(event.kind), event.name, host_pid, tid, event.start, event.end, event_args(event));
     // The end of a flow is tied to the slice around its time; the op has one slice, but may have several
     // nodes' ends.
-    const Event& forward = profile_.events[event.forward];
-    put_flow("s", "fwdbwd", host_pid, static_cast<std::size_t>(forward.thread), forward.start);
-    put_flow("f", "fwdbwd", host_pid, static_cast<std::size_t>(event.thread), event.start);
+    if (event.forward != none) put_flow("fwdbwd", profile_.events[event.forward], host_pid, tid, event.start);
+  }
+
+  /// From the beginning of an event to a slice.
+  void put_flow(const char* name, const Event& from, int pid, std::size_t tid, int64_t time) {
+    put_end("s", name, host_pid, static_cast<std::size_t>(from.thread), from.start);
+    put_end("f", name, pid, tid, time);
     ++flow_;
   }
 
-  void put_flow(const char* phase, const char* name, int pid, std::size_t tid, int64_t time) {
+  void put_end(const char* phase, const char* name, int pid, std::size_t tid, int64_t time) {
     Json flow = {{"ph", phase},
                  {"id", flow_},
                  {"cat", name},
@@ -229,19 +226,9 @@ class Writer {
         args["memory bandwidth (GB/s)"] =
             static_cast<double>(activity.bytes) / static_cast<double>(activity.duration());
     }
-    put({{"ph", "X"},
-         {"cat", category(activity.kind)},
-         {"name", activity.name},
-         {"pid", pid},
-         {"tid", tid},
-         {"ts", microseconds(activity.start)},
-         {"dur", microseconds(activity.duration())},
-         {"args", std::move(args)}});
-    if (activity.event == none) return;
-    const Event& event = profile_.events[activity.event];
-    put_flow("s", "ac2g", host_pid, static_cast<std::size_t>(event.thread), event.start);
-    put_flow("f", "ac2g", pid, tid, activity.start);
-    ++flow_;
+    put_slice(category(activity.kind), activity.name, pid, tid, activity.start, activity.end,
+              std::move(args));
+    if (activity.event != none) put_flow("ac2g", profile_.events[activity.event], pid, tid, activity.start);
   }
 
   void write_memory() {
@@ -257,46 +244,23 @@ class Writer {
     }
   }
 
-  std::ostream& out_;
+  std::function<void(std::string_view)> write_;
+  std::string text_;  ///< not written yet
   const Profile& profile_;
   Lanes lanes_;
   bool first_ = true;
   uint64_t flow_ = 1;
 };
 
-/// Collects what is written to a stream and hands it to a file in large pieces.
-class FileBuffer : public std::streambuf {
- public:
-  explicit FileBuffer(AtomicFile& file) : file_(file), piece_(std::size_t{1} << 16) { start_again(); }
-
- private:
-  int overflow(int c) override {
-    sync();
-    if (c != traits_type::eof()) sputc(static_cast<char>(c));
-    return traits_type::not_eof(c);
-  }
-  int sync() override {
-    file_.write(std::string_view(pbase(), static_cast<std::size_t>(pptr() - pbase())));
-    start_again();
-    return 0;
-  }
-  void start_again() { setp(piece_.data(), piece_.data() + piece_.size()); }
-
-  AtomicFile& file_;
-  std::vector<char> piece_;
-};
-
 }  // namespace
 
-void write_chrome_trace(std::ostream& out, const Profile& profile) { Writer(out, profile).write(); }
+void write_chrome_trace(std::ostream& out, const Profile& profile) {
+  Writer([&](std::string_view text) { out << text; }, profile).write();
+}
 
 void write_chrome_trace(const std::filesystem::path& file, const Profile& profile) {
   AtomicFile whole("export_chrome_trace", file);
-  FileBuffer buffer(whole);
-  std::ostream out(&buffer);
-  out.exceptions(std::ios::badbit);  // those of the file reach the caller
-  write_chrome_trace(out, profile);
-  out.flush();
+  Writer([&](std::string_view text) { whole.write(text); }, profile).write();
   whole.commit();
 }
 

@@ -1,8 +1,10 @@
+// Measurements as tables, one for each label. A number is a cell of two parts, so that decimal points align.
 #include "pleat/profile/compare.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -32,14 +34,23 @@ std::string group_of(const Measurement& m) {
   return m.cold_cache ? text + ", cold cache" : text;
 }
 
-template <class T>
-std::size_t index_in(std::vector<T>& list, const T& value) {
-  const auto found = std::find(list.begin(), list.end(), value);
-  if (found == list.end()) {
-    list.push_back(value);
-    return list.size() - 1;
-  }
-  return static_cast<std::size_t>(found - list.begin());
+using Measurements = std::vector<const Measurement*>;  // null: not measured
+
+/// What all of them are called by, each once, in the order in which they came.
+template <class TextOf>
+std::vector<std::string> distinct(const Measurements& all, const TextOf& text_of) {
+  std::vector<std::string> texts;
+  for (const Measurement* m : all)
+    if (std::string text = text_of(*m); std::ranges::find(texts, text) == texts.end())
+      texts.push_back(std::move(text));
+  return texts;
+}
+
+template <class Is>
+Measurements those(const Measurements& all, const Is& is) {
+  Measurements found;
+  std::ranges::copy_if(all, std::back_inserter(found), [&](const Measurement* m) { return is(*m); });
+  return found;
 }
 
 /// A number in two parts, so that decimal points stand below each other.
@@ -48,110 +59,89 @@ struct Cell {
   const char* color = nullptr;
 };
 
-struct Row {
-  std::string group, name;
-  std::vector<const Measurement*> cells;  // null: not measured
-};
+std::vector<Cell> cells_of(const Measurements& row, TimeUnit unit) {
+  double best = std::numeric_limits<double>::infinity();
+  std::size_t measured = 0;
+  for (const Measurement* m : row)
+    if (m != nullptr) best = std::min(best, m->median()), ++measured;
+  std::vector<Cell> cells;
+  for (const Measurement* m : row) {
+    Cell& cell = cells.emplace_back();
+    if (m == nullptr) {
+      cell.whole = "-";
+      continue;
+    }
+    const double median = m->median();
+    // Below two digits a table is hard to read, however little they mean.
+    const std::string number =
+        format_significant(median / unit.seconds, std::max(2, m->significant_digits()));
+    const std::size_t point = std::min(number.find('.'), number.size());
+    cell.whole = number.substr(0, point);
+    cell.fraction = number.substr(point);
+    // Alone in its row nothing is best.
+    if (measured > 1 && median <= 1.01 * best) cell.mark += '*', cell.color = best_color;
+    if (measured > 1 && median >= 2 * best) cell.color = slow_color;
+    if (m->has_wide_spread()) cell.mark += '~';
+  }
+  return cells;
+}
 
 /// The table of one label.
-class Table {
- public:
-  explicit Table(std::string label) : label_(std::move(label)) {}
-  const std::string& label() const { return label_; }
-
-  void add(const Measurement& m) {
-    const std::size_t column = index_in(columns_, m.description);
-    const std::string group = group_of(m);
-    auto row = std::find_if(rows_.begin(), rows_.end(),
-                            [&](const Row& r) { return r.group == group && r.name == m.sub_label; });
-    if (row == rows_.end()) row = rows_.insert(end_of(group), {group, m.sub_label, {}});
-    if (row->cells.size() <= column) row->cells.resize(column + 1);
-    row->cells[column] = &m;
-  }
-
-  std::string text(bool color) const {
-    double smallest = std::numeric_limits<double>::infinity();
-    bool noisy = false;
-    for (const Row& row : rows_)
-      for (const Measurement* m : row.cells)
-        if (m != nullptr) {
-          smallest = std::min(smallest, m->median());
-          noisy = noisy || m->has_wide_spread();
-        }
-    const TimeUnit unit = time_unit(smallest);
-    std::vector<std::vector<Cell>> cells;
-    for (const Row& row : rows_) cells.push_back(cells_of(row, unit));
-
-    std::vector<std::size_t> wholes(columns_.size()), fractions(columns_.size());
-    std::vector<std::string> titles{""};
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      for (const auto& row : cells) {
-        wholes[c] = std::max(wholes[c], row[c].whole.size());
-        fractions[c] = std::max(fractions[c], row[c].fraction.size());
+std::string table_of(const std::string& label, const Measurements& all, bool color) {
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const Measurement* m : all) smallest = std::min(smallest, m->median());
+  const TimeUnit unit = time_unit(smallest);
+  const std::vector<std::string> columns = distinct(all, [](const auto& m) { return m.description; });
+  struct Row {
+    std::string group, name;
+    std::vector<Cell> cells;
+  };
+  std::vector<Row> rows;
+  for (const std::string& group : distinct(all, group_of)) {
+    const Measurements in_group = those(all, [&](const auto& m) { return group_of(m) == group; });
+    for (const std::string& name : distinct(in_group, [](const auto& m) { return m.sub_label; })) {
+      Measurements row;
+      for (const std::string& column : columns) {
+        const Measurements found =
+            those(in_group, [&](const auto& m) { return m.sub_label == name && m.description == column; });
+        row.push_back(found.empty() ? nullptr : found.back());
       }
-      // Titles begin where the numbers do.
-      titles.push_back(fmt::format("{:<{}}", columns_[c], wholes[c] + fractions[c] + 3));
+      rows.push_back({group, name, cells_of(row, unit)});
     }
-    std::vector<TextTable::Column> layout(columns_.size() + 1);
-    layout[0].left = true;
-    TextTable table(layout, "", " | ");
-    if (!label_.empty()) table.add_text(label_);
-    table.add(titles);
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      if (r == 0 || rows_[r].group != rows_[r - 1].group) table.add_text(rows_[r].group);
-      std::vector<std::string> line{"  " + rows_[r].name};
-      for (std::size_t c = 0; c < columns_.size(); ++c) {
-        const Cell& cell = cells[r][c];
-        const std::string number =
-            fmt::format("{:>{}}{:<{}} {:<2}", cell.whole, wholes[c], cell.fraction, fractions[c], cell.mark);
-        line.push_back(color && cell.color != nullptr ? cell.color + number + no_color : number);
-      }
-      table.add(std::move(line));
+  }
+
+  std::vector<std::size_t> wholes(columns.size()), fractions(columns.size());
+  std::vector<std::string> titles{""};
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    for (const Row& row : rows) {
+      wholes[c] = std::max(wholes[c], row.cells[c].whole.size());
+      fractions[c] = std::max(fractions[c], row.cells[c].fraction.size());
     }
-    const std::string legend = fmt::format(
-        "Medians in {}; * best of its row{}", unit.name,
-        noisy ? "; ~ quartiles more than 10 % of the median apart: other work may have disturbed it" : "");
-    return table.text() + (color ? dim_color + legend + no_color : legend) + '\n';
+    // Titles begin where the numbers do.
+    titles.push_back(fmt::format("{:<{}}", columns[c], wholes[c] + fractions[c] + 3));
   }
-
- private:
-  std::vector<Row>::iterator end_of(const std::string& group) {
-    auto last = std::find_if(rows_.rbegin(), rows_.rend(), [&](const Row& r) { return r.group == group; });
-    return last == rows_.rend() ? rows_.end() : last.base();
-  }
-
-  std::vector<Cell> cells_of(const Row& row, TimeUnit unit) const {
-    double best = std::numeric_limits<double>::infinity();
-    std::size_t measured = 0;
-    for (const Measurement* m : row.cells)
-      if (m != nullptr) best = std::min(best, m->median()), ++measured;
-    std::vector<Cell> cells(columns_.size());
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      Cell& cell = cells[c];
-      const Measurement* m = c < row.cells.size() ? row.cells[c] : nullptr;
-      if (m == nullptr) {
-        cell.whole = "-";
-        continue;
-      }
-      const double median = m->median();
-      // Below two digits a table is hard to read, however little they mean.
+  std::vector<TextTable::Column> layout(columns.size() + 1);
+  layout[0].left = true;
+  TextTable table(layout, "", " | ");
+  if (!label.empty()) table.add_text(label);
+  table.add(titles);
+  for (const Row& row : rows) {
+    if (&row == rows.data() || row.group != (&row - 1)->group) table.add_text(row.group);
+    std::vector<std::string> line{"  " + row.name};
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const Cell& cell = row.cells[c];
       const std::string number =
-          format_significant(median / unit.seconds, std::max(2, m->significant_digits()));
-      const std::size_t point = std::min(number.find('.'), number.size());
-      cell.whole = number.substr(0, point);
-      cell.fraction = number.substr(point);
-      // Alone in its row nothing is best.
-      if (measured > 1 && median <= 1.01 * best) cell.mark += '*', cell.color = best_color;
-      if (measured > 1 && median >= 2 * best) cell.color = slow_color;
-      if (m->has_wide_spread()) cell.mark += '~';
+          fmt::format("{:>{}}{:<{}} {:<2}", cell.whole, wholes[c], cell.fraction, fractions[c], cell.mark);
+      line.push_back(color && cell.color != nullptr ? cell.color + number + no_color : number);
     }
-    return cells;
+    table.add(std::move(line));
   }
-
-  std::string label_;
-  std::vector<std::string> columns_;
-  std::vector<Row> rows_;
-};
+  const bool noisy = std::ranges::any_of(all, [](const Measurement* m) { return m->has_wide_spread(); });
+  const std::string legend = fmt::format(
+      "Medians in {}; * best of its row{}", unit.name,
+      noisy ? "; ~ quartiles more than 10 % of the median apart: other work may have disturbed it" : "");
+  return table.text() + (color ? dim_color + legend + no_color : legend) + '\n';
+}
 
 }  // namespace
 
@@ -180,15 +170,12 @@ void Compare::add(const Measurement& measurement) {
 
 std::string Compare::table(CompareOptions options) const {
   const bool color = options.color == Color::always || (options.color == Color::automatic && may_color(1));
-  std::vector<Table> tables;
-  for (const Measurement& m : measurements_) {
-    auto table =
-        std::find_if(tables.begin(), tables.end(), [&](const Table& t) { return t.label() == m.label; });
-    if (table == tables.end()) table = tables.insert(tables.end(), Table(m.label));
-    table->add(m);
-  }
+  Measurements all;
+  for (const Measurement& m : measurements_) all.push_back(&m);
   std::string text;
-  for (const Table& table : tables) text += (text.empty() ? "" : "\n") + table.text(color);
+  for (const std::string& label : distinct(all, [](const auto& m) { return m.label; }))
+    text += (text.empty() ? "" : "\n") +
+            table_of(label, those(all, [&](const auto& m) { return m.label == label; }), color);
   return text;
 }
 

@@ -1,3 +1,5 @@
+// The tracer of GPUs without CUPTI: an event before and after each op, in the stream of its tensors. Which
+// tracer a profiler gets is decided here, too.
 #include "pleat/profile/device_tracer.h"
 
 #include <algorithm>
@@ -23,20 +25,17 @@ class EventTracer final : public DeviceTracer {
       const std::lock_guard lock(mutex_);
       auto& stack = open_[std::this_thread::get_id()];
       const Device device = gpu_of(start);
-      if (start.kind != RangeKind::op || device.is_cpu()) {
-        stack.push_back({range, none});
-        return;
-      }
+      if (start.kind != RangeKind::op || device.is_cpu()) return stack.push_back({range, none});
       const cuda::Stream stream = cuda::current_stream(device);
       begin_clock(device, stream);
+      const cuda::EventOptions timed{.device = device, .timing = true};
       Pair pair{std::string(start.name),
                 range,
                 device,
                 reinterpret_cast<uint64_t>(stream.native()),
                 around(stack),
-                cuda::Event({.device = device, .timing = true}),
-                cuda::Event({.device = device, .timing = true}),
-                false};
+                cuda::Event(timed),
+                cuda::Event(timed)};
       pair.start.record(stream);
       stack.push_back({range, pairs_.size()});
       pairs_.push_back(std::move(pair));
@@ -82,15 +81,14 @@ class EventTracer final : public DeviceTracer {
       const Pair& pair = pairs_[i];
       if (!pair.complete) continue;
       const Clock& clock = clocks_.at(pair.device.index);
-      DeviceActivity activity;
-      activity.kind = DeviceActivity::Kind::measured;
-      activity.name = pair.name;
-      activity.device = pair.device;
-      activity.stream = pair.stream;
-      activity.start = clock.host + nanoseconds(cuda::elapsed_ms(clock.event, pair.start));
-      activity.end = activity.start + nanoseconds(std::max(0.0, self[i]));
-      activity.correlation = i + 1;
-      trace.activities.push_back(std::move(activity));
+      const int64_t start = clock.host + nanoseconds(cuda::elapsed_ms(clock.event, pair.start));
+      trace.activities.push_back({.kind = DeviceActivity::Kind::measured,
+                                  .name = pair.name,
+                                  .start = start,
+                                  .end = start + nanoseconds(std::max(0.0, self[i])),
+                                  .device = pair.device,
+                                  .stream = pair.stream,
+                                  .correlation = i + 1});
       trace.links.push_back({i + 1, pair.range});
     }
     if (lost_ > 0)
@@ -108,7 +106,7 @@ class EventTracer final : public DeviceTracer {
     uint64_t stream;
     std::size_t parent;  ///< the pair around it
     cuda::Event start, end;
-    bool complete;
+    bool complete = false;
   };
   struct Open {
     uint64_t range;

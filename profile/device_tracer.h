@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/profile/event.h"
+#include "pleat/profile/profile.h"
 
 namespace pleat::profile {
 

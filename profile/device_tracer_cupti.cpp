@@ -1,3 +1,5 @@
+// The tracer of GPUs by CUPTI's activity records. Each range is an external correlation, to which CUPTI links
+// what the range launches.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>

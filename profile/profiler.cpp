@@ -5,7 +5,6 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/cuda.h"
-#include "pleat/profile/assemble.h"
 #include "pleat/profile/recorder.h"
 
 namespace pleat::profile {
@@ -93,14 +92,7 @@ void Profiler::stop() {
   if (std::exchange(stopped_, true)) return;
   end_step();
   if (!recording_) return;
-  const bool wanted = !options_.schedule || options_.schedule->phase(step_) != Phase::warmup;
-  if (wanted)
-    save();
-  else
-    drop();
-}
-
-void Profiler::drop() {
+  if (!options_.schedule || options_.schedule->phase(step_) != Phase::warmup) return save();
   recording_ = false;
   Recorder::instance().stop();
 }

@@ -82,7 +82,6 @@ class Profiler {
   void begin_step();
   void end_step();
   void save();
-  void drop();
 
   ProfilerOptions options_;
   bool recording_ = false;

@@ -1,3 +1,5 @@
+// The recorder: a log for each thread that runs ranges, written under the log's own mutex, and collected when
+// a profiler stops. Sessions keep what is open from an earlier recording out of a later one.
 #include "pleat/profile/recorder.h"
 
 #include <algorithm>
@@ -30,47 +32,6 @@ std::vector<TensorInfo> describe(std::span<const Tensor* const> tensors) {
 
 }  // namespace
 
-namespace {
-
-/// Grows without moving its elements, which would be most of the cost of a range.
-class EventList {
- public:
-  Event& operator[](std::size_t i) { return blocks_[i / block_size][i % block_size]; }
-  std::size_t size() const { return size_; }
-
-  void push_back(Event event) {
-    if (size_ % block_size == 0) {
-      std::vector<Event> block;
-      block.reserve(block_size);
-      blocks_.push_back(std::move(block));
-    }
-    blocks_.back().push_back(std::move(event));
-    ++size_;
-  }
-
-  void clear() {
-    blocks_.clear();
-    size_ = 0;
-  }
-
-  /// Returns all events and leaves the list empty.
-  std::vector<Event> take() {
-    std::vector<Event> events;
-    events.reserve(size_);
-    for (std::vector<Event>& block : blocks_)
-      for (Event& event : block) events.push_back(std::move(event));
-    clear();
-    return events;
-  }
-
- private:
-  static constexpr std::size_t block_size = 1024;
-  std::vector<std::vector<Event>> blocks_;
-  std::size_t size_ = 0;
-};
-
-}  // namespace
-
 int64_t steady_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -86,12 +47,14 @@ struct Recorder::Log {
 
   std::mutex mutex;
   uint64_t session = 0;  ///< what is below belongs to
-  EventList events;
-  std::vector<MemoryChange> memory;
+  ThreadLog ranges;
   std::vector<Open> stack;
   std::size_t first_new = 0;  ///< events from here on began after the tape last recorded something
   uint64_t next_id = 0;
   bool owner_gone = false;
+
+  /// The innermost range that is open.
+  std::size_t around() const { return stack.empty() ? none : stack.back().event; }
 };
 
 /// Held by the thread.
@@ -145,10 +108,21 @@ bool Recorder::prepare(Log& log) {
     if (options_.nvtx) nvtx_pop();
   }
   log.session = session;
-  log.events.clear();
-  log.memory.clear();
+  log.ranges = {};
   log.first_new = 0;
   return true;
+}
+
+/// Gives `work` the log of this thread while a recording is on. What finds no memory is missing from the
+/// profile.
+template <class Work>
+void Recorder::with_log(const Work& work) noexcept {
+  try {
+    Log& log = *own_log();
+    const std::lock_guard lock(log.mutex);
+    if (prepare(log)) work(log);
+  } catch (...) {
+  }
 }
 
 void Recorder::start(RecorderOptions options, std::unique_ptr<DeviceTracer> tracer) {
@@ -188,17 +162,14 @@ Recording Recorder::stop() {
   leave_other_threads(own);
   const uint64_t session = session_.load();
   for (const std::shared_ptr<Log>& log : logs_) {
-    // Whoever holds this mutex was before us, and is done with tracer and options; later ones see that
-    // nothing is active.
+    // A thread that held this mutex before is done with tracer and options; later ones see that nothing is
+    // active.
     const std::lock_guard own_lock(log->mutex);
     if (log->session != session) continue;
     log->session = 0;
-    if (log->events.size() == 0 && log->memory.empty()) continue;
-    ThreadLog thread{log->events.take(), std::exchange(log->memory, {})};
-    if (log.get() == own)
-      recording.threads.insert(recording.threads.begin(), std::move(thread));
-    else
-      recording.threads.push_back(std::move(thread));
+    if (log->ranges.events.empty() && log->ranges.memory.empty()) continue;
+    recording.threads.insert(log.get() == own ? recording.threads.begin() : recording.threads.end(),
+                             std::exchange(log->ranges, {}));
   }
   recording.end = steady_now();
   const std::unique_ptr<DeviceTracer> tracer = std::move(tracer_);
@@ -213,23 +184,22 @@ Recording Recorder::stop() {
 }
 
 uint64_t Recorder::begin(const RangeStart& start) noexcept {
-  try {
-    Log* const log = own_log();
-    const std::lock_guard lock(log->mutex);
-    if (!prepare(*log) || (start.kind == RangeKind::module && !options_.modules)) return 0;
-    if (start.kind == RangeKind::op && !log->stack.empty()) {
-      Event& around = log->events[log->stack.back().event];
+  uint64_t token = 0;
+  with_log([&](Log& log) {
+    if (start.kind == RangeKind::module && !options_.modules) return;
+    if (start.kind == RangeKind::op && !log.stack.empty()) {
+      Event& around = log.ranges.events[log.stack.back().event];
       const bool computes = around.kind == RangeKind::op || around.kind == RangeKind::backward;
       if (computes && around.name == start.name) {
         if (options_.shapes && start.inputs.size() > around.inputs.size())
           around.inputs = describe(start.inputs);
-        return around.id | joined;
+        token = around.id | joined;
+        return;
       }
     }
-    return open(*log, start);
-  } catch (...) {  // no memory: the range is missing from the profile
-    return 0;
-  }
+    token = open(log, start);
+  });
+  return token;
 }
 
 uint64_t Recorder::open(Log& log, const RangeStart& start) {
@@ -239,30 +209,26 @@ uint64_t Recorder::open(Log& log, const RangeStart& start) {
   event.kind = start.kind;
   event.id = ++log.next_id;
   event.end = -1;
-  event.parent = log.stack.empty() ? none : log.stack.back().event;
+  event.parent = log.around();
   event.sequence = start.sequence;
   event.module = start.module_path;
   if (options_.shapes) event.inputs = describe(start.inputs);
   const uint64_t id = event.id;
   if (options_.nvtx) nvtx_push(event.name.c_str());
-  log.events.push_back(std::move(event));
-  log.stack.push_back({id, log.events.size() - 1});
+  log.ranges.events.push_back(std::move(event));
+  log.stack.push_back({id, log.ranges.events.size() - 1});
   if (tracer_) tracer_->enter(id, start);
-  log.events[log.events.size() - 1].start = steady_now();  // last: our own work is not the range's
+  log.ranges.events.back().start = steady_now();  // last: our own work is not the range's
   return id;
 }
 
 void Recorder::end(uint64_t token) noexcept {
   const int64_t now = steady_now();
   if ((token & joined) != 0) return;
-  Log* const log = own_log();
-  const std::lock_guard lock(log->mutex);
-  if (!prepare(*log)) return;
-  for (std::size_t depth = log->stack.size(); depth-- > 0;)
-    if (log->stack[depth].id == token) {
-      close(*log, depth, now);
-      return;
-    }
+  with_log([&](Log& log) {
+    for (std::size_t depth = log.stack.size(); depth-- > 0;)
+      if (log.stack[depth].id == token) return close(log, depth, now);
+  });
 }
 
 /// Ends the range at `depth` of the stack with all in it: there are none left where ranges end in the order
@@ -271,59 +237,50 @@ void Recorder::close(Log& log, std::size_t depth, int64_t now) {
   while (log.stack.size() > depth) {
     const Log::Open open = log.stack.back();
     log.stack.pop_back();
-    log.events[open.event].end = now;
+    log.ranges.events[open.event].end = now;
     if (tracer_) tracer_->leave(open.id);
     if (options_.nvtx) nvtx_pop();
   }
 }
 
 void Recorder::add(uint64_t token, const RangeDetails& details) noexcept {
-  try {
-    Log* const log = own_log();
-    const std::lock_guard lock(log->mutex);
-    if (!prepare(*log)) return;
-    for (auto open = log->stack.rbegin(); open != log->stack.rend(); ++open) {
+  with_log([&](Log& log) {
+    for (auto open = log.stack.rbegin(); open != log.stack.rend(); ++open) {
       if (open->id != (token & ~joined)) continue;
-      Event& event = log->events[open->event];
+      Event& event = log.ranges.events[open->event];
       if (!details.implementation.empty()) event.implementation = details.implementation;
       event.flops += details.flops;
       event.bytes += details.bytes;
       return;
     }
-  } catch (...) {  // no memory for a name
-  }
+  });
 }
 
 void Recorder::recorded(std::string_view name, uint64_t sequence) noexcept {
-  Log* const log = own_log();
-  const std::lock_guard lock(log->mutex);
-  if (!prepare(*log)) return;
-  // The function was recorded and still runs, ...
-  const std::size_t around = log->stack.empty() ? none : log->stack.back().event;
-  if (around != none && log->events[around].kind == RangeKind::op && log->events[around].name == name) {
-    log->events[around].sequence = sequence;
-    return;
-  }
-  // ... or it was computed by a raw function of its name, which ended since something was recorded last.
-  const std::size_t first = std::max(log->first_new, around == none ? 0 : around + 1);
-  log->first_new = log->events.size();
-  for (std::size_t i = log->events.size(); i-- > first;) {
-    Event& event = log->events[i];
-    if (event.parent != around || event.kind != RangeKind::op || event.name != name) continue;
-    event.sequence = sequence;
-    return;
-  }
+  with_log([&](Log& log) {
+    // The function was recorded and still runs, ...
+    auto& events = log.ranges.events;
+    const std::size_t around = log.around();
+    if (around != none && events[around].kind == RangeKind::op && events[around].name == name) {
+      events[around].sequence = sequence;
+      return;
+    }
+    // ... or it was computed by a raw function of its name, which ended since something was recorded last.
+    const std::size_t first = std::max(log.first_new, around == none ? 0 : around + 1);
+    log.first_new = events.size();
+    for (std::size_t i = events.size(); i-- > first;) {
+      Event& event = events[i];
+      if (event.parent != around || event.kind != RangeKind::op || event.name != name) continue;
+      event.sequence = sequence;
+      return;
+    }
+  });
 }
 
 void Recorder::memory(const void*, int64_t bytes, Device device) noexcept {
-  try {
-    Log* const log = own_log();
-    const std::lock_guard lock(log->mutex);
-    if (!prepare(*log) || !options_.memory) return;
-    const std::size_t around = log->stack.empty() ? none : log->stack.back().event;
-    log->memory.push_back({steady_now(), bytes, device, around});
-  } catch (...) {  // no memory to write down that there is none
-  }
+  with_log([&](Log& log) {
+    if (options_.memory) log.ranges.memory.push_back({steady_now(), bytes, device, log.around()});
+  });
 }
 
 }  // namespace pleat::profile

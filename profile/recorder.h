@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,7 +13,7 @@
 #include "pleat/core/base/fork.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/profile/device_tracer.h"
-#include "pleat/profile/event.h"
+#include "pleat/profile/profile.h"
 
 namespace pleat::profile {
 
@@ -29,7 +30,8 @@ struct RecorderOptions {
 /// The log of a thread. Parents are indices into `events`, which are in the order of their
 /// beginning.
 struct ThreadLog {
-  std::vector<Event> events;  ///< end is -1 for those that were open when recording ended
+  /// Which does not move them when it grows. `end` is -1 for those that were open when recording ended.
+  std::deque<Event> events;
   std::vector<MemoryChange> memory;
 };
 
@@ -40,6 +42,10 @@ struct Recording {
   DeviceTrace device;
   std::vector<std::string> warnings;
 };
+
+/// Makes a profile of what was recorded: one list of events with their children, links from nodes of the tape
+/// to the ops that recorded them, from ranges to what they launched on GPUs, from ops to modules.
+Profile assemble(Recording recording);
 
 /// Records all ranges, with a log for each thread. The process has one, which is never destroyed.
 class Recorder final : public RangeObserver {
@@ -66,6 +72,8 @@ class Recorder final : public RangeObserver {
   Log* own_log();
   void leave_other_threads(const Log* own);
   bool prepare(Log& log);
+  template <class Work>
+  void with_log(const Work& work) noexcept;
   void close(Log& log, std::size_t depth, int64_t now);
   uint64_t open(Log& log, const RangeStart& start);
 

@@ -1,9 +1,14 @@
+// The timer: how long a block of runs must be, whose turn it is, and when there is enough. Clocks of devices,
+// too.
 #include "pleat/profile/timer.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <utility>
+
+#include <unistd.h>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/cuda.h"
@@ -11,7 +16,6 @@
 #include "pleat/core/parallel/threads_scope.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/profile/cache_size.h"
 
 namespace pleat::benchmark {
 namespace {
@@ -20,63 +24,59 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Bytes to walk through so that nothing else stays in a cache of this size: twice as many, since replacement
-/// is not exact.
-Tensor eviction_buffer(int64_t cache_bytes, Device device) {
-  return zeros({2 * cache_bytes / 4}, {.dtype = float32, .device = device});
+/// The largest of the first core's caches from Linux ("32768K"); 0 where there is none.
+int64_t cache_from_sysfs() {
+  int64_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    int64_t size = 0;
+    char unit = ' ';
+    if (file >> size >> unit)
+      largest = std::max(largest, unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size);
+  }
+  return largest;
 }
 
-class CpuClock : public Clock {
+/// On the CPU the steady clock alone.
+class DeviceClock : public Clock {
  public:
-  void start() override { start_ = seconds_now(); }
-  Elapsed stop() override { return {seconds_now() - start_, std::nullopt}; }
-
-  void empty_caches() override {
-    if (!buffer_.defined()) {
-      constexpr int64_t mebibyte = int64_t{1} << 20;
-      const int64_t cache = last_cache_bytes();
-      buffer_ = eviction_buffer(cache > 0 ? std::clamp(cache, 8 * mebibyte, 256 * mebibyte) : 64 * mebibyte,
-                                Device());
-    }
-    // Written by all threads: each has a cache of its own, too.
-    ops::fill(buffer_, ++value_);
+  explicit DeviceClock(Device device) : device_(device) {
+    if (device.is_cuda()) events_.emplace(event(), event());
   }
 
- private:
-  double start_ = 0;
-  Tensor buffer_;
-  int value_ = 0;
-};
-
-class CudaClock : public Clock {
- public:
-  explicit CudaClock(Device device)
-      : device_(device),
-        begin_({.device = device, .timing = true}),
-        end_({.device = device, .timing = true}) {}
-
   void start() override {
-    cuda::synchronize(device_);
+    if (events_) cuda::synchronize(device_);
     start_ = seconds_now();
-    begin_.record();
+    if (events_) events_->first.record();
   }
 
   Elapsed stop() override {
-    end_.record();
+    if (!events_) return {seconds_now() - start_, std::nullopt};
+    events_->second.record();
     cuda::synchronize(device_);
     const double wall = seconds_now() - start_;
-    return {wall, 1e-3 * cuda::elapsed_ms(begin_, end_)};
+    return {wall, 1e-3 * cuda::elapsed_ms(events_->first, events_->second)};
   }
 
   void empty_caches() override {
-    if (!buffer_.defined()) buffer_ = eviction_buffer(cuda::properties(device_).l2_cache, device_);
+    // Twice as many bytes as the cache has, since replacement is not exact. Written by all threads: each has
+    // a cache of its own, too.
+    if (!buffer_.defined()) buffer_ = zeros({2 * cache_bytes() / 4}, {.dtype = float32, .device = device_});
     ops::fill(buffer_, ++value_);
   }
 
  private:
+  cuda::Event event() const { return cuda::Event({.device = device_, .timing = true}); }
+
+  int64_t cache_bytes() const {
+    if (events_) return cuda::properties(device_).l2_cache;
+    constexpr int64_t mebibyte = int64_t{1} << 20;
+    const int64_t cache = last_cache_bytes();
+    return cache > 0 ? std::clamp(cache, 8 * mebibyte, 256 * mebibyte) : 64 * mebibyte;
+  }
+
   Device device_;
-  cuda::Event begin_;
-  cuda::Event end_;
+  std::optional<std::pair<cuda::Event, cuda::Event>> events_;  ///< of a GPU: begin and end
   double start_ = 0;
   Tensor buffer_;
   int value_ = 0;
@@ -87,7 +87,7 @@ class Session {
  public:
   Session(const TimerOptions& options, Clock& clock, const Subject& subject)
       : options_(options), clock_(clock), subject_(subject) {
-    check<ValueError>(static_cast<bool>(subject.run), "timer: the subject must have something to run");
+    check<ValueError>(subject.run != nullptr, "timer: there is nothing to run, the function is empty");
     result_.label = subject.label;
     result_.sub_label = subject.sub_label;
     result_.description = subject.description;
@@ -185,10 +185,17 @@ std::vector<Measurement> results(const std::vector<Session>& sessions) {
 
 }  // namespace
 
+int64_t last_cache_bytes() {
+  // sysconf adds up the caches of all dies on some machines, so it is asked second.
+  if (const int64_t bytes = cache_from_sysfs(); bytes > 0) return bytes;
+  for (const int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
+    if (const int64_t bytes = sysconf(level); bytes > 0) return bytes;
+  return 0;
+}
+
 std::shared_ptr<Clock> device_clock(Device device) {
-  if (device.is_cpu()) return std::make_shared<CpuClock>();
-  cuda::check_device("timer", device);
-  return std::make_shared<CudaClock>(device);
+  if (device.is_cuda()) cuda::check_device("timer", device);
+  return std::make_shared<DeviceClock>(device);
 }
 
 Timer::Timer(TimerOptions options) : options_(std::move(options)) {
@@ -202,16 +209,7 @@ Timer::Timer(TimerOptions options) : options_(std::move(options)) {
 }
 
 Measurement Timer::measure(const Subject& subject) const {
-  check<ValueError>(subject.run != nullptr, "timer: there is nothing to run, the function is empty");
-  const ThreadsScope threads(options_.threads);
-  const cuda::DeviceGuard device(options_.device);
-  Session session(options_, *options_.clock, subject);
-  session.prepare(options_.min_run_time / 1000);
-  while (session.share_done() < 1) {
-    session.measure_block();
-    if (options_.on_progress) options_.on_progress(session.share_done());
-  }
-  return session.result();
+  return measure_all({&subject, 1}, options_.min_run_time / 1000, false).front();
 }
 
 Measurement Timer::measure(std::function<void()> run) const {
@@ -219,15 +217,17 @@ Measurement Timer::measure(std::function<void()> run) const {
 }
 
 std::vector<Measurement> Timer::measure_in_turns(const std::vector<Subject>& subjects) const {
+  const bool all_together = options_.wants_more != nullptr;
+  const double blocks = all_together ? static_cast<double>(options_.min_blocks) : 20;
+  return measure_all(subjects, options_.min_run_time / blocks, all_together);
+}
+
+std::vector<Measurement> Timer::measure_all(std::span<const Subject> subjects, double block_time,
+                                            bool all_together) const {
   const ThreadsScope threads(options_.threads);
   const cuda::DeviceGuard device(options_.device);
-  for (const Subject& subject : subjects)
-    check<ValueError>(subject.run != nullptr, "timer: there is nothing to run, the function is empty");
   std::vector<Session> sessions;
   for (const Subject& subject : subjects) sessions.emplace_back(options_, *options_.clock, subject);
-  const bool all_together = options_.wants_more != nullptr;
-  const double block_time =
-      options_.min_run_time / (all_together ? static_cast<double>(options_.min_blocks) : 20);
   for (Session& session : sessions) session.prepare(block_time);
 
   std::vector<Session*> waiting;
@@ -237,20 +237,17 @@ std::vector<Measurement> Timer::measure_in_turns(const std::vector<Subject>& sub
       session->measure_block();
       if (options_.on_progress) options_.on_progress(share_done(sessions));
     }
-    // Who comes after whom changes, since a run can leave caches and clocks in a state that the next one
-    // feels.
-    std::reverse(waiting.begin(), waiting.end());
+    // The order changes, since a run can leave caches and clocks in a state that the next one feels.
+    std::ranges::reverse(waiting);
   };
   if (all_together) {
     do
       for (int64_t round = 0; round < options_.min_blocks; ++round) run_round();
     while (options_.wants_more(results(sessions)));
-  } else {
-    while (!waiting.empty()) {
-      run_round();
-      std::erase_if(waiting, [](const Session* session) { return session->share_done() == 1; });
-    }
   }
+  const auto is_done = [](const Session* session) { return session->share_done() == 1; };
+  for (std::erase_if(waiting, is_done); !all_together && !waiting.empty(); std::erase_if(waiting, is_done))
+    run_round();
   return results(sessions);
 }
 

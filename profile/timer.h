@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ class Clock {
 /// The clock of a device: on the CPU the steady clock; on a GPU the steady clock and events in the current
 /// stream. Throws DeviceError when there is no such device.
 std::shared_ptr<Clock> device_clock(Device device);
+
+/// Bytes of the CPU's last-level cache as the system reports them; 0 where it does not.
+int64_t last_cache_bytes();
 
 /// A function to time.
 struct Subject {
@@ -90,6 +94,9 @@ class Timer {
   std::vector<Measurement> measure_in_turns(const std::vector<Subject>& subjects) const;
 
  private:
+  std::vector<Measurement> measure_all(std::span<const Subject> subjects, double block_time,
+                                       bool all_together) const;
+
   TimerOptions options_;
 };
 

@@ -1,3 +1,5 @@
+// The run around checkpoint files: what is saved when, which files stay, and what a run goes on from. Files
+// are written by a thread of their own, one at a time.
 #include "pleat/train/checkpoint.h"
 
 #include <algorithm>
@@ -104,7 +106,7 @@ Checkpoints::~Checkpoints() {
   if (writing_ && !writing_->process.is_here()) keep_for_ever(std::move(writing_));
 }
 
-void Checkpoints::add_part(const std::string& name, Part part) {
+void Checkpoints::add_part(const std::string& name, Access part) {
   check<ValueError>(!name.empty() && name.find('/') == std::string::npos,
                     "Checkpoints: the name of a part must not be empty and have no '/', got \"{}\"", name);
   check<ValueError>(parts_.emplace(name, std::move(part)).second,

@@ -94,8 +94,8 @@ class Checkpoints {
 
   /// Refers to the part, which must stay where it is. Throws ValueError when the name is empty, has a
   /// '/' or is taken.
-  template <Stateful Part>
-  void add(const std::string& name, Part& part) {
+  template <Stateful T>
+  void add(const std::string& name, T& part) {
     add_part(name, {.state = [&part] { return nn::StateDict(part.state_dict()); },
                     .load = [&part](const nn::StateDict& state) { part.load_state_dict(state); }});
   }
@@ -117,17 +117,18 @@ class Checkpoints {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  struct Part {
+  /// How a part is asked for its state, and given one.
+  struct Access {
     std::function<nn::StateDict()> state;
     std::function<void(const nn::StateDict&)> load;
   };
-  void add_part(const std::string& name, Part part);
+  void add_part(const std::string& name, Access part);
   /// Removes what is not kept.
   void remove_old() const;
 
   std::filesystem::path folder_;
   CheckpointsOptions options_;
-  std::map<std::string, Part> parts_;
+  std::map<std::string, Access> parts_;
   std::chrono::steady_clock::time_point saved_ = std::chrono::steady_clock::now();
   struct Writing;
   std::shared_ptr<Writing> writing_;  ///< null: nothing is being written

@@ -1,3 +1,5 @@
+// One checkpoint as a safetensors file. Its metadata entry is JSON with a checksum of each tensor, and has a
+// checksum itself.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -114,7 +116,7 @@ std::string named(const char* function, const std::filesystem::path& file) {
 }  // namespace
 
 Checkpoint read_checkpoint(const std::filesystem::path& file) {
-  // As large as whoever wrote it had the memory for.
+  // As large as the run that wrote it had memory for.
   const ReadOptions whole{.memory_limit = std::numeric_limits<int64_t>::max()};
   const std::string where = named("read_checkpoint", file);
   io::SafetensorsContent content = io::read_safetensors(file, whole);

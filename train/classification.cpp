@@ -12,8 +12,6 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/train/finite.h"
-#include "pleat/train/progress.h"
 
 namespace pleat::train {
 namespace {

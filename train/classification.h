@@ -11,9 +11,8 @@
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/optim/schedule.h"
 #include "pleat/nn/state_dict.h"
-#include "pleat/train/readback.h"
+#include "pleat/train/progress.h"
 #include "pleat/train/step.h"
-#include "pleat/train/terminal.h"
 
 /// Parts of the training of a classifier.
 

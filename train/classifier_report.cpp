@@ -1,8 +1,11 @@
+// The report of a training: first the HTML page that holds it, then the parts that it shows.
 #include "pleat/train/classifier_report.h"
 
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "pleat/autograd/grad_mode.h"
@@ -13,14 +16,120 @@
 #include "pleat/core/files/atomic_file.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/data/image.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/plot/chart.h"
-#include "pleat/train/html_page.h"
 
 namespace pleat::train {
 namespace {
 
-using Cell = HtmlPage::Cell;
+using plot::svg::escaped;
+
+constexpr std::string_view style = R"(
+:root { color-scheme: light dark; --ink: #1d2126; --quiet: #666c75; --line: #d9dce1; --ground: #ffffff; --tint: 0, 114, 178; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e7e9ec; --quiet: #a2a9b3; --line: #3a3f47; --ground: #16191d; --tint: 58, 160, 224; } }
+body { color: var(--ink); background: var(--ground); font: 15px/1.5 "DejaVu Sans", system-ui, sans-serif; max-width: 1120px; margin: 32px auto; padding: 0 24px; }
+h1 { font-size: 26px; margin: 0; } h2 { font-size: 18px; margin: 40px 0 12px; }
+.subtitle { color: var(--quiet); margin: 4px 0 0; }
+.chart svg { max-width: 100%; height: auto; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13px; } th { text-align: left; font-weight: 600; }
+td, th { padding: 4px 10px; border-bottom: 1px solid var(--line); white-space: nowrap; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; } td.strong { font-weight: 700; }
+pre { background: rgba(var(--tint), .08); padding: 12px 16px; overflow-x: auto; border-radius: 6px; }
+.pictures { display: flex; flex-wrap: wrap; gap: 14px; } figure { margin: 0; } figcaption { font-size: 12px; color: var(--quiet); }
+img { image-rendering: pixelated; display: block; border-radius: 3px; })";
+
+/// RFC 4648, section 4.
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    unsigned group = 0;
+    const std::size_t given = std::min<std::size_t>(3, bytes.size() - i);
+    for (std::size_t j = 0; j < 3; ++j)
+      group = group << 8 | (j < given ? static_cast<uint8_t>(bytes[i + j]) : 0);
+    for (std::size_t j = 0; j < 4; ++j) text += j <= given ? digits[group >> (18 - 6 * j) & 63] : '=';
+  }
+  return text;
+}
+
+/// What stands in a cell of a table.
+struct Cell {
+  std::string text = {};
+  bool is_number = false;  ///< stands right
+  double share = 0;        ///< 0 to 1: how deeply its ground is coloured
+  bool strong = false;
+};
+using Row = std::vector<Cell>;
+
+struct Picture {
+  Tensor image;  ///< as data::encode_png takes it
+  std::string caption = {};
+  int width = 96;  ///< pixels on the screen
+};
+
+/// A page of one file: pictures and charts are inside, and nothing is loaded from elsewhere. It follows
+/// the reader's light or dark colours. Text may be any UTF-8.
+class HtmlPage {
+ public:
+  HtmlPage(const std::string& title, const std::string& subtitle) : title_(escaped(title)) {
+    body_ = fmt::format("<h1>{}</h1>\n<p class=\"subtitle\">{}</p>\n", title_, escaped(subtitle));
+  }
+
+  void heading(const std::string& text) { body_ += "<h2>" + escaped(text) + "</h2>\n"; }
+  void paragraph(const std::string& text) { body_ += "<p>" + escaped(text) + "</p>\n"; }
+  /// Text as it is, with its line breaks.
+  void code(const std::string& text) { body_ += "<pre>" + escaped(text) + "</pre>\n"; }
+  /// An SVG document.
+  void chart(const std::string& svg) { body_ += "<div class=\"chart\">" + svg + "</div>\n"; }
+
+  void table(const std::vector<std::string>& titles, const std::vector<Row>& rows) {
+    body_ += "<div class=\"wide\"><table>\n<tr>";
+    for (std::size_t i = 0; i < titles.size(); ++i) {
+      const bool number = !rows.empty() && i < rows[0].size() && rows[0][i].is_number;
+      body_ += fmt::format("<th{}>{}</th>", number ? " class=\"number\"" : "", escaped(titles[i]));
+    }
+    body_ += "</tr>\n";
+    for (const Row& row : rows) {
+      body_ += "<tr>";
+      for (const auto& [text, is_number, share, strong] : row) {
+        const std::string ground =
+            share > 0 ? fmt::format(" style=\"background: rgba(var(--tint), {:.3f})\"", share) : "";
+        body_ += fmt::format("<td{}{}>{}</td>",
+                             is_number ? (strong ? " class=\"number strong\"" : " class=\"number\"")
+                                       : (strong ? " class=\"strong\"" : ""),
+                             ground, escaped(text));
+      }
+      body_ += "</tr>\n";
+    }
+    body_ += "</table></div>\n";
+  }
+
+  /// Pictures side by side.
+  void pictures(const std::vector<Picture>& pictures) {
+    constexpr int caption_width = 122;  // pixels on the screen
+    body_ += "<div class=\"pictures\">\n";
+    for (const auto& [image, caption, width] : pictures)
+      body_ += fmt::format(
+          "<figure style=\"width: {0}px\"><img width=\"{1}\" alt=\"{2}\" src=\"data:image/png;base64,{3}\">"
+          "<figcaption>{2}</figcaption></figure>\n",
+          caption.empty() ? width : std::max(width, caption_width), width, escaped(caption),
+          base64(data::encode_png(image)));
+    body_ += "</div>\n";
+  }
+
+  std::string document() const {
+    return fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+        "content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{}\n</style>\n</head>\n"
+        "<body>\n{}</body>\n</html>\n",
+        title_, style, body_);
+  }
+
+ private:
+  std::string title_, body_;
+};
 
 #ifdef __clang__
 constexpr const char* compiler = __VERSION__;  // has the name
@@ -33,26 +142,20 @@ std::string percent(double share) { return std::isnan(share) ? "-" : fmt::format
 std::string today() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
-  localtime_r(&now, &parts);
   char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", localtime_r(&now, &parts));
   return text;
 }
 
 void add_curves(HtmlPage& page, const MetricLog& log) {
-  struct Wanted {
-    const char *title, *training, *test;
-    bool percent;
-  };
   const std::vector<std::string> names = log.names();
   std::vector<plot::LineChart> charts;
-  for (const Wanted& wanted : {Wanted{"Loss", "train_loss", "test_loss", false},
-                               Wanted{"Accuracy", "train_accuracy", "test_accuracy", true}}) {
-    plot::LineChart chart{.title = wanted.title, .x_axis = "epoch", .percent = wanted.percent};
-    for (const auto& [line, figure] :
-         {std::pair{"training", wanted.training}, std::pair{"test", wanted.test}}) {
-      if (std::find(names.begin(), names.end(), figure) == names.end()) continue;
-      const std::vector<double>&epochs = log["epoch"], &values = log[figure];
+  for (const auto& [title, figure] : {std::pair{"Loss", "_loss"}, {"Accuracy", "_accuracy"}}) {
+    plot::LineChart chart{.title = title, .x_axis = "epoch", .percent = title == std::string("Accuracy")};
+    for (const auto& [line, set] : {std::pair{"training", "train"}, {"test", "test"}}) {
+      const std::string name = std::string(set) + figure;
+      if (std::ranges::find(names, name) == names.end()) continue;
+      const std::vector<double>&epochs = log["epoch"], &values = log[name];
       for (std::size_t i = 0; i < values.size(); ++i) chart.add(line, {epochs[i], values[i]});
     }
     if (!chart.lines.empty()) charts.push_back(std::move(chart));
@@ -80,16 +183,15 @@ void add_confusion(HtmlPage& page, const Predictions& predictions, const std::ve
   if (counts.size() <= most) {
     std::vector<std::string> titles{"is \\ taken for"};
     titles.insert(titles.end(), names.begin(), names.end());
-    std::vector<HtmlPage::Row> rows;
+    std::vector<Row> rows;
     for (std::size_t target = 0; target < counts.size(); ++target) {
-      int64_t all = 0;
-      for (const int64_t count : counts[target]) all += count;
-      HtmlPage::Row row{{.text = names[target], .strong = true}};
+      const auto all = std::accumulate(counts[target].begin(), counts[target].end(), 0.0);
+      Row row{{.text = names[target], .strong = true}};
       for (std::size_t predicted = 0; predicted < counts.size(); ++predicted) {
         const int64_t count = counts[target][predicted];
         row.push_back({.text = count == 0 ? "" : std::to_string(count),
                        .is_number = true,
-                       .share = all == 0 ? 0 : 0.85 * static_cast<double>(count) / static_cast<double>(all),
+                       .share = all == 0 ? 0 : 0.85 * static_cast<double>(count) / all,
                        .strong = predicted == target});
       }
       rows.push_back(std::move(row));
@@ -104,8 +206,7 @@ void add_confusion(HtmlPage& page, const Predictions& predictions, const std::ve
   for (std::size_t t = 0; t < counts.size(); ++t)
     for (std::size_t p = 0; p < counts.size(); ++p)
       if (t != p && counts[t][p] > 0) pairs.push_back({t, p, counts[t][p]});
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Pair& a, const Pair& b) { return a.count > b.count; });
+  std::ranges::stable_sort(pairs, std::greater{}, &Pair::count);
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(5, pairs.size()); ++i)
     text += fmt::format("{}{} for {} ({})", text.empty() ? "Most often: " : ", ", names[pairs[i].target],
@@ -121,7 +222,7 @@ void add_mistakes(HtmlPage& page, const ClassifierReport& report, const std::vec
   page.paragraph(
       "Test pictures with the largest loss: their number in the set, what they are, and what they are "
       "taken for with which probability.");
-  std::vector<HtmlPage::Picture> pictures;
+  std::vector<Picture> pictures;
   for (const Prediction& p : worst) {
     const std::vector<int64_t> sample{p.sample};
     const Tensor image = report.images->get(sample).inputs;
@@ -142,7 +243,7 @@ void add_filters(HtmlPage& page, const nn::Module& net) {
     if ((channels != 1 && channels != 3) || height * width < 4) return;
     const std::vector<float> weights =
         parameter.to(float32).to(Device{}).to(MemoryFormat::contiguous).to_vector<float>();
-    std::vector<HtmlPage::Picture> pictures;
+    std::vector<Picture> pictures;
     constexpr int64_t most = 64;
     const auto size = static_cast<std::ptrdiff_t>(channels * height * width);
     for (int64_t f = 0; f < std::min(filters, most); ++f) {
@@ -171,23 +272,19 @@ void add_layers(HtmlPage& page, const std::vector<LayerTimes>& layers) {
         "fastest is set in bold.");
   std::vector<std::string> titles{"layer", "type", "output", "parameters"};
   titles.insert(titles.end(), implementations.begin(), implementations.end());
-  std::vector<HtmlPage::Row> rows;
+  std::vector<Row> rows;
   for (const LayerTimes& layer : layers) {
-    HtmlPage::Row row{{.text = layer.path},
-                      {.text = layer.type + "(" + layer.options + ")"},
-                      {.text = to_string(layer.output)},
-                      {.text = grouped(layer.parameters), .is_number = true}};
-    double fastest = 0;
-    for (const auto& [name, milliseconds] : layer.milliseconds)
-      fastest = fastest == 0 ? milliseconds : std::min(fastest, milliseconds);
+    Row row{{.text = layer.path},
+            {.text = layer.type + "(" + layer.options + ")"},
+            {.text = to_string(layer.output)},
+            {.text = grouped(layer.parameters), .is_number = true}};
+    const auto& times = layer.milliseconds;
     for (const std::string& name : implementations) {
-      const auto found = layer.milliseconds.find(name);
-      if (found == layer.milliseconds.end())
-        row.push_back({.text = "", .is_number = true});
-      else
-        row.push_back({.text = fmt::format("{:.3g}", found->second),
-                       .is_number = true,
-                       .strong = found->second == fastest});
+      Cell& cell = row.emplace_back(Cell{.is_number = true});
+      const auto found = times.find(name);
+      if (found == times.end()) continue;
+      cell.text = fmt::format("{:.3g}", found->second);
+      cell.strong = std::ranges::none_of(times, [&](const auto& one) { return one.second < found->second; });
     }
     rows.push_back(std::move(row));
   }
@@ -228,7 +325,7 @@ void write_report(const std::filesystem::path& file, const Classifier& classifie
     page.paragraph("This command repeats it:");
     page.code(report.command);
   }
-  std::vector<HtmlPage::Row> rows;
+  std::vector<Row> rows;
   for (const auto& [name, value] : report.options) rows.push_back({{.text = name}, {.text = value}});
   rows.push_back({{.text = "Pleat"}, {.text = fmt::format("{}, compiled by {}", PLEAT_VERSION, compiler)}});
   rows.push_back({{.text = "machine"}, {.text = machine_of(device)}});

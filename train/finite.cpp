@@ -1,15 +1,13 @@
 #include "pleat/train/finite.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "pleat/autograd/anomaly.h"
+#include "pleat/core/base/format.h"
 #include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/compare_kernels.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
-
-using namespace pleat;
-using nn::NamedTensors;
 
 namespace pleat::train {
 namespace {
@@ -20,26 +18,34 @@ bool is_finite(const Tensor& t) {
 }
 
 /// The name of the first that is not finite; "" when all are.
-std::string first_bad(const NamedTensors& tensors) {
+std::string first_bad(const nn::NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors)
     if (!is_finite(tensor)) return name;
   return "";
 }
 
-std::string text_of(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return std::isnan(value) ? "nan" : text;  // not "-nan"
-}
-
 std::string text_of_loss(const StepPlace& place, double value) {
-  return "the loss is " + text_of(value) + " in epoch " + std::to_string(place.epoch) + ", step " +
-         std::to_string(place.step) + ", with learning rate " + text_of(place.lr);
+  return fmt::format("the loss is {} in epoch {}, step {}, with learning rate {:g}",
+                     std::isnan(value) ? "nan" : fmt::format("{:g}", value),  // not "-nan"
+                     place.epoch, place.step, place.lr);
 }
 
 constexpr const char* remedy = "; a lower learning rate or clipped gradients may help";
 
 }  // namespace
+
+Readback::Readback(const Tensor& number) : number_(number.detach()) {
+  const Device device = number.device();
+  if (device.is_cpu()) return;
+  number_ = ops::to_device(number_, Device(), {.non_blocking = true});
+  done_.emplace(cuda::EventOptions{.device = device});
+  done_->record();
+}
+
+double Readback::value() const {
+  if (!is_ready()) done_->synchronize();
+  return number_.item();
+}
 
 std::string first_not_finite(const std::function<void()>& compute) {
   try {

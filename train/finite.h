@@ -2,12 +2,13 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "pleat/core/base/error.h"
+#include "pleat/core/device/cuda.h"
 #include "pleat/data/dataset.h"
 #include "pleat/nn/module.h"
-#include "pleat/train/readback.h"
 
 /// Finds the first NaN or infinity of a training.
 
@@ -17,6 +18,21 @@ namespace pleat::train {
 class NotFiniteError : public NumericError {
  public:
   using NumericError::NumericError;
+};
+
+/// A number that a GPU computes, copied to the host without a wait. On the CPU it is there at once.
+class Readback {
+ public:
+  /// Starts the copy of a tensor of one element.
+  explicit Readback(const Tensor& number);
+
+  bool is_ready() const { return !done_ || done_->is_done(); }
+  /// Waits for the number.
+  double value() const;
+
+ private:
+  Tensor number_;  ///< on the CPU
+  std::optional<cuda::Event> done_;
 };
 
 /// A step of a training.

@@ -37,13 +37,10 @@ class Restore {
 double steepest(const LearningRates& found) {
   double suggestion = 0, least_slope = 0;
   // Beyond the least loss a fall is one back from a peak.
-  const auto least = std::min_element(found.losses.begin(), found.losses.end()) - found.losses.begin();
-  for (std::size_t i = 1; i < static_cast<std::size_t>(least); ++i) {
-    const double slope = found.losses[i + 1] - found.losses[i - 1];  // rates are a constant factor apart
-    if (slope >= least_slope) continue;
-    least_slope = slope;
-    suggestion = found.rates[i];
-  }
+  const auto least = std::ranges::min_element(found.losses) - found.losses.begin();
+  for (std::size_t i = 1; i < static_cast<std::size_t>(least); ++i)
+    if (const double slope = found.losses[i + 1] - found.losses[i - 1]; slope < least_slope)
+      least_slope = slope, suggestion = found.rates[i];  // rates are a constant factor apart
   return suggestion;
 }
 

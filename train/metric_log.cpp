@@ -1,5 +1,10 @@
 #include "pleat/train/metric_log.h"
 
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 
@@ -7,15 +12,13 @@ namespace pleat::train {
 
 void MetricLog::add(const Row& row) {
   check<ValueError>(!row.empty(), "MetricLog: a row must have figures");
-  if (columns_.empty()) {
-    Columns columns;
-    for (const auto& [name, value] : row) columns.push_back({name, {}});
-    columns_ = std::move(columns);
-  }
-  std::string given, wanted;
-  for (const auto& [name, value] : row) given += ' ' + name;
-  for (const auto& [name, values] : columns_) wanted += ' ' + name;
-  check<ValueError>(given == wanted, "MetricLog: each row must have the figures{}, got{}", wanted, given);
+  std::vector<std::string> given;
+  for (const auto& [name, value] : row) given.push_back(name);
+  check<ValueError>(columns_.empty() || given == names(),
+                    "MetricLog: each row must have the figures {}, got {}", fmt::join(names(), " "),
+                    fmt::join(given, " "));
+  if (columns_.empty())
+    for (const std::string& name : given) columns_.push_back({name, {}});
   for (std::size_t i = 0; i < row.size(); ++i) columns_[i].second.push_back(row[i].second);
   write_row(rows() - 1);
 }
@@ -34,12 +37,10 @@ std::vector<std::string> MetricLog::names() const {
 }
 
 const std::vector<double>& MetricLog::operator[](const std::string& name) const {
-  std::string known;
-  for (const auto& [column, values] : columns_) {
+  for (const auto& [column, values] : columns_)
     if (column == name) return values;
-    known += ' ' + column;
-  }
-  fail<ValueError>("MetricLog: there is no figure \"{}\", but{}", name, known.empty() ? " none yet" : known);
+  fail<ValueError>("MetricLog: there is no figure \"{}\", but {}", name,
+                   columns_.empty() ? "none yet" : fmt::format("{}", fmt::join(names(), " ")));
 }
 
 nn::StateDict MetricLog::state_dict() const {
@@ -53,24 +54,25 @@ nn::StateDict MetricLog::state_dict() const {
 void MetricLog::load_state_dict(const nn::StateDict& state) {
   Columns columns(state.size());
   std::string problems;
-  int64_t rows = -1;
+  std::optional<int64_t> rows;
   for (const auto& [key, tensor] : state) {
     const std::size_t point = key.find('.');
-    const bool has_place = point != std::string::npos && point > 0 && point < 6 &&
-                           key.find_first_not_of("0123456789") == point &&
-                           std::stoul(key.substr(0, point)) < columns.size();
-    if (!has_place || !tensor.defined() || tensor.rank() != 1 || tensor.dtype() != float64) {
+    std::size_t place = columns.size();
+    std::from_chars(key.data(), key.data() + std::min(point, key.size()), place);
+    if (point == std::string::npos || place >= columns.size() ||
+        key.find_first_not_of("0123456789") != point || !tensor.defined() || tensor.rank() != 1 ||
+        tensor.dtype() != float64) {
       problems += fmt::format("\n  {}: must be a number below {}, a point and a name, with float64 [rows]",
                               key, columns.size());
       continue;
     }
-    if (rows >= 0 && tensor.size(0) != rows)
+    if (rows.value_or(tensor.size(0)) != tensor.size(0))
       problems += fmt::format("\n  {}: has another number of rows", key);
     rows = tensor.size(0);
-    columns[std::stoul(key.substr(0, point))] = {key.substr(point + 1), tensor.to_vector<double>()};
+    columns[place] = {key.substr(point + 1), tensor.to_vector<double>()};
   }
-  for (const auto& [name, values] : columns)
-    if (problems.empty() && name.empty()) problems = "\n  a place has no name";
+  if (problems.empty() && std::ranges::any_of(columns, [](const auto& c) { return c.first.empty(); }))
+    problems = "\n  a place has no name";
   check<ValueError>(problems.empty(), "MetricLog: the state is not one of a log:{}", problems);
   columns_ = std::move(columns);
   csv_.reset();

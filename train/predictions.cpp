@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <functional>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/nn/mode_scope.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/rearrange.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/softmax.h"
 
@@ -37,24 +42,19 @@ std::vector<std::vector<int64_t>> Predictions::confusion() const {
 
 std::vector<double> Predictions::class_accuracy() const {
   std::vector<double> shares;
-  const auto counts = confusion();
-  for (std::size_t target = 0; target < counts.size(); ++target) {
-    int64_t all = 0;
-    for (const int64_t count : counts[target]) all += count;
+  for (const std::vector<int64_t>& row : confusion()) {
+    const double all = std::accumulate(row.begin(), row.end(), 0.0);
     shares.push_back(all == 0 ? std::numeric_limits<double>::quiet_NaN()
-                              : static_cast<double>(counts[target][target]) / static_cast<double>(all));
+                              : static_cast<double>(row[shares.size()]) / all);
   }
   return shares;
 }
 
 std::vector<Prediction> Predictions::worst(int64_t most) const {
-  std::vector<Prediction> wrong;
-  std::copy_if(samples.begin(), samples.end(), std::back_inserter(wrong),
-               [](const Prediction& p) { return p.predicted != p.target; });
-  std::stable_sort(wrong.begin(), wrong.end(),
-                   [](const Prediction& a, const Prediction& b) { return a.loss > b.loss; });
-  if (static_cast<int64_t>(wrong.size()) > most)
-    wrong.resize(static_cast<std::size_t>(std::max<int64_t>(most, 0)));
+  std::vector<Prediction> wrong = samples;
+  std::erase_if(wrong, [](const Prediction& p) { return p.predicted == p.target; });
+  std::ranges::stable_sort(wrong, std::greater{}, &Prediction::loss);
+  wrong.resize(std::min(wrong.size(), static_cast<std::size_t>(std::max<int64_t>(most, 0))));
   return wrong;
 }
 
@@ -102,6 +102,29 @@ Predictions predict_classes(nn::Module& net, data::DataLoader& loader) {
   }
   std::ranges::sort(test.samples, {}, &Prediction::sample);
   return test;
+}
+
+Tensor mirrored(const Tensor& pictures) { return flip(pictures, {-1}); }
+
+TestTimeAugmentation::TestTimeAugmentation(nn::AnyModule net,
+                                           std::vector<std::function<Tensor(const Tensor&)>> versions)
+    : net_(std::move(net)), versions_(std::move(versions)) {
+  for (const auto& version : versions_)
+    check<ValueError>(version != nullptr, "TestTimeAugmentation: version {} is an empty function",
+                      &version - versions_.data());
+}
+
+Tensor TestTimeAugmentation::forward(const Tensor& x) {
+  std::vector<Tensor> found;
+  const auto add = [&](const Tensor& version) {
+    const Tensor logits = net_(version);
+    check<ShapeError>(logits.rank() == 2 && logits.size(0) == x.size(0),
+                      "TestTimeAugmentation: the network must give [{}, classes], got {}", x.size(0), logits);
+    found.push_back(log_softmax(logits, 1));
+  };
+  add(x);
+  for (const auto& version : versions_) add(version(x));
+  return logsumexp(stack(found), {0}) - std::log(static_cast<double>(found.size()));
 }
 
 }  // namespace pleat::train

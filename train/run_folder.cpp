@@ -10,54 +10,49 @@
 #include <unistd.h>
 
 #include "pleat/core/base/error.h"
+#include "pleat/core/base/fork.h"
 #include "pleat/core/files/atomic_file.h"
+#include "pleat/core/files/make_folder.h"
 
 namespace pleat::train {
 namespace fs = std::filesystem;
 namespace {
 
-fs::path made(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error || !fs::is_directory(folder, error))
-    throw FileError("cannot make the folder '" + folder.string() +
-                    "': " + (error ? error.message() : std::strerror(ENOTDIR)));
-  return folder;
-}
-
-}  // namespace
-
-RunFolder::Lock::Lock(const fs::path& folder) : file_(folder / ".lock"), process_(::getpid()) {
+/// The lock of a folder, held until the last copy is gone.
+std::shared_ptr<void> locked(const fs::path& folder) {
+  const fs::path file = folder / ".lock";
   while (true) {
-    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) throw FileError("cannot write '" + file_.string() + "': " + std::strerror(errno));
+    const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor < 0) throw FileError("cannot write '" + file.string() + "': " + std::strerror(errno));
     // A file system without locks reports another error.
-    const bool taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    const bool taken = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat open {
     }, named{};
     // An earlier run may have removed the file while this one opened it.
-    const bool same = ::fstat(descriptor_, &open) == 0 && ::stat(file_.c_str(), &named) == 0 &&
+    const bool same = ::fstat(descriptor, &open) == 0 && ::stat(file.c_str(), &named) == 0 &&
                       open.st_dev == named.st_dev && open.st_ino == named.st_ino;
-    if (same && !taken) return;
-    ::close(descriptor_);
+    if (same && !taken)
+      return {nullptr, [file, descriptor, process = ProcessMark()](void*) {
+                if (process.is_here()) ::unlink(file.c_str());  // in a child of fork() it is its parent's
+                ::close(descriptor);
+              }};
+    ::close(descriptor);
     if (taken)
       throw FileError("another run writes into '" + folder.string() +
                       "'; wait for its end, or give this one another --output");
   }
 }
 
-RunFolder::Lock::~Lock() {
-  if (process_ == ::getpid()) ::unlink(file_.c_str());  // in a child of fork() it is its parent's
-  ::close(descriptor_);
-}
+}  // namespace
 
-RunFolder::RunFolder(const fs::path& folder, const std::vector<std::string>& results)
-    : folder_(made(folder)), lock_(folder_) {
+RunFolder::RunFolder(const fs::path& folder, const std::vector<std::string>& results) : folder_(folder) {
+  make_folder("RunFolder", folder);
+  lock_ = locked(folder);
   std::error_code error;
   for (const std::string& name : results) {
     if (name.ends_with('/')) {
       if (!fs::is_directory(folder_ / name, error)) continue;
-      AtomicFile::remove_leftovers(folder_ / name);  // it is moved away, and nobody writes there any more
+      AtomicFile::remove_leftovers(folder_ / name);  // it is moved away, and no process writes there any more
       earlier_.push_back(name);
       continue;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,24 +27,10 @@ class RunFolder {
   void make_room();
 
  private:
-  /// The file .lock in the folder, locked; removed at the end.
-  class Lock {
-   public:
-    explicit Lock(const std::filesystem::path& folder);
-    ~Lock();
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
-
-   private:
-    std::filesystem::path file_;
-    int process_;
-    int descriptor_ = -1;
-  };
-
   std::filesystem::path moved(const std::string& name) const;
 
   std::filesystem::path folder_;
-  Lock lock_;
+  std::shared_ptr<void> lock_;        ///< on the file .lock in the folder
   std::vector<std::string> earlier_;  ///< results of an earlier run
   int number_ = 1;
 };

@@ -40,6 +40,19 @@ T json_entry(const std::string& where, const Metadata& metadata, const char* nam
   }
 }
 
+/// All but the weights, as text.
+Metadata metadata_of(const Classifier& c) {
+  Metadata metadata;
+  metadata["model"] = c.model;
+  metadata["in_channels"] = std::to_string(c.options.in_channels);
+  metadata["image_size"] = std::to_string(c.options.image_size);
+  // Names of folders may be any bytes.
+  metadata["class_names"] = json(c.class_names).dump(-1, ' ', false, json::error_handler_t::replace);
+  metadata["mean"] = json(c.mean).dump();
+  metadata["std"] = json(c.std).dump();
+  return metadata;
+}
+
 }  // namespace
 
 Classifier make_classifier(const std::string& model, models::ClassifierOptions options,
@@ -55,23 +68,6 @@ Classifier make_classifier(const std::string& model, models::ClassifierOptions o
   return {model,           options,        std::move(class_names),
           std::move(mean), std::move(std), models::make_classifier(model, options)};
 }
-
-namespace {
-
-/// All but the weights, as text.
-Metadata metadata_of(const Classifier& c) {
-  Metadata metadata;
-  metadata["model"] = c.model;
-  metadata["in_channels"] = std::to_string(c.options.in_channels);
-  metadata["image_size"] = std::to_string(c.options.image_size);
-  // Names of folders may be any bytes.
-  metadata["class_names"] = json(c.class_names).dump(-1, ' ', false, json::error_handler_t::replace);
-  metadata["mean"] = json(c.mean).dump();
-  metadata["std"] = json(c.std).dump();
-  return metadata;
-}
-
-}  // namespace
 
 void write_classifier(const std::filesystem::path& file, const Classifier& c, const Metadata& more) {
   Metadata metadata = metadata_of(c);

@@ -30,7 +30,7 @@ extern "C" void pleat_stop_on_signal(int signal) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);  // delivered when this handler returns
   } else if (::write(STDERR_FILENO, notice_text().data(), notice_text().size()) < 0) {
-    // Nobody can be told.
+    // The notice is lost.
   }
   errno = error;
 }

@@ -19,31 +19,20 @@
 namespace pleat::train {
 namespace fs = std::filesystem;
 
-using protobuf::bytes_field;
-using protobuf::double_field;
-using protobuf::doubles_field;
-using protobuf::float_field;
-using protobuf::integer_field;
-using protobuf::little_endian;
+using protobuf::bytes_field, protobuf::double_field, protobuf::doubles_field, protobuf::float_field,
+    protobuf::integer_field, protobuf::little_endian;
 
 namespace {
 
 // --- records: https://www.tensorflow.org/tutorials/load_data/tfrecord
 
-/// CRC-32C (Castagnoli), by bytes.
-constexpr std::array<uint32_t, 256> crc_table = [] {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78u : 0);
-    table[i] = crc;
-  }
-  return table;
-}();
-
+/// CRC-32C (Castagnoli).
 uint32_t masked_crc(std::string_view bytes) {
   uint32_t crc = ~0u;
-  for (const char byte : bytes) crc = crc_table[(crc ^ static_cast<uint8_t>(byte)) & 0xFF] ^ crc >> 8;
+  for (const char byte : bytes) {
+    crc ^= static_cast<uint8_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78u : 0);
+  }
   return std::rotr(~crc, 15) + 0xA282EAD8u;
 }
 
@@ -104,21 +93,17 @@ void TensorBoard::image(const std::string& tag, const Tensor& image, int64_t ste
 }
 
 void TensorBoard::histogram(const std::string& tag, const Tensor& values, int64_t step) {
-  const Tensor numbers = ops::cast(ops::to_device(values.detach(), Device{}), float64);
-  std::vector<double> finite;
-  for (const double value : numbers.to_vector<double>())
-    if (std::isfinite(value)) finite.push_back(value);
-  double low = 0, high = 0, sum = 0, squares = 0;
-  if (!finite.empty()) {
-    const auto [least, greatest] = std::minmax_element(finite.begin(), finite.end());
-    low = *least, high = *greatest;
-  }
+  std::vector<double> finite =
+      ops::cast(ops::to_device(values.detach(), Device{}), float64).to_vector<double>();
+  std::erase_if(finite, [](double value) { return !std::isfinite(value); });
+  const auto [low, high] =
+      finite.empty() ? std::ranges::minmax_result<double>{} : std::ranges::minmax(finite);
   constexpr std::size_t bins = 30;
   // Bin i holds what lies above limit i - 1, up to limit i.
   std::vector<double> limits, counts(bins, 0);
-  for (std::size_t i = 1; i < bins; ++i)
+  for (std::size_t i = 1; i <= bins; ++i)
     limits.push_back(std::lerp(low, high, static_cast<double>(i) / static_cast<double>(bins)));
-  limits.push_back(high);
+  double sum = 0, squares = 0;
   for (const double value : finite) {
     sum += value, squares += value * value;
     counts[static_cast<std::size_t>(std::lower_bound(limits.begin(), limits.end() - 1, value) -

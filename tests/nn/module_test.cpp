@@ -14,7 +14,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
-#include "pleat/train/transfer.h"
+#include "pleat/train/weights.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;

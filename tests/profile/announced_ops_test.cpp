@@ -1,39 +1,13 @@
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/profile/profiles.h"
 
 using namespace pleat;
 using namespace pleat::profile;
-
-namespace {
-
-Profile profile_of(const std::function<void()>& work, ProfilerOptions options = {}) {
-  options.activities = Activities::cpu;
-  Profiler profiler(options);
-  work();
-  profiler.stop();
-  return profiler.profile();
-}
-
-std::vector<const Event*> all_of(const Profile& profile, const std::string& name) {
-  std::vector<const Event*> found;
-  for (const Event& event : profile.events)
-    if (event.name == name) found.push_back(&event);
-  return found;
-}
-
-const Event& the_only(const Profile& profile, const std::string& name) {
-  const auto found = all_of(profile, name);
-  CAPTURE(name);
-  REQUIRE(found.size() == 1);
-  return *found[0];
-}
-
-}  // namespace
+using pleat_test::all_of, pleat_test::profile_of, pleat_test::the_only;
 
 TEST_CASE("cuda: a copy between devices, a cast and a change of format have three names", "[profile][cuda]") {
   if (pleat_test::lacks_gpus()) return;

@@ -1,5 +1,3 @@
-#include "pleat/profile/chrome_trace.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -15,7 +13,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/profile/random_tree.h"
+#include "pleat/tests/profile/profiles.h"
 #include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
@@ -55,16 +53,10 @@ Profile profile_of_names(const std::vector<std::string>& names) {
   Profile profile;
   profile.threads = 1;
   for (const std::string& name : names) {
-    Event event;
-    event.name = event.implementation = event.module = name;
-    event.start = static_cast<int64_t>(profile.events.size()) * 10;
-    event.end = event.start + 5;
-    profile.events.push_back(event);
-    DeviceActivity activity;
-    activity.name = name;
-    activity.start = event.start;
-    activity.end = event.end;
-    profile.activities.push_back(activity);
+    const int64_t start = static_cast<int64_t>(profile.events.size()) * 10, end = start + 5;
+    profile.events.push_back(
+        {.name = name, .start = start, .end = end, .implementation = name, .module = name});
+    profile.activities.push_back({.name = name, .start = start, .end = end});
   }
   profile.warnings = names;
   return profile;
@@ -147,12 +139,7 @@ TEST_CASE("a trace says what is known of an op", "[profile]") {
   Profile profile;
   profile.threads = 1;
   profile.with_shapes = true;
-  Event forward;
-  forward.name = "conv2d";
-  forward.kind = RangeKind::op;
-  forward.id = 5;
-  forward.start = 1000;
-  forward.end = 3500;
+  Event forward = pleat_test::event("conv2d", 1000, 3500, none, RangeKind::op, 5);
   forward.inputs = {{true, {8, 3, 32, 32}, float32, MemoryFormat::channels_last, {}}, {}};
   forward.implementation = "direct";
   forward.flops = 12;

@@ -1,5 +1,3 @@
-#include "pleat/profile/key_averages.h"
-
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -9,28 +7,19 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/profile/profile.h"
 #include "pleat/profile/profiler.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/profile/random_tree.h"
+#include "pleat/tests/profile/profiles.h"
 
 using namespace pleat;
 using namespace pleat::profile;
+using pleat_test::event;
 
 namespace {
 
-/// An event of a made-up profile.
-Event event(const std::string& name, int64_t start, int64_t end, std::size_t parent = none,
-            RangeKind kind = RangeKind::op) {
-  Event e;
-  e.name = name;
-  e.kind = kind;
-  e.start = start;
-  e.end = end;
-  e.parent = parent;
-  return e;
-}
-
-Profile profile_of(std::vector<Event> events) {
+/// A made-up profile.
+Profile with_events(std::vector<Event> events) {
   Profile profile;
   profile.threads = 1;
   profile.events = std::move(events);
@@ -135,8 +124,8 @@ TEST_CASE("self and total times of random trees count nothing twice", "[profile]
 
 TEST_CASE("a range inside another of its row is counted once in the total", "[profile]") {
   const Profile profile =
-      profile_of({event("f", 0, 100, none, RangeKind::user), event("g", 10, 90, 0),
-                  event("f", 20, 50, 1, RangeKind::user), event("f", 200, 250, none, RangeKind::user)});
+      with_events({event("f", 0, 100, none, RangeKind::user), event("g", 10, 90, 0),
+                   event("f", 20, 50, 1, RangeKind::user), event("f", 200, 250, none, RangeKind::user)});
   const KeyAverages averages = profile.key_averages();
   CHECK(averages.at("f").calls == 3);
   CHECK(averages.at("f").cpu == 150);
@@ -157,7 +146,7 @@ TEST_CASE("rows are grouped by shape, module and implementation when asked", "[p
   events[0].implementation = "direct";
   events[1].implementation = events[2].implementation = "unfold";
   events[0].module = "layer1 (Conv2d)";
-  const Profile profile = profile_of(std::move(events));
+  const Profile profile = with_events(std::move(events));
 
   const KeyAverages by_name = profile.key_averages();
   REQUIRE(by_name.rows.size() == 1);
@@ -184,7 +173,7 @@ TEST_CASE("the table has the columns that people know", "[profile]") {
   events[0].flops = 7.5e6;
   events[0].self_cpu_memory = 3 << 19;
   events[1].self_cpu_memory = -200;
-  Profile profile = profile_of(std::move(events));
+  Profile profile = with_events(std::move(events));
   profile.with_flops = profile.with_memory = true;
   profile.warnings = {"look out"};
   CHECK(profile.key_averages().table({.sort_by = SortBy::cpu, .row_limit = 2, .width = 0}) ==
@@ -203,7 +192,7 @@ Self CPU time total: 2.001ms
 TEST_CASE("a table leaves out what does not fit, but not what it is sorted by", "[profile]") {
   std::vector<Event> events{event(std::string(70, 'n'), 0, 100), event("relu", 100, 200)};
   events[0].implementation = "direct, winograd";
-  Profile profile = profile_of(std::move(events));
+  Profile profile = with_events(std::move(events));
   profile.with_memory = profile.with_flops = true;
   for (const int width : {80, 100, 120, 200})
     for (const SortBy by : {SortBy::self_cpu, SortBy::cpu, SortBy::calls, SortBy::cpu_memory}) {
@@ -225,7 +214,7 @@ TEST_CASE("a table can be sorted by each of its columns", "[profile]") {
                             event("c", 230, 231)};
   events[2].flops = 5;
   events[1].self_cpu_memory = 1;
-  const KeyAverages averages = profile_of(std::move(events)).key_averages();
+  const KeyAverages averages = with_events(std::move(events)).key_averages();
   const auto first = [&](SortBy by) {
     const std::vector<std::string> lines = lines_of(averages.table({.sort_by = by}));
     return lines[3].substr(0, lines[3].find("  ", 4));
@@ -242,7 +231,7 @@ TEST_CASE("a table can be sorted by each of its columns", "[profile]") {
 TEST_CASE("names that are long or hold control characters do not break a table", "[profile]") {
   const std::string umlauts = "\xC3\xA4\xC3\xB6\xC3\xBC\xC3\xA4\xC3\xB6\xC3\xBC\xC3\xA4\xC3\xB6\xC3\xBC";
   const Profile profile =
-      profile_of({event("two\nlines\t", 0, 5), event(std::string(200, 'x'), 5, 9), event(umlauts, 9, 10)});
+      with_events({event("two\nlines\t", 0, 5), event(std::string(200, 'x'), 5, 9), event(umlauts, 9, 10)});
   const std::string table = profile.key_averages().table({.max_name_width = 10});
   CHECK(table.find("two?lines?") != std::string::npos);
   CHECK(table.find("xxxxxxx...") != std::string::npos);

@@ -19,14 +19,15 @@
 #include "pleat/nn/linear.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/profile/assemble.h"
 #include "pleat/profile/device_tracer.h"
 #include "pleat/profile/recorder.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/profile/profiles.h"
 
 using namespace pleat;
 using namespace pleat::profile;
+using pleat_test::event, pleat_test::find, pleat_test::profile_of;
 
 namespace {
 
@@ -34,13 +35,6 @@ std::vector<std::string> names(const Profile& profile) {
   std::vector<std::string> all;
   for (const Event& event : profile.events) all.push_back(event.name);
   return all;
-}
-
-const Event& find(const Profile& profile, const std::string& name) {
-  const auto event = std::find_if(profile.events.begin(), profile.events.end(),
-                                  [&](const Event& e) { return e.name == name; });
-  if (event == profile.events.end()) throw std::runtime_error("no event " + name);
-  return *event;
 }
 
 std::string parent_of(const Profile& profile, const std::string& name) {
@@ -115,11 +109,7 @@ TEST_CASE("ranges that end out of order, or in another thread, still nest", "[pr
 
 TEST_CASE("an op in a range of its name adds to it instead of opening another", "[profile]") {
   const Tensor x = zeros({3}).set_requires_grad();
-  Profiler profiler{{.activities = Activities::cpu}};
-  const Tensor loss = sum(twice(x));
-  loss.backward();
-  profiler.stop();
-  const Profile& profile = profiler.profile();
+  const Profile profile = profile_of([&] { sum(twice(x)).backward(); });
   const std::vector<std::string> all = names(profile);
   CHECK(std::count(all.begin(), all.end(), "twice_backward") == 1);
   const Event& node = find(profile, "twice_backward");
@@ -131,13 +121,10 @@ TEST_CASE("an op in a range of its name adds to it instead of opening another", 
 
 TEST_CASE("a node of the tape knows the op that recorded it", "[profile]") {
   const Tensor x = zeros({3}).set_requires_grad();
-  Profiler profiler{{.activities = Activities::cpu}};
-  Tensor y = x;
-  for (int i = 0; i < 3; ++i) y = twice(y);
-  const Tensor unrecorded = twice(zeros({3}));
-  sum(y).backward();
-  profiler.stop();
-  const Profile& profile = profiler.profile();
+  const Profile profile = profile_of([&] {
+    const Tensor y = twice(twice(twice(x))), unrecorded = twice(zeros({3}));
+    sum(y).backward();
+  });
   std::vector<std::size_t> forwards, nodes;
   for (std::size_t i = 0; i < profile.events.size(); ++i) {
     if (profile.events[i].name == "twice") forwards.push_back(i);
@@ -157,10 +144,7 @@ TEST_CASE("modules are ranges with their paths, and ops belong to them, forward 
   nn::Sequential net{nn::Sequential{Twice{}, Twice{}}, Twice{}};
   const Tensor x = zeros({3}).set_requires_grad();
   for (const bool with_modules : {true, false}) {
-    Profiler profiler{{.activities = Activities::cpu, .with_modules = with_modules}};
-    sum(net(x)).backward();
-    profiler.stop();
-    const Profile& profile = profiler.profile();
+    const Profile profile = profile_of([&] { sum(net(x)).backward(); }, {.with_modules = with_modules});
     std::vector<std::string> modules, forwards, nodes;
     for (const Event& event : profile.events) {
       if (event.kind == RangeKind::module) modules.push_back(event.module);
@@ -181,21 +165,19 @@ TEST_CASE("modules are ranges with their paths, and ops belong to them, forward 
 
 TEST_CASE("memory is counted where it is taken and given back", "[profile][cpu]") {
   Tensor kept;
-  Profiler profiler{{.activities = Activities::cpu, .with_memory = true}};
-  {
-    const RecordFunction outer("outer");
+  const auto work = [&] {
     {
-      const RecordFunction inner("inner");
-      kept = empty({1 << 20});
+      const RecordFunction outer("outer");
+      {
+        const RecordFunction inner("inner");
+        kept = empty({1 << 20});
+      }
+      const Tensor passing = empty({1 << 20});
     }
-    const Tensor passing = empty({1 << 20});
-  }
-  {
     const RecordFunction last("last");
     kept = Tensor();
-  }
-  profiler.stop();
-  const Profile& profile = profiler.profile();
+  };
+  const Profile profile = profile_of(work, {.with_memory = true});
   const int64_t bytes = find(profile, "inner").self_cpu_memory;
   CHECK(bytes >= 4 << 20);
   CHECK(find(profile, "outer").self_cpu_memory == 0);
@@ -209,15 +191,14 @@ TEST_CASE("memory is counted where it is taken and given back", "[profile][cpu]"
 }
 
 TEST_CASE("the ranges of other threads are theirs", "[profile]") {
-  Profiler profiler{{.activities = Activities::cpu}};
-  const RecordFunction around("around");
-  for (int i = 0; i < 3; ++i)
-    std::jthread([] {
-      const RecordFunction outer("outer");
-      const RecordFunction inner("inner");
-    }).join();
-  profiler.stop();
-  const Profile& profile = profiler.profile();
+  const Profile profile = profile_of([] {
+    const RecordFunction around("around");
+    for (int i = 0; i < 3; ++i)
+      std::jthread([] {
+        const RecordFunction outer("outer");
+        const RecordFunction inner("inner");
+      }).join();
+  });
   CHECK(profile.threads == 4);
   CHECK(find(profile, "around").thread == 0);
   for (const Event& event : profile.events) {
@@ -334,25 +315,11 @@ TEST_CASE("records of a GPU are joined to the ranges that launched them", "[prof
   Recording recording;
   recording.start = 1000;
   recording.end = 9000;
-  const auto event = [](const char* name, uint64_t id, int64_t start, int64_t end, std::size_t parent) {
-    Event e;
-    e.name = name;
-    e.kind = RangeKind::op;
-    e.id = id;
-    e.start = start;
-    e.end = end;
-    e.parent = parent;
-    return e;
-  };
-  recording.threads = {{{event("a", 11, 1100, 2000, none), event("b", 12, 1200, 1300, 0)}, {}},
-                       {{event("c", 21, 1150, 1250, none)}, {}}};
+  using enum RangeKind;
+  recording.threads = {{{event("a", 1100, 2000, none, op, 11), event("b", 1200, 1300, 0, op, 12)}, {}},
+                       {{event("c", 1150, 1250, none, op, 21)}, {}}};
   const auto kernel = [](const char* name, uint64_t correlation, int64_t start, int64_t end) {
-    DeviceActivity a;
-    a.name = name;
-    a.correlation = correlation;
-    a.start = start;
-    a.end = end;
-    return a;
+    return DeviceActivity{.name = name, .start = start, .end = end, .correlation = correlation};
   };
   recording.device.activities = {kernel("of b, late", 3, 5000, 5400),
                                  kernel("of a", 2, 3000, 3100),
@@ -360,7 +327,7 @@ TEST_CASE("records of a GPU are joined to the ranges that launched them", "[prof
                                  kernel("before the start", 9, 900, 1100),
                                  kernel("of a range of another time", 4, 2500, 2600),
                                  kernel("of c", 5, 2300, 2400),
-                                 kernel("of nobody", 77, 6000, 6001),
+                                 kernel("of no launch", 77, 6000, 6001),
                                  kernel("without correlation", 0, 7000, 7002)};
   recording.device.links = {{1, 12}, {2, 11}, {3, 12}, {4, 999}, {5, 21}};
   recording.device.warnings = {"from the GPU"};
@@ -377,7 +344,7 @@ TEST_CASE("records of a GPU are joined to the ranges that launched them", "[prof
                                                                      {"of a range of another time", ""},
                                                                      {"of a", "a"},
                                                                      {"of b, late", "b"},
-                                                                     {"of nobody", ""},
+                                                                     {"of no launch", ""},
                                                                      {"without correlation", ""}});
   CHECK(profile.activities[0].start == 1000);
   CHECK(device_time(profile, 0) == 100 + 200 + 400);

@@ -166,7 +166,7 @@ TEST_CASE("subjects take turns in alternating order, and leave when they had the
   CHECK(f.timer(1).measure_in_turns({}).empty());
 }
 
-TEST_CASE("rounds are added for all subjects as long as somebody wants more", "[profile]") {
+TEST_CASE("rounds are added for all subjects as long as more are wanted", "[profile]") {
   Fixture f;
   std::vector<std::size_t> rounds;
   std::vector<double> shares;

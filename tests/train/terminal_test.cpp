@@ -1,8 +1,7 @@
-#include "pleat/train/terminal.h"
-
 #include <sstream>
 
 #include "pleat/tests/catch.h"
+#include "pleat/train/progress.h"
 
 using namespace pleat::train;
 

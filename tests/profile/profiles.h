@@ -9,10 +9,54 @@
 #include <vector>
 
 #include "pleat/core/base/record_function.h"
-#include "pleat/profile/assemble.h"
+#include "pleat/profile/profiler.h"
 #include "pleat/profile/recorder.h"
+#include "pleat/tests/catch.h"
+
+/// Profiles for tests: of some work, of random trees, and made up.
 
 namespace pleat_test {
+
+/// What the work did on the CPU.
+template <class Work>
+pleat::profile::Profile profile_of(const Work& work, pleat::profile::ProfilerOptions options = {}) {
+  options.activities = pleat::profile::Activities::cpu;
+  pleat::profile::Profiler profiler(options);
+  work();
+  profiler.stop();
+  return profiler.profile();
+}
+
+/// All events of a name.
+inline std::vector<const pleat::profile::Event*> all_of(const pleat::profile::Profile& profile,
+                                                        const std::string& name) {
+  std::vector<const pleat::profile::Event*> found;
+  for (const pleat::profile::Event& event : profile.events)
+    if (event.name == name) found.push_back(&event);
+  return found;
+}
+
+/// The first event of a name.
+inline const pleat::profile::Event& find(const pleat::profile::Profile& profile, const std::string& name) {
+  const auto found = all_of(profile, name);
+  CAPTURE(name);
+  REQUIRE_FALSE(found.empty());
+  return *found[0];
+}
+
+inline const pleat::profile::Event& the_only(const pleat::profile::Profile& profile,
+                                             const std::string& name) {
+  CAPTURE(name);
+  REQUIRE(all_of(profile, name).size() == 1);
+  return find(profile, name);
+}
+
+/// An event of a made-up profile.
+inline pleat::profile::Event event(const std::string& name, int64_t start, int64_t end,
+                                   std::size_t parent = pleat::profile::none,
+                                   pleat::RangeKind kind = pleat::RangeKind::op, uint64_t id = 0) {
+  return {.name = name, .kind = kind, .id = id, .start = start, .end = end, .parent = parent};
+}
 
 /// A GPU that works on whatever ranges it hears of, as the seed says: each range launches up to three
 /// activities, which run later, and each activity is linked to it.
@@ -35,19 +79,18 @@ class FakeTracer final : public pleat::profile::DeviceTracer {
   }
   pleat::profile::DeviceTrace finish() override {
     const std::lock_guard lock(mutex_);
-    launch(trace_.activities.size() + 1);  // of nobody
+    launch(trace_.activities.size() + 1);  // of no range
     return trace_;
   }
 
  private:
   void launch(uint64_t correlation) {
-    pleat::profile::DeviceActivity activity;
-    activity.name = "kernel" + std::to_string(random_() % 3);
-    activity.stream = 7 + random_() % 2;
-    activity.start = pleat::profile::steady_now() + static_cast<int64_t>(random_() % 5000);
-    activity.end = activity.start + static_cast<int64_t>(random_() % 20000);
-    activity.correlation = correlation;
-    trace_.activities.push_back(activity);
+    const int64_t start = pleat::profile::steady_now() + static_cast<int64_t>(random_() % 5000);
+    trace_.activities.push_back({.name = "kernel" + std::to_string(random_() % 3),
+                                 .start = start,
+                                 .end = start + static_cast<int64_t>(random_() % 20000),
+                                 .stream = 7 + random_() % 2,
+                                 .correlation = correlation});
   }
 
   std::mutex mutex_;
