@@ -1,8 +1,7 @@
-#include "pleat/bench/baseline.h"
-
 #include <map>
 #include <set>
 
+#include "pleat/bench/report.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/terminal.h"
 #include "pleat/core/base/text_table.h"
@@ -12,70 +11,63 @@ namespace {
 
 constexpr double least_change = 0.02;
 
-struct Words {
-  const char *text, *color, *counted;
-};
-/// By Change.
-constexpr Words words[] = {{"", nullptr, "within the noise"},
-                           {"FASTER", "\x1b[1;32m", "faster"},
-                           {"SLOWER", "\x1b[1;31m", "slower"},
-                           {"new", nullptr, "new"},
-                           {"no longer there", nullptr, "no longer there"}};
-
 }  // namespace
 
-Change compare(const Time& before, const Time& now) {
-  if (now.median > before.median * (1 + least_change) && now.lower_quartile > before.upper_quartile)
+Change change_of(const benchmark::Measurement& before, const benchmark::Measurement& now) {
+  if (now.median() > before.median() * (1 + least_change) && now.lower_quartile() > before.upper_quartile())
     return Change::slower;
-  if (before.median > now.median * (1 + least_change) && now.upper_quartile < before.lower_quartile)
+  if (before.median() > now.median() * (1 + least_change) && now.upper_quartile() < before.lower_quartile())
     return Change::faster;
   return Change::same;
 }
 
-std::vector<ComparedRecord> compare(const std::vector<Record>& before, const std::vector<Record>& now) {
-  std::map<std::string, const Record*> known;
-  for (const Record& record : before)
-    if (record.time) known[record.key()] = &record;
-  std::vector<ComparedRecord> all;
-  std::set<std::string> subcommands, met;
-  for (const Record& record : now) {
-    subcommands.insert(record.subcommand);
-    if (!record.time) continue;
-    met.insert(record.key());
-    const auto found = known.find(record.key());
-    const Record* earlier = found != known.end() ? found->second : nullptr;
-    all.push_back({earlier ? compare(*earlier->time, *record.time) : Change::fresh, earlier, &record});
-  }
-  for (const Record& record : before)
-    if (record.time && subcommands.count(record.subcommand) > 0 && met.count(record.key()) == 0)
-      all.push_back({Change::gone, &record, nullptr});
-  return all;
-}
-
 std::string comparison(const Results& before, const Results& now, const std::string& name, bool color) {
+  std::map<std::string, const Record*> known;  // those that are not met yet
+  std::set<std::string> subcommands;
+  for (const Record& record : now.records) subcommands.insert(record.subcommand);
+  for (const Record& record : before.records)
+    if (record.time && subcommands.count(record.subcommand) > 0) known[record.key()] = &record;
+
   TextTable table({{.left = true, .wraps = 24}, {}, {}, {}, {.left = true}}, "  ");
   table.add({"compared with " + name, "before", "now", "now/before"});
+  const auto add = [&](const Record& record, const std::string& earlier, const std::string& later,
+                       const std::string& ratio, const char* word, const char* mark = nullptr) {
+    std::string title;
+    for (const auto& [label, text] : record.labels) title += (title.empty() ? "" : "  ") + text;
+    table.add({title, earlier, later, ratio, word}, color ? mark : nullptr);
+  };
   std::map<Change, int> counts;
   std::vector<double> ratios;
-  for (const ComparedRecord& one : compare(before.records, now.records)) {
-    ++counts[one.change];
-    const Words& change = words[static_cast<std::size_t>(one.change)];
-    std::vector<std::string> cells{"", "-", "-", ""};
-    for (const auto& [label, text] : (one.now != nullptr ? one.now : one.before)->labels)
-      cells[0] += (cells[0].empty() ? "" : "  ") + text;
-    if (one.before != nullptr) cells[1] = benchmark::format_time(one.before->time->median);
-    if (one.now != nullptr) cells[2] = benchmark::format_time(one.now->time->median);
-    if (one.before != nullptr && one.now != nullptr && one.before->time->median > 0) {
-      ratios.push_back(one.now->time->median / one.before->time->median);
-      cells[3] = fmt::format("{:.3f}", ratios.back());
+  int fresh = 0;
+  for (const Record& record : now.records) {
+    if (!record.time) continue;
+    const double median = record.time->median();
+    const auto found = known.find(record.key());
+    if (found == known.end()) {
+      ++fresh;
+      add(record, "-", benchmark::format_time(median), "", "new");
+      continue;
     }
-    cells.emplace_back(change.text);
-    table.add(cells, color ? change.color : nullptr);
+    const benchmark::Measurement& earlier = *found->second->time;
+    const Change change = change_of(earlier, *record.time);
+    ++counts[change];
+    if (earlier.median() > 0) ratios.push_back(median / earlier.median());
+    add(record, benchmark::format_time(earlier.median()), benchmark::format_time(median),
+        earlier.median() > 0 ? fmt::format("{:.3f}", ratios.back()) : "",
+        change == Change::same     ? ""
+        : change == Change::faster ? "FASTER"
+                                   : "SLOWER",
+        change == Change::same     ? nullptr
+        : change == Change::faster ? "\x1b[1;32m"
+                                   : "\x1b[1;31m");
+    known.erase(found);
   }
-  std::string text;
-  for (const Change change : {Change::faster, Change::slower, Change::same, Change::fresh, Change::gone})
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counts[change],
-                        words[static_cast<std::size_t>(change)].counted);
+  for (const auto& [key, record] : known)
+    add(*record, benchmark::format_time(record->time->median()), "-", "", "no longer there");
+
+  std::string text =
+      fmt::format("{} faster, {} slower, {} within the noise, {} new, {} no longer there",
+                  counts[Change::faster], counts[Change::slower], counts[Change::same], fresh, known.size());
   if (const double middle = ratios.size() < 3 ? 1 : benchmark::quantile(ratios, 0.5);
       middle > 1.05 || middle < 1 / 1.05)
     text += fmt::format(

@@ -3,45 +3,20 @@
 
     bench/compare_report.py FILE.json...
 
-A summary of PyTorch's times over Pleat's, the rows that lose, and what is wanted beside what was reached.
+A summary of PyTorch's times over Pleat's, and the rows that lose.
 """
 import collections
 import json
 import math
-import re
 import statistics
 import sys
 
 TRIVIAL = 0.02  # milliseconds on every side: rows of ops that means are given without, too
 LOSING = {"conv": 0.9, "ops": 0.7}  # rows below are listed, trivial ones aside
 
-ONE_THREAD, OTHER = "one_thread", "other"  # the ways that are not PyTorch's: of this build, and another one
+ONE_THREAD, OTHER = "one_thread", "other"  # the ways that are Pleat's own: on one thread, and another build
 
-GEOMETRIC_MEAN, WORST, PEAK = "geometric mean", "worst", "peak of memory over PyTorch's"
-GAIN = "worst gain of threads above 1 ms"
-# Of which rows, by section/group/name/pass/format, what is at least (of memory at most) wanted.
-GOALS = [
-    *((f"^step/{model}/.*channels_last", WORST, wanted) for model, wanted in (
-        ("small", 1.8), ("resnet20", 1.8), ("resnet18", 1.7), ("vgg11", 1.7), ("lenet", 2.0), ("mobilenet_v2", 1.5),
-        ("unet", 1.5), ("dcgan", 1.5), ("voxels", 1.5))),
-    ("^step/chars/", WORST, 1.3),
-    ("^step/resnet18/.*channels_last", PEAK, 0.6),
-    ("^conv/resnet18/.*:3x3/1 .*/forward/channels_last", GEOMETRIC_MEAN, 2.2),
-    ("^conv/resnet18/.*:3x3/1 .*/backward_input/channels_last", GEOMETRIC_MEAN, 2.0),
-    ("^conv/resnet18/.*:3x3/1 .*/backward_weight/channels_last", GEOMETRIC_MEAN, 1.3),
-    ("^conv/.*contiguous", GEOMETRIC_MEAN, 1.8),
-    ("^conv/.*channels_last", GEOMETRIC_MEAN, 1.4),
-    ("^conv/", WORST, 0.9),
-    ("^ops/", GEOMETRIC_MEAN, 1.5),
-    ("^ops/", WORST, 0.7),
-    ("", GAIN, 1.8),
-]
-
-
-SECTIONS = ["step", "norm", "unfold", "conv", "ops"]  # in the order in which they run
-
-
-# --- rows of results
+SECTIONS = ["step", "conv", "ops"]  # in the order in which they run
 
 
 def heading(section, ways):
@@ -62,9 +37,6 @@ def print_result(result):
         peaks = (f"{result[side]['peak_mb']:.0f}" for side in ("pleat", *result["ratio"]))
         line += f"   peaks of memory {', '.join(peaks)} MiB"
     print(line, flush=True)
-
-
-# --- the summary
 
 
 def is_trivial(result):
@@ -130,33 +102,6 @@ def print_losing(results):
             print_result(r)
 
 
-def goals(results):
-    """Pairs of a goal and what was reached by way, for goals of which there are results."""
-    for pattern, what, wanted in GOALS:
-        reached = collections.defaultdict(list)
-        for r in results:
-            names = (r[key] for key in ("section", "group", "name", "pass", "format"))
-            if re.search(pattern, "/".join(names)) and not is_trivial(r):
-                for way, ratio in r["ratio"].items():
-                    if way == OTHER or (way == ONE_THREAD) != (what == GAIN) or (what == GAIN and r["pleat"]["median_ms"] < 1):
-                        continue
-                    peak = r["pleat"].get("peak_mb", math.nan) / r[way].get("peak_mb", math.nan)
-                    reached[way].append(peak if what == PEAK else ratio)
-        combine = {GEOMETRIC_MEAN: statistics.geometric_mean, PEAK: max}.get(what, min)
-        if reached:
-            yield (pattern, what, wanted), {way: combine(ratios) for way, ratios in reached.items()}
-
-
-def print_goals(results):
-    rows = [("of", "", "wanted", "reached")]
-    for (pattern, what, wanted), reached in goals(results):
-        texts = (f"{value:.2f} ({way})" for way, value in reached.items())
-        rows.append((pattern.replace("|", "\\|"), what, str(wanted), ", ".join(texts)))
-    if len(rows) > 1:
-        print("\nWanted, and reached:\n")
-        print_table(rows)
-
-
 def report(results):
     """Prints all tables; returns the summary."""
     compared = [r for r in results if "ratio" in r]
@@ -166,7 +111,6 @@ def report(results):
         if disturbed := sum(map(is_disturbed, compared)):
             print(f"\nOther work disturbed {disturbed} of {len(compared)} rows (~).")
         print_losing(compared)
-        print_goals(compared)
     return summary
 
 

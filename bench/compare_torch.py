@@ -7,27 +7,24 @@
 Sections, in this order:
   step    a training step (forward, loss, backward, update) of ten networks, and the memory that it took: the peak of
           its process less what the process held before
-  norm    batch norm in training, forward and backward
-  unfold  20,480 patches of 32 x 4 x 4, 3 x 3 to 64 channels: unfold and fold alone, and a convolution written
-          as unfold, matmul, fold: forward, and backward to image and weight
   conv    convolutions, each pass: layers of 35 networks (bench/layers.csv names their papers; where the column
           transposed is 1, the layer is the transpose of what the row says), or those of --shapes
-  ops     a survey of all other ops in three sizes, forward and backward; the rows are in op_rows_*.cpp
+  ops     a survey of all other ops in three sizes, forward and backward: pointwise functions of the table of op
+          cases, and the rows of survey_rows.cpp beside it
 
 Both sides have the same sizes, memory formats (contiguous is PyTorch's default), threads and precision. A gradient
 comes in the format that the framework's own forward gave its result. Pleat chooses its implementations as in any
-program, unless --implementation names one; on a GPU both sides tune (ConvPolicy's benchmark, cudnn.benchmark).
-
-PyTorch runs in one or several ways (--against), each a column of ratios: as it is installed (default), with a malloc
-that keeps its pages (keep), and so with torch.compile besides (compile; of steps and ops). Further ways are Pleat
-itself on one thread (one_thread) and another build of it, of --other: what a change gains or costs.
+program; on a GPU both sides tune (ConvPolicy's benchmark, cudnn.benchmark). PyTorch runs in one or several ways
+(--against), each a column of ratios: as it is installed (default), with a malloc that keeps its pages (keep), and so
+with torch.compile besides (compile; of steps and ops). Further ways are Pleat itself on one thread (one_thread) and
+another build of it, of --other: what a change gains or costs.
 
 Each side is a process. Two calls of each are not counted. Then in each round one side is timed after the other, in
 changing order; problems under 20 ms run several times in a row, and those under 50 after a call that is not counted.
-By events of the device on a GPU, on the CPU by a steady clock. Where the system gives a processor to other work
-meanwhile, times under 50 ms are taken again until that is over, and a ~ stands in the row when it did not end. On a
-machine that other work shares, --threads 1 --clock processor counts only the time that the processor spent on either
-side. A ratio is one of the medians over the rounds: above 1, Pleat is faster.
+Where the system gives a processor to other work meanwhile, times under 50 ms are taken again until that is over, and a
+~ stands in the row when it did not end. On a machine that other work shares, --threads 1 --clock processor counts only
+the time that the processor spent on either side. A ratio is one of the medians over the rounds: above 1, Pleat is
+faster.
 
 Exit status: 0 all was compared, 1 something failed, 2 wrong options, 3 PyTorch cannot be used here.
 """
@@ -44,7 +41,7 @@ import sys
 import time
 
 from compare_report import ONE_THREAD, OTHER, SECTIONS, heading, print_result, report
-from conv_layers import convolution, gflop, output, read_layers
+from conv_layers import gflop, read_layers
 
 FORMATS = ("contiguous", "channels_last")
 # Networks of a step, and their batches.
@@ -65,9 +62,6 @@ QUICK_BATCH = 16
 # Idle threads of OpenMP spin for 7 to 12 ms after the work of one side, in the way of the other's.
 SECONDS_BETWEEN = 0.03
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-# --- the sides
 
 
 class Side:
@@ -138,9 +132,6 @@ def make_sides(args):
     return [Side("pleat", [args.program, *how(args.threads)]), *map(other, args.against)]
 
 
-# --- the problems: what all sides prepare, beside "section" and "format"
-
-
 def conv_problems(args, pleat):
     for path in args.layers:
         for name, conv in read_layers(path, args.batch if args.quick else math.inf):
@@ -149,47 +140,33 @@ def conv_problems(args, pleat):
             # "resnet_50:conv1" is of the group resnet_50.
             group = name.split(":")[0] if ":" in name else ""
             for which in ("forward", "backward_input", "backward_weight"):
-                yield {"group": group, "name": name, "pass": which, "implementation": args.implementation,
-                       "tuned": args.device == "cuda"} | conv
-
-
-def norm_problems(args, pleat):
-    for n, *sizes in ((128, 16, 32, 32), (256, 64, 56, 56), (128, 512, 4, 4)):
-        shape = [args.batch if args.quick else n, *sizes]
-        for which in ("forward", "backward"):
-            yield {"group": "batch norm", "name": " x ".join(map(str, shape)), "pass": which, "input": shape}
-
-
-def unfold_problems(args, pleat):
-    patches = 2560 if args.quick else 20480
-    conv = convolution([patches, 32, 4, 4], [64, 32, 3, 3], [1, 1], [1, 1])
-    for which in ("unfold", "fold", "forward", "backward"):
-        yield {"group": "patches", "name": f"{patches} patches of 32 x 4 x 4", "pass": which,
-               "output": output(conv)} | conv
+                yield {"group": group, "name": name, "pass": which, "tuned": args.device == "cuda"} | conv
 
 
 def step_problems(args, pleat):
     for model in args.models:
-        batch = args.batch_size or min(args.batch, MODELS[model])
+        batch = min(args.batch, MODELS[model])
         yield {"group": model, "name": f"{model}, batch {batch}", "pass": "step", "model": model, "batch": batch}
 
 
 def op_problems(args, pleat):
     for row in pleat.ask("ops"):
+        if not row["torch"] and set(args.against) & set(WAYS):
+            continue  # PyTorch has nothing like it
         if args.quick and max(math.prod(operand["shape"]) for operand in row["operands"]) > QUICK_ELEMENTS:
             continue
         for which in row.pop("passes"):
             yield row | {"pass": which}
 
 
-PROBLEMS = dict(zip(SECTIONS, (step_problems, norm_problems, unfold_problems, conv_problems, op_problems)))
+PROBLEMS = dict(zip(SECTIONS, (step_problems, conv_problems, op_problems)))
 
 
 def has_formats(problem):
     """Whether it has images or volumes: PyTorch has no channels_last with one dimension."""
     if problem["section"] == "ops":
         return any(len(operand["shape"]) in (4, 5) for operand in problem["operands"])
-    return problem["section"] != "unfold" and len(problem.get("stride", "hw")) > 1 and problem["group"] != "chars"
+    return len(problem.get("stride", "hw")) > 1 and problem["group"] != "chars"
 
 
 def all_problems(args, pleat):
@@ -200,9 +177,6 @@ def all_problems(args, pleat):
                 continue
             for format in args.formats if has_formats(problem) else ("contiguous",):
                 yield problem | {"format": format}
-
-
-# --- measuring
 
 
 def interleaved(sides, rounds):
@@ -262,26 +236,14 @@ def compare_all(args, sides):
     return results, 0
 
 
-# --- the program
-
-
 def processors():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def lines_of(path, word):
-    try:
-        with open(path) as file:
-            return [line for line in file if word in line]
-    except OSError:
-        return []
-
-
 def conditions(args, sides):
     """What the times were taken on."""
-    models = [line.split(":", 1)[1].strip() for line in lines_of("/proc/cpuinfo", "model name")]
     return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "machine": f"{(models or [platform.machine()])[0]}, {processors()} processors, {platform.system()}",
+            "machine": f"{platform.node()}, {processors()} processors, {platform.system()}",
             "pleat": sides[0].ask("versions"), "against": sides[1].ask("versions"),
             "threads": args.threads, "precision": args.precision,
             "clock": "device events" if args.device == "cuda" else args.clock, "command": " ".join(sys.argv),
@@ -298,13 +260,6 @@ def several(known):
     return parse
 
 
-def writable(path):
-    """A type for argparse. What the file holds stays as it is until there is something to write."""
-    if os.path.isdir(path) or not os.access(path if os.path.exists(path) else os.path.dirname(path) or ".", os.W_OK):
-        raise argparse.ArgumentTypeError(f"cannot write {path}")
-    return path
-
-
 def options():
     parser = argparse.ArgumentParser(usage="%(prog)s [OPTIONS], see --help", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -319,30 +274,27 @@ def options():
         help="a CSV file of convolutions (bench/layers.csv); may be given again")
     add("--models", type=several(MODELS), default=list(MODELS),
         help=f"for step: some of {','.join(MODELS)} (all)")
-    add("--batch-size", type=int, help=f"for step (16 to 128 by the network, with --quick to {QUICK_BATCH})")
     add("--formats", type=several(FORMATS), default=list(FORMATS), help="memory formats, separated by commas (both)")
-    add("--implementation", default="", help="Pleat's for conv; without it, Pleat chooses")
     add("--device", default="cpu", choices=("cpu", "cuda"))
     add("--threads", type=int, default=processors(), help="of both sides on the CPU (all processors)")
     add("--clock", default="wall", choices=("wall", "processor"), help="on the CPU (wall)")
     add("--precision", default="highest", choices=("highest", "high"), help="of float32 on a GPU; high: TF32 on both")
     add("--rounds", type=int, help="(7, with --quick 3)")
     add("--quick", action="store_true",
-        help=f"3 rounds, batches to {QUICK_BATCH}, 2,560 patches, convolutions to {QUICK_GFLOP} GFLOP, no large "
+        help=f"3 rounds, batches to {QUICK_BATCH}, convolutions to {QUICK_GFLOP} GFLOP, no large "
         "operands of ops")
     add("--limit-seconds", type=float, default=math.inf, metavar="S",
         help="after these no further problem is begun")
-    add("--json", metavar="FILE", type=writable, help="writes conditions, results and summary")
+    add("--json", metavar="FILE", type=argparse.FileType("a"), help="writes conditions, results and summary")
     add("--program", default=os.path.join(os.path.dirname(HERE), "build", "release", "bench", "timing_server"),
         help="Pleat's side, built from bench/timing_server.cpp (build/release/bench/timing_server)")
     add("--other", metavar="PROGRAM", help=f"that of another build, for --against {OTHER}")
     args = parser.parse_args()
     args.rounds = args.rounds if args.rounds is not None else 3 if args.quick else 7
     args.batch = QUICK_BATCH if args.quick else 128
-    for name, least in ("batch_size", 1), ("threads", 1), ("rounds", 3), ("limit_seconds", 0):
-        value = getattr(args, name)
-        if value is not None and not value >= least:
-            parser.error(f"--{name.replace('_', '-')}: must be at least {least}, got {value}")
+    for name, least in ("threads", 1), ("rounds", 3):
+        if getattr(args, name) < least:
+            parser.error(f"--{name}: must be at least {least}, got {getattr(args, name)}")
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
         # Threads that wait for others spin, and would be counted.
         parser.error("--clock processor: needs --device cpu and --threads 1")
@@ -352,12 +304,11 @@ def options():
         if program is not None and not (os.path.isfile(program) and os.access(program, os.X_OK)):
             parser.error(f"--{name}: there is no program {program}: build it (target timing_server)")
     args.layers = args.layers or [os.path.join(HERE, "layers.csv")]
-    for path in args.layers:
-        try:
-            if not read_layers(path):
-                parser.error(f"--shapes: {path} has no rows")
-        except (OSError, ValueError) as error:
-            parser.error(f"--shapes: {error}")
+    try:
+        for path in args.layers:
+            read_layers(path)
+    except (OSError, ValueError) as error:
+        parser.error(f"--shapes: {error}")
     return args
 
 
@@ -369,14 +320,10 @@ def main():
     except RuntimeError as error:
         print(f"compare_torch.py: {error}", file=sys.stderr)
         return 3 if sides[1].ended_with() == 3 else 1
-    quick = f", batches to {QUICK_BATCH}, convolutions to {QUICK_GFLOP} GFLOP (--quick)" if args.quick else ""
     print(f"{where['date']}, {where['machine']}, load before {where['load_before']:.1f}\n"
           f"Pleat: {where['pleat']}\n{where['against']}, {', '.join(args.against)}\n"
           f"threads of all: {args.threads}, float32, precision {args.precision}, clock: {where['clock']}, "
-          f"medians of {args.rounds} interleaved rounds{quick}\n")
-    if args.clock == "wall" and args.device == "cpu" and where["load_before"] > 0.5 * processors():
-        print("Other work uses this machine: threads that wait for each other wait longest, and ratios are far off. "
-              "See --clock processor.\n")
+          f"medians of {args.rounds} interleaved rounds{', --quick' if args.quick else ''}\n")
     results, left = compare_all(args, sides)
     for side in sides:
         side.close()
@@ -387,8 +334,8 @@ def main():
           f"load after {where['load_after']:.1f}")
     if args.json:
         text = json.dumps({"conditions": where, "results": results, "summary": summary, "not_begun": left}, indent=1)
-        with open(args.json, "w") as file:
-            file.write(text)
+        args.json.truncate(0)
+        args.json.write(text)
     return 1 if failed else 0
 
 

@@ -1,13 +1,13 @@
 // pleat-bench conv: every implementation of convolutions, timed interleaved.
 #include <memory>
-#include <set>
 
 #include <CLI/CLI.hpp>
 
-#include "pleat/bench/case.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/conv_work.h"
 #include "pleat/bench/machine.h"
+#include "pleat/bench/measure.h"
+#include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/conv_kernels.h"
@@ -30,16 +30,9 @@ std::vector<NamedProblem> default_problems(bool quick) {
           {"3-D", parse_conv_shape(quick ? "n1 c16 k32 dhw16 r3 s1 p1" : "n2 c16 k32 dhw32 r3 s1 p1")}};
 }
 
-class Conv : public OperationSubcommand {
+class Conv : public Subcommand {
  public:
-  Conv() : OperationSubcommand("conv", "convolutions by every implementation") {
-    operands_.formats = {"auto"};
-    operands_.precision = "highest";
-    passes_ = {"all"};
-    layout_ = {.heading = {"problem", "dtype", "precision", "format", "bias", "name"},
-               .columns = {"pass", "implementation", "plan"},
-               .competing = {"pass"}};
-  }
+  Conv() : Subcommand("conv", "convolutions by every implementation") {}
 
   void add_options(CLI::App& app) override {
     app.add_option("--shape", shapes_,
@@ -57,32 +50,13 @@ class Conv : public OperationSubcommand {
              "all (the reference only where there is no other), plans (all, each with all its plans), names, "
              "or names with a plan (name:plan)");
     add_operand_options(app, operands_);
+    app.add_flag("--check", check_, "the error against float64, beside the time");
     app.add_flag("--bias", bias_, "add a bias in the forward pass");
     app.add_flag("--tune", tune_,
                  "time the plans of each implementation that has some, and take the fastest");
-    app.add_option("--roofline", roofline_,
-                   "draw the results under the machine's ceilings into this SVG file")
-        ->check(not_empty());
   }
 
-  std::vector<OutputFile> files() const override {
-    return {{"--roofline", roofline_, [this](const Results& results) {
-               return roofline("Convolution under the machine's ceilings",
-                               "operations without those on padding; input, weight and output once each",
-                               results.records, "implementation", *ceilings_);
-             }}};
-  }
-  std::string plot(const std::vector<Record>& records) const override { return conv_plot(records); }
-
- protected:
-  void begin(const CommonOptions& common, Report& report) override {
-    ceilings_ = &ceilings(common.chosen_device());
-    report.say(ceilings_text(*ceilings_));
-    if (common.chosen_device().is_cpu() && operands_.precision != "highest")
-      report.say("--precision changes nothing on the CPU: products of float32 are float32 there.");
-  }
-
-  void list(const CommonOptions& common, const Block& block) const override {
+  void run(const CommonOptions& common, Report& report) override {
     const Device device = common.chosen_device();
     std::vector<ConvPass> passes;
     for (const auto& [name, pass] : conv_passes)
@@ -94,18 +68,31 @@ class Conv : public OperationSubcommand {
                   known);
     check<UsageError>(!bias_ || passes[0] == ConvPass::forward,
                       "conv: --bias: is added in the forward pass, which --pass leaves out");
-    const Precision precision = precisions.at(operands_.precision);
-    for (const NamedProblem& named : chosen_problems(common.quick))
+    const std::vector<NamedProblem> problems = chosen_problems(common.quick);
+
+    report.set_layout({.heading = {"problem", "dtype", "precision", "format", "bias", "name"},
+                       .columns = {"pass", "implementation", "plan", "median", "quartiles", "runs",
+                                   "first_call", "gflops", "gflops_valid", "share_of_peak", "gbytes",
+                                   "share_of_copy", "workspace_bytes", "error", "bad_error"},
+                       .competing = {"pass"}});
+    report.say(ceilings_text(ceilings(device)));
+    if (device.is_cpu() && operands_.precision != "highest")
+      report.say("--precision changes nothing on the CPU: products of float32 are float32 there.");
+    for (const NamedProblem& named : problems)
       for (const OperandKind& kind : operands_.kinds(device)) {
         ops::ConvProblem problem = named.problem;
         problem.dtype = dtypes.at(kind.dtype);
         problem.device = device;
         problem.bias = bias_;
-        problem.precision = problem.dtype == float32 && device.is_cuda() ? precision : Precision::highest;
+        if (problem.dtype == float32 && device.is_cuda())
+          problem.precision = precisions.at(operands_.precision);
         problem.format = kind.format == "auto" ? conv_format(device, problem.dtype, problem.precision)
                                                : formats.at(kind.format);
+        std::vector<Record> table;
         for (const ConvPass pass : passes)
-          block(cases_of(named.name, problem, pass, common), pass == passes.back());
+          for (Record& record : measure(cases_of(named.name, problem, pass, common), common, check_))
+            table.push_back(std::move(record));
+        report.add(table);
       }
   }
 
@@ -137,9 +124,8 @@ class Conv : public OperationSubcommand {
     try {
       work = std::make_shared<const ConvWork>(problem, pass);
       for (const std::string& name : implementations_)
-        for (const std::string& one : name == "all"     ? work->supporting()
-                                      : name == "plans" ? work->supporting_plans()
-                                                        : std::vector{name})
+        for (const std::string& one :
+             name == "all" || name == "plans" ? work->supporting(name == "plans") : std::vector{name})
           if (!contains(names, one)) names.push_back(one);
     } catch (const OutOfMemoryError& error) {
       failure = error.what();
@@ -149,18 +135,18 @@ class Conv : public OperationSubcommand {
     const auto exact = std::make_shared<Tensor>();  // one for all implementations
     std::vector<Case> cases;
     for (const std::string& name : names) {
-      Case& one = cases.emplace_back(
-          make_case(this->name(), problem.describe(), labels(problem_name, problem, pass, name, common),
-                    {std::string(pleat::name(problem.dtype)), pleat::name(problem.format), problem.device}));
-      one.precision = problem.precision;
+      Case& one = cases.emplace_back(Case{
+          .record = {.subcommand = this->name(), .labels = labels(problem_name, problem, pass, name, common)},
+          .dtype = problem.dtype,
+          .precision = problem.precision,
+          .prepare = {}});
       one.flops = static_cast<double>(problem.flops());
-      if (work) one.bytes = work->bytes();
       const auto requested = std::make_shared<std::string>(name);  // after tuning with the fastest plan
-      one.prepare = [work, failure, requested](const Tensors&) -> Compute {
+      one.prepare = [work, failure, requested] {
         if (work == nullptr) throw OutOfMemoryError(failure);
         if (const std::string reason = work->unsupported(*requested); !reason.empty())
           throw ValueError(reason);
-        return [work, requested] { return Tensors{work->run(*requested)}; };
+        return Prepared{[work, requested] { return Tensors{work->run(*requested)}; }, work->bytes()};
       };
       if (tune_ && work && !work->plans(name).empty())
         one.tune = [work, requested, name] {
@@ -173,17 +159,20 @@ class Conv : public OperationSubcommand {
         if (record.value("error"))
           record.set_detail("checked_against", work->exact_implementation() + " in float64");
       };
-      one.reference = function_of([work, exact](const Tensors&) {
+      one.exact = [work, exact] {
         if (!exact->defined()) *exact = work->exact();
         return Tensors{*exact};
-      });
+      };
     }
     return cases;
   }
 
   Record::Texts labels(const std::string& problem_name, const ops::ConvProblem& problem, ConvPass pass,
                        const std::string& implementation, const CommonOptions& common) const {
-    Record::Texts labels{{"pass", std::string(ops::name(pass))}, {"implementation", implementation}};
+    Record::Texts labels{
+        {"problem", problem.describe()},         {"pass", std::string(ops::name(pass))},
+        {"implementation", implementation},      {"dtype", std::string(pleat::name(problem.dtype))},
+        {"format", pleat::name(problem.format)}, {"device", pleat::name(problem.device)}};
     if (problem.precision != Precision::highest) labels.emplace_back("precision", operands_.precision);
     if (problem.bias) labels.emplace_back("bias", "bias");
     if (tune_) labels.emplace_back("tuned", "yes");
@@ -192,36 +181,13 @@ class Conv : public OperationSubcommand {
     return labels;
   }
 
-  std::vector<std::string> batches_;
-  std::string file_, match_, roofline_;
-  std::vector<std::string> implementations_{"all"};
-  bool bias_ = false, tune_ = false;
-  const Ceilings* ceilings_ = nullptr;
+  std::vector<std::string> shapes_, batches_, passes_{"all"}, implementations_{"all"};
+  std::string file_, match_;
+  OperandOptions operands_;
+  bool check_ = false, bias_ = false, tune_ = false;
 };
 
 }  // namespace
-
-std::string conv_plot(const std::vector<Record>& records) {
-  TimeChart chart{.title = "Convolution",
-                  .series = {"implementation", "dtype", "precision", "format", "bias", "tuned", "cache"},
-                  .groups = {"problem", "pass"},
-                  .x_value = "batch",
-                  .x_axis = "batch size"};
-  std::set<std::string> problems;
-  std::set<int64_t> batches;
-  std::vector<Record> by_batch = records;
-  for (Record& record : by_batch) {
-    ops::ConvProblem problem = parse_conv_shape(record.label("problem"));
-    record.set_value("batch", static_cast<double>(problem.batch));
-    batches.insert(problem.batch);
-    problem.batch = 1;
-    problems.insert(problem.describe().substr(3));  // behind "n1 "
-  }
-  if (problems.size() > 1 || batches.size() < 3) return time_bars(chart, records);
-  chart.title += " " + *problems.begin();
-  chart.series.insert(chart.series.begin(), "pass");
-  return time_lines(chart, by_batch);
-}
 
 SubcommandPointer make_conv() { return std::make_unique<Conv>(); }
 

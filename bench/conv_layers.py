@@ -9,17 +9,22 @@ def convolution(input, weight, stride, padding, dilation=None, groups=1):
                 dilation=dilation or [1] * len(stride), groups=groups)
 
 
+def windows(conv, sizes):
+    """(size, reach of the kernel, stride, padding) of each spatial dimension."""
+    reaches = (dilation * (taps - 1) + 1 for taps, dilation in zip(conv["weight"][2:], conv["dilation"]))
+    return zip(sizes, reaches, conv["stride"], conv["padding"])
+
+
 def output(conv):
-    return [(size + 2 * padding - dilation * (taps - 1) - 1) // stride + 1 for size, taps, stride, padding, dilation
-            in zip(conv["input"][2:], conv["weight"][2:], conv["stride"], conv["padding"], conv["dilation"])]
+    return [(size + 2 * padding - reach) // stride + 1
+            for size, reach, stride, padding in windows(conv, conv["input"][2:])]
 
 
 def transpose(conv):
     """The layer that computes what the gradient of this convolution with respect to its input does. It has the same
     weight."""
     x = [conv["input"][0], conv["weight"][0], *output(conv)]
-    reached = [(size - 1) * stride - 2 * padding + dilation * (taps - 1) + 1 for size, taps, stride, padding, dilation
-               in zip(x[2:], conv["weight"][2:], conv["stride"], conv["padding"], conv["dilation"])]
+    reached = [(size - 1) * stride - 2 * padding + reach for size, reach, stride, padding in windows(conv, x[2:])]
     left = [wanted - size for wanted, size in zip(conv["input"][2:], reached)]
     return conv | {"input": x, "transposed": True, "output_padding": left}
 

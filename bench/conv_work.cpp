@@ -67,28 +67,23 @@ ConvOptions ConvWork::options(const std::string& implementation) const {
           .precision = requested_.precision};
 }
 
-std::vector<std::string> ConvWork::supporting() const {
+std::vector<std::string> ConvWork::supporting(bool with_plans) const {
   std::vector<std::string> names;
-  for (const std::string& name : ops::conv_implementations(problem().device))
-    if (name != "reference" && unsupported(name).empty()) names.push_back(name);
+  for (const std::string& name : ops::conv_implementations(problem().device)) {
+    if (name == "reference" || !unsupported(name).empty()) continue;
+    const std::vector<std::string> known = with_plans ? plans(name) : std::vector<std::string>();
+    if (known.empty()) names.push_back(name);
+    for (const std::string& plan : known) names.push_back(name + ':' + plan);
+  }
   if (names.empty()) names.emplace_back("reference");
   return names;
 }
 
-std::vector<std::string> ConvWork::supporting_plans() const {
-  std::vector<std::string> names;
-  for (const std::string& name : supporting()) {
-    const std::vector<std::string> known = plans(name);
-    if (known.empty()) names.push_back(name);
-    for (const std::string& plan : known) names.push_back(name + ':' + plan);
-  }
-  return names;
-}
-
-std::string ConvWork::with_plan(const ops::ConvImplementation& found, const std::string& name) const {
-  if (name.find(':') != std::string::npos) return name;
-  const auto plans = found.plans(ops::solved_problem(problem(), found), call_.pass);
-  return plans.empty() ? std::string(found.name()) : fmt::format("{}:{}", found.name(), plans.front());
+std::string ConvWork::with_plan(const std::string& name) const {
+  const auto found = ops::find_conv(problem(), call_.pass, name);
+  if (found == nullptr || name.find(':') != std::string::npos) return name;
+  const auto plans = found->plans(ops::solved_problem(problem(), *found), call_.pass);
+  return plans.empty() ? std::string(found->name()) : fmt::format("{}:{}", found->name(), plans.front());
 }
 
 std::string ConvWork::unsupported(const std::string& implementation) const {
@@ -109,7 +104,7 @@ std::vector<std::string> ConvWork::plans(const std::string& implementation) cons
 void ConvWork::describe(const std::string& implementation, Record& record) const {
   const double valid = problem().valid_flops(), all = record.value("flops").value_or(0);
   record.set_value("flops_valid", valid);
-  record.set_value("gflops_valid", valid / record.time->median / 1e9);
+  record.set_value("gflops_valid", valid / record.time->median() / 1e9);
   if (const auto share = record.value("share_of_peak"))
     record.set_value("share_of_peak_valid", *share * valid / all);
   const auto found = ops::find_conv(problem(), call_.pass, implementation);
@@ -117,14 +112,11 @@ void ConvWork::describe(const std::string& implementation, Record& record) const
                     implementation);
   const ops::ConvProblem solved = ops::solved_problem(problem(), *found);
   record.set_value("workspace_bytes", static_cast<double>(found->workspace_bytes(solved, call_.pass)));
-  if (const std::size_t colon = implementation.find(':'); colon != std::string::npos)
-    record.set_detail("plan", implementation.substr(colon + 1));
-  else if (const std::vector<std::string> plans = found->plans(solved, call_.pass); !plans.empty())
-    record.set_detail("plan", plans.front());
+  const std::string ran = with_plan(implementation);
+  if (const std::size_t colon = ran.find(':'); colon != std::string::npos)
+    record.set_detail("plan", ran.substr(colon + 1));
   record.set_detail("solved_as", solved.describe());
-  const auto chosen = ops::find_conv(problem(), call_.pass, "");
-  if (chosen != nullptr && with_plan(*chosen, {}) == with_plan(*found, implementation))
-    record.set_detail("chosen", "yes");
+  if (with_plan("") == ran) record.set_detail("chosen", "yes");
 }
 
 std::string ConvWork::exact_implementation() const {

@@ -32,10 +32,8 @@ class ConvWork {
   Tensor run(const std::string& implementation) const;
 
   /// Names of the implementations for this device that support it: all but the reference, unless there is no
-  /// other.
-  std::vector<std::string> supporting() const;
-  /// The same with each of their plans, where they have some.
-  std::vector<std::string> supporting_plans() const;
+  /// other. `with_plans`: with each of their plans, where they have some.
+  std::vector<std::string> supporting(bool with_plans = false) const;
   /// Why an implementation cannot compute it; empty when it can. Of a name that does not exist here, too.
   std::string unsupported(const std::string& implementation) const;
   /// Names of its plans, its own choice first.
@@ -53,16 +51,11 @@ class ConvWork {
 
  private:
   /// "name:plan" of an implementation that has plans, its own choice where none is named; else the name.
-  std::string with_plan(const ops::ConvImplementation& found, const std::string& name) const;
+  std::string with_plan(const std::string& name) const;
   ConvOptions options(const std::string& implementation) const;
 
   ops::ConvProblem requested_;
   ops::ConvCall call_;  ///< with the operands
 };
-
-/// Times of conv's records as an SVG: a bar for each implementation, grouped by problem and pass; or, where
-/// problems differ in nothing but the batch, a line for each implementation and pass over the batch size.
-/// Throws UsageError when there is no time among them.
-std::string conv_plot(const std::vector<Record>& records);
 
 }  // namespace pleat::bench

@@ -4,10 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "pleat/bench/case.h"
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/conv_work.h"
+#include "pleat/bench/measure.h"
 #include "pleat/bench/subcommand.h"
 #include "pleat/core/base/format.h"
 #include "pleat/ops/conv/call.h"
@@ -16,45 +17,32 @@
 namespace pleat::bench {
 namespace {
 
-struct NamedNorm {
-  std::string name;
-  ops::BatchNormProblem problem;
-};
-
 /// One of each kind of convolution, so that whatever an implementation refuses comes up.
-std::vector<NamedProblem> conv_problems() {
-  std::vector<NamedProblem> problems{
-      {"1-D", parse_conv_shape("n8 c32 k32 w1024 r3 s1 p1")},
-      {"2-D", parse_conv_shape("n8 c64 k64 hw32 r3 s1 p1")},
-      {"3-D", parse_conv_shape("n2 c16 k32 dhw16 r3 s1 p1")},
-      {"1x1", parse_conv_shape("n8 c64 k128 hw28 r1 s1 p0")},
-      {"stride 2", parse_conv_shape("n8 c64 k128 hw32 r3 s2 p1")},
-      {"dilation 2", parse_conv_shape("n8 c64 k64 hw32 r3 s1 p2 dil2")},
-      {"padding on one side", parse_conv_shape("n8 c64 k64 hw32 r2 s1 pl0 ph1")},
-      {"groups", parse_conv_shape("n8 c64 k64 hw32 r3 s1 p1 g4")},
-      {"depthwise", parse_conv_shape("n8 c64 k64 hw32 r3 s1 p1 g64")}};
+std::vector<ops::ConvProblem> conv_problems() {
+  std::vector<ops::ConvProblem> problems;
+  for (const char* shape :
+       {"n8 c64 k64 hw32 r3 s1 p1", "n8 c32 k32 w1024 r3 s1 p1", "n2 c16 k32 dhw16 r3 s1 p1",
+        "n8 c64 k128 hw28 r1 s1 p0", "n8 c64 k128 hw32 r3 s2 p1", "n8 c64 k64 hw32 r3 s1 p2 dil2",
+        "n8 c64 k64 hw32 r2 s1 pl0 ph1", "n8 c64 k64 hw32 r3 s1 p1 g4", "n8 c64 k64 hw32 r3 s1 p1 g64"})
+    problems.push_back(parse_conv_shape(shape));
   for (const DType dtype : {float64, float16, bfloat16}) {
-    problems.push_back({std::string(name(dtype)), problems[1].problem});
-    problems.back().problem.dtype = dtype;
+    problems.push_back(problems[0]);
+    problems.back().dtype = dtype;
   }
   return problems;
 }
 
-std::vector<NamedNorm> norm_problems() {
-  std::vector<NamedNorm> problems;
-  const auto add = [&](std::string_view name, const BatchNormOptions& options, DType dtype = float32,
-                       MemoryFormat format = MemoryFormat::channels_last) {
-    const Tensor x = empty({8, 64, 32, 32}, {.dtype = dtype, .format = format});
-    // Statistics to normalise by, where they are not those of the batch.
-    const Tensor statistic = empty({64}, {.dtype = compute_dtype(dtype)});
-    problems.push_back(
-        {std::string(name), ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic, options)});
-  };
-  add("training", {.training = true});
-  add("evaluation", {.training = false});
-  add("contiguous", {.training = true}, float32, MemoryFormat::contiguous);
-  add("fused relu", {.training = true, .bounds = {.min = 0}});
-  for (const DType dtype : {float64, float16, bfloat16}) add(name(dtype), {.training = true}, dtype);
+std::vector<ops::BatchNormProblem> norm_problems() {
+  std::vector<ops::BatchNormProblem> problems;
+  for (const DType dtype : {float32, float64, float16, bfloat16})
+    for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::contiguous})
+      for (const bool training : {true, false}) {
+        const Tensor x = empty({8, 64, 32, 32}, {.dtype = dtype, .format = format});
+        // Statistics to normalise by, where they are not those of the batch.
+        const Tensor statistic = empty({64}, {.dtype = compute_dtype(dtype)});
+        problems.push_back(
+            ops::batch_norm_problem("batch_norm", x, {}, {}, statistic, statistic, {.training = training}));
+      }
   return problems;
 }
 
@@ -62,19 +50,18 @@ const std::vector<std::pair<std::string, ops::BatchNormPass>> norm_passes = {
     {"forward", ops::BatchNormPass::forward}, {"backward", ops::BatchNormPass::backward}};
 
 /// Of each problem, the passes that an implementation computes, and why not the others.
-template <class I, class Named, class Passes>
+template <class I, class Problem, class Passes>
 std::vector<Record> block(const char* op, const I& implementation, Device device,
-                          const std::vector<Named>& problems, const Passes& all_passes) {
+                          const std::vector<Problem>& problems, const Passes& all_passes) {
   std::vector<Record> block;
-  for (auto [name, problem] : problems) {
+  for (Problem problem : problems) {
     problem.device = device;
     Record& record =
         block.emplace_back(Record{.subcommand = "list",
                                   .labels = {{"op", op},
                                              {"implementation", std::string(implementation.name())},
-                                             {"device", device.is_cpu() ? "cpu" : "cuda"}}});
-    if (!name.empty()) record.set_label("case", name);
-    record.set_label("problem", problem.describe());
+                                             {"device", device.is_cpu() ? "cpu" : "cuda"},
+                                             {"problem", problem.describe()}}});
     std::vector<std::string> computed;
     std::set<std::string> reasons;
     for (const auto& [pass_name, pass] : all_passes)
@@ -87,14 +74,14 @@ std::vector<Record> block(const char* op, const I& implementation, Device device
                                                      : fmt::format("{}", fmt::join(computed, ", ")));
     if (!reasons.empty()) record.set_detail("reason", fmt::format("{}", fmt::join(reasons, "; ")));
     if constexpr (std::is_same_v<I, ops::ConvImplementation>) {
-      if (device.is_cpu() && contains(computed, "forward")) {
+      if (!contains(computed, "forward")) continue;
+      if (device.is_cpu()) {
         ops::ConvProblem one_image = problem;
         one_image.batch = 1;
         const ConvWork work(one_image, ops::ConvPass::forward);
         record.set_value("error", relative_error(work.run(std::string(implementation.name())), work.exact()));
       }
-      // On CUDA a library needs a device to tell.
-      if ((device.is_cpu() || cuda::is_available()) && contains(computed, "forward"))
+      if (device.is_cpu() || cuda::is_available())  // on CUDA a library needs a device to tell
         record.set_value("workspace_bytes",
                          static_cast<double>(implementation.workspace_bytes(
                              ops::solved_problem(problem, implementation), ops::ConvPass::forward)));
@@ -110,20 +97,15 @@ class List : public Subcommand {
   void add_options(CLI::App& app) override {
     app.add_option("--shape", shapes_, "ask for these convolutions: \"n128 c64 k64 hw32 r3 s1 p1\"")
         ->allow_extra_args(false);
-    add_choice(app, "--dtype", dtype_, {"float64", "float32", "bfloat16", "float16"}, "of these shapes")
-        ->needs("--shape");
   }
   bool is_timed() const override { return false; }
 
   void run(const CommonOptions& common, Report& report) override {
-    std::vector<NamedProblem> problems;
-    for (const std::string& shape : shapes_) {
-      problems.push_back({"", parse_conv_shape(shape)});
-      problems.back().problem.dtype = dtypes.at(dtype_);
-    }
+    std::vector<ops::ConvProblem> problems;
+    for (const std::string& shape : shapes_) problems.push_back(parse_conv_shape(shape));
     if (shapes_.empty()) problems = conv_problems();
     report.set_layout({.heading = {"op", "implementation", "device"},
-                       .columns = {"case", "problem", "computes", "forward_bytes", "error", "reason"}});
+                       .columns = {"problem", "computes", "forward_bytes", "error", "reason"}});
     std::vector<Device> devices{Device()};
     if (cuda::is_built()) devices.emplace_back(DeviceType::cuda);
     if (common.device != "auto") devices = {common.chosen_device()};
@@ -139,7 +121,6 @@ class List : public Subcommand {
 
  private:
   std::vector<std::string> shapes_;
-  std::string dtype_ = "float32";
 };
 
 }  // namespace

@@ -1,3 +1,5 @@
+// What the machine does at best, measured once for each device and number of threads: multiply-adds in
+// registers or large matrix products, and copies. Tables hold times against it.
 #include "pleat/bench/machine.h"
 
 #include <algorithm>
@@ -53,7 +55,17 @@ template <class T>
 }
 #endif
 
-constexpr int64_t kib = 1024, mib = 1024 * kib;
+/// In the widest instructions that the CPU has; returns how many floating-point operations they were.
+template <class T>
+double (*multiply_adds())(int64_t rounds) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return run_avx512<T>;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return run_avx2<T>;
+#endif
+  return run_multiply_adds<T, 16, 12>;
+}
+
+constexpr int64_t mib = 1024 * 1024;
 
 /// The best rate of several runs of `work`, each of which does `amount` [per second].
 double best_rate(Device device, int runs, double amount, const std::function<void()>& work) {
@@ -68,7 +80,7 @@ double best_rate(Device device, int runs, double amount, const std::function<voi
 template <class T>
 Ceiling fma_peak(const char* type) {
   constexpr int64_t pieces_each = 4, rounds = 50000;
-  const MultiplyAdds kernel = multiply_adds<T>();
+  double (*const run_rounds)(int64_t) = multiply_adds<T>();
   const int threads = num_threads();
   const int64_t pieces = pieces_each * threads;
   std::vector<double> rates;
@@ -77,14 +89,13 @@ Ceiling fma_peak(const char* type) {
     parallel_chunks(pieces, [&](int64_t piece) {
       const auto i = static_cast<std::size_t>(piece);
       const double start = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-      done[i] = kernel.run(rounds);
+      done[i] = run_rounds(rounds);
       seconds[i] = seconds_of(CLOCK_THREAD_CPUTIME_ID) - start;
     });
     rates.push_back(threads * std::accumulate(done.begin(), done.end(), 0.0) /
                     std::accumulate(seconds.begin(), seconds.end(), 0.0));
   }
-  return {fmt::format("FMA {}", type), 1e-9 * benchmark::quantile(rates, 0.5),
-          fmt::format("{} multiply-adds in registers, by processor time", kernel.instructions)};
+  return {fmt::format("FMA {}", type), 1e-9 * benchmark::quantile(rates, 0.5)};
 }
 
 /// Copies between two arrays of `bytes` each, `times` times in a run.
@@ -107,13 +118,12 @@ Ceilings measure_cpu() {
   result.peaks = {fma_peak<float>("float32"), fma_peak<double>("float64")};
   const int64_t cache = benchmark::last_cache_bytes();
   const int64_t large = std::clamp(4 * cache, 64 * mib, 512 * mib);
-  result.bandwidths.push_back({"copy", copy_rate(large, 1, 7), fmt::format("memcpy of {} MiB", large / mib)});
+  result.bandwidths.push_back({"copy", copy_rate(large, 1, 7)});
   if (cache > 0) {
     // Both arrays fill a half of the cache, and each thread copies its own piece again and again.
     const int64_t small = cache / 4;
     const int times = static_cast<int>(std::clamp<int64_t>(64 * mib / small, 2, 64));
-    result.bandwidths.push_back({"last-level cache", copy_rate(small, times, 15),
-                                 fmt::format("memcpy of {} KiB, again and again", small / kib)});
+    result.bandwidths.push_back({"last-level cache", copy_rate(small, times, 15)});
   }
   return result;
 }
@@ -139,7 +149,7 @@ Ceiling gemm_peak(const Gemm& gemm, Device device) {
   const Tensor b = randn(square, {.device = device}).to(gemm.dtype);
   const double flops = 2 * std::pow(static_cast<double>(gemm.size), 3);
   const double rate = best_rate(device, 7, flops, [&] { (void)ops::matmul(a, b); });
-  return {gemm.name, 1e-9 * rate, fmt::format("matrix product {0}x{0}x{0}", gemm.size)};
+  return {gemm.name, 1e-9 * rate};
 }
 
 Ceilings measure_cuda(Device device) {
@@ -149,24 +159,11 @@ Ceilings measure_cuda(Device device) {
   const Tensor from = ones({bytes / 4}, {.device = device}), to = ones({bytes / 4}, {.device = device});
   const double rate =
       best_rate(device, 15, 2.0 * static_cast<double>(bytes), [&] { ops::copy_into(to, from); });
-  result.bandwidths.push_back(
-      {"copy", 1e-9 * rate, fmt::format("copy of {} MiB on the device", bytes / mib)});
+  result.bandwidths.push_back({"copy", 1e-9 * rate});
   return result;
 }
 
 }  // namespace
-
-template <class T>
-MultiplyAdds multiply_adds() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return {"AVX-512", run_avx512<T>};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"AVX2", run_avx2<T>};
-#endif
-  return {"baseline", run_multiply_adds<T, 16, 12>};
-}
-
-template MultiplyAdds multiply_adds<float>();
-template MultiplyAdds multiply_adds<double>();
 
 double seconds_of(clockid_t clock) {
   timespec time{};

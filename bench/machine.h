@@ -22,7 +22,6 @@ std::string describe_machine(Device device, int threads);
 struct Ceiling {
   std::string name;  ///< "FMA float32", "copy"
   double value = 0;  ///< GFLOP/s or GB/s
-  std::string how;   ///< what was run for it
 };
 
 struct Ceilings {
@@ -49,16 +48,6 @@ const Ceilings& ceilings(Device device);
 
 /// "measured ceilings: FMA float32 92.1 GFLOP/s, copy 11.3 GB/s".
 std::string ceilings_text(const Ceilings& ceilings);
-
-/// Vector multiply-adds in registers, as many as there are at once.
-struct MultiplyAdds {
-  const char* instructions;       ///< "AVX-512", "AVX2", "baseline": those of the build
-  double (*run)(int64_t rounds);  ///< returns how many floating-point operations they were
-};
-
-/// In the widest instructions that the CPU has. `T` is float or double.
-template <class T>
-MultiplyAdds multiply_adds();
 
 /// What a clock of the system shows (clock_gettime) [s].
 double seconds_of(clockid_t clock);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,7 +33,6 @@ struct CommonOptions {
   bool quick = false;
   bool cold_cache = false, fresh_memory = false;
   std::string json, csv, plot, baseline;  ///< files; empty: none. "-" for JSON is standard output
-  std::string color = "auto";
 
   /// Where to measure. Throws UsageError for a name that is none and for a device that is not there.
   Device chosen_device() const;
@@ -44,9 +44,6 @@ void add_common_options(CLI::App& app, CommonOptions& options, bool is_timed);
 /// An option whose value, at first its default, is one of `choice`.
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
                         const std::vector<std::string>& choice, const std::string& description);
-/// An option whose value, at first its default, is a whole number from `least` to `most`.
-CLI::Option* add_number(CLI::App& app, const std::string& name, int64_t& value, int64_t least,
-                        const std::string& description, int64_t most = most_count);
 
 // What the values of --dtype, --format and --precision stand for.
 inline const std::map<std::string, DType> dtypes{
@@ -56,14 +53,14 @@ inline const std::map<std::string, MemoryFormat> formats{{"contiguous", MemoryFo
 inline const std::map<std::string, Precision> precisions{
     {"highest", Precision::highest}, {"high", Precision::high}, {"medium", Precision::medium}};
 
-// Other values of options, from text. They throw UsageError, naming the option.
-
-/// "128": a number from 1 to most_count.
+/// "128": a number from 1 to most_count. Throws UsageError, naming the option.
 int64_t parse_count(const std::string& option, const std::string& text);
-/// "128,64,32,32" or "128x64x32x32": sizes of at least 1.
-Shape parse_sizes(const std::string& option, const std::string& text);
 bool contains(const std::vector<std::string>& list, const std::string& text);
 /// Throws UsageError, which `must` begins, unless the name is among those that are known.
 void check_known(const std::string& must, const std::string& name, const std::vector<std::string>& known);
+
+/// For TimerOptions::on_progress: draws a bar with the time left on a terminal's standard error, as long as a
+/// copy of the function lives; nothing elsewhere.
+std::function<void(double share)> progress_bar(const std::string& label);
 
 }  // namespace pleat::bench

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "pleat/bench/baseline.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/record.h"
 #include "pleat/bench/subcommand.h"
@@ -34,27 +33,16 @@ std::string quoted(const std::string& argument) {
   return text + '\'';
 }
 
-/// All files that are to be written, but for the CSV.
-std::vector<OutputFile> output_files(const Subcommand& subcommand, const CommonOptions& options) {
-  std::vector<OutputFile> files = subcommand.files();
-  if (options.json != "-") files.push_back({"--json", options.json, to_text});
-  files.push_back(
-      {"--plot", options.plot, [&](const Results& results) { return subcommand.plot(results.records); }});
-  return files;
-}
-
 /// What cannot be written or compared is said before minutes are spent. Returns the baseline.
 Results check_files(const Subcommand& subcommand, const CommonOptions& options) {
-  check<UsageError>(options.plot.empty() || subcommand.has_plot(), "{}: --plot: has nothing to draw",
-                    subcommand.name());
-  std::vector<OutputFile> files = output_files(subcommand, options);
-  files.push_back({"--csv", options.csv});
-  std::erase_if(files, [](const OutputFile& file) { return file.path.empty(); });
+  std::vector<std::pair<std::string, std::string>> files{
+      {"--json", options.json == "-" ? "" : options.json}, {"--plot", options.plot}, {"--csv", options.csv}};
+  std::erase_if(files, [](const auto& file) { return file.second.empty(); });
   for (auto file = files.begin(); file != files.end(); ++file) {
-    AtomicFile::check_writable(file->option, file->path);
+    AtomicFile::check_writable(file->first, file->second);
     for (auto other = files.begin(); other != file; ++other)
-      check<UsageError>(!same_file(other->path, file->path), "{} and {} are the same file, '{}'",
-                        other->option, file->option, file->path);
+      check<UsageError>(!same_file(other->second, file->second), "{} and {} are the same file, '{}'",
+                        other->first, file->first, file->second);
   }
   if (options.baseline.empty()) return {};
   Results before = read_results(options.baseline);
@@ -71,16 +59,16 @@ void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const 
   const ThreadsScope threads(options.threads);
   if (options.fresh_memory) set_cache_limit(0, options.chosen_device());
   const bool shows = options.json != "-";
-  const bool color =
-      options.color == "always" || (options.color == "auto" && benchmark::may_color(STDOUT_FILENO));
-  Report report(shows ? &out : nullptr, shows && color, machine);
+  Report report(shows ? &out : nullptr, shows && benchmark::may_color(STDOUT_FILENO), machine);
   subcommand.run(options, report);
 
   const Results results{machine, command, report.records()};
   if (!options.baseline.empty()) report.say(comparison(before, results, options.baseline, report.color()));
-  if (!shows) put(out, to_text(results));
-  for (const OutputFile& file : output_files(subcommand, options))
-    if (!file.path.empty()) write_file(file.option, file.path, file.content(results));
+  if (!shows)
+    put(out, to_text(results));
+  else if (!options.json.empty())
+    write_file("--json", options.json, to_text(results));
+  if (!options.plot.empty()) write_file("--plot", options.plot, time_bars(results.records));
   if (!options.csv.empty()) write_csv(options.csv, results.records);
   const auto failed = [](const Record& record) { return !record.failure.empty(); };
   if (results.records.empty() || !std::all_of(results.records.begin(), results.records.end(), failed)) return;
@@ -91,9 +79,7 @@ void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const 
 /// In the order of the help.
 std::vector<SubcommandPointer> all_subcommands() {
   std::vector<SubcommandPointer> all;
-  for (const auto make : {make_conv, make_list, make_norm, make_unfold, make_elementwise, make_matmul,
-                          make_step, make_ceilings, make_ask, make_selftest})
-    all.push_back(make());
+  for (const auto make : {make_conv, make_ops, make_step, make_list, make_ask}) all.push_back(make());
   return all;
 }
 

@@ -1,15 +1,14 @@
+// Records as JSON, which baselines are read from, and as CSV.
 #include "pleat/bench/record.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <type_traits>
 
 #include <nlohmann/json.hpp>
 
 #include "pleat/core/base/format.h"
-#include "pleat/core/files/atomic_file.h"
 #include "pleat/core/files/input_file.h"
 #include "pleat/core/files/json_input.h"
 #include "pleat/io/csv.h"
@@ -35,7 +34,7 @@ void set(List& list, const std::string& name, Value value) {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int version = 1;
+constexpr int version = 2;
 
 template <class List>
 Json object_of(const List& list) {
@@ -45,23 +44,43 @@ Json object_of(const List& list) {
 }
 
 template <class List>
-void get_list(const Json& json, List& list) {
-  for (const auto& [name, value] : json.items())
-    list.emplace_back(name, value.template get<typename List::value_type::second_type>());
+void get_list(const Json& json, const char* name, List& list) {
+  if (!json.contains(name)) return;
+  for (const auto& [key, value] : json.at(name).items())
+    list.emplace_back(key, value.template get<typename List::value_type::second_type>());
 }
 
-Time time_of(const Json& json) {
-  Time time;
-  for_each_member(time, [&]<class Value>(const char* name, Value& value) {
+Json json_of(const benchmark::Measurement& m) {
+  return {{"median", m.median()},
+          {"lower_quartile", m.lower_quartile()},
+          {"upper_quartile", m.upper_quartile()},
+          {"first_call", m.first_call},
+          {"tuning", m.tuning},
+          {"block_size", m.block_size},
+          {"threads", m.threads},
+          {"cold_cache", m.cold_cache},
+          {"runs", m.runs()},
+          {"times", m.times}};
+}
+
+benchmark::Measurement time_of(const Json& json) {
+  benchmark::Measurement time;
+  const auto whole = [&](const char* name, auto& value) {
     const Json& number = json.at(name);
     // nlohmann-json would convert any number to a whole one.
-    if constexpr (std::is_integral_v<Value> && !std::is_same_v<Value, bool>)
-      check<ValueError>(
-          number.is_number_unsigned() && number.get<uint64_t>() <= std::numeric_limits<Value>::max(),
-          "{} must be a whole number, got {}", name, number.dump().substr(0, 40));
-    value = number.get<Value>();
-  });
-  for (const double seconds : {time.median, time.lower_quartile, time.upper_quartile})
+    check<ValueError>(
+        number.is_number_unsigned() && number.get<uint64_t>() <= std::numeric_limits<int>::max(),
+        "{} must be a whole number, got {}", name, number.dump().substr(0, 40));
+    number.get_to(value);
+  };
+  whole("block_size", time.block_size);
+  whole("threads", time.threads);
+  json.at("first_call").get_to(time.first_call);
+  json.at("tuning").get_to(time.tuning);
+  json.at("cold_cache").get_to(time.cold_cache);
+  json.at("times").get_to(time.times);
+  check<ValueError>(!time.times.empty(), "there must be times");
+  for (const double seconds : time.times)
     check<ValueError>(seconds >= 0, "a time must be at least 0, got {}", seconds);
   return time;
 }
@@ -69,39 +88,23 @@ Time time_of(const Json& json) {
 Json json_of(const Record& record) {
   Json json{{"subcommand", record.subcommand}, {"labels", object_of(record.labels)}};
   if (!record.details.empty()) json["details"] = object_of(record.details);
-  if (record.time)
-    for_each_member(*record.time, [&](const char* name, auto value) { json["time"][name] = value; });
+  if (record.time) json["time"] = json_of(*record.time);
   if (!record.values.empty()) json["values"] = object_of(record.values);
   if (!record.failure.empty()) json["failure"] = record.failure;
   return json;
 }
 
 Record record_of(const Json& json) {
-  Record record;
-  json.at("subcommand").get_to(record.subcommand);
-  get_list(json.at("labels"), record.labels);
-  if (json.contains("details")) get_list(json.at("details"), record.details);
+  Record record{.subcommand = json.at("subcommand"), .labels = {}};
+  get_list(json, "labels", record.labels);
+  get_list(json, "details", record.details);
+  get_list(json, "values", record.values);
   if (json.contains("time")) record.time = time_of(json.at("time"));
-  if (json.contains("values")) get_list(json.at("values"), record.values);
   record.failure = json.value("failure", "");
   return record;
 }
 
 }  // namespace
-
-Time::Time(const benchmark::Measurement& m)
-    : median(m.median()),
-      lower_quartile(m.lower_quartile()),
-      upper_quartile(m.upper_quartile()),
-      mean(m.mean()),
-      wall_median(m.wall_median()),
-      first_call(m.first_call),
-      tuning(m.tuning),
-      blocks(static_cast<int64_t>(m.times.size())),
-      runs(m.runs()),
-      threads(m.threads),
-      cold_cache(m.cold_cache),
-      rounds(m.times) {}
 
 const std::string& Record::label(const std::string& name) const {
   static const std::string none;
@@ -115,7 +118,6 @@ std::optional<double> Record::value(const std::string& name) const {
   return found != nullptr ? std::optional(*found) : std::nullopt;
 }
 
-void Record::set_label(const std::string& name, std::string text) { set(labels, name, std::move(text)); }
 void Record::set_detail(const std::string& name, std::string text) { set(details, name, std::move(text)); }
 void Record::set_value(const std::string& name, double number) {
   if (std::isfinite(number)) set(values, name, number);
@@ -152,9 +154,7 @@ Results results_from_text(const std::string& text, const std::string& where) {
     if (!json.is_object() || !json.contains("pleat_bench")) is_none("");
     check<FileError>(json["pleat_bench"] == version, "{}: is of version {}, this pleat-bench reads {}", where,
                      json["pleat_bench"].dump(), version);
-    Results results;
-    json.at("machine").get_to(results.machine);
-    json.at("command").get_to(results.command);
+    Results results{json.at("machine"), json.at("command"), {}};
     for (const Json& record : json.at("results")) results.records.push_back(record_of(record));
     return results;
   } catch (const Json::exception& error) {
@@ -163,10 +163,6 @@ Results results_from_text(const std::string& text, const std::string& where) {
     is_none(error.what());
   }
   return {};
-}
-
-void write_results(const std::filesystem::path& path, const Results& results) {
-  write_file("--json", path, to_text(results));
 }
 
 Results read_results(const std::filesystem::path& path) {
@@ -180,9 +176,10 @@ void write_csv(const std::string& path, const std::vector<Record>& records) {
   std::vector<std::map<std::string, Value>> rows;
   for (const Record& record : records) {
     auto& row = rows.emplace_back();
-    const Json members = json_of(record).flatten();
+    Json json = json_of(record);
+    if (record.time) json["time"].erase("times");
     // "/time/median": the column is "median".
-    for (const auto& [place, value] : members.items()) {
+    for (const auto& [place, value] : json.flatten().items()) {
       if (value.is_null()) continue;  // an empty object
       const std::string column = place.substr(place.rfind('/') + 1);
       if (std::find(columns.begin(), columns.end(), column) == columns.end()) columns.push_back(column);

@@ -1,3 +1,4 @@
+// Records as tables: which columns there are, which go where a page is narrow, and what is the fastest.
 #include "pleat/bench/report.h"
 
 #include <algorithm>
@@ -34,24 +35,24 @@ std::string significant(double number) {
 std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.0995 ? 1 : 0); }
 std::string exponential(double error) { return fmt::format("{:.1e}", error); }
 std::string bytes(double number) { return text_of_bytes(static_cast<int64_t>(number)); }
-std::string milliseconds(double seconds) { return significant<4>(1000 * seconds); }
 
-std::string median(const Time& time) {
-  return benchmark::format_time(time.median) + (time.has_wide_spread() ? " ~" : "  ");
+using benchmark::Measurement;
+std::string median(const Measurement& time) {
+  return benchmark::format_time(time.median()) + (time.has_wide_spread() ? " ~" : "  ");
 }
-std::string quartiles(const Time& time) {
-  const benchmark::TimeUnit unit = benchmark::time_unit(time.median);
-  return fmt::format("{} to {} {}", benchmark::format_significant(time.lower_quartile / unit.seconds, 4),
-                     benchmark::format_significant(time.upper_quartile / unit.seconds, 4), unit.name);
+std::string quartiles(const Measurement& time) {
+  const benchmark::TimeUnit unit = benchmark::time_unit(time.median());
+  return fmt::format("{} to {} {}", benchmark::format_significant(time.lower_quartile() / unit.seconds, 4),
+                     benchmark::format_significant(time.upper_quartile() / unit.seconds, 4), unit.name);
 }
-std::string runs(const Time& time) { return std::to_string(time.runs); }
-std::string first_call(const Time& time) { return benchmark::format_time(time.first_call, 3); }
+std::string runs(const Measurement& time) { return std::to_string(time.runs()); }
+std::string first_call(const Measurement& time) { return benchmark::format_time(time.first_call, 3); }
 
 /// Of a time, of the value `source`, or of the label `source`.
 struct Column {
   std::string name, title;
   std::string source = name;
-  std::string (*of_time)(const Time&) = nullptr;
+  std::string (*of_time)(const Measurement&) = nullptr;
   std::string (*of_value)(double) = nullptr;
 
   bool is_text() const { return of_time == nullptr && of_value == nullptr; }
@@ -72,7 +73,6 @@ constexpr std::array dispensable{"runs",          "first_call",    "quartiles", 
 /// A label or a detail is a column under its own name; what else tables can have is listed here.
 Column column(const std::string& name) {
   static const std::vector<Column> all{
-      {"ceiling", "ceiling", "problem"},
       {"dtype", "type"},
       {.name = "median", .title = "median", .of_time = median},
       {"quartiles", "quartiles", {}, quartiles},
@@ -84,11 +84,7 @@ Column column(const std::string& name) {
       {.name = "share_of_peak", .title = "of peak", .of_value = percent},
       {.name = "gbytes", .title = "GB/s", .of_value = significant<3>},
       {.name = "share_of_copy", .title = "of copy", .of_value = percent},
-      {.name = "peak_gflops", .title = "GFLOP/s", .source = "gflops", .of_value = significant<4>},
-      {.name = "peak_gbytes", .title = "GB/s", .source = "gbytes", .of_value = significant<4>},
       {.name = "images_per_s", .title = "images/s", .of_value = significant<4>},
-      {.name = "stopwatch", .title = "stopwatch ms", .of_value = milliseconds},
-      {.name = "ratio", .title = "timer/stopwatch", .of_value = significant<4>},
       {.name = "workspace_bytes", .title = "workspace", .of_value = bytes},
       {.name = "forward_bytes",
        .title = "workspace of forward",
@@ -96,8 +92,7 @@ Column column(const std::string& name) {
        .of_value = bytes},
       {.name = "error", .title = "error", .of_value = exponential},
       {"bad_error", "", "error"},
-      {"beside", "beside the first"},
-      {"how", "measured by"}};
+      {"beside", "beside the first"}};
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const Column& one) { return one.name == name; });
   return found != all.end() ? *found : Column{name, name};
@@ -108,12 +103,12 @@ Column column(const std::string& name) {
 std::vector<bool> fastest(const std::vector<Record>& records, const std::vector<std::string>& competing) {
   std::map<std::string, std::vector<double>> times;  // of those that compute the same
   for (const Record& record : records)
-    if (record.time.has_value()) times[label_text(record, competing, "\n")].push_back(record.time->median);
+    if (record.time.has_value()) times[label_text(record, competing, "\n")].push_back(record.time->median());
   std::vector<bool> marks;
   for (const Record& record : records) {
     const std::vector<double>& same = times[label_text(record, competing, "\n")];
     marks.push_back(!competing.empty() && record.time.has_value() && same.size() > 1 &&
-                    record.time->median <= 1.01 * *std::min_element(same.begin(), same.end()));
+                    record.time->median() <= 1.01 * *std::min_element(same.begin(), same.end()));
   }
   return marks;
 }

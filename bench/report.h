@@ -34,6 +34,22 @@ std::string label_text(const Record& record, const std::vector<std::string>& lab
 /// Writes at once: a run over many problems takes minutes. Throws FileError when `out` takes nothing.
 void put(std::ostream& out, const std::string& text);
 
+/// For --plot: an SVG with a bar for each median, with quartiles, in groups by the problem. Labels that are
+/// the same in all records stand in the title; records that failed say so. Throws UsageError where nothing
+/// was timed.
+std::string time_bars(const std::vector<Record>& records);
+
+/// What became of a time since an earlier run. It has changed when it is beyond the noise of both runs: the
+/// ranges between the quartiles do not meet, and the medians are more than 2 % apart, since two runs of one
+/// program differ by that much where each by itself is steady.
+enum class Change : unsigned char { same, faster, slower };
+Change change_of(const benchmark::Measurement& before, const benchmark::Measurement& now);
+
+/// Every record of `now` beside the one of the same subcommand and labels as a table, and a line that counts
+/// the changes, what is new, and what only `before` has of subcommands that ran now; with warnings when most
+/// times changed alike and when the machines differ.
+std::string comparison(const Results& before, const Results& now, const std::string& name, bool color);
+
 /// Takes records as they are found, shows them at once, and keeps them for the files.
 class Report {
  public:

@@ -1,21 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "pleat/bench/options.h"
 #include "pleat/bench/report.h"
 
 namespace pleat::bench {
-
-/// A file that an option of the subcommand names ("": none), and what is written to it.
-struct OutputFile {
-  std::string option, path;
-  std::function<std::string(const Results&)> content = {};
-};
 
 /// One thing that pleat-bench can do. To add one: a file that derives from this, a function below, and its
 /// name in all_subcommands().
@@ -34,12 +26,6 @@ class Subcommand {
   virtual void run(const CommonOptions& common, Report& report) = 0;
   /// Whether it runs things for --seconds, or --quick.
   virtual bool is_timed() const { return true; }
-  /// Those of its own options.
-  virtual std::vector<OutputFile> files() const { return {}; }
-  /// Whether there is something to draw, as far as the options tell.
-  virtual bool has_plot() const { return false; }
-  /// What --plot writes: an SVG. Throws UsageError where nothing was timed.
-  virtual std::string plot(const std::vector<Record>&) const { return {}; }
 
  private:
   std::string name_, summary_;
@@ -48,14 +34,9 @@ class Subcommand {
 using SubcommandPointer = std::unique_ptr<Subcommand>;
 
 SubcommandPointer make_conv();
-SubcommandPointer make_list();
-SubcommandPointer make_norm();
-SubcommandPointer make_unfold();
-SubcommandPointer make_elementwise();
-SubcommandPointer make_matmul();
+SubcommandPointer make_ops();
 SubcommandPointer make_step();
-SubcommandPointer make_ceilings();
+SubcommandPointer make_list();
 SubcommandPointer make_ask();
-SubcommandPointer make_selftest();
 
 }  // namespace pleat::bench

@@ -1,22 +1,17 @@
 // Pleat's side of bench/compare_torch.py, which times two processes interleaved. Reads a JSON object from
 // each line of standard input and writes one for each: {"result": ...}, or {"error": "..."}.
-//   {"command": "versions"}             what it runs on
-//   {"command": "peak"}                 the most memory that it has held until now [MiB]
-//   {"command": "ops"}                  the problems of the survey of ops
-//   {"command": "time", "runs": N}      runs what was prepared N times: milliseconds of one, on a GPU
-//                                       between events of the device, on the CPU by the clock of --clock; and
-//                                       how often the system took a processor away meanwhile
-//   {"command": "prepare", "section": ...}
-//                                       makes the operands. Sections and their passes:
-//     conv     forward, backward_input, backward_weight, by the raw functions of ops/conv/; "transposed"
-//              with "output_padding": by conv_transpose1d ... 3d
-//     norm     forward, backward: batch norm in training
-//     unfold   unfold, fold; forward (unfold, matmul, fold: a convolution written by hand), backward of that
-//     step     a training step of a network (network_step.h); its result tells the number of parameters
-//     ops      a row of the survey of ops (op_survey.h)
-//   with "pass", "format" and lists of sizes "input", "weight", "stride", "padding", "dilation"; "groups",
-//   "implementation", "tuned"; of a step "model" and "batch".
-#include <concepts>
+//   {"command": "versions"}         what it runs on
+//   {"command": "peak"}             the most memory that it has held until now [MiB]
+//   {"command": "ops"}              the problems of the survey (op_survey.h)
+//   {"command": "prepare", "section": "conv", "step" or "ops", ...}
+//                                   makes the operands; of a step the result tells the number of parameters
+//   {"command": "time", "runs": N}  runs what was prepared N times: milliseconds of one, on a GPU between
+//   events
+//                                   of the device, on the CPU by the clock of --clock; and how often the
+//                                   system took a processor away meanwhile
+// A problem of conv has a "pass", a "format", lists of sizes "input", "weight", "stride", "padding",
+// "dilation", and "groups" and "tuned"; "transposed" with "output_padding" is conv_transpose1d ... 3d. A step
+// has "model", "batch" and "format".
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -27,9 +22,9 @@
 #include <pleat/pleat.h>
 #include <sys/resource.h>
 
-#include "pleat/bench/ask/questions.h"
-#include "pleat/bench/case.h"
+#include "pleat/bench/ask/compare.h"
 #include "pleat/bench/machine.h"
+#include "pleat/bench/measure.h"
 #include "pleat/bench/network_step.h"
 #include "pleat/bench/op_survey.h"
 #include "pleat/core/base/format.h"
@@ -46,14 +41,6 @@ using Json = nlohmann::json;
 using bench::Work;
 using Numbers = std::vector<int64_t>;
 
-/// What runs, and what must be the same on the other side.
-struct Prepared {
-  template <std::convertible_to<Work> F>
-  Prepared(F work_, Json facts_ = nullptr) : work(std::move(work_)), facts(std::move(facts_)) {}
-  Work work;
-  Json facts;
-};
-
 /// Standard normal numbers in the shape of that name and the request's format.
 Tensor numbers(const Json& request, const char* name, Device device) {
   return bench::operand(request.at(name).get<Numbers>(), {.format = request.at("format"), .device = device});
@@ -65,12 +52,11 @@ Options layer_options(const Json& request) {
   return {.stride = request.at("stride").get<Numbers>(),
           .padding = request.at("padding").get<Numbers>(),
           .dilation = request.at("dilation").get<Numbers>(),
-          .groups = request.at("groups").get<int64_t>(),
-          .implementation = request.value("implementation", "")};
+          .groups = request.at("groups").get<int64_t>()};
 }
 
 /// The layer as a function that users call, with respect to its input or its weight alone.
-Prepared conv_transpose_work(const Json& request, Device device) {
+Work conv_transpose_work(const Json& request, Device device) {
   auto options = layer_options<ConvTransposeOptions>(request);
   options.output_padding = request.at("output_padding").get<Numbers>();
   const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
@@ -88,7 +74,7 @@ Prepared conv_transpose_work(const Json& request, Device device) {
   return bench::ask::backward_of(forward(), {wanted});
 }
 
-Prepared conv_work(const Json& request, Device device) {
+Work conv_work(const Json& request, Device device) {
   if (request.value("transposed", false)) return conv_transpose_work(request, device);
   const auto options = layer_options<ConvOptions>(request);
   const ConvPolicyOptions policy{.benchmark = request.value("tuned", false)};
@@ -104,44 +90,6 @@ Prepared conv_work(const Json& request, Device device) {
     const ConvPolicy guard{policy};
     run();
   };
-}
-
-/// A differentiable function of `inputs` forward alone, or backward alone to all of them.
-Work differentiable_work(const Json& request, const std::vector<Tensor>& inputs,
-                         const std::function<Tensor()>& function) {
-  if (request.at("pass") == "forward") return [=] { (void)no_grad(function); };
-  if (request.at("pass") == "backward") return bench::ask::backward_of(function(), inputs);
-  return nullptr;
-}
-
-Prepared norm_work(const Json& request, Device device) {
-  const Tensor x = numbers(request, "input", device).set_requires_grad();
-  const Tensor weight = ones({x.size(1)}, {.device = device}).set_requires_grad();
-  const Tensor bias = zeros({x.size(1)}, {.device = device}).set_requires_grad();
-  return differentiable_work(request, {x, weight, bias},
-                             [=] { return batch_norm(x, weight, bias, {}, {}, {.training = true}); });
-}
-
-Prepared unfold_work(const Json& request, Device device) {
-  const Tensor x = numbers(request, "input", device).set_requires_grad();
-  const Tensor filters = numbers(request, "weight", device);
-  const int64_t kernel = filters.size(2), padding = request.at("padding").at(0).get<int64_t>();
-  const UnfoldOptions windows{.kernel_size = kernel, .padding = padding};
-  if (request.at("pass") == "unfold") return [=] { (void)ops::unfold(x, windows); };
-  if (request.at("pass") == "fold")
-    return [=, columns = ops::unfold(x, windows)] {
-      (void)ops::fold(columns, {x.size(2), x.size(3)}, windows);
-    };
-  const Tensor w = flatten(filters, 1).detach().set_requires_grad();
-  return differentiable_work(request, {x, w},
-                             [=] { return bench::ask::conv_by_hand(x, w, kernel, padding); });
-}
-
-/// Says how many parameters it trains, so that both sides train the same.
-Prepared step_work(const Json& request, Device) {
-  const bench::NetworkStep step =
-      bench::make_network_step(request.at("model"), request.at("batch").get<int64_t>(), request.at("format"));
-  return {step.run, {{"parameters", step.parameters}}};
 }
 
 /// Of /proc/self/status, because the peak of getrusage is that of the program that started this one, too.
@@ -167,18 +115,19 @@ Json result_of(const Json& request, Device device, bool by_processor, Work& work
   if (command == "ops") return bench::op_problems();
   if (command == "prepare") {
     work = {};  // its memory first
-    static const std::map<std::string, std::function<Prepared(const Json&, Device)>> sections{
-        {"conv", conv_work},
-        {"norm", norm_work},
-        {"unfold", unfold_work},
-        {"step", step_work},
-        {"ops", [](const Json& row, Device) { return bench::prepare_op(row); }}};
     const std::string section = request.at("section");
-    check<ValueError>(sections.count(section) > 0, "there is no section \"{}\"", section);
-    const Prepared prepared = sections.at(section)(request, device);
-    work = prepared.work;
-    check<ValueError>(work != nullptr, "{} has no pass {}", section, request.at("pass").dump());
-    return prepared.facts;
+    Json facts;  // which must be the same on the other side
+    if (section == "conv") work = conv_work(request, device);
+    if (section == "ops") work = bench::prepare_op(request).work;
+    if (section == "step") {
+      const auto batch = request.at("batch").get<int64_t>();
+      const bench::NetworkStep step =
+          bench::make_network_step(request.at("model"), batch, request.at("format"));
+      work = step.run;
+      facts = {{"parameters", step.parameters}};
+    }
+    check<ValueError>(work != nullptr, "{} has no pass {}", section, request.value("pass", ""));
+    return facts;
   }
   check<ValueError>(command == "time", "there is no command \"{}\"", command);
   const auto runs = request.at("runs").get<int64_t>();

@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import sys
-import tempfile
 import time
 
 try:
@@ -21,7 +20,8 @@ except ImportError as error:
     print(json.dumps({"error": f"needs PyTorch (Debian: python3-torch): {error}"}), flush=True)
     sys.exit(3)
 
-import torch_networks
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scripts"))
+import torch_networks  # noqa: E402
 
 
 def random_numbers(shape, device, format="contiguous"):
@@ -72,33 +72,10 @@ def conv_work(problem, device):
     return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *how, wanted)
 
 
-def norm_work(problem, device):
-    x = random_numbers(problem["input"], device, problem["format"]).requires_grad_()
-    weight, bias = (torch.full((x.shape[1],), value, device=device, requires_grad=True) for value in (1.0, 0.0))
-    return differentiable_work(problem["pass"], (x, weight, bias),
-                               lambda: F.batch_norm(x, None, None, weight, bias, True))
-
-
-def unfold_work(problem, device):
-    x = random_numbers(problem["input"], device).requires_grad_()
-    w = random_numbers(problem["weight"], device).flatten(1).requires_grad_()
-    kernel, padding = problem["weight"][2], problem["padding"][0]
-    unfold = lambda: F.unfold(x, kernel, padding=padding)
-    if problem["pass"] == "unfold":
-        return torch.no_grad()(unfold)
-    if problem["pass"] == "fold":
-        columns = unfold().detach()
-        return lambda: F.fold(columns, x.shape[2:], kernel, padding=padding)
-    return differentiable_work(problem["pass"], (x, w), lambda: F.fold(w @ unfold(), problem["output"], 1))
-
-
 def step_work(problem, device):
     step, parameters = torch_networks.make_step(problem["model"], problem["batch"], device,
                                                 lambda x: in_format(x, problem["format"]), OPTIONS.compile)
     return step, {"parameters": parameters}
-
-
-# --- rows of the survey of ops
 
 
 FLOATING = ("float16", "bfloat16", "float64")
@@ -126,13 +103,13 @@ def make_operand(operand, format, device):
 
 def ops_work(problem, device):
     if problem["stateful"]:
-        return eval(problem["torch"])
+        return eval(problem["torch"], NAMES)
     operands = [make_operand(operand, problem["format"], device) for operand in problem["operands"]]
     inputs = []
     if problem["pass"] != "forward":
         kinds = ("", "u") + FLOATING
         inputs = [x.requires_grad_() for x, o in zip(operands, problem["operands"]) if o["kind"] in kinds]
-    function = eval("lambda x, y=None, z=None, w=None: " + problem["torch"])
+    function = eval("lambda x, y=None, z=None, w=None: " + problem["torch"], NAMES)
     if OPTIONS.compile:
         function = torch.compile(function)
     return differentiable_work(problem["pass"], inputs, lambda: function(*operands))
@@ -154,46 +131,27 @@ def clipping(model):
     return lambda: nn.utils.clip_grad_norm_(parameters, 1.0)
 
 
-def saving_or_loading(load):
-    """By safetensors, where it is installed, else by torch.save and torch.load."""
-    path = os.path.join(tempfile.gettempdir(), f"torch_survey_{os.getpid()}")
-    try:
-        from safetensors.torch import load_file as read, save_file as write
-    except ImportError:
-        read, write = torch.load, torch.save
-    tensors = {str(i): p.detach() for i, p in enumerate(torch_networks.MODELS["resnet18"]().parameters())}
-    write(tensors, path)
-    return (lambda: read(path)) if load else (lambda: write(tensors, path))
-
-
-SECTIONS = {"step": step_work, "norm": norm_work, "unfold": unfold_work, "conv": conv_work, "ops": ops_work}
-
-
-# --- the program
+# What rows are written in: Pleat's names are PyTorch's but for some, and what these leave out is in their calls.
+NAMES = vars(torch) | vars(F) | globals() | {
+    "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softmax": torch.softmax, "log_sigmoid": F.logsigmoid,
+    "negate": torch.neg, "clamp": lambda x: x.clamp(-1, 1), "threshold": lambda x: F.threshold(x, 1, -2.5),
+    "masked_fill": lambda x, mask, value=0: x.masked_fill(mask, value)}
+SECTIONS = {"step": step_work, "conv": conv_work, "ops": ops_work}
 
 
 def lines_of(path, word):
-    try:
-        with open(path) as file:
-            return [line for line in file if word in line]
-    except OSError:
-        return []
-
-
-def blas():
-    """The library of PyTorch's matrix products on the CPU: where it is the unoptimised one of a distribution, their
-    times say nothing about PyTorch."""
-    if torch.backends.mkl.is_available():
-        return "MKL"
-    paths = {os.path.realpath(line.split()[-1]) for line in lines_of("/proc/self/maps", "blas")}
-    return ", ".join(sorted(paths)) or "inside PyTorch"
+    with open(path) as file:
+        return [line for line in file if word in line]
 
 
 def versions():
-    on = f"BLAS {blas()}"
+    """With the library of PyTorch's matrix products on the CPU: where it is the unoptimised one of a distribution, their
+    times say nothing about PyTorch."""
+    on = "MKL" if torch.backends.mkl.is_available() else ", ".join(sorted(
+        {os.path.realpath(line.split()[-1]) for line in lines_of("/proc/self/maps", "blas")})) or "inside PyTorch"
     if OPTIONS.device == "cuda":
         on = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}"
-    return f"PyTorch {torch.__version__}, {on}"
+    return f"PyTorch {torch.__version__}, {'' if OPTIONS.device == 'cuda' else 'BLAS '}{on}"
 
 
 def interruptions():

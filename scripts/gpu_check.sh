@@ -230,8 +230,7 @@ page_of_formats() {
       for (i = 1; i <= count; ++i)
         printf "%s %-24s%s\n", rows[i], time[rows[i], "contiguous"], time[rows[i], "channels_last"]
     }' "$out/formats.log"
-  # Of training steps those that are whole.
-  grep -E '^[^ ].* (contiguous|channels_last)|^ +step ' "$out/format_steps.log" 2>/dev/null | sed '1s/^/\n/'
+  grep -E '^ +[a-z0-9_]+ n[0-9]+ ' "$out/format_steps.log" 2>/dev/null | sed '1s/^/\n/'
 }
 
 # --- versions
@@ -496,7 +495,7 @@ have_times() {
 measure() {
   local name=$1 limit=$2
   shift 2
-  local command=("$bench" "$@" --device "$device" --threads "$threads" --color never)
+  local command=("$bench" "$@" --device "$device" --threads "$threads")
   if [[ $quick == 1 || $device == cpu ]]; then command+=(--quick); else command+=(--seconds 0.1); fi
   run "$name" "$limit" "${command[@]}"
   report "$name"
@@ -505,7 +504,7 @@ measure() {
 stage_formats() {
   have_times formats && have formats "$bench" || return
   measure formats 60 conv --format contiguous,channels_last --dtype float32,bfloat16
-  measure norm 40 norm --format contiguous,channels_last
+  measure norm 40 ops --match '^norm/batch_norm' --format contiguous,channels_last
   measure format_steps 40 step --format contiguous,channels_last --dtype float32,bfloat16
 }
 
@@ -523,9 +522,9 @@ stage_torch() {
   ((budget < 20)) && budget=20
   local compare=(python3 "$root/bench/compare_torch.py" --program "$build/bench/timing_server" --device "$device"
     --threads "$threads" --limit-seconds "$budget" --json "$out/compare_torch.json")
-  compare+=(--only "step,norm,unfold,conv" --models "small,resnet20")
+  compare+=(--only "step,conv" --models "small,resnet20")
   # Of the layers that it knows itself.
-  if [[ -n $shapes ]]; then compare+=(--shapes "$shapes"); else compare+=(--match '^(conv/resnet18|step|norm|unfold)/'); fi
+  if [[ -n $shapes ]]; then compare+=(--shapes "$shapes"); else compare+=(--match '^(conv/resnet18|step)/'); fi
   [[ $quick == 0 && $device == cuda ]] || compare+=(--quick)
   run torch $((budget + 40)) "${compare[@]}"
   report torch

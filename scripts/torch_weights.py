@@ -4,7 +4,7 @@
     torch_weights.py to-pleat resnet18 weights.pt weights.safetensors --classes 10
     torch_weights.py to-torch resnet18 weights.safetensors weights.pt --classes 10
 
-The networks are those of bench/torch_networks.py, where names and shapes are Pleat's. An entry that is missing or
+The networks are those of scripts/torch_networks.py, where names and shapes are Pleat's. An entry that is missing or
 unexpected, or has another shape, is an error that lists all of them, and nothing is written. What a .pt file holds
 beside tensors is not read; a dictionary with the entry "state_dict" or "model" stands for that entry, and "module." and
 "_orig_mod." before all names are dropped. --by-order takes the tensors by their order instead of their names, for
@@ -18,8 +18,7 @@ import sys
 import torch
 from safetensors.torch import load_file, save_file
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
-import torch_networks  # noqa: E402
+import torch_networks
 
 
 class WeightsError(Exception):

@@ -1,7 +1,5 @@
-#include <map>
-
+// One filter bank over many small patches: as a batch, as frames, by groups, by hand, in a loop.
 #include "pleat/bench/ask/questions.h"
-#include "pleat/bench/charts.h"
 #include "pleat/core/base/format.h"
 #include "pleat/pleat.h"
 
@@ -9,10 +7,6 @@ namespace pleat::bench::ask {
 namespace {
 
 constexpr int64_t channels = 32, filters_out = 64;
-const std::string dense = "one dense image";  ///< a way: as many pixels, about, in one piece
-const std::string together = "forward and backward", per_million = "for a million results";  ///< passes
-
-std::string problem_of(int64_t n, int64_t side) { return fmt::format("{0} patches of {1}x{1}", n, side); }
 
 /// One call for each way; with `tuned`, each chooses the fastest plan by measurement.
 Way batch_way(const Tensor& x, const Tensor& filters, const std::string& implementation, bool tuned) {
@@ -25,23 +19,23 @@ Way batch_way(const Tensor& x, const Tensor& filters, const std::string& impleme
   return {name, compute, {x, filters}, tuned};
 }
 
-/// Those that are compared over the number of patches; with `tuned`, what tuning makes of them.
-std::vector<Way> ways_of(const Tensor& x, const Tensor& filters, bool tuned) {
+/// `few`: also those that take too long, or too much memory, for many patches.
+std::vector<Way> ways_of(const Tensor& x, const Tensor& filters, bool few) {
   std::vector<Way> ways;
   const Strings names = fast_implementations(flatten(x, 0, 1), filters, {.padding = 1});
   for (const std::string& name : names) ways.push_back(batch_way(x, filters, name, false));
-  ways.push_back({"(1, 3, 3) conv3d", [=] { return as_frames(x, filters); }, {x, filters}});
-  ways.push_back({"unfold and product", [=] { return by_unfold(x, filters); }, {x, filters}});
-  if (tuned) ways.push_back(batch_way(x, filters, "", true));
-  if (tuned && x.device().is_cuda())  // elsewhere few have plans to choose from
+  ways.push_back(batch_way(x, filters, "", true));
+  if (x.device().is_cuda())  // elsewhere few have plans to choose from
     for (const std::string& name : names) ways.push_back(batch_way(x, filters, name, true));
+  using Write = Tensor(const Tensor& x, const Tensor& filters);
+  const auto add = [&](const char* name, Write* write) {
+    ways.push_back({name, [=] { return write(x, filters); }, {x, filters}});
+  };
+  add("(1, 3, 3) conv3d", as_frames);
+  add("unfold and product", by_unfold);
+  if (few) add("a plain loop", by_loop);
+  if (few) add("groups = N", as_groups);
   return ways;
-}
-
-/// Those that take too long, or too much memory, for many patches.
-std::vector<Way> ways_for_few(const Tensor& x, const Tensor& filters) {
-  return {{"a plain loop", [=] { return by_loop(x, filters); }, {x, filters}},
-          {"groups = N", [=] { return as_groups(x, filters); }, {x, filters}}};
 }
 
 Tensor patches_of(const Tensor& batch, const Tensor& like) {
@@ -75,68 +69,28 @@ Tensor as_groups(const Tensor& x, const Tensor& filters) {
   return reshape(y, {x.size(0), n, filters.size(0), x.size(3), x.size(4)});
 }
 
-Answer patches(const AskOptions& options) {
-  const int64_t image = options.quick ? 60 : 600;
-  const std::vector<int64_t> numbers =  // the last one is that of the question
-      options.quick ? std::vector<int64_t>{40, 80, 160}
-                    : std::vector<int64_t>{1280, 2560, 5120, 10240, 20480};
-  Answer answer{
-      .setup = {fmt::format("x [1, N, {}, H, H], {} filters of 3x3, padding 1, float32; the dense image is "
-                            "[1, {}, {}, {}]. Backward is that of patches and filters.",
-                            channels, filters_out, channels, image, image),
-                "The first rows of the question's table, cuDNN off, on and benchmarked, are here an "
-                "implementation each and \"tuned\"."}};
-  const TensorOptions on{.device = options.device};
-  Times& times = answer.times;
+void patches(Compare& compare) {
+  const bool quick = compare.options.quick;
+  const TensorOptions on{.device = compare.options.device};
+  const int64_t few = quick ? 40 : 1280, many = quick ? 160 : 20480;  // `many` is that of the question
+  const int64_t image = quick ? 50 : 572;                             // about as many pixels in one piece
+  compare.setup = {
+      fmt::format("x [1, N, {}, H, H], {} filters of 3x3, padding 1, float32; the dense image is "
+                  "[1, {}, {}, {}]. Backward is that of patches and filters.",
+                  channels, filters_out, channels, image, image),
+      "The first rows of the question's table, cuDNN off, on and benchmarked, are here an "
+      "implementation each and \"tuned\"."};
   manual_seed(1);
   const Tensor filters = (randn({filters_out, channels, 3, 3}, on) * 0.05).detach().set_requires_grad();
   const Tensor whole = randn({1, channels, image, image}, on).set_requires_grad();
-  std::map<std::string, int64_t> pixels;  // of a problem
-  const auto measure = [&](const std::vector<int64_t>& counts, int64_t side) {
-    std::vector<Way> all;
-    for (const int64_t n : counts) {
-      pixels[problem_of(n, side)] = n * side * side;
-      const Tensor x = randn({1, n, channels, side, side}, on).set_requires_grad();
-      std::vector<Way> ways = ways_of(x, filters, n == counts.back());
-      if (n == counts.back())
-        ways.push_back({dense, [=] { return conv2d(whole, filters, {.padding = 1}); }, {whole, filters}});
-      if (n == counts.front() && n != counts.back())
-        for (Way& way : ways_for_few(x, filters)) ways.push_back(std::move(way));
-      for (Way& way : of_problem(problem_of(n, side), std::move(ways))) all.push_back(std::move(way));
-    }
-    for (Record& record : times.measure(options, all, {forward, backward})) {
-      const bool is_dense = record.label("way") == dense;
-      const int64_t size = is_dense ? image * image : pixels.at(record.label("problem"));
-      record.set_value("outputs", static_cast<double>(filters_out * size));
-    }
-  };
-  constexpr int64_t small = 4, large = 8;
-  const int64_t most = numbers.back(), as_many_pixels = most * small * small / (large * large);
-  Strings small_problems;
-  for (const int64_t n : numbers) small_problems.push_back(problem_of(n, small));
-  measure(numbers, small);
-  measure({as_many_pixels}, large);
-
-  times.add_sum(together, {forward, backward});
-  const Strings question{small_problems.back(), problem_of(as_many_pixels, large)};
-  for (const std::string& problem : question)
-    answer.notes.push_back(times.only("problem", {problem}).side_by_side(problem, "way", "pass"));
-  answer.plot = time_lines({.title = fmt::format("N patches of {}x{}x{}, {} filters of 3x3: {}", channels,
-                                                 small, small, filters_out, together),
-                            .series = {"way"},
-                            .x_value = "outputs",
-                            .x_axis = "elements of the result"},
-                           times.only("problem", small_problems).only("pass", {together}).records);
-  for (Record record : times.only("pass", {together}).records) {
-    record.time = scaled(*record.time, 1e6 / record.value("outputs").value());
-    record.set_label("pass", per_million);
-    times.records.push_back(record);
+  for (const auto& [n, side] : std::vector<std::pair<int64_t, int64_t>>{{few, 4}, {many, 4}, {many / 4, 8}}) {
+    const Tensor x = randn({1, n, channels, side, side}, on).set_requires_grad();
+    std::vector<Way> ways = ways_of(x, filters, n == few);
+    if (n != few)
+      ways.push_back(
+          {"one dense image", [=] { return conv2d(whole, filters, {.padding = 1}); }, {whole, filters}});
+    compare.measure(fmt::format("{0} patches of {1}x{1}", n, side), ways, {forward, backward});
   }
-  answer.conclusion = times.only("problem", {small_problems[0], question[0], question[1]})
-                          .compare("problem", {per_million}, "way");
-  for (std::string& sentence : times.compare("way", {per_million}, "problem"))
-    answer.conclusion.push_back(std::move(sentence));
-  return answer;
 }
 
 }  // namespace pleat::bench::ask

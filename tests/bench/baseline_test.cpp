@@ -1,55 +1,52 @@
-#include "pleat/bench/baseline.h"
-
+#include "pleat/bench/report.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat::bench;
+using pleat::benchmark::Measurement;
 
 namespace {
 
-Time time(double median, double half_range) {
-  Time t;
-  t.median = median;
-  t.lower_quartile = median - half_range;
-  t.upper_quartile = median + half_range;
+Measurement time(double median, double half_range) {
+  Measurement t;
+  t.times = {median - half_range, median - half_range, median, median + half_range, median + half_range};
   return t;
 }
 
-Record record(const std::string& subcommand, const std::string& problem, Time t) {
-  Record r{.subcommand = subcommand, .labels = {{"problem", problem}}};
-  r.time = t;
-  return r;
+Record record(const std::string& subcommand, const std::string& problem, const Measurement& t) {
+  return {.subcommand = subcommand, .labels = {{"problem", problem}}, .time = t};
 }
 
 }  // namespace
 
 TEST_CASE("a time has changed when the quartiles do not meet and it is over 2 %", "[bench]") {
-  CHECK(compare(time(1, 0.01), time(1.1, 0.01)) == Change::slower);
-  CHECK(compare(time(1, 0.01), time(0.9, 0.01)) == Change::faster);
-  CHECK(compare(time(1, 0.06), time(1.1, 0.06)) == Change::same);  // quartiles meet
-  CHECK(compare(time(1, 0.06), time(0.9, 0.05)) == Change::same);
-  CHECK(compare(time(1, 0.001), time(1.015, 0.001)) == Change::same);  // steady, but by a hair
-  CHECK(compare(time(1, 0.001), time(0.985, 0.001)) == Change::same);
-  CHECK(compare(time(1, 0.001), time(1.03, 0.001)) == Change::slower);
-  CHECK(compare(time(1, 0), time(1, 0)) == Change::same);
+  CHECK(change_of(time(1, 0.01), time(1.1, 0.01)) == Change::slower);
+  CHECK(change_of(time(1, 0.01), time(0.9, 0.01)) == Change::faster);
+  CHECK(change_of(time(1, 0.06), time(1.1, 0.06)) == Change::same);  // quartiles meet
+  CHECK(change_of(time(1, 0.06), time(0.9, 0.05)) == Change::same);
+  CHECK(change_of(time(1, 0.001), time(1.015, 0.001)) == Change::same);  // steady, but by a hair
+  CHECK(change_of(time(1, 0.001), time(0.985, 0.001)) == Change::same);
+  CHECK(change_of(time(1, 0.001), time(1.03, 0.001)) == Change::slower);
+  CHECK(change_of(time(1, 0), time(1, 0)) == Change::same);
 }
 
 TEST_CASE("changes are found by subcommand and labels", "[bench]") {
-  const std::vector<Record> before{record("conv", "a", time(1, 0.01)), record("conv", "b", time(1, 0.01)),
-                                   record("norm", "a", time(1, 0.01))};
-  std::vector<Record> now{record("conv", "c", time(1, 0.01)), record("conv", "a", time(2, 0.01))};
-  now.push_back(record("conv", "d", time(1, 0.01)));
-  now.back().time.reset();
-  now.back().failure = "out of memory";
-  const auto found = compare(before, now);
-  REQUIRE(found.size() == 3);
-  CHECK(found[0].change == Change::fresh);
-  CHECK(found[0].before == nullptr);
-  CHECK(found[1].change == Change::slower);
-  CHECK(found[1].before == &before[0]);
-  CHECK(found[1].now == &now[1]);
+  const Results before{.machine = "",
+                       .command = "",
+                       .records = {record("conv", "a", time(1, 0.01)), record("conv", "b", time(1, 0.01)),
+                                   record("norm", "a", time(1, 0.01))}};
+  Results now{.machine = "",
+              .command = "",
+              .records = {record("conv", "c", time(1, 0.01)), record("conv", "a", time(2, 0.01)),
+                          record("conv", "d", time(1, 0.01))}};
+  now.records.back().time.reset();
+  now.records.back().failure = "out of memory";
   // "norm" did not run now, so nothing of it is missing.
-  CHECK(found[2].change == Change::gone);
-  CHECK(found[2].before->label("problem") == "b");
+  CHECK(comparison(before, now, "old.json", false) ==
+        "  compared with old.json   before      now  now/before\n"
+        "  c                             -  1.000 s              new\n"
+        "  a                       1.000 s  2.000 s       2.000  SLOWER\n"
+        "  b                       1.000 s        -              no longer there\n"
+        "0 faster, 1 slower, 0 within the noise, 1 new, 1 no longer there");
 }
 
 TEST_CASE("a comparison counts what moved and warns of another machine", "[bench]") {

@@ -30,7 +30,6 @@ TEST_CASE("ceilings: plausible for any processor of the last decades", "[bench]"
       CAPTURE(ceiling.name, ceiling.value);
       CHECK(ceiling.value > 0.05);
       CHECK(ceiling.value < 1e6);
-      CHECK_FALSE(ceiling.how.empty());
       names.insert(ceiling.name);
     }
   CHECK(names.size() == found.peaks.size() + found.bandwidths.size());
@@ -38,29 +37,21 @@ TEST_CASE("ceilings: plausible for any processor of the last decades", "[bench]"
 }
 
 TEST_CASE("ceilings: which peak counts for which type", "[bench]") {
-  Ceilings cpu{.peaks = {{"FMA float32", 200, ""}, {"FMA float64", 100, ""}},
-               .bandwidths = {{"copy", 20, ""}}};
+  Ceilings cpu{.peaks = {{"FMA float32", 200}, {"FMA float64", 100}}, .bandwidths = {{"copy", 20}}};
   CHECK(cpu.peak(DType::float32).value() == 200);
   CHECK(cpu.peak(DType::bfloat16).value() == 200);
   CHECK(cpu.peak(DType::float64).value() == 100);
   CHECK_FALSE(cpu.peak(DType::int64).has_value());
 
   Ceilings cuda{.device = "cuda",
-                .peaks = {{"GEMM float32", 50, ""},
-                          {"GEMM TF32", 400, ""},
-                          {"GEMM float32 as bfloat16", 700, ""},
-                          {"GEMM bfloat16", 800, ""}},
-                .bandwidths = {{"copy", 4000, ""}}};
+                .peaks = {{"GEMM float32", 50},
+                          {"GEMM TF32", 400},
+                          {"GEMM float32 as bfloat16", 700},
+                          {"GEMM bfloat16", 800}},
+                .bandwidths = {{"copy", 4000}}};
   CHECK(cuda.peak(DType::float32).value() == 50);
   CHECK(cuda.peak(DType::float32, Precision::high).value() == 400);
   CHECK(cuda.peak(DType::float32, Precision::medium).value() == 700);
   CHECK(cuda.peak(DType::bfloat16).value() == 800);
   CHECK_FALSE(cuda.peak(DType::float16).has_value());
-}
-
-TEST_CASE("ceilings: multiply-adds are counted, and float32 has twice as many as float64", "[bench]") {
-  const double single = multiply_adds<float>().run(10);
-  CHECK(single > 0);
-  CHECK(multiply_adds<float>().run(20) == 2 * single);
-  CHECK(multiply_adds<double>().run(10) == single / 2);
 }

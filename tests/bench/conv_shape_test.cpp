@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "pleat/bench/options.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/core/base/error.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/ops/conv_cases.h"
 #include "pleat/tests/temporary_directory.h"

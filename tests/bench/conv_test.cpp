@@ -1,48 +1,20 @@
-#include <filesystem>
-#include <sstream>
-
 #include <nlohmann/json.hpp>
 
-#include "pleat/bench/charts.h"
-#include "pleat/bench/conv_shape.h"
-#include "pleat/bench/conv_work.h"
-#include "pleat/bench/options.h"
-#include "pleat/bench/program.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv_kernels.h"
+#include "pleat/tests/bench/run.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 #include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
-using namespace pleat::bench;
+using pleat::test::has;
 
 namespace {
 
-struct Outcome {
-  int status;
-  std::string out, err;
-};
-
-Outcome run(std::vector<std::string> arguments) {
-  std::ostringstream out;
-  std::ostringstream err;
+pleat::test::BenchOutcome run(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "conv");
-  const int status = run_program(arguments, out, err);
-  return {status, out.str(), err.str()};
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-Record timed(const std::string& problem, const std::string& implementation, double seconds) {
-  Record record{.subcommand = "conv",
-                .labels = {{"problem", problem}, {"pass", "forward"}, {"implementation", implementation}}};
-  record.time.emplace();
-  record.time->median = record.time->lower_quartile = record.time->upper_quartile = seconds;
-  record.set_value("flops_valid", 1e9);
-  record.set_value("bytes", 1e6);
-  record.set_value("flops", 2e9);
-  return record;
+  return pleat::test::run_bench(arguments);
 }
 
 }  // namespace
@@ -50,17 +22,16 @@ Record timed(const std::string& problem, const std::string& implementation, doub
 TEST_CASE("pleat-bench conv reports what the issue of a time is", "[bench]") {
   const pleat_test::TemporaryDirectory folder;
   const std::string json = (folder / "a.json").string();
-  const Outcome outcome = run({"--shape",          "hw8 c4 k4 n2 r3 p1",
-                               "--shape",          "n1 c4 k4 w9 r2 g2",
-                               "--pass",           "forward,backward_weight",
-                               "--implementation", "direct,winograd",
-                               "--device",         "cpu",
-                               "--threads",        "1",
-                               "--seconds",        "1e-3",
-                               "--quick",          "--check",
-                               "--json",           json,
-                               "--plot",           (folder / "a.svg").string(),
-                               "--roofline",       (folder / "b.svg").string()});
+  const auto outcome = run({"--shape",          "hw8 c4 k4 n2 r3 p1",
+                            "--shape",          "n1 c4 k4 w9 r2 g2",
+                            "--pass",           "forward,backward_weight",
+                            "--implementation", "direct,winograd",
+                            "--device",         "cpu",
+                            "--threads",        "1",
+                            "--seconds",        "1e-3",
+                            "--quick",          "--check",
+                            "--json",           json,
+                            "--plot",           (folder / "a.svg").string()});
   CAPTURE(outcome.err);
   REQUIRE(outcome.status == 0);
   CHECK(has(outcome.out, "n2 c4 k4 hw8 r3 s1 p1  float32  channels_last"));
@@ -91,10 +62,11 @@ TEST_CASE("pleat-bench conv reports what the issue of a time is", "[bench]") {
     CHECK(record.contains("failure") == unsupported);
     CHECK(record.contains("time") != unsupported);
   }
-  for (const char* name : {"a.svg", "b.svg"}) {
-    const auto svg = pleat_test::read_bytes(folder / name);
-    CHECK(has(std::string(svg.begin(), svg.end()), "<svg"));
-  }
+  const auto svg = pleat_test::read_bytes(folder / "a.svg");
+  const std::string picture(svg.begin(), svg.end());
+  CHECK(has(picture, "<svg"));
+  CHECK(has(picture, "n1 c4 k4 w9 r2 s1 p0 g2"));
+  CHECK(has(picture, "backward_weight, winograd"));
 }
 
 TEST_CASE("pleat-bench conv says what is wrong with its arguments", "[bench]") {
@@ -114,70 +86,42 @@ TEST_CASE("pleat-bench conv says what is wrong with its arguments", "[bench]") {
   CAPTURE(arguments);
   std::vector<std::string> all = arguments;
   all.insert(all.end(), {"--device", "cpu"});
-  const Outcome outcome = run(all);
+  const auto outcome = run(all);
   CHECK(outcome.status == 2);
   CHECK(has(outcome.err, message));
 }
 
 TEST_CASE("a file of shapes that cannot be read is named", "[bench]") {
-  const Outcome outcome = run({"--shapes", "no_such_file.csv", "--device", "cpu"});
+  const auto outcome = run({"--shapes", "no_such_file.csv", "--device", "cpu"});
   CHECK(outcome.status == 1);
   CHECK(has(outcome.err, "--shapes: 'no_such_file.csv': cannot open"));
 }
 
 TEST_CASE("pleat-bench conv takes an empty batch", "[bench]") {
-  const Outcome outcome =
-      run({"--shape", "n0 c3 k4 hw8 r3", "--device", "cpu", "--seconds", "1e-4", "--quick"});
+  const auto outcome = run({"--shape", "n0 c3 k4 hw8 r3", "--device", "cpu", "--seconds", "1e-4", "--quick"});
   CHECK(outcome.status == 0);
   CHECK(has(outcome.out, "backward_weight"));
 }
 
-TEST_CASE("batches become lines, problems become bars", "[bench]") {
-  const std::string lines = conv_plot({timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3),
-                                       timed("n2 c4 k4 hw8 r3 s1 p1", "direct", 2e-3),
-                                       timed("n4 c4 k4 hw8 r3 s1 p1", "direct", 4e-3)});
-  CHECK(has(lines, "batch size"));
-  const std::string bars = conv_plot(
-      {timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3), timed("n1 c4 k4 hw9 r3 s1 p1", "unfold", 2e-3)});
-  CHECK(has(bars, "n1 c4 k4 hw9 r3 s1 p1"));
-  // The unit is that of the longest.
-  CHECK(has(conv_plot({timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 20e-6),
-                       timed("n1 c4 k4 hw9 r3 s1 p1", "direct", 0.5)}),
-            "time [ms]"));
-  // Types are told apart, and what all have in common is said once.
-  Record half = timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1e-3), single = half;
-  half.set_label("dtype", "float16");
-  single.set_label("dtype", "float32");
-  const std::string two = conv_plot({half, single});
-  CHECK(has(two, "Convolution: n1 c4 k4 hw8 r3 s1 p1, forward, direct"));
-  CHECK(has(two, "float16"));
-  CHECK(has(two, "float32"));
-  Record failed = timed("n1 c4 k4 hw8 r3 s1 p1", "direct", 1);
-  failed.time.reset();
-  CHECK_THROWS_AS(conv_plot({failed}), UsageError);
-  CHECK_THROWS_AS(roofline("Convolution", "", {failed}, "implementation", {.device = {}}), UsageError);
-}
-
 TEST_CASE("pleat-bench list tells what each implementation computes, and why not the rest", "[bench]") {
-  std::ostringstream out;
-  std::ostringstream err;
-  REQUIRE(run_program({"list", "--device", "cpu"}, out, err) == 0);
+  const auto all = pleat::test::run_bench({"list", "--device", "cpu"});
+  REQUIRE(all.status == 0);
   for (const std::string& implementation : ops::conv_implementations(Device()))
-    CHECK(has(out.str(), "convolution  " + implementation + "  cpu"));
-  CHECK(has(out.str(), "batch norm  native  cpu"));
-  CHECK(has(out.str(), "it needs groups = 1"));
-  std::ostringstream json;
-  REQUIRE(run_program({"list", "--shape", "c4 k4 hw5 r3 g2", "--device", "cpu", "--json", "-"}, json, err) ==
-          0);
-  const auto results = nlohmann::json::parse(json.str())["results"];
+    CHECK(has(all.out, "convolution  " + implementation + "  cpu"));
+  CHECK(has(all.out, "batch norm  native  cpu"));
+  CHECK(has(all.out, "it needs groups = 1"));
+  const auto one =
+      pleat::test::run_bench({"list", "--shape", "c4 k4 hw5 r3 g2", "--device", "cpu", "--json", "-"});
+  REQUIRE(one.status == 0);
+  const auto results = nlohmann::json::parse(one.out)["results"];
   CHECK(results.size() >= ops::conv_implementations(Device()).size());  // a name may stand for several
   CHECK(results[0]["labels"]["implementation"] == "direct");
   CHECK(results[0]["details"]["computes"] == "all passes");
 }
 
 TEST_CASE("a precision that changes nothing is pointed out, and is no part of the result", "[bench]") {
-  const Outcome outcome = run({"--shape", "c2 k2 w9 r3", "--pass", "forward", "--implementation", "unfold",
-                               "--device", "cpu", "--seconds", "1e-4", "--quick", "--precision", "high"});
+  const auto outcome = run({"--shape", "c2 k2 w9 r3", "--pass", "forward", "--implementation", "unfold",
+                            "--device", "cpu", "--seconds", "1e-4", "--quick", "--precision", "high"});
   CHECK(outcome.status == 0);
   CHECK(has(outcome.out, "--precision changes nothing on the CPU"));
   CHECK(has(outcome.out, "n1 c2 k2 w9 r3 s1 p0  float32  channels_last\n"));

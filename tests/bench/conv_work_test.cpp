@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "pleat/bench/case.h"
 #include "pleat/bench/conv_shape.h"
+#include "pleat/bench/measure.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/tests/catch.h"

@@ -30,16 +30,16 @@ TEST_CASE("a baseline from elsewhere is neither deep nor slow, and its counts ar
   const auto path = folder / "x.json";
   write_bytes(path, std::string(1'000'000, '['));
   CHECK_THROWS_WITH(read_results(path), Contains("nested too deeply"));
-  std::string object = "{\"pleat_bench\":1,\"results\":{";
+  std::string object = "{\"pleat_bench\":2,\"results\":{";
   for (int i = 0; i < 100'000; ++i) object += '"' + std::to_string(i) + "\":0,";
   write_bytes(path, object + "\"x\":0}}");
   CHECK_THROWS_WITH(read_results(path), Contains("more than 1000 members"));
-  for (const char* runs : {"1e+300", "-1", "0.5", "18446744073709551615", "true"}) {
+  for (const char* size : {"1e+300", "-1", "0.5", "18446744073709551615", "true"}) {
     write_bytes(
-        path, std::string(R"({"pleat_bench":1,"machine":"","command":"","results":[{"subcommand":"conv",)") +
-                  R"("labels":{},"time":{"median":1,"lower_quartile":1,"upper_quartile":1,"mean":1,)" +
-                  R"("wall_median":1,"first_call":1,"tuning":0,"blocks":1,"threads":1,"cold_cache":false,)" +
-                  R"("runs":)" + runs + "}}]}");
-    CHECK_THROWS_WITH(read_results(path), Contains("runs must be a whole number, got " + std::string(runs)));
+        path, std::string(R"({"pleat_bench":2,"machine":"","command":"","results":[{"subcommand":"conv",)") +
+                  R"("labels":{},"time":{"first_call":1,"tuning":0,"threads":1,"cold_cache":false,)" +
+                  R"("times":[1],"block_size":)" + size + "}}]}");
+    CHECK_THROWS_WITH(read_results(path),
+                      Contains("block_size must be a whole number, got " + std::string(size)));
   }
 }

@@ -1,43 +1,37 @@
-#include "pleat/bench/program.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "pleat/core/memory/allocator.h"
+#include "pleat/tests/bench/run.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/temporary_directory.h"
 
 using pleat_test::TemporaryDirectory;
 
+using Outcome = pleat::test::BenchOutcome;
+using pleat::test::has;
+
 namespace {
 
-struct Outcome {
-  int status;
-  std::string out, err;
-};
+Outcome run(const std::vector<std::string>& arguments) { return pleat::test::run_bench(arguments); }
 
-Outcome run(const std::vector<std::string>& arguments) {
-  std::ostringstream out;
-  std::ostringstream err;
-  const int status = pleat::bench::run_program(arguments, out, err);
-  return {status, out.str(), err.str()};
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+/// A short measurement of two records.
+const std::vector<std::string> two_records{
+    "ops",       "--match", "cast/clone", "--letters", "N=2,C=4,H=3,W=3", "--quick", "--pass", "forward",
+    "--seconds", "1e-4",    "--threads",  "1",         "--device",        "cpu"};
 
 }  // namespace
 
 TEST_CASE("pleat-bench says how it is used", "[bench]") {
   const Outcome help = run({"--help"});
   CHECK(help.status == 0);
-  CHECK(has(help.out, "selftest"));
+  CHECK(has(help.out, "conv"));
   CHECK(help.err.empty());
-  const Outcome of_one = run({"selftest", "--help"});
+  const Outcome of_one = run({"step", "--help"});
   CHECK(of_one.status == 0);
   CHECK(has(of_one.out, "--baseline"));
 }
@@ -46,36 +40,29 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
   const auto [arguments, message] = GENERATE(table<std::vector<std::string>, std::string>({
       {std::vector<std::string>{}, "subcommand"},
       {{"nothing"}, "there is no subcommand \"nothing\"; there are: conv"},
-      {{"selftest", "--sice", "3"}, "--sice"},
-      {{"selftest", "--threads", "0"}, "--threads"},
-      {{"selftest", "--threads", "two"}, "--threads"},
-      {{"selftest", "--device", "gpu"}, "--device: must be auto, cpu, cuda or cuda:N, got \"gpu\""},
-      {{"selftest", "--baseline", "no_such_file.json"}, "no_such_file.json"},
-      {{"selftest", "--color", "green"}, "--color"},
-      {{"selftest", "--device", "cuda:99"}, "--device: there is no cuda:99"},
-      {{"selftest", "--json"}, "--json"},
+      {{"step", "--sice", "3"}, "--sice"},
+      {{"step", "--threads", "0"}, "--threads"},
+      {{"step", "--threads", "two"}, "--threads"},
+      {{"step", "--device", "gpu"}, "--device: must be auto, cpu, cuda or cuda:N, got \"gpu\""},
+      {{"step", "--baseline", "no_such_file.json"}, "no_such_file.json"},
+      {{"step", "--device", "cuda:99"}, "--device: there is no cuda:99"},
+      {{"step", "--json"}, "--json"},
       {{"conv", "--match", "res"}, "--match requires --shapes (see pleat-bench conv --help)"},
-      {{"norm", "--groups", "0"}, "--groups: must be a whole number from 1 to 16777216, got \"0\""},
-      {{"selftest", "--threads", "20000"}, "--threads: must be a whole number from 1 to "},
-      {{"selftest", "--threads", "010x"}, "--threads: must be a whole number"},
-      {{"selftest", "--seconds", "nan"}, "--seconds: must be a number from 1e-06 to 3600, got \"nan\""},
-      {{"selftest", "--seconds", "1", "--seconds", "2"}, "--seconds"},
-      {{"selftest", "--json", ""}, "--json: must not be empty"},
-      {{"selftest", "--csv", ""}, "--csv: must not be empty"},
-      {{"selftest", "--baseline", ""}, "--baseline"},
-      {{"conv", "--roofline", ""}, "--roofline: must not be empty"},
+      {{"step", "--threads", "20000"}, "--threads: must be a whole number from 1 to "},
+      {{"step", "--threads", "010x"}, "--threads: must be a whole number"},
+      {{"step", "--seconds", "nan"}, "--seconds: must be a number from 1e-06 to 3600, got \"nan\""},
+      {{"step", "--seconds", "1", "--seconds", "2"}, "--seconds"},
+      {{"step", "--json", ""}, "--json: must not be empty"},
+      {{"step", "--csv", ""}, "--csv: must not be empty"},
+      {{"step", "--baseline", ""}, "--baseline"},
       {{"conv", "--shapes", ""}, "--shapes: must not be empty"},
       {{"conv", "--batch", "1,,2"}, "--batch: must be names, separated by commas, got \"1,,2\""},
       {{"conv", "--batch", "1e3"}, "conv: --batch: must be a whole number from 1 to 16777216, got \"1e3\""},
       {{"conv", "--pass", "backward_input", "--bias"}, "conv: --bias: is added in the forward pass"},
       {{"conv", "--json", "same", "--csv", "./same"}, "--json and --csv are the same file"},
       {{"conv", "--dtype", "float32,float32"}, "--dtype: \"float32\" is there twice"},
-      {{"norm", "--eval", "--layer", "layer"}, "norm: --eval: is for batch norm, which --layer leaves out"},
       {{"step", "--batch-size", "0"}, "step: --batch-size: must be a whole number from 1"},
-      {{"list", "--dtype", "float64"}, "--dtype requires --shape"},
-      {{"list", "--shape", "c3 k4 hw8 r3", "--dtype", "int8"}, "--dtype: int8 not in {"},
       {{"list", "--seconds", "3"}, "not expected: 3 --seconds (see pleat-bench list --help)"},
-      {{"ceilings", "--quick"}, "not expected: --quick (see pleat-bench ceilings --help)"},
       {{"ask", ""}, "must not be empty"},
   }));
   CAPTURE(arguments);
@@ -90,27 +77,27 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
 TEST_CASE("pleat-bench writes what it found as JSON and CSV", "[bench]") {
   const TemporaryDirectory folder;
   const std::string json = (folder / "a.json").string();
-  const std::vector<std::string> arguments{"selftest", "--size",    "32", "--quick",  "--seconds",
-                                           "1e-4",     "--threads", "1",  "--device", "cpu"};
   auto with = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> all = arguments;
+    std::vector<std::string> all = two_records;
     all.insert(all.end(), more.begin(), more.end());
     return run(all);
   };
   const Outcome first = with({"--json", json, "--csv", (folder / "a.csv").string()});
   CHECK(first.status == 0);
-  CHECK(has(first.out, "sleep of 10 ms"));
+  CHECK(has(first.out, "cast/clone 2x4x3x3"));
+  CHECK(has(first.out, "measured ceilings: FMA float32 "));
   CHECK(has(first.out, "1 thread\n"));
   const auto bytes = pleat_test::read_bytes(json);
   const auto parsed = nlohmann::json::parse(bytes);
   CHECK(parsed["results"].size() == 2);
-  CHECK(parsed["results"][0]["time"]["median"] > 0.009);
+  CHECK(parsed["results"][0]["time"]["median"] > 0);
   CHECK(parsed["command"] ==
-        "pleat-bench selftest --size 32 --quick --seconds 1e-4 --threads 1 --device cpu --json " + json +
-            " --csv " + (folder / "a.csv").string());
+        "pleat-bench ops --match cast/clone --letters N=2,C=4,H=3,W=3 --quick --pass forward --seconds 1e-4 "
+        "--threads 1 --device cpu --json " +
+            json + " --csv " + (folder / "a.csv").string());
   const auto csv = pleat_test::read_bytes(folder / "a.csv");
   const std::string csv_text(csv.begin(), csv.end());
-  CHECK(has(csv_text, "subcommand,what,device,median,lower_quartile"));
+  CHECK(has(csv_text, "subcommand,problem,pass,format,device,median,lower_quartile"));
   CHECK(std::count(csv_text.begin(), csv_text.end(), '\n') == 3);
 
   const Outcome second = with({"--baseline", json});
@@ -124,10 +111,8 @@ TEST_CASE("pleat-bench writes what it found as JSON and CSV", "[bench]") {
 }
 
 TEST_CASE("pleat-bench fails when what it says goes nowhere", "[bench]") {
-  for (const auto& arguments : std::vector<std::vector<std::string>>{
-           {"--help"},
-           {"list"},
-           {"selftest", "--size", "16", "--seconds", "1e-4", "--quick", "--json", "-"}}) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"--help"}, {"list"}, {"list", "--json", "-"}}) {
     std::ofstream full("/dev/full");
     std::ostringstream err;
     CAPTURE(arguments);
@@ -144,13 +129,12 @@ TEST_CASE("pleat-bench names a baseline that it cannot read, before it measures"
   const TemporaryDirectory folder;
   const std::string path = (folder / "broken.json").string();
   pleat_test::write_bytes(path, "{\"results\": []");
-  const Outcome broken = run({"selftest", "--baseline", path});
+  const Outcome broken = run({"step", "--baseline", path});
   CHECK(broken.status == 1);
   CHECK(broken.out.empty());
   CHECK(has(broken.err, path + "': is not a result of pleat-bench"));
   pleat_test::write_bytes(path, "{\"pleat_bench\": 7}");
-  CHECK(
-      has(run({"selftest", "--baseline", path}).err, path + "': is of version 7, this pleat-bench reads 1"));
+  CHECK(has(run({"step", "--baseline", path}).err, path + "': is of version 7, this pleat-bench reads 2"));
 }
 
 TEST_CASE("pleat-bench says what it could not write, draw or compare before it measures", "[bench]") {
@@ -158,7 +142,7 @@ TEST_CASE("pleat-bench says what it could not write, draw or compare before it m
   const std::string nowhere = (folder / "no folder" / "a").string();
   const std::string of_others = (folder / "a.json").string();
   pleat_test::write_bytes(
-      of_others, R"({"pleat_bench": 1, "machine": "", "command": "", "time_unit": "s", "results": []})");
+      of_others, R"({"pleat_bench": 2, "machine": "", "command": "", "time_unit": "s", "results": []})");
   struct Case {
     std::vector<std::string> arguments;
     int status;
@@ -169,8 +153,6 @@ TEST_CASE("pleat-bench says what it could not write, draw or compare before it m
            {{"conv", "--csv", nowhere}, 1, "--csv: cannot write '" + nowhere + "'"},
            {{"conv", "--plot", nowhere}, 1, "--plot: cannot write '" + nowhere + "'"},
            {{"conv", "--plot", folder.path().string()}, 1, "is a folder, not a regular file"},
-           {{"selftest", "--plot", nowhere}, 2, "selftest: --plot: has nothing to draw"},
-           {{"ask", "--plot", nowhere}, 2, "ask: --plot: has nothing to draw"},
            {{"conv", "--baseline", of_others}, 2, "--baseline: " + of_others + " has no results of conv"}}) {
     CAPTURE(arguments);
     const Outcome outcome = run(arguments);
@@ -184,23 +166,21 @@ TEST_CASE("pleat-bench says what it could not write, draw or compare before it m
 }
 
 TEST_CASE("pleat-bench ends with status 1 when nothing could be measured", "[bench]") {
-  const Outcome outcome = run({"norm", "--shape", "2,4,8", "--layer", "group", "--groups", "3", "--quick",
-                               "--seconds", "1e-4", "--device", "cpu"});
+  const Outcome outcome = run({"ops", "--match", "^norm/group_norm 2x3", "--letters", "N=2,C=3,H=4,W=4",
+                               "--quick", "--seconds", "1e-4", "--device", "cpu"});
   CHECK(outcome.status == 1);
-  CHECK(has(outcome.out, "3 groups do not divide"));
-  CHECK(has(outcome.err, "pleat-bench: norm: nothing could be measured: group_norm: 3 groups do not divide"));
+  CHECK(has(outcome.out, "8 groups do not divide"));
+  CHECK(has(outcome.err, "pleat-bench: ops: nothing could be measured: group_norm: 8 groups do not divide"));
 }
 
 TEST_CASE("pleat-bench --fresh-memory: nothing comes from the cache of the allocator", "[bench]") {
-  const std::vector<std::string> arguments{"elementwise", "--op", "relu",     "--quick",
-                                           "--seconds",   "1e-3", "--device", "cpu"};
   const auto hits_of = [&](std::vector<std::string> all) {
     const int64_t before = pleat::allocator_statistics().hits;
     CHECK(run(all).status == 0);
     return pleat::allocator_statistics().hits - before;
   };
-  CHECK(hits_of(arguments) > 0);
-  std::vector<std::string> fresh = arguments;
+  CHECK(hits_of(two_records) > 0);
+  std::vector<std::string> fresh = two_records;
   fresh.emplace_back("--fresh-memory");
   CHECK(hits_of(fresh) == 0);
   pleat::set_cache_limit(int64_t{1} << 30);

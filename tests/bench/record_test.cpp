@@ -16,36 +16,13 @@ namespace {
 Record sample(const std::string& implementation, double median) {
   Record record{.subcommand = "conv",
                 .labels = {{"problem", "n1 c2"}, {"pass", "forward"}, {"implementation", implementation}}};
-  Time time;
-  time.median = median;
-  time.lower_quartile = 0.99 * median;
-  time.upper_quartile = 1.02 * median;
-  time.runs = 7;
-  time.blocks = 7;
-  record.time = time;
+  record.time.emplace();
+  record.time->times = {0.99 * median, median, 1.02 * median};
   record.set_value("gflops", 12.5);
   return record;
 }
 
 }  // namespace
-
-TEST_CASE("a measurement is summarised", "[bench]") {
-  benchmark::Measurement measurement;
-  measurement.times = {3, 1, 2};
-  measurement.wall_times = {4, 4, 4};
-  measurement.block_size = 10;
-  measurement.first_call = 9;
-  const Time time(measurement);
-  CHECK(time.median == 2);
-  CHECK(time.lower_quartile == 1.5);
-  CHECK(time.upper_quartile == 2.5);
-  CHECK(time.wall_median == 4);
-  CHECK(time.first_call == 9);
-  CHECK(time.blocks == 3);
-  CHECK(time.runs == 30);
-  CHECK(time.has_wide_spread());
-  CHECK_THROWS_AS(Time(benchmark::Measurement{}), ValueError);
-}
 
 TEST_CASE("results survive the way through a file", "[bench]") {
   Results results{.machine = "cpu: a \"fast\" one", .command = "pleat-bench conv", .records = {}};
@@ -57,7 +34,11 @@ TEST_CASE("results survive the way through a file", "[bench]") {
   const Results read = results_from_text(to_text(results), "x.json");
   CHECK(read.machine == results.machine);
   CHECK(read.command == results.command);
-  CHECK(read.records == results.records);
+  CHECK(to_text(read) == to_text(results));
+  REQUIRE(read.records.size() == 2);
+  CHECK(read.records[0].time->times == results.records[0].time->times);
+  CHECK(read.records[0].label("plan") == "eng1_k2=3");
+  CHECK(read.records[1].failure == results.records[1].failure);
 }
 
 TEST_CASE("numbers without a value in JSON are left out", "[bench]") {
@@ -72,16 +53,16 @@ TEST_CASE("numbers without a value in JSON are left out", "[bench]") {
 }
 
 TEST_CASE("what is no result is refused by name", "[bench]") {
-  for (const char* text : {"", "[]", "{}", "{\"pleat_bench\": 1}",
-                           R"({"pleat_bench": 1, "machine": "m", "command": "c", "results": [{}]})",
-                           R"({"pleat_bench": 1, "machine": "m", "command": "c", "results": [3]})",
-                           R"({"pleat_bench": 1, "machine": 3, "command": "c", "results": []})"}) {
+  for (const char* text : {"", "[]", "{}", "{\"pleat_bench\": 2}",
+                           R"({"pleat_bench": 2, "machine": "m", "command": "c", "results": [{}]})",
+                           R"({"pleat_bench": 2, "machine": "m", "command": "c", "results": [3]})",
+                           R"({"pleat_bench": 2, "machine": 3, "command": "c", "results": []})"}) {
     CAPTURE(text);
     CHECK_THROWS_WITH(results_from_text(text, "x.json"),
                       Catch::Matchers::StartsWith("x.json: is not a result of pleat-bench"));
   }
   Results results{.machine = "m", .command = "c", .records = {sample("direct", 1)}};
-  results.records[0].time->median = -1;
+  results.records[0].time->times[1] = -1;
   CHECK_THROWS_AS(results_from_text(to_text(results), "x.json"), FileError);
 }
 

@@ -60,11 +60,10 @@ def tuning(pass_name: str) -> str:
 
 
 def results() -> str:
-    time = {"median": 1e-3, "lower_quartile": 9e-4, "upper_quartile": 2e-3, "mean": 1e-3, "wall_median": 1e-3,
-            "first_call": 0.1, "tuning": 0, "blocks": 5, "runs": 50, "threads": 2, "cold_cache": False}
+    time = {"first_call": 0.1, "tuning": 0, "block_size": 10, "threads": 2, "cold_cache": False, "times": [9e-4, 1e-3, 2e-3]}
     record = {"subcommand": "conv", "labels": {"problem": "n1 c1 k1 hw3 r3", "pass": "forward"}, "details": {"plan": "x"},
               "time": time, "values": {"gflops": 3.5}}
-    return json.dumps({"pleat_bench": 1, "machine": "m", "command": "pleat-bench conv", "time_unit": "s",
+    return json.dumps({"pleat_bench": 2, "machine": "m", "command": "pleat-bench conv", "time_unit": "s",
                        "results": [record, dict(record, failure="no GPU")]})
 
 
@@ -93,7 +92,7 @@ def main() -> None:
     write("cifar", {"ten": cifar(1, [3]), "hundred": cifar(2, [7]),
                     "names": b"".join(b"class %d\n" % i for i in range(10)), "eleven": cifar(1, [11])})
     write("tuning", texts(tuning("forward"), tuning("backward_weight"), '{"format":"pleat convolution timings","version":1,"entries":[]}'))
-    write("results", texts(results(), '{"pleat_bench":1,"machine":"","command":"","results":[]}'))
+    write("results", texts(results(), '{"pleat_bench":2,"machine":"","command":"","results":[]}'))
     write("conv_shapes_csv", texts(
         "name,n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw\nres2a,1,1,64,64,1,56,56,1,3,3,1,1,1,0,1,1,1,1,1\n",
         "n,g,ic,oc,id,ih,iw,kd,kh,kw,sd,sh,sw,pd,ph,pw,dd,dh,dw,dims,pd_r,ph_r,pw_r,od,oh,ow,sym\n"
@@ -101,13 +100,12 @@ def main() -> None:
         '"name",n\r\n"a ""b"", c",1\r\n'))
     write("conv_shape", texts("n128 c64 k64 hw32 r3 s1 p1", "c32 k32 w4096 r2", "n2 c16 k32 d8 h32 w32 r1x3x3 p0x1x1",
                               "n1c4k4g2hw8r2s2x1pl0ph1dil2", "n2 c2 k2 dhw4 r3 p1"))
-    write("bench_values", texts("\x00128", "\x001e3", "\x01128,64,32,32", "\x011x2x3"))
     write("command_line", texts(
         "conv\n--shape\nn1 c1 k1 hw3 r3\n--pass\nforward,backward_input\n--threads\n2\n--json\n-",
         "conv\n--shapes\nx.csv\n--match\na\n--batch\n1,2\n--dtype\nfloat32,float64\n--device\ncpu\n--seconds\n0.5",
-        "matmul\n--size\n64,64,64\n--quick\n--color\nnever", "norm\n--format\nchannels_last\n--check", "step\n--model\nsmall",
-        "ask\nbatchnorm-after-unfold\n--quick", "elementwise\n--cold-cache\n--csv\nx.csv\n--plot\nx.svg\n--baseline\nb.json",
-        "list\n--shape\nn1 c1 k1 hw3 r3", "unfold\n--precision\nhigh", "ceilings", "--help", "selftest\n--threads\n99999999999999999999"))
+        "ops\n--match\nmatmul\n--letters\nM=64,E=3\n--quick", "ops\n--format\nchannels_last\n--size\nlarge", "step\n--model\nsmall",
+        "ask\nbatchnorm-after-unfold\n--quick", "ops\n--cold-cache\n--csv\nx.csv\n--plot\nx.svg\n--baseline\nb.json",
+        "list\n--shape\nn1 c1 k1 hw3 r3", "conv\n--precision\nhigh", "--help", "step\n--threads\n99999999999999999999"))
     write("cifar_options", texts(
         "--data\n.\n--model\nresnet20\n--epochs\n15\n--batch-size\n128\n--optimizer\nsgd\n--lr\n0.1\n--momentum\n0.9",
         "--augment\ncrop,flip\n--weight-decay=5e-4\n--label-smoothing\n0.1\n--schedule\none-cycle\n--seed\n18446744073709551615",

@@ -12,7 +12,7 @@ using namespace pleat;
 using namespace pleat_test;
 using test::Json;
 
-/// The networks of models/ beside those of bench/torch_networks.py. tests/fixtures/torch_fixtures/models.py
+/// The networks of models/ beside those of scripts/torch_networks.py. tests/fixtures/torch_fixtures/models.py
 /// has the same formulas for parameters and inputs, and scripts/torch_weights.py converts files.
 
 namespace {
@@ -169,7 +169,7 @@ error = abs(y - numpy.load(sys.argv[2] + "/y.npy")).max()
 assert error < 1e-5, error
 torch.save({"state_dict": {"module." + name: t for name, t in net.state_dict().items()}}, sys.argv[2] + "/again.pt")
 )"));
-  CHECK(run_python(folder, (folder / "compare.py").string() + " " PLEAT_SOURCE_DIR "/bench " +
+  CHECK(run_python(folder, (folder / "compare.py").string() + " " PLEAT_SOURCE_DIR "/scripts " +
                                folder.path().string()) == "0 ");
   CHECK_THAT(run_python(folder, script + " to-pleat small_cnn " + (folder / "again.pt").string() + " " +
                                     back + options),
