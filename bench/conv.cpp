@@ -11,7 +11,6 @@
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/ops/conv/conv_kernels.h"
-#include "pleat/ops/conv/tune/candidates.h"
 
 namespace pleat::bench {
 namespace {

@@ -92,11 +92,11 @@ std::string ConvWork::unsupported(const std::string& implementation) const {
   if (all.find(problem(), call_.pass, base) != nullptr) return {};
   if (!contains(all.names(problem().device), base))
     return fmt::format("there is no implementation \"{}\" on {}", base, problem().device);
-  return all.refusal(problem(), call_.pass, base).reason;
+  return *all.why_not(problem(), call_.pass, base);
 }
 
 std::vector<std::string> ConvWork::plans(const std::string& implementation) const {
-  const auto found = ops::find_conv(problem(), call_.pass, implementation);
+  const auto found = ops::all_conv_implementations().find(problem(), call_.pass, implementation);
   if (found == nullptr) return {};
   return found->plans(ops::solved_problem(problem(), *found), call_.pass);
 }
@@ -107,7 +107,7 @@ void ConvWork::describe(const std::string& implementation, Record& record) const
   record.set_value("gflops_valid", valid / record.time->median() / 1e9);
   if (const auto share = record.value("share_of_peak"))
     record.set_value("share_of_peak_valid", *share * valid / all);
-  const auto found = ops::find_conv(problem(), call_.pass, implementation);
+  const auto found = ops::all_conv_implementations().find(problem(), call_.pass, implementation);
   check<ValueError>(found != nullptr, "conv: there is no implementation \"{}\" for this problem",
                     implementation);
   const ops::ConvProblem solved = ops::solved_problem(problem(), *found);

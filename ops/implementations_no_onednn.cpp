@@ -1,20 +1,9 @@
-#include "pleat/ops/unbuilt_implementations.h"
+#include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/norm/implementation.h"
 
 namespace pleat::ops {
-namespace {
 
-constexpr const char* reason = "this is Pleat built without oneDNN";
-
-}  // namespace
-
-const ConvImplementation& onednn_conv() {
-  static const auto& implementation = *new UnbuiltConv("onednn", reason);
-  return implementation;
-}
-
-const BatchNormImplementation& onednn_batch_norm() {
-  static const auto& implementation = *new UnbuiltBatchNorm("onednn", reason);
-  return implementation;
-}
+const ConvImplementation* onednn_conv() { return nullptr; }
+const BatchNormImplementation* onednn_batch_norm() { return nullptr; }
 
 }  // namespace pleat::ops

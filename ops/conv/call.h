@@ -3,20 +3,22 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/tune/candidates.h"
 
 namespace pleat::ops {
 
 class NormalizedBy;
 
-/// One pass with its operands, checked: what any implementation that supports it can be given to compute.
+/// One pass with its operands, checked: what an implementation is chosen for, and computes.
 struct ConvCall {
-  const char* op;
-  ConvPass pass;
-  ConvProblem problem;
-  std::string requested;  ///< the implementation that the options name for this pass; may be empty
-  Tensor x, w, dy, bias;  ///< those that the pass reads; the others are undefined
+  const char* op = nullptr;
+  ConvPass pass = ConvPass::forward;
+  ConvProblem problem = {};
+  std::string requested = {};  ///< the implementation that the options or the policy name; may be empty
+  Tensor x = {}, w = {}, dy = {}, bias = {};  ///< those that the pass reads; the others are undefined
   /// Whether the result of a forward is to have a note of its Moments, as far as the implementation makes
   /// them on the way.
   bool moments = false;
@@ -25,6 +27,8 @@ struct ConvCall {
 
   /// Whether there is nothing to compute.
   bool is_empty() const;
+  /// The one for it by this name: Implementations::get.
+  std::shared_ptr<const ConvImplementation> implementation(const std::string& name) const;
   /// The result, in the caller's type and format.
   Tensor run(const ConvImplementation& implementation) const;
 };
@@ -38,8 +42,24 @@ ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& we
 /// The problem as an implementation sees it: in its type and layout, reduced where the layout allows.
 ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation& implementation);
 
-/// The implementation for a call: what it or the policy names, else with the policy's `benchmark` the
-/// fastest, else the first that supports it. Throws ValueError as choose_conv does.
+/// The implementation for a call: with the policy's `benchmark` the fastest, of the requested one the fastest
+/// plan; else what Implementations::get gives.
 std::shared_ptr<const ConvImplementation> choose(const ConvCall& call);
+
+/// All implementations and plans that support the call; those of one implementation when `requested` names
+/// it. The reference is among them only where it is requested or alone.
+std::vector<Candidate> conv_candidates(const ConvCall& call, const std::string& requested);
+
+/// Times candidates for a call (`time_candidates`).
+std::vector<Timing> time_conv(const ConvCall& call, const std::vector<Candidate>& candidates,
+                              Stopwatch& stopwatch, const TuneOptions& how);
+
+/// How far a pass's result is from the reference: ||result - reference|| / ||reference|| over up to 4,096
+/// elements spread over it, summed in float64. x, w and y are five-dimensional, of a floating type and any
+/// strides, one of them the result; bias may be undefined. Samples that the result's type cannot hold do not
+/// count. NaN when nothing can be said: none counts, or the result is not finite where the reference is,
+/// which infinities and NaN among the operands allow (a transform spreads them).
+double reference_error(const ConvProblem& problem, ConvPass pass, const Tensor& x, const Tensor& w,
+                       const Tensor& bias, const Tensor& y);
 
 }  // namespace pleat::ops

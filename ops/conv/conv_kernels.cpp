@@ -10,6 +10,9 @@
 #include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/spatial/channel_affine.h"
 
+/// Convolutions as functions: each checks its call, has an implementation chosen and gives it operands in the
+/// type and layout that it takes. The result is converted to what the caller asked for.
+
 namespace pleat::ops {
 namespace {
 
@@ -72,6 +75,10 @@ ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation&
 bool ConvCall::is_empty() const {
   // An empty batch still has a gradient of the weight, of zeros.
   return problem.batch == 0;
+}
+
+std::shared_ptr<const ConvImplementation> ConvCall::implementation(const std::string& name) const {
+  return all_conv_implementations().get(op, problem, pass, name);
 }
 
 Tensor ConvCall::run(const ConvImplementation& implementation) const {
@@ -138,45 +145,60 @@ Tensor ConvCall::run(const ConvImplementation& implementation) const {
   return to_format(cast(result, problem.dtype), problem.result_format.value_or(format));
 }
 
+namespace {
+
+/// The implementation that options or a policy name for a pass alone, else for all.
+template <class Options>
+const std::string& named(const Options& options, ConvPass pass) {
+  const std::string& own = pass == ConvPass::backward_input    ? options.backward_input_implementation
+                           : pass == ConvPass::backward_weight ? options.backward_weight_implementation
+                                                               : options.implementation;
+  return own.empty() ? options.implementation : own;
+}
+
+/// The call of a pass but for its operands.
+ConvCall checked_call(ConvPass pass, const ConvOperand& input, const ConvOperand& weight,
+                      const ConvOptions& options, const ConvOperand* output,
+                      const ConvOperand* bias = nullptr) {
+  const int dims = spatial_dims_of(weight.shape);
+  const std::string& name = named(options, pass);
+  return {.op = op_name(dims),
+          .pass = pass,
+          .problem = make_conv_problem(op_name(dims), dims, input, weight, options, output, bias),
+          .requested = name.empty() ? named(ConvPolicy::current(), pass) : name};
+}
+
+}  // namespace
+
 ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
-  const int dims = spatial_dims_of(w.shape());
-  const ConvOperand bias_operand =
-      bias.defined() ? ConvOperand("bias", bias) : ConvOperand("bias", Shape(), x);
-  const ConvProblem problem = make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", w}, options,
-                                                nullptr, bias.defined() ? &bias_operand : nullptr);
-  return {op_name(dims), ConvPass::forward, problem, options.implementation, x, w, {}, bias, options.moments};
+  const ConvOperand added = bias.defined() ? ConvOperand("bias", bias) : ConvOperand("bias", Shape(), x);
+  ConvCall call = checked_call(ConvPass::forward, {"input", x}, {"weight", w}, options, nullptr,
+                               bias.defined() ? &added : nullptr);
+  call.x = x;
+  call.w = w;
+  call.bias = bias;
+  call.moments = options.moments;
+  return call;
 }
 
 ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& input_shape,
                              const ConvOptions& options) {
-  const int dims = spatial_dims_of(w.shape());
   const ConvOperand output("dy", dy);
-  const ConvProblem problem =
-      make_conv_problem(op_name(dims), dims, {"input", input_shape, dy}, {"weight", w}, options, &output);
-  return {op_name(dims),
-          ConvPass::backward_input,
-          problem,
-          first_named(options.backward_input_implementation, options.implementation),
-          {},
-          w,
-          dy,
-          {}};
+  ConvCall call =
+      checked_call(ConvPass::backward_input, {"input", input_shape, dy}, {"weight", w}, options, &output);
+  call.w = w;
+  call.dy = dy;
+  return call;
 }
 
 ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
                               const ConvOptions& options) {
-  const int dims = spatial_dims_of(weight_shape);
   const ConvOperand output("dy", dy);
-  const ConvProblem problem =
-      make_conv_problem(op_name(dims), dims, {"input", x}, {"weight", weight_shape, x}, options, &output);
-  return {op_name(dims),
-          ConvPass::backward_weight,
-          problem,
-          first_named(options.backward_weight_implementation, options.implementation),
-          x,
-          {},
-          dy,
-          {}};
+  ConvCall call =
+      checked_call(ConvPass::backward_weight, {"input", x}, {"weight", weight_shape, x}, options, &output);
+  call.x = x;
+  call.dy = dy;
+  return call;
 }
 
 namespace {
@@ -195,8 +217,7 @@ Tensor run_chosen(const RecordOp& range, const ConvCall& call) {
 
 Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
   const RecordOp range(op_name(spatial_dims_of(w.shape())), x, w, bias);
-  const ConvCall call = forward_call(x, w, bias, options);
-  return run_chosen(range, call);
+  return run_chosen(range, forward_call(x, w, bias, options));
 }
 
 Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
@@ -211,8 +232,7 @@ Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input
 Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
                             const ConvOptions& options) {
   const RecordOp range(op_name(spatial_dims_of(weight_shape)), "_backward_weight", dy, x);
-  const ConvCall call = backward_weight_call(dy, x, weight_shape, options);
-  return run_chosen(range, call);
+  return run_chosen(range, backward_weight_call(dy, x, weight_shape, options));
 }
 
 Tensor conv_backward_bias(const Tensor& dy) {

@@ -36,6 +36,8 @@ inline ConvLayout requested_layout(const ConvProblem& problem) {
 /// Tensors have five dimensions, [N, C, D, H, W], [K, C/g, T, R, S] and [N, K, P, Q, O], with the sizes of
 /// the problem given beside them. They lie as `layout` says. In nhwc and nchw the problem is simplified
 /// (`simplify`), and its `format` is that of all tensors.
+///
+/// `cost` is in multiply-adds of float32 at full speed.
 class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
  public:
   /// The layout in which it computes a problem of the caller's. One that can write the format asked for
@@ -46,11 +48,6 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
   /// Bytes it needs for a problem as `layout` leaves it, beside operands and result while it runs on
   /// `num_threads()` threads.
   virtual int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const = 0;
-
-  /// An estimate of the time of a pass that it supports, in multiply-adds of float32 at full speed, without
-  /// conversions of half types. Where nothing names or measures an implementation, the one with the least is
-  /// taken, of equal ones the first in the list.
-  virtual double cost(const ConvProblem&, ConvPass) const { return 0; }
 
   /// Names of the ways in which it can compute a problem as `layout` leaves it, its own choice first; none
   /// when there is one way only.
@@ -84,17 +81,8 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
 /// The implementations of convolutions.
 const Implementations<ConvImplementation>& all_conv_implementations();
 
-/// The name of what a pass is to be computed by: `requested`, else what the policy in force names; or empty.
-const std::string& requested_conv(ConvPass pass, const std::string& requested);
-
-/// The implementation "name", or "name:plan" bound to that plan; for an empty name, of those that support the
-/// problem, the one with the least estimate of its time. Null when there is none.
-std::shared_ptr<const ConvImplementation> find_conv(const ConvProblem& problem, ConvPass pass,
-                                                    const std::string& name);
-
-/// The one for a pass: find_conv of requested_conv. Throws ValueError for a name that is unknown or that
-/// cannot compute the problem, listing those that can.
-std::shared_ptr<const ConvImplementation> choose_conv(const char* op, const ConvProblem& problem,
-                                                      ConvPass pass, const std::string& requested);
+/// What it costs to convert operands and result of a half type for an implementation that does not take them,
+/// as its `cost`.
+double cost_of_conversion(const ConvProblem& problem);
 
 }  // namespace pleat::ops

@@ -8,6 +8,9 @@
 #include "pleat/core/base/format.h"
 #include "pleat/ops/spatial/channels_hint.h"
 
+/// Convolutions as sizes: the checks of a call with their messages, the formulas of sizes, and the simplest
+/// problem with the same elements. Computes nothing.
+
 namespace pleat {
 
 MemoryFormat conv_format(Device device, DType dtype, Precision precision) {

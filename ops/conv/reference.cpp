@@ -7,9 +7,8 @@
 #include "pleat/core/kernels/for_each_index.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/conv/implementation.h"
+#include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/nhwc.h"
-#include "pleat/ops/conv/reference_check.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
 
@@ -264,8 +263,8 @@ double reference_error(const ConvProblem& p, ConvPass pass, const Tensor& x, con
   return sampled_error(p, BackwardWeight<double>{p, output, input, weight}, w.numel(), {wide_y, wide_x});
 }
 
-const ConvImplementation& reference_conv() {
-  static const auto& implementation = *new ReferenceConv;
+const ConvImplementation* reference_conv() {
+  static const auto* const implementation = new ReferenceConv;
   return implementation;
 }
 

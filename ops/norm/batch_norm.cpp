@@ -77,7 +77,7 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
         return conditions_text({{"weight", weight}, {"bias", bias}, {"running", running.mean}});
       }};
   const BatchNormImplementation& implementation =
-      choose_batch_norm(op, problem, BatchNormPass::forward, options.implementation, trial);
+      choose_batch_norm(op, problem, BatchNormPass::forward, options, trial);
   range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
   // What would keep a copy of x is not deferred.
   if (options.deferred && !empty_batch && dense.shared_impl() == x.shared_impl())
@@ -131,8 +131,7 @@ BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tens
                                       (need_input ? " to input" : "");
                              }};
   const BatchNormImplementation& implementation =
-      choose_batch_norm(op, problem, BatchNormPass::backward,
-                        first_named(options.backward_implementation, options.implementation), trial);
+      choose_batch_norm(op, problem, BatchNormPass::backward, options, trial);
   range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
   return compute(implementation);
 }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "pleat/ops/implementations.h"
 #include "pleat/ops/norm/problem.h"
@@ -43,6 +44,7 @@ struct BatchNormBackward {
 };
 
 enum class BatchNormPass : unsigned char { forward, backward };
+std::string_view name(BatchNormPass pass);  ///< "forward", "backward"
 
 /// One way to compute batch normalisations.
 class BatchNormImplementation : public Implementation<BatchNormProblem, BatchNormPass> {
@@ -67,12 +69,10 @@ struct BatchNormTrial {
   std::function<std::string()> conditions;
 };
 
-/// The one with this name, or for an empty name the one that the BatchNormPolicy in force names for the pass,
-/// or else with the policy's `benchmark` the fastest, or the first that supports the problem. Throws
-/// ValueError, listing those that can solve it, when the named one does not exist or cannot; messages begin
-/// with `op`.
+/// The one that the options or else the BatchNormPolicy in force name for the pass, without a name with the
+/// policy's `benchmark` the fastest but for the reference; else what Implementations::get gives.
 const BatchNormImplementation& choose_batch_norm(const char* op, const BatchNormProblem& problem,
-                                                 BatchNormPass pass, const std::string& requested,
+                                                 BatchNormPass pass, const BatchNormOptions& options,
                                                  const BatchNormTrial& trial);
 
 }  // namespace pleat::ops

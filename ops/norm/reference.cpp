@@ -221,9 +221,9 @@ class Reference final : public BatchNormImplementation {
 
 }  // namespace
 
-const BatchNormImplementation& reference_batch_norm() {
-  static const auto& reference = *new Reference;
-  return reference;
+const BatchNormImplementation* reference_batch_norm() {
+  static const auto* const implementation = new Reference;
+  return implementation;
 }
 
 }  // namespace pleat::ops

@@ -18,6 +18,9 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/parallel/parallel.h"
 
+/// Times candidates, by a clock or by a GPU's events, one thread at a time. Says of which machine and
+/// versions a time is.
+
 namespace pleat::ops {
 namespace {
 
@@ -173,8 +176,8 @@ std::vector<Timing> time_and_keep(const TuneKey& key, const std::function<std::v
   return keep(key, time());
 }
 
-std::string fastest(const TuneKey& key, const std::function<bool(const std::string&)>& exists,
-                    const std::function<std::vector<Timing>()>& time) {
+std::string fastest_name(const TuneKey& key, const std::function<bool(const std::string&)>& exists,
+                         const std::function<std::vector<Timing>()>& time) {
   const auto known = [&] {
     const std::optional<std::string> winner = known_timings().winner(key);
     return winner && exists(*winner) ? *winner : "";

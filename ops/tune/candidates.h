@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pleat/core/base/device.h"
+#include "pleat/ops/implementations.h"
 #include "pleat/ops/tune/cache.h"
 #include "pleat/ops/tune/tuner.h"
 
@@ -56,7 +57,22 @@ std::vector<Timing> time_and_keep(const TuneKey& key, const std::function<std::v
 
 /// The name of the fastest implementation for a key: of what is known, if it `exists` here (a file may say
 /// anything), else by time_and_keep; without `time` "".
-std::string fastest(const TuneKey& key, const std::function<bool(const std::string&)>& exists,
-                    const std::function<std::vector<Timing>()>& time);
+std::string fastest_name(const TuneKey& key, const std::function<bool(const std::string&)>& exists,
+                         const std::function<std::vector<Timing>()>& time);
+
+/// The implementation of that name; where none is known, what Implementations::get gives for `requested`.
+template <class I>
+std::shared_ptr<const I> fastest(const Implementations<I>& all, const char* op,
+                                 const typename I::Problem& problem, typename I::Pass pass,
+                                 const std::string& requested, const TuneKey& key,
+                                 const std::function<std::vector<Timing>()>& time) {
+  std::shared_ptr<const I> known;
+  const auto exists = [&](const std::string& name) {
+    known = all.find(problem, pass, name);
+    return known != nullptr;
+  };
+  const std::string name = fastest_name(key, exists, time);
+  return known != nullptr ? known : all.get(op, problem, pass, name.empty() ? requested : name);
+}
 
 }  // namespace pleat::ops

@@ -1,10 +1,10 @@
 #include "pleat/ops/conv/conv_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "pleat/core/base/error.h"
+#include "pleat/core/base/precision.h"
 #include "pleat/core/memory/allocator.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/parallel/threads_scope.h"
@@ -19,6 +19,7 @@
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/ops/conv_cases.h"
+#include "pleat/tests/relative_error.h"
 
 using namespace pleat;
 using namespace pleat::test;
@@ -88,16 +89,16 @@ Textbook textbook(const ops::ConvProblem& p, const Tensor& x, const Tensor& w, c
   return result;
 }
 
-/// ||a - b|| / ||b||.
-double relative_error(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+void check_equal(const Passes& got, const Passes& expected) {
+  CHECK(got.y.to_vector() == expected.y.to_vector());
+  CHECK(got.dx.to_vector() == expected.dx.to_vector());
+  CHECK(got.dw.to_vector() == expected.dw.to_vector());
+}
+
+void check_near(const Passes& got, const Textbook& expected, double tolerance) {
+  CHECK(relative_error(got.y, expected.y) < tolerance);
+  CHECK(relative_error(got.dx, expected.dx) < tolerance);
+  CHECK(relative_error(got.dw, expected.dw) < tolerance);
 }
 
 ops::ConvProblem problem_of(const ConvCase& c, Device device = default_device(), DType dtype = float64) {
@@ -106,10 +107,12 @@ ops::ConvProblem problem_of(const ConvCase& c, Device device = default_device(),
                                 {"weight", c.weight, like}, c.options);
 }
 
+constexpr ops::ConvPass all_passes[] = {ops::ConvPass::forward, ops::ConvPass::backward_input,
+                                        ops::ConvPass::backward_weight};
+
 /// Whether an implementation can compute all passes of a case.
 bool can_compute(const ops::ConvImplementation& implementation, const ops::ConvProblem& problem) {
-  for (const auto pass :
-       {ops::ConvPass::forward, ops::ConvPass::backward_input, ops::ConvPass::backward_weight})
+  for (const ops::ConvPass pass : all_passes)
     if (!implementation.unsupported(problem, pass).empty()) return false;
   return true;
 }
@@ -150,14 +153,22 @@ Tensor integers(const Shape& shape, int64_t bound, DType dtype, Generator& gener
   return ops::cast(randint(-bound, bound + 1, shape, generator), dtype);
 }
 
+struct Operands {
+  Tensor x, w, dy;
+};
+
+/// Random normal numbers.
+Operands operands(const ConvCase& c, DType dtype, Generator& generator) {
+  return {randn(c.input, {.dtype = dtype}, generator), randn(c.weight, {.dtype = dtype}, generator),
+          randn(problem_of(c).output_shape(), {.dtype = dtype}, generator)};
+}
+
 /// All passes of all implementations that compute the case on the device, or of the one named, against the
 /// textbook, in every layout.
 void check_against_textbook(const ConvCase& c, Device device, const std::string& only, Generator& generator) {
   INFO(c.name());
   const ops::ConvProblem p = problem_of(c);
-  const Tensor x = randn(c.input, {.dtype = float64}, generator);
-  const Tensor w = randn(c.weight, {.dtype = float64}, generator);
-  const Tensor dy = randn(p.output_shape(), {.dtype = float64}, generator);
+  const auto [x, w, dy] = operands(c, float64, generator);
   const Textbook expected = textbook(p, x, w, dy);
   for (const DType dtype : {float64, float32}) {
     const auto there = [&](const Tensor& t) { return ops::to_device(ops::cast(t, dtype), device); };
@@ -173,9 +184,7 @@ void check_against_textbook(const ConvCase& c, Device device, const std::string&
         CHECK(got.y.shape() == p.output_shape());
         if (format.has_value())
           for (const Tensor& result : {got.y, got.dx, got.dw}) CHECK(result.is_contiguous(*format));
-        CHECK(relative_error(got.y.to_vector<double>(), expected.y) < tolerance);
-        CHECK(relative_error(got.dx.to_vector<double>(), expected.dx) < tolerance);
-        CHECK(relative_error(got.dw.to_vector<double>(), expected.dw) < tolerance);
+        check_near(got, expected, tolerance);
       };
       check_passes(xs, ws, dys);
       if (dtype == float32) continue;
@@ -196,6 +205,12 @@ void check_on_gpu(const std::string& implementation, std::size_t every) {
   for (std::size_t i = 0; i < cases.size(); ++i)
     if (i < picked || i % every == 0)
       check_against_textbook(cases[i], Device(DeviceType::cuda), implementation, generator);
+}
+
+ops::ConvProblem problem_with(DType dtype, const ConvOptions& options) {
+  const Tensor like = empty({}, {.dtype = dtype});
+  return ops::make_conv_problem("conv2d", 2, {"input", {2, 3, 8, 8}, like}, {"weight", {4, 3, 3, 3}, like},
+                                options);
 }
 
 }  // namespace
@@ -251,9 +266,7 @@ TEST_CASE("on small integers all implementations give the same bits, with any nu
         INFO(implementation << (format.has_value() ? " contiguous " : " ") << name(dtype));
         const Passes got = run(c, x, w, b, dy, implementation, format);
         CHECK(got.y.dtype() == dtype);
-        CHECK(got.y.to_vector() == expected.y.to_vector());
-        CHECK(got.dx.to_vector() == expected.dx.to_vector());
-        CHECK(got.dw.to_vector() == expected.dw.to_vector());
+        check_equal(got, expected);
       };
       for (const std::string& implementation : implementations_for(c)) {
         if (implementation.starts_with("winograd")) continue;  // computes with fractions
@@ -286,9 +299,7 @@ TEST_CASE("convolutions do not depend on the number of threads, to the bit", "[c
       for (const int threads : {2, 3, 5}) {
         set_num_threads(threads);
         const Passes many = run(c, x, w, b, dy, implementation);
-        CHECK(many.y.to_vector() == one.y.to_vector());
-        CHECK(many.dx.to_vector() == one.dx.to_vector());
-        CHECK(many.dw.to_vector() == one.dw.to_vector());
+        check_equal(many, one);
       }
     }
   }
@@ -303,9 +314,7 @@ TEST_CASE("half types: exact products, sums of float32, one rounding, in every l
     INFO(c.name());
     const ops::ConvProblem p = problem_of(c);
     for (const DType dtype : {float16, bfloat16}) {
-      const Tensor x = randn(c.input, {.dtype = dtype}, generator);
-      const Tensor w = randn(c.weight, {.dtype = dtype}, generator);
-      const Tensor dy = randn(p.output_shape(), {.dtype = dtype}, generator);
+      const auto [x, w, dy] = operands(c, dtype, generator);
       const Textbook expected = textbook(p, x, w, dy);
       // Each element is off by at most half a unit of its last place, and what the sums are off.
       const double tolerance = (dtype == float16 ? 0x1p-11 : 0x1p-8) + 1e-5;
@@ -315,9 +324,7 @@ TEST_CASE("half types: exact products, sums of float32, one rounding, in every l
           INFO(implementation);
           const Passes got = run(c, x, w, {}, dy, implementation, format);
           CHECK(got.y.dtype() == dtype);
-          CHECK(relative_error(got.y.to_vector<double>(), expected.y) < tolerance);
-          CHECK(relative_error(got.dx.to_vector<double>(), expected.dx) < tolerance);
-          CHECK(relative_error(got.dw.to_vector<double>(), expected.dw) < tolerance);
+          check_near(got, expected, tolerance);
         }
     }
   }
@@ -328,17 +335,13 @@ TEST_CASE("convolutions in small slices agree with the textbook", "[conv]") {
   for (const ConvCase& c : conv_cases()) {
     INFO(c.name());
     const ops::ConvProblem p = problem_of(c);
-    const Tensor x = randn(c.input, {.dtype = float64}, generator);
-    const Tensor w = randn(c.weight, {.dtype = float64}, generator);
-    const Tensor dy = randn(p.output_shape(), {.dtype = float64}, generator);
+    const auto [x, w, dy] = operands(c, float64, generator);
     const Textbook expected = textbook(p, x, w, dy);
     for (const int64_t limit : {700, 9000}) {
       const ConvPolicy guard{{.workspace_limit = limit}};
       for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last}) {
         const Passes got = run(c, x, w, {}, dy, "unfold", format);
-        CHECK(relative_error(got.y.to_vector<double>(), expected.y) < 1e-12);
-        CHECK(relative_error(got.dx.to_vector<double>(), expected.dx) < 1e-12);
-        CHECK(relative_error(got.dw.to_vector<double>(), expected.dw) < 1e-12);
+        check_near(got, expected, 1e-12);
       }
     }
   }
@@ -354,9 +357,7 @@ TEST_CASE("a conv3d with a (1, 3, 3) kernel is a conv2d's work in both formats",
                           {.stride = {1, stride, stride}, .padding = {0, 1, 1}, .format = format}};
       const ConvCase flat{
           {n * depth, c, size, size}, {k, c, 3, 3}, {.stride = stride, .padding = 1, .format = format}};
-      const Tensor x = randn(deep.input, {.dtype = float64}, generator);
-      const Tensor w = randn(deep.weight, {.dtype = float64}, generator);
-      const Tensor dy = randn(problem_of(deep).output_shape(), {.dtype = float64}, generator);
+      const auto [x, w, dy] = operands(deep, float64, generator);
       /// The images [N, C, D, ...] as [N D, C, ...].
       const auto images = [](const Tensor& t) {
         const Tensor turned = ops::to_format(ops::transpose(t, 1, 2), MemoryFormat::contiguous);
@@ -369,15 +370,14 @@ TEST_CASE("a conv3d with a (1, 3, 3) kernel is a conv2d's work in both formats",
         INFO(name);
         const Passes in_3d = run(deep, x, w, {}, dy, name, format);
         const Passes in_2d = run(flat, images(x), ops::reshape(w, flat.weight), {}, images(dy), name, format);
-        CHECK(relative_error(images(in_3d.y).to_vector<double>(), in_2d.y.to_vector<double>()) < 1e-13);
-        CHECK(relative_error(images(in_3d.dx).to_vector<double>(), in_2d.dx.to_vector<double>()) < 1e-13);
+        CHECK(relative_error(images(in_3d.y), in_2d.y) < 1e-13);
+        CHECK(relative_error(images(in_3d.dx), in_2d.dx) < 1e-13);
         CHECK(relative_error(in_3d.dw.to_vector<double>(), in_2d.dw.to_vector<double>()) < 1e-13);
         if (one->layout(problem) == ops::ConvLayout::strided) continue;
         const MemoryFormat inside = one->layout(problem) == ops::ConvLayout::nchw
                                         ? MemoryFormat::contiguous
                                         : MemoryFormat::channels_last;
-        for (const ops::ConvPass pass :
-             {ops::ConvPass::forward, ops::ConvPass::backward_input, ops::ConvPass::backward_weight}) {
+        for (const ops::ConvPass pass : all_passes) {
           INFO(ops::name(pass));
           CHECK(one->workspace_bytes(ops::simplify(problem, inside), pass) ==
                 one->workspace_bytes(ops::simplify(problem_of(flat), inside), pass));
@@ -419,8 +419,7 @@ TEST_CASE("implementations on a GPU use the memory that they announce", "[conv][
   for (const ConvCase& c : conv_cases())
     for (const ops::ConvImplementation* one : ops::all_conv_implementations())
       for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::contiguous})
-        for (const ops::ConvPass pass :
-             {ops::ConvPass::forward, ops::ConvPass::backward_input, ops::ConvPass::backward_weight})
+        for (const ops::ConvPass pass : all_passes)
           for (const int64_t limit : {int64_t{5000}, int64_t{1} << 30}) {
             ops::ConvProblem given = problem_of(c);
             given.device = Device(DeviceType::cuda);
@@ -437,8 +436,7 @@ TEST_CASE("implementations on a GPU use the memory that they announce", "[conv][
 TEST_CASE("an empty batch may be asked for its workspace", "[conv]") {
   const ops::ConvProblem p = problem_of({{0, 4, 9, 9}, {4, 4, 3, 3}, {}});
   for (const ops::ConvImplementation* one : ops::all_conv_implementations())
-    for (const auto pass :
-         {ops::ConvPass::forward, ops::ConvPass::backward_input, ops::ConvPass::backward_weight})
+    for (const ops::ConvPass pass : all_passes)
       if (one->runs_on(p.device) && one->unsupported(p, pass).empty())
         CHECK(one->workspace_bytes(ops::solved_problem(p, *one), pass) >= 0);
 }
@@ -450,7 +448,7 @@ TEST_CASE("direct convolution uses the memory that it announces", "[conv][cpu]")
       for (const DType dtype : {float32, float64}) {
         ops::ConvProblem p = ops::simplify(problem_of(c), MemoryFormat::channels_last);
         p.dtype = dtype;
-        const ops::ConvImplementation* direct = ops::all_conv_implementations().find(p, pass, "direct");
+        const auto direct = ops::all_conv_implementations().find(p, pass, "direct");
         if (direct == nullptr || p.batch == 0) continue;
         INFO(c.name() << " " << ops::name(pass) << " " << name(dtype));
         check_announced_memory(*direct, p, pass);
@@ -535,6 +533,34 @@ TEST_CASE("bad convolutions are refused with an explanation", "[conv][cpu]") {
           Contains("; these can: direct, unfold, "));
 }
 
+TEST_CASE("an implementation without a cost is not taken unasked", "[conv][cpu]") {
+  struct Costless : ops::ConvImplementation {
+    std::string_view name() const override { return "costless"; }
+    bool runs_on(Device) const override { return true; }
+    std::string unsupported(const ops::ConvProblem&, ops::ConvPass) const override { return {}; }
+    ops::ConvLayout layout(const ops::ConvProblem&) const override { return ops::ConvLayout::strided; }
+    int64_t workspace_bytes(const ops::ConvProblem&, ops::ConvPass) const override { return 0; }
+    void forward(const ops::ConvProblem&, const Tensor&, const Tensor&, const Tensor&,
+                 const Tensor&) const override {}
+    void backward_input(const ops::ConvProblem&, const Tensor&, const Tensor&, const Tensor&) const override {
+    }
+    void backward_weight(const ops::ConvProblem&, const Tensor&, const Tensor&,
+                         const Tensor&) const override {}
+  };
+  const Costless costless;
+  std::vector<const ops::ConvImplementation*> list{&costless};
+  for (const ops::ConvImplementation* one : ops::all_conv_implementations()) list.push_back(one);
+  const ops::Implementations<ops::ConvImplementation> all(list);
+  const ops::Implementations<ops::ConvImplementation> alone({&costless});
+  for (const ConvCase& c : conv_cases())
+    for (const ops::ConvPass pass : all_passes) {
+      const ops::ConvProblem p = problem_of(c);
+      CHECK(all.find(p, pass, "")->name() == ops::all_conv_implementations().find(p, pass, "")->name());
+      CHECK(all.find(p, pass, "costless").get() == &costless);
+      CHECK(alone.find(p, pass, "").get() == &costless);
+    }
+}
+
 TEST_CASE("a policy sets the implementation for a scope", "[conv][cpu]") {
   const Tensor x = zeros({1, 2, 4, 4});
   const Tensor w = zeros({3, 2, 3, 3});
@@ -553,4 +579,24 @@ TEST_CASE("a policy sets the implementation for a scope", "[conv][cpu]") {
     const Tensor own = ops::conv_forward(x, w, {}, {.format = MemoryFormat::channels_last});
     CHECK(own.memory_format() == MemoryFormat::channels_last);
   }
+}
+
+TEST_CASE("a convolution's precision is the call's, else the policy's, else the scope's", "[conv]") {
+  CHECK(problem_with(float32, {}).precision == Precision::highest);
+  CHECK(problem_with(float32, {.precision = Precision::medium}).precision == Precision::medium);
+  {
+    const PrecisionScope scope(Precision::high);
+    CHECK(problem_with(float32, {}).precision == Precision::high);
+    const ConvPolicy policy{{.precision = Precision::medium}};
+    CHECK(problem_with(float32, {}).precision == Precision::medium);
+    CHECK(problem_with(float32, {.precision = Precision::highest}).precision == Precision::highest);
+  }
+  CHECK(problem_with(float32, {}).precision == Precision::highest);
+}
+
+TEST_CASE("convolutions of different precision are different problems", "[conv]") {
+  CHECK(problem_with(float32, {.precision = Precision::high}) != problem_with(float32, {}));
+  // Other types than float32 have one precision only.
+  for (const DType dtype : {float64, float16, bfloat16})
+    CHECK(problem_with(dtype, {.precision = Precision::high}) == problem_with(dtype, {}));
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
@@ -10,12 +9,14 @@
 #include "pleat/ops/conv/tune/tune.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/relative_error.h"
 
 /// Every plan that cuDNN offers, against the reference on the CPU.
 
 using namespace pleat;
 using namespace pleat::ops;
 using Catch::Matchers::Contains;
+using pleat::test::relative_error;
 
 namespace {
 
@@ -28,17 +29,6 @@ bool lacks_cudnn() {
 }
 
 Tensor on_gpu(const Tensor& t) { return t.to("cuda"); }
-
-double relative_error(const Tensor& got, const Tensor& expected) {
-  const auto a = got.to("cpu").to_vector<double>();
-  const auto b = expected.to_vector<double>();
-  double error = 0, norm = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    error += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return std::sqrt(error / norm);
-}
 
 struct PlanCase {
   const char* name;
@@ -58,7 +48,7 @@ const std::vector<PlanCase>& plan_cases() {
 }
 
 std::vector<std::string> plans_of(const ConvCall& call) {
-  const auto cudnn = find_conv(call.problem, call.pass, "cudnn");
+  const auto cudnn = all_conv_implementations().find(call.problem, call.pass, "cudnn");
   REQUIRE(cudnn != nullptr);
   return cudnn->plans(solved_problem(call.problem, *cudnn), call.pass);
 }
@@ -93,7 +83,7 @@ TEST_CASE("every plan of cuDNN agrees with the reference, in both formats and wi
           CHECK_FALSE(plans.empty());
           for (const std::string& plan : plans) {
             INFO(plan);
-            const Tensor result = call.run(*choose_conv(call.op, call.problem, call.pass, "cudnn:" + plan));
+            const Tensor result = call.run(*call.implementation("cudnn:" + plan));
             CHECK(result.is_contiguous(format));
             CHECK(relative_error(result, expected) < tolerance);
           }
@@ -114,7 +104,7 @@ TEST_CASE("true float32 has no plan that rounds its inputs", "[conv][cuda]") {
   const ConvCall call = forward_call(x, w, {}, {});
   for (const std::string& plan : plans_of(call)) {
     INFO(plan);
-    const Tensor y = call.run(*choose_conv(call.op, call.problem, call.pass, "cudnn:" + plan));
+    const Tensor y = call.run(*call.implementation("cudnn:" + plan));
     CHECK(y.to("cpu").to_vector()[0] == Approx(64 + 64.0 / 4096).epsilon(1e-6));
   }
 }
@@ -146,6 +136,6 @@ TEST_CASE("tuning on a GPU times all plans and the other implementations", "[con
   const ConvPolicy policy{{.benchmark = true}};
   const Tensor y = conv_forward(x, w, {}, {.padding = 1});
   const Tensor expected = conv_forward(x, w, {}, {.padding = 1, .implementation = "reference"});
-  CHECK(relative_error(y, expected.to("cpu")) < 1e-4);
+  CHECK(relative_error(y, expected) < 1e-4);
   Tuner::clear();
 }

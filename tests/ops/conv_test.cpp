@@ -42,7 +42,7 @@ TEST_CASE("convolutions pass gradcheck and gradgradcheck", "[conv]") {
       const Tensor x = randn(c.input, {.dtype = float64}, generator);
       const Tensor w = randn(c.weight, {.dtype = float64}, generator);
       const ops::ConvProblem problem = ops::forward_call(x, w, {}, options).problem;
-      if (ops::find_conv(problem, ops::ConvPass::forward, implementation) == nullptr) {
+      if (ops::all_conv_implementations().find(problem, ops::ConvPass::forward, implementation) == nullptr) {
         // "direct": on a GPU depthwise ones alone. "winograd": channels that fill a vector. "onednn":
         // float32.
         CHECK(((implementation == "winograd" && c.input[1] < 8) || implementation == "onednn" ||

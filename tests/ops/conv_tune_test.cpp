@@ -9,9 +9,9 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/conv_kernels.h"
-#include "pleat/ops/conv/tune/candidates.h"
 #include "pleat/ops/conv/tune/tune.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/damage.h"
@@ -153,7 +153,8 @@ TEST_CASE("candidates are all that support a call, the reference only alone", "[
     return result;
   };
   std::vector<std::string> all{"direct", "unfold"};
-  if (find_conv(example.call().problem, ConvPass::forward, "onednn") != nullptr) all.emplace_back("onednn");
+  if (all_conv_implementations().find(example.call().problem, ConvPass::forward, "onednn") != nullptr)
+    all.emplace_back("onednn");
   CHECK(names("") == all);
   CHECK(names("winograd").empty());  // it needs more channels
   CHECK(names("unfold") == std::vector<std::string>{"unfold"});
@@ -162,7 +163,7 @@ TEST_CASE("candidates are all that support a call, the reference only alone", "[
   const ConvCall call = example.call();
   for (const Candidate& candidate : conv_candidates(call, "")) {
     INFO(candidate.name);
-    const auto implementation = find_conv(call.problem, call.pass, candidate.name);
+    const auto implementation = all_conv_implementations().find(call.problem, call.pass, candidate.name);
     REQUIRE(implementation != nullptr);
     CHECK(candidate.workspace_bytes() ==
           implementation->workspace_bytes(solved_problem(call.problem, *implementation), call.pass));

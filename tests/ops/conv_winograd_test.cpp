@@ -78,7 +78,7 @@ TEST_CASE("winograd is chosen where it costs less", "[conv][cpu]") {
     const ConvProblem problem =
         make_conv_problem("conv2d", 2, {"input", input, empty({})}, {"weight", weight, empty({})},
                           {.stride = stride, .padding = 1});
-    return std::string(find_conv(problem, ConvPass::forward, "")->name());
+    return std::string(all_conv_implementations().find(problem, ConvPass::forward, "")->name());
   };
   CHECK(chosen({8, 64, 32, 32}, {64, 64, 3, 3}, 1) == "winograd");
   CHECK(chosen({8, 64, 32, 32}, {64, 64, 3, 3}, 2) == "direct");

@@ -1,5 +1,3 @@
-#include "pleat/ops/conv/reference_check.h"
-
 #include <cmath>
 #include <limits>
 
@@ -7,6 +5,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/arithmetic.h"

@@ -1,12 +1,11 @@
-#include <limits>
 #include <tuple>
 
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/onednn/onednn.h"
 
-/// oneDNN's convolutions: a yardstick, and a choice by name or by timing. Never taken unasked, so that
-/// results do not depend on which libraries were there when Pleat was built. They depend on the number of
-/// threads.
+/// oneDNN's convolutions: a yardstick, and a choice by name or by timing. Without a cost, so that it is
+/// never taken unasked, and results do not depend on which libraries were there when Pleat was built. They
+/// depend on the number of threads.
 ///
 /// Operands are channels-last as they come; weights are copied into blocks of the processor's vectors, as
 /// oneDNN asks, at each call.
@@ -42,10 +41,7 @@ class Description {
     return std::tuple(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x, any_w_, bias,
                       y, stride_, dilation_, low_, high_);
   }
-  auto backward_data() const {
-    return std::tuple(dnnl::algorithm::convolution_direct, x, any_w_, y, stride_, dilation_, low_, high_);
-  }
-  auto backward_weights() const {
+  auto backward() const {
     return std::tuple(dnnl::algorithm::convolution_direct, x, any_w_, y, stride_, dilation_, low_, high_);
   }
 
@@ -93,10 +89,10 @@ convolution_forward::primitive_desc forward_of(const Description& of) {
   return onednn::describe<convolution_forward>(of.forward());
 }
 convolution_backward_data::primitive_desc data_of(const Description& of) {
-  return onednn::describe<convolution_backward_data>(of.backward_data(), forward_of(of));
+  return onednn::describe<convolution_backward_data>(of.backward(), forward_of(of));
 }
 convolution_backward_weights::primitive_desc weights_of(const Description& of) {
-  return onednn::describe<convolution_backward_weights>(of.backward_weights(), forward_of(of));
+  return onednn::describe<convolution_backward_weights>(of.backward(), forward_of(of));
 }
 
 class OnednnConv : public ConvImplementation {
@@ -108,7 +104,6 @@ class OnednnConv : public ConvImplementation {
     return problem.dtype == float64 ? "oneDNN computes in float32" : "";
   }
   ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
-  double cost(const ConvProblem&, ConvPass) const override { return std::numeric_limits<double>::infinity(); }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;
@@ -118,17 +113,13 @@ class OnednnConv : public ConvImplementation {
         return static_cast<int64_t>(description.scratchpad_desc().get_size() +
                                     (w == of.w ? 0 : w.get_size()));
       };
-      switch (pass) {
-        case ConvPass::forward: {
-          const auto description = forward_of(of);
-          return bytes(description, description.weights_desc());
-        }
-        case ConvPass::backward_input: {
-          const auto description = data_of(of);
-          return bytes(description, description.weights_desc());
-        }
-        case ConvPass::backward_weight:
-          break;
+      if (pass == ConvPass::forward) {
+        const auto description = forward_of(of);
+        return bytes(description, description.weights_desc());
+      }
+      if (pass == ConvPass::backward_input) {
+        const auto description = data_of(of);
+        return bytes(description, description.weights_desc());
       }
       const auto description = weights_of(of);
       return bytes(description, description.diff_weights_desc());
@@ -180,8 +171,8 @@ class OnednnConv : public ConvImplementation {
 
 }  // namespace
 
-const ConvImplementation& onednn_conv() {
-  static const auto& implementation = *new OnednnConv;
+const ConvImplementation* onednn_conv() {
+  static const auto* const implementation = new OnednnConv;
   return implementation;
 }
 

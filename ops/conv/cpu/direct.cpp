@@ -17,27 +17,10 @@ namespace {
 constexpr int64_t fill_grain = 1 << 16;
 
 template <class T>
-GatherTasks multiply(const Gather& gather, const T* source, const GatherWeights<T>& weights, const T* bias,
-                     T* y, const PartSums<T>& sums) {
-  if (groups_suit<T>(gather)) return multiply_groups(gather, source, weights, bias, y);
-  if (lanes_suit(gather)) return multiply_lanes(gather, source, weights, bias, y, sums);
-  if (few_channels_suit<T>(gather)) return multiply_few(gather, source, weights, bias, y);
-  return multiply_panels(gather, source, weights, bias, y, sums);
-}
-
-/// Whether `multiply` can make sums on the way.
-template <class T>
-bool makes_sums(const Gather& gather) {
-  return !groups_suit<T>(gather) && (lanes_suit(gather) || !few_channels_suit<T>(gather));
-}
-
-template <class T>
-GatherMemory multiply_memory(const Gather& gather) {
-  const auto memory = groups_suit<T>(gather)         ? groups_memory<T>
-                      : lanes_suit(gather)           ? lanes_memory<T>
-                      : few_channels_suit<T>(gather) ? few_memory<T>
-                                                     : panels_memory<T>;
-  return memory(gather);
+DirectKernel<T> kernel_for(const Gather& gather) {
+  for (const auto& kernel : {groups_kernel<T>, lanes_kernel<T>, few_channels_kernel<T>})
+    if (kernel().suits(gather)) return kernel();
+  return panels_kernel<T>();
 }
 
 class DirectConv : public ConvImplementation {
@@ -60,7 +43,7 @@ class DirectConv : public ConvImplementation {
         pass == ConvPass::backward_weight ? 24 * static_cast<double>(p.out_channels * p.depth()) : 0;
     return p.valid_flops() / 2 * static_cast<double>(computed) / static_cast<double>(channels) *
                cost_of_few(p, pass) +
-           written;
+           written + cost_of_conversion(p);
   }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
@@ -72,7 +55,7 @@ class DirectConv : public ConvImplementation {
           pass == ConvPass::forward ? std::vector{forward_gather(p)} : backward_input_gathers(p);
       for (const Gather& gather : gathers) {
         if (gather.taps() == 0) continue;
-        const GatherMemory memory = multiply_memory<T>(gather);
+        const GatherMemory memory = kernel_for<T>(gather).memory(gather);
         all.weights += memory.weights;
         all.buffer = std::max(all.buffer, memory.buffer);
       }
@@ -88,7 +71,7 @@ class DirectConv : public ConvImplementation {
                             const Tensor& y, Moments& moments) const override {
     bool made = false;
     by_type(p, [&]<class T>(Type<T>) {
-      made = makes_sums<T>(forward_gather(p));
+      made = kernel_for<T>(forward_gather(p)).makes_sums;
       if (!made) return;
       ChannelSums<T> sums;
       run_forward<T>(p, x, w, bias, y, &sums);
@@ -106,8 +89,9 @@ class DirectConv : public ConvImplementation {
     bool made = false;
     by_type(p, [&]<class T>(Type<T>) {
       const auto gathers = backward_input_gathers(p);
-      made = std::all_of(gathers.begin(), gathers.end(),
-                         [](const Gather& gather) { return gather.taps() == 0 || makes_sums<T>(gather); });
+      made = std::all_of(gathers.begin(), gathers.end(), [](const Gather& gather) {
+        return gather.taps() == 0 || kernel_for<T>(gather).makes_sums;
+      });
       if (!made) return;
       ChannelSums<T> own(sums.of);
       run_backward_input<T>(p, dy, w, dx, &own);
@@ -124,15 +108,12 @@ class DirectConv : public ConvImplementation {
 
  private:
   /// What a product grows by where the result has few channels, by the first class of the input's pixels.
-  /// A single tap is read in place, as fast as memory.
   static double cost_of_few(const ConvProblem& p, ConvPass pass) {
     const int64_t channels = pass == ConvPass::forward ? p.group_out() : p.group_in();
     if (pass == ConvPass::backward_weight || channels > most_few_channels) return 1;
     const Gather gather = pass == ConvPass::forward ? forward_gather(p) : first_backward_input_gather(p);
     double factor = 1;
-    by_type(p, [&]<class T>(Type<T>) {
-      if (gather.taps() > 1 && few_channels_suit<T>(gather)) factor = few_channels_cost<T>(gather);
-    });
+    by_type(p, [&]<class T>(Type<T>) { factor = few_channels_cost<T>(gather); });
     return factor;
   }
 
@@ -141,9 +122,12 @@ class DirectConv : public ConvImplementation {
   static void run_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                           const Tensor& y, ChannelSums<T>* sums) {
     const Gather gather = forward_gather(p);
-    const GatherWeights<T> weights = forward_weights(gather, p, w.data<T>());
-    const GatherTasks tasks = multiply<T>(gather, x.data<T>(), weights,
-                                          bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), {sums});
+    const GatherOperands<T> operands{x.data<T>(),
+                                     forward_weights(gather, p, w.data<T>()),
+                                     bias.defined() ? bias.data<T>() : nullptr,
+                                     y.data<T>(),
+                                     {sums}};
+    const GatherTasks tasks = kernel_for<T>(gather).multiply(gather, operands);
     if (sums != nullptr) sums->prepare(tasks.parts, p.out_channels);
     parallel_chunks(tasks.count, tasks.run);
     if (sums != nullptr) sums->merge(0, 0, p.out_channels);
@@ -163,8 +147,9 @@ class DirectConv : public ConvImplementation {
     int64_t most = 0, parts = 0;
     for (const Gather& gather : gathers) {
       if (is_empty(gather)) continue;
-      const GatherWeights<T> weights = backward_input_weights(gather, p, w.data<T>());
-      classes.push_back(multiply<T>(gather, dy.data<T>(), weights, nullptr, dx.data<T>(), {sums, parts}));
+      const GatherOperands<T> operands{
+          dy.data<T>(), backward_input_weights(gather, p, w.data<T>()), nullptr, dx.data<T>(), {sums, parts}};
+      classes.push_back(kernel_for<T>(gather).multiply(gather, operands));
       most = std::max(most, classes.back().count);
       parts += classes.back().parts;
     }
@@ -179,8 +164,8 @@ class DirectConv : public ConvImplementation {
 
 }  // namespace
 
-const ConvImplementation& direct_conv() {
-  static const auto& implementation = *new DirectConv;
+const ConvImplementation* direct_conv() {
+  static const auto* const implementation = new DirectConv;
   return implementation;
 }
 

@@ -6,8 +6,13 @@
 #include "pleat/ops/conv/cpu/channel_sums.h"
 #include "pleat/ops/conv/cpu/gather.h"
 
-/// The kernels of `direct` convolutions. Each has a function that gives the memory it needs beside operands
-/// and result. Those of a gather pack the weights and leave the rest as tasks. `bias` may be null.
+/// The kernels of `direct` convolutions, of which the first that suits a gather computes it:
+///   groups        groups of 2, 4 or 8 channels on both sides: vectors are channels of some whole groups;
+///   lanes         depthwise, and groups of few channels: a vector's lanes are channels of so many groups;
+///   few channels  up to 8 result channels, which would leave most lanes idle: vectors lie along the source's
+///                 channels, and their lanes are added up in the end;
+///   panels        all others: vectors lie along the result's channels, of which one or two vectors, with
+///                 the weights for them, are a panel.
 
 namespace pleat::ops {
 
@@ -53,51 +58,39 @@ struct GatherMemory {
   int64_t buffer;
 };
 
-/// y[row, k] = bias[k] + the sum over the gather's taps and source channels, for all its pixels. For result
-/// channels enough to fill vectors.
+/// What y[row, k] = bias[k] + the sum over a gather's taps and source channels is made of; bias may be null.
 template <class T>
-GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                            const T* bias, T* y, const PartSums<T>& sums);
-template <class T>
-GatherMemory panels_memory(const Gather& gather);
+struct GatherOperands {
+  const T* source;
+  GatherWeights<T> weights;
+  const T* bias;
+  T* y;
+  PartSums<T> sums;  ///< to be made of y
+};
 
-/// The same for few result channels, which would leave most lanes of a panel's vectors idle.
 template <class T>
-GatherTasks multiply_few(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                         const T* bias, T* y);
+struct DirectKernel {
+  bool (*suits)(const Gather&);
+  /// Packs the weights, and leaves the rest as tasks.
+  GatherTasks (*multiply)(const Gather&, const GatherOperands<T>&);
+  GatherMemory (*memory)(const Gather&);  ///< beside operands and result
+  bool makes_sums = false;
+};
+// Each in its file.
 template <class T>
-GatherMemory few_memory(const Gather& gather);
-/// Result channels that multiply_few computes, at most.
+DirectKernel<T> groups_kernel();
+template <class T>
+DirectKernel<T> lanes_kernel();
+template <class T>
+DirectKernel<T> few_channels_kernel();
+template <class T>
+DirectKernel<T> panels_kernel();
+
+/// Result channels that the kernel for few computes, at most.
 inline constexpr int64_t most_few_channels = 8;
-/// Whether multiply_few takes less work than panels: adding the lanes counts as much as three products, and
-/// panels of few channels have vectors of half the size or less, in half the time.
-template <class T>
-bool few_channels_suit(const Gather& gather);
-/// What a product of several taps then costs beside one of panels.
+/// What a product of it costs beside one of panels; 1 where it does not suit.
 template <class T>
 double few_channels_cost(const Gather& gather);
-
-/// The same for groups of few channels, depthwise convolution among them: vectors lie along the channels of
-/// all groups.
-template <class T>
-GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                           const T* bias, T* y, const PartSums<T>& sums);
-template <class T>
-GatherMemory lanes_memory(const Gather& gather);
-/// Whether a group has so few channels that multiply_lanes takes less work than a product for each group.
-inline bool lanes_suit(const Gather& gather) {
-  return gather.groups > 1 &&
-         (gather.source_channels == 1 || (gather.result_channels <= 2 && gather.source_channels <= 8));
-}
-
-/// The same for groups of 2, 4 or 8 channels on both sides, in whole vectors of groups.
-template <class T>
-GatherTasks multiply_groups(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                            const T* bias, T* y);
-template <class T>
-GatherMemory groups_memory(const Gather& gather);
-template <class T>
-bool groups_suit(const Gather& gather);
 
 /// dw [K, taps, C/g] from dy and x.
 template <class T>

@@ -124,8 +124,6 @@ GatherPieces pieces_of(const Gather& gather) {
                                 gather.pixels_wanted(buffer_elements_wanted / gather.result_pitch(), fewest));
 }
 
-}  // namespace
-
 template <class T>
 bool groups_suit(const Gather& gather) {
   const int64_t group = gather.source_channels;
@@ -137,10 +135,9 @@ bool groups_suit(const Gather& gather) {
 }
 
 template <class T>
-GatherTasks multiply_groups(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                            const T* bias, T* y) {
+GatherTasks multiply_groups(const Gather& gather, const GatherOperands<T>& operands) {
   const GatherPieces pieces = pieces_of(gather);
-  const auto packed = pack_lanes(gather, weights);
+  const auto packed = pack_lanes(gather, operands.weights);
   const int64_t channels = gather.result_pitch();
   const int64_t vectors = channels / lanes<T>;
   const int64_t parts = std::min(vectors, ceil_div(tasks_wanted, pieces.count()));
@@ -157,7 +154,8 @@ GatherTasks multiply_groups(const Gather& gather, const T* source, const GatherW
     const int64_t end = vectors * (part + 1) / parts * lanes<T>;
     pieces.list(task / parts, channels, pixels);
     for (int64_t c = vectors * part / parts * lanes<T>; c < end; c += together)
-      sum({source, elements_of<T>(packed), channels}, c, std::min(c + together, end), pixels, bias, y);
+      sum({operands.source, elements_of<T>(packed), channels}, c, std::min(c + together, end), pixels,
+          operands.bias, operands.y);
   };
   return {pieces.count() * parts, run};
 }
@@ -167,12 +165,13 @@ GatherMemory groups_memory(const Gather& gather) {
   return {gather.depth() * gather.result_pitch() * static_cast<int64_t>(sizeof(T)), 0};
 }
 
-#define PLEAT_GROUPS(T)                                                                                 \
-  template bool groups_suit<T>(const Gather&);                                                          \
-  template GatherTasks multiply_groups(const Gather&, const T*, const GatherWeights<T>&, const T*, T*); \
-  template GatherMemory groups_memory<T>(const Gather&);
-PLEAT_GROUPS(float)
-PLEAT_GROUPS(double)
-#undef PLEAT_GROUPS
+}  // namespace
+
+template <class T>
+DirectKernel<T> groups_kernel() {
+  return {groups_suit<T>, multiply_groups<T>, groups_memory<T>};
+}
+template DirectKernel<float> groups_kernel();
+template DirectKernel<double> groups_kernel();
 
 }  // namespace pleat::ops

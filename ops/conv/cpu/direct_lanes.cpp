@@ -277,13 +277,16 @@ int64_t stage_elements(const Gather& gather, const LanePlan<T>& plan) {
   return streamed ? static_cast<int64_t>(rows_staged) * plan.channels : 0;
 }
 
-}  // namespace
+/// Whether a group has so few channels that this takes less work than a product for each group.
+bool lanes_suit(const Gather& gather) {
+  return gather.groups > 1 &&
+         (gather.source_channels == 1 || (gather.result_channels <= 2 && gather.source_channels <= 8));
+}
 
 template <class T>
-GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                           const T* bias, T* y, const PartSums<T>& sums) {
+GatherTasks multiply_lanes(const Gather& gather, const GatherOperands<T>& operands) {
   const LanePlan<T> plan = result_plan<T>(gather);
-  const auto packed = pack_lanes(gather, weights);
+  const auto packed = pack_lanes(gather, operands.weights);
   // In place, blocks of a pixel one after the other, as they lie in memory, as many as have weights for half
   // of the first-level cache. The last one belongs to the task of the block before, of which it computes a
   // part.
@@ -302,11 +305,12 @@ GatherTasks multiply_lanes(const Gather& gather, const T* source, const GatherWe
     const int64_t begin = starts * part / parts;
     const int64_t end = part + 1 == parts ? plan.blocks() : starts * (part + 1) / parts;
     plan.pieces.list(piece, plan.depth * plan.step, pixels);
-    const LaneOperands<T> in{plan.in_place ? source : buffer, plan.step, elements_of<T>(packed), plan.depth,
-                             plan.channels};
+    const LaneOperands<T> in{plan.in_place ? operands.source : buffer, plan.step, elements_of<T>(packed),
+                             plan.depth, plan.channels};
     for (int64_t i = begin; i < end; i += together) {
-      if (!plan.in_place) fill_block(gather, plan, piece, source, i, buffer);
-      sum_blocks(gather, plan, i, std::min(i + together, end), in, pixels, bias, y, stage, sums, piece);
+      if (!plan.in_place) fill_block(gather, plan, piece, operands.source, i, buffer);
+      sum_blocks(gather, plan, i, std::min(i + together, end), in, pixels, operands.bias, operands.y, stage,
+                 operands.sums, piece);
     }
   };
   return {plan.pieces.count() * parts, run, plan.pieces.count()};
@@ -320,11 +324,13 @@ GatherMemory lanes_memory(const Gather& gather) {
           (plan.buffer_elements() + stage_elements(gather, plan)) * element};
 }
 
-template GatherTasks multiply_lanes(const Gather&, const float*, const GatherWeights<float>&, const float*,
-                                    float*, const PartSums<float>&);
-template GatherTasks multiply_lanes(const Gather&, const double*, const GatherWeights<double>&, const double*,
-                                    double*, const PartSums<double>&);
-template GatherMemory lanes_memory<float>(const Gather&);
-template GatherMemory lanes_memory<double>(const Gather&);
+}  // namespace
+
+template <class T>
+DirectKernel<T> lanes_kernel() {
+  return {lanes_suit, multiply_lanes<T>, lanes_memory<T>, true};
+}
+template DirectKernel<float> lanes_kernel();
+template DirectKernel<double> lanes_kernel();
 
 }  // namespace pleat::ops

@@ -273,15 +273,12 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
     }
 }
 
-}  // namespace
-
 template <class T>
-GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherWeights<T>& weights,
-                            const T* bias, T* y, const PartSums<T>& sums) {
+GatherTasks multiply_panels(const Gather& gather, const GatherOperands<T>& operands) {
   const ChannelBlocks<T> blocks(gather);
   const GatherPieces pieces = blocks.pieces(gather);
   const Panels<T> panels(gather.result_channels);
-  const auto packed = pack_panels(gather, weights, blocks);
+  const auto packed = pack_panels(gather, operands.weights, blocks);
   // Some panels a task: two at least where one is little work beside filling the buffer.
   const int64_t all_panels = gather.groups * panels.count();
   const int64_t least = blocks.in_place || gather.taps() > 1 ? 1 : 2;
@@ -300,7 +297,7 @@ GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherW
       const T* of_group = elements_of<T>(packed) + group * panels.padded() * gather.depth();
       for (int64_t b = 0; b < blocks.count(); ++b) {
         const int64_t from = group * gather.source_channels + blocks.first(b);
-        if (!blocks.in_place) pieces.fill(piece, source, from, blocks.size(b), buffer);
+        if (!blocks.in_place) pieces.fill(piece, operands.source, from, blocks.size(b), buffer);
         if (std::exchange(listed, blocks.size(b)) != blocks.size(b)) pieces.list(piece, listed, pixels);
         for (int64_t i = first; i < next; ++i) {
           const Panel& panel = panels[i % panels.count()];
@@ -313,10 +310,11 @@ GatherTasks multiply_panels(const Gather& gather, const T* source, const GatherW
                                 : panel.bytes == half  ? multiply_panel<T, half, 1>
                                                        : multiply_panel<T, 16, 1>;
           const int64_t channel = group * gather.result_channels + panel.first;
-          multiply(pixels, blocks.in_place ? source + from : buffer, of_block,
-                   bias != nullptr ? bias + channel : nullptr, b > 0, panels.valid(panel),
-                   gather.result_pitch(), blocks.in_place && i == first ? blocks.size(b) : 0, y + channel,
-                   b + 1 == blocks.count() ? sums : PartSums<T>(), piece, channel);
+          multiply(pixels, blocks.in_place ? operands.source + from : buffer, of_block,
+                   operands.bias != nullptr ? operands.bias + channel : nullptr, b > 0, panels.valid(panel),
+                   gather.result_pitch(), blocks.in_place && i == first ? blocks.size(b) : 0,
+                   operands.y + channel, b + 1 == blocks.count() ? operands.sums : PartSums<T>(), piece,
+                   channel);
         }
       }
     }
@@ -332,11 +330,13 @@ GatherMemory panels_memory(const Gather& gather) {
   return {weights * element, blocks.in_place ? 0 : blocks.pieces(gather).buffer_elements() * element};
 }
 
-template GatherTasks multiply_panels(const Gather&, const float*, const GatherWeights<float>&, const float*,
-                                     float*, const PartSums<float>&);
-template GatherTasks multiply_panels(const Gather&, const double*, const GatherWeights<double>&,
-                                     const double*, double*, const PartSums<double>&);
-template GatherMemory panels_memory<float>(const Gather&);
-template GatherMemory panels_memory<double>(const Gather&);
+}  // namespace
+
+template <class T>
+DirectKernel<T> panels_kernel() {
+  return {[](const Gather&) { return true; }, multiply_panels<T>, panels_memory<T>, true};
+}
+template DirectKernel<float> panels_kernel();
+template DirectKernel<double> panels_kernel();
 
 }  // namespace pleat::ops

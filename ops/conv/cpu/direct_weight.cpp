@@ -1,3 +1,5 @@
+#include "pleat/ops/conv/cpu/direct_weight.h"
+
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -5,7 +7,6 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/conv/cpu/direct.h"
-#include "pleat/ops/conv/cpu/direct_weight_tile.h"
 #include "pleat/ops/conv/nhwc.h"
 
 /// dw [K, taps C] is dy [pixels, K], transposed, times the windows of x [pixels, taps C]. The products of
@@ -309,7 +310,7 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
 template <class T>
 void sum_transposed(const T* sums, int64_t chunks, int64_t chunk_size, int64_t depth, int64_t channels,
                     int64_t leading, T* dw) {
-  // By blocks that are turned in the first-level cache.
+  // By blocks that are transposed in the first-level cache.
   constexpr int64_t width = lanes<T>, height = 64;
   parallel_for(0, ceil_div(channels, width), ceil_div(8192, chunks * depth * width),
                [&](int64_t begin, int64_t end) {

@@ -8,6 +8,9 @@
 #include "pleat/core/base/thread_object.h"
 #include "pleat/ops/conv/nhwc.h"
 
+/// How a pass becomes gathers, and these are cut into pieces whose part of the source fits the second-level
+/// cache. Lists the pixels of a piece, grouped by their taps, and copies what they read.
+
 namespace pleat::ops {
 namespace {
 

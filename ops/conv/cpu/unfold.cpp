@@ -260,7 +260,7 @@ class UnfoldConv : public ConvImplementation {
     // An image is folded by one thread.
     const double idle = folds && p.batch < tasks_wanted ? 2 : 1;
     const double products = 1.3 * idle * static_cast<double>(problem.flops()) / 2 * padded_columns(p, pass);
-    if (!takes(problem.dtype)) return products;
+    if (!takes(problem.dtype)) return products + cost_of_conversion(problem);
     if (is_pointwise(p)) return bfloat16_products(pass) * products;
     const bool is_back = pass == ConvPass::backward_input && !folds;
     const auto pixels = static_cast<double>(p.batch * (is_back ? p.input_pixels() : p.output_pixels()));
@@ -315,8 +315,8 @@ class UnfoldConv : public ConvImplementation {
 
 }  // namespace
 
-const ConvImplementation& unfold_conv() {
-  static const auto& implementation = *new UnfoldConv;
+const ConvImplementation* unfold_conv() {
+  static const auto* const implementation = new UnfoldConv;
   return implementation;
 }
 

@@ -6,7 +6,6 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/simd.h"
-#include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/spatial/channel_affine.h"
@@ -116,8 +115,9 @@ class WinogradConv : public ConvImplementation {
 
   double cost(const ConvProblem& problem, ConvPass pass) const override {
     const ConvProblem p = simplify(problem, MemoryFormat::channels_last);
-    if (m_ != 0) return cost_of(p, m_, pass);
-    return std::min(cost_of(p, 2, pass), cost_of(p, 4, pass));
+    const double products =
+        m_ != 0 ? cost_of(p, m_, pass) : std::min(cost_of(p, 2, pass), cost_of(p, 4, pass));
+    return products + cost_of_conversion(problem);
   }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
@@ -205,8 +205,8 @@ class WinogradConv : public ConvImplementation {
 
 }  // namespace
 
-const ConvImplementation& winograd_conv() {
-  static const auto& implementation = *new WinogradConv;
+const ConvImplementation* winograd_conv() {
+  static const auto* const implementation = new WinogradConv;
   return implementation;
 }
 

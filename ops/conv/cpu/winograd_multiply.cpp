@@ -9,7 +9,6 @@
 #include "pleat/core/base/simd.h"
 #include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/conv/cpu/winograd.h"
-#include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/matmul/tile_product.h"
 
@@ -114,7 +113,7 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
   const int64_t channels = plan.channels;
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
   const T* first = w.data + plan.panels.first(panel) * w.result;
-  alignas(64) T turned[ra * rb * some * 2 * lanes<T>];
+  alignas(64) T transposed[ra * rb * some * 2 * lanes<T>];
   for (int64_t l = 0; l < grid.line_taps * grid.phases; ++l) {
     const int64_t phase = l % grid.phases;
     const int64_t of_phase = l / grid.phases * step[grid.kernels.line] +
@@ -122,7 +121,7 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
     for (int64_t c = 0; c < channels; c += some) {
       const int64_t part = std::min(some, channels - c);
       for (int64_t i = 0; i < ra * rb; ++i) {
-        T* of_tap = turned + i * some * width;
+        T* of_tap = transposed + i * some * width;
         const int64_t tap =
             of_phase + i / rb * grid.source_step[a] * step[a] + i % rb * grid.source_step[b] * step[b];
         const T* from = first + w.taps[static_cast<std::size_t>(tap)] * w.tap + c * w.source;
@@ -137,7 +136,7 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
       }
       for (int64_t i = 0; i < part; ++i) {
         const auto tap = [&](int u, int v, int64_t lane) {
-          return simd::load(turned + ((u * rb + v) * some + i) * width + lane);
+          return simd::load(transposed + ((u * rb + v) * some + i) * width + lane);
         };
         for (int64_t lane = 0; lane < width; lane += lanes<T>)
           transform<V, A, B>([&](int u, int v) { return tap(u, v, lane); },

@@ -38,17 +38,9 @@ constexpr int window = m == 1 ? 1 : m + r - 1;
 template <int m, int r>
 constexpr int taps = m == 1 ? 1 : r;
 
-/// Constants for vectors of float or double.
+/// The type of a vector's elements.
 template <class V>
 using Element = std::remove_cvref_t<decltype(V()[0])>;
-template <class V>
-constexpr Element<V> half = Element<V>(0.5);
-template <class V>
-constexpr Element<V> five_halves = Element<V>(2.5);
-template <class V>
-constexpr Element<V> root_half = Element<V>(0.70710678118654752440L);
-template <class V>
-constexpr Element<V> root_two = Element<V>(1.41421356237309504880L);
 
 /// Values as they are: what m = 1 does.
 template <int count>
@@ -59,289 +51,165 @@ struct Identity {
     std::copy_n(x, count, y);
   }
 };
-using Same = Identity<1>;
 
-template <int m, int r>
-struct Source : Same {};
-template <int m, int r>
-struct Filter : Same {};
-template <int m, int r>
-struct Result : Same {};
-template <int m, int r>
-struct Gradient : Same {};
-template <int m, int r>
-struct WeightGradient : Same {};
-
-template <>
-struct Source<2, 3> {
-  static constexpr int in = 4, out = 4;
-  template <class V>
-  static void apply(const V* d, V* t) {
-    t[0] = d[2] - d[0];
-    t[1] = d[2] + d[1];
-    t[2] = d[2] - d[1];
-    t[3] = d[3] - d[1];
-  }
-};
-
-template <>
-struct Filter<2, 3> {
-  static constexpr int in = 3, out = 4;
-  template <class V>
-  static void apply(const V* g, V* u) {
-    const V even = half<V> * (g[0] + g[2]), odd = half<V> * g[1];
-    u[0] = -g[0];
-    u[1] = even + odd;
-    u[2] = even - odd;
-    u[3] = g[2];
-  }
-};
-
-template <>
-struct Result<2, 3> {
-  static constexpr int in = 4, out = 2;
-  template <class V>
-  static void apply(const V* t, V* y) {
-    y[0] = t[0] + (t[1] + t[2]);
-    y[1] = t[3] + (t[1] - t[2]);
-  }
-};
-
-template <>
-struct Gradient<2, 3> {
-  static constexpr int in = 2, out = 4;
-  template <class V>
-  static void apply(const V* dy, V* e) {
-    e[0] = dy[0];
-    e[1] = dy[0] + dy[1];
-    e[2] = dy[0] - dy[1];
-    e[3] = dy[1];
-  }
-};
-
-template <>
-struct WeightGradient<2, 3> {
-  static constexpr int in = 4, out = 3;
-  template <class V>
-  static void apply(const V* t, V* dw) {
-    const V even = half<V> * (t[1] + t[2]);
-    dw[0] = even - t[0];
-    dw[1] = half<V> * (t[1] - t[2]);
-    dw[2] = even + t[3];
-  }
-};
-
-template <>
-struct Source<4, 3> {
-  static constexpr int in = 6, out = 6;
-  template <class V>
-  static void apply(const V* d, V* t) {
-    const V even = d[4] - 2 * d[2], odd = root_half<V> * (d[3] - 2 * d[1]);
-    const V even2 = d[4] - half<V> * d[2], odd2 = root_two<V> * (d[3] - half<V> * d[1]);
-    t[0] = (d[0] + d[4]) - five_halves<V> * d[2];
-    t[1] = even + odd;
-    t[2] = even - odd;
-    t[3] = even2 + odd2;
-    t[4] = even2 - odd2;
-    t[5] = (d[1] + d[5]) - five_halves<V> * d[3];
-  }
-};
-
-template <>
-struct Filter<4, 3> {
-  static constexpr int in = 3, out = 6;
-  template <class V>
-  static void apply(const V* g, V* u) {
-    constexpr auto by1 = -2 / Element<V>(3), by2 = 1 / Element<V>(6);
-    const V even = by1 * (g[0] + half<V> * g[2]), odd = by1 * root_half<V> * g[1];
-    const V even2 = by2 * (g[0] + 2 * g[2]), odd2 = by2 * root_two<V> * g[1];
-    u[0] = g[0];
-    u[1] = even + odd;
-    u[2] = even - odd;
-    u[3] = even2 + odd2;
-    u[4] = even2 - odd2;
-    u[5] = g[2];
-  }
-};
-
-template <>
-struct Result<4, 3> {
-  static constexpr int in = 6, out = 4;
-  template <class V>
-  static void apply(const V* t, V* y) {
-    const V sum = t[1] + t[2], difference = root_half<V> * (t[1] - t[2]);
-    const V sum2 = t[3] + t[4], difference2 = root_two<V> * (t[3] - t[4]);
-    y[0] = (t[0] + sum) + sum2;
-    y[1] = difference + difference2;
-    y[2] = half<V> * sum + 2 * sum2;
-    y[3] = (t[5] + half<V> * difference) + 2 * difference2;
-  }
-};
-
-template <>
-struct Gradient<4, 3> {
-  static constexpr int in = 4, out = 6;
-  template <class V>
-  static void apply(const V* dy, V* e) {
-    const V even = dy[0] + half<V> * dy[2], odd = root_half<V> * (dy[1] + half<V> * dy[3]);
-    const V even2 = dy[0] + 2 * dy[2], odd2 = root_two<V> * (dy[1] + 2 * dy[3]);
-    e[0] = dy[0];
-    e[1] = even + odd;
-    e[2] = even - odd;
-    e[3] = even2 + odd2;
-    e[4] = even2 - odd2;
-    e[5] = dy[3];
-  }
-};
-
-template <>
-struct WeightGradient<4, 3> {
-  static constexpr int in = 6, out = 3;
-  template <class V>
-  static void apply(const V* t, V* dw) {
-    constexpr auto by1 = -2 / Element<V>(3), by2 = 1 / Element<V>(6);
-    const V sum = by1 * (t[1] + t[2]), sum2 = by2 * (t[3] + t[4]);
-    dw[0] = t[0] + (sum + sum2);
-    dw[1] = by1 * root_half<V> * (t[1] - t[2]) + by2 * root_two<V> * (t[3] - t[4]);
-    dw[2] = t[5] + (half<V> * sum + 2 * sum2);
-  }
-};
-
-template <>
-struct Source<2, 2> {
-  static constexpr int in = 3, out = 3;
-  template <class V>
-  static void apply(const V* d, V* t) {
-    t[0] = d[1] + d[0];
-    t[1] = d[1] - d[0];
-    t[2] = d[2] - d[0];
-  }
-};
-
-template <>
-struct Filter<2, 2> {
-  static constexpr int in = 2, out = 3;
-  template <class V>
-  static void apply(const V* g, V* u) {
-    const V even = half<V> * g[0], odd = half<V> * g[1];
-    u[0] = odd + even;
-    u[1] = odd - even;
-    u[2] = g[1];
-  }
-};
-
-template <>
-struct Result<2, 2> {
-  static constexpr int in = 3, out = 2;
-  template <class V>
-  static void apply(const V* t, V* y) {
-    y[0] = t[0] + t[1];
-    y[1] = t[2] + (t[0] - t[1]);
-  }
-};
-
-template <>
-struct Gradient<2, 2> {
-  static constexpr int in = 2, out = 3;
-  template <class V>
-  static void apply(const V* dy, V* e) {
-    e[0] = dy[0] + dy[1];
-    e[1] = dy[0] - dy[1];
-    e[2] = dy[1];
-  }
-};
-
-template <>
-struct WeightGradient<2, 2> {
-  static constexpr int in = 3, out = 2;
-  template <class V>
-  static void apply(const V* t, V* dw) {
-    dw[0] = half<V> * (t[0] - t[1]);
-    dw[1] = t[2] + half<V> * (t[0] + t[1]);
-  }
-};
-
-/// The points +-p and +-q of F(4, 2).
+/// The points of F(m, r) but for infinity: m / 2 pairs +-p with their squares, and 0 or not. Transformed
+/// values are in this order: that at 0, those at p, -p, q, -q, that at infinity.
+template <class E, int m, int r>
+struct Points;
 template <class E>
-struct FourPoints {
-  static constexpr E p = E(0.375), q = E(1.25), p2 = p * p, q2 = q * q;
-  /// 1 / the products of p - the others, and of q.
-  static constexpr E by_p = 1 / (2 * p * (p2 - q2)), by_q = 1 / (2 * q * (q2 - p2));
+struct Points<E, 2, 3> {
+  static constexpr int zero = 1;
+  static constexpr E p[] = {1}, squares[] = {1};
+};
+template <class E>
+struct Points<E, 4, 3> {
+  static constexpr int zero = 1;
+  static constexpr E p[] = {E(0.70710678118654752440L), E(1.41421356237309504880L)}, squares[] = {0.5, 2};
+};
+template <class E>
+struct Points<E, 2, 2> {
+  static constexpr int zero = 0;
+  static constexpr E p[] = {1}, squares[] = {1};
+};
+template <class E>
+struct Points<E, 4, 2> {
+  static constexpr int zero = 0;
+  static constexpr E p[] = {0.375, 1.25}, squares[] = {0.140625, 1.5625};
 };
 
-template <>
-struct Source<4, 2> {
-  static constexpr int in = 5, out = 5;
-  template <class V>
-  static void apply(const V* d, V* t) {
-    using P = FourPoints<Element<V>>;
-    const V even = d[3] - P::q2 * d[1], odd = P::p * (d[2] - P::q2 * d[0]);
-    const V even2 = d[3] - P::p2 * d[1], odd2 = P::q * (d[2] - P::p2 * d[0]);
-    t[0] = even + odd;
-    t[1] = even - odd;
-    t[2] = even2 + odd2;
-    t[3] = even2 - odd2;
-    t[4] = d[4] - (P::p2 + P::q2) * d[2] + P::p2 * P::q2 * d[0];
+/// What the transforms of F(m, r) have in common.
+template <int m, int r>
+struct ByPoints {
+  static constexpr int pairs = m / 2, values = m + r - 1;
+  template <class E>
+  using P = Points<E, m, r>;
+
+  /// 1 / the product of p - q over all other points q, of pair k; that of -p has the other sign where 0 is no
+  /// point.
+  template <class E>
+  static constexpr E scale(int k) {
+    E product = 2 * (P<E>::zero ? P<E>::squares[k] : P<E>::p[k]);
+    for (int i = 0; i < pairs; ++i)
+      if (i != k) product *= P<E>::squares[k] - P<E>::squares[i];
+    return 1 / product;
+  }
+  /// The same of 0.
+  template <class E>
+  static constexpr E scale_of_zero() {
+    E product = 1;
+    for (int i = 0; i < pairs; ++i) product *= -P<E>::squares[i];
+    return 1 / product;
   }
 };
 
-template <>
-struct Filter<4, 2> {
-  static constexpr int in = 2, out = 5;
+/// The values of the polynomial x[0] + x[1] p + ... of `count` terms at the points, scaled or not.
+template <int m, int r, int count, bool scaled>
+struct Evaluate : ByPoints<m, r> {
+  using Base = ByPoints<m, r>;
+  static constexpr int in = count, out = Base::values;
   template <class V>
-  static void apply(const V* g, V* u) {
-    using P = FourPoints<Element<V>>;
-    const V even = P::by_p * g[0], odd = P::by_p * P::p * g[1];
-    const V even2 = P::by_q * g[0], odd2 = P::by_q * P::q * g[1];
-    u[0] = odd + even;
-    u[1] = odd - even;
-    u[2] = odd2 + even2;
-    u[3] = odd2 - even2;
-    u[4] = g[1];
+  [[gnu::always_inline]] static void apply(const V* x, V* y) {
+    using E = Element<V>;
+    using P = Points<E, m, r>;
+    if constexpr (P::zero == 1) {
+      constexpr E scale = scaled ? Base::template scale_of_zero<E>() : 1;
+      y[0] = scale * x[0];
+    }
+    simd::for_constants<Base::pairs>([&](auto k) {
+      constexpr E scale = scaled ? Base::template scale<E>(k) : 1;
+      constexpr E odd_scale = scale * P::p[k], square = P::squares[k];
+      V even = x[0], odd = x[1];
+      if constexpr (count > 2) even += square * x[2];
+      if constexpr (count > 3) odd += square * x[3];
+      even = scale * even;
+      odd = odd_scale * odd;
+      y[P::zero + 2 * k] = even + odd;
+      y[P::zero + 2 * k + 1] = scaled && P::zero == 0 ? odd - even : even - odd;
+    });
+    y[out - 1] = x[count - 1];
   }
 };
 
-template <>
-struct Result<4, 2> {
-  static constexpr int in = 5, out = 4;
+/// The transposed: y[j] = the sum over the points p of p^j t[p], scaled or not, `count` of them.
+template <int m, int r, int count, bool scaled>
+struct Interpolate : ByPoints<m, r> {
+  using Base = ByPoints<m, r>;
+  static constexpr int in = Base::values, out = count;
   template <class V>
-  static void apply(const V* t, V* y) {
-    using P = FourPoints<Element<V>>;
-    const V sum = t[0] + t[1], difference = P::p * (t[0] - t[1]);
-    const V sum2 = t[2] + t[3], difference2 = P::q * (t[2] - t[3]);
-    y[0] = sum + sum2;
-    y[1] = difference + difference2;
-    y[2] = P::p2 * sum + P::q2 * sum2;
-    y[3] = (t[4] + P::p2 * difference) + P::q2 * difference2;
+  [[gnu::always_inline]] static void apply(const V* t, V* y) {
+    using E = Element<V>;
+    using P = Points<E, m, r>;
+    V sums[count];
+    simd::for_constants<Base::pairs>([&](auto k) {
+      constexpr E scale = scaled ? Base::template scale<E>(k) : 1;
+      constexpr E odd_scale = scale * P::p[k], square = P::squares[k];
+      const V& plus = t[P::zero + 2 * k];
+      const V& minus = t[P::zero + 2 * k + 1];
+      const V sum = plus + minus, difference = plus - minus;
+      const V even = scale * (scaled && P::zero == 0 ? difference : sum);
+      const V odd = odd_scale * (scaled && P::zero == 0 ? sum : difference);
+      simd::for_constants<count>([&](auto j) {
+        const V term = (j >= 2 ? square : 1) * (j % 2 == 0 ? even : odd);
+        sums[j] = k == 0 ? term : sums[j] + term;
+      });
+    });
+    if constexpr (P::zero == 1) {
+      constexpr E scale = scaled ? Base::template scale_of_zero<E>() : 1;
+      sums[0] += scale * t[0];
+    }
+    sums[count - 1] += t[in - 1];
+    std::copy_n(sums, count, y);
   }
 };
 
-template <>
-struct Gradient<4, 2> {
-  static constexpr int in = 4, out = 5;
+/// The coefficients of the product of (x - q) over all points q but p, times d; at infinity over all points.
+template <int m, int r>
+struct SourceByPoints : ByPoints<m, r> {
+  using Base = ByPoints<m, r>;
+  static constexpr int in = Base::values, out = Base::values;
   template <class V>
-  static void apply(const V* dy, V* e) {
-    using P = FourPoints<Element<V>>;
-    const V even = dy[0] + P::p2 * dy[2], odd = P::p * (dy[1] + P::p2 * dy[3]);
-    const V even2 = dy[0] + P::q2 * dy[2], odd2 = P::q * (dy[1] + P::q2 * dy[3]);
-    e[0] = even + odd;
-    e[1] = even - odd;
-    e[2] = even2 + odd2;
-    e[3] = even2 - odd2;
-    e[4] = dy[3];
+  [[gnu::always_inline]] static void apply(const V* d, V* t) {
+    using E = Element<V>;
+    using P = Points<E, m, r>;
+    // The product of (x^2 - q^2) over all pairs, times d from an element on.
+    const auto all_pairs = [&](const V* from) {
+      if constexpr (Base::pairs == 1)
+        return from[2] - P::squares[0] * from[0];
+      else {
+        constexpr E sum = P::squares[0] + P::squares[Base::pairs - 1];
+        constexpr E product = P::squares[0] * P::squares[Base::pairs - 1];
+        return (from[4] + product * from[0]) - sum * from[2];
+      }
+    };
+    if constexpr (P::zero == 1) t[0] = all_pairs(d);
+    constexpr int last = 2 * Base::pairs + P::zero - 1;  // the degree of the products
+    simd::for_constants<Base::pairs>([&](auto k) {
+      constexpr E p = P::p[k], other = P::squares[Base::pairs - 1 - k];
+      V even = d[last], odd = d[last - 1];
+      if constexpr (Base::pairs == 2) {
+        even -= other * d[last - 2];
+        odd -= other * d[last - 3];
+      }
+      odd = p * odd;
+      t[P::zero + 2 * k] = even + odd;
+      t[P::zero + 2 * k + 1] = even - odd;
+    });
+    t[out - 1] = all_pairs(d + P::zero);
   }
 };
 
-template <>
-struct WeightGradient<4, 2> {
-  static constexpr int in = 5, out = 2;
-  template <class V>
-  static void apply(const V* t, V* dw) {
-    using P = FourPoints<Element<V>>;
-    dw[0] = P::by_p * (t[0] - t[1]) + P::by_q * (t[2] - t[3]);
-    dw[1] = (t[4] + P::by_p * P::p * (t[0] + t[1])) + P::by_q * P::q * (t[2] + t[3]);
-  }
-};
+template <int m, class Transform>
+using UnlessOne = std::conditional_t<m == 1, Identity<1>, Transform>;
+template <int m, int r>
+using Source = UnlessOne<m, SourceByPoints<m, r>>;
+template <int m, int r>
+using Filter = UnlessOne<m, Evaluate<m, r, r, true>>;
+template <int m, int r>
+using Result = UnlessOne<m, Interpolate<m, r, m, false>>;
+template <int m, int r>
+using Gradient = UnlessOne<m, Evaluate<m, r, m, false>>;
+template <int m, int r>
+using WeightGradient = UnlessOne<m, Interpolate<m, r, r, true>>;
 
 /// The transform A of the first dimension and B of the second, of values load(i, j), to store(i, j, value).
 template <class V, class A, class B, class Load, class Store>

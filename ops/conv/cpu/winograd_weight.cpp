@@ -8,7 +8,6 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/ops/conv/cpu/winograd.h"
-#include "pleat/ops/conv/cpu/winograd_tiles.h"
 #include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/matmul/tile_product.h"
 
@@ -50,7 +49,7 @@ struct ChannelBlocks {
 };
 
 template <class T>
-struct WeightPlan {
+struct GradientPlan {
   TileGrid grid;
   ChannelBlocks<T> channels;
   ChannelBlocks<T> filters;
@@ -59,7 +58,7 @@ struct WeightPlan {
   /// From point to point in V, E and the sums; of the latter also from tap to tap of the line.
   int64_t source_point, gradient_point, sums_point, sums_tap;
 
-  WeightPlan(const ConvProblem& p, int m)
+  GradientPlan(const ConvProblem& p, int m)
       : grid(forward_gather(p), *find_kernels(p), m), channels{p.in_channels}, filters{p.out_channels} {
     columns = ceil_div(tiles_at_once, grid.slices);
     shares = std::min(ceil_div(tasks_wanted, channels.count * filters.count * grid.phases),
@@ -75,10 +74,10 @@ struct WeightPlan {
 };
 
 template <class T, int ma, int mb, int r>
-class WeightTask {
+class GradientTask {
  public:
-  WeightTask(const WeightPlan<T>& plan, const ConvProblem& p, const T* dy, const ConvSource<T>& x,
-             const T* zeros, int64_t task)
+  GradientTask(const GradientPlan<T>& plan, const ConvProblem& p, const T* dy, const ConvSource<T>& x,
+               const T* zeros, int64_t task)
       : plan_(plan), p_(p), dy_(dy), x_(x), zeros_(zeros) {
     share_ = task % plan.shares;
     task /= plan.shares;
@@ -322,7 +321,7 @@ class WeightTask {
         }
   }
 
-  const WeightPlan<T>& plan_;
+  const GradientPlan<T>& plan_;
   const ConvProblem& p_;
   const T* dy_;
   const ConvSource<T>& x_;
@@ -341,7 +340,7 @@ class WeightTask {
 
 template <class T, int ma, int mb, int r>
 void weight_gradient(const ConvProblem& p, const T* dy, const ConvSource<T>& x, T* dw) {
-  const WeightPlan<T> plan(p, mb);
+  const GradientPlan<T> plan(p, mb);
   const int64_t size = p.out_channels * p.taps() * p.in_channels;
   const auto partials = plan.shares > 1 ? scratch<T>(plan.shares * size) : nullptr;
   T* shares = plan.shares > 1 ? elements_of<T>(partials) : dw;
@@ -349,7 +348,7 @@ void weight_gradient(const ConvProblem& p, const T* dy, const ConvSource<T>& x, 
   const auto zeros = scratch<T>(most);
   std::fill_n(elements_of<T>(zeros), most, T(0));
   parallel_chunks(plan.tasks(), [&](int64_t task) {
-    WeightTask<T, ma, mb, r>(plan, p, dy, x, elements_of<T>(zeros), task).run(shares);
+    GradientTask<T, ma, mb, r>(plan, p, dy, x, elements_of<T>(zeros), task).run(shares);
   });
   if (plan.shares > 1) sum_partials(shares, plan.shares, size, dw);
 }
@@ -358,7 +357,7 @@ void weight_gradient(const ConvProblem& p, const T* dy, const ConvSource<T>& x, 
 
 template <class T>
 int64_t weight_gradient_workspace(const ConvProblem& p, int m) {
-  const WeightPlan<T> plan(p, m);
+  const GradientPlan<T> plan(p, m);
   const int64_t partials = plan.shares > 1 ? plan.shares * p.out_channels * p.depth() : 0;
   return (partials + std::max(p.in_channels, p.out_channels) + num_threads() * plan.task_elements()) *
          static_cast<int64_t>(sizeof(T));

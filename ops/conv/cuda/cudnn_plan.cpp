@@ -13,6 +13,9 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/kernels/cudnn_types.h"
 
+/// A problem as a graph of cuDNN's, in all forms that it has for one; plans for it by cuDNN's heuristics,
+/// less those that compute something else than was asked for. The plans of a thread are kept.
+
 namespace pleat::ops {
 namespace {
 

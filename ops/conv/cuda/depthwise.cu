@@ -6,7 +6,6 @@
 #include "pleat/core/kernels/launch.h"
 #include "pleat/core/tensor/convert.h"
 #include "pleat/ops/conv/cuda/pixels.h"
-#include "pleat/ops/conv/cuda/types.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 
@@ -25,34 +24,34 @@ bool is_depthwise(const ConvProblem& p) { return p.groups > 1 && p.groups == p.i
 
 /// Where a tensor [image, channel, pixel] has its elements, and what neighbouring threads take of it: `width`
 /// channels of a row each, or pixels of a plane.
-struct Places {
+struct ElementLayout {
   FastDivider vectors, pixels;
   int64_t width, channels;
   bool nhwc;
 
-  Places(MemoryFormat format, int64_t channels_, int64_t pixels_, int64_t width_ = 1)
+  ElementLayout(MemoryFormat format, int64_t channels_, int64_t pixels_, int64_t width_ = 1)
       : vectors(channels_ / width_),
         pixels(pixels_),
         width(width_),
         channels(channels_),
         nhwc(format == MemoryFormat::channels_last) {}
 
-  struct Place {
+  struct Element {
     int64_t image, channel, pixel;
   };
-  PLEAT_HOST_DEVICE Place operator()(int64_t index) const {
-    Place place{};
+  PLEAT_HOST_DEVICE Element operator()(int64_t index) const {
+    Element element{};
     if (nhwc) {
-      place.channel = index;
-      place.pixel = vectors.divide(place.channel);
-      place.image = pixels.divide(place.pixel);
-      place.channel *= width;
+      element.channel = index;
+      element.pixel = vectors.divide(element.channel);
+      element.image = pixels.divide(element.pixel);
+      element.channel *= width;
     } else {
-      place.pixel = index;
-      place.channel = pixels.divide(place.pixel);
-      place.image = vectors.divide(place.channel);
+      element.pixel = index;
+      element.channel = pixels.divide(element.pixel);
+      element.image = vectors.divide(element.channel);
     }
-    return place;
+    return element;
   }
   PLEAT_HOST_DEVICE int64_t at(int64_t image, int64_t channel, int64_t pixel) const {
     return nhwc ? (image * pixels.divisor() + pixel) * channels + channel
@@ -62,10 +61,10 @@ struct Places {
   PLEAT_HOST_DEVICE int64_t step() const { return nhwc ? channels : 1; }
 };
 
-Places input_places(const ConvProblem& p, int64_t width = 1) {
+ElementLayout input_layout(const ConvProblem& p, int64_t width = 1) {
   return {p.format, p.in_channels, p.input_pixels(), width};
 }
-Places output_places(const ConvProblem& p, int64_t width = 1) {
+ElementLayout output_layout(const ConvProblem& p, int64_t width = 1) {
   return {p.format, p.out_channels, p.output_pixels(), width};
 }
 
@@ -89,7 +88,7 @@ template <class T, std::size_t width>
 struct DepthwiseForward {
   Window window;
   PixelOf pixel;
-  Places inputs, outputs;
+  ElementLayout inputs, outputs;
   FastDivider multiplier;  ///< outputs of a channel
   const T* x;
   const Sum<T>* w;  ///< [taps, K]
@@ -97,22 +96,23 @@ struct DepthwiseForward {
   T* y;
 
   PLEAT_HOST_DEVICE void operator()(int64_t index) const {
-    const auto place = outputs(index);
-    const auto at = pixel(place.pixel);
-    int64_t rest = place.channel;
-    const T* const from = x + inputs.at(place.image, multiplier.divide(rest), 0);
+    const auto element = outputs(index);
+    const auto at = pixel(element.pixel);
+    int64_t rest = element.channel;
+    const T* const from = x + inputs.at(element.image, multiplier.divide(rest), 0);
     Vector<Sum<T>, width> total{};
     if (bias != nullptr)
       for (std::size_t j = 0; j < width; ++j)
-        total.lane[j] = convert<Sum<T>>(bias[place.channel + static_cast<int64_t>(j)]);
+        total.lane[j] = convert<Sum<T>>(bias[element.channel + static_cast<int64_t>(j)]);
     window.for_each_tap(at.d, at.h, at.w, [&](int64_t tap, int64_t input) {
       const auto values = *reinterpret_cast<const Vector<T, width>*>(from + input * inputs.step());
-      const Sum<T>* const weights = w + tap * outputs.channels + place.channel;
+      const Sum<T>* const weights = w + tap * outputs.channels + element.channel;
       for (std::size_t j = 0; j < width; ++j) total.lane[j] += convert<Sum<T>>(values.lane[j]) * weights[j];
     });
     Vector<T, width> rounded;
     for (std::size_t j = 0; j < width; ++j) rounded.lane[j] = convert<T>(total.lane[j]);
-    *reinterpret_cast<Vector<T, width>*>(y + outputs.at(place.image, place.channel, place.pixel)) = rounded;
+    *reinterpret_cast<Vector<T, width>*>(y + outputs.at(element.image, element.channel, element.pixel)) =
+        rounded;
   }
 };
 
@@ -121,29 +121,30 @@ template <class T, std::size_t width>
 struct DepthwiseBackwardInput {
   Window window;
   PixelOf pixel;
-  Places inputs, outputs;
+  ElementLayout inputs, outputs;
   int64_t multiplier;
   const T* dy;
   const Sum<T>* w;  ///< [taps, K]
   T* dx;
 
   PLEAT_HOST_DEVICE void operator()(int64_t index) const {
-    const auto place = inputs(index);
-    const auto at = pixel(place.pixel);
-    const int64_t first = place.channel * multiplier;
+    const auto element = inputs(index);
+    const auto at = pixel(element.pixel);
+    const int64_t first = element.channel * multiplier;
     Vector<Sum<T>, width> total{};
     window.for_each_reader(at.d, at.h, at.w, [&](int64_t tap, int64_t output) {
       const Sum<T>* const weights = w + tap * outputs.channels + first;
       for (int64_t m = 0; m < multiplier; ++m) {
         const auto values =
-            *reinterpret_cast<const Vector<T, width>*>(dy + outputs.at(place.image, first + m, output));
+            *reinterpret_cast<const Vector<T, width>*>(dy + outputs.at(element.image, first + m, output));
         for (std::size_t j = 0; j < width; ++j)
           total.lane[j] += convert<Sum<T>>(values.lane[j]) * weights[m + static_cast<int64_t>(j)];
       }
     });
     Vector<T, width> rounded;
     for (std::size_t j = 0; j < width; ++j) rounded.lane[j] = convert<T>(total.lane[j]);
-    *reinterpret_cast<Vector<T, width>*>(dx + inputs.at(place.image, place.channel, place.pixel)) = rounded;
+    *reinterpret_cast<Vector<T, width>*>(dx + inputs.at(element.image, element.channel, element.pixel)) =
+        rounded;
   }
 };
 
@@ -157,11 +158,11 @@ struct TapSums {
 
 /// How the sums of backward_weight are shared out: the output pixels of all images in parts, the taps in
 /// groups, the channels among the teams of a block.
-struct WeightPlan {
+struct SumShares {
   Teams teams;
   int64_t values, channel_groups, tap_groups, part, parts;
 
-  explicit WeightPlan(const ConvProblem& p)
+  explicit SumShares(const ConvProblem& p)
       : values(p.batch * p.output_pixels()), tap_groups(ceil_div(p.taps(), taps_at_once)) {
     teams = choose_teams(values, p.format == MemoryFormat::channels_last ? p.out_channels : 1);
     channel_groups = ceil_div(p.out_channels, teams.count());
@@ -179,7 +180,7 @@ template <class T>
 struct DepthwiseWeightSums {
   Window window;
   PixelOf pixel;
-  Places inputs, outputs;
+  ElementLayout inputs, outputs;
   Teams teams;
   FastDivider multiplier, parts, tap_groups, kernel_h, kernel_w;
   int64_t values, part, taps;
@@ -187,19 +188,19 @@ struct DepthwiseWeightSums {
   const T* x;
   Sum<T>* partials;
 
-  DepthwiseWeightSums(const ConvProblem& p, const WeightPlan& plan, const T* dy_, const T* x_, Sum<T>* sums)
+  DepthwiseWeightSums(const ConvProblem& p, const SumShares& shares, const T* dy_, const T* x_, Sum<T>* sums)
       : window(p),
         pixel(p.output),
-        inputs(input_places(p)),
-        outputs(output_places(p)),
-        teams(plan.teams),
+        inputs(input_layout(p)),
+        outputs(output_layout(p)),
+        teams(shares.teams),
         multiplier(p.group_out()),
-        parts(plan.parts),
-        tap_groups(plan.tap_groups),
+        parts(shares.parts),
+        tap_groups(shares.tap_groups),
         kernel_h(p.kernel[1]),
         kernel_w(p.kernel[2]),
-        values(plan.values),
-        part(plan.part),
+        values(shares.values),
+        part(shares.part),
         taps(p.taps()),
         dy(dy_),
         x(x_),
@@ -282,18 +283,10 @@ Tensor weights_by_tap(const ConvProblem& p, const T* w) {
   return by_tap;
 }
 
-/// Calls `f(std::integral_constant<std::size_t, width>{})` with the number of channels that a thread takes.
-template <class T, class F>
-void by_width(const ConvProblem& p, const T* x, const T* y, F f) {
-  constexpr std::size_t wide = 16 / sizeof(T);
-  const auto is_aligned = [](const T* data) {
-    return reinterpret_cast<std::uintptr_t>(data) % sizeof(Vector<T, wide>) == 0;
-  };
-  if (p.format == MemoryFormat::channels_last && p.group_out() == 1 &&
-      p.in_channels % static_cast<int64_t>(wide) == 0 && is_aligned(x) && is_aligned(y))
-    f(std::integral_constant<std::size_t, wide>{});
-  else
-    f(std::integral_constant<std::size_t, 1>{});
+/// Channels of which a thread may take several: each has an input channel of its own, and they lie side by
+/// side.
+int64_t vector_channels(const ConvProblem& p) {
+  return p.format == MemoryFormat::channels_last && p.group_out() == 1 ? p.in_channels : 1;
 }
 
 class DirectConvCuda : public ConvImplementation {
@@ -307,9 +300,12 @@ class DirectConvCuda : public ConvImplementation {
   }
   ConvLayout layout(const ConvProblem& problem) const override { return requested_layout(problem); }
   bool takes(DType) const override { return true; }
+  /// Below cuDNN's: depthwise convolutions read and write much for each product and gain nothing from matrix
+  /// products. That this is the faster there is reasoned, not measured on a GPU.
+  double cost(const ConvProblem& p, ConvPass) const override { return static_cast<double>(p.flops()) / 4; }
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;
-    const int64_t parts = pass == ConvPass::backward_weight ? WeightPlan(p).parts : 1;
+    const int64_t parts = pass == ConvPass::backward_weight ? SumShares(p).parts : 1;
     return parts * p.out_channels * p.taps() * sum_bytes(p);
   }
 
@@ -317,12 +313,13 @@ class DirectConvCuda : public ConvImplementation {
                const Tensor& y) const override {
     by_stored_type(p, [&]<class T>(Type<T>) {
       const Tensor weights = weights_by_tap(p, w.data<T>());
-      by_width(
-          p, x.data<T>(), y.data<T>(), [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
+      by_width<16 / sizeof(T), T>(
+          vector_channels(p), {x.data<T>(), y.data<T>()},
+          [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
             constexpr auto step = static_cast<int64_t>(width);
             launch_indices(op, p.device, y.numel() / step,
                            DepthwiseForward<T, width>{
-                               Window(p), PixelOf(p.output), input_places(p, step), output_places(p, step),
+                               Window(p), PixelOf(p.output), input_layout(p, step), output_layout(p, step),
                                FastDivider(p.group_out()), x.data<T>(), weights.data<Sum<T>>(),
                                bias.defined() ? bias.data<T>() : nullptr, y.data<T>()});
           });
@@ -333,12 +330,13 @@ class DirectConvCuda : public ConvImplementation {
                       const Tensor& dx) const override {
     by_stored_type(p, [&]<class T>(Type<T>) {
       const Tensor weights = weights_by_tap(p, w.data<T>());
-      by_width(
-          p, dx.data<T>(), dy.data<T>(), [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
+      by_width<16 / sizeof(T), T>(
+          vector_channels(p), {dx.data<T>(), dy.data<T>()},
+          [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
             constexpr auto step = static_cast<int64_t>(width);
             launch_indices(op, p.device, dx.numel() / step,
                            DepthwiseBackwardInput<T, width>{
-                               Window(p), PixelOf(p.input), input_places(p, step), output_places(p, step),
+                               Window(p), PixelOf(p.input), input_layout(p, step), output_layout(p, step),
                                p.group_out(), dy.data<T>(), weights.data<Sum<T>>(), dx.data<T>()});
           });
     });
@@ -347,21 +345,21 @@ class DirectConvCuda : public ConvImplementation {
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
     by_stored_type(p, [&]<class T>(Type<T>) {
-      const WeightPlan plan(p);
-      const Tensor partials = scratch_on<Sum<T>>(p.device, plan.parts * dw.numel());
-      launch_blocks(op, p.device, plan.blocks(),
-                    DepthwiseWeightSums<T>(p, plan, dy.data<T>(), x.data<T>(), partials.data<Sum<T>>()));
+      const SumShares shares(p);
+      const Tensor partials = scratch_on<Sum<T>>(p.device, shares.parts * dw.numel());
+      launch_blocks(op, p.device, shares.blocks(),
+                    DepthwiseWeightSums<T>(p, shares, dy.data<T>(), x.data<T>(), partials.data<Sum<T>>()));
       launch_indices(op, p.device, dw.numel(),
-                     SumWeights<T>{FastDivider(p.taps()), plan.parts, p.out_channels, partials.data<Sum<T>>(),
-                                   dw.data<T>()});
+                     SumWeights<T>{FastDivider(p.taps()), shares.parts, p.out_channels,
+                                   partials.data<Sum<T>>(), dw.data<T>()});
     });
   }
 };
 
 }  // namespace
 
-const ConvImplementation& direct_conv_cuda() {
-  static const auto& implementation = *new DirectConvCuda;
+const ConvImplementation* direct_conv_cuda() {
+  static const auto* const implementation = new DirectConvCuda;
   return implementation;
 }
 

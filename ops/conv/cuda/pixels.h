@@ -1,15 +1,21 @@
 // Private header: not installed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/kernels/fast_divider.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/problem.h"
+#include "pleat/ops/matmul/gemm.h"
 
-/// Where the threads of a launch are in a convolution.
+/// What the kernels of convolutions on a GPU share: the types of elements and sums (half types are read and
+/// written as they are, their sums are float), and where the threads of a launch are in a convolution.
 
 namespace pleat::ops {
 
@@ -19,20 +25,20 @@ struct PixelOf {
 
   explicit PixelOf(const Spatial& sizes) : d(sizes[0]), h(sizes[1]), w(sizes[2]) {}
 
-  struct Place {
+  struct Pixel {
     int64_t n, d, h, w;
   };
-  PLEAT_HOST_DEVICE Place operator()(int64_t row) const {
-    Place place{};
+  PLEAT_HOST_DEVICE Pixel operator()(int64_t row) const {
+    Pixel pixel{};
     int64_t rest = row;
     row = w.divide(rest);
-    place.w = rest;
+    pixel.w = rest;
     rest = row;
     row = h.divide(rest);
-    place.h = rest;
-    place.n = d.divide(row);
-    place.d = row;
-    return place;
+    pixel.h = rest;
+    pixel.n = d.divide(row);
+    pixel.d = row;
+    return pixel;
   }
 };
 
@@ -139,3 +145,51 @@ struct Window {
 };
 
 }  // namespace pleat::ops
+
+namespace pleat::ops::cuda_conv {
+
+/// Begins the messages of launches.
+inline constexpr const char* op = "conv";
+
+/// The type in which elements of type T are added up.
+template <class T>
+using Sum = typename Gemm<T>::Scale;
+
+/// Bytes of an element of the problem, and of its sums.
+inline int64_t element_bytes(const ConvProblem& p) { return size_of(p.dtype); }
+inline int64_t sum_bytes(const ConvProblem& p) { return size_of(compute_dtype(p.dtype)); }
+
+template <class T>
+Tensor scratch_on(Device device, int64_t elements) {
+  return empty({elements}, {.dtype = dtype_of<T>(), .device = device});
+}
+
+/// Calls `f(Type<T>{})` with the type of a problem's tensors.
+template <class F>
+void by_stored_type(const ConvProblem& problem, F f) {
+  switch (problem.dtype) {
+    case float64:
+      return f(Type<double>{});
+    case float16:
+      return f(Type<Half>{});
+    case bfloat16:
+      return f(Type<BFloat16>{});
+    default:
+      return f(Type<float>{});
+  }
+}
+
+/// Calls `f(std::integral_constant<std::size_t, width>{})` with how many of `count` neighbouring elements are
+/// moved at once: `wide` where their number and the addresses allow it, else 1.
+template <std::size_t wide, class T, class F>
+void by_width(int64_t count, std::initializer_list<const T*> data, const F& f) {
+  bool can = count % static_cast<int64_t>(wide) == 0;
+  for (const T* pointer : data)
+    can = can && reinterpret_cast<std::uintptr_t>(pointer) % (wide * sizeof(T)) == 0;
+  if (can)
+    f(std::integral_constant<std::size_t, wide>{});
+  else
+    f(std::integral_constant<std::size_t, 1>{});
+}
+
+}  // namespace pleat::ops::cuda_conv

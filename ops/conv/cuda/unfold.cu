@@ -24,6 +24,7 @@ class UnfoldConvCuda : public ConvImplementation {
   }
   ConvLayout layout(const ConvProblem& problem) const override { return requested_layout(problem); }
   bool takes(DType) const override { return true; }
+  double cost(const ConvProblem& p, ConvPass) const override { return static_cast<double>(p.flops()); }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     return p.batch == 0 ? 0 : form_of(p).workspace_bytes(p, pass);
@@ -44,8 +45,8 @@ class UnfoldConvCuda : public ConvImplementation {
 
 }  // namespace
 
-const ConvImplementation& unfold_conv_cuda() {
-  static const auto& implementation = *new UnfoldConvCuda;
+const ConvImplementation* unfold_conv_cuda() {
+  static const auto* const implementation = new UnfoldConvCuda;
   return implementation;
 }
 

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <type_traits>
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/fast_divider.h"
 #include "pleat/core/kernels/launch.h"
-#include "pleat/ops/conv/cuda/types.h"
+#include "pleat/ops/conv/cuda/pixels.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/matmul/batched_gemm.h"
@@ -73,19 +70,6 @@ void multiply_all(Device device, GemmBatch<T, Out> products, int64_t others, Ste
     products.first.b += steps.b;
     products.first.c += steps.c;
   }
-}
-
-/// Calls `f(std::integral_constant<std::size_t, width>{})` with how many of `count` neighbouring elements are
-/// moved at once: `wide` where their number and the addresses allow it, else 1.
-template <std::size_t wide, class T, class F>
-void by_width(int64_t count, std::initializer_list<const T*> data, const F& f) {
-  bool can = count % static_cast<int64_t>(wide) == 0;
-  for (const T* pointer : data)
-    can = can && reinterpret_cast<std::uintptr_t>(pointer) % (wide * sizeof(T)) == 0;
-  if (can)
-    f(std::integral_constant<std::size_t, wide>{});
-  else
-    f(std::integral_constant<std::size_t, 1>{});
 }
 
 /// y[...][k][run] = bias[k].

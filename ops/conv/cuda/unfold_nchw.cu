@@ -2,7 +2,6 @@
 
 #include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/tensor/convert.h"
-#include "pleat/ops/conv/cuda/pixels.h"
 #include "pleat/ops/conv/cuda/unfold.h"
 
 /// The contiguous form: the weights [K, C/g tap] times U [C/g tap, pixel] are planes of the result. One image

@@ -3,7 +3,6 @@
 
 #include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/tensor/convert.h"
-#include "pleat/ops/conv/cuda/pixels.h"
 #include "pleat/ops/conv/cuda/unfold.h"
 
 /// The channels-last form: U [group][row, tap C/g] of rows (output pixels of many images) times the weights

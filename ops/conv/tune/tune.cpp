@@ -10,7 +10,8 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/ops/conv/call.h"
-#include "pleat/ops/conv/tune/candidates.h"
+
+/// What is timed for a convolution, and what its time depends on. ops/tune/ times it and keeps what is known.
 
 namespace pleat::ops {
 namespace {
@@ -30,7 +31,7 @@ std::string layout_text(const char* role, const Tensor& tensor) {
   return fmt::format(" {} strides {}", role, fmt::join(tensor.strides(), ","));
 }
 
-std::string problem_text(const ConvCall& call, const std::string& requested) {
+TuneKey key_of(const ConvCall& call) {
   // A binding for each member: a new one does not compile until it has a place in the key.
   const auto& [dims, batch, in_channels, out_channels, groups, input, kernel, output, stride, low, high,
                dilation, dtype, device, format, result_format, precision, bias] = call.problem;
@@ -47,18 +48,14 @@ std::string problem_text(const ConvCall& call, const std::string& requested) {
   const ConvPolicyOptions& policy = ConvPolicy::current();
   key += fmt::format(" workspace {}", policy.workspace_limit);
   if (policy.deterministic) key += " deterministic";
-  if (!requested.empty()) key += fmt::format(" by {}", requested);
-  return key;
+  if (!call.requested.empty()) key += fmt::format(" by {}", call.requested);
+  return tune_key(device, key);
 }
 
-TuneKey key_of(const ConvCall& call, const std::string& requested) {
-  return tune_key(call.problem.device, problem_text(call, requested));
-}
-
-std::vector<Timing> time_all(const ConvCall& call, const std::string& requested, const TuneOptions& how) {
-  const std::vector<Candidate> candidates = conv_candidates(call, requested);
+std::vector<Timing> time_all(const ConvCall& call, const TuneOptions& how) {
+  const std::vector<Candidate> candidates = conv_candidates(call, call.requested);
   // None: this throws the reason.
-  if (candidates.empty()) choose_conv(call.op, call.problem, call.pass, requested);
+  if (candidates.empty()) (void)call.implementation(call.requested);
   return time_conv(call, candidates, *stopwatch_for(call.problem.device), how);
 }
 
@@ -75,7 +72,7 @@ std::vector<Candidate> conv_candidates(const ConvCall& call, const std::string& 
     if (!seen.insert(implementation->name()).second) continue;  // one name may stand for several
     const std::string name(implementation->name());
     const auto add = [&](const std::string& own) {
-      const auto chosen = choose_conv(call.op, call.problem, call.pass, own);
+      const auto chosen = call.implementation(own);
       Candidate candidate{.name = own,
                           .run = [call, chosen] { call.run(*chosen); },
                           .workspace_bytes =
@@ -114,20 +111,12 @@ std::vector<Timing> time_conv(const ConvCall& call, const std::vector<Candidate>
 
 std::shared_ptr<const ConvImplementation> choose(const ConvCall& call) {
   const ConvPolicyOptions& policy = ConvPolicy::current();
-  if (!policy.benchmark || is_timing() || call.is_empty())
-    return choose_conv(call.op, call.problem, call.pass, call.requested);
-  const std::string requested = requested_conv(call.pass, call.requested);
-  std::function<std::vector<Timing>()> time = [&] { return time_all(call, requested, {}); };
+  if (!policy.benchmark || is_timing() || call.is_empty()) return call.implementation(call.requested);
+  std::function<std::vector<Timing>()> time = [&] { return time_all(call, {}); };
   // The fastest differs from run to run, and with it the last bits of the result.
   if (policy.deterministic) time = nullptr;
-  std::shared_ptr<const ConvImplementation> known;
-  const auto exists = [&](const std::string& name) {
-    known = find_conv(call.problem, call.pass, name);
-    return known != nullptr;
-  };
-  const std::string found = fastest(key_of(call, requested), exists, time);
-  if (known != nullptr) return known;
-  return choose_conv(call.op, call.problem, call.pass, found.empty() ? requested : found);
+  return fastest(all_conv_implementations(), call.op, call.problem, call.pass, call.requested, key_of(call),
+                 time);
 }
 
 std::vector<Timing> tune_conv(const Tensor& x, const Tensor& w, const Tensor& bias,
@@ -140,15 +129,13 @@ std::vector<Timing> tune_conv(const Tensor& x, const Tensor& w, const Tensor& bi
                     forward.problem.output_shape());
   std::vector<Timing> timings;
   const auto add = [&](const ConvCall& call) {
-    const std::string requested = requested_conv(call.pass, call.requested);
-    const std::vector<Timing> found =
-        time_and_keep(key_of(call, requested), [&] { return time_all(call, requested, how); });
+    const std::vector<Timing> found = time_and_keep(key_of(call), [&] { return time_all(call, how); });
     timings.insert(timings.end(), found.begin(), found.end());
     return found.front().implementation;
   };
   // The gradients get what a network would give them: dy in the format that the forward pass writes.
-  const std::string fastest = add(forward);
-  const Tensor dy = forward.run(*choose_conv(forward.op, forward.problem, forward.pass, fastest));
+  const std::string winner = add(forward);
+  const Tensor dy = forward.run(*forward.implementation(winner));
   add(backward_input_call(dy, w, x.shape(), options));
   add(backward_weight_call(dy, x, w.shape(), options));
   return timings;

@@ -160,8 +160,8 @@ class OnednnBatchNorm final : public BatchNormImplementation {
 
 }  // namespace
 
-const BatchNormImplementation& onednn_batch_norm() {
-  static const auto& implementation = *new OnednnBatchNorm;
+const BatchNormImplementation* onednn_batch_norm() {
+  static const auto* const implementation = new OnednnBatchNorm;
   return implementation;
 }
 

@@ -71,6 +71,7 @@ class Native final : public BatchNormImplementation {
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
     return problem.device.is_cpu() ? "" : "it runs on the CPU";
   }
+  double cost(const BatchNormProblem&, BatchNormPass) const override { return 0; }
   bool opens_by_result() const override { return true; }
 
   void forward(const BatchNormProblem& problem, const BatchNormForward& t) const override {
@@ -205,9 +206,9 @@ class Native final : public BatchNormImplementation {
 
 }  // namespace
 
-const BatchNormImplementation& native_batch_norm() {
-  static const auto& native = *new Native;
-  return native;
+const BatchNormImplementation* native_batch_norm() {
+  static const auto* const implementation = new Native;
+  return implementation;
 }
 
 }  // namespace pleat::ops

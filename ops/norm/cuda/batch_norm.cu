@@ -128,6 +128,7 @@ class NativeCuda final : public BatchNormImplementation {
   std::string unsupported(const BatchNormProblem& problem, BatchNormPass) const override {
     return problem.device.is_cuda() ? "" : "it runs on CUDA";
   }
+  double cost(const BatchNormProblem&, BatchNormPass) const override { return 0; }
 
   void forward(const BatchNormProblem& problem, const BatchNormForward& t) const override {
     by_stored_type(problem.dtype, [&]<class T, class S>(Type<T>, Type<S>) { run_forward<T, S>(problem, t); });
@@ -151,9 +152,9 @@ Tensor open_gradient(const BatchNormProblem& problem, const BatchNormBackward& t
   return result;
 }
 
-const BatchNormImplementation& native_batch_norm_cuda() {
-  static const auto& native = *new NativeCuda;
-  return native;
+const BatchNormImplementation* native_batch_norm_cuda() {
+  static const auto* const implementation = new NativeCuda;
+  return implementation;
 }
 
 }  // namespace pleat::ops

@@ -163,8 +163,8 @@ class CudnnBatchNorm final : public BatchNormImplementation {
 
 }  // namespace
 
-const BatchNormImplementation& cudnn_batch_norm() {
-  static const auto& implementation = *new CudnnBatchNorm;
+const BatchNormImplementation* cudnn_batch_norm() {
+  static const auto* const implementation = new CudnnBatchNorm;
   return implementation;
 }
 
