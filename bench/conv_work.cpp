@@ -80,7 +80,7 @@ std::vector<std::string> ConvWork::supporting(bool with_plans) const {
 }
 
 std::string ConvWork::with_plan(const std::string& name) const {
-  const auto found = ops::find_conv(problem(), call_.pass, name);
+  const auto found = ops::all_conv_implementations().find(problem(), call_.pass, name);
   if (found == nullptr || name.find(':') != std::string::npos) return name;
   const auto plans = found->plans(ops::solved_problem(problem(), *found), call_.pass);
   return plans.empty() ? std::string(found->name()) : fmt::format("{}:{}", found->name(), plans.front());

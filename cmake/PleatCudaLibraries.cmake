@@ -1,4 +1,4 @@
-# Finds NVIDIA's libraries, for Pleat's own build and, installed beside PleatConfig.cmake, for whoever links Pleat:
+# Finds NVIDIA's libraries, for Pleat's own build and, installed beside PleatConfig.cmake, for programs that link Pleat:
 # CUDA::cudart_static, pleat_cuda::cublas, and optionally pleat_cuda::cudnn and pleat_cuda::nccl.
 #
 # cuBLAS, cuDNN and NCCL may come with the toolkit, with the system, or as Python packages (`pip install

@@ -5,7 +5,7 @@ option(PLEAT_CCACHE "Compile through ccache when it is installed" ON)
 if(PLEAT_CCACHE)
   find_program(PLEAT_CCACHE_PROGRAM ccache)
   mark_as_advanced(PLEAT_CCACHE_PROGRAM)
-  # What ccache has to be told of precompiled headers, its manual says.
+  # What ccache needs for precompiled headers (its manual).
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${PLEAT_CCACHE_PROGRAM})
   foreach(language CXX CUDA)
     if(PLEAT_CCACHE_PROGRAM AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)

@@ -11,7 +11,7 @@ include_guard()
 include(CMakeDependentOption)
 include(GNUInstallDirs)
 
-# Elsewhere there is nobody to choose. Flags with an architecture of their own say what the library is for.
+# Elsewhere no loader chooses. Flags with an architecture of their own say what the library is for.
 set(pleat_variants_can_be OFF)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND
    CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" AND
@@ -50,6 +50,6 @@ function(pleat_place_variant target of level)
   get_target_property(soversion ${of} SOVERSION)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${of} VERSION ${version} SOVERSION ${soversion}
     LIBRARY_OUTPUT_DIRECTORY ${root}/glibc-hwcaps/${level})
-  add_dependencies(${of} ${target})  # whoever links one may load the other
+  add_dependencies(${of} ${target})  # a program that links one may load the other
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/glibc-hwcaps/${level} NAMELINK_SKIP)
 endfunction()

@@ -9,7 +9,7 @@ if(NOT PLEAT_MPI MATCHES "^(AUTO|ON|OFF)$")
 endif()
 set(PLEAT_WITH_MPI OFF)
 if(NOT PLEAT_MPI STREQUAL "OFF")
-  set(MPI_CXX_SKIP_MPICXX ON)  # nobody uses the C++ functions that Open MPI once had
+  set(MPI_CXX_SKIP_MPICXX ON)  # the C++ functions that Open MPI once had are not used
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)
     set(PLEAT_WITH_MPI ON)
@@ -38,7 +38,7 @@ if(PLEAT_NCCL AND PLEAT_WITH_CUDA AND PLEAT_WITH_MPI)
   endif()
 endif()
 
-# A library of its own, so that whoever trains in one process links no MPI.
+# A library of its own, so that a program of one process links no MPI.
 file(GLOB PLEAT_DIST_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/dist/*.cpp)
 pleat_device_sources(PLEAT_DIST_SOURCES ${PLEAT_DIST_SOURCES})
 add_library(pleat_dist ${PLEAT_DIST_SOURCES})

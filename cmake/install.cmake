@@ -30,7 +30,7 @@ install(FILES ${PROJECT_BINARY_DIR}/PleatConfig.cmake ${PROJECT_BINARY_DIR}/Plea
   ${PROJECT_SOURCE_DIR}/cmake/PleatCudaLibraries.cmake ${PROJECT_SOURCE_DIR}/cmake/PleatOneDnn.cmake
   DESTINATION ${pleat_package})
 
-# For pkg-config. Whoever links the shared library needs nothing else. A static one needs what it uses, not only with
+# For pkg-config. A program that links the shared library needs nothing else. A static one needs what it uses, not only with
 # --static: there is no other library to choose.
 set(pleat_pc_requires "")
 set(pleat_pc_libs ${CMAKE_THREAD_LIBS_INIT})

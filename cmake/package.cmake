@@ -13,7 +13,7 @@ if(PLEAT_DPKG)
   list(PREPEND CPACK_GENERATOR DEB)
 endif()
 set(CPACK_PACKAGE_VENDOR Pleat)
-# Whoever publishes a package gives an address that answers.
+# To publish a package, give an address that answers.
 set(CPACK_PACKAGE_CONTACT "The Pleat maintainers <maintainers@pleat.invalid>" CACHE STRING "Who answers for packages")
 set(CPACK_PACKAGE_DESCRIPTION "\
 Tensors, an autograd tape, modules, optimisers and data loading in C++20.

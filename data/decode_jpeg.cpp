@@ -13,8 +13,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/data/jpeg.h"
-#include "pleat/data/picture_memory.h"
+#include "pleat/data/picture_formats.h"
 
 namespace pleat::data {
 namespace {

@@ -1,5 +1,5 @@
 #include "pleat/core/base/format.h"
-#include "pleat/data/jpeg.h"
+#include "pleat/data/picture_formats.h"
 
 namespace pleat::data {
 

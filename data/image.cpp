@@ -7,9 +7,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/data/jpeg.h"
-#include "pleat/data/picture_memory.h"
-#include "pleat/data/png.h"
+#include "pleat/data/picture_formats.h"
 #include "pleat/io/byte_source.h"
 #include "pleat/io/looks_like.h"
 

@@ -1,5 +1,3 @@
-#include "pleat/data/png.h"
-
 #include <algorithm>
 #include <array>
 #include <csetjmp>
@@ -12,7 +10,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/data/picture_memory.h"
+#include "pleat/data/picture_formats.h"
 
 namespace pleat::data {
 namespace {

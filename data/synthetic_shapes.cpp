@@ -12,29 +12,29 @@
 namespace pleat::data {
 namespace {
 
-constexpr int kSize = kSyntheticImageSize;
-constexpr int kPlane = kSize * kSize;
+constexpr int side = synthetic_image_size;
+constexpr int plane = side * side;
 
-// Lengths within a shape are fixed-point numbers with kOne = 1.0 for the radius of the circle around the
+// Lengths within a shape are fixed-point numbers with unit = 1.0 for the radius of the circle around the
 // shape. Squares of coordinates up to 2.0 then fit 32 bits.
-constexpr int kOne = 4096;
+constexpr int unit = 4096;
 // Places on the image are counted in eighths of a pixel: 4 x 4 samples a pixel lie at its odd eighths.
-constexpr int kEighths = 8;
+constexpr int eighths = 8;
 
-consteval int fixed(double value) { return static_cast<int>(value * kOne + (value < 0 ? -0.5 : 0.5)); }
+consteval int fixed(double value) { return static_cast<int>(value * unit + (value < 0 ? -0.5 : 0.5)); }
 
 // The purpose of random numbers; part of the counter, so that no number is used twice.
-enum class Purpose : std::uint32_t { label, image };
+enum class Purpose : uint32_t { label, image };
 
 // The random numbers of one image: word n is a function of seed, split, purpose, index and n alone.
 class Random {
  public:
-  Random(std::uint64_t seed, SyntheticSplit split, Purpose purpose, std::int64_t index)
+  Random(uint64_t seed, SyntheticSplit split, Purpose purpose, int64_t index)
       : seed_(seed),
-        index_(static_cast<std::uint64_t>(index)),
-        stream_(static_cast<std::uint64_t>(purpose) << 40 | static_cast<std::uint64_t>(split) << 32) {}
+        index_(static_cast<uint64_t>(index)),
+        stream_(static_cast<uint64_t>(purpose) << 40 | static_cast<uint64_t>(split) << 32) {}
 
-  std::uint32_t bits() {
+  uint32_t bits() {
     if (next_ == words_.size()) {
       words_ = philox(seed_, index_, stream_++);
       next_ = 0;
@@ -45,15 +45,15 @@ class Random {
   // Uniform in [low, high], but for a bias below 2^-20 with ranges below 4096, and below 2^-16 with the
   // widest used here.
   int in(int low, int high) {
-    const auto range = static_cast<std::uint64_t>(high - low + 1);
+    const auto range = static_cast<uint64_t>(high - low + 1);
     return low + static_cast<int>(bits() * range >> 32);
   }
 
  private:
-  std::uint64_t seed_;
-  std::uint64_t index_;
-  std::uint64_t stream_;
-  std::array<std::uint32_t, 4> words_{};
+  uint64_t seed_;
+  uint64_t index_;
+  uint64_t stream_;
+  std::array<uint32_t, 4> words_{};
   std::size_t next_ = 4;
 };
 
@@ -86,14 +86,14 @@ Color random_color(Random& random) {
   }
 }
 
-constexpr int kMinContrast = 64;  // least difference of luma between shape and background
+constexpr int least_contrast = 64;  // least difference of luma between shape and background
 
 Color contrasting_color(Random& random, const Color& background) {
   const int ground = luma(background);
   Color color{};
   for (int attempt = 0; attempt < 32; ++attempt) {
     color = random_color(random);
-    if (std::abs(luma(color) - ground) >= kMinContrast) return color;
+    if (std::abs(luma(color) - ground) >= least_contrast) return color;
   }
   // After 32 misses the colour is moved towards white or black, whichever is farther from the background.
   const int end = ground < 128 ? 255 : 0;
@@ -102,7 +102,7 @@ Color contrasting_color(Random& random, const Color& background) {
 }
 
 // A shape's own coordinates of a place on the image: (x, y) = M (place - centre), where M is a rotation with
-// scaling, in units of kOne / 2^10 per eighth of a pixel.
+// scaling, in units of unit / 2^10 per eighth of a pixel.
 struct Placement {
   int center_x;  // eighths of a pixel
   int center_y;
@@ -114,30 +114,26 @@ struct Placement {
 // tan(pi/8)] the point ((1 - t^2)/(1 + t^2), 2t/(1 + t^2)) runs over the quarter of the unit circle
 // around (1, 0), with a density between 1 and 1.17; a random number of quarter turns follows.
 std::pair<int, int> random_direction(Random& random) {
-  constexpr std::int64_t one = 1 << 16;
-  const std::int64_t t = random.in(-27146, 27146);  // tan(pi/8) * 2^16
-  const std::int64_t square = t * t / one;
-  int cosine = static_cast<int>((one - square) * kOne / (one + square));
-  int sine = static_cast<int>(2 * t * kOne / (one + square));
-  for (int turns = random.in(0, 3); turns > 0; --turns) {
-    const int old = cosine;
-    cosine = -sine;
-    sine = old;
-  }
+  constexpr int64_t one = 1 << 16;
+  const int64_t t = random.in(-27146, 27146);  // tan(pi/8) * 2^16
+  const int64_t square = t * t / one;
+  int cosine = static_cast<int>((one - square) * unit / (one + square));
+  int sine = static_cast<int>(2 * t * unit / (one + square));
+  for (int turns = random.in(0, 3); turns > 0; --turns) cosine = -std::exchange(sine, cosine);
   return {cosine, sine};
 }
 
 Placement random_placement(Random& random) {
   Placement place{};
-  const int radius = random.in(9 * kEighths, 13 * kEighths);
+  const int radius = random.in(9 * eighths, 13 * eighths);
   // Up to a pixel of the enclosing circle may leave the image.
-  const int margin = radius - kEighths;
-  place.center_x = random.in(margin, kSize * kEighths - margin);
-  place.center_y = random.in(margin, kSize * kEighths - margin);
+  const int margin = radius - eighths;
+  place.center_x = random.in(margin, side * eighths - margin);
+  place.center_y = random.in(margin, side * eighths - margin);
   // Proportions: one axis is up to an eighth shorter than the other.
   const int short_radius = radius * random.in(224, 256) / 256;
   const auto [cosine, sine] = random_direction(random);
-  place.reach = radius + kEighths;
+  place.reach = radius + eighths;
   place.xx = cosine * 1024 / radius;
   place.xy = sine * 1024 / radius;
   place.yx = -sine * 1024 / short_radius;
@@ -147,7 +143,7 @@ Placement random_placement(Random& random) {
 
 constexpr int squared(int x) { return x * x; }
 
-// Whether (x, y), in units of kOne, lies within the shape of a class. All shapes fill the unit circle about
+// Whether (x, y), in units of unit, lies within the shape of a class. All shapes fill the unit circle about
 // equally.
 bool inside(int label, int x, int y) {
   const int radius2 = squared(x) + squared(y);
@@ -160,15 +156,15 @@ bool inside(int label, int x, int y) {
       return radius2 <= squared(fixed(0.98)) && squared(x - fixed(0.42)) + squared(y) >= squared(fixed(0.74));
     case 3: {  // heart: two circles, the wedge of their outer tangents below, and a box that closes the gap
                // between
-      const int side = std::abs(x);
+      const int across = std::abs(x);
       if (y > fixed(-0.01)) {
-        return squared(side - fixed(0.46)) + squared(y - fixed(0.32)) <= squared(fixed(0.5)) ||
-               (side <= fixed(0.46) && y <= fixed(0.32));
+        return squared(across - fixed(0.46)) + squared(y - fixed(0.32)) <= squared(fixed(0.5)) ||
+               (across <= fixed(0.46) && y <= fixed(0.32));
       }
-      return (fixed(0.751) * side - fixed(0.660) * y) / kOne <= fixed(0.634);
+      return (fixed(0.751) * across - fixed(0.660) * y) / unit <= fixed(0.634);
     }
     case 4: {  // triangle, equilateral: three half-planes at distance 1/2
-      const int slanted = 3547 * std::abs(x) / kOne - y / 2;  // sqrt(3)/2
+      const int slanted = 3547 * std::abs(x) / unit - y / 2;  // sqrt(3)/2
       return y <= fixed(0.5) && slanted <= fixed(0.5);
     }
     case 5:  // square
@@ -180,7 +176,7 @@ bool inside(int label, int x, int y) {
                                                               {fixed(-0.809016994), fixed(-0.587785252)},
                                                               {fixed(0.309016994), fixed(-0.951056516)}}};
       int beyond = 0;
-      for (const auto& n : normals) beyond += (n[0] * x + n[1] * y) / kOne > fixed(0.36);
+      for (const auto& n : normals) beyond += (n[0] * x + n[1] * y) / unit > fixed(0.36);
       return beyond <= 1;
     }
     case 7:  // cross
@@ -196,20 +192,30 @@ bool inside(int label, int x, int y) {
   }
 }
 
-// Share of a pixel's 16 samples that lie within the shape, 0 to 16.
-int coverage(int label, const Placement& place, int column, int row) {
-  const int dx = column * kEighths + kEighths / 2 - place.center_x;
-  const int dy = row * kEighths + kEighths / 2 - place.center_y;
-  if (squared(dx) + squared(dy) > squared(place.reach + kEighths)) return 0;
+// How many of a pixel's 4 x 4 samples are covered, 0 to 16: covers(x, y) in eighths of a pixel.
+template <class Covers>
+int samples_in(int column, int row, const Covers& covers) {
   int count = 0;
-  for (int sample_y = -3; sample_y <= 3; sample_y += 2) {
-    for (int sample_x = -3; sample_x <= 3; sample_x += 2) {
-      const int px = dx + sample_x;
-      const int py = dy + sample_y;
-      count += inside(label, (place.xx * px + place.xy * py) / 1024, (place.yx * px + place.yy * py) / 1024);
-    }
-  }
+  for (int y = 1; y < eighths; y += 2)
+    for (int x = 1; x < eighths; x += 2) count += covers(column * eighths + x, row * eighths + y);
   return count;
+}
+
+int coverage(int label, const Placement& place, int column, int row) {
+  const int dx = column * eighths + eighths / 2 - place.center_x;
+  const int dy = row * eighths + eighths / 2 - place.center_y;
+  if (squared(dx) + squared(dy) > squared(place.reach + eighths)) return 0;
+  return samples_in(column, row, [&](int x, int y) {
+    const int px = x - place.center_x, py = y - place.center_y;
+    return inside(label, (place.xx * px + place.xy * py) / 1024, (place.yx * px + place.yy * py) / 1024);
+  });
+}
+
+// All pixels of the part of an image within these bounds.
+template <class Body>
+void for_pixels(int left, int right, int top, int bottom, const Body& body) {
+  for (int row = top; row <= bottom; ++row)
+    for (int column = left; column <= right; ++column) body(column, row);
 }
 
 class Canvas {
@@ -218,22 +224,19 @@ class Canvas {
   void paint_background(Random& random, const Color& from, const Color& to) {
     const auto [slope_x, slope_y] = random_direction(random);
     constexpr int cells = 4;
-    constexpr int cell = kSize / cells;
+    constexpr int cell = side / cells;
     std::array<std::array<int, cells + 1>, cells + 1> lattice{};
     const int strength = random.in(0, 120);
-    for (auto& line : lattice) {
+    for (auto& line : lattice)
       for (int& value : line) value = random.in(-strength, strength);
-    }
-    for (int row = 0; row < kSize; ++row) {
-      for (int column = 0; column < kSize; ++column) {
-        const int i = row / cell, j = column / cell, v = row % cell, u = column % cell;
-        const int top = lattice[i][j] * (cell - u) + lattice[i][j + 1] * u;
-        const int bottom = lattice[i + 1][j] * (cell - u) + lattice[i + 1][j + 1] * u;
-        const int cloud = (top * (cell - v) + bottom * v) / (cell * cell);
-        const int along = (slope_x * (2 * column - kSize + 1) + slope_y * (2 * row - kSize + 1)) / (kOne / 4);
-        blend(column, row, from, to, std::clamp(128 + along + cloud, 0, 256));
-      }
-    }
+    for_pixels(0, side - 1, 0, side - 1, [&](int column, int row) {
+      const int i = row / cell, j = column / cell, v = row % cell, u = column % cell;
+      const int top = lattice[i][j] * (cell - u) + lattice[i][j + 1] * u;
+      const int bottom = lattice[i + 1][j] * (cell - u) + lattice[i + 1][j + 1] * u;
+      const int cloud = (top * (cell - v) + bottom * v) / (cell * cell);
+      const int along = (slope_x * (2 * column - side + 1) + slope_y * (2 * row - side + 1)) / (unit / 4);
+      blend(column, row, from, to, std::clamp(128 + along + cloud, 0, 256));
+    });
   }
 
   // A short line or, with both ends alike, a dot: all places within `radius` of the segment.
@@ -244,35 +247,25 @@ class Canvas {
       const int along = (px - x0) * dx + (py - y0) * dy;
       if (along <= 0) return squared(px - x0) + squared(py - y0) <= squared(radius);
       if (along >= length2) return squared(px - x1) + squared(py - y1) <= squared(radius);
-      const std::int64_t across =
-          static_cast<std::int64_t>(px - x0) * dy - static_cast<std::int64_t>(py - y0) * dx;
-      return across * across <= static_cast<std::int64_t>(squared(radius)) * length2;
+      const int64_t across = static_cast<int64_t>(px - x0) * dy - static_cast<int64_t>(py - y0) * dx;
+      return across * across <= static_cast<int64_t>(squared(radius)) * length2;
     };
-    const int left = std::max(0, (std::min(x0, x1) - radius) / kEighths);
-    const int right = std::min(kSize - 1, (std::max(x0, x1) + radius) / kEighths);
-    const int top = std::max(0, (std::min(y0, y1) - radius) / kEighths);
-    const int bottom = std::min(kSize - 1, (std::max(y0, y1) + radius) / kEighths);
-    for (int row = top; row <= bottom; ++row) {
-      for (int column = left; column <= right; ++column) {
-        int count = 0;
-        for (int sample_y = 1; sample_y < kEighths; sample_y += 2) {
-          for (int sample_x = 1; sample_x < kEighths; sample_x += 2) {
-            count += covers(column * kEighths + sample_x, row * kEighths + sample_y);
-          }
-        }
-        if (count > 0) blend(column, row, at(column, row), color, 16 * count);
-      }
-    }
+    const auto first = [&](int a, int b) { return std::max(0, (std::min(a, b) - radius) / eighths); };
+    const auto last = [&](int a, int b) { return std::min(side - 1, (std::max(a, b) + radius) / eighths); };
+    for_pixels(first(x0, x1), last(x0, x1), first(y0, y1), last(y0, y1), [&](int column, int row) {
+      const int count = samples_in(column, row, covers);
+      if (count > 0) blend(column, row, at(column, row), color, 16 * count);
+    });
   }
 
   void paint_distractors(Random& random) {
     for (int count = random.in(1, 4); count > 0; --count) {
-      const int x = random.in(0, kSize * kEighths), y = random.in(0, kSize * kEighths);
+      const int x = random.in(0, side * eighths), y = random.in(0, side * eighths);
       const bool dot = random.in(0, 1) == 0;
       const auto [cosine, sine] = random_direction(random);
-      const int length = dot ? 0 : random.in(3 * kEighths, 8 * kEighths);
+      const int length = dot ? 0 : random.in(3 * eighths, 8 * eighths);
       const int radius = dot ? random.in(6, 12) : random.in(3, 5);
-      paint_segment(x, y, x + cosine * length / kOne, y + sine * length / kOne, radius, random_color(random));
+      paint_segment(x, y, x + cosine * length / unit, y + sine * length / unit, radius, random_color(random));
     }
   }
 
@@ -280,66 +273,63 @@ class Canvas {
   void paint_shape(Random& random, int label, const Placement& place, const Color& color) {
     const auto [slope_x, slope_y] = random_direction(random);
     const int light = random.in(0, 28);
-    for (int row = 0; row < kSize; ++row) {
-      for (int column = 0; column < kSize; ++column) {
-        const int count = coverage(label, place, column, row);
-        if (count == 0) continue;
-        const int px = column * kEighths + kEighths / 2 - place.center_x;
-        const int py = row * kEighths + kEighths / 2 - place.center_y;
-        const int shade = (slope_x * px + slope_y * py) / place.reach * light / kOne;
-        const Color lit = {color[0] + shade, color[1] + shade, color[2] + shade};
-        blend(column, row, at(column, row), lit, 16 * count);
-      }
-    }
+    for_pixels(0, side - 1, 0, side - 1, [&](int column, int row) {
+      const int count = coverage(label, place, column, row);
+      if (count == 0) return;
+      const int px = column * eighths + eighths / 2 - place.center_x;
+      const int py = row * eighths + eighths / 2 - place.center_y;
+      const int shade = (slope_x * px + slope_y * py) / place.reach * light / unit;
+      blend(column, row, at(column, row), {color[0] + shade, color[1] + shade, color[2] + shade}, 16 * count);
+    });
   }
 
   // Adds grain: the sum of two uniform numbers for each byte, so a triangular distribution.
-  void write_with_noise(Random& random, std::array<std::uint8_t, kSyntheticImageBytes>& bytes) const {
+  void write_with_noise(Random& random, std::array<uint8_t, synthetic_image_bytes>& bytes) const {
     const int strength = random.in(4, 24);
-    for (int i = 0; i < kSyntheticImageBytes; i += 2) {
-      std::uint32_t bits = random.bits();
+    for (int i = 0; i < synthetic_image_bytes; i += 2) {
+      uint32_t bits = random.bits();
       for (int k = i; k < i + 2; ++k, bits >>= 16) {
         const int grain = static_cast<int>(bits & 255) + static_cast<int>(bits >> 8 & 255) - 255;
-        bytes[k] = static_cast<std::uint8_t>(std::clamp(pixels_[k] + grain * strength / 256, 0, 255));
+        bytes[k] = static_cast<uint8_t>(std::clamp(pixels_[k] + grain * strength / 256, 0, 255));
       }
     }
   }
 
  private:
   Color at(int column, int row) const {
-    const int place = row * kSize + column;
-    return {pixels_[place], pixels_[place + kPlane], pixels_[place + 2 * kPlane]};
+    const int place = row * side + column;
+    return {pixels_[place], pixels_[place + plane], pixels_[place + 2 * plane]};
   }
 
   // Sets a pixel to (1 - share) from + share to; `share` in 1/256.
   void blend(int column, int row, const Color& from, const Color& to, int share) {
     for (int channel = 0; channel < 3; ++channel) {
       const int value = (from[channel] * (256 - share) + to[channel] * share + 128) / 256;
-      pixels_[channel * kPlane + row * kSize + column] = std::clamp(value, 0, 255);
+      pixels_[channel * plane + row * side + column] = std::clamp(value, 0, 255);
     }
   }
 
-  std::array<int, kSyntheticImageBytes> pixels_{};
+  std::array<int, synthetic_image_bytes> pixels_{};
 };
 
-constexpr std::int64_t kRecordsPerFile = 10'000;
-constexpr std::int64_t kMaxImages = 10'000'000;
+constexpr int64_t records_per_file = 10'000;
+constexpr int64_t most_images = 10'000'000;
 
-void check_index(const char* function, std::int64_t index) {
+void check_index(const char* function, int64_t index) {
   check<ValueError>(index >= 0, "{}: index must not be negative, got {}", function, index);
 }
 
-void check_count(const char* name, std::int64_t count) {
-  check<ValueError>(count >= 0 && count <= kMaxImages,
-                    "write_synthetic_shapes: {} must be between 0 and {}, got {}", name, kMaxImages, count);
+void check_count(const char* name, int64_t count) {
+  check<ValueError>(count >= 0 && count <= most_images,
+                    "write_synthetic_shapes: {} must be between 0 and {}, got {}", name, most_images, count);
 }
 
 // Records [first, first + count) of a stream.
-std::string records(std::uint64_t seed, SyntheticSplit split, std::int64_t first, std::int64_t count) {
-  constexpr std::int64_t record = 1 + kSyntheticImageBytes;
+std::string records(uint64_t seed, SyntheticSplit split, int64_t first, int64_t count) {
+  constexpr int64_t record = 1 + synthetic_image_bytes;
   std::string bytes(static_cast<std::size_t>(count * record), '\0');
-  parallel_for(0, count, 64, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
+  parallel_for(0, count, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
       const SyntheticImage image = synthetic_shape(seed, split, first + i);
       char* to = bytes.data() + i * record;
       *to = static_cast<char>(image.label);
@@ -349,28 +339,28 @@ std::string records(std::uint64_t seed, SyntheticSplit split, std::int64_t first
   return bytes;
 }
 
-std::filesystem::path batch_path(const std::filesystem::path& directory, std::int64_t number) {
+std::filesystem::path batch_path(const std::filesystem::path& directory, int64_t number) {
   return directory / ("data_batch_" + std::to_string(number) + ".bin");
 }
 
 }  // namespace
 
-const std::array<std::string, kSyntheticClasses>& synthetic_shape_names() {
-  static const auto& names = *new std::array<std::string, kSyntheticClasses>{
+const std::array<std::string, synthetic_classes>& synthetic_shape_names() {
+  static const auto& names = *new std::array<std::string, synthetic_classes>{
       "circle", "ring", "crescent", "heart",   "triangle",
       "square", "star", "cross",    "stripes", "checkerboard"};
   return names;
 }
 
-int synthetic_shape_label(std::uint64_t seed, SyntheticSplit split, std::int64_t index) {
+int synthetic_shape_label(uint64_t seed, SyntheticSplit split, int64_t index) {
   check_index("synthetic_shape_label", index);
-  std::array<std::uint8_t, kSyntheticClasses> order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  Random random(seed, split, Purpose::label, index / kSyntheticClasses);
-  for (int last = kSyntheticClasses - 1; last > 0; --last) std::swap(order[last], order[random.in(0, last)]);
-  return order[index % kSyntheticClasses];
+  std::array<uint8_t, synthetic_classes> order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  Random random(seed, split, Purpose::label, index / synthetic_classes);
+  for (int last = synthetic_classes - 1; last > 0; --last) std::swap(order[last], order[random.in(0, last)]);
+  return order[index % synthetic_classes];
 }
 
-SyntheticImage synthetic_shape(std::uint64_t seed, SyntheticSplit split, std::int64_t index) {
+SyntheticImage synthetic_shape(uint64_t seed, SyntheticSplit split, int64_t index) {
   check_index("synthetic_shape", index);
   const int label = synthetic_shape_label(seed, split, index);
   Random random(seed, split, Purpose::image, index);
@@ -389,7 +379,7 @@ SyntheticImage synthetic_shape(std::uint64_t seed, SyntheticSplit split, std::in
   canvas.paint_shape(random, label, place, foreground);
 
   SyntheticImage image;
-  image.label = static_cast<std::uint8_t>(label);
+  image.label = static_cast<uint8_t>(label);
   canvas.write_with_noise(random, image.pixels);
   return image;
 }
@@ -402,7 +392,7 @@ std::vector<std::filesystem::path> write_synthetic_shapes(const std::filesystem:
   std::filesystem::create_directories(directory, error);
   check<FileError>(!error, "write_synthetic_shapes: cannot make directory '{}': {}", directory.string(),
                    error.message());
-  const std::int64_t batches = (options.train + kRecordsPerFile - 1) / kRecordsPerFile;
+  const int64_t batches = (options.train + records_per_file - 1) / records_per_file;
   const auto stale = batch_path(directory, batches + 1);
   check<FileError>(!std::filesystem::exists(stale, error),
                    "write_synthetic_shapes: '{}' belongs to a larger set, and a reader would add it to this "
@@ -414,10 +404,10 @@ std::vector<std::filesystem::path> write_synthetic_shapes(const std::filesystem:
     write_file("write_synthetic_shapes", path, bytes);
     paths.push_back(std::move(path));
   };
-  for (std::int64_t batch = 0; batch < batches; ++batch) {
-    const std::int64_t first = batch * kRecordsPerFile;
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    const int64_t first = batch * records_per_file;
     write(batch_path(directory, batch + 1), records(options.seed, SyntheticSplit::train, first,
-                                                    std::min(kRecordsPerFile, options.train - first)));
+                                                    std::min(records_per_file, options.train - first)));
   }
   write(directory / "test_batch.bin", records(options.seed, SyntheticSplit::test, 0, options.test));
   std::string names;

@@ -9,26 +9,26 @@
 namespace pleat::data {
 
 /// Side of a synthetic image in pixels, and bytes of its three planes; the sizes of CIFAR-10.
-inline constexpr int kSyntheticImageSize = 32;
-inline constexpr int kSyntheticImageBytes = 3 * kSyntheticImageSize * kSyntheticImageSize;
-inline constexpr int kSyntheticClasses = 10;
+inline constexpr int synthetic_image_size = 32;
+inline constexpr int synthetic_image_bytes = 3 * synthetic_image_size * synthetic_image_size;
+inline constexpr int synthetic_classes = 10;
 
 /// The two disjoint streams of images of one seed: no image belongs to both.
-enum class SyntheticSplit : std::uint8_t { train, test };
+enum class SyntheticSplit : uint8_t { train, test };
 
 /// One image: planes red, green, blue of 32 x 32 bytes, rows from top to bottom; and its class in [0, 10).
 struct SyntheticImage {
-  std::array<std::uint8_t, kSyntheticImageBytes> pixels;
-  std::uint8_t label;
+  std::array<uint8_t, synthetic_image_bytes> pixels;
+  uint8_t label;
 };
 
 /// Names of the ten classes; the index in this array is the label.
-const std::array<std::string, kSyntheticClasses>& synthetic_shape_names();
+const std::array<std::string, synthetic_classes>& synthetic_shape_names();
 
 /// Class of image `index`. Every ten consecutive images that start at a multiple of ten show each class once,
 /// in an order that differs from ten to ten.
 /// Throws ValueError if `index` is negative.
-int synthetic_shape_label(std::uint64_t seed, SyntheticSplit split, std::int64_t index);
+int synthetic_shape_label(uint64_t seed, SyntheticSplit split, int64_t index);
 
 /// Draws image `index` of a stream: one shape of random position, size, rotation, proportions and colours,
 /// over a textured, noisy background with small distractors.
@@ -39,12 +39,12 @@ int synthetic_shape_label(std::uint64_t seed, SyntheticSplit split, std::int64_t
 /// Hard for a linear model (15 % test accuracy), easy for a small network of three convolutions (98 % after
 /// 5 epochs): docs/measurements.md, section "Synthetic shapes".
 /// Throws ValueError if `index` is negative.
-SyntheticImage synthetic_shape(std::uint64_t seed, SyntheticSplit split, std::int64_t index);
+SyntheticImage synthetic_shape(uint64_t seed, SyntheticSplit split, int64_t index);
 
 struct SyntheticShapesOptions {
-  std::int64_t train = 10'000;  ///< images of the training stream, [0, train)
-  std::int64_t test = 2'000;    ///< images of the test stream, [0, test)
-  std::uint64_t seed = 1;
+  int64_t train = 10'000;  ///< images of the training stream, [0, train)
+  int64_t test = 2'000;    ///< images of the test stream, [0, test)
+  uint64_t seed = 1;
 };
 
 /// Writes the set into `directory` (made when missing) in CIFAR-10's binary format: `data_batch_1.bin` and

@@ -39,8 +39,8 @@ double roundness(const Tensor& pictures) {
   return mean(where(variance > 0, area / (2 * std::numbers::pi * variance), 0)).item();
 }
 
-/// Noise makes the two kinds of pictures harder to tell apart, so that the discriminator does not win at once
-/// (instance noise; Sonderby et al., arXiv:1610.04490).
+/// Noise makes the two kinds of pictures harder to distinguish, so that the discriminator does not win at
+/// once (instance noise; Sonderby et al., arXiv:1610.04490).
 Tensor noisy(const Tensor& pictures) { return pictures + 0.5 * randn(pictures.shape()); }
 
 Tensor noise(int64_t count) { return randn({count, 100, 1, 1}); }

@@ -20,22 +20,22 @@ namespace {
 namespace data = pleat::data;
 
 // A row for each class, with the first ten training images that show it, as a binary PPM.
-void write_preview(const std::filesystem::path& path, std::uint64_t seed) {
+void write_preview(const std::filesystem::path& path, uint64_t seed) {
   constexpr int per_class = 10;
   constexpr int gap = 2;
-  constexpr int tile = data::kSyntheticImageSize + gap;
+  constexpr int tile = data::synthetic_image_size + gap;
   constexpr int width = per_class * tile + gap;
-  constexpr int height = data::kSyntheticClasses * tile + gap;
-  constexpr int plane = data::kSyntheticImageSize * data::kSyntheticImageSize;
+  constexpr int height = data::synthetic_classes * tile + gap;
+  constexpr int plane = data::synthetic_image_size * data::synthetic_image_size;
   std::vector<unsigned char> sheet(3 * width * height, 255);
   // Ten consecutive images show each class once.
-  for (int index = 0; index < per_class * data::kSyntheticClasses; ++index) {
+  for (int index = 0; index < per_class * data::synthetic_classes; ++index) {
     const data::SyntheticImage image = data::synthetic_shape(seed, data::SyntheticSplit::train, index);
-    const int left = gap + index / data::kSyntheticClasses * tile;
+    const int left = gap + index / data::synthetic_classes * tile;
     const int top = gap + image.label * tile;
     for (int place = 0; place < plane; ++place) {
-      const int y = top + place / data::kSyntheticImageSize;
-      const int x = left + place % data::kSyntheticImageSize;
+      const int y = top + place / data::synthetic_image_size;
+      const int x = left + place % data::synthetic_image_size;
       for (int channel = 0; channel < 3; ++channel) {
         sheet[3 * (y * width + x) + channel] = image.pixels[channel * plane + place];
       }
@@ -57,7 +57,7 @@ void run(const std::filesystem::path& output, const std::filesystem::path& previ
   const auto files = data::write_synthetic_shapes(output, options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   print("%lld training and %lld test images of %d classes in %s: %zu files, %.2f s\n",
-        static_cast<long long>(options.train), static_cast<long long>(options.test), data::kSyntheticClasses,
+        static_cast<long long>(options.train), static_cast<long long>(options.test), data::synthetic_classes,
         output.c_str(), files.size(), seconds.count());
 }
 

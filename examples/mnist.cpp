@@ -10,28 +10,6 @@ using namespace pleat;
 
 namespace {
 
-/// Two convolutions with pooling, then three linear layers (LeCun et al., 1998), with ReLU and max-pooling.
-struct LeNet : nn::Module {
-  nn::Conv2d conv1{{.in_channels = 1, .out_channels = 6, .kernel_size = 5, .padding = 2}};
-  nn::Conv2d conv2{{.in_channels = 6, .out_channels = 16, .kernel_size = 5}};
-  nn::Linear fc1{{.in_features = 16 * 5 * 5, .out_features = 120}};
-  nn::Linear fc2{{.in_features = 120, .out_features = 84}};
-  nn::Linear fc3{{.in_features = 84, .out_features = 10}};
-
-  Tensor forward(const Tensor& x) override {
-    Tensor y = max_pool2d(relu(conv1(x)), {.kernel_size = 2});
-    y = max_pool2d(relu(conv2(y)), {.kernel_size = 2});
-    return fc3(relu(fc2(relu(fc1(flatten(y, 1))))));
-  }
-  void members(nn::Members& m) override {
-    m("conv1", conv1);
-    m("conv2", conv2);
-    m("fc1", fc1);
-    m("fc2", fc2);
-    m("fc3", fc3);
-  }
-};
-
 void run(const std::string& folder, int64_t epochs, int64_t batch_size, uint64_t seed) {
   manual_seed(seed);
   const data::TensorDataset train_set = data::read_mnist(folder, true);
@@ -44,7 +22,7 @@ void run(const std::string& folder, int64_t epochs, int64_t batch_size, uint64_t
       train_set, {.batch_size = batch_size, .shuffle = true, .seed = seed, .transforms = {normalization}});
   data::DataLoader test_loader(test_set, {.batch_size = 500, .transforms = {normalization}});
 
-  LeNet net;
+  nn::Sequential net = models::lenet({.num_classes = 10});
   print_text("LeNet with " + std::to_string(net.num_parameters()) + " parameters, " +
              std::to_string(train_set.size()) + " training and " + std::to_string(test_set.size()) +
              " test digits");

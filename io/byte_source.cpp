@@ -16,13 +16,13 @@ std::size_t ByteSource::read(std::span<std::byte> buffer) {
     const std::size_t some = read_some(buffer.subspan(done));
     if (some == 0) break;
     done += some;
-    position_ += static_cast<std::int64_t>(some);
+    position_ += static_cast<int64_t>(some);
   }
   return done;
 }
 
 void ByteSource::read_exactly(std::span<std::byte> buffer, std::string_view what) {
-  const std::int64_t start = position_;
+  const int64_t start = position_;
   const std::size_t got = read(buffer);
   if (got != buffer.size()) {
     fail_at(start,
@@ -31,20 +31,20 @@ void ByteSource::read_exactly(std::span<std::byte> buffer, std::string_view what
 }
 
 void ByteSource::expect_end() {
-  const std::int64_t end = position_;
+  const int64_t end = position_;
   std::byte extra;
   if (read({&extra, 1}) != 0) fail_at(end, "the data ends here, but more bytes follow");
 }
 
-void ByteSource::fail_at(std::int64_t position, const std::string& cause) const {
+void ByteSource::fail_at(int64_t position, const std::string& cause) const {
   pleat::fail<FileError>("{}, byte {}: {}", name_, position, cause);
 }
 
-void ByteSource::check_memory(std::int64_t bytes, std::string_view what) const {
+void ByteSource::check_memory(int64_t bytes, std::string_view what) const {
   if (bytes > memory_.left()) fail(above_memory_limit(what, bytes, memory_));
 }
 
-FileSource::FileSource(const InputFile& file, std::int64_t begin, std::int64_t size)
+FileSource::FileSource(const InputFile& file, int64_t begin, int64_t size)
     : ByteSource(file.name(), file.memory()), file_(file), begin_(begin), size_(size) {
   if (begin < 0 || size < 0 || begin > file.size() || size > file.size() - begin) {
     file.fail_at(begin,
@@ -53,8 +53,8 @@ FileSource::FileSource(const InputFile& file, std::int64_t begin, std::int64_t s
 }
 
 std::size_t FileSource::read_some(std::span<std::byte> buffer) {
-  const auto some = static_cast<std::size_t>(
-      std::min<std::int64_t>(size_ - position(), static_cast<std::int64_t>(buffer.size())));
+  const auto some =
+      static_cast<std::size_t>(std::min<int64_t>(size_ - position(), static_cast<int64_t>(buffer.size())));
   file_.read_at(begin_ + position(), buffer.first(some), "data");
   return some;
 }
@@ -124,26 +124,26 @@ void InflateSource::expect_end() {
   }
 }
 
-std::int64_t InflateSource::remaining_at_most() const {
+int64_t InflateSource::remaining_at_most() const {
   // Deflate packs at most 258 bytes into two bits (zlib's technical notes: "1032:1").
-  constexpr std::int64_t best_ratio = 1032;
-  const std::int64_t left = state_->compressed->remaining_at_most() + state_->stream.avail_in;
-  constexpr std::int64_t pending = 1 << 16;  // already in zlib's window
-  if (left > (std::numeric_limits<std::int64_t>::max() - pending) / best_ratio) {
-    return std::numeric_limits<std::int64_t>::max();
+  constexpr int64_t best_ratio = 1032;
+  const int64_t left = state_->compressed->remaining_at_most() + state_->stream.avail_in;
+  constexpr int64_t pending = 1 << 16;  // already in zlib's window
+  if (left > (std::numeric_limits<int64_t>::max() - pending) / best_ratio) {
+    return std::numeric_limits<int64_t>::max();
   }
   return left * best_ratio + pending;
 }
 
-std::uint64_t little_endian(std::span<const std::byte> bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);
+uint64_t little_endian(std::span<const std::byte> bytes) {
+  uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | std::to_integer<uint64_t>(bytes[i]);
   return value;
 }
 
-std::uint64_t big_endian(std::span<const std::byte> bytes) {
-  std::uint64_t value = 0;
-  for (const std::byte byte : bytes) value = value << 8 | std::to_integer<std::uint64_t>(byte);
+uint64_t big_endian(std::span<const std::byte> bytes) {
+  uint64_t value = 0;
+  for (const std::byte byte : bytes) value = value << 8 | std::to_integer<uint64_t>(byte);
   return value;
 }
 

@@ -30,19 +30,19 @@ class ByteSource {
   virtual void expect_end();
   /// An upper bound of the bytes left. A header that promises more is refused before memory is
   /// allocated for it.
-  virtual std::int64_t remaining_at_most() const = 0;
+  virtual int64_t remaining_at_most() const = 0;
 
   /// Throws FileError, with the remedy, when `bytes` of memory for `what` are above the limit.
-  void check_memory(std::int64_t bytes, std::string_view what) const;
+  void check_memory(int64_t bytes, std::string_view what) const;
   MemoryBudget memory() const { return memory_; }
 
   /// Bytes read so far.
-  std::int64_t position() const { return position_; }
+  int64_t position() const { return position_; }
   /// The origin of the bytes, as errors name it: "read_npy: 'x.npy'".
   const std::string& name() const { return name_; }
   /// Throws FileError "<name>, byte <position>: <cause>".
   [[noreturn]] void fail(const std::string& cause) const { fail_at(position_, cause); }
-  [[noreturn]] void fail_at(std::int64_t position, const std::string& cause) const;
+  [[noreturn]] void fail_at(int64_t position, const std::string& cause) const;
 
  protected:
   ByteSource(std::string name, MemoryBudget memory) : name_(std::move(name)), memory_(memory) {}
@@ -52,22 +52,22 @@ class ByteSource {
 
   std::string name_;
   MemoryBudget memory_;
-  std::int64_t position_ = 0;
+  int64_t position_ = 0;
 };
 
 /// The bytes [begin, begin + size) of a file, which must outlive the source.
 class FileSource final : public ByteSource {
  public:
   explicit FileSource(const InputFile& file) : FileSource(file, 0, file.size()) {}
-  FileSource(const InputFile& file, std::int64_t begin, std::int64_t size);
-  std::int64_t remaining_at_most() const override { return size_ - position(); }
+  FileSource(const InputFile& file, int64_t begin, int64_t size);
+  int64_t remaining_at_most() const override { return size_ - position(); }
 
  private:
   std::size_t read_some(std::span<std::byte> buffer) override;
 
   const InputFile& file_;
-  std::int64_t begin_;
-  std::int64_t size_;
+  int64_t begin_;
+  int64_t size_;
 };
 
 /// The decompressed bytes of a compressed source.
@@ -80,7 +80,7 @@ class InflateSource final : public ByteSource {
   InflateSource(std::unique_ptr<ByteSource> compressed, Format format);
   ~InflateSource() override;
   void expect_end() override;
-  std::int64_t remaining_at_most() const override;
+  int64_t remaining_at_most() const override;
 
  private:
   struct State;
@@ -90,9 +90,9 @@ class InflateSource final : public ByteSource {
 };
 
 /// An unsigned number of 1 to 8 bytes, the least significant first.
-std::uint64_t little_endian(std::span<const std::byte> bytes);
+uint64_t little_endian(std::span<const std::byte> bytes);
 /// The same, the most significant first.
-std::uint64_t big_endian(std::span<const std::byte> bytes);
+uint64_t big_endian(std::span<const std::byte> bytes);
 
 /// Text of a file for a message: quoted, cut after 40 characters, unprintable bytes as \x7f.
 std::string printable(std::string_view text);

@@ -10,11 +10,11 @@ namespace pleat::io {
 namespace {
 
 std::string field(const CsvWriter::Value& value) {
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
+  if (const auto* number = std::get_if<int64_t>(&value)) return fmt::format("{}", *number);
   if (const auto* number = std::get_if<double>(&value)) {
     // An integer is written as one, with all digits: the shortest form of 2^60 is 1.152921504606847e+18.
     const double size = std::abs(*number);
-    return size >= 0x1p53 && size < 0x1p63 ? fmt::format("{}", static_cast<std::int64_t>(*number))
+    return size >= 0x1p53 && size < 0x1p63 ? fmt::format("{}", static_cast<int64_t>(*number))
                                            : fmt::format("{}", *number);
   }
   const std::string& text = std::get<std::string>(value);

@@ -16,7 +16,7 @@ class CsvWriter {
  public:
   /// Floating numbers are written with as many digits as distinguish them; text is quoted where
   /// necessary.
-  using Value = std::variant<std::int64_t, double, std::string>;
+  using Value = std::variant<int64_t, double, std::string>;
 
   /// Replaces the file by one with the line of names. A pipe or a device is written to directly
   /// (AtomicFile). Throws ValueError without columns, FileError when the file cannot be written.

@@ -20,9 +20,9 @@ void swap_bytes(std::span<std::byte> bytes) {
 }
 
 void swap_bytes(std::span<std::byte> bytes, std::size_t size) {
-  if (size == 2) swap_bytes<std::uint16_t>(bytes);
-  if (size == 4) swap_bytes<std::uint32_t>(bytes);
-  if (size == 8) swap_bytes<std::uint64_t>(bytes);
+  if (size == 2) swap_bytes<uint16_t>(bytes);
+  if (size == 4) swap_bytes<uint32_t>(bytes);
+  if (size == 8) swap_bytes<uint64_t>(bytes);
 }
 
 // Elements of type From in the file, widened to To.
@@ -32,13 +32,13 @@ void read_widened(ByteSource& source, const StoredType& type, std::span<To> out)
   std::vector<From> buffer(std::min(piece, out.size()));
   for (std::size_t done = 0; done < out.size();) {
     const auto part = std::span(buffer).first(std::min(piece, out.size() - done));
-    const std::int64_t start = source.position();
+    const int64_t start = source.position();
     source.read_exactly(std::as_writable_bytes(part), "the array");
     if (type.swap) swap_bytes(std::as_writable_bytes(part), sizeof(From));
     for (std::size_t i = 0; i < part.size(); ++i, ++done) {
       if constexpr (sizeof(From) == sizeof(To) && !std::is_same_v<From, To>) {
         if (part[i] > static_cast<From>(std::numeric_limits<To>::max())) {
-          source.fail_at(start + static_cast<std::int64_t>(i * sizeof(From)),
+          source.fail_at(start + static_cast<int64_t>(i * sizeof(From)),
                          fmt::format("{} is too large for int64, the type that uint64 is read as", part[i]));
         }
       }
@@ -60,19 +60,19 @@ void read_elements(ByteSource& source, const StoredType& type, std::byte* to, st
     }
     return;
   }
-  const std::span<std::int32_t> int32s(reinterpret_cast<std::int32_t*>(to), count);
-  const std::span<std::int64_t> int64s(reinterpret_cast<std::int64_t*>(to), count);
+  const std::span<int32_t> int32s(reinterpret_cast<int32_t*>(to), count);
+  const std::span<int64_t> int64s(reinterpret_cast<int64_t*>(to), count);
   switch (type.size) {
     case 1:
       if (type.kind == 'u') return source.read_exactly({to, count}, "the array");
-      return read_widened<std::int8_t>(source, type, int32s);
+      return read_widened<int8_t>(source, type, int32s);
     case 2:
-      if (type.kind == 'u') return read_widened<std::uint16_t>(source, type, int32s);
-      return read_widened<std::int16_t>(source, type, int32s);
+      if (type.kind == 'u') return read_widened<uint16_t>(source, type, int32s);
+      return read_widened<int16_t>(source, type, int32s);
     case 4:
-      return read_widened<std::uint32_t>(source, type, int64s);
+      return read_widened<uint32_t>(source, type, int64s);
     default:
-      return read_widened<std::uint64_t>(source, type, int64s);
+      return read_widened<uint64_t>(source, type, int64s);
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::int64_t enough = 1024;  // bytes
+constexpr int64_t enough = 1024;  // bytes
 
 constexpr const char* pickle_remedy =
     "which holds a program and is never run here: save its tensors in Python by "
@@ -71,7 +71,7 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-std::string told(const char* what, const char* remedy) {
+std::string described(const char* what, const char* remedy) {
   return std::string("; it looks like ") + what + ": " + remedy;
 }
 
@@ -79,8 +79,8 @@ std::string of_zip(std::string_view text) {
   // The name of the first entry is in the first bytes.
   if (contains(text, "/data.pkl") || contains(text, "/.format_version") || contains(text, ".pkl"))
     return std::string("; it looks like a PyTorch checkpoint (a zip with a pickle), ") + pickle_remedy;
-  if (contains(text, ".npy")) return told("a .npz archive", "io::read_npz reads it");
-  return told("a zip archive", "unpack it, and name the file in it");
+  if (contains(text, ".npy")) return described("a .npz archive", "io::read_npz reads it");
+  return described("a zip archive", "unpack it, and name the file in it");
 }
 
 bool is_pickle(std::string_view text) {
@@ -106,9 +106,9 @@ bool is_onnx(std::string_view text) {
 }
 
 std::string of_netpbm(char kind) {
-  if (kind == '2' || kind == '5') return told("a PGM picture", "data::read_image reads it");
-  if (kind == '3' || kind == '6') return told("a PPM picture", "data::read_image reads it");
-  return told("a PBM or PAM picture", "convert it to PNG");
+  if (kind == '2' || kind == '5') return described("a PGM picture", "data::read_image reads it");
+  if (kind == '3' || kind == '6') return described("a PPM picture", "data::read_image reads it");
+  return described("a PBM or PAM picture", "convert it to PNG");
 }
 
 bool is_netpbm(std::string_view text) {
@@ -134,19 +134,19 @@ std::string of_text(std::string_view text) {
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (lower.starts_with("<!doctype html") || lower.starts_with("<html") || lower.starts_with("<head") ||
       (lower.starts_with('<') && contains(lower, "<html")))
-    return told("a web page",
-                "the download gave a page instead of the file; open it in a browser, and take the link "
-                "behind its download button (on Hugging Face 'resolve' instead of 'blob')");
+    return described("a web page",
+                     "the download gave a page instead of the file; open it in a browser, and take the link "
+                     "behind its download button (on Hugging Face 'resolve' instead of 'blob')");
   if (lower.starts_with("<?xml") || lower.starts_with("<error"))
-    return told("XML, perhaps a server's error message", "look into it, and download the file again");
+    return described("XML, perhaps a server's error message", "look into it, and download the file again");
   const auto printable = [](unsigned char c) { return c >= 0x20 || std::isspace(c) != 0; };
   const bool is_text = !text.empty() && std::all_of(text.begin(), text.end(), printable);
   if (!is_text) return "";
   if (text[0] == '{' || text[0] == '[')
-    return told("JSON", contains(text, "weight_map")
-                            ? "the index of a model in several files; read the files that it names"
-                            : "name the file with the data");
-  return told("text", "look into it, and name the file with the data");
+    return described("JSON", contains(text, "weight_map")
+                                 ? "the index of a model in several files; read the files that it names"
+                                 : "name the file with the data");
+  return described("text", "look into it, and name the file with the data");
 }
 
 }  // namespace
@@ -157,23 +157,23 @@ std::string looks_like(std::span<const std::byte> start) {
   if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return of_zip(text);
   if (is_pickle(text))
     return std::string("; it looks like a pickle (a PyTorch checkpoint, for instance), ") + pickle_remedy;
-  if (is_safetensors(text)) return told("a safetensors file", "io::read_safetensors reads it");
-  if (is_onnx(text)) return told("an ONNX network", onnx_remedy);
-  if (is_idx(text)) return told("an idx file", "data::read_idx reads it");
+  if (is_safetensors(text)) return described("a safetensors file", "io::read_safetensors reads it");
+  if (is_onnx(text)) return described("an ONNX network", onnx_remedy);
+  if (is_idx(text)) return described("an idx file", "data::read_idx reads it");
   if (is_netpbm(text)) return of_netpbm(text[1]);
-  if (is_media(text)) return told("a HEIC or AVIF picture, or a film", "convert a picture to PNG");
+  if (is_media(text)) return described("a HEIC or AVIF picture, or a film", "convert a picture to PNG");
   if (text.substr(0, 8).ends_with("TFL3"))
-    return told("a TensorFlow Lite network", "save the weights that it was made from");
-  if (is_tar(text)) return told("a tar archive", "unpack it by tar xf, and name the file in it");
+    return described("a TensorFlow Lite network", "save the weights that it was made from");
+  if (is_tar(text)) return described("a tar archive", "unpack it by tar xf, and name the file in it");
   for (const Kind& kind : kinds)
-    if (text.starts_with(kind.start)) return told(kind.what, kind.remedy);
+    if (text.starts_with(kind.start)) return described(kind.what, kind.remedy);
   if (std::all_of(text.begin(), text.end(), [](char c) { return c == '\0'; }))
     return "; it begins with zeros only, as a download that broke off does: fetch it again";
   return of_text(text);
 }
 
 std::string looks_like(const InputFile& file) {
-  std::vector<std::byte> start(static_cast<std::size_t>(std::min<std::int64_t>(file.size(), enough)));
+  std::vector<std::byte> start(static_cast<std::size_t>(std::min<int64_t>(file.size(), enough)));
   file.read_at(0, start, "its beginning");
   return looks_like(start);
 }

@@ -28,7 +28,7 @@ struct Header {
 // The header is the text of a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderParser {
  public:
-  HeaderParser(const ByteSource& source, std::int64_t offset, std::string_view text)
+  HeaderParser(const ByteSource& source, int64_t offset, std::string_view text)
       : source_(source), offset_(offset), text_(text) {}
 
   Header parse() {
@@ -69,7 +69,7 @@ class HeaderParser {
 
  private:
   [[noreturn]] void fail(const std::string& cause) const {
-    source_.fail_at(offset_ + static_cast<std::int64_t>(at_), cause);
+    source_.fail_at(offset_ + static_cast<int64_t>(at_), cause);
   }
 
   void skip_space() {
@@ -133,9 +133,9 @@ class HeaderParser {
     return sizes;
   }
 
-  std::int64_t size() {
+  int64_t size() {
     skip_space();
-    std::int64_t value = 0;
+    int64_t value = 0;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
     // Python does not accept a number that begins with 0.
@@ -147,7 +147,7 @@ class HeaderParser {
   }
 
   const ByteSource& source_;
-  std::int64_t offset_;
+  int64_t offset_;
   std::string_view text_;
   std::size_t at_ = 0;
 };
@@ -166,13 +166,13 @@ Header read_header(ByteSource& source) {
   std::array<std::byte, 4> length_bytes;
   const auto length_field = std::span(length_bytes).first(major == 1 ? 2 : 4);
   source.read_exactly(length_field, "the header's length");
-  const std::uint64_t length = little_endian(length_field);
+  const uint64_t length = little_endian(length_field);
   // Headers of plain arrays have about a hundred bytes.
-  constexpr std::uint64_t longest = 1 << 20;
+  constexpr uint64_t longest = 1 << 20;
   if (length > longest) {
     source.fail_at(8, fmt::format("a header of {} bytes is too long; at most {} are read", length, longest));
   }
-  const std::int64_t offset = source.position();
+  const int64_t offset = source.position();
   std::string text(length, '\0');
   source.read_exactly(std::as_writable_bytes(std::span(text)), "the header");
   return HeaderParser(source, offset, text).parse();
@@ -266,13 +266,13 @@ Tensor allocate(const ByteSource& source, const Header& header, const StoredType
   try {
     // With sizes of 0 counted as 1, so that no stride of the tensor overflows.
     Shape filled = shape;
-    for (std::int64_t& size : filled) size = std::max<std::int64_t>(size, 1);
+    for (int64_t& size : filled) size = std::max<int64_t>(size, 1);
     checked_multiply(count(filled), 16, "bytes");
   } catch (const ShapeError&) {
     source.fail(fmt::format("an array of shape {} is larger than any memory", header.shape));
   }
-  const std::int64_t elements = count(shape);
-  const std::int64_t bytes = elements * static_cast<std::int64_t>(format.size);
+  const int64_t elements = count(shape);
+  const int64_t bytes = elements * static_cast<int64_t>(format.size);
   if (bytes > source.remaining_at_most()) {
     source.fail(fmt::format("truncated: an array of shape {} needs {} bytes, but at most {} are left",
                             header.shape, bytes, source.remaining_at_most()));
@@ -285,24 +285,9 @@ Tensor allocate(const ByteSource& source, const Header& header, const StoredType
 }
 
 std::string descr_of(DType dtype) {
-  switch (dtype) {
-    case boolean:
-      return "|b1";
-    case uint8:
-      return "|u1";
-    case int32:
-      return "<i4";
-    case int64:
-      return "<i8";
-    case float16:
-      return "<f2";
-    case float32:
-      return "<f4";
-    case float64:
-      return "<f8";
-    case bfloat16:
-      break;
-  }
+  for (const KnownType& type : known_types)
+    if (type.dtype == dtype && type.code[1] - '0' == size_of(dtype))
+      return fmt::format("{}{}", size_of(dtype) == 1 ? '|' : '<', type.code);
   pleat::fail<DTypeError>(
       "write_npy: NumPy has no {}; convert to float32, which holds every value: x.to(float32)", dtype);
 }
@@ -336,7 +321,7 @@ Tensor read_npy(const std::filesystem::path& path, ReadOptions options) {
 
 void write_npy(const std::filesystem::path& path, const Tensor& tensor) {
   std::string shape;
-  for (const std::int64_t size : tensor.shape()) shape += fmt::format("{}, ", size);
+  for (const int64_t size : tensor.shape()) shape += fmt::format("{}, ", size);
   if (tensor.rank() > 1) shape.resize(shape.size() - 2);
   if (tensor.rank() == 1) shape.resize(shape.size() - 1);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",

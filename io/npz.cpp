@@ -18,11 +18,11 @@ namespace pleat::io {
 
 namespace {
 
-/// Whether the entry is a .npy file, which is told by its content where its name does not.
+/// Whether the entry is a .npy file, which its content shows where its name does not.
 bool begins_as_npy(const InputFile& file, const ZipEntry& entry) {
   std::array<std::byte, npy_magic.size()> start;
   const bool is_known = entry.method == 0 || entry.method == 8;
-  if (!is_known || entry.size < static_cast<std::int64_t>(start.size())) return false;
+  if (!is_known || entry.size < static_cast<int64_t>(start.size())) return false;
   open_zip_entry(file, entry, file.memory())->read_exactly(start, "the start of an entry");
   return std::memcmp(start.data(), npy_magic.data(), start.size()) == 0;
 }
@@ -45,7 +45,7 @@ NpzReader::NpzReader(const std::filesystem::path& path, ReadOptions options) {
     for (ZipEntry& entry : entries) {
       const bool is_named = entry.name.ends_with(suffix);
       if (!is_named && !begins_as_npy(file, entry)) continue;
-      const std::int64_t at = entry.header_offset;
+      const int64_t at = entry.header_offset;
       std::string name = entry.name.substr(0, entry.name.size() - (is_named ? suffix.size() : 0));
       state->names.push_back(name);
       if (!state->entries.emplace(name, std::move(entry)).second)
@@ -63,7 +63,7 @@ bool NpzReader::contains(const std::string& name) const { return state_->entries
 
 Tensor NpzReader::read(const std::string& name) const { return read(name, 0); }
 
-Tensor NpzReader::read(const std::string& name, std::int64_t taken) const {
+Tensor NpzReader::read(const std::string& name, int64_t taken) const {
   const auto found = state_->entries.find(name);
   if (found == state_->entries.end()) {
     constexpr std::size_t most_named = 20;
@@ -82,12 +82,12 @@ std::map<std::string, Tensor> read_npz(const std::filesystem::path& path, ReadOp
   const NpzReader reader(path, options);
   // Before the first is read: small files of zeros hold more than the archive.
   const InputFile& file = reader.state_->file;
-  std::int64_t all = 0;
+  int64_t all = 0;
   for (const auto& [name, entry] : reader.state_->entries)
-    all += std::min(entry.size, std::numeric_limits<std::int64_t>::max() - all);
+    all += std::min(entry.size, std::numeric_limits<int64_t>::max() - all);
   if (all > file.memory().limit)
     file.fail_at(0, above_memory_limit("what the archive holds", all, file.memory()));
-  std::int64_t taken = 0;
+  int64_t taken = 0;
   std::map<std::string, Tensor> arrays;
   for (const std::string& name : reader.names()) {
     const Tensor array = reader.read(name, taken);

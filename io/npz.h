@@ -32,7 +32,7 @@ class NpzReader {
 
  private:
   friend std::map<std::string, Tensor> read_npz(const std::filesystem::path& path, ReadOptions options);
-  Tensor read(const std::string& name, std::int64_t taken) const;
+  Tensor read(const std::string& name, int64_t taken) const;
 
   struct State;
   std::shared_ptr<const State> state_;

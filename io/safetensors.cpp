@@ -50,20 +50,6 @@ Tensor read_tensor(FileSource& source, const SafetensorsEntry& entry) {
 
 // --- writing
 
-constexpr std::array<std::pair<DType, std::string_view>, 8> kTypes = {{{boolean, "BOOL"},
-                                                                       {uint8, "U8"},
-                                                                       {int32, "I32"},
-                                                                       {int64, "I64"},
-                                                                       {bfloat16, "BF16"},
-                                                                       {float16, "F16"},
-                                                                       {float32, "F32"},
-                                                                       {float64, "F64"}}};
-
-std::string_view type_name(DType dtype) {
-  return std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& type) { return type.first == dtype; })
-      ->second;
-}
-
 std::string quoted(const std::string& name) { return json(name).dump(); }
 
 // The order in which tensors are written: large elements first, so that each starts at a multiple of its
@@ -87,7 +73,7 @@ SafetensorsContent read_safetensors(const std::filesystem::path& path, ReadOptio
   return reading(file.name(), [&] {
     FileSource source(file);
     SafetensorsHeader header = read_safetensors_header(file, source);
-    std::int64_t bytes = 0;
+    int64_t bytes = 0;
     for (const SafetensorsEntry& entry : header.entries)
       bytes = checked_add(bytes, entry.result_bytes(), "read_safetensors");
     source.check_memory(bytes, "what the tensors become");
@@ -123,7 +109,7 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
     for (const auto& [name, tensor] : list) {
       const std::size_t end = at + byte_count(tensor);
       text += fmt::format(R"({}{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
-                          text.size() > 1 ? "," : "", quoted(name), type_name(tensor.dtype()),
+                          text.size() > 1 ? "," : "", quoted(name), safetensors_type_name(tensor.dtype()),
                           json(tensor.shape()).dump(), at, end);
       at = end;
     }

@@ -14,7 +14,7 @@
 namespace pleat::io {
 
 /// The longest header, as in the format's reference implementation.
-inline constexpr std::uint64_t most_safetensors_header = 100'000'000;
+inline constexpr uint64_t most_safetensors_header = 100'000'000;
 inline constexpr const char* safetensors_metadata = "__metadata__";
 
 /// An element type of the format.
@@ -39,18 +39,20 @@ struct SafetensorsType {
 
 /// Null for a name that the format does not have.
 const SafetensorsType* find_safetensors_type(std::string_view name);
+/// The name of the type that keeps these elements as they are.
+std::string_view safetensors_type_name(DType dtype);
 
 struct SafetensorsEntry {
   std::string name;
   const SafetensorsType* type = nullptr;
-  Shape shape;              ///< in the file
-  std::uint64_t begin = 0;  ///< from the end of the header
-  std::uint64_t end = 0;
+  Shape shape;         ///< in the file
+  uint64_t begin = 0;  ///< from the end of the header
+  uint64_t end = 0;
 
-  std::int64_t elements() const { return count(shape); }
+  int64_t elements() const { return count(shape); }
   /// The shape of the tensor that is read.
   Shape result_shape() const;
-  std::int64_t result_bytes() const;
+  int64_t result_bytes() const;
 };
 
 struct SafetensorsHeader {

@@ -99,13 +99,22 @@ const SafetensorsType* find_safetensors_type(std::string_view name) {
   return found == types().end() ? nullptr : &*found;
 }
 
+std::string_view safetensors_type_name(DType dtype) {
+  return std::ranges::find_if(types(),
+                              [&](const SafetensorsType& type) {
+                                return type.as == As::stored && type.dtype() == dtype &&
+                                       type.conversion().empty();
+                              })
+      ->name;
+}
+
 Shape SafetensorsEntry::result_shape() const {
-  if (type->as == As::bytes) return {static_cast<std::int64_t>(end - begin)};
+  if (type->as == As::bytes) return {static_cast<int64_t>(end - begin)};
   Shape result = shape;
   if (type->as == As::complex) result.push_back(2);
   return result;
 }
 
-std::int64_t SafetensorsEntry::result_bytes() const { return count(result_shape()) * size_of(type->dtype()); }
+int64_t SafetensorsEntry::result_bytes() const { return count(result_shape()) * size_of(type->dtype()); }
 
 }  // namespace pleat::io

@@ -15,12 +15,12 @@ namespace pleat::io {
 
 struct ZipEntry {
   std::string name;
-  std::uint16_t method = 0;  ///< 0: stored, 8: deflated
-  std::uint32_t crc = 0;
-  std::int64_t compressed_size = 0;
-  std::int64_t size = 0;
-  std::int64_t header_offset = 0;  ///< of the local header
-  std::int64_t end_offset = 0;     ///< where the next entry, or the directory, begins
+  uint16_t method = 0;  ///< 0: stored, 8: deflated
+  uint32_t crc = 0;
+  int64_t compressed_size = 0;
+  int64_t size = 0;
+  int64_t header_offset = 0;  ///< of the local header
+  int64_t end_offset = 0;     ///< where the next entry, or the directory, begins
 };
 
 /// The entries of the central directory, in its order. Reads Zip64. Throws FileError, also for

@@ -1,4 +1,3 @@
-#include "pleat/onnx/emit.h"
 #include "pleat/onnx/functions.h"
 
 /// Comparisons and logic: bool tensors.
@@ -6,40 +5,39 @@
 namespace pleat::onnx {
 namespace {
 
-using Names = std::vector<std::string>;
-
-Names compared(Emit& e, const char* op) {
+Operand compared(Emit& e, const char* op) {
   const DType dtype = promote(e.dtype(0), e.dtype(1));
-  return {e.node(op, {e.in(0, dtype), e.in(1, dtype)})};
+  return apply(op, e.in(0, dtype), e.in(1, dtype));
+}
+Conversion comparison(const char* op) {
+  return {2, 2, [op](Emit& e) { return compared(e, op); }};
 }
 
 /// Tests of floating numbers; integers are all finite.
-Names tested(Emit& e, const char* op) {
+Operand tested(Emit& e, const char* op) {
   if (!is_floating(e.dtype(0))) e.refuse("it is asked of integers");
   // onnxruntime has them for float and double alone.
-  const std::string x = is_half(e.dtype(0)) ? e.in(0, float32) : e.in(0);
-  if (op != nullptr) return {e.node(op, {x})};
-  return {e.node("Not", {e.node("Or", {e.node("IsNaN", {x}), e.node("IsInf", {x})})})};
+  return apply(op, is_half(e.dtype(0)) ? e.in(0, float32) : e.in(0));
 }
-
-Names logical(Emit& e, const char* op) { return {e.node(op, {e.in(0, boolean), e.in(1, boolean)})}; }
 
 }  // namespace
 
-void add_compare(Conversions& all) {
-  all.merge(Conversions{
-      {"equal", {2, 2, [](Emit& e) { return compared(e, "Equal"); }}},
-      {"not_equal", {2, 2, [](Emit& e) -> Names { return {e.node("Not", compared(e, "Equal"))}; }}},
-      {"less", {2, 2, [](Emit& e) { return compared(e, "Less"); }}},
-      {"less_equal", {2, 2, [](Emit& e) { return compared(e, "LessOrEqual"); }}},
+Conversions compare_functions() {
+  return {
+      {"equal", comparison("Equal")},
+      {"not_equal", {2, 2, [](Emit& e) { return apply("Not", compared(e, "Equal")); }}},
+      {"less", comparison("Less")},
+      {"less_equal", comparison("LessOrEqual")},
       {"isnan", {1, 1, [](Emit& e) { return tested(e, "IsNaN"); }}},
       {"isinf", {1, 1, [](Emit& e) { return tested(e, "IsInf"); }}},
-      {"isfinite", {1, 1, [](Emit& e) { return tested(e, nullptr); }}},
-      {"logical_and", {2, 2, [](Emit& e) { return logical(e, "And"); }}},
-      {"logical_or", {2, 2, [](Emit& e) { return logical(e, "Or"); }}},
-      {"logical_xor", {2, 2, [](Emit& e) { return logical(e, "Xor"); }}},
-      {"logical_not", {1, 1, [](Emit& e) -> Names { return {e.node("Not", {e.in(0, boolean)})}; }}},
-  });
+      {"isfinite",
+       {1, 1, [](Emit& e) { return apply("Not", apply("Or", tested(e, "IsNaN"), tested(e, "IsInf"))); }}},
+      // The result's type is bool.
+      {"logical_and", op(2, "And")},
+      {"logical_or", op(2, "Or")},
+      {"logical_xor", op(2, "Xor")},
+      {"logical_not", op(1, "Not")},
+  };
 }
 
 }  // namespace pleat::onnx

@@ -87,8 +87,13 @@ std::vector<std::string> GraphBuilder::node(const std::string& op, const std::st
   return made.outputs;
 }
 
-std::string Emit::in(std::size_t i, DType dtype) {
-  return !has(i) || this->dtype(i) == dtype ? in(i) : cast(in(i), dtype);
+std::string Operand::name(Emit& emit) const {
+  return number_ ? emit.constant(*number_, emit.out_dtype()).name_ : name_;
+}
+
+Operand node_of(const char* op, const Operands& inputs) {
+  const auto value = std::find_if(inputs.begin(), inputs.end(), [](const Operand& x) { return x.emit(); });
+  return value->emit()->node(op, inputs);
 }
 
 int64_t Emit::fixed_size(std::size_t i, int64_t dim) const {
@@ -107,10 +112,8 @@ int64_t Emit::dim(const std::string& attribute, int64_t rank) const {
 }
 
 const SizeList& Emit::sizes(const std::string& attribute) const {
-  const auto& numbers = plan_.numbers[index_];
-  const auto found = numbers.find(attribute);
-  if (found == numbers.end()) refuse("it does not say its option " + attribute);
-  return found->second;
+  option(attribute);
+  return plan_.numbers[index_].at(attribute);
 }
 
 std::vector<int64_t> Emit::integers(const std::string& attribute) const {
@@ -126,53 +129,58 @@ std::vector<int64_t> Emit::integers(const std::string& attribute) const {
   return result;
 }
 
-int64_t Emit::integer(const std::string& attribute) const { return integers(attribute).at(0); }
+const Attribute::Value& Emit::option(const std::string& attribute) const {
+  for (const Attribute& one : call_.attributes)
+    if (one.name == attribute) return one.value;
+  refuse("it does not say its option " + attribute);
+}
 
 double Emit::number(const std::string& attribute) const {
-  for (const Attribute& one : call_.attributes)
-    if (one.name == attribute) {
-      const auto* real = std::get_if<double>(&one.value);
-      return real != nullptr ? *real : static_cast<double>(integer(attribute));
-    }
-  refuse("it does not say its option " + attribute);
+  const auto* real = std::get_if<double>(&option(attribute));
+  return real != nullptr ? *real : static_cast<double>(integer(attribute));
 }
 
 std::string Emit::text(const std::string& attribute) const {
-  for (const Attribute& one : call_.attributes)
-    if (one.name == attribute) return std::string(std::get<std::string_view>(one.value));
-  refuse("it does not say its option " + attribute);
+  return std::string(std::get<std::string_view>(option(attribute)));
 }
 
-std::string Emit::number(Scalar value, DType dtype) {
-  return constant(full({}, value, {.dtype = dtype, .device = Device()}));
+Operands Emit::nodes(const std::string& op, const Operands& inputs, NodeAttributes attributes,
+                     std::size_t outputs) {
+  std::vector<std::string> names;
+  for (const Operand& input : inputs) names.push_back(input.name(*this));
+  Operands results;
+  for (std::string& name : builder_.node(op, call_.module, std::move(names), std::move(attributes), outputs))
+    results.push_back(of(std::move(name)));
+  return results;
 }
 
-std::string Emit::number_of(const std::string& attribute, DType dtype) {
-  for (const Attribute& one : call_.attributes)
-    if (one.name == attribute && std::holds_alternative<int64_t>(one.value))
-      return number(integer(attribute), dtype);
-  return number(number(attribute), dtype);
+Operand Emit::constant(Scalar value, DType dtype, const Shape& shape) {
+  return constant(full(shape, value, {.dtype = dtype, .device = Device()}));
 }
 
-std::string Emit::list(const std::vector<int64_t>& values) {
+Operand Emit::number_of(const std::string& attribute) {
+  if (std::holds_alternative<int64_t>(option(attribute))) return constant(integer(attribute), out_dtype());
+  return number(attribute);
+}
+
+Operand Emit::list(const std::vector<int64_t>& values) {
   return constant(from_vector(values, {std::ssize(values)}, Device()));
 }
 
-std::string Emit::reshape(const std::string& name, const SizeList& shape) {
+Operand Emit::reshape(const Operand& x, const SizeList& shape) {
   const auto dynamic =
       std::count_if(shape.begin(), shape.end(), [](const Size& size) { return !size.fixed(); });
   const bool has_elements =
       std::none_of(shape.begin(), shape.end(), [](const Size& size) { return size == Size{}; });
-  if (dynamic != 1 || !has_elements) return node("Reshape", {name, list(shape)}, {{"allowzero", int64_t{1}}});
+  if (dynamic != 1 || !has_elements) return node("Reshape", {x, list(shape)}, {{"allowzero", 1}});
   SizeList target = shape;
   for (Size& size : target)
     if (!size.fixed()) size = {0, -1};
-  return node("Reshape", {name, list(target)});
+  return node("Reshape", {x, list(target)});
 }
 
-std::string Emit::slice(const std::string& name, int64_t dim, const Size& start, const Size& end,
-                        int64_t step) {
-  return node("Slice", {name, list(SizeList{start}), list(SizeList{end}), list(std::vector<int64_t>{dim}),
+Operand Emit::slice(const Operand& x, int64_t dim, const Size& start, const Size& end, int64_t step) {
+  return node("Slice", {x, list(SizeList{start}), list(SizeList{end}), list(std::vector<int64_t>{dim}),
                         list(std::vector<int64_t>{step})});
 }
 

@@ -68,9 +68,9 @@ void convert(GraphBuilder& builder, const Plan& plan, std::size_t index) {
   check<ValueError>(knows_function(call.function, call.inputs.size()),
                     "export_onnx: {} cannot be written in the form that was called", call.where());
   Emit emit(builder, plan, index);
-  const std::vector<std::string> names = found->second.convert(emit);
+  const Results results = found->second.convert(emit);
   for (std::size_t i = 0; i < call.outputs.size(); ++i)
-    if (call.outputs[i] >= 0) builder.set_name(call.outputs[i], names.at(i));
+    if (call.outputs[i] >= 0) builder.set_name(call.outputs[i], results.at(i).name(emit));
 }
 
 /// The values that a result needs: others may have been computed by functions without a form.

@@ -2,17 +2,24 @@
 
 namespace pleat::onnx {
 
+Conversion op(std::size_t inputs, const char* name,
+              std::vector<std::pair<const char*, const char*>> attributes) {
+  return {inputs, inputs, [=](Emit& e) {
+            Operands operands;
+            for (std::size_t i = 0; i < inputs; ++i) operands.push_back(e.x(i));
+            NodeAttributes values;
+            for (const auto& [attribute, option] : attributes)
+              values.emplace_back(attribute, e.number(option));
+            return e.node(name, operands, values);
+          }};
+}
+
 const Conversions& conversions() {
   static const auto& all = *[] {
     auto* list = new Conversions;
-    add_elementwise(*list);
-    add_compare(*list);
-    add_shape(*list);
-    add_index(*list);
-    add_reduce(*list);
-    add_layers(*list);
-    add_pools(*list);
-    add_sequence(*list);
+    for (auto* of_file : {elementwise_functions, compare_functions, shape_functions, index_functions,
+                          reduce_functions, layer_functions, pool_functions, sequence_functions})
+      list->merge(of_file());
     return list;
   }();
   return all;

@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <string>
 #include <variant>
@@ -19,7 +20,9 @@ constexpr int64_t opset = 18;
 constexpr int64_t ir_version = 8;
 
 struct NodeAttribute {
-  NodeAttribute(std::string attribute, int64_t number) : name(std::move(attribute)), value(number) {}
+  template <std::integral Number>
+  NodeAttribute(std::string attribute, Number number)
+      : name(std::move(attribute)), value(static_cast<int64_t>(number)) {}
   NodeAttribute(std::string attribute, double number)
       : name(std::move(attribute)), value(static_cast<float>(number)) {}
   NodeAttribute(std::string attribute, const char* text)

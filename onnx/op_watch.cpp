@@ -15,7 +15,7 @@ namespace {
 
 constinit thread_local OpWatch* watch_of_thread = nullptr;
 
-/// Hands all it is told on to the listener before it (a profiler), which there can be one of only.
+/// Passes all events on to the observer that was set before it (a profiler), as there can be one only.
 class Listener final : public RangeObserver {
  public:
   uint64_t begin(const RangeStart& start) noexcept override {

@@ -5,7 +5,6 @@
 
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/onnx/emit.h"
 #include "pleat/onnx/functions.h"
 #include "pleat/ops/interpolate/interpolate_kernels.h"
 #include "pleat/ops/shape/view.h"
@@ -14,9 +13,6 @@
 
 namespace pleat::onnx {
 namespace {
-
-using Names = std::vector<std::string>;
-using Integers = std::vector<int64_t>;
 
 /// The spatial sizes of the input and of the result.
 struct Sides {
@@ -65,20 +61,20 @@ Integers joined(Integers a, const Integers& b) {
 }
 
 /// Padding of the spatial dimensions, as a node of its own.
-std::string padded(Emit& e, const std::string& x, const Integers& low, const Integers& high, double value) {
+Operand padded(Emit& e, const Operand& x, const Integers& low, const Integers& high, double value) {
   Integers pads{0, 0};
   pads = joined(joined(joined(pads, low), {0, 0}), high);
-  return e.node("Pad", {x, e.list(pads), e.number(value, e.out_dtype())}, {{"mode", "constant"}});
+  return e.node("Pad", {x, e.list(pads), value}, {{"mode", "constant"}});
 }
 
 /// With the place of each maximum in its plane when `indices`.
-Names max_pool(Emit& e, bool indices) {
+Operands max_pool(Emit& e, bool indices) {
   const Sides sides(e);
   const Integers kernel = e.integers("kernel"), stride = e.integers("stride"),
                  dilation = e.integers("dilation");
   Integers low = e.integers("padding_low");
   Integers high = reach_beyond(sides, kernel, stride, dilation, low);
-  std::string x = e.in(0);
+  Operand x = e.in(0);
   // The operator wants less padding than the kernel has elements.
   for (std::size_t d = 0; d < kernel.size(); ++d)
     if (low[d] >= kernel[d] || high[d] >= kernel[d]) {
@@ -88,28 +84,28 @@ Names max_pool(Emit& e, bool indices) {
       high.assign(high.size(), 0);
       break;
     }
-  Names found = e.nodes(
+  Operands found = e.nodes(
       "MaxPool", {x},
       {{"kernel_shape", kernel}, {"strides", stride}, {"pads", joined(low, high)}, {"dilations", dilation}},
       indices ? 2 : 1);
   // The operator counts through all planes.
-  if (indices) found[1] = e.node("Mod", {found[1], e.reshape(e.list(Integers{elements_of(sides.in)}), {})});
+  if (indices) found[1] = apply("Mod", found[1], e.reshape(e.list(Integers{elements_of(sides.in)}), {}));
   return found;
 }
 
-Names max_unpool(Emit& e) {
+Operand max_unpool(Emit& e) {
   const Sides sides(e);
   const SizeList& shape = e.out_shape();
   const SizeList planes{shape[0], shape[1], {0, elements_of(sides.out)}};
   const SizeList places{shape[0], shape[1], {0, elements_of(sides.in)}};
-  const std::string zeros = e.node("Expand", {e.number(0, e.out_dtype()), e.list(planes)});
-  const std::string y =
+  const Operand zeros = apply("Expand", 0, e.list(planes));
+  const Operand y =
       e.node("ScatterElements", {zeros, e.reshape(e.in(1, int64), places), e.reshape(e.in(0), places)},
-             {{"axis", int64_t{2}}});
-  return {e.reshape(y, shape)};
+             {{"axis", 2}});
+  return e.reshape(y, shape);
 }
 
-Names avg_pool(Emit& e) {
+Operand avg_pool(Emit& e) {
   const Sides sides(e);
   const Integers kernel = e.integers("kernel"), stride = e.integers("stride");
   Integers low = e.integers("padding_low"), high = e.integers("padding_high");
@@ -123,78 +119,74 @@ Names avg_pool(Emit& e) {
     rounds_up = rounds_up || reach[d] > high[d];
     high[d] = std::max(high[d], reach[d]);
   }
-  const auto pool = [&](const std::string& x, const Integers& pads, bool count_pad) {
-    return e.node("AveragePool", {x},
-                  {{"kernel_shape", kernel},
-                   {"strides", stride},
-                   {"pads", pads},
-                   {"count_include_pad", int64_t{count_pad}}});
+  const auto pool = [&](const Operand& x, const Integers& pads, bool count_pad) {
+    return e.node(
+        "AveragePool", {x},
+        {{"kernel_shape", kernel}, {"strides", stride}, {"pads", pads}, {"count_include_pad", count_pad}});
   };
   const int64_t divisor = e.integer("divisor");
   if (divisor != 0) {
-    const int64_t count = std::accumulate(kernel.begin(), kernel.end(), int64_t{1}, std::multiplies<>());
-    const double factor = static_cast<double>(count) / static_cast<double>(divisor);
-    return {e.node("Mul", {pool(e.in(0), joined(low, high), true), e.number(factor, e.out_dtype())})};
+    const double factor = static_cast<double>(elements_of(kernel)) / static_cast<double>(divisor);
+    return pool(e.in(0), joined(low, high), true) * factor;
   }
   const bool count_pad = e.flag("count_include_pad");
   if (!(count_pad && is_padded && rounds_up))
-    return {pool(e.in(0), joined(low, high), count_pad && !rounds_up)};
+    return pool(e.in(0), joined(low, high), count_pad && !rounds_up);
   const Integers own_high = e.integers("padding_high");
   Integers beyond;
   for (std::size_t d = 0; d < kernel.size(); ++d) beyond.push_back(high[d] - own_high[d]);
-  return {pool(padded(e, e.in(0), low, own_high, 0), joined(Integers(low.size(), 0), beyond), false)};
+  return pool(padded(e, e.in(0), low, own_high, 0), joined(Integers(low.size(), 0), beyond), false);
 }
 
 /// y = M x along each spatial dimension, with the matrices that the call has.
-Names by_matrices(Emit& e) {
-  std::string y = e.in(0);
+Operand by_matrices(Emit& e) {
+  Operand y = e.in(0);
   const int64_t rank = e.rank(0);
   for (int64_t d = 2; d < rank; ++d) {
     const Tensor& matrix = e.tensor(static_cast<std::size_t>(d - 1));
-    const std::string right = e.constant(ops::copy(ops::transpose(matrix, 0, 1)));
+    const Operand right = e.constant(ops::copy(ops::transpose(matrix, 0, 1)));
     Integers order(static_cast<std::size_t>(rank));
     std::iota(order.begin(), order.end(), 0);
     std::swap(order[static_cast<std::size_t>(d)], order.back());
     const bool is_last = d == rank - 1;
-    if (!is_last) y = e.node("Transpose", {y}, {{"perm", order}});
-    y = e.node("MatMul", {y, right});
-    if (!is_last) y = e.node("Transpose", {y}, {{"perm", order}});
+    if (!is_last) y = e.transpose(y, order);
+    y = apply("MatMul", y, right);
+    if (!is_last) y = e.transpose(y, order);
   }
-  return {y};
+  return y;
 }
 
-Names adaptive_avg_pool(Emit& e) {
+Operand adaptive_avg_pool(Emit& e) {
   const Sides sides(e);
-  if (sides.is_one()) return {e.node("GlobalAveragePool", {e.in(0)})};
+  if (sides.is_one()) return apply("GlobalAveragePool", e.in(0));
   if (!sides.divides()) return by_matrices(e);
-  return {
-      e.node("AveragePool", {e.in(0)}, {{"kernel_shape", sides.windows()}, {"strides", sides.windows()}})};
+  return e.node("AveragePool", {e.in(0)}, {{"kernel_shape", sides.windows()}, {"strides", sides.windows()}});
 }
 
 /// The maximum along one dimension after the other, window by window where they differ in size.
-Names adaptive_max_pool(Emit& e) {
+Operand adaptive_max_pool(Emit& e) {
   const Sides sides(e);
-  if (sides.is_one()) return {e.node("GlobalMaxPool", {e.in(0)})};
+  if (sides.is_one()) return apply("GlobalMaxPool", e.in(0));
   if (sides.divides())
-    return {e.node("MaxPool", {e.in(0)}, {{"kernel_shape", sides.windows()}, {"strides", sides.windows()}})};
-  std::string y = e.in(0);
+    return e.node("MaxPool", {e.in(0)}, {{"kernel_shape", sides.windows()}, {"strides", sides.windows()}});
+  Operand y = e.in(0);
   for (std::size_t d = 0; d < sides.in.size(); ++d) {
     const int64_t n = sides.in[d], m = sides.out[d];
     const auto dim = static_cast<int64_t>(d) + 2;
     if (n == m) continue;
-    Names parts;
+    Operands parts;
     for (int64_t o = 0; o < m; ++o) {
-      const std::string window = e.slice(y, dim, {0, o * n / m}, {0, ((o + 1) * n + m - 1) / m});
-      parts.push_back(e.node("ReduceMax", {window, e.list(Integers{dim})}, {{"keepdims", int64_t{1}}}));
+      const Operand window = e.slice(y, dim, {0, o * n / m}, {0, ((o + 1) * n + m - 1) / m});
+      parts.push_back(e.node("ReduceMax", {window, e.list(Integers{dim})}, {{"keepdims", 1}}));
     }
-    y = parts.size() == 1 ? parts[0] : e.node("Concat", parts, {{"axis", dim}});
+    y = parts.size() == 1 ? parts[0] : e.concat(parts, dim);
   }
-  return {y};
+  return y;
 }
 
 /// The element that each one of the result is, along one dimension after the other.
-Names by_places(Emit& e) {
-  std::string y = e.in(0);
+Operand by_places(Emit& e) {
+  Operand y = e.in(0);
   for (int64_t d = 2; d < e.rank(0); ++d) {
     const Tensor& matrix = e.tensor(static_cast<std::size_t>(d - 1));
     const std::vector<double> weights = matrix.to_vector<double>();
@@ -206,10 +198,10 @@ Names by_places(Emit& e) {
     }
     y = e.node("Gather", {y, e.list(places)}, {{"axis", d}});
   }
-  return {y};
+  return y;
 }
 
-Names interpolate(Emit& e) {
+Operand interpolate(Emit& e) {
   const Sides sides(e);
   const auto mode = static_cast<Interpolation>(e.integer("mode"));
   bool whole = true;
@@ -229,7 +221,7 @@ Names interpolate(Emit& e) {
                             {"coordinate_transformation_mode", nearest                   ? "asymmetric"
                                                                : e.flag("align_corners") ? "align_corners"
                                                                                          : "half_pixel"}};
-  std::string scales, sizes;
+  Operand scales, sizes;
   if (nearest) {
     attributes.emplace_back("nearest_mode", "floor");
     std::vector<float> factors{1, 1};
@@ -241,13 +233,13 @@ Names interpolate(Emit& e) {
     attributes.emplace_back("axes", axes);
     sizes = e.list(sides.out);
   }
-  return {e.node("Resize", {e.in(0), "", scales, sizes}, attributes)};
+  return e.node("Resize", {e.in(0), {}, scales, sizes}, attributes);
 }
 
 }  // namespace
 
-void add_pools(Conversions& all) {
-  all.merge(Conversions{
+Conversions pool_functions() {
+  return {
       {"max_pool", {1, 1, [](Emit& e) { return max_pool(e, false); }}},
       {"max_pool_with_indices", {1, 1, [](Emit& e) { return max_pool(e, true); }}},
       {"max_unpool", {2, 2, max_unpool}},
@@ -255,7 +247,7 @@ void add_pools(Conversions& all) {
       {"adaptive_avg_pool", {2, 4, adaptive_avg_pool}},
       {"adaptive_max_pool", {1, 1, adaptive_max_pool}},
       {"interpolate", {2, 4, interpolate}},
-  });
+  };
 }
 
 }  // namespace pleat::onnx

@@ -6,8 +6,8 @@
 # CMake is older than 3.24 (Ubuntu 22.04), a newer one goes into a virtual
 # environment of Python under build/tools, which the scripts prefer. Elsewhere:
 # says what to install, and fails.
-# PLEAT_SKIP_SETUP=1 skips the check (for libraries in places that only CMake is
-# told of).
+# PLEAT_SKIP_SETUP=1 skips the check (for libraries in places that only CMake
+# knows).
 set -euo pipefail
 # shellcheck source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -12,7 +12,7 @@ build_preset variants pleat_tests
 tests=build/variants/tests/pleat_tests
 (($# > 0)) || set -- '~[.]~[programs]'
 status=0
-# What the loader is told that the processor lacks.
+# What the processor lacks, as the loader is to believe.
 for hidden in '' -AVX512F -AVX512F,-AVX2; do
   export GLIBC_TUNABLES=glibc.cpu.hwcaps=$hidden
   library=$(ldd "$tests" | awk '/libpleat/ { print $3 }')

@@ -274,7 +274,7 @@ Strings fast_implementations(const Tensor& x, const Tensor& w, const ConvOptions
   const ops::ConvProblem problem = ops::forward_call(x, w, {}, options).problem;
   Strings names = ops::conv_implementations(x.device());
   std::erase_if(names, [&](const std::string& name) {
-    const auto lacks = [&](ops::ConvPass pass) { return ops::find_conv(problem, pass, name) == nullptr; };
+    const auto lacks = [&](ops::ConvPass pass) { return ops::all_conv_implementations().find(problem, pass, name) == nullptr; };
     return name == "reference" || lacks(ops::ConvPass::forward) || lacks(ops::ConvPass::backward_input) ||
            lacks(ops::ConvPass::backward_weight);
   });

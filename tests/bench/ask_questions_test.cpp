@@ -44,7 +44,7 @@ TEST_CASE("The ways of conv2d-vs-conv3d are one convolution, solved in two dimen
     const auto solved = [&](const Way& way, const Padding& padding) {
       const ops::ConvProblem problem =
           ops::forward_call(way.inputs[0], way.inputs[1], {}, {.padding = padding}).problem;
-      return ops::solved_problem(problem, *ops::find_conv(problem, ops::ConvPass::forward, name));
+      return ops::solved_problem(problem, *ops::all_conv_implementations().find(problem, ops::ConvPass::forward, name));
     };
     CHECK(solved(ways[0], 1).describe() == "n12 c3 k4 d1h5w7 r1x3x3 s1 p0x1x1");
     CHECK(solved(ways[1], {0, 1, 1}) == solved(ways[0], 1));

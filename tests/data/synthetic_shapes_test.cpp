@@ -21,18 +21,18 @@ using namespace pleat_test;
 namespace {
 
 // FNV-1a, 64 bits.
-std::uint64_t checksum(const SyntheticImage& image, std::uint64_t hash = 0xcbf29ce484222325U) {
-  const auto add = [&hash](std::uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3U; };
+uint64_t checksum(const SyntheticImage& image, uint64_t hash = 0xcbf29ce484222325U) {
+  const auto add = [&hash](uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3U; };
   add(image.label);
-  for (const std::uint8_t byte : image.pixels) add(byte);
+  for (const uint8_t byte : image.pixels) add(byte);
   return hash;
 }
 
 }  // namespace
 
 TEST_CASE("synthetic shapes are the same bytes on every machine", "[data]") {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (std::int64_t index = 0; index < 50; ++index) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  for (int64_t index = 0; index < 50; ++index) {
     hash = checksum(synthetic_shape(1, SyntheticSplit::train, index), hash);
   }
   CHECK(hash == 0xf603df9804b7db13U);
@@ -41,10 +41,10 @@ TEST_CASE("synthetic shapes are the same bytes on every machine", "[data]") {
 
 TEST_CASE("synthetic shapes show each class once in ten images", "[data]") {
   std::set<std::string> orders;
-  for (std::int64_t ten = 0; ten < 100; ++ten) {
+  for (int64_t ten = 0; ten < 100; ++ten) {
     std::set<int> labels;
     std::string order;
-    for (std::int64_t index = 10 * ten; index < 10 * ten + 10; ++index) {
+    for (int64_t index = 10 * ten; index < 10 * ten + 10; ++index) {
       const int label = synthetic_shape_label(3, SyntheticSplit::train, index);
       CHECK(label == synthetic_shape(3, SyntheticSplit::train, index).label);
       labels.insert(label);
@@ -58,10 +58,10 @@ TEST_CASE("synthetic shapes show each class once in ten images", "[data]") {
 }
 
 TEST_CASE("synthetic shapes differ by seed, index and split", "[data]") {
-  std::set<std::uint64_t> seen;
-  for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 63}) {
+  std::set<uint64_t> seen;
+  for (const uint64_t seed : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 63}) {
     for (const auto split : {SyntheticSplit::train, SyntheticSplit::test}) {
-      for (std::int64_t index = 0; index < 200; ++index)
+      for (int64_t index = 0; index < 200; ++index)
         seen.insert(checksum(synthetic_shape(seed, split, index)));
     }
   }
@@ -70,7 +70,7 @@ TEST_CASE("synthetic shapes differ by seed, index and split", "[data]") {
 
 TEST_CASE("a synthetic shape stands out from its background", "[data]") {
   // The shape covers a good part of the image in a colour of other luma: the spread of luma shows that.
-  for (std::int64_t index = 0; index < 500; ++index) {
+  for (int64_t index = 0; index < 500; ++index) {
     const SyntheticImage image = synthetic_shape(5, SyntheticSplit::test, index);
     double sum = 0, squares = 0;
     for (int place = 0; place < 1024; ++place) {
@@ -92,7 +92,7 @@ TEST_CASE("synthetic shapes are written in CIFAR-10's format", "[data]") {
   CHECK(std::filesystem::file_size(set / "data_batch_1.bin") == 10'000 * 3'073);
   CHECK(std::filesystem::file_size(set / "data_batch_2.bin") == 20 * 3'073);
 
-  const auto check_record = [](const std::vector<std::uint8_t>& bytes, std::int64_t record,
+  const auto check_record = [](const std::vector<uint8_t>& bytes, int64_t record,
                                const SyntheticImage& image) {
     CHECK(bytes[record * 3'073] == image.label);
     CHECK(std::equal(image.pixels.begin(), image.pixels.end(), bytes.begin() + record * 3'073 + 1));

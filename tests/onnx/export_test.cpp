@@ -145,7 +145,7 @@ TEST_CASE("constants of an exported graph depend on no input", "[onnx]") {
   // Computed once, and not in the graph.
   CHECK(exported(x, [](const Tensor& t) { return t * exp(arange(3).to(float32)); }).ops() == Names{"Mul"});
   CHECK(exported(x, [](const Tensor& t) { return t + eye(3)[1]; }).ops() == Names{"Add"});
-  // What nobody reads is left out.
+  // What is not read is left out.
   CHECK(exported(x, [](const Tensor& t) {
           (void)cumprod(t, 1);
           return relu(t);
