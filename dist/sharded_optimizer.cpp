@@ -216,26 +216,10 @@ std::size_t ShardedOptimizer::num_groups() const {
   check_not_moved_from();
   return inner_->num_groups();
 }
-double ShardedOptimizer::lr(std::size_t group) const {
-  check_not_moved_from();
-  return inner_->lr(group);
-}
-void ShardedOptimizer::set_lr(std::size_t group, double lr) {
-  check_not_moved_from();
-  inner_->set_lr(group, lr);
-}
-std::optional<double> ShardedOptimizer::momentum(std::size_t group) const {
-  check_not_moved_from();
-  return inner_->momentum(group);
-}
-void ShardedOptimizer::set_momentum(std::size_t group, double momentum) {
-  check_not_moved_from();
-  inner_->set_momentum(group, momentum);
-}
 
-std::optional<optim::ScheduledRate>& ShardedOptimizer::scheduled(std::size_t group) {
+optim::Optimizer::GroupPlace ShardedOptimizer::find(std::size_t group) const {
   check_not_moved_from();
-  return inner_->scheduled(group);
+  return inner_->find(group);
 }
 
 void ShardedOptimizer::check_options() const { inner_->check_options(); }
@@ -248,12 +232,12 @@ nn::StateDict ShardedOptimizer::state_dict() const {
   check_not_moved_from();
   check_unchanged();
   nn::StateDict state = inner_->state_dict();  // of the own parts
-  const std::vector<std::string> names = inner_->state_names();
   // A rank knows only the steps and states of parameters of which it has a part.
   std::vector<int64_t> known;
   for (std::size_t i = 0; i < params_.size(); ++i) {
     known.push_back(state.at(state_key(i, "step")).item<int64_t>());
-    for (const std::string& name : names) known.push_back(state.contains(state_key(i, name)) ? 1 : 0);
+    for (const auto& [name, of_squares] : inner_->states_)
+      known.push_back(state.contains(state_key(i, name)) ? 1 : 0);
   }
   const Tensor of_all = from_vector(known, known.size(), Device{});
   if (Engine* const engine = EngineAccess::of(world_))
@@ -268,7 +252,7 @@ nn::StateDict ShardedOptimizer::state_dict() const {
     // An element that does not exist has no state after a step.
     const int64_t steps = *next++;
     state[state_key(i, "step")] = full({}, params_[i].numel() == 0 ? 0 : steps, {.dtype = int64});
-    for (const std::string& name : names) {
+    for (const auto& [name, of_squares] : inner_->states_) {
       if (*next++ == 0) continue;
       const Tensor whole = empty_state(params_[i]);
       for (const auto& [rank, piece] : pieces_by_param[i]) {
@@ -296,11 +280,10 @@ std::string ShardedOptimizer::state_problems(const nn::StateDict& state) const {
 
 void ShardedOptimizer::take_state(const nn::StateDict& state) {
   nn::StateDict own = state;
-  const std::vector<std::string> names = inner_->state_names();
   for (std::size_t i = 0; i < params_.size(); ++i)
-    for (const std::string& name : names) own.erase(state_key(i, name));
+    for (const auto& [name, of_squares] : inner_->states_) own.erase(state_key(i, name));
   for (const Piece& piece : pieces_of(world_.rank()))
-    for (const std::string& name : names) {
+    for (const auto& [name, of_squares] : inner_->states_) {
       const auto given = state.find(state_key(piece.param, name));
       if (given == state.end()) continue;
       const Tensor whole = empty_state(params_[piece.param]);

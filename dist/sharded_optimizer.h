@@ -51,16 +51,11 @@ class ShardedOptimizer : public optim::Optimizer {
 
   std::vector<Tensor> parameters() const override;
   std::size_t num_groups() const override;
-  using Optimizer::set_lr;
-  double lr(std::size_t group = 0) const override;
-  void set_lr(std::size_t group, double lr) override;
-  std::optional<double> momentum(std::size_t group = 0) const override;
-  void set_momentum(std::size_t group, double momentum) override;
   /// The state of all ranks, on the CPU.
   nn::StateDict state_dict() const override;
 
  protected:
-  std::optional<optim::ScheduledRate>& scheduled(std::size_t group) override;
+  GroupPlace find(std::size_t group) const override;
   void check_options() const override;
   bool has_gradient() const override;
   void update_parameters(const std::vector<Tensor>& found) override;

@@ -1,6 +1,8 @@
 // Private header: not installed.
 #pragma once
 
+#include "pleat/core/base/device_function.h"
+
 /// What files have in common that are compiled for the CPU and for a GPU.
 ///
 /// A file whose first line is "// Host and device." has functors that both run. Without CUDA the C++ compiler
@@ -20,13 +22,6 @@
 #define PLEAT_DEVICE_CODE 1
 #else
 #define PLEAT_DEVICE_CODE 0
-#endif
-
-/// Marks functions that CPU and GPU share.
-#if defined(__CUDACC__)
-#define PLEAT_HOST_DEVICE __host__ __device__
-#else
-#define PLEAT_HOST_DEVICE
 #endif
 
 /// Before a loop over an array that each thread has for itself: such an array is in registers only where the

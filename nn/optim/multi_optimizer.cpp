@@ -42,14 +42,11 @@ Optimizer& MultiOptimizer::part(std::size_t index) {
   return const_cast<Optimizer&>(std::as_const(*this).part(index));
 }
 
-MultiOptimizer::Place MultiOptimizer::find(std::size_t group) const {
-  check_not_moved_from();
-  std::size_t first = 0;
-  for (const auto& part : parts_) {
-    if (group - first < part->num_groups()) return {*part, group - first};
-    first += part->num_groups();
-  }
-  fail<IndexError>("MultiOptimizer: parameter group {} is outside [0, {})", group, first);
+Optimizer::GroupPlace MultiOptimizer::find(std::size_t group) const {
+  check_group_exists(group, num_groups());
+  auto part = parts_.begin();
+  for (; group >= (*part)->num_groups(); ++part) group -= (*part)->num_groups();
+  return (*part)->find(group);
 }
 
 std::vector<Tensor> MultiOptimizer::parameters() const {
@@ -65,31 +62,6 @@ std::size_t MultiOptimizer::num_groups() const {
   std::size_t count = 0;
   for (const auto& part : parts_) count += part->num_groups();
   return count;
-}
-
-double MultiOptimizer::lr(std::size_t group) const {
-  const Place place = find(group);
-  return place.part.lr(place.group);
-}
-
-void MultiOptimizer::set_lr(std::size_t group, double lr) {
-  const Place place = find(group);
-  place.part.set_lr(place.group, lr);
-}
-
-std::optional<double> MultiOptimizer::momentum(std::size_t group) const {
-  const Place place = find(group);
-  return place.part.momentum(place.group);
-}
-
-void MultiOptimizer::set_momentum(std::size_t group, double momentum) {
-  const Place place = find(group);
-  place.part.set_momentum(place.group, momentum);
-}
-
-std::optional<ScheduledRate>& MultiOptimizer::scheduled(std::size_t group) {
-  const Place place = find(group);
-  return place.part.scheduled(place.group);
 }
 
 void MultiOptimizer::check_options() const {

@@ -34,15 +34,10 @@ class MultiOptimizer : public Optimizer {
 
   std::vector<Tensor> parameters() const override;
   std::size_t num_groups() const override;
-  using Optimizer::set_lr;
-  double lr(std::size_t group = 0) const override;
-  void set_lr(std::size_t group, double lr) override;
-  std::optional<double> momentum(std::size_t group = 0) const override;
-  void set_momentum(std::size_t group, double momentum) override;
   nn::StateDict state_dict() const override;
 
  protected:
-  std::optional<ScheduledRate>& scheduled(std::size_t group) override;
+  GroupPlace find(std::size_t group) const override;
   void check_options() const override;
   bool has_gradient() const override;
   void update_parameters(const std::vector<Tensor>& found) override;
@@ -50,12 +45,6 @@ class MultiOptimizer : public Optimizer {
   void take_state(const nn::StateDict& state) override;
 
  private:
-  struct Place {
-    Optimizer& part;
-    std::size_t group;  ///< within the part
-  };
-  /// Throws IndexError when there is no such group.
-  Place find(std::size_t group) const;
   void check_disjoint() const;
   /// A state's entries of each part, by the part's own names.
   std::vector<nn::StateDict> split(const nn::StateDict& state) const;

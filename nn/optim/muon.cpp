@@ -56,7 +56,7 @@ Tensor newton_schulz(const Tensor& matrix, int64_t steps) {
 
 Muon::Muon(std::vector<Tensor> params, MuonOptions options) : Muon({{std::move(params), options}}) {}
 
-Muon::Muon(std::vector<Group> groups) : OptimizerWith("Muon", {"momentum_buffer"}) {
+Muon::Muon(std::vector<Group> groups) : OptimizerWith("Muon", {{"momentum_buffer"}}) {
   add_groups(std::move(groups));
 }
 
@@ -74,16 +74,16 @@ void Muon::check_parameter(const Tensor& param) const {
                     param.describe());
 }
 
-void Muon::update(std::span<const Turn> turns) {
+void Muon::update(std::span<const ParamStep> steps) {
   if (const Capture* capture = Capture::current())
     capture->refuse(
         "Muon.step",
         "its products would be computed anew on the host's call; use another optimiser, or no graph");
-  for (const Turn& turn : turns) update_one(turn);
+  for (const ParamStep& step : steps) update_one(step);
 }
 
-void Muon::update_one(const Turn& turn) const {
-  const auto& [entry, grad, count] = turn;
+void Muon::update_one(const ParamStep& step) const {
+  const auto& [entry, grad, count] = step;
   const MuonOptions& o = options(entry.group);
   const Tensor& param = entry.param;
   if (param.numel() == 0)  // counts as a step
@@ -112,8 +112,8 @@ void Muon::update_one(const Turn& turn) const {
                             {{momentum, {state_of(entry, 0), grad, as_param(wide)}, {.found = count.found}}});
 
   const double stretch = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
-  const MuonStep step{.keep = 1 - o.lr * o.weight_decay, .rate = o.lr * stretch};
-  ops::update<MuonStep>(name(), {{step, {param, as_param(newton_schulz(wide, o.ns_steps))}, count}});
+  const MuonStep move{.keep = 1 - o.lr * o.weight_decay, .rate = o.lr * stretch};
+  ops::update<MuonStep>(name(), {{move, {param, as_param(newton_schulz(wide, o.ns_steps))}, count}});
 }
 
 }  // namespace pleat::optim

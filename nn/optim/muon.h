@@ -31,11 +31,10 @@ class Muon : public OptimizerWith<MuonOptions> {
  protected:
   void check_options_of_group(const MuonOptions& o) const override;
   void check_parameter(const Tensor& param) const override;
-  void update(std::span<const Turn> turns) override;
-  bool needs_state(std::size_t, std::size_t) const override { return true; }
+  void update(std::span<const ParamStep> steps) override;
 
  private:
-  void update_one(const Turn& turn) const;
+  void update_one(const ParamStep& step) const;
 };
 
 }  // namespace pleat::optim

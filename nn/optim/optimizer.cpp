@@ -126,6 +126,31 @@ void Optimizer::zero_grad() {
   for (const Tensor& param : parameters()) param.set_grad({});
 }
 
+double Optimizer::lr(std::size_t group) const {
+  const auto [optimizer, own_group] = find(group);
+  return optimizer.rates(own_group).lr;
+}
+
+std::optional<double> Optimizer::momentum(std::size_t group) const {
+  const auto [optimizer, own_group] = find(group);
+  return optimizer.rates(own_group).momentum;
+}
+
+void Optimizer::set_lr(std::size_t group, double lr) {
+  const auto [optimizer, own_group] = find(group);
+  optimizer.set_rates(own_group, {lr, std::nullopt});
+}
+
+void Optimizer::set_momentum(std::size_t group, double momentum) {
+  const auto [optimizer, own_group] = find(group);
+  optimizer.set_rates(own_group, {optimizer.rates(own_group).lr, momentum});
+}
+
+std::optional<ScheduledRate>& Optimizer::scheduled(std::size_t group) const {
+  const auto [optimizer, own_group] = find(group);
+  return optimizer.scheduled_[own_group];
+}
+
 void Optimizer::set_lr(double lr) {
   for (std::size_t group = 0; group < num_groups(); ++group) set_lr(group, lr);
 }
@@ -161,10 +186,13 @@ void ParameterwiseOptimizer::add_parameters(const std::vector<Tensor>& params) {
   scheduled_.emplace_back();
 }
 
-void ParameterwiseOptimizer::check_parameter(const Tensor&) const {}
-
 void ParameterwiseOptimizer::check_options() const {
-  for (std::size_t group = 0; group < scheduled_.size(); ++group) check_group(group);
+  for (std::size_t group = 0; group < scheduled_.size(); ++group) check_rates(group, rates(group));
+}
+
+void ParameterwiseOptimizer::set_rates(std::size_t group, const Rates& rates) {
+  check_rates(group, rates);
+  put_rates(group, rates);
 }
 
 std::size_t ParameterwiseOptimizer::num_groups() const {
@@ -172,9 +200,9 @@ std::size_t ParameterwiseOptimizer::num_groups() const {
   return scheduled_.size();
 }
 
-std::optional<ScheduledRate>& ParameterwiseOptimizer::scheduled(std::size_t group) {
+Optimizer::GroupPlace ParameterwiseOptimizer::find(std::size_t group) const {
   check_group_exists(group, scheduled_.size());
-  return scheduled_[group];
+  return {const_cast<ParameterwiseOptimizer&>(*this), group};
 }
 
 bool ParameterwiseOptimizer::has_gradient() const {
@@ -182,51 +210,45 @@ bool ParameterwiseOptimizer::has_gradient() const {
 }
 
 void ParameterwiseOptimizer::update_parameters(const std::vector<Tensor>& found) {
-  std::vector<Turn> turns;
+  std::vector<ParamStep> steps;
   bool lack_state = false;
   for (Entry& entry : entries_) {
     const Tensor grad = entry.param.grad();
     if (!grad.defined()) continue;
-    turns.push_back({entry, grad, {}});
+    steps.push_back({entry, grad, {}});
     lack_state = lack_state || lacks_state(entry);
   }
-  if (turns.empty()) return;
+  if (steps.empty()) return;
   if (lack_state) refuse_first_step();
   // A new state stores the number of updates before it.
   if (found.empty() || lack_state) know_steps();
-  for (Turn& turn : turns) {
-    turn.count.before = turn.entry.step;
+  for (ParamStep& step : steps) {
+    step.count.before = step.entry.step;
     if (found.empty()) continue;
-    const Device device = turn.entry.param.device();
-    turn.count.made = made_on(device, static_cast<std::size_t>(&turn.entry - entries_.data()));
+    const Device device = step.entry.param.device();
+    step.count.made = made_on(device, static_cast<std::size_t>(&step.entry - entries_.data()));
     const auto flag = std::ranges::find(found, device, &Tensor::device);
     check<Error>(flag != found.end(), "{}: nobody looked at the gradients on {}", name(), device);
-    turn.count.found = flag->data<int32_t>();
+    step.count.found = flag->data<int32_t>();
   }
   // A step that fails does not count, and moments of zeros that it left would be taken for
   // averages.
   std::vector<bool> had_state;
-  for (const Turn& turn : turns)
-    for (const Tensor& state : turn.entry.state) had_state.push_back(state.defined());
+  for (const ParamStep& step : steps)
+    for (const Tensor& state : step.entry.state) had_state.push_back(state.defined());
   try {
-    update(turns);
+    update(steps);
   } catch (...) {
     auto had = had_state.begin();
-    for (const Turn& turn : turns)
-      for (Tensor& state : turn.entry.state)
+    for (const ParamStep& step : steps)
+      for (Tensor& state : step.entry.state)
         if (!*had++) state = {};
     throw;
   }
   // A captured update has not run yet.
   const HostTables* const tables = HostTables::current();
   if (found.empty() && (tables == nullptr || tables->replays()))
-    for (const Turn& turn : turns) ++turn.entry.step;
-}
-
-std::vector<std::string> ParameterwiseOptimizer::state_names() const {
-  std::vector<std::string> names;
-  for (const State& state : states_) names.push_back(state.name);
-  return names;
+    for (const ParamStep& step : steps) ++step.entry.step;
 }
 
 void ParameterwiseOptimizer::put_parameters(const std::vector<Tensor>& parts) {
@@ -292,12 +314,15 @@ nn::StateDict ParameterwiseOptimizer::state_dict() const {
   check_not_moved_from();
   nn::StateDict state;
   for (std::size_t group = 0; group < scheduled_.size(); ++group) {
-    state[group_key(group, "lr")] = scalar(lr(group), float64);
-    if (const auto value = momentum(group))
-      state[group_key(group, momentum_name())] = scalar(*value, float64);
+    const auto put = [&](const char* name, double value) {
+      state[group_key(group, name)] = scalar(value, float64);
+    };
+    const Rates now = rates(group);
+    put("lr", now.lr);
+    if (now.momentum) put(now.momentum_name, *now.momentum);
     if (const auto& by = scheduled_[group])
       for (std::size_t i = 0; const double value : {by->base_lr, by->lr, by->factor})
-        state[group_key(group, scheduled_names[i++])] = scalar(value, float64);
+        put(scheduled_names[i++], value);
   }
   const std::vector<int64_t> made = steps();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -336,12 +361,14 @@ std::string ParameterwiseOptimizer::state_problems(const nn::StateDict& state) c
   };
 
   for (std::size_t group = 0; group < scheduled_.size(); ++group) {
-    const Tensor* rate = look_at_floating(group_key(group, "lr"), {}, true);
-    const Tensor* moment =
-        momentum(group) ? look_at_floating(group_key(group, momentum_name()), {}, true) : nullptr;
+    Rates wanted = rates(group);
+    const Tensor* lr = look_at_floating(group_key(group, "lr"), {}, true);
+    if (wanted.momentum) {
+      const Tensor* momentum = look_at_floating(group_key(group, wanted.momentum_name), {}, true);
+      if (momentum != nullptr) wanted.momentum = momentum->item();
+    }
     try {
-      if (rate != nullptr)
-        check_group(group, rate->item(), moment != nullptr ? std::optional(moment->item()) : std::nullopt);
+      if (lr != nullptr) check_rates(group, {lr->item(), wanted.momentum});
     } catch (const ValueError& error) {
       problems += fmt::format("\n  value       group.{}  {}", group, error.what());
     }
@@ -395,14 +422,16 @@ void ParameterwiseOptimizer::take_state(const nn::StateDict& state) {
   entries_ = std::move(entries);
   made_.clear();
   for (std::size_t group = 0; group < scheduled_.size(); ++group) {
-    const double rate = state.at(group_key(group, "lr")).item();
-    const bool has = momentum(group).has_value();
-    put_group(group, rate,
-              has ? std::optional(state.at(group_key(group, momentum_name())).item()) : std::nullopt);
-    const auto number = [&](std::size_t i) { return state.at(group_key(group, scheduled_names[i])).item(); };
+    const auto number = [&](const char* name) { return state.at(group_key(group, name)).item(); };
+    Rates loaded = rates(group);
+    loaded.lr = number("lr");
+    if (loaded.momentum) loaded.momentum = number(loaded.momentum_name);
+    put_rates(group, loaded);
     scheduled_[group].reset();
     if (state.contains(group_key(group, scheduled_names[0])))
-      scheduled_[group] = {.base_lr = number(0), .lr = number(1), .factor = number(2)};
+      scheduled_[group] = {.base_lr = number(scheduled_names[0]),
+                           .lr = number(scheduled_names[1]),
+                           .factor = number(scheduled_names[2])};
   }
 }
 

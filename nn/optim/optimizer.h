@@ -39,6 +39,8 @@ struct ScheduledRate {
   uint64_t schedule = 0;  ///< the Schedule's number in this process; 0: this was loaded
 };
 
+class ParameterwiseOptimizer;
+
 /// The base of all optimisers. Parameters are changed in place, off the tape; those without a
 /// gradient are unchanged. An optimiser shares the parameters with their module, which may be moved
 /// or destroyed. An optimiser can be moved, and a Schedule that refers to it follows. One that was
@@ -60,13 +62,13 @@ class Optimizer {
   /// The learning rate of a group. It can be set for one group or for all, as schedules do; an
   /// invalid rate throws ValueError. All functions of a group throw IndexError when there is no
   /// such group.
-  virtual double lr(std::size_t group = 0) const = 0;
-  virtual void set_lr(std::size_t group, double lr) = 0;
+  double lr(std::size_t group = 0) const;
+  void set_lr(std::size_t group, double lr);
   void set_lr(double lr);
   /// The momentum of a group, or its first beta where there are betas; none where the optimiser has
   /// neither.
-  virtual std::optional<double> momentum(std::size_t group = 0) const = 0;
-  virtual void set_momentum(std::size_t group, double momentum) = 0;
+  std::optional<double> momentum(std::size_t group = 0) const;
+  void set_momentum(std::size_t group, double momentum);
 
   /// All state that training needs to continue with the same bits. Copies, not views.
   virtual nn::StateDict state_dict() const = 0;
@@ -90,8 +92,15 @@ class Optimizer {
   friend class MultiOptimizer;
   friend class dist::ShardedOptimizer;
   friend class Schedule;
+  /// The optimiser that has the options of a group, and its number there. Throws IndexError when there is no
+  /// such group.
+  struct GroupPlace {
+    ParameterwiseOptimizer& optimizer;
+    std::size_t group;
+  };
+  virtual GroupPlace find(std::size_t group) const = 0;
   /// Of a group; none before its first Schedule. It is in the state, from which a schedule goes on.
-  virtual std::optional<ScheduledRate>& scheduled(std::size_t group) = 0;
+  std::optional<ScheduledRate>& scheduled(std::size_t group) const;
   /// Throws ValueError when an option of any group is invalid.
   virtual void check_options() const = 0;
   virtual bool has_gradient() const = 0;
@@ -149,9 +158,8 @@ class ParameterwiseOptimizer : public Optimizer {
 
   /// A state tensor of each parameter.
   struct State {
-    State(const char* name_, bool of_squares_ = false) : name(name_), of_squares(of_squares_) {}
-    std::string name;
-    bool of_squares;  ///< never negative
+    const char* name;
+    bool of_squares = false;  ///< never negative
   };
 
   ParameterwiseOptimizer(std::string name, std::vector<State> states)
@@ -161,43 +169,49 @@ class ParameterwiseOptimizer : public Optimizer {
   /// undefined, or no leaf.
   void add_parameters(const std::vector<Tensor>& params);
 
-  std::optional<ScheduledRate>& scheduled(std::size_t group) override;
+  GroupPlace find(std::size_t group) const override;
   void check_options() const override;
   bool has_gradient() const override;
   void update_parameters(const std::vector<Tensor>& found) override;
   std::string state_problems(const nn::StateDict& state) const override;
   void take_state(const nn::StateDict& state) override;
 
-  /// Throws ValueError when the options of the group are invalid.
-  virtual void check_group(std::size_t group) const = 0;
-  /// The same with another rate and momentum.
-  virtual void check_group(std::size_t group, double lr, std::optional<double> momentum) const = 0;
-  /// Sets rate and momentum without a check.
-  virtual void put_group(std::size_t group, double lr, std::optional<double> momentum) = 0;
-  /// The name of `momentum` in a state, so that a beta is not loaded as a momentum.
-  virtual const char* momentum_name() const = 0;
-  virtual void check_parameter(const Tensor& param) const;
+  /// The options of a group that schedules change.
+  struct Rates {
+    double lr;
+    std::optional<double> momentum;
+    const char* momentum_name = "momentum";  ///< in a state, so that a beta is not loaded as a momentum
+  };
+  virtual Rates rates(std::size_t group) const = 0;
+  /// Throws ValueError when the options of the group with these rates are invalid.
+  virtual void check_rates(std::size_t group, const Rates& rates) const = 0;
+  /// Sets them without a check, a momentum only where there is one.
+  virtual void put_rates(std::size_t group, const Rates& rates) = 0;
+
+  void set_rates(std::size_t group, const Rates& rates);
+
+  virtual void check_parameter(const Tensor&) const {}
   /// Whether the update of an element needs nothing of the parameter's other elements, so that several
   /// processes can share a parameter (dist::ShardedOptimizer).
   virtual bool is_elementwise() const { return false; }
   /// A parameter that has a gradient.
-  struct Turn {
+  struct ParamStep {
     Entry& entry;
     Tensor grad;
     ops::StepCount count;
   };
   /// One update of all these parameters together, which a GPU can do in one launch. Counts the
   /// step, or skips it, as `count` tells.
-  virtual void update(std::span<const Turn> turns) = 0;
+  virtual void update(std::span<const ParamStep> steps) = 0;
   /// Whether an update under the group's options uses this state.
-  virtual bool needs_state(std::size_t group, std::size_t state) const = 0;
+  virtual bool needs_state(std::size_t, std::size_t) const { return true; }
 
   /// A state of the entry, filled with `value` when it did not exist.
   Tensor& state_of(Entry& entry, std::size_t state, double value = 0) const;
 
  private:
+  friend class Optimizer;
   friend class dist::ShardedOptimizer;
-  std::vector<std::string> state_names() const;
   /// Trains these, parts of the parameters' memory, one for each. The state stays.
   void put_parameters(const std::vector<Tensor>& parts);
 
@@ -235,46 +249,27 @@ class OptimizerWith : public ParameterwiseOptimizer {
     return options_[group];
   }
 
-  using Optimizer::set_lr;
-  double lr(std::size_t group = 0) const override { return options(group).lr; }
-  void set_lr(std::size_t group, double lr) override {
-    check_group(group, lr, {});
-    put_group(group, lr, {});
-  }
-  std::optional<double> momentum(std::size_t group = 0) const override {
-    if constexpr (requires(Options o) { o.momentum; })
-      return options(group).momentum;
-    else if constexpr (requires(Options o) { o.betas; })
-      return options(group).betas[0];
-    else
-      return {};
-  }
-  const char* momentum_name() const override {
-    if constexpr (requires(Options o) { o.betas; })
-      return "beta1";
-    else
-      return "momentum";
-  }
-  void set_momentum(std::size_t group, double momentum) override {
-    check_group(group, lr(group), momentum);
-    put_group(group, lr(group), momentum);
-  }
-
  protected:
   using ParameterwiseOptimizer::ParameterwiseOptimizer;
 
   /// Throws ValueError when they are invalid.
   virtual void check_options_of_group(const Options& options) const = 0;
 
-  void check_group(std::size_t group) const override { check_options_of_group(options(group)); }
-  void check_group(std::size_t group, double lr, std::optional<double> momentum) const override {
+  Rates rates(std::size_t group) const override {
+    const Options& o = options(group);
+    if constexpr (requires { o.momentum; })
+      return {o.lr, o.momentum};
+    else if constexpr (requires { o.betas; })
+      return {o.lr, o.betas[0], "beta1"};
+    else
+      return {o.lr, std::nullopt};
+  }
+  void check_rates(std::size_t group, const Rates& rates) const override {
     Options changed = options(group);
-    put(changed, lr, momentum);
+    put(changed, rates);
     check_options_of_group(changed);
   }
-  void put_group(std::size_t group, double lr, std::optional<double> momentum) override {
-    put(options(group), lr, momentum);
-  }
+  void put_rates(std::size_t group, const Rates& rates) override { put(options(group), rates); }
 
   void add_groups(std::vector<Group> groups) {
     for (Group& group : groups) {
@@ -285,13 +280,12 @@ class OptimizerWith : public ParameterwiseOptimizer {
   }
 
  private:
-  static void put(Options& options, double lr, std::optional<double> momentum) {
-    options.lr = lr;
-    if (!momentum) return;
+  static void put(Options& options, const Rates& rates) {
+    options.lr = rates.lr;
     if constexpr (requires { options.momentum; })
-      options.momentum = *momentum;
+      options.momentum = rates.momentum.value_or(options.momentum);
     else if constexpr (requires { options.betas; })
-      options.betas[0] = *momentum;
+      options.betas[0] = rates.momentum.value_or(options.betas[0]);
   }
 
   std::vector<Options> options_;

@@ -11,7 +11,6 @@
 #include "pleat/core/device/capture.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/update/update_kernel.h"
-#include "pleat/ops/update/update_operands.h"
 
 /// Many tensors changed in place by one formula: the step of an optimiser.
 

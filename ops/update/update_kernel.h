@@ -9,7 +9,6 @@
 #include "pleat/core/kernels/launch.h"
 #include "pleat/core/kernels/load_as.h"
 #include "pleat/ops/update/table.h"
-#include "pleat/ops/update/update_operands.h"
 
 /// Updates on a GPU.
 

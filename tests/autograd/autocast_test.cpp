@@ -16,7 +16,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/loss.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"

@@ -10,7 +10,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"

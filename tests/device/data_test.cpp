@@ -14,7 +14,7 @@
 #include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/optim/grad_scaler.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/nn/pool.h"
 #include "pleat/ops/image/image.h"
 #include "pleat/ops/index/index_kernels.h"

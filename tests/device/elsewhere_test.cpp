@@ -3,7 +3,7 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/core/device/cuda.h"
-#include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/image/image.h"
 #include "pleat/ops/index/index_kernels.h"

@@ -13,7 +13,7 @@
 #include "pleat/nn/loss.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/optim/grad_scaler.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/cuda_double/double.h"
 

@@ -23,7 +23,7 @@
 #include "pleat/nn/conv.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/loss.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/nn/pool.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"

@@ -23,7 +23,7 @@
 #include "pleat/nn/activation.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/reduce/reduce.h"

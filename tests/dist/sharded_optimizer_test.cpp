@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,23 +18,14 @@
 #include "pleat/nn/conv.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/optim/adadelta.h"
-#include "pleat/nn/optim/adagrad.h"
-#include "pleat/nn/optim/adam.h"
-#include "pleat/nn/optim/adamax.h"
 #include "pleat/nn/optim/clip_grad.h"
 #include "pleat/nn/optim/grad_scaler.h"
-#include "pleat/nn/optim/lion.h"
 #include "pleat/nn/optim/multi_optimizer.h"
-#include "pleat/nn/optim/muon.h"
-#include "pleat/nn/optim/nadam.h"
-#include "pleat/nn/optim/radam.h"
-#include "pleat/nn/optim/rmsprop.h"
-#include "pleat/nn/optim/sgd.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/dist/world.h"
+#include "pleat/tests/nn/optim/optimizer_cases.h"
 #include "pleat/tests/temporary_directory.h"
 #include "pleat/train/checkpoint.h"
 
@@ -93,17 +85,7 @@ void check_same_bits(const nn::StateDict& a, const nn::StateDict& b) {
 }  // namespace
 
 TEST_CASE("ShardedOptimizer: each optimiser's weights and state to the bit, and resumed", "[dist]") {
-  const std::vector<std::pair<std::string, Make>> makers{
-      {"Adadelta", maker<optim::Adadelta>(optim::AdadeltaOptions{})},
-      {"Adagrad", maker<optim::Adagrad>(optim::AdagradOptions{})},
-      {"Adam", maker<optim::Adam>(optim::AdamOptions{.lr = 0.01, .amsgrad = true})},
-      {"AdamW", maker<optim::AdamW>(optim::AdamWOptions{.lr = 0.01})},
-      {"Adamax", maker<optim::Adamax>(optim::AdamaxOptions{})},
-      {"Lion", maker<optim::Lion>(optim::LionOptions{})},
-      {"NAdam", maker<optim::NAdam>(optim::NAdamOptions{})},
-      {"RAdam", maker<optim::RAdam>(optim::RAdamOptions{})},
-      {"RMSprop", maker<optim::RMSprop>(optim::RMSpropOptions{.momentum = 0.5})},
-      {"SGD", maker<optim::SGD>(optim::SGDOptions{.lr = 0.1, .momentum = 0.9})},
+  std::vector<std::pair<std::string, Make>> makers{
       {"Muon and AdamW", [](DataParallel& ddp, bool sharded) -> std::unique_ptr<optim::Optimizer> {
          std::vector<Tensor> matrices, others;
          for (const Tensor& p : ddp.parameters()) (p.rank() >= 2 ? matrices : others).push_back(p);
@@ -113,6 +95,13 @@ TEST_CASE("ShardedOptimizer: each optimiser's weights and state to the bit, and 
          return std::make_unique<optim::MultiOptimizer>(ShardedOptimizer{ddp, std::move(muon)},
                                                         ShardedOptimizer{ddp, std::move(adam)});
        }}};
+  test::for_each_optimizer([&]<class Optimizer, class Options>(const char* name) {
+    if (std::is_same_v<Optimizer, optim::Muon>) return;  // takes no biases
+    auto options = test::default_options<Options>();
+    if constexpr (requires { options.momentum; }) options.momentum = 0.5;
+    if constexpr (requires { options.amsgrad; }) options.amsgrad = true;
+    makers.emplace_back(name, maker<Optimizer>(options));
+  });
   for (const auto& [name, make] : makers) {
     CAPTURE(name);
     nn::Sequential whole_net = make_net(), sharded_net = make_net(), resumed_net = make_net();

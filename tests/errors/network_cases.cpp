@@ -10,7 +10,7 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/loss_modules.h"
 #include "pleat/nn/norm.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"

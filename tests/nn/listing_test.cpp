@@ -16,7 +16,7 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/module.h"
 #include "pleat/nn/norm.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/nn/record_forward.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"

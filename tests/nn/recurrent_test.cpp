@@ -8,7 +8,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/optim/adam.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"

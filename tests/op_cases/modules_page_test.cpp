@@ -64,7 +64,8 @@ class Told {
     std::smatch match;
     if (d.own_comment && speaks(d)) return true;
     std::vector<std::string> names{d.name};
-    if (d.kind == Kind::alias) names.push_back(d.base.substr(0, d.base.find('<')));
+    if (d.kind == Kind::alias)  // of an optimiser its rule says it
+      names.insert(names.end(), {d.name + "Rule", d.base.substr(0, d.base.find('<'))});
     names.insert(names.end(), {stem(d.name), d.forwards_to});
     if (std::regex_match(d.base, match, function)) names.push_back(stem(match[1]));
     if (d.base != "Module") names.push_back(d.base.substr(0, d.base.find('<')));
@@ -152,11 +153,9 @@ Page page() {
   page.chapter("Optimisers and learning rates");
   for (const fs::path& header : public_headers("nn/optim"))
     page.add(header, keep(header, [](const Declaration& d) {
-               return d.kind == Kind::function ||
-                      (d.kind == Kind::type &&
-                       ((d.base.find("OptimizerWith") != std::string::npos && d.name != "OptimizerWith") ||
-                        d.base.find("Adam") == 0 || d.name == "MultiOptimizer" || d.name.ends_with("LR") ||
-                        d.name.ends_with("Momentum")));
+               return d.kind == Kind::function || (d.kind == Kind::alias && d.base == "RuleOptimizer") ||
+                      (d.kind == Kind::type && (d.name == "Muon" || d.name == "MultiOptimizer" ||
+                                                d.name.ends_with("LR") || d.name.ends_with("Momentum")));
              }));
   // Functions, and classes that say what they are: options stand in the header.
   const auto is_told = [](const Declaration& d) {

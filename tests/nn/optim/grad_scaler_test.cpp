@@ -10,11 +10,10 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
 #include "pleat/nn/optim/multi_optimizer.h"
 #include "pleat/nn/optim/muon.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"

@@ -7,12 +7,11 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/containers.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/clip_grad.h"
 #include "pleat/nn/optim/grad_scaler.h"
 #include "pleat/nn/optim/multi_optimizer.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/nn/optim/schedule.h"
-#include "pleat/nn/optim/sgd.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 

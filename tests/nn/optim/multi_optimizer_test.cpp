@@ -4,10 +4,9 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/muon.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/nn/optim/schedule.h"
-#include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

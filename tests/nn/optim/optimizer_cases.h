@@ -5,9 +5,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
-#include "pleat/nn/optim/optimizer.h"
+#include "pleat/nn/optim/muon.h"
+#include "pleat/nn/optim/optimizers.h"
 
 /// Every optimiser, in the configurations that its formula has branches for. A row here is all that an
 /// optimiser needs for the tests of its formula, of gradient scalers, and of GPUs (one, two, against the
@@ -16,6 +19,26 @@
 namespace pleat::test {
 
 using Params = std::vector<Tensor>;
+
+/// Calls `f.template operator()<Optimizer, Options>(name)` for every optimiser of the library.
+template <class F>
+void for_each_optimizer(const F& f) {
+  const auto of_rules = [&]<class... Rules>(std::type_identity<std::variant<Rules...>>) {
+    (f.template operator()<optim::RuleOptimizer<Rules>, typename Rules::Options>(Rules::name), ...);
+  };
+  of_rules(std::type_identity<optim::AnyRule>());
+  f.template operator()<optim::AdamW, optim::AdamWOptions>("AdamW");
+  f.template operator()<optim::Muon, optim::MuonOptions>("Muon");
+}
+
+/// An optimiser's options where all have their defaults, but for a rate that has none.
+template <class Options>
+Options default_options() {
+  if constexpr (std::is_default_constructible_v<Options>)
+    return {};
+  else
+    return {.lr = 0.1};
+}
 
 /// What the tests choose.
 struct OptimizerScale {
@@ -48,6 +71,7 @@ struct OptimizerOption {
   std::function<void(double)> use;
 };
 
-const std::vector<OptimizerOption>& optimizer_options();
+/// Of every optimiser.
+std::vector<OptimizerOption> optimizer_options();
 
 }  // namespace pleat::test

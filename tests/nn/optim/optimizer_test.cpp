@@ -5,22 +5,13 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <type_traits>
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/optim/adadelta.h"
-#include "pleat/nn/optim/adagrad.h"
-#include "pleat/nn/optim/adam.h"
-#include "pleat/nn/optim/adamax.h"
-#include "pleat/nn/optim/lion.h"
-#include "pleat/nn/optim/muon.h"
-#include "pleat/nn/optim/nadam.h"
-#include "pleat/nn/optim/radam.h"
-#include "pleat/nn/optim/rmsprop.h"
-#include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
 #include "pleat/tests/nn/optim/optimizer_cases.h"
@@ -34,82 +25,40 @@ namespace {
 using test::Params;
 using OptimizerPointer = std::unique_ptr<optim::Optimizer>;
 
-std::array<double, 2> betas_of(const Json& o) { return {o.at("betas")[0], o.at("betas")[1]}; }
-
-optim::SGDOptions sgd_options(const Json& o) {
-  return {.lr = o.at("lr").get<double>(),
-          .momentum = o.at("momentum"),
-          .dampening = o.at("dampening"),
-          .weight_decay = o.at("weight_decay"),
-          .nesterov = o.at("nesterov"),
-          .maximize = o.at("maximize")};
-}
+/// Those of a trace, which names all that the optimiser has.
 template <class Options>
-Options adam_options(const Json& o) {
-  return {.lr = o.at("lr"),
-          .betas = betas_of(o),
-          .eps = o.at("eps"),
-          .weight_decay = o.at("weight_decay"),
-          .amsgrad = o.at("amsgrad"),
-          .maximize = o.at("maximize")};
+Options options_of(const Json& o) {
+  Options options = test::default_options<Options>();
+  const auto read = [&](const char* name, auto& option) {
+    option = o.at(name).template get<std::remove_reference_t<decltype(option)>>();
+  };
+  options.lr = o.at("lr").get<double>();
+  read("weight_decay", options.weight_decay);
+  read("maximize", options.maximize);
+  if constexpr (requires { options.betas; }) read("betas", options.betas);
+  if constexpr (requires { options.eps; }) read("eps", options.eps);
+  if constexpr (requires { options.amsgrad; }) read("amsgrad", options.amsgrad);
+  if constexpr (requires { options.momentum; }) read("momentum", options.momentum);
+  if constexpr (requires { options.dampening; }) read("dampening", options.dampening);
+  if constexpr (requires { options.nesterov; }) read("nesterov", options.nesterov);
+  if constexpr (requires { options.ns_steps; }) read("ns_steps", options.ns_steps);
+  if constexpr (requires { options.alpha; }) read("alpha", options.alpha);
+  if constexpr (requires { options.centered; }) read("centered", options.centered);
+  if constexpr (requires { options.rho; }) read("rho", options.rho);
+  if constexpr (requires { options.lr_decay; }) read("lr_decay", options.lr_decay);
+  if constexpr (requires { options.momentum_decay; }) read("momentum_decay", options.momentum_decay);
+  if constexpr (requires { options.initial_accumulator_value; })
+    read("initial_accumulator_value", options.initial_accumulator_value);
+  return options;
 }
 
 OptimizerPointer make(const std::string& op, const Json& o, const Params& params) {
-  if (op == "SGD") return std::make_unique<optim::SGD>(params, sgd_options(o));
-  if (op == "Adam") return std::make_unique<optim::Adam>(params, adam_options<optim::AdamOptions>(o));
-  if (op == "AdamW") return std::make_unique<optim::AdamW>(params, adam_options<optim::AdamWOptions>(o));
-  if (op == "RMSprop")
-    return std::make_unique<optim::RMSprop>(params,
-                                            optim::RMSpropOptions{.lr = o.at("lr"),
-                                                                  .alpha = o.at("alpha"),
-                                                                  .eps = o.at("eps"),
-                                                                  .weight_decay = o.at("weight_decay"),
-                                                                  .momentum = o.at("momentum"),
-                                                                  .centered = o.at("centered"),
-                                                                  .maximize = o.at("maximize")});
-  if (op == "Adagrad")
-    return std::make_unique<optim::Adagrad>(
-        params, optim::AdagradOptions{.lr = o.at("lr"),
-                                      .lr_decay = o.at("lr_decay"),
-                                      .weight_decay = o.at("weight_decay"),
-                                      .initial_accumulator_value = o.at("initial_accumulator_value"),
-                                      .eps = o.at("eps"),
-                                      .maximize = o.at("maximize")});
-  if (op == "Lion")
-    return std::make_unique<optim::Lion>(params, optim::LionOptions{.lr = o.at("lr"),
-                                                                    .betas = betas_of(o),
-                                                                    .weight_decay = o.at("weight_decay"),
-                                                                    .maximize = o.at("maximize")});
-  if (op == "Muon")
-    return std::make_unique<optim::Muon>(params, optim::MuonOptions{.lr = o.at("lr"),
-                                                                    .momentum = o.at("momentum"),
-                                                                    .nesterov = o.at("nesterov"),
-                                                                    .ns_steps = o.at("ns_steps"),
-                                                                    .weight_decay = o.at("weight_decay"),
-                                                                    .maximize = o.at("maximize")});
-  if (op == "Adadelta")
-    return std::make_unique<optim::Adadelta>(params,
-                                             optim::AdadeltaOptions{.lr = o.at("lr"),
-                                                                    .rho = o.at("rho"),
-                                                                    .eps = o.at("eps"),
-                                                                    .weight_decay = o.at("weight_decay"),
-                                                                    .maximize = o.at("maximize")});
-  const auto moments = [&o]<class Options>(Options options) {
-    options.lr = o.at("lr");
-    options.betas = betas_of(o);
-    options.eps = o.at("eps");
-    options.weight_decay = o.at("weight_decay");
-    options.maximize = o.value("maximize", false);
-    return options;
-  };
-  if (op == "Adamax") return std::make_unique<optim::Adamax>(params, moments(optim::AdamaxOptions{}));
-  if (op == "RAdam") return std::make_unique<optim::RAdam>(params, moments(optim::RAdamOptions{}));
-  if (op == "NAdam") {
-    optim::NAdamOptions options = moments(optim::NAdamOptions{});
-    options.momentum_decay = o.at("momentum_decay");
-    return std::make_unique<optim::NAdam>(params, options);
-  }
-  throw ValueError("no optimiser " + op);
+  OptimizerPointer made;
+  test::for_each_optimizer([&]<class Optimizer, class Options>(const std::string& name) {
+    if (name == op) made = std::make_unique<Optimizer>(params, options_of<Options>(o));
+  });
+  REQUIRE(made != nullptr);
+  return made;
 }
 
 double largest_difference(const Tensor& a, const Tensor& b) {
@@ -202,7 +151,7 @@ TEST_CASE("optimisers follow their formulas") {
 TEST_CASE("groups have their own options") {
   const Json& trace = test::fixture_case("optimizers", "sgd_two_groups");
   const auto params = params_of(trace, float64, false);
-  const optim::SGDOptions first = sgd_options(trace.at("options"));
+  const optim::SGDOptions first = options_of<optim::SGDOptions>(trace.at("options"));
   optim::SGDOptions second = first;
   second.lr = trace.at("groups")[1].at("lr").get<double>();
   second.weight_decay = trace.at("groups")[1].at("weight_decay");

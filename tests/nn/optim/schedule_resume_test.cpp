@@ -5,10 +5,9 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/optim/adam.h"
 #include "pleat/nn/optim/multi_optimizer.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/nn/optim/schedule.h"
-#include "pleat/nn/optim/sgd.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;

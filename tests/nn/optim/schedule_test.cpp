@@ -5,9 +5,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/optim/adagrad.h"
-#include "pleat/nn/optim/adam.h"
-#include "pleat/nn/optim/sgd.h"
+#include "pleat/nn/optim/optimizers.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
 
