@@ -41,7 +41,7 @@ class Description {
     return std::tuple(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x, any_w_, bias,
                       y, stride_, dilation_, low_, high_);
   }
-  auto backward() const {
+  auto gradients() const {
     return std::tuple(dnnl::algorithm::convolution_direct, x, any_w_, y, stride_, dilation_, low_, high_);
   }
 
@@ -89,10 +89,10 @@ convolution_forward::primitive_desc forward_of(const Description& of) {
   return onednn::describe<convolution_forward>(of.forward());
 }
 convolution_backward_data::primitive_desc data_of(const Description& of) {
-  return onednn::describe<convolution_backward_data>(of.backward(), forward_of(of));
+  return onednn::describe<convolution_backward_data>(of.gradients(), forward_of(of));
 }
 convolution_backward_weights::primitive_desc weights_of(const Description& of) {
-  return onednn::describe<convolution_backward_weights>(of.backward(), forward_of(of));
+  return onednn::describe<convolution_backward_weights>(of.gradients(), forward_of(of));
 }
 
 class OnednnConv : public ConvImplementation {
