@@ -217,14 +217,14 @@ TEST_CASE("Passes of ways are timed, what tunes one is no part of its time, and 
   compare.measure("p", {{"a", square}}, {forward});
   CHECK(runs > 2);
   CHECK(recorded_runs == 0);
-  compare.measure("q", {{"a", square, {x}}, {"b", square, {x}, true}}, {recorded, backward});
+  compare.measure("q", {{"a", square, {x}}, {"b", square, {x}, true}}, {recorded, ask::backward});
   REQUIRE(compare.records.size() == 5);
   CHECK(recorded_runs > 2);
   for (std::size_t i = 1; i < 5; ++i) {
     const Record& record = compare.records[i];
     CHECK(record.label("problem") == "q");
     CHECK(record.label("way") == (i % 2 == 1 ? "a" : "b"));
-    CHECK(record.label("pass") == (i < 3 ? recorded : backward));
+    CHECK(record.label("pass") == (i < 3 ? recorded : ask::backward));
     CHECK(record.label("device") == "cpu");
     CHECK(record.time->runs() > 0);
     CHECK((record.time->tuning > 0) == (i % 2 == 0));
