@@ -11,12 +11,12 @@
 
 #include "pleat/core/tensor/tensor.h"
 
-/// How a function becomes differentiable: compute the result with raw operations, then record it with the
+/// How a function becomes differentiable: compute the result off the tape, then record it with the
 /// closure that turns the result's gradient into the inputs' gradients. The closure is written with
 /// differentiable functions, so that gradients of gradients come for free.
 ///
 ///   Tensor relu(const Tensor& x) {
-///     Tensor y = ops::relu(x);
+///     Tensor y = no_grad([&] { return maximum(x, 0); });
 ///     return record("relu", y, {x}, [y = saved(y)](const Tensor& dy) -> Grads { return {where(*y > 0, dy,
 ///     0)}; });
 ///   }

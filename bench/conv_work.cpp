@@ -15,8 +15,7 @@ using ops::ConvPass;
 /// Float32 whatever the type: converted operands of all types then hold about the same numbers.
 Tensor numbers(const Shape& shape, const ops::ConvProblem& problem, double scale) {
   const Tensor drawn = randn(shape, {.device = problem.device});
-  return ops::to_format(ops::cast(ops::multiply(drawn, ops::number_like(scale, drawn)), problem.dtype),
-                        problem.format);
+  return ops::to_format(ops::cast(drawn * scale, problem.dtype), problem.format);
 }
 
 }  // namespace

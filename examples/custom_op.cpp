@@ -10,11 +10,11 @@ using namespace pleat;
 
 /// Swish with a slope: y = x * sigmoid(b x). (Ramachandran et al., arXiv:1710.05941.)
 ///
-/// A function is computed with raw operations (pleat::ops does not use the tape) and recorded with one
-/// closure for each input. Closures use differentiable functions, so that gradients of gradients
-/// work, and keep tensors by `saved`, which throws when they are changed in between.
+/// A function is computed off the tape and recorded with one closure for each input. Closures use
+/// differentiable functions, so that gradients of gradients work, and keep tensors by `saved`, which
+/// throws when they are changed in between.
 Tensor swish(const Tensor& x, const Tensor& b) {
-  const Tensor y = ops::multiply(x, sigmoid(ops::multiply(b, x)));
+  const Tensor y = no_grad([&] { return x * sigmoid(b * x); });
   return record("swish", y,
                 {grad_of(x,
                          [x = saved(x), b = saved(b)](const Tensor& dy) {

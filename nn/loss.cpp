@@ -11,7 +11,9 @@
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/loss/kernels.h"
 #include "pleat/ops/loss/loss.h"
+#include "pleat/ops/loss/loss_formulas.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/softmax.h"
@@ -32,12 +34,6 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
   return sum(losses) / static_cast<double>(losses.rank() == 0 ? 1 : losses.size(0));
 }
 
-void check_pair(const char* op, const Tensor& input, const Tensor& target) {
-  check<ShapeError>(input.shape() == target.shape(),
-                    "{}: input and target must have one shape, got {} and {}; reshape or expand one of them",
-                    op, input, target);
-}
-
 Tensor floating_loss_input(const Tensor& x) {
   return is_floating(x.dtype()) ? autocast_to_float32(x) : x.to(float32);
 }
@@ -45,7 +41,6 @@ Tensor floating_loss_input(const Tensor& x) {
 namespace {
 
 using nn::detail::check_options;
-using ops::DistanceLoss;
 
 /// The mean of class losses divides by the sum of the targets' weights.
 Tensor reduced_by_weight(const Tensor& losses, const Tensor& logits, const Tensor& target,

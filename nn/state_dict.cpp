@@ -6,7 +6,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/elementwise/compare.h"
 
 namespace pleat::nn {
 
@@ -21,8 +21,7 @@ bool same_kind(DType a, DType b) {
 bool fits(const Tensor& given, DType type) {
   if (given.dtype() == type) return true;
   const Tensor stored = ops::cast(given, type);
-  return is_floating(type) ? ops::array_equal(ops::isfinite(stored), ops::isfinite(given))
-                           : ops::array_equal(stored, given);
+  return is_floating(type) ? array_equal(isfinite(stored), isfinite(given)) : array_equal(stored, given);
 }
 
 /// The dots and what follows them that both names end in: the length of "conv.weight" for

@@ -9,8 +9,8 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/index/index_kernels.h"
 
 namespace pleat::onnx {
@@ -28,11 +28,8 @@ Tensor varied(const Tensor& example, int64_t dim, int64_t batch, Generator& gene
     x = ops::index_select(example, dim, from_vector(rows, {batch}, example.device()));
   }
   if (!is_floating(x.dtype())) return x;
-  const Tensor noise =
-      ops::cast(ops::multiply(randn(x.shape(), {.dtype = float32, .device = x.device()}, generator),
-                              ops::number_like(0.01, zeros({}, {.device = x.device()}))),
-                x.dtype());
-  return ops::add(x, noise);
+  const Tensor noise = randn(x.shape(), {.dtype = float32, .device = x.device()}, generator) * 0.01;
+  return x + ops::cast(noise, x.dtype());
 }
 
 /// Compares a run with the first one, and finds the sizes that depend on the batch.
@@ -143,8 +140,7 @@ class Comparison {
   }
 
   static bool same_numbers(const Tensor& a, const Tensor& b) {
-    return ops::allclose(ops::to_device(a, {}), ops::to_device(b, {}),
-                         {.rtol = 0, .atol = 0, .equal_nan = true});
+    return allclose(ops::to_device(a, {}), ops::to_device(b, {}), {.rtol = 0, .atol = 0, .equal_nan = true});
   }
 
   /// Tensors of other shapes that hold the same number everywhere.

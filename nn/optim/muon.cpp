@@ -7,7 +7,7 @@
 #include "pleat/core/device/capture.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/matmul_kernels.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/update/update.h"
@@ -42,7 +42,7 @@ struct MuonStep {
 /// near 1.
 Tensor newton_schulz(const Tensor& matrix, int64_t steps) {
   const Tensor norm = ops::norm(matrix);
-  Tensor x = ops::divide(matrix, ops::add(norm, ops::number_like(1e-7, norm)));
+  Tensor x = matrix / (norm + 1e-7);
   for (int64_t step = 0; step < steps; ++step) {
     const Tensor gram =
         ops::matmul(x, x.as_strided({x.size(1), x.size(0)}, {x.strides()[1], x.strides()[0]}, x.offset()));

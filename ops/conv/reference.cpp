@@ -9,7 +9,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/nhwc.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
 
 /// The formulas of ops/conv/problem.h as they stand, one result element at a time, through any strides. Slow
@@ -175,7 +175,7 @@ struct CompareSample {
 double largest_compared(DType dtype) { return dtype == float16 ? 6e4 : dtype == float64 ? 1e150 : 3e38; }
 
 bool is_finite(const Tensor& t) {
-  return !t.defined() || sum(multiply(t, number_like(0, t))).item() == 0;  // 0 times infinity is NaN
+  return !t.defined() || sum(t.detach() * 0).item() == 0;  // 0 times infinity is NaN
 }
 
 /// `operands`: those that the pass reads.

@@ -5,20 +5,29 @@
 #include <cmath>
 #include <numbers>
 
-#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/pointwise.h"
 #include "pleat/ops/elementwise/pointwise_linear.h"
-#include "pleat/ops/elementwise/relu.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/spatial/channels_hint.h"
 
 namespace pleat {
 namespace {
+
+struct Relu {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return x < T(0) ? T(0) : x;
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_from_result(const T& dy, const T& y) const {
+    return where(y <= 0, 0, dy);
+  }
+};
 
 struct LeakyRelu {
   Weak slope;
@@ -238,55 +247,44 @@ struct Mish {
   }
 };
 
-/// Linear in dy, and its own adjoint.
-Tensor relu_backward(const Tensor& dy, const Tensor& y) {
-  return record("relu_backward", ops::relu_backward(dy, y),
-                {grad_of(dy, [y = saved(y)](const Tensor& ddx) { return relu_backward(ddx, *y); })});
-}
-
 void check_finite(const char* op, const char* what, double value) {
   check<ValueError>(std::isfinite(value), "{}: {} must be finite, got {}", op, what, value);
 }
 
 }  // namespace
 
-Tensor relu(const Tensor& x) {
-  const Tensor y = ops::relu(x);
-  return record("relu", y, {grad_of(x, [y = saved(y)](const Tensor& dy) { return relu_backward(dy, *y); })});
-}
+Tensor relu(const Tensor& x) { return pointwise_number("relu", x, Relu{}); }
 
 const Tensor& relu_(const Tensor& x) {
   const Call call("relu", {x});
   if (changes_tape(x))
     replace_in_place("relu_", x, relu);
   else
-    ops::relu_into(x, x);
+    ops::map_into<ops::Numbers>("relu", x.dtype(), x, std::array{x}, Relu{});
   call.gives(x);
   return x;
 }
 
 Tensor leaky_relu(const Tensor& x, Real negative_slope) {
   check_finite("leaky_relu", "negative_slope", negative_slope);
-  const Call call("leaky_relu", {x}, {{"negative_slope", double{negative_slope}}});
-  return call.gives(pointwise("leaky_relu", x, LeakyRelu{Weak(negative_slope)}));
+  return pointwise("leaky_relu", x, LeakyRelu{Weak(negative_slope)},
+                   {{"negative_slope", double{negative_slope}}});
 }
 
-Tensor prelu(const Tensor& input, const Tensor& weights) {
-  const int64_t count = weights.numel();
-  if (weights.rank() > 1 || (count != 1 && (input.rank() < 2 || count != input.size(1))))
+Tensor prelu(const Tensor& x, const Tensor& weight) {
+  const int64_t count = weight.numel();
+  if (weight.rank() > 1 || (count != 1 && (x.rank() < 2 || count != x.size(1))))
     fail<ShapeError>(
         "prelu: weight must have one element, or one for each channel of [N, C, ...], got {} beside x {}{}",
-        weights.shape(), input.shape(), ops::channels_last_hint(input.shape(), count));
-  const auto [x, weight] = autocast_to_half(input, weights);
+        weight.shape(), x.shape(), ops::channels_last_hint(x.shape(), count));
   Shape shape(count == 1 ? 0 : static_cast<std::size_t>(x.rank() - 1), 1);
   if (!shape.empty()) shape[0] = count;
-  return pointwise("prelu", x, reshape(weight, shape), Prelu{});
+  return pointwise("prelu", x, reshape(weight, shape), Prelu{}, Autocasts::to_half);
 }
 
 Tensor elu(const Tensor& x, Real alpha) {
   check_finite("elu", "alpha", alpha);
-  const Call call("elu", {x}, {{"alpha", double{alpha}}});
-  return call.gives(pointwise("elu", x, Elu{Weak(alpha)}));
+  return pointwise("elu", x, Elu{Weak(alpha)}, {{"alpha", double{alpha}}});
 }
 
 Tensor selu(const Tensor& x) { return pointwise("selu", x, Selu{}); }
@@ -294,8 +292,7 @@ Tensor selu(const Tensor& x) { return pointwise("selu", x, Selu{}); }
 Tensor celu(const Tensor& x, Real alpha) {
   check<ValueError>(std::isfinite(alpha) && alpha != 0, "celu: alpha must be finite and not 0, got {}",
                     alpha);
-  const Call call("celu", {x}, {{"alpha", double{alpha}}});
-  return call.gives(pointwise("celu", x, Celu{Weak(alpha)}));
+  return pointwise("celu", x, Celu{Weak(alpha)}, {{"alpha", double{alpha}}});
 }
 
 Tensor softsign(const Tensor& x) { return pointwise("softsign", x, Softsign{}); }
@@ -334,16 +331,14 @@ Tensor softplus(const Tensor& x, SoftplusOptions options) {
                     "softplus: beta must be above 0 and finite, got {}", options.beta);
   check<ValueError>(!std::isnan(options.threshold), "softplus: threshold must be a number, got {}",
                     options.threshold);
-  const Call call("softplus", {x},
-                  {{"beta", double{options.beta}}, {"threshold", double{options.threshold}}});
-  return call.gives(
-      pointwise("softplus", autocast_to_float32(x), Softplus{Weak(options.beta), Weak(options.threshold)}));
+  return pointwise("softplus", x, Softplus{Weak(options.beta), Weak(options.threshold)},
+                   Autocasts::to_float32, {{"beta", options.beta}, {"threshold", options.threshold}});
 }
 
 Tensor gelu(const Tensor& x, GeluApproximation approximation) {
-  const bool by_tanh = approximation == GeluApproximation::tanh;
-  const Call call("gelu", {x}, {{"tanh", Flag(by_tanh)}});
-  return call.gives(by_tanh ? pointwise("gelu", x, GeluTanh{}) : pointwise("gelu", x, Gelu{}));
+  if (approximation == GeluApproximation::tanh)
+    return pointwise("gelu", x, GeluTanh{}, {{"tanh", Flag(true)}});
+  return pointwise("gelu", x, Gelu{}, {{"tanh", Flag(false)}});
 }
 
 Tensor silu(const Tensor& x) { return pointwise("silu", x, Silu{}); }

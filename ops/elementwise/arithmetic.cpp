@@ -1,47 +1,67 @@
+// Host and device.
 #include "pleat/ops/elementwise/arithmetic.h"
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/call.h"
-#include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/fits.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/widened.h"
 
 namespace pleat {
+namespace ops {
+
+void add_into(const Tensor& out, const Tensor& a, const Tensor& b) { binary_into("add", out, a, b, Plus{}); }
+void multiply_into(const Tensor& out, const Tensor& a, const Tensor& b) {
+  binary_into("multiply", out, a, b, Times{});
+}
+
+Tensor number_like(Number number, const Tensor& like, const char* op) {
+  const DType dtype = promote_with_number(like.dtype(), number);
+  check_fits(op, number, dtype);
+  return full({}, number, {.dtype = dtype, .device = like.device()});
+}
+
+}  // namespace ops
 
 using ops::number_like;
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  return record(
-      "add", ops::add(a, b),
-      {grad_of(a, [](const Tensor& dy) { return dy; }), grad_of(b, [](const Tensor& dy) { return dy; })});
+  const Call call("add", {a, b});
+  return call.result(ops::binary("add", a, b, ops::Plus{}), grad_of(a, [](const Tensor& dy) { return dy; }),
+                     grad_of(b, [](const Tensor& dy) { return dy; }));
 }
 
 Tensor subtract(const Tensor& a, const Tensor& b) {
-  return record(
-      "subtract", ops::subtract(a, b),
-      {grad_of(a, [](const Tensor& dy) { return dy; }), grad_of(b, [](const Tensor& dy) { return -dy; })});
+  const Call call("subtract", {a, b});
+  return call.result(ops::binary("subtract", a, b, ops::Minus{}),
+                     grad_of(a, [](const Tensor& dy) { return dy; }),
+                     grad_of(b, [](const Tensor& dy) { return -dy; }));
 }
 
 Tensor multiply(const Tensor& a, const Tensor& b) {
-  return record("multiply", ops::multiply(a, b),
-                {grad_of(a, [b = saved(b)](const Tensor& dy) { return dy * *b; }),
-                 grad_of(b, [a = saved(a)](const Tensor& dy) { return dy * *a; })});
+  const Call call("multiply", {a, b});
+  return call.result(ops::binary("multiply", a, b, ops::Times{}),
+                     grad_of(a, [b = saved(b)](const Tensor& dy) { return dy * *b; }),
+                     grad_of(b, [a = saved(a)](const Tensor& dy) { return dy * *a; }));
 }
 
 Tensor divide(const Tensor& a, const Tensor& b) {
-  const Tensor y = ops::divide(a, b);
-  return record(
-      "divide", y,
-      {grad_of(a, [b = saved(b)](const Tensor& dy) { return dy / *b; }),
-       grad_of(b, [b = saved(b), y = saved(y)](const Tensor& dy) { return -(widened(dy) * *y / *b); })});
+  const Call call("divide", {a, b});
+  const Tensor y = ops::binary_floating("divide", a, b, ops::Over{});
+  return call.result(
+      y, grad_of(a, [b = saved(b)](const Tensor& dy) { return dy / *b; }),
+      grad_of(b, [b = saved(b), y = saved(y)](const Tensor& dy) { return -(widened(dy) * *y / *b); }));
 }
 
 Tensor negate(const Tensor& x) {
-  return record("negate", ops::negate(x), {grad_of(x, [](const Tensor& dy) { return -dy; })});
+  const Call call("negate", {x});
+  return call.result(ops::unary_number("negate", x, ops::Negate{}),
+                     grad_of(x, [](const Tensor& dy) { return -dy; }));
 }
 
 namespace {
@@ -78,6 +98,13 @@ Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Number value) 
 
 namespace {
 
+void subtract_into(const Tensor& out, const Tensor& a, const Tensor& b) {
+  ops::binary_into("subtract", out, a, b, ops::Minus{});
+}
+void divide_into(const Tensor& out, const Tensor& a, const Tensor& b) {
+  ops::binary_floating_into("divide", out, a, b, ops::Over{});
+}
+
 using Function = Tensor (*)(const Tensor&, const Tensor&);
 using IntoFunction = void (*)(const Tensor&, const Tensor&, const Tensor&);
 
@@ -87,7 +114,7 @@ const Tensor& in_place(const char* op, const char* traced, const Tensor& x, cons
   check<ShapeError>(broadcast(x.shape(), other.shape(), op) == x.shape(), "{}: {} does not broadcast to {}",
                     op, other.shape(), x.shape());
   const DType result = promote(x.dtype(), other.dtype());
-  check<DTypeError>(is_floating(x.dtype()) || (!is_floating(result) && into != ops::divide_into),
+  check<DTypeError>(is_floating(x.dtype()) || (!is_floating(result) && into != divide_into),
                     "{}: the result is floating, which a tensor of {} cannot hold; convert it with "
                     "to(float32), or use the function that returns a new tensor",
                     op, x.dtype());
@@ -109,13 +136,13 @@ const Tensor& add_(const Tensor& x, const Tensor& other) {
   return in_place("add_", "add", x, other, add, ops::add_into);
 }
 const Tensor& subtract_(const Tensor& x, const Tensor& other) {
-  return in_place("subtract_", "subtract", x, other, subtract, ops::subtract_into);
+  return in_place("subtract_", "subtract", x, other, subtract, subtract_into);
 }
 const Tensor& multiply_(const Tensor& x, const Tensor& other) {
   return in_place("multiply_", "multiply", x, other, multiply, ops::multiply_into);
 }
 const Tensor& divide_(const Tensor& x, const Tensor& other) {
-  return in_place("divide_", "divide", x, other, divide, ops::divide_into);
+  return in_place("divide_", "divide", x, other, divide, divide_into);
 }
 
 const Tensor& fill_(const Tensor& x, Scalar value) {

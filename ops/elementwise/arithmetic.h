@@ -4,8 +4,9 @@
 #include "pleat/core/tensor/number.h"
 #include "pleat/core/tensor/tensor.h"
 
-/// Differentiable arithmetic. Shapes broadcast, types are promoted (core/tensor/dtype.h); a plain number is
-/// weak.
+/// Arithmetic, element by element; differentiable. Shapes broadcast, types are promoted
+/// (core/tensor/dtype.h); a plain number is weak. All throw ShapeError when shapes do not broadcast and
+/// DeviceError when devices differ.
 
 namespace pleat {
 

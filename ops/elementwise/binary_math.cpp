@@ -190,12 +190,12 @@ struct ClampBackward {
 };
 
 template <class F>
-Tensor binary_ordered(const char* op, const Tensor& a, const Tensor& b, const F& f) {
-  const RecordOp range(op, a, b);
+Tensor ordered(const char* op, const Tensor& a, const Tensor& b, const F& formula) {
+  const Call call(op, {a, b});
   const DType dtype = promote(a.dtype(), b.dtype());
-  const Tensor out = ops::binary_result(op, a, b, dtype);
-  ops::map_into<ops::Ordered>(op, dtype, out, std::array{a, b}, f);
-  return out;
+  const Tensor y = ops::binary_result(op, a, b, dtype);
+  ops::map_into<ops::Ordered>(op, dtype, y, std::array{a, b}, formula);
+  return call.result(y, derivatives_of(op, a, b, formula));
 }
 
 DType clamp_dtype(const char* op, const Tensor& x, const ClampOptions& bounds) {
@@ -214,24 +214,17 @@ DType clamp_dtype(const char* op, const Tensor& x, const ClampOptions& bounds) {
   return dtype;
 }
 
-/// dy where x lies within the bounds, which count as inside, else 0.
-Tensor within_bounds(const Tensor& dy, const Tensor& x, const ClampOptions& bounds) {
-  const RecordOp range("clamp_backward", dy, x);
+/// dy where x lies within the bounds, which count as inside, else 0. Linear in dy, and its own adjoint.
+Tensor clamp_backward(const Tensor& dy, const Tensor& x, const ClampOptions& bounds) {
+  const Call call("clamp_backward", {dy, x});
   const Tensor dx = ops::binary_result("clamp_backward", dy, x, promote(dy.dtype(), x.dtype()));
   ops::map_into<ops::Floating>("clamp_backward", dx.dtype(), dx, std::array{dy, x},
                                ClampBackward{{bounds.min, bounds.max}});
-  return dx;
-}
-
-/// clamp_backward is linear in dy and its own adjoint.
-Tensor clamp_backward(const Tensor& dy, const Tensor& x, const ClampOptions& bounds) {
-  return record(
-      "clamp_backward", within_bounds(dy, x, bounds),
-      {grad_of(dy, [x = saved(x), bounds](const Tensor& ddx) { return clamp_backward(ddx, *x, bounds); })});
+  return call.result(
+      dx, grad_of(dy, [x = saved(x), bounds](const Tensor& ddx) { return clamp_backward(ddx, *x, bounds); }));
 }
 
 void clamp_into(const Tensor& out, const Tensor& x, ClampOptions bounds) {
-  const RecordOp range("clamp", x);
   ops::map_into<ops::Numbers>("clamp", clamp_dtype("clamp", x, bounds), out, std::array{x},
                               Clamp{{bounds.min, bounds.max}});
 }
@@ -242,7 +235,6 @@ Attributes traced_bounds(const ClampOptions& bounds) {
 }
 
 void lerp_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& weight) {
-  const RecordOp range("lerp", a, b, weight);
   const DType dtype = promote(promote(a.dtype(), b.dtype()), weight.dtype());
   ops::map_into<ops::Floating>("lerp", ops::floating_result(dtype), out, std::array{a, b, weight}, Lerp{});
 }
@@ -253,14 +245,8 @@ Tensor atan2(const Tensor& y, const Tensor& x) { return pointwise("atan2", y, x,
 Tensor logaddexp(const Tensor& a, const Tensor& b) { return pointwise("logaddexp", a, b, LogAddExp{}); }
 Tensor hypot(const Tensor& a, const Tensor& b) { return pointwise("hypot", a, b, Hypot{}); }
 
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  return record_pointwise("maximum", binary_ordered("maximum", a, b, Maximum{}), a, b, Maximum{});
-}
-
-Tensor minimum(const Tensor& a, const Tensor& b) {
-  return record_pointwise("minimum", binary_ordered("minimum", a, b, Minimum{}), a, b, Minimum{});
-}
-
+Tensor maximum(const Tensor& a, const Tensor& b) { return ordered("maximum", a, b, Maximum{}); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return ordered("minimum", a, b, Minimum{}); }
 Tensor maximum(const Tensor& a, Number b) { return maximum(a, number_like(b, a)); }
 Tensor minimum(const Tensor& a, Number b) { return minimum(a, number_like(b, a)); }
 
@@ -273,16 +259,15 @@ Tensor clamp(const Tensor& x, ClampOptions bounds) {
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
-  const RecordOp range("lerp", a, b, weight);
+  const Call call("lerp", {a, b, weight});
   const Shape shape = broadcast(broadcast(a.shape(), b.shape(), "lerp"), weight.shape(), "lerp");
   const DType dtype = promote(promote(a.dtype(), b.dtype()), weight.dtype());
   const Tensor y = empty_as(std::array{a, b, weight}, shape, ops::floating_result(dtype));
   lerp_into(y, a, b, weight);
-  return record(
-      "lerp", y,
-      {grad_of(a, [w = saved(weight)](const Tensor& dy) { return dy * (1 - widened(*w)); }),
-       grad_of(b, [w = saved(weight)](const Tensor& dy) { return dy * *w; }),
-       grad_of(weight, [a = saved(a), b = saved(b)](const Tensor& dy) { return dy * (widened(*b) - *a); })});
+  return call.result(
+      y, grad_of(a, [w = saved(weight)](const Tensor& dy) { return dy * (1 - widened(*w)); }),
+      grad_of(b, [w = saved(weight)](const Tensor& dy) { return dy * *w; }),
+      grad_of(weight, [a = saved(a), b = saved(b)](const Tensor& dy) { return dy * (widened(*b) - *a); }));
 }
 
 Tensor lerp(const Tensor& a, const Tensor& b, Number weight) {

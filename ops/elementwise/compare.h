@@ -1,29 +1,61 @@
 #pragma once
 
-#include "pleat/ops/elementwise/compare_kernels.h"
-#include "pleat/ops/elementwise/logic.h"
+#include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/tensor.h"
 
-/// Comparisons, tests and logic (ops/elementwise/compare_kernels.h, logic.h): bool tensors, which have no
-/// derivatives.
+/// Comparisons, tests and logic, element by element, broadcasting; the results are bool and have no
+/// derivatives. Tensors are compared in their promoted type (core/tensor/dtype.h). A plain number is compared
+/// with integers exactly (uint8 elements are never below -1 nor equal to 255.5), with floating elements after
+/// rounding to their type. NaN is unequal to everything. All throw ShapeError when shapes do not broadcast.
 
 namespace pleat {
 
-using ops::allclose;
-using ops::array_equal;
-using ops::equal;
-using ops::greater;
-using ops::greater_equal;
-using ops::isclose;
-using ops::isfinite;
-using ops::isinf;
-using ops::isnan;
-using ops::less;
-using ops::less_equal;
-using ops::logical_and;
-using ops::logical_not;
-using ops::logical_or;
-using ops::logical_xor;
-using ops::not_equal;
+struct AllcloseOptions {
+  double rtol = 1e-5;
+  double atol = 1e-8;
+  bool equal_nan = false;  ///< whether NaN is close to NaN
+};
+
+Tensor equal(const Tensor& a, const Tensor& b);          ///< a == b
+Tensor not_equal(const Tensor& a, const Tensor& b);      ///< a != b
+Tensor less(const Tensor& a, const Tensor& b);           ///< a < b
+Tensor less_equal(const Tensor& a, const Tensor& b);     ///< a <= b
+Tensor greater(const Tensor& a, const Tensor& b);        ///< a > b
+Tensor greater_equal(const Tensor& a, const Tensor& b);  ///< a >= b
+
+/// A bool is compared with bool tensors only: DTypeError.
+Tensor equal(const Tensor& a, Scalar b);
+Tensor not_equal(const Tensor& a, Scalar b);
+Tensor less(const Tensor& a, Number b);
+Tensor less_equal(const Tensor& a, Number b);
+Tensor greater(const Tensor& a, Number b);
+Tensor greater_equal(const Tensor& a, Number b);
+inline Tensor equal(Scalar a, const Tensor& b) { return equal(b, a); }
+inline Tensor not_equal(Scalar a, const Tensor& b) { return not_equal(b, a); }
+inline Tensor less(Number a, const Tensor& b) { return greater(b, a); }
+inline Tensor less_equal(Number a, const Tensor& b) { return greater_equal(b, a); }
+inline Tensor greater(Number a, const Tensor& b) { return less(b, a); }
+inline Tensor greater_equal(Number a, const Tensor& b) { return less_equal(b, a); }
+
+/// False everywhere for integers and bool, isfinite true.
+Tensor isnan(const Tensor& x);     ///< whether x is NaN
+Tensor isinf(const Tensor& x);     ///< whether x is infinite
+Tensor isfinite(const Tensor& x);  ///< whether x is neither NaN nor infinite
+
+/// Whether the shapes are the same and all elements equal, whatever the types.
+bool array_equal(const Tensor& a, const Tensor& b);
+
+/// Whether |a - b| <= atol + rtol |b|, computed in float64; infinities are close to themselves. Throws
+/// ValueError for a negative tolerance.
+Tensor isclose(const Tensor& a, const Tensor& b, AllcloseOptions options = {});
+/// Whether |a - b| <= atol + rtol |b| everywhere.
+bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options = {});
+
+/// Logic takes any type: an element is true when it is not 0 (NaN is true).
+Tensor logical_and(const Tensor& a, const Tensor& b);  ///< a and b
+Tensor logical_or(const Tensor& a, const Tensor& b);   ///< a or b, or both
+Tensor logical_xor(const Tensor& a, const Tensor& b);  ///< a or b, not both
+Tensor logical_not(const Tensor& x);                   ///< not x
 
 /// The operators compare element by element and give a bool tensor; `array_equal` asks about the whole.
 inline Tensor operator==(const Tensor& a, const Tensor& b) { return equal(a, b); }

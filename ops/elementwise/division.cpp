@@ -98,44 +98,42 @@ void check_integer_divisor(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
-  const RecordOp range("remainder", a, b);
+  const Call call("remainder", {a, b});
   check_integer_divisor("remainder", a, b);
   const Tensor y = ops::binary("remainder", a, b, Remainder{});
-  return record("remainder", y,
-                {grad_of(a, [](const Tensor& dy) { return dy; }),
-                 grad_of(b, [a = saved(a), b = saved(b), y = saved(y)](const Tensor& dy) {
-                   // The quotient is a whole number, and constant piece by piece; -1 where b is infinite and
-                   // of the other sign, which makes it the remainder.
-                   const Tensor quotient =
-                       no_grad([&] { return where(isinf(*y), -1, round((widened(*a) - *y) / *b)); });
-                   return -(dy * quotient);
-                 })});
+  return call.result(y, grad_of(a, [](const Tensor& dy) { return dy; }),
+                     grad_of(b, [a = saved(a), b = saved(b), y = saved(y)](const Tensor& dy) {
+                       // The quotient is a whole number, and constant piece by piece; -1 where b is infinite
+                       // and of the other sign, which makes it the remainder.
+                       const Tensor quotient =
+                           no_grad([&] { return where(isinf(*y), -1, round((widened(*a) - *y) / *b)); });
+                       return -(dy * quotient);
+                     }));
 }
 
 Tensor remainder(const Tensor& a, Number b) { return remainder(a, number_like(b, a, "remainder")); }
 Tensor remainder(Number a, const Tensor& b) { return remainder(number_like(a, b, "remainder"), b); }
 
 Tensor fmod(const Tensor& a, const Tensor& b) {
-  const RecordOp range("fmod", a, b);
+  const Call call("fmod", {a, b});
   check_integer_divisor("fmod", a, b);
   const Tensor y = ops::binary("fmod", a, b, Fmod{});
-  return record("fmod", y,
-                {grad_of(a, [](const Tensor& dy) { return dy; }),
-                 grad_of(b, [a = saved(a), b = saved(b), y = saved(y)](const Tensor& dy) {
-                   const Tensor quotient = no_grad([&] { return round((widened(*a) - *y) / *b); });
-                   return -(dy * quotient);
-                 })});
+  return call.result(y, grad_of(a, [](const Tensor& dy) { return dy; }),
+                     grad_of(b, [a = saved(a), b = saved(b), y = saved(y)](const Tensor& dy) {
+                       const Tensor quotient = no_grad([&] { return round((widened(*a) - *y) / *b); });
+                       return -(dy * quotient);
+                     }));
 }
 
 Tensor fmod(const Tensor& a, Number b) { return fmod(a, number_like(b, a, "fmod")); }
 Tensor fmod(Number a, const Tensor& b) { return fmod(number_like(a, b, "fmod"), b); }
 
 Tensor floor_divide(const Tensor& a, const Tensor& b) {
-  const RecordOp range("floor_divide", a, b);
+  const Call call("floor_divide", {a, b});
   check_integer_divisor("floor_divide", a, b);
   const auto nothing = [](const Tensor& dy) { return zeros_like(dy); };
-  return record("floor_divide", ops::binary("floor_divide", a, b, FloorDivide{}),
-                {grad_of(a, nothing), grad_of(b, nothing)});
+  return call.result(ops::binary("floor_divide", a, b, FloorDivide{}), grad_of(a, nothing),
+                     grad_of(b, nothing));
 }
 
 Tensor floor_divide(const Tensor& a, Number b) { return floor_divide(a, number_like(b, a, "floor_divide")); }

@@ -1,25 +1,48 @@
+// Host and device.
 #include "pleat/ops/elementwise/dropout.h"
 
-#include "pleat/autograd/tape.h"
+#include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
-#include "pleat/ops/elementwise/dropout_kernels.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/kernels.h"
 
 namespace pleat {
+
+struct MaskedScale {
+  static constexpr std::size_t mask = 1;
+  double scale;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T a, uint8_t stays) const {
+    const T scaled = a * static_cast<T>(scale);
+    return stays != 0 ? scaled : T(0);
+  }
+};
+
 namespace {
 
-/// Linear in x, and its own adjoint.
+/// scale * x where the mask (bool, broadcast to x) is true, else 0. Linear in x, and its own adjoint.
 Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale) {
-  return record(
-      "dropout", ops::masked_scale(x, mask, scale),
-      {grad_of(x, [mask = saved(mask), scale](const Tensor& dy) { return masked_scale(dy, *mask, scale); })});
+  const Call call("dropout", {x, mask});
+  const Tensor y = empty_like(x);
+  ops::map_into<ops::Floating>("dropout", x.dtype(), y, std::array{x, mask}, MaskedScale{scale});
+  return call.result(y, grad_of(x, [mask = saved(mask), scale](const Tensor& dy) {
+                       return masked_scale(dy, *mask, scale);
+                     }));
 }
 
+/// The mask is true, so that the element stays, with probability 1 - p: the same for every memory format,
+/// device and number of threads.
 Tensor dropout_by(const char* op, const Tensor& x, const Shape& mask_shape, MemoryFormat format, double p,
                   bool training, Generator& generator) {
   check<DTypeError>(is_floating(x.dtype()), "{}: needs a floating type, got {}", op, x.describe());
   check<ValueError>(p >= 0 && p <= 1, "{}: the probability must be in [0, 1], got {}", op, p);
   if (!training || p == 0) return x;
-  const Tensor mask = ops::dropout_mask(op, mask_shape, p, format, x.device(), generator);
+  const Tensor mask = [&] {
+    const RecordOp range("dropout_mask");
+    return ops::to_format(bernoulli(1 - p, mask_shape, x.device(), generator), format);
+  }();
   return masked_scale(x, mask, p == 1 ? 0 : 1 / (1 - p));
 }
 

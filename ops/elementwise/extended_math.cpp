@@ -5,7 +5,6 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/pointwise.h"
 
@@ -95,8 +94,8 @@ Tensor nan_to_num(const Tensor& x, NanToNumOptions options) {
                    NanToNum{options.nan, options.posinf.value_or(most), options.neginf.value_or(-most)});
 }
 
-Tensor xlogy(const Tensor& any_x, const Tensor& any_y) {
-  return pointwise("xlogy", autocast_to_float32(any_x), autocast_to_float32(any_y), Xlogy{});
+Tensor xlogy(const Tensor& x, const Tensor& y) {
+  return pointwise("xlogy", x, y, Xlogy{}, Autocasts::to_float32);
 }
 
 }  // namespace pleat

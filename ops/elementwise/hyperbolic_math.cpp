@@ -1,5 +1,4 @@
 // Host and device.
-#include "pleat/autograd/autocast.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/pointwise.h"
 #include "pleat/ops/elementwise/pointwise_linear.h"
@@ -79,8 +78,8 @@ struct Atanh {
 
 }  // namespace
 
-Tensor sinh(const Tensor& x) { return pointwise("sinh", autocast_to_float32(x), Sinh{}); }
-Tensor cosh(const Tensor& x) { return pointwise("cosh", autocast_to_float32(x), Cosh{}); }
+Tensor sinh(const Tensor& x) { return pointwise("sinh", x, Sinh{}, Autocasts::to_float32); }
+Tensor cosh(const Tensor& x) { return pointwise("cosh", x, Cosh{}, Autocasts::to_float32); }
 Tensor tanh(const Tensor& x) { return pointwise("tanh", x, Tanh{}); }
 LinearActivationPtr linear_tanh() { return pointwise_linear("tanh", Tanh{}); }
 Tensor asinh(const Tensor& x) { return pointwise("asinh", x, Asinh{}); }

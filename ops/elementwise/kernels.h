@@ -65,7 +65,6 @@ inline Tensor binary_result(const char* op, const Tensor& a, const Tensor& b, DT
 /// f(x) in floating arithmetic: integers become float32.
 template <class F>
 Tensor unary_floating(const char* op, const Tensor& x, const F& f) {
-  const RecordOp range(op, x);
   check_types<Floating>(op, floating_result(x.dtype()));
   const Tensor out = unary_result(x, floating_result(x.dtype()));
   map_into<Floating>(op, out.dtype(), out, std::array{x}, f);
@@ -74,13 +73,7 @@ Tensor unary_floating(const char* op, const Tensor& x, const F& f) {
 
 /// f(x) in x's own type.
 template <class F>
-void unary_number_into(const char* op, const Tensor& out, const Tensor& x, const F& f) {
-  const RecordOp range(op, x);
-  map_into<Numbers>(op, x.dtype(), out, std::array{x}, f);
-}
-template <class F>
 Tensor unary_number(const char* op, const Tensor& x, const F& f) {
-  const RecordOp range(op, x);
   check_types<Numbers>(op, x.dtype());
   const Tensor out = unary_result(x, x.dtype());
   map_into<Numbers>(op, x.dtype(), out, std::array{x}, f);
@@ -95,7 +88,6 @@ void binary_into(const char* op, const Tensor& out, const Tensor& a, const Tenso
 }
 template <class F>
 Tensor binary(const char* op, const Tensor& a, const Tensor& b, const F& f) {
-  const RecordOp range(op, a, b);
   const Tensor out = binary_result(op, a, b, promote(a.dtype(), b.dtype()));
   map_into<Numbers>(op, out.dtype(), out, std::array{a, b}, f);
   return out;
@@ -109,7 +101,6 @@ void binary_floating_into(const char* op, const Tensor& out, const Tensor& a, co
 }
 template <class F>
 Tensor binary_floating(const char* op, const Tensor& a, const Tensor& b, const F& f) {
-  const RecordOp range(op, a, b);
   const Tensor out = binary_result(op, a, b, floating_result(promote(a.dtype(), b.dtype())));
   map_into<Floating>(op, out.dtype(), out, std::array{a, b}, f);
   return out;

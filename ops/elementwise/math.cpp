@@ -5,9 +5,7 @@
 #include <numbers>
 #include <type_traits>
 
-#include "pleat/autograd/autocast.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/elementwise/pointwise.h"
@@ -214,22 +212,22 @@ template <class F>
 Tensor rounded(const char* op, const Tensor& x, const F& formula) {
   check<DTypeError>(x.dtype() != boolean, "{}: needs numbers, got bool", op);
   if (is_floating(x.dtype())) return pointwise(op, x, formula);
-  const RecordOp range(op, x);
-  return record_pointwise(op, ops::copy(x), x, formula);
+  const Call call(op, {x});
+  return call.gives(ops::copy(x));
 }
 
 }  // namespace
 
-Tensor exp(const Tensor& x) { return pointwise("exp", autocast_to_float32(x), Exp{}); }
+Tensor exp(const Tensor& x) { return pointwise("exp", x, Exp{}, Autocasts::to_float32); }
 Tensor exp2(const Tensor& x) { return pointwise("exp2", x, Exp2{}); }
-Tensor expm1(const Tensor& x) { return pointwise("expm1", autocast_to_float32(x), Expm1{}); }
-Tensor log(const Tensor& x) { return pointwise("log", autocast_to_float32(x), Log{}); }
-Tensor log1p(const Tensor& x) { return pointwise("log1p", autocast_to_float32(x), Log1p{}); }
-Tensor log2(const Tensor& x) { return pointwise("log2", autocast_to_float32(x), Log2{}); }
-Tensor log10(const Tensor& x) { return pointwise("log10", autocast_to_float32(x), Log10{}); }
+Tensor expm1(const Tensor& x) { return pointwise("expm1", x, Expm1{}, Autocasts::to_float32); }
+Tensor log(const Tensor& x) { return pointwise("log", x, Log{}, Autocasts::to_float32); }
+Tensor log1p(const Tensor& x) { return pointwise("log1p", x, Log1p{}, Autocasts::to_float32); }
+Tensor log2(const Tensor& x) { return pointwise("log2", x, Log2{}, Autocasts::to_float32); }
+Tensor log10(const Tensor& x) { return pointwise("log10", x, Log10{}, Autocasts::to_float32); }
 Tensor sqrt(const Tensor& x) { return pointwise("sqrt", x, Sqrt{}); }
-Tensor rsqrt(const Tensor& x) { return pointwise("rsqrt", autocast_to_float32(x), Rsqrt{}); }
-Tensor reciprocal(const Tensor& x) { return pointwise("reciprocal", autocast_to_float32(x), Reciprocal{}); }
+Tensor rsqrt(const Tensor& x) { return pointwise("rsqrt", x, Rsqrt{}, Autocasts::to_float32); }
+Tensor reciprocal(const Tensor& x) { return pointwise("reciprocal", x, Reciprocal{}, Autocasts::to_float32); }
 Tensor erf(const Tensor& x) { return pointwise("erf", x, Erf{}); }
 Tensor erfc(const Tensor& x) { return pointwise("erfc", x, Erfc{}); }
 

@@ -3,7 +3,6 @@
 
 #include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/pointwise.h"
 #include "pleat/ops/elementwise/pointwise_linear.h"
@@ -112,27 +111,25 @@ Tensor hardtanh(const Tensor& x, Real min, Real max) {
   check<ValueError>(min <= max, "hardtanh: needs min <= max, got {} and {}", min, max);
   const Call call("hardtanh", {x}, {{"min", double{min}}, {"max", double{max}}});
   const Tensor y = no_grad([&] { return clamp(x, double{min}, double{max}); });
-  return call.gives(record_pointwise("hardtanh", y, x, Hardtanh{Weak(min), Weak(max)}));
+  return call.result(y, derivative_of("hardtanh", y, x, Hardtanh{Weak(min), Weak(max)}));
 }
 
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0, 6); }
 
 Tensor softshrink(const Tensor& x, Real lambd) {
   check<ValueError>(lambd >= 0, "softshrink: lambd must be at least 0, got {}", lambd);
-  const Call call("softshrink", {x}, {{"lambd", double{lambd}}});
-  return call.gives(pointwise("softshrink", x, Softshrink{Weak(lambd)}));
+  return pointwise("softshrink", x, Softshrink{Weak(lambd)}, {{"lambd", double{lambd}}});
 }
 
 Tensor hardshrink(const Tensor& x, Real lambd) {
   check<ValueError>(lambd >= 0, "hardshrink: lambd must be at least 0, got {}", lambd);
-  const Call call("hardshrink", {x}, {{"lambd", double{lambd}}});
-  return call.gives(pointwise("hardshrink", x, Hardshrink{Weak(lambd)}));
+  return pointwise("hardshrink", x, Hardshrink{Weak(lambd)}, {{"lambd", double{lambd}}});
 }
 
 Tensor threshold(const Tensor& x, Real bound, Real value) {
   check<ValueError>(!std::isnan(bound), "threshold: the threshold must be a number, got {}", bound);
-  const Call call("threshold", {x}, {{"threshold", double{bound}}, {"value", double{value}}});
-  return call.gives(pointwise("threshold", x, Threshold{Weak(bound), Weak(value)}));
+  return pointwise("threshold", x, Threshold{Weak(bound), Weak(value)},
+                   {{"threshold", double{bound}}, {"value", double{value}}});
 }
 
 LinearActivationPtr linear_limit(const Bounds& bounds) {

@@ -31,25 +31,28 @@ Tensor gradient_like(std::span<const Tensor> dy_and_kept) {
   return empty_as(dy_and_kept, dy_and_kept[0].shape(), dtype);
 }
 
-Tensor record_unary(const char* op, const Tensor& y, const Tensor& x, const Tensor& kept,
-                    UnaryBackward backward) {
-  return record(op, y, {grad_of(x, [backward = std::move(backward), kept = saved(kept)](const Tensor& dy) {
-                  return backward(dy, *kept);
-                })});
+Derivative unary_derivative(const Tensor& x, const Tensor& kept, UnaryBackward backward) {
+  return grad_of(x, [backward = std::move(backward), kept = saved(kept)](const Tensor& dy) {
+    return backward(dy, *kept);
+  });
 }
 
-Tensor record_binary(const char* op, const Tensor& y, const Tensor& a, const Tensor& b, BinaryBackward first,
-                     BinaryBackward second) {
+Derivative zero_derivative(const Tensor& x) {
+  return grad_of(x, [](const Tensor& dy) { return zeros_like(dy); });
+}
+
+std::vector<Derivative> binary_derivatives(const Tensor& a, const Tensor& b, BinaryBackward first,
+                                           BinaryBackward second) {
   const auto gradient_of = [&](const Tensor& input, BinaryBackward backward) {
     return grad_of(input, [backward = std::move(backward), a = saved(a), b = saved(b)](const Tensor& dy) {
       return backward(dy, *a, *b);
     });
   };
-  return record(op, y, {gradient_of(a, std::move(first)), gradient_of(b, std::move(second))});
-}
-
-Tensor record_constant(const char* op, const Tensor& y, const Tensor& x) {
-  return record(op, y, {grad_of(x, [](const Tensor& dy) { return zeros_like(dy); })});
+  std::vector<Derivative> both;
+  both.reserve(2);
+  both.push_back(gradient_of(a, std::move(first)));
+  both.push_back(gradient_of(b, std::move(second)));
+  return both;
 }
 
 }  // namespace detail

@@ -4,10 +4,12 @@
 #include <array>
 #include <concepts>
 #include <functional>
+#include <initializer_list>
 #include <span>
+#include <vector>
 
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/grad_mode.h"
-#include "pleat/autograd/tape.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/kernels.h"
@@ -179,35 +181,34 @@ Tensor run_backward(const char* op, const B& backward, const Tensor& dy, const K
   return dx;
 }
 
-// `record`, once for all formulas.
+// What is the same for all formulas.
 using UnaryBackward = std::function<Tensor(const Tensor& dy, const Tensor& kept)>;
 using BinaryBackward = std::function<Tensor(const Tensor& dy, const Tensor& a, const Tensor& b)>;
-Tensor record_unary(const char* op, const Tensor& y, const Tensor& x, const Tensor& kept,
-                    UnaryBackward backward);
-Tensor record_binary(const char* op, const Tensor& y, const Tensor& a, const Tensor& b, BinaryBackward first,
-                     BinaryBackward second);
-Tensor record_constant(const char* op, const Tensor& y, const Tensor& x);
+Derivative unary_derivative(const Tensor& x, const Tensor& kept, UnaryBackward backward);
+Derivative zero_derivative(const Tensor& x);
+std::vector<Derivative> binary_derivatives(const Tensor& a, const Tensor& b, BinaryBackward first,
+                                           BinaryBackward second);
 
 }  // namespace detail
 
-/// Puts y = formula(x), computed already, on the tape.
+/// The derivative of y = formula(x), computed already.
 template <class F>
-Tensor record_pointwise(const char* op, const Tensor& y, const Tensor& x, const F& formula) {
+Derivative derivative_of(const char* op, const Tensor& y, const Tensor& x, const F& formula) {
   constexpr bool keeps_result = detail::BackwardFromResult<F>;
   if constexpr (keeps_result || detail::BackwardFromInput<F>)
-    return detail::record_unary(op, y, x, keeps_result ? y : x,
-                                [op, formula](const Tensor& dy, const Tensor& kept) {
-                                  return detail::run_backward(op, detail::Backward<F>{formula}, dy, kept);
-                                });
+    return detail::unary_derivative(x, keeps_result ? y : x,
+                                    [op, formula](const Tensor& dy, const Tensor& kept) {
+                                      return detail::run_backward(op, detail::Backward<F>{formula}, dy, kept);
+                                    });
   else
-    return detail::record_constant(op, y, x);
+    return detail::zero_derivative(x);
 }
 
-/// Puts y = formula(a, b), computed already, on the tape.
+/// Those of formula(a, b).
 template <class F>
-Tensor record_pointwise(const char* op, const Tensor& y, const Tensor& a, const Tensor& b, const F& formula) {
-  return detail::record_binary(
-      op, y, a, b,
+std::vector<Derivative> derivatives_of(const char* op, const Tensor& a, const Tensor& b, const F& formula) {
+  return detail::binary_derivatives(
+      a, b,
       [op, formula](const Tensor& dy, const Tensor& kept_a, const Tensor& kept_b) {
         return detail::run_backward(op, detail::BackwardFirst<F>{formula}, dy, kept_a, kept_b);
       },
@@ -216,22 +217,37 @@ Tensor record_pointwise(const char* op, const Tensor& y, const Tensor& a, const 
       });
 }
 
-/// y = formula(x) in floating arithmetic: integers give float32.
+/// The function y = formula(x) in floating arithmetic: integers give float32. Its options, which the formula
+/// has, are named for those who watch the call.
 template <class F>
-Tensor pointwise(const char* op, const Tensor& x, const F& formula) {
-  return record_pointwise(op, ops::unary_floating(op, x, formula), x, formula);
+Tensor pointwise(const char* op, const Tensor& input, const F& formula, Autocasts casts,
+                 std::initializer_list<Attribute> options = {}) {
+  const Call call(op, {input}, options, casts);
+  const Tensor& x = call.input(0);
+  const Tensor y = ops::unary_floating(op, x, formula);
+  return call.result(y, derivative_of(op, y, x, formula));
+}
+template <class F>
+Tensor pointwise(const char* op, const Tensor& x, const F& formula,
+                 std::initializer_list<Attribute> options = {}) {
+  return pointwise(op, x, formula, Autocasts::none, options);
 }
 
-/// y = formula(a, b), broadcast, in floating arithmetic.
+/// The function formula(a, b), broadcast, in floating arithmetic.
 template <class F>
-Tensor pointwise(const char* op, const Tensor& a, const Tensor& b, const F& formula) {
-  return record_pointwise(op, ops::binary_floating(op, a, b, formula), a, b, formula);
+Tensor pointwise(const char* op, const Tensor& first, const Tensor& second, const F& formula,
+                 Autocasts casts = Autocasts::none) {
+  const Call call(op, {first, second}, {}, casts);
+  const Tensor &a = call.input(0), &b = call.input(1);
+  return call.result(ops::binary_floating(op, a, b, formula), derivatives_of(op, a, b, formula));
 }
 
-/// y = formula(x) in x's own type: integers stay integers.
+/// The function y = formula(x) in x's own type: integers stay integers.
 template <class F>
 Tensor pointwise_number(const char* op, const Tensor& x, const F& formula) {
-  return record_pointwise(op, ops::unary_number(op, x, formula), x, formula);
+  const Call call(op, {x});
+  const Tensor y = ops::unary_number(op, x, formula);
+  return call.result(y, derivative_of(op, y, x, formula));
 }
 
 }  // namespace pleat

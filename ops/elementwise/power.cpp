@@ -123,15 +123,16 @@ struct PowerBackward {
 }  // namespace
 
 Tensor pow(const Tensor& any_base, const Tensor& any_exponent) {
-  const Tensor base = autocast_to_float32(any_base);
-  const Tensor exponent = autocast_to_float32(any_exponent);
-  return record_pointwise("pow", ops::binary("pow", base, exponent, Power{}), base, exponent, Power{});
+  const Call call("pow", {any_base, any_exponent}, {}, Autocasts::to_float32);
+  const Tensor &base = call.input(0), &exponent = call.input(1);
+  return call.result(ops::binary("pow", base, exponent, Power{}),
+                     derivatives_of("pow", base, exponent, Power{}));
 }
 
 Tensor pow(const Tensor& any_base, Number exponent) {
-  const Tensor base = autocast_to_float32(any_base);
   const auto e = exponent.to<double>();
-  const Call call("pow", {base}, {{"exponent", e}});
+  const Call call("pow", {any_base}, {{"exponent", e}}, Autocasts::to_float32);
+  const Tensor& base = call.input(0);
   return call.result(
       raised(base, exponent), grad_of(base, [x = saved(base), e](const Tensor& dy) {
         if (e == 0) return zeros_like(dy);

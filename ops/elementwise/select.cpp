@@ -1,3 +1,4 @@
+// Host and device.
 #include "pleat/ops/elementwise/select.h"
 
 #include <algorithm>
@@ -8,18 +9,61 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
-#include "pleat/ops/elementwise/select_kernels.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat {
+namespace ops {
+
+struct Where {
+  static constexpr std::size_t mask = 0;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(uint8_t condition, T a, T b) const {
+    return condition != 0 ? a : b;
+  }
+};
+
+}  // namespace ops
 
 using ops::number_like;
 
+namespace {
+
+void check_mask(const char* op, const char* what, const Tensor& mask) {
+  check<DTypeError>(mask.dtype() == boolean, "{}: the {} must be bool, got {}; compare it first ({} != 0)",
+                    op, what, mask.describe(), what);
+}
+
+void where_into(const char* op, const Tensor& out, const Tensor& condition, const Tensor& a,
+                const Tensor& b) {
+  ops::map_into<ops::Stored>(op, out.dtype(), out, std::array{condition, a, b}, ops::Where{});
+}
+
+/// The number as an element of `x`'s type.
+Tensor fill_value(const char* op, Number value, const Tensor& x) {
+  check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(), "{}: a tensor of {} cannot hold {}",
+                    op, x.dtype(), value);
+  return number_like(value, x, op);
+}
+
+/// The number as `scalar` makes it, on the device of `x`.
+Tensor number_beside(const Tensor& x, Number value) {
+  const DType dtype = value.kind() == float64 ? float32 : value.kind();
+  return full({}, value, {.dtype = dtype, .device = x.device()});
+}
+
+}  // namespace
+
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   const Call call("where", {condition, a, b});
-  return call.result(ops::where(condition, a, b),
-                     grad_of(a, [c = saved(condition)](const Tensor& dy) { return where(*c, dy, 0); }),
+  check_mask("where", "condition", condition);
+  const Shape shape = broadcast(broadcast(a.shape(), b.shape(), "where"), condition.shape(), "where");
+  const std::array inputs = {a, b, condition};
+  const Tensor y = empty_as(inputs, shape, promote(a.dtype(), b.dtype()));
+  where_into("where", y, condition, a, b);
+  return call.result(y, grad_of(a, [c = saved(condition)](const Tensor& dy) { return where(*c, dy, 0); }),
                      grad_of(b, [c = saved(condition)](const Tensor& dy) { return where(*c, 0, dy); }));
 }
 
@@ -29,13 +73,18 @@ Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
 Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
   return where(condition, number_like(a, b, "where"), b);
 }
-Tensor where(const Tensor& condition, Scalar a, Scalar b) { return ops::where(condition, a, b); }
+Tensor where(const Tensor& condition, Scalar a, Scalar b) {
+  return where(condition, number_beside(condition, a), number_beside(condition, b));
+}
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
   const Call call("masked_fill", {x, mask}, {{"value", value}});
-  return call.result(ops::masked_fill(x, mask, value), grad_of(x, [mask = saved(mask)](const Tensor& dy) {
-                       return masked_fill(dy, *mask, 0);
-                     }));
+  check_mask("masked_fill", "mask", mask);
+  const Tensor number = fill_value("masked_fill", value, x);
+  const Tensor y = ops::binary_result("masked_fill", x, mask, x.dtype());
+  where_into("masked_fill", y, mask, number, x);
+  return call.result(
+      y, grad_of(x, [mask = saved(mask)](const Tensor& dy) { return masked_fill(dy, *mask, 0); }));
 }
 
 const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value) {
@@ -46,7 +95,8 @@ const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value) {
     replace_in_place("masked_fill_", x,
                      [&](const Tensor& before) { return masked_fill(before, mask, value); });
   } else {
-    ops::masked_fill_into(x, mask, value);
+    check_mask("masked_fill_", "mask", mask);
+    where_into("masked_fill_", x, mask, fill_value("masked_fill_", value, x), x);
   }
   call.gives(x);
   return x;
@@ -61,8 +111,8 @@ Tensor before_diagonal(const char* op, const Tensor& x, int64_t diagonal) {
   // What lies further out is as far.
   const int64_t shift = std::clamp(diagonal, -rows, columns);
   const ArangeOptions options{.device = x.device()};
-  return ops::less(ops::view(arange(columns, options), {1, columns}),
-                   ops::view(arange(shift, shift + rows, 1, options), {rows, 1}));
+  return less(ops::view(arange(columns, options), {1, columns}),
+              ops::view(arange(shift, shift + rows, 1, options), {rows, 1}));
 }
 
 }  // namespace

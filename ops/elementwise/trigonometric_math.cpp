@@ -1,7 +1,6 @@
 // Host and device.
 #include <concepts>
 
-#include "pleat/autograd/autocast.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/pointwise.h"
 
@@ -93,9 +92,9 @@ struct Atan {
 
 Tensor sin(const Tensor& x) { return pointwise("sin", x, Sin{}); }
 Tensor cos(const Tensor& x) { return pointwise("cos", x, Cos{}); }
-Tensor tan(const Tensor& x) { return pointwise("tan", autocast_to_float32(x), Tan{}); }
-Tensor asin(const Tensor& x) { return pointwise("asin", autocast_to_float32(x), Asin{}); }
-Tensor acos(const Tensor& x) { return pointwise("acos", autocast_to_float32(x), Acos{}); }
+Tensor tan(const Tensor& x) { return pointwise("tan", x, Tan{}, Autocasts::to_float32); }
+Tensor asin(const Tensor& x) { return pointwise("asin", x, Asin{}, Autocasts::to_float32); }
+Tensor acos(const Tensor& x) { return pointwise("acos", x, Acos{}, Autocasts::to_float32); }
 Tensor atan(const Tensor& x) { return pointwise("atan", x, Atan{}); }
 
 }  // namespace pleat

@@ -10,7 +10,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/shape/join_kernels.h"
@@ -69,7 +69,7 @@ Tensor last_writers(const Shape& shape, int64_t dim, const Tensor& index) {
   const Tensor count = arange(line[along], {.dtype = numbers.dtype, .device = numbers.device});
   const Tensor places = ops::expand(ops::reshape(count, line), index.shape());
   const Tensor winners = ops::scatter(zeros(shape, numbers), dim, index, places);
-  return ops::equal(ops::gather(winners, dim, index), places);
+  return equal(ops::gather(winners, dim, index), places);
 }
 
 /// The same for a line of indices into `places`.
@@ -78,7 +78,7 @@ Tensor last_writers(int64_t places, const Tensor& index) {
   if (n == 0 || n > places / 16) return last_writers(Shape{places}, 0, index);
   // Few of many: sorted, the last of each place is the one before another place.
   const auto [values, order] = ops::sort(ops::checked_places("index_copy", index, 0, {places}));
-  const Tensor changes = ops::not_equal(ops::narrow(values, 0, 1, n - 1), ops::narrow(values, 0, 0, n - 1));
+  const Tensor changes = not_equal(ops::narrow(values, 0, 1, n - 1), ops::narrow(values, 0, 0, n - 1));
   const Tensor is_last = ops::cat({changes, ones({1}, {.dtype = boolean, .device = index.device()})}, 0);
   return ops::scatter(is_last, 0, order, is_last);
 }
@@ -240,7 +240,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions opt
         const Tensor dweight = zeros_for(dy, shape);
         const IndicesAreChecked checked(Sign::not_negative);
         if (!padding) return index_add_to(dweight, 0, flat, rows);
-        const Tensor used = ops::reshape(ops::not_equal(flat, *padding), {flat.numel(), 1});
+        const Tensor used = ops::reshape(not_equal(flat, *padding), {flat.numel(), 1});
         return index_add_to(dweight, 0, flat, where(used, rows, 0));
       }));
 }

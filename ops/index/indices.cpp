@@ -7,9 +7,9 @@
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
-#include "pleat/ops/elementwise/select_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/index_cuda.h"
 
 namespace pleat::ops {
@@ -83,7 +83,7 @@ Tensor checked_places(const char* op, const Tensor& index, int64_t dim, const Sh
     }
   if (within(op, result, 0, size)) return result;
   if (!within(op, result, -size, size)) fail_index(op, result, -size, dim, shape);
-  return where(less(result, 0), add(result, number_like(size, result)), result);
+  return where(result < 0, result + size, result);
 }
 
 std::vector<Tensor> checked_places(const char* op, const std::vector<Tensor>& indices, const Shape& shape) {

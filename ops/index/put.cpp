@@ -8,7 +8,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/shape/view.h"
@@ -127,7 +127,7 @@ IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<T
   const std::vector<Tensor> checked = checked_places(op, indices, shape);
   for (std::size_t d = 0; d < indices.size(); ++d) {
     const Tensor& index = checked[d];
-    places.rows = d == 0 ? index : add(multiply(places.rows, number_like(shape[d], index)), index);
+    places.rows = d == 0 ? index : places.rows * shape[d] + index;
     places.size = checked_multiply(places.size, shape[d], op);
   }
   places.rows = reshape(expand(places.rows, common), {count(common)});

@@ -8,9 +8,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
-#include "pleat/ops/elementwise/logic.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/index.h"
@@ -75,7 +73,7 @@ Tensor means(const Tensor& x, const Scatter& s, const Tensor& source) {
 
 /// Where b's elements are a's, or both are NaN.
 Tensor is_same(const Tensor& a, const Tensor& b) {
-  return ops::logical_or(ops::equal(a, b), ops::logical_and(ops::isnan(a), ops::isnan(b)));
+  return logical_or(equal(a, b), logical_and(isnan(a), isnan(b)));
 }
 
 /// The largest or smallest ones.
@@ -105,10 +103,9 @@ Tensor products_of_others(const Tensor& x, const Scatter& s, const Tensor& given
   const Tensor order = ops::argsort(s.places, {.dim = s.dim});
   const Tensor at = ops::gather(s.places, s.dim, order);
   const Tensor sorted = gather(cast(given, dtype), s.dim, order);
-  const Tensor is_first = ops::not_equal(at, ops::shifted(at, s.dim, 1, -1));
-  const Tensor is_last = ops::not_equal(at, ops::shifted(at, s.dim, -1, -1));
-  const Tensor own =
-      s.include_self ? gather(cast(x, dtype), s.dim, at) : ops::cast(ops::equal(at, at), dtype);
+  const Tensor is_first = not_equal(at, ops::shifted(at, s.dim, 1, -1));
+  const Tensor is_last = not_equal(at, ops::shifted(at, s.dim, -1, -1));
+  const Tensor own = s.include_self ? gather(cast(x, dtype), s.dim, at) : ops::cast(equal(at, at), dtype);
   const Tensor factors = where(is_first, 0, sorted);
   const Tensor running = linear_scan(factors, where(is_first, own * sorted, 0), s.dim);
   const Tensor before = where(is_first, own, shifted(running, s.dim, 1, 1));

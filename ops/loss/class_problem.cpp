@@ -3,7 +3,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/loss/class_loss_cuda.h"
+#include "pleat/ops/loss/kernels_cuda.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/shape/view.h"
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "pleat/ops/loss/class_loss.h"
 #include "pleat/ops/loss/class_view.h"
+#include "pleat/ops/loss/kernels.h"
 
 namespace pleat::ops {
 

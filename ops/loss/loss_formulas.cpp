@@ -1,9 +1,11 @@
 // Host and device.
 #include "pleat/ops/loss/loss_formulas.h"
 
-#include "pleat/autograd/autocast.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/pointwise.h"
+#include "pleat/ops/loss/loss.h"
 
 namespace pleat {
 namespace {
@@ -13,6 +15,79 @@ template <class T>
 PLEAT_HOST_DEVICE T at_least(const T& x, Weak bound) {
   return where(x < bound.as<T>(), bound.as<T>(), x);
 }
+
+// Of a distance: the gradient by the target is the negative of that by x.
+
+struct Squared {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& t) const {
+    return square(x - t);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& x, const T& t) const {
+    return dy * ((x - t) * 2);
+  }
+};
+
+struct Absolute {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& t) const {
+    return abs(x - t);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& x, const T& t) const {
+    const T d = x - t;
+    return dy * where(d == d, sign(d), 0);
+  }
+};
+
+/// At the width and beyond the gradient is the largest; a NaN stays.
+struct SmoothAbsolute {
+  Weak width;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& t) const {
+    const T d = x - t;
+    return where(abs(d) < width, d * d / (width.as<T>() * 2), abs(d) - width.as<T>() / 2);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& x, const T& t) const {
+    return dy * within((x - t) / width, Weak(1));
+  }
+};
+
+struct Huber {
+  Weak width;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& t) const {
+    const T d = x - t;
+    return where(abs(d) < width, d * d / 2, (abs(d) - width.as<T>() / 2) * width);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& x, const T& t) const {
+    return dy * within(x - t, width);
+  }
+};
+
+struct BinaryCrossEntropy {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& t, const T& positive) const {
+    return (1 - t) * x + ((positive - 1) * t + 1) * softplus(-x);
+  }
+};
+struct BinaryCrossEntropyByInput {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& dy, const T& x, const T& t, const T& positive) const {
+    return dy * ((1 - t) - ((positive - 1) * t + 1) * sigmoid(-x));
+  }
+};
+struct BinaryCrossEntropyByTarget {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& dy, const T& x, const T& positive) const {
+    return dy * (where(positive == 1, 0, (positive - 1) * softplus(-x)) - x);
+  }
+};
 
 struct ProbabilityCrossEntropy {
   static constexpr double least = -100, least_square = 1e-12;  // PyTorch's
@@ -113,10 +188,65 @@ struct Focal {
 
 template <class F>
 Tensor losses(const char* op, const Tensor& x, const Tensor& target, const F& formula) {
-  return pointwise(op, autocast_to_float32(x), autocast_to_float32(target), formula);
+  return pointwise(op, x, target, formula, Autocasts::to_float32);
+}
+
+template <class F>
+Tensor distances(const char* op, const Tensor& input, const Tensor& any_target, const F& formula) {
+  const Call call(op, {input, any_target}, {}, Autocasts::to_float32);
+  const Tensor &x = call.input(0), &target = call.input(1);
+  check_pair(op, x, target);
+  const auto gradients = [op, formula, x = saved(x), target = saved(target)](const Grads& dys,
+                                                                             const Needs& needs) -> Grads {
+    const Tensor dx = detail::run_backward(op, detail::BackwardFirst<F>{formula}, dys[0], *x, *target);
+    return {dx, needs[1] ? -dx : Tensor()};
+  };
+  return call.result(ops::binary_floating(op, x, target, formula), Derivative{{x, target}, gradients});
 }
 
 }  // namespace
+
+void check_pair(const char* op, const Tensor& input, const Tensor& target) {
+  check<ShapeError>(input.shape() == target.shape(),
+                    "{}: input and target must have one shape, got {} and {}; reshape or expand one of them",
+                    op, input, target);
+}
+
+Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss) {
+  using Kind = DistanceLoss::Kind;
+  switch (loss.width == 0 && loss.kind == Kind::smooth_absolute ? Kind::absolute : loss.kind) {
+    case Kind::squared:
+      return distances(op, x, target, Squared{});
+    case Kind::absolute:
+      return distances(op, x, target, Absolute{});
+    case Kind::smooth_absolute:
+      return distances(op, x, target, SmoothAbsolute{Weak(loss.width)});
+    case Kind::huber:
+      break;
+  }
+  return distances(op, x, target, Huber{Weak(loss.width)});
+}
+
+Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, const Tensor& pos_weight) {
+  constexpr const char* op = "bce_with_logits";
+  const Call call(op, {input, any_target, pos_weight}, {}, Autocasts::to_float32);
+  const Tensor &x = call.input(0), &target = call.input(1);
+  check_pair(op, x, target);
+  const DType dtype = ops::floating_result(promote(x.dtype(), target.dtype()));
+  const Tensor positive =
+      pos_weight.defined() ? call.input(2) : full({}, 1.0, {.dtype = dtype, .device = x.device()});
+  const Tensor y = ops::binary_result(op, x, target, dtype);
+  ops::map_into<ops::Floating>(op, dtype, y, std::array{x, target, positive}, BinaryCrossEntropy{});
+  return call.result(
+      y,
+      grad_of(x,
+              [x = saved(x), target = saved(target), positive = saved(positive)](const Tensor& dy) {
+                return detail::run_backward(op, BinaryCrossEntropyByInput{}, dy, *x, *target, *positive);
+              }),
+      grad_of(target, [x = saved(x), positive = saved(positive)](const Tensor& dy) {
+        return detail::run_backward(op, BinaryCrossEntropyByTarget{}, dy, *x, *positive);
+      }));
+}
 
 Tensor probability_cross_entropies(const Tensor& p, const Tensor& target) {
   return losses("binary_cross_entropy", p, target, ProbabilityCrossEntropy{});

@@ -8,6 +8,9 @@
 
 namespace pleat {
 
+/// Throws ShapeError unless both have one shape.
+void check_pair(const char* op, const Tensor& input, const Tensor& target);
+
 /// -(t log p + (1 - t) log(1 - p)), logarithms being at least -100.
 Tensor probability_cross_entropies(const Tensor& p, const Tensor& target);
 /// log(1 + exp(-t x)).

@@ -14,7 +14,6 @@
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
-#include "pleat/ops/elementwise/select_kernels.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/recurrent/cells.h"
 #include "pleat/ops/recurrent/recurrent_kernels.h"
@@ -102,7 +101,7 @@ RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Ten
     return ops::cast(ops::copy(ops::select(all, 0, p.last_state())), dtype);
   };
   Tensor output = ops::narrow(states.h, 0, p.reverse ? 0 : 1, p.steps);
-  if (!p.lengths.empty()) output = ops::where(steps_within(p, projected.device()), output, 0);
+  if (!p.lengths.empty()) output = where(steps_within(p, projected.device()), output, 0);
   std::vector<Tensor> results{ops::cast(output, dtype), last(states.h)};
   if (states.c.defined()) results.push_back(last(states.c));
   std::array<Saved, 5> kept;

@@ -66,10 +66,11 @@ Seen seen() {
 
 /// A function of a user's, whose backward notes what scopes say, to any order.
 Tensor noting(const Tensor& x, std::vector<Seen>& notes) {
-  return record("noting", ops::multiply(x, x), {x}, [x = saved(x), &notes](const Tensor& dy) -> Grads {
-    notes.push_back(seen());
-    return {noting(*x, notes) * dy};
-  });
+  return record("noting", no_grad([&] { return x * x; }), {x},
+                [x = saved(x), &notes](const Tensor& dy) -> Grads {
+                  notes.push_back(seen());
+                  return {noting(*x, notes) * dy};
+                });
 }
 
 struct ProcessPrecision {

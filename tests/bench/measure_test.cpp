@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -15,8 +15,8 @@ namespace {
 Case doubling(double bytes = 8000) {
   Case result{.record = {.subcommand = "test", .labels = {{"problem", "x + x"}}}, .prepare = {}};
   const Tensor x = operand({10, 10}, {});
-  result.prepare = [=] { return Prepared{[=] { return Tensors{ops::add(x, x)}; }, bytes}; };
-  result.exact = [=] { return Tensors{ops::multiply(ops::cast(x, float64), ops::number_like(2, x))}; };
+  result.prepare = [=] { return Prepared{[=] { return Tensors{x + x}; }, bytes}; };
+  result.exact = [=] { return Tensors{ops::cast(x, float64) * 2}; };
   result.flops = 1000;
   return result;
 }
@@ -85,7 +85,7 @@ TEST_CASE("measure: one that fails says why, and the others are timed", "[bench]
 TEST_CASE("measure: errors are told against what is right, and more may be added", "[bench]") {
   Case one = doubling();
   const Tensor x = operand({10, 10}, {"float64"});
-  one.exact = [=] { return Tensors{ops::multiply(x, ops::number_like(2.02, x))}; };
+  one.exact = [=] { return Tensors{x * 2.02}; };
   int tuned = 0;
   one.tune = [&tuned] { ++tuned; };
   one.finish = [](Record& record) { record.set_value("more", record.value("flops").value() + 1); };

@@ -57,9 +57,9 @@ TEST_CASE("a PNG that is written is read as it was", "[data]") {
   for (const int64_t channels : {1, 3}) {
     const Tensor image = randint(0, 256, {channels, 5, 7}).to(uint8);
     write_png(folder / "a.png", image);
-    CHECK(ops::array_equal(read_image(folder / "a.png"), image.to(Device{})));
+    CHECK(array_equal(read_image(folder / "a.png"), image.to(Device{})));
     write_png(folder / "b.png", image.to(float32) / 255);
-    CHECK(ops::array_equal(read_image(folder / "b.png"), image.to(Device{})));
+    CHECK(array_equal(read_image(folder / "b.png"), image.to(Device{})));
   }
   CHECK(encode_png(tensor({{{-1.0F, 0.0F, 2.0F}}})) == encode_png(tensor({{{0.0F, 0.0F, 1.0F}}})));
   CHECK_THROWS_WITH(encode_png(zeros({2, 4, 4})), Contains("must be [1 or 3, height, width]"));

@@ -16,7 +16,6 @@
 #include "pleat/nn/upsample.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/elementwise/dropout_kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
@@ -255,7 +254,8 @@ TEST_CASE("device: random numbers have the same bits", "[device]") {
     keep(randint(-5, 1000, {1001}, device, g));
     keep(randperm(1001, device, g));
     keep(bernoulli(0.3, {1001}, device, g));
-    keep(ops::dropout_mask("dropout", {4, 5, 3, 3}, 0.3, MemoryFormat::channels_last, device, g));
+    keep(dropout(ops::to_format(ones({4, 5, 3, 3}, {.device = device}), MemoryFormat::channels_last), 0.3,
+                 true, g));
     return all;
   };
   const auto wanted = draw(Device());

@@ -9,15 +9,12 @@
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/dropout.h"
-#include "pleat/ops/elementwise/dropout_kernels.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
-#include "pleat/ops/elementwise/select_kernels.h"
 #include "pleat/ops/interpolate/interpolate.h"
-#include "pleat/ops/loss/class_loss.h"
+#include "pleat/ops/loss/kernels.h"
 #include "pleat/ops/loss/loss.h"
 #include "pleat/ops/matmul/distance.h"
 #include "pleat/ops/matmul/matmul.h"
@@ -69,8 +66,6 @@ TEST_CASE("numbers meet tensors from all over int64", "[limits]") {
         const Tensor leaf = x.detach().set_requires_grad();
         return grad({sum(clamp(leaf, {.min = i[0], .max = i[1]}))}, {leaf})[0];
       });
-    sweep("number_like", {2}, [&](const Integers& i) { return ops::number_like(i[0], x); });
-    sweep("masked_fill_into", {2}, [&](const Integers& i) { ops::masked_fill_into(x, x > 0, i[0]); });
     sweep("maximum", {2}, [&](const Integers& i) { return maximum(x, i[0]); });
     sweep("minimum", {2}, [&](const Integers& i) { return minimum(x, i[0]); });
     sweep("lerp", {2}, [&](const Integers& i) { return lerp(x, x, i[0]); });
@@ -386,9 +381,5 @@ TEST_CASE("normalisations, losses and dropout take integers from all over int64"
   });
   sweep("target_weights", {1, -100}, [&](const Integers& i) {
     return ops::target_weights(x, tensor({i[0], int64_t{0}}), ones({4}), i[1]);
-  });
-  sweep("dropout_mask", {2, 3}, [](const Integers& i) {
-    return ops::dropout_mask("dropout", {i[0], i[1]}, 0.5, MemoryFormat::contiguous, Device(),
-                             default_generator());
   });
 }

@@ -2,7 +2,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -15,7 +15,7 @@ TEST_CASE("modules of losses compute their functions with their options", "[nn][
   const Tensor signs = from_vector<float>({1, -1});
   const Tensor weight = from_vector<float>({0.5, 1, 2});
   constexpr Reduction sum = Reduction::sum;
-  const auto same = [](const Tensor& a, const Tensor& b) { CHECK(ops::array_equal(a, b)); };
+  const auto same = [](const Tensor& a, const Tensor& b) { CHECK(array_equal(a, b)); };
 
   same(nn::L1Loss{{sum}}(x, t), l1_loss(x, t, {sum}));
   same(nn::MSELoss{}(x, t), mse_loss(x, t));

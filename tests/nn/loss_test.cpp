@@ -9,8 +9,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/loss/class_loss.h"
+#include "pleat/ops/loss/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/ops/softmax/softmax.h"
@@ -117,7 +116,7 @@ Tensor loss_of(const std::string& op, const Inputs& in, const test::Json& option
 double largest_difference(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   const double size = ops::norm(b).item<double>();
-  const double apart = ops::norm(ops::subtract(a, b)).item<double>();
+  const double apart = ops::norm(subtract(a, b)).item<double>();
   return size > 0 ? apart / size : apart;
 }
 

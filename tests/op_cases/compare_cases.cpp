@@ -75,12 +75,12 @@ Tensor truth(bool value, const Tensor& like) {
 
 std::vector<OpCase> make() {
   std::vector<OpCase> cases = {
-      comparison("equal", ops::equal, [](double a, double b) { return a == b; }),
-      comparison("not_equal", ops::not_equal, [](double a, double b) { return a != b; }),
-      comparison("less", ops::less, [](double a, double b) { return a < b; }),
-      comparison("less_equal", ops::less_equal, [](double a, double b) { return a <= b; }),
-      comparison("greater", ops::greater, [](double a, double b) { return a > b; }),
-      comparison("greater_equal", ops::greater_equal, [](double a, double b) { return a >= b; }),
+      comparison("equal", equal, [](double a, double b) { return a == b; }),
+      comparison("not_equal", not_equal, [](double a, double b) { return a != b; }),
+      comparison("less", less, [](double a, double b) { return a < b; }),
+      comparison("less_equal", less_equal, [](double a, double b) { return a <= b; }),
+      comparison("greater", greater, [](double a, double b) { return a > b; }),
+      comparison("greater_equal", greater_equal, [](double a, double b) { return a >= b; }),
       comparison("logical_and", logical_and, [](double a, double b) { return a != 0 && b != 0; }),
       comparison("logical_or", logical_or, [](double a, double b) { return a != 0 || b != 0; }),
       comparison("logical_xor", logical_xor, [](double a, double b) { return (a != 0) != (b != 0); }),

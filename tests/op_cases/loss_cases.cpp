@@ -267,7 +267,7 @@ std::vector<OpCase> make() {
                    .inputs = distances,
                    .call =
                        [](T x) {
-                         return distance_losses("huber", x[0], x[1], {ops::DistanceLoss::Kind::huber, 0.75});
+                         return distance_losses("huber", x[0], x[1], {DistanceLoss::Kind::huber, 0.75});
                        },
                    .reference = each(huber),
                    .types = all_types,

@@ -6,7 +6,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/implementation.h"
-#include "pleat/ops/elementwise/relu.h"
+#include "pleat/ops/elementwise/activation.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 
@@ -33,7 +33,7 @@ struct Operands {
 Operands operands(const Shape& input, const Shape& weight, int64_t stride, bool relu, Generator& generator) {
   const auto numbers = [&](const Shape& shape) {
     const Tensor drawn = randn(shape, {.dtype = float32}, generator);
-    return relu ? ops::relu(drawn) : drawn;
+    return relu ? pleat::relu(drawn) : drawn;
   };
   const Tensor y = ops::conv_forward(zeros(input), zeros(weight), {}, {.stride = stride, .padding = 1});
   return {numbers(input), randn(weight, {.dtype = float32}, generator), randn(y.shape(), {}, generator)};

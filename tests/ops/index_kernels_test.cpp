@@ -6,9 +6,9 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
-#include "pleat/ops/elementwise/select_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
@@ -196,7 +196,7 @@ TEST_CASE("indices on a GPU: the CPU's bits, on lines of their own and sorted", 
       Shape small = shape;
       small[static_cast<std::size_t>(dim)] = 7;
       const auto random = [dtype](const Shape& s) {
-        return ops::cast(ops::multiply(randn(s), scalar(50)), dtype);
+        return ops::cast(multiply(randn(s), scalar(50)), dtype);
       };
       const Tensor plain = random(small);
       Tensor turned = plain;
@@ -319,7 +319,7 @@ TEST_CASE("nonzero and masks of many elements", "[index]") {
       }
       const Tensor x = randn({rows, 3, 67, 2});
       const Tensor put = ops::index_put(x, std::vector<Tensor>{mask}, scalar(7.0));
-      CHECK(put.to_vector() == ops::where(ops::unsqueeze(mask, 3), scalar(7.0), x).to_vector());
+      CHECK(put.to_vector() == where(ops::unsqueeze(mask, 3), scalar(7.0), x).to_vector());
     }
 }
 
@@ -342,11 +342,11 @@ TEST_CASE("gather, scatter and their sums over lines of any length in any dimens
       // Each is the other's adjoint; the last of several writers stands.
       const Tensor y = randn(shape, float64);
       const Tensor sums = ops::scatter_add(zeros(shape, float64), along, index, y);
-      const auto dot = [](const Tensor& a, const Tensor& b) { return ops::sum(ops::multiply(a, b)).item(); };
+      const auto dot = [](const Tensor& a, const Tensor& b) { return ops::sum(multiply(a, b)).item(); };
       CHECK(dot(sums, x) == Approx(dot(y, ops::gather(x, along, index))));
       const Tensor numbers = ops::reshape(arange(0, count(shape), 1, float64), shape);
       const Tensor written = ops::gather(ops::scatter(x, along, index, numbers), along, index);
-      CHECK(ops::all(ops::greater_equal(written, numbers)).item<bool>());
+      CHECK(ops::all(greater_equal(written, numbers)).item<bool>());
       CHECK(written.to_vector<double>() ==
             ops::gather(ops::scatter(turned, along, index, numbers), along, index).to_vector<double>());
     }

@@ -8,7 +8,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
@@ -407,7 +407,7 @@ TEST_CASE("einsum sums what the ellipsis stands for when the result leaves it ou
   CHECK(same(einsum("...->", {a}), ops::sum(a)));
   CHECK(same(einsum("ijk->...ijk", {a}), a));
   CHECK(same(einsum("i...,...->i", {a, ops::select(a, 0, 0)}),
-             ops::sum(ops::multiply(a, ops::select(a, 0, 0)), {1, 2})));
+             ops::sum(multiply(a, ops::select(a, 0, 0)), {1, 2})));
   CHECK(einsum("...i,...i->i", {ops::select(a, 0, 0), b}).shape() == Shape{4});
   CHECK(einsum("a...a->...", {random({2, 3, 2}, float64)}).shape() == Shape{3});
   CHECK(einsum("i...,j...->ij...", {random({2, 3}, float64), random({4, 3}, float64)}).shape() ==
@@ -419,8 +419,8 @@ TEST_CASE("einsum sums what the ellipsis stands for when the result leaves it ou
 TEST_CASE("einsum stretches letters of size 1", "[einsum]") {
   const Tensor a = random({2, 3}, float64);
   const Tensor row = random({1, 3}, float64);
-  CHECK(relative_error(einsum("ij,ij->ij", {a, row}), ops::multiply(a, row).to_vector<double>()) < 1e-13);
-  CHECK(relative_error(einsum("ij,ij->j", {row, a}), ops::sum(ops::multiply(a, row), 0).to_vector<double>()) <
+  CHECK(relative_error(einsum("ij,ij->ij", {a, row}), multiply(a, row).to_vector<double>()) < 1e-13);
+  CHECK(relative_error(einsum("ij,ij->j", {row, a}), ops::sum(multiply(a, row), 0).to_vector<double>()) <
         1e-13);
   CHECK_THROWS_AS(einsum("ij,ij->ij", {a, random({3, 3}, float64)}), ShapeError);
 }

@@ -1,7 +1,7 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/shape/rearrange.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
@@ -72,9 +72,9 @@ TEST_CASE("shuffles of pixels and channels are PyTorch's", "[rearrange]") {
       const Tensor y = op == std::string("pixel_shuffle")     ? pixel_shuffle(x, n)
                        : op == std::string("pixel_unshuffle") ? pixel_unshuffle(x, n)
                                                               : channel_shuffle(x, n);
-      CHECK(ops::array_equal(y, test::tensor_from(c.at("outputs").at("y"))));
+      CHECK(array_equal(y, test::tensor_from(c.at("outputs").at("y"))));
       y.backward(test::tensor_from(c.at("grad_output")));
-      CHECK(ops::array_equal(x.grad(), test::tensor_from(c.at("grads").at("x"))));
+      CHECK(array_equal(x.grad(), test::tensor_from(c.at("grads").at("x"))));
     }
   const Tensor image = ones({2, 8, 3, 5}).to(MemoryFormat::channels_last);
   CHECK(pixel_shuffle(image, 2).is_contiguous(MemoryFormat::channels_last));

@@ -10,7 +10,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 
@@ -274,7 +274,7 @@ TEST_CASE("a large mean costs the variance no digits") {
   const Tensor noise = empty({400000}, {.dtype = float64});
   fill_normal_(noise, 0, 1, generator);
   for (const double mean : {0.0, 1e4, -1e6}) {
-    const Tensor x = ops::cast(ops::add(noise, scalar(mean, float64)), float32);
+    const Tensor x = ops::cast(add(noise, scalar(mean, float64)), float32);
     const double right = var_of(x.to_vector<double>(), 1);
     CHECK(std::abs(ops::var(x).item<double>() / right - 1) < 1e-6);
     const Tensor matrix = ops::reshape(x, {100000, 4});

@@ -392,8 +392,8 @@ TEST_CASE("200 kills while checkpoints are saved lose none that was completed", 
     REQUIRE(latest);
     CHECK(latest->damaged.empty());
     CHECK(latest->step >= completed);
-    CHECK(ops::array_equal(latest->parts.at("weights").at("tensor"),
-                           full({200'000}, latest->step, {.dtype = float32, .device = Device{}})));
+    CHECK(array_equal(latest->parts.at("weights").at("tensor"),
+                      full({200'000}, latest->step, {.dtype = float32, .device = Device{}})));
   }
   CHECK(completed >= 200);
   CHECK(names_in(folder / "run").size() <= 4);

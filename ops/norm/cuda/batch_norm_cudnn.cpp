@@ -10,7 +10,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/elementwise/relu.h"
+#include "pleat/ops/elementwise/limit.h"
 #include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/running_statistics.h"

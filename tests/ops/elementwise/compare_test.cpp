@@ -151,20 +151,20 @@ TEST_CASE("logic takes any type and gives bool") {
 TEST_CASE("a place among all elements is not compared with several") {
   const Tensor logits = tensor({{0.0, 2.0, 1.0}, {3.0, 1.0, 0.0}});
   const Tensor labels = tensor({1, 0});
-  CHECK_THROWS_AS(ops::equal(ops::argmax(logits), labels), ShapeError);
-  CHECK_THROWS_WITH(ops::equal(ops::argmax(logits), labels), Contains("argmax(x, 1) gives one for each row"));
-  CHECK_THROWS_AS(ops::not_equal(labels, ops::argmin(logits, {}, true)), ShapeError);
-  CHECK(ops::equal(ops::argmax(logits, 1), labels).to_vector<int>() == std::vector<int>{1, 1});
-  CHECK(ops::equal(ops::argmax(logits), 3).item<bool>());
-  CHECK(ops::equal(ops::argmax(logits), tensor(3)).item<bool>());
+  CHECK_THROWS_AS(equal(ops::argmax(logits), labels), ShapeError);
+  CHECK_THROWS_WITH(equal(ops::argmax(logits), labels), Contains("argmax(x, 1) gives one for each row"));
+  CHECK_THROWS_AS(not_equal(labels, ops::argmin(logits, {}, true)), ShapeError);
+  CHECK(equal(ops::argmax(logits, 1), labels).to_vector<int>() == std::vector<int>{1, 1});
+  CHECK(equal(ops::argmax(logits), 3).item<bool>());
+  CHECK(equal(ops::argmax(logits), tensor(3)).item<bool>());
 }
 
 TEST_CASE("a bool is compared with bool tensors") {
   const Tensor truth = tensor({true, false});
-  CHECK(ops::equal(truth, true).to_vector<int>() == std::vector<int>{1, 0});
-  CHECK(ops::not_equal(true, truth).to_vector<int>() == std::vector<int>{0, 1});
-  CHECK_THROWS_AS(ops::equal(tensor({1, 0}), true), DTypeError);
-  CHECK_THROWS_WITH(ops::equal(tensor({0.5}), true), Contains("equal: a bool is compared with bool tensors"));
-  CHECK(ops::less(1, tensor({1, 2})).to_vector<int>() == std::vector<int>{0, 1});
-  CHECK(ops::greater_equal(1, tensor({1, 2})).to_vector<int>() == std::vector<int>{1, 0});
+  CHECK(equal(truth, true).to_vector<int>() == std::vector<int>{1, 0});
+  CHECK(not_equal(true, truth).to_vector<int>() == std::vector<int>{0, 1});
+  CHECK_THROWS_AS(equal(tensor({1, 0}), true), DTypeError);
+  CHECK_THROWS_WITH(equal(tensor({0.5}), true), Contains("equal: a bool is compared with bool tensors"));
+  CHECK(less(1, tensor({1, 2})).to_vector<int>() == std::vector<int>{0, 1});
+  CHECK(greater_equal(1, tensor({1, 2})).to_vector<int>() == std::vector<int>{1, 0});
 }

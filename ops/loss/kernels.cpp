@@ -1,4 +1,4 @@
-#include "pleat/ops/loss/class_loss.h"
+#include "pleat/ops/loss/kernels.h"
 
 #include <algorithm>
 #include <array>
@@ -10,12 +10,12 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
-#include "pleat/ops/loss/class_loss_cuda.h"
 #include "pleat/ops/loss/class_problem.h"
+#include "pleat/ops/loss/kernels_cuda.h"
 #include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/shape/view.h"
 
@@ -80,7 +80,6 @@ bool is_on_gpu(const ClassProblem& problem) { return problem.logits().device().i
 
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, const Tensor& weight,
                                    ClassLossOptions options) {
-  const RecordOp range("cross_entropy", logits, target, weight);
   const ClassProblem problem("cross_entropy", logits, target, weight, options, Classes::check);
   const ClassView& view = problem.view();
   if (options.mean && (!is_on_gpu(problem) || problem.targets() == 0)) {
@@ -135,7 +134,6 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, c
 Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const Tensor& logsumexp,
                               const Tensor& target, const Tensor& weight, ClassLossOptions options,
                               const Tensor& weight_sum) {
-  const RecordOp range("cross_entropy_backward", dlosses, logits, logsumexp, target, weight);
   const ClassProblem problem("cross_entropy_backward", logits, target, weight, options);
   check<ShapeError>(logsumexp.shape() == problem.target_shape(),
                     "cross_entropy_backward: logsumexp has shape {}, the targets {}", logsumexp.shape(),
@@ -211,7 +209,6 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
 
 Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight,
                    int64_t ignore_index) {
-  const RecordOp range("nll_loss", log_probabilities, target, weight);
   const ClassProblem problem("nll_loss", log_probabilities, target, weight, {.ignore_index = ignore_index},
                              Classes::check);
   const ClassView& view = problem.view();
@@ -237,7 +234,6 @@ Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const 
 
 Tensor nll_backward(const Tensor& dlosses, const Tensor& log_probabilities, const Tensor& target,
                     const Tensor& weight, int64_t ignore_index) {
-  const RecordOp range("nll_loss_backward", dlosses, log_probabilities, target, weight);
   const ClassProblem problem("nll_backward", log_probabilities, target, weight,
                              {.ignore_index = ignore_index});
   const Tensor gradient = plain_gradient("nll_backward", dlosses, problem);

@@ -8,7 +8,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
-#include "pleat/ops/loss/class_loss_cuda.h"
+#include "pleat/ops/loss/kernels_cuda.h"
 #include "pleat/ops/reduce/reduce_kernel.h"
 #include "pleat/ops/reduce/team_lines.h"
 

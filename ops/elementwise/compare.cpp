@@ -1,5 +1,5 @@
 // Host and device.
-#include "pleat/ops/elementwise/compare_kernels.h"
+#include "pleat/ops/elementwise/compare.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "pleat/core/tensor/fits.h"
 #include "pleat/ops/elementwise/kernels.h"
 
-namespace pleat::ops {
+namespace pleat {
 namespace {
 
 struct Equal {
@@ -83,6 +83,19 @@ struct Close {
   }
 };
 
+struct And {
+  PLEAT_HOST_DEVICE bool operator()(uint8_t a, uint8_t b) const { return (a & b) != 0; }
+};
+struct Or {
+  PLEAT_HOST_DEVICE bool operator()(uint8_t a, uint8_t b) const { return (a | b) != 0; }
+};
+struct Xor {
+  PLEAT_HOST_DEVICE bool operator()(uint8_t a, uint8_t b) const { return a != b; }
+};
+struct Not {
+  PLEAT_HOST_DEVICE bool operator()(uint8_t a) const { return a == 0; }
+};
+
 void check_place(const char* op, const Tensor& place, const Tensor& other) {
   check<ShapeError>(!place.impl().is_place_among_all || other.numel() == 1,
                     "{}: one place among all elements, which argmax and argmin give without a dimension, is "
@@ -96,8 +109,8 @@ Tensor compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   const Call call(f.name, {a, b});
   check_place(op, a, b);
   check_place(op, b, a);
-  const Tensor out = binary_result(op, a, b, boolean);
-  map_into<Ordered, Truth>(op, promote(a.dtype(), b.dtype()), out, std::array{a, b}, f);
+  const Tensor out = ops::binary_result(op, a, b, boolean);
+  ops::map_into<ops::Ordered, ops::Truth>(op, promote(a.dtype(), b.dtype()), out, std::array{a, b}, f);
   return call.gives(out);
 }
 
@@ -118,11 +131,19 @@ Tensor comparable(const char* op, Scalar number, const Tensor& like) {
 template <class F>
 Tensor test_floating(const char* op, const Tensor& x, bool otherwise, const F& f) {
   const Call call(op, {x});
-  const Tensor out = unary_result(x, boolean);
+  const Tensor out = ops::unary_result(x, boolean);
   if (!is_floating(x.dtype()))
-    fill(out, otherwise);
+    ops::fill(out, otherwise);
   else
-    map_into<Floating, Truth>(op, x.dtype(), out, std::array{x}, f);
+    ops::map_into<ops::Floating, ops::Truth>(op, x.dtype(), out, std::array{x}, f);
+  return call.gives(out);
+}
+
+template <class F>
+Tensor logical(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+  const Call call(op, {a, b});
+  const Tensor out = ops::binary_result(op, a, b, boolean);
+  ops::map_into<ops::Truths>(op, boolean, out, std::array{a, b}, f);
   return call.gives(out);
 }
 
@@ -131,15 +152,15 @@ Tensor close(const char* op, const Tensor& a, const Tensor& b, AllcloseOptions o
   check<ValueError>(options.rtol >= 0 && options.atol >= 0,
                     "{}: the tolerances must not be negative, got rtol = {} and atol = {}", op, options.rtol,
                     options.atol);
-  const Tensor result = binary_result(op, a, b, boolean);
-  map_into<Doubles, Truth>(op, float64, result, std::array{a, b},
-                           Close{options.rtol, options.atol, options.equal_nan});
+  const Tensor result = ops::binary_result(op, a, b, boolean);
+  ops::map_into<ops::Doubles, ops::Truth>(op, float64, result, std::array{a, b},
+                                          Close{options.rtol, options.atol, options.equal_nan});
   return result;
 }
 
 /// Whether every element of a new (so dense) bool tensor is true.
 bool all_true(const Tensor& fresh) {
-  const Tensor dense = to_device(fresh, Device());
+  const Tensor dense = ops::to_device(fresh, Device());
   const bool* values = dense.data<bool>();
   return std::find(values, values + dense.numel(), false) == values + dense.numel();
 }
@@ -179,4 +200,14 @@ bool allclose(const Tensor& a, const Tensor& b, AllcloseOptions options) {
   return all_true(close("allclose", a, b, options));
 }
 
-}  // namespace pleat::ops
+Tensor logical_and(const Tensor& a, const Tensor& b) { return logical("logical_and", a, b, And{}); }
+Tensor logical_or(const Tensor& a, const Tensor& b) { return logical("logical_or", a, b, Or{}); }
+Tensor logical_xor(const Tensor& a, const Tensor& b) { return logical("logical_xor", a, b, Xor{}); }
+Tensor logical_not(const Tensor& x) {
+  const Call call("logical_not", {x});
+  const Tensor out = ops::unary_result(x, boolean);
+  ops::map_into<ops::Truths>("logical_not", boolean, out, std::array{x}, Not{});
+  return call.gives(out);
+}
+
+}  // namespace pleat

@@ -1,32 +1,12 @@
+// Private header: not installed.
 #pragma once
 
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/loss/loss.h"
 
-/// Raw losses of class indices, one number for each target.
-///
-/// Shapes: logits [N, C, d1, ...] and target [N, d1, ...], or logits [C] and target []; `weight` is [C] or
-/// undefined (1 for each class). With s = label_smoothing, the classes of a target t have the shares
-///   share[c] = (1 - s) weight[t] [c = t] + s / C weight[c]        (all 0 for a target that is ignore_index),
-/// and the loss is -sum of share[c] log p[c], p = softmax(logits). With P = sum of shares, its gradient is P
-/// p - share (Szegedy et al., "Rethinking the Inception Architecture", 2016, section 7).
-///
-/// All throw ShapeError for other shapes, DTypeError unless logits are floating and targets integers,
-/// ValueError for a label_smoothing outside [0, 1], IndexError naming the first target that is neither in [0,
-/// C) nor ignore_index. On CUDA only cross_entropy_forward and nll_forward look for such a target, and wait
-/// for the device to do so, the former unless check_target is false; for the others it is one that is
-/// ignored.
-
-namespace pleat {
-
-struct ClassLossOptions {
-  int64_t ignore_index = -100;
-  double label_smoothing = 0;
-  bool check_target = true;  ///< whether to look for a wrong target on CUDA; on the CPU it always is
-  /// Of cross entropy: the sum of the losses divided by that of the targets' weights, instead of each loss.
-  bool mean = false;
-};
-
-}  // namespace pleat
+/// Losses of class indices on any device, off the tape. Shapes, shares and errors are those of
+/// class_cross_entropies (loss.h). On CUDA only cross_entropy_forward and nll_forward look for a target that
+/// is no class, the former unless check_target is false; for the others it is one that is ignored.
 
 namespace pleat::ops {
 
